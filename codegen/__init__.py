@@ -1,0 +1,1 @@
+"""From a Func to native code: kernels, vector math, matrix products, entry points."""

@@ -1,0 +1,235 @@
+"""Straight-line LLVM IR for `width` elements at a time.
+
+Owns: the spelling of scalar and vector instructions. A `Lanes` writes into a `Text`, the body of one LLVM function, and hands out `Reg`s.
+Refuses: memory, loops and calculus; those are `nest.py`, `kernels.py` and the ops.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+import numpy as np
+
+from adjit.ir.types import BOOL, F32, F64, I32, I64, DType
+
+LLVM_TYPE: dict[DType, str] = {
+    np.dtype(code): text
+    for code, text in {
+        "f4": "float", "f8": "double", "?": "i1",
+        "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64",
+        "u1": "i8", "u2": "i16", "u4": "i32", "u8": "i64",
+    }.items()
+}  # fmt: skip
+
+BITS_OF: dict[DType, DType] = {F32: I32, F64: I64}
+
+
+class Reg(NamedTuple):
+    """An SSA register (or constant) holding `width` elements of one dtype; bools are `i1`."""
+
+    name: str
+    dtype: DType
+
+
+class Text:
+    """The body of one LLVM function while it is written, and the intrinsics that it needs declared."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.declares: set[str] = set()
+        self._count = 0
+
+    def fresh(self) -> str:
+        self._count += 1
+        return f"%v{self._count}"
+
+    def put(self, line: str) -> None:
+        self.lines.append(line)
+
+    def define(self, instruction: str) -> str:
+        name = self.fresh()
+        self.lines.append(f"{name} = {instruction}")
+        return name
+
+
+def constant(dtype: DType, value: float | int | bool) -> str:
+    """The LLVM spelling of one scalar constant, exact to the bit."""
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            exact = float(dtype.type(value))
+        return f"0x{struct.unpack('<Q', struct.pack('<d', exact))[0]:016X}"
+    if dtype == BOOL:
+        return "true" if value else "false"
+    return str(int(value))
+
+
+class Lanes:
+    """Emits arithmetic on `width` lanes. Floating arithmetic allows contraction (FMA) unless `strict`."""
+
+    def __init__(self, text: Text, width: int = 1, strict: bool = False) -> None:
+        self.text = text
+        self.width = width
+        self.flags = "" if strict else "contract "
+
+    # ---- types and constants
+
+    def type(self, dtype: DType) -> str:
+        scalar = LLVM_TYPE[dtype]
+        return scalar if self.width == 1 else f"<{self.width} x {scalar}>"
+
+    def const(self, dtype: DType, value: float | int | bool) -> Reg:
+        text = constant(dtype, value)
+        return Reg(text if self.width == 1 else f"splat ({LLVM_TYPE[dtype]} {text})", dtype)
+
+    def like(self, x: Reg, value: float | int | bool) -> Reg:
+        return self.const(x.dtype, value)
+
+    # ---- generic instruction forms
+
+    def _binary(self, opcode: str, a: Reg, b: Reg) -> Reg:
+        return Reg(self.text.define(f"{opcode} {self.type(a.dtype)} {a.name}, {b.name}"), a.dtype)
+
+    def _float(self, opcode: str, a: Reg, b: Reg) -> Reg:
+        return self._binary(f"{opcode} {self.flags}".rstrip(), a, b)
+
+    def intrinsic(self, name: str, *args: Reg, result: DType | None = None) -> Reg:
+        """Call `llvm.<name>` overloaded on the type of the first argument."""
+        dtype = args[0].dtype
+        suffix = ("f" if dtype.kind == "f" else "i") + str(1 if dtype == BOOL else dtype.itemsize * 8)
+        if self.width > 1:
+            suffix = f"v{self.width}{suffix}"
+        out = result or dtype
+        types = ", ".join(self.type(a.dtype) for a in args)
+        self.text.declares.add(f"declare {self.type(out)} @llvm.{name}.{suffix}({types})")
+        operands = ", ".join(f"{self.type(a.dtype)} {a.name}" for a in args)
+        return Reg(self.text.define(f"call {self.type(out)} @llvm.{name}.{suffix}({operands})"), out)
+
+    # ---- arithmetic, by dtype
+
+    def add(self, a: Reg, b: Reg) -> Reg:
+        return self._float("fadd", a, b) if a.dtype.kind == "f" else self._binary("or" if a.dtype == BOOL else "add", a, b)
+
+    def sub(self, a: Reg, b: Reg) -> Reg:
+        return self._float("fsub", a, b) if a.dtype.kind == "f" else self._binary("sub", a, b)
+
+    def mul(self, a: Reg, b: Reg) -> Reg:
+        return self._float("fmul", a, b) if a.dtype.kind == "f" else self._binary("and" if a.dtype == BOOL else "mul", a, b)
+
+    def fdiv(self, a: Reg, b: Reg) -> Reg:
+        return self._float("fdiv", a, b)
+
+    def neg(self, a: Reg) -> Reg:
+        if a.dtype.kind == "f":
+            return Reg(self.text.define(f"fneg {self.type(a.dtype)} {a.name}"), a.dtype)
+        return self.sub(self.like(a, 0), a)
+
+    def fma(self, a: Reg, b: Reg, c: Reg) -> Reg:
+        """a * b + c with one rounding."""
+        return self.intrinsic("fma", a, b, c)
+
+    def fabs(self, a: Reg) -> Reg:
+        return self.intrinsic("fabs", a)
+
+    def copysign(self, magnitude: Reg, sign: Reg) -> Reg:
+        return self.intrinsic("copysign", magnitude, sign)
+
+    def sqrt(self, a: Reg) -> Reg:
+        return self.intrinsic("sqrt", a)
+
+    def floor(self, a: Reg) -> Reg:
+        return self.intrinsic("floor", a)
+
+    def ceil(self, a: Reg) -> Reg:
+        return self.intrinsic("ceil", a)
+
+    def rint(self, a: Reg) -> Reg:
+        """Round half to even."""
+        return self.intrinsic("rint", a)
+
+    def trunc(self, a: Reg) -> Reg:
+        return self.intrinsic("trunc", a)
+
+    # ---- comparisons and choice
+
+    def compare(self, predicate: str, a: Reg, b: Reg) -> Reg:
+        """`predicate` is eq, ne, lt, le, gt or ge; a NaN compares false but for `ne`."""
+        kind = a.dtype.kind
+        if kind == "f":
+            code = f"fcmp {'une' if predicate == 'ne' else 'o' + predicate}"
+        elif predicate in ("eq", "ne"):
+            code = f"icmp {predicate}"
+        else:
+            code = f"icmp {'s' if kind == 'i' else 'u'}{predicate}"
+        return Reg(self.text.define(f"{code} {self.type(a.dtype)} {a.name}, {b.name}"), BOOL)
+
+    def unordered(self, a: Reg, b: Reg) -> Reg:
+        """True where a or b is NaN."""
+        return Reg(self.text.define(f"fcmp uno {self.type(a.dtype)} {a.name}, {b.name}"), BOOL)
+
+    def select(self, condition: Reg, a: Reg, b: Reg) -> Reg:
+        ty = self.type(a.dtype)
+        return Reg(self.text.define(f"select {self.type(BOOL)} {condition.name}, {ty} {a.name}, {ty} {b.name}"), a.dtype)
+
+    # ---- bits
+
+    def and_(self, a: Reg, b: Reg) -> Reg:
+        return self._binary("and", a, b)
+
+    def or_(self, a: Reg, b: Reg) -> Reg:
+        return self._binary("or", a, b)
+
+    def xor(self, a: Reg, b: Reg) -> Reg:
+        return self._binary("xor", a, b)
+
+    def shl(self, a: Reg, b: Reg) -> Reg:
+        return self._binary("shl", a, b)
+
+    def shr(self, a: Reg, b: Reg) -> Reg:
+        """Arithmetic for signed dtypes, logical for unsigned."""
+        return self._binary("ashr" if a.dtype.kind == "i" else "lshr", a, b)
+
+    def bitcast(self, a: Reg, dtype: DType) -> Reg:
+        return Reg(self.text.define(f"bitcast {self.type(a.dtype)} {a.name} to {self.type(dtype)}"), dtype)
+
+    # ---- integer division: raw, the operands must be safe (no zero divisor, no overflow)
+
+    def idiv(self, a: Reg, b: Reg) -> Reg:
+        return self._binary("sdiv" if a.dtype.kind == "i" else "udiv", a, b)
+
+    def irem(self, a: Reg, b: Reg) -> Reg:
+        return self._binary("srem" if a.dtype.kind == "i" else "urem", a, b)
+
+    # ---- conversions
+
+    def convert(self, a: Reg, dtype: DType) -> Reg:
+        """NumPy's `astype`, except that a float outside the integer's range saturates (and NaN becomes 0)."""
+        source = a.dtype
+        if source == dtype:
+            return a
+        if dtype == BOOL:
+            zero = self.like(a, 0)
+            if source.kind == "f":
+                return Reg(self.text.define(f"fcmp une {self.type(source)} {a.name}, {zero.name}"), BOOL)
+            return self.compare("ne", a, zero)
+        if dtype.kind == "f":
+            if source.kind == "f":
+                code = "fpext" if dtype.itemsize > source.itemsize else "fptrunc"
+            else:
+                code = "sitofp" if source.kind == "i" else "uitofp"
+        elif source.kind == "f":
+            return self.intrinsic_convert("fptosi.sat" if dtype.kind == "i" else "fptoui.sat", a, dtype)
+        elif source != BOOL and dtype.itemsize == source.itemsize:
+            return Reg(a.name, dtype)
+        elif source != BOOL and dtype.itemsize < source.itemsize:
+            code = "trunc"
+        else:
+            code = "sext" if source.kind == "i" else "zext"
+        return Reg(self.text.define(f"{code} {self.type(source)} {a.name} to {self.type(dtype)}"), dtype)
+
+    def intrinsic_convert(self, name: str, a: Reg, dtype: DType) -> Reg:
+        lanes = f"v{self.width}" if self.width > 1 else ""
+        callee = f"@llvm.{name}.{lanes}i{dtype.itemsize * 8}.{lanes}f{a.dtype.itemsize * 8}"
+        out, into = self.type(a.dtype), self.type(dtype)
+        self.text.declares.add(f"declare {into} {callee}({out})")
+        return Reg(self.text.define(f"call {into} {callee}({out} {a.name})"), dtype)

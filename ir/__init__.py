@@ -1,0 +1,1 @@
+"""The intermediate representation: types, values, ops, printer, parser, verifier, interpreter."""

@@ -1,0 +1,73 @@
+"""What adjit raises.
+
+    AdjitError
+    ├── TraceError (TypeError)            a traced value used where a concrete one is needed, a leaked value
+    ├── ShapeError (ValueError)           shapes that do not fit
+    ├── DTypeError (TypeError)            dtypes that do not fit
+    ├── OutOfBoundsError (IndexError)     an index outside its axis, eager or in native code
+    ├── UnsupportedError (NotImplementedError)   a NumPy function or feature that adjit does not have
+    ├── GradientError (ValueError)        a gradient that cannot be asked for
+    ├── CheckError (AssertionError)       an assertion of the user's that failed, eager or in native code
+    ├── ParseError (ValueError)           IR text that is not IR
+    └── VerifyError (ValueError)          IR that breaks a rule of the IR
+
+Each also subclasses the built-in that a caller would catch. `at(location)` adds the user's own line once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from .location import Location
+
+E = TypeVar("E", bound="AdjitError")
+
+
+class AdjitError(Exception):
+    """Base of all errors of adjit; `location` is the user's line, where known."""
+
+    location: Location | None = None
+
+    def at(self: E, location: Location | None) -> E:
+        """The same error, with the user's line in its message; the first location given stays."""
+        if location is not None and self.location is None:
+            self.location = location
+            self.args = (f"{self.args[0] if self.args else ''}\n  {location.describe()}", *self.args[1:])
+        return self
+
+
+class TraceError(AdjitError, TypeError):
+    """A traced value was used where Python needs a concrete one."""
+
+
+class ShapeError(AdjitError, ValueError):
+    """Shapes that do not fit an op."""
+
+
+class DTypeError(AdjitError, TypeError):
+    """Dtypes that do not fit an op."""
+
+
+class OutOfBoundsError(AdjitError, IndexError):
+    """An index outside its axis."""
+
+
+class UnsupportedError(AdjitError, NotImplementedError):
+    """Something that adjit does not do, with what to do instead."""
+
+
+class GradientError(AdjitError, ValueError):
+    """A gradient that cannot be asked for."""
+
+
+class CheckError(AdjitError, AssertionError):
+    """An assertion of the user's that failed."""
+
+
+class ParseError(AdjitError, ValueError):
+    """Text that is not IR."""
+
+
+class VerifyError(AdjitError, ValueError):
+    """A Func that breaks a rule of the IR."""

@@ -1,0 +1,240 @@
+"""Types of IR values, and all arithmetic on dtypes, shapes and axes.
+
+Owns: `TensorType` (`f32[128,784]`), dtype names, NumPy's promotion with weak Python scalars, and every rule that computes one shape from
+others. A dimension is an int today; code elsewhere asks this module rather than computing with dimensions itself.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .errors import DTypeError, ShapeError
+
+DType: TypeAlias = np.dtype[Any]
+Shape: TypeAlias = tuple[int, ...]
+
+DTYPE_NAMES: dict[DType, str] = {
+    np.dtype(code): name
+    for code, name in {
+        "f4": "f32", "f8": "f64", "?": "bool",
+        "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64",
+        "u1": "u8", "u2": "u16", "u4": "u32", "u8": "u64",
+    }.items()
+}  # fmt: skip
+DTYPES: dict[str, DType] = {name: dtype for dtype, name in DTYPE_NAMES.items()}
+F32, F64, BOOL = DTYPES["f32"], DTYPES["f64"], DTYPES["bool"]
+I8, I16, I32, I64 = (DTYPES[n] for n in ("i8", "i16", "i32", "i64"))
+U8, U16, U32, U64 = (DTYPES[n] for n in ("u8", "u16", "u32", "u64"))
+
+MAX_BYTES = 2**62
+
+
+def as_dtype(spec: Any) -> DType:
+    """The supported dtype that `spec` (a name of ours, of NumPy, a type) means.
+
+    >>> as_dtype("f32"), as_dtype(float)
+    (dtype('float32'), dtype('float64'))
+    """
+    found = DTYPES.get(spec) if isinstance(spec, str) else None
+    if found is not None:
+        return found
+    try:
+        dtype = np.dtype(spec)
+    except TypeError:
+        raise DTypeError(f"{spec!r} is not a dtype; supported are {', '.join(DTYPES)}") from None
+    if dtype not in DTYPE_NAMES:
+        hint = " (swap its bytes with .astype(dtype.newbyteorder('=')))" if dtype.newbyteorder("=") in DTYPE_NAMES else ""
+        raise DTypeError(f"dtype {dtype} is not supported{hint}; supported are {', '.join(DTYPES)}")
+    return dtype
+
+
+class TensorType:
+    """dtype and shape of a value; immutable, compared by value. `str()` gives `f32[128,784]`."""
+
+    __slots__ = ("dtype", "shape", "_hash")
+
+    dtype: DType
+    shape: Shape
+
+    def __init__(self, dtype: DType, shape: Sequence[int] = ()) -> None:
+        self.dtype = dtype
+        self.shape = shape if type(shape) is tuple else tuple(shape)
+        self._hash = hash((dtype.char, self.shape))
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def is_float(self) -> bool:
+        return self.dtype.kind == "f"
+
+    def with_shape(self, shape: Sequence[int]) -> TensorType:
+        return TensorType(self.dtype, shape)
+
+    def with_dtype(self, dtype: DType) -> TensorType:
+        return TensorType(dtype, self.shape)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, TensorType) and self.shape == other.shape and self.dtype == other.dtype)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __str__(self) -> str:
+        return f"{DTYPE_NAMES[self.dtype]}[{','.join(map(str, self.shape))}]"
+
+    __repr__ = __str__
+
+
+def checked_type(dtype: DType, shape: Sequence[int], what: str) -> TensorType:
+    """A TensorType whose size is known to be sane: for shapes that come from users."""
+    out = TensorType(dtype, as_shape(shape, what))
+    if out.nbytes > MAX_BYTES:
+        raise ShapeError(f"{what}: {out} is too large to exist ({out.nbytes:.3g} bytes)")
+    return out
+
+
+def as_shape(shape: Any, what: str) -> Shape:
+    """A shape given as an int or a sequence of ints."""
+    items = shape if isinstance(shape, Iterable) else (shape,)
+    try:
+        out = tuple(operator.index(n) for n in items)
+    except TypeError:
+        raise ShapeError(f"{what}: a shape must be made of Python integers, not {shape!r}") from None
+    if any(n < 0 for n in out):
+        raise ShapeError(f"{what}: negative dimension in {out}")
+    return out
+
+
+# ---- promotion
+
+
+def promote(*operands: Any) -> DType:
+    """NumPy's result dtype; Python scalars (and dtypes wrapped by `weak_example`) are weak."""
+    return as_dtype(np.result_type(*operands))
+
+
+def weak_example(dtype: DType) -> Any:
+    """A Python scalar of dtype's kind: passing it to `promote` stands for a weakly typed value of that dtype."""
+    if dtype.kind == "f":
+        return 1.0
+    return dtype if dtype == BOOL else 1
+
+
+def float_dtype(dtype: DType) -> DType:
+    """The dtype that NumPy computes true division, means and transcendental functions in; never narrower than float32."""
+    return dtype if dtype.kind == "f" else F64
+
+
+# ---- shapes
+
+
+def broadcast_shapes(what: str, *shapes: Shape) -> Shape:
+    """NumPy broadcasting, with an error that names the op.
+
+    >>> broadcast_shapes("add", (3, 1), (4,))
+    (3, 4)
+    """
+    rank = max(map(len, shapes))
+    out = [1] * rank
+    for shape in shapes:
+        for axis, n in enumerate(shape, rank - len(shape)):
+            if out[axis] == 1:
+                out[axis] = n
+            elif n not in (1, out[axis]):
+                pretty = " and ".join(str(list(s)) for s in shapes)
+                raise ShapeError(f"{what}: shapes {pretty} do not broadcast ({out[axis]} against {n})")
+    return tuple(out)
+
+
+def normalize_axis(axis: Any, rank: int, what: str) -> int:
+    try:
+        index = operator.index(axis)
+    except TypeError:
+        raise ShapeError(f"{what}: an axis must be a Python integer, not {axis!r}") from None
+    if not -rank <= index < rank:
+        raise ShapeError(f"{what}: axis {index} is out of range for rank {rank}")
+    return index % rank
+
+
+def normalize_axes(axes: Any, rank: int, what: str) -> tuple[int, ...]:
+    """Axes given as None (all), an int or a sequence of ints; sorted, without duplicates allowed."""
+    if axes is None:
+        return tuple(range(rank))
+    items = axes if isinstance(axes, Iterable) else (axes,)
+    out = tuple(sorted(normalize_axis(a, rank, what) for a in items))
+    if len(set(out)) != len(out):
+        raise ShapeError(f"{what}: axis named twice in {tuple(items)}")
+    return out
+
+
+def reduced_shape(shape: Shape, axes: Sequence[int]) -> Shape:
+    return tuple(n for axis, n in enumerate(shape) if axis not in axes)
+
+
+def kept_shape(shape: Shape, axes: Sequence[int]) -> Shape:
+    """`reduced_shape` with the reduced axes kept as 1."""
+    return tuple(1 if axis in axes else n for axis, n in enumerate(shape))
+
+
+def resolve_reshape(shape: Shape, wanted: Any) -> Shape:
+    """The target of a reshape, with one -1 filled in."""
+    items = wanted if isinstance(wanted, Iterable) else (wanted,)
+    try:
+        target = [operator.index(n) for n in items]
+    except TypeError:
+        raise ShapeError(f"reshape: a shape must be made of Python integers, not {wanted!r}") from None
+    size = math.prod(shape)
+    if target.count(-1) == 1:
+        rest = math.prod(n for n in target if n != -1)
+        if rest and size % rest == 0:
+            target[target.index(-1)] = size // rest
+        elif rest == 0 and size == 0:
+            raise ShapeError(f"reshape: -1 is ambiguous for {list(shape)} -> {target}")
+    if any(n < 0 for n in target) or math.prod(target) != size:
+        raise ShapeError(f"reshape: {list(shape)} ({size} elements) does not fit {list(items)}")
+    return tuple(target)
+
+
+def matmul_shape(a: Shape, b: Shape, what: str = "matmul") -> Shape:
+    """Result shape of `a @ b` where batch dimensions are equal (broadcasting is explicit in the IR)."""
+    if not a or not b:
+        raise ShapeError(f"{what}: a scalar operand ({list(a)} @ {list(b)}); use * instead")
+    inner = b[-2] if len(b) > 1 else b[0]
+    if a[-1] != inner:
+        raise ShapeError(f"{what}: inner sizes differ: {list(a)} @ {list(b)} ({a[-1]} != {inner})")
+    if len(a) > 1 and len(b) > 1 and a[:-2] != b[:-2]:
+        raise ShapeError(f"{what}: batch sizes differ: {list(a)} @ {list(b)}")
+    if (len(a) == 1 and len(b) > 2) or (len(b) == 1 and len(a) > 2):
+        raise ShapeError(f"{what}: a vector operand takes a matrix beside it, not {list(a)} @ {list(b)}")
+    return a[:-1] + b[:-2] + b[-1:] if len(b) == 1 or len(a) == 1 else a[:-1] + b[-1:]
+
+
+def strided_size(start: int, stop: int, step: int) -> int:
+    return max(0, -(-(stop - start) // step))
+
+
+def row_major(shape: Shape) -> tuple[int, ...]:
+    """Strides, counted in elements, of a contiguous array.
+
+    >>> row_major((2, 3, 4))
+    (12, 4, 1)
+    """
+    strides = [1] * len(shape)
+    for axis in range(len(shape) - 2, -1, -1):
+        strides[axis] = strides[axis + 1] * shape[axis + 1]
+    return tuple(strides)

@@ -1,0 +1,1 @@
+"""Func -> Func: differentiation and optimisation, one pass a file."""

@@ -1,0 +1,1 @@
+"""What runs: Tensor, Variable, GradientTape, function, transforms, caches, configuration."""

@@ -1,0 +1,81 @@
+"""The rooms are sub-packages of `adjit` and nothing else: what is imported, what is declared, and what an import costs in modules."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import adjit
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOMS = ("ir", "tracer", "passes", "codegen", "runtime")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """Names of the modules that a fresh interpreter, started outside of the checkout, holds after `import adjit`."""
+    code = "import json, sys, adjit; print(json.dumps(sorted(sys.modules)))"
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    output = subprocess.run([sys.executable, "-c", code], cwd=elsewhere, capture_output=True, text=True, check=True).stdout
+    return set(json.loads(output))
+
+
+def test_import_leaves_no_bare_room(imported: set[str]) -> None:
+    assert "adjit" in imported
+    assert imported.isdisjoint({*ROOMS, "tests", "benchmarks", "examples"})
+
+
+def test_import_does_not_load_llvm(imported: set[str]) -> None:
+    assert not {name for name in imported if name.partition(".")[0] in {"llvmlite", "astunparse"}}
+
+
+def test_version_is_that_of_the_metadata() -> None:
+    assert adjit.__version__ == PROJECT["project"]["version"] == metadata.version("adjit")
+
+
+def test_every_package_is_declared() -> None:
+    """A forgotten sub-package works in a checkout and is missing from the wheel."""
+    folders = {"adjit": "adjit"}
+    for room in ROOMS:
+        for init in (ROOT / room).rglob("__init__.py"):
+            folder = init.parent.relative_to(ROOT).as_posix()
+            folders["adjit." + folder.replace("/", ".")] = folder
+    assert PROJECT["tool"]["setuptools"]["package-dir"] == folders
+    assert sorted(PROJECT["tool"]["setuptools"]["packages"]) == sorted(folders)
+
+
+def test_every_folder_of_a_room_is_a_package() -> None:
+    """A folder of modules without `__init__.py` is importable in a checkout (a namespace package) and not installed."""
+    folders = {path.parent for room in ROOMS for path in (ROOT / room).rglob("*.py")}
+    assert not [str(folder) for folder in folders if not (folder / "__init__.py").exists()]
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_symlink_leads_to_the_room(room: str) -> None:
+    link = ROOT / "adjit" / room
+    assert link.is_symlink()
+    assert link.resolve() == ROOT / room
+
+
+def test_no_source_imports_a_bare_room() -> None:
+    """`import ir` resolves when the checkout is the current folder, and nowhere else."""
+    bare = []
+    for folder in (*ROOMS, "adjit", "tests", "examples", "benchmarks"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Import):
+                    names = [alias.name for alias in node.names]
+                elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                    names = [node.module or ""]
+                else:
+                    continue
+                bare += [f"{path}:{node.lineno}: {name}" for name in names if name.partition(".")[0] in ROOMS]
+    assert not bare

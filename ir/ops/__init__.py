@@ -1,1 +1,18 @@
-"""The primitive ops, one class each: type rule, evaluation, JVP, VJP and lowering in one place."""
+"""The table of primitives, and the functions that apply them with NumPy's promotion and broadcasting.
+
+Each module lists its functions in `__all__`; op classes are imported from their modules.
+"""
+
+from . import control as control
+from .arithmetic import *
+from .base import REGISTRY as REGISTRY, Op as Op, apply as apply
+from .create import *
+from .effects import *
+from .elementary import *
+from .index import *
+from .linalg import *
+from .logic import *
+from .maps import *
+from .random import *
+from .reduce import *
+from .shape import *

@@ -1,0 +1,37 @@
+"""lstm: one layer, T=50, B=32, I=64, H=128; mean squared error on all hidden states; loss and gradients of all weights, float32."""
+
+import numpy as np
+from common import Prog
+
+import adjit as aj
+
+
+def loss_unrolled(params, x, y):
+    """The Python loop over time steps is unrolled into the trace."""
+    wx, wh, b = params
+    steps, batch, _ = x.shape
+    size = wh.shape[0]
+    z = np.reshape(np.reshape(x, (steps * batch, -1)) @ wx + b, (steps, batch, 4 * size))
+    h = c = np.zeros((batch, size), np.float32)
+    total = 0.0
+    for t in range(steps):
+        gates = z[t] + h @ wh
+        i, f = aj.sigmoid(gates[:, :size]), aj.sigmoid(gates[:, size : 2 * size])
+        g, o = np.tanh(gates[:, 2 * size : 3 * size]), aj.sigmoid(gates[:, 3 * size :])
+        c = f * c + i * g
+        h = o * np.tanh(c)
+        d = h - y[t]
+        total = total + np.sum(d * d)
+    return total / y.size
+
+
+def adjit_unroll_step(inputs):
+    params = tuple(inputs[name] for name in ("wx", "wh", "b"))
+    x, y = inputs["x"], inputs["y"]
+    f = aj.function(aj.value_and_grad(loss_unrolled))
+
+    def outputs(out):
+        value, gradients = out
+        return [value, *gradients]
+
+    return Prog(lambda: f(params, x, y), outputs, note="Python loop, unrolled")

@@ -1,0 +1,113 @@
+"""Appends statements to a block. The innermost active builder is where operators on IR values emit to.
+
+    with Builder(params) as b:
+        y = x * x + 1.0
+    block = b.finish([y])
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from .errors import AdjitError, TraceError
+from .func import Block, Phase, Stmt, Value
+from .location import Location
+from .operand import Concrete, Literal, Operand, fold_literals
+from .ops.base import Array, Op, result_types
+from .ops.create import Constant
+from .types import TensorType
+
+_active = threading.local()
+
+INLINE_CONSTANT = 16  # elements: larger arrays are captured as parameters rather than printed in the IR
+
+
+def current_builder() -> Builder | None:
+    """The innermost active builder of this thread."""
+    stack = getattr(_active, "stack", None)
+    return stack[-1] if stack else None
+
+
+class Builder:
+    """Collects the statements of one block."""
+
+    value_class: type[Value] = Value
+
+    def __init__(self, params: Sequence[Value] = (), parent: Builder | None = None) -> None:
+        self.params = list(params)
+        self.stmts: list[Stmt] = []
+        self.parent = parent
+        self.location: Location | None = None
+        self.phase: Phase = "forward"
+        self.origin: Stmt | None = None
+        self.capture: Callable[[Array], Operand] | None = parent.capture if parent else None
+
+    def __enter__(self) -> Builder:
+        if not hasattr(_active, "stack"):
+            _active.stack = []
+        _active.stack.append(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _active.stack.pop()
+
+    @contextmanager
+    def at(self, location: Location | None, phase: Phase, origin: Stmt | None) -> Iterator[None]:
+        """Statements emitted inside belong to this place, phase and forward statement."""
+        before = (self.location, self.phase, self.origin)
+        self.location, self.phase, self.origin = location, phase, origin
+        try:
+            yield
+        finally:
+            self.location, self.phase, self.origin = before
+
+    def place(self) -> tuple[Location | None, str | None]:
+        """Location and name for the statement about to be emitted; the tracer finds both in the user's frame."""
+        return self.location, None
+
+    def apply(self, op: Op, args: tuple[Operand, ...]) -> Any:
+        """Emit `op` (or fold it, on literals) and return its result or results."""
+        folded = fold_literals(op, args)
+        if folded is not None:
+            return folded
+        results = self.emit(op, args)
+        return results[0] if len(results) == 1 else results
+
+    def emit(self, op: Op, args: Sequence[Operand], blocks: tuple[Block, ...] = (), types: Sequence[TensorType] | None = None) -> tuple[Value, ...]:
+        """Append a statement. `types` are given for ops with regions, inferred otherwise."""
+        location, name = self.place()
+        try:
+            operands = tuple(a if isinstance(a, Value | Literal) else self.constant(a) for a in args)
+            if types is None:
+                types = result_types(op, [a.type for a in operands])
+        except AdjitError as error:
+            raise error.at(location)
+        results = tuple(self.value_class(t, name) for t in types)
+        self.stmts.append(Stmt(op, operands, results, blocks, location, self.phase, self.origin))
+        return results
+
+    def constant(self, operand: Operand) -> Operand:
+        """A concrete array inside the IR: a literal if uniform, a small constant, or a captured parameter."""
+        if not isinstance(operand, Concrete):
+            raise TraceError(f"{operand!r} cannot stand in the IR")
+        data = operand.data
+        if data.size and (data.size == 1 or (data == data.flat[0]).all()) and not (data.dtype.kind == "f" and data.flat[0] == 0 and mixed_zeros(data)):
+            return Literal(data.flat[0], operand.type)
+        if data.size > INLINE_CONSTANT and self.capture is not None:
+            return self.capture(data)
+        return self.emit(Constant.of(data), ())[0]
+
+    def finish(self, results: Sequence[Operand], saving: Sequence[Operand] = ()) -> Block:
+        operands = [r if isinstance(r, Value | Literal) else self.constant(r) for r in results]
+        return Block(self.params, self.stmts, operands, saving)
+
+
+def mixed_zeros(data: Array) -> bool:
+    """Whether an array of zeros holds both signs."""
+    signs = np.signbit(data)
+    return bool(signs.any() != signs.all())

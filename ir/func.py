@@ -1,0 +1,172 @@
+"""The IR itself: values, statements, blocks and functions.
+
+    Func  = name, block, given, updates            one per compiled function
+    Block = params, stmts, results, saving         also the region of `if`, `for`, `while` and `fuse`
+    Stmt  = results, op, args, blocks              with the user's location, the phase and the origin
+    arg   = Value | Literal
+
+A region may use values of the blocks around it. Everything is immutable once built: passes make new Funcs and may share statements between
+them. A value has no pointer to its definition; passes that need one build a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal as OneOf, TypeAlias
+
+from .errors import TraceError
+from .location import Location
+from .operand import Literal, Operand
+from .ops.base import Op
+from .types import TensorType
+
+Phase: TypeAlias = OneOf["forward", "backward"]
+
+
+class Value(Operand):
+    """A value of the IR. `name` is a hint from the user's source; the printer makes it unique."""
+
+    __slots__ = ("type", "name")
+    level = 3
+
+    def __init__(self, type: TensorType, name: str | None = None) -> None:
+        self.type = type
+        self.name = name
+
+    def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
+        from .builder import current_builder  # noqa: PLC0415 - the builder makes values, and values find the builder
+
+        builder = current_builder()
+        if builder is None:
+            raise TraceError(f"{op.name}: a traced value of type {self.type} was used outside of the function that traced it")
+        return builder.apply(op, args)
+
+    def __bool__(self) -> bool:
+        raise TraceError(f"the truth of a traced value of type {self.type} is not known while tracing")
+
+    def __repr__(self) -> str:
+        return f"%{self.name or '?'}: {self.type}"
+
+
+class Stmt:
+    """`results = op args {blocks}`. The eager tape records statements too, with tensors in place of values."""
+
+    __slots__ = ("op", "args", "results", "blocks", "location", "phase", "origin")
+
+    def __init__(
+        self,
+        op: Op,
+        args: tuple[Operand, ...],
+        results: tuple[Operand, ...],
+        blocks: tuple[Block, ...] = (),
+        location: Location | None = None,
+        phase: Phase = "forward",
+        origin: Stmt | None = None,
+    ) -> None:
+        self.op = op
+        self.args = args
+        self.results = results
+        self.blocks = blocks
+        self.location = location
+        self.phase: Phase = phase
+        self.origin = origin  # the forward statement that a backward one belongs to
+
+    @property
+    def result(self) -> Operand:
+        return self.results[0]
+
+    def replace(self, **changes: Any) -> Stmt:
+        return Stmt(**{**{slot: getattr(self, slot) for slot in self.__slots__}, **changes})
+
+    def __repr__(self) -> str:
+        return f"{', '.join(map(repr, self.results))} = {self.op.name} {', '.join(map(repr, self.args))}"
+
+
+class Block:
+    """Statements in order, with what the block takes and gives. `saving` is given to the backward twin only."""
+
+    __slots__ = ("params", "stmts", "results", "saving")
+
+    def __init__(
+        self, params: Sequence[Value], stmts: Sequence[Stmt], results: Sequence[Operand], saving: Sequence[Operand] = ()
+    ) -> None:
+        self.params = tuple(params)
+        self.stmts = tuple(stmts)
+        self.results = tuple(results)
+        self.saving = tuple(saving)
+
+    def uses(self) -> Iterator[Operand]:
+        """Every operand that this block reads, nested blocks included, in order."""
+        for stmt in self.stmts:
+            yield from stmt.args
+            for block in stmt.blocks:
+                yield from block.uses()
+        yield from self.results
+        yield from self.saving
+
+    def free(self) -> list[Value]:
+        """Values of the blocks around this one that it uses, in order of first use."""
+        defined: set[int] = set()
+        self._defined(defined)
+        seen: dict[int, Value] = {}
+        for use in self.uses():
+            if isinstance(use, Value) and id(use) not in defined:
+                seen.setdefault(id(use), use)
+        return list(seen.values())
+
+    def _defined(self, into: set[int]) -> None:
+        into.update(map(id, self.params))
+        for stmt in self.stmts:
+            into.update(map(id, stmt.results))
+            for block in stmt.blocks:
+                block._defined(into)
+
+
+class Func:
+    """A whole function. `given` are parameters that the forward twin saved; `updates` are parameters overwritten at the end (variables)."""
+
+    __slots__ = ("name", "block", "given", "updates", "location", "plan")
+
+    def __init__(
+        self,
+        name: str,
+        block: Block,
+        given: Sequence[Value] = (),
+        updates: Sequence[tuple[Value, Operand]] = (),
+        location: Location | None = None,
+        plan: Any = None,
+    ) -> None:
+        self.name = name
+        self.block = block
+        self.given = tuple(given)
+        self.updates = tuple(updates)
+        self.location = location
+        self.plan = plan  # set by passes.buffers: where each value lives
+
+    @property
+    def params(self) -> tuple[Value, ...]:
+        return self.block.params
+
+    @property
+    def stmts(self) -> tuple[Stmt, ...]:
+        return self.block.stmts
+
+    @property
+    def results(self) -> tuple[Operand, ...]:
+        return self.block.results
+
+    def outputs(self) -> tuple[Operand, ...]:
+        """Everything that must be computed: results, what is saved, and the new values of updated parameters."""
+        return (*self.block.results, *self.block.saving, *(new for _, new in self.updates))
+
+    def replace(self, **changes: Any) -> Func:
+        return Func(**{**{slot: getattr(self, slot) for slot in self.__slots__}, **changes})
+
+    def __str__(self) -> str:
+        from .printer import print_func  # noqa: PLC0415 - the printer knows the IR; the IR only offers str()
+
+        return print_func(self)
+
+
+def is_literal(x: Operand) -> bool:
+    return isinstance(x, Literal)

@@ -1,0 +1,56 @@
+"""Runs a Func at any stage on NumPy arrays: the oracle that every pass and the code generator are tested against."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .errors import AdjitError, ShapeError
+from .func import Block, Func
+from .operand import Literal, Operand, evaluate
+from .ops.base import Array
+from .ops.control import Region
+
+
+def run(func: Func, *arrays: Array) -> tuple[Array, ...]:
+    """Results, then what is saved, then the new values of updated parameters.
+
+    >>> run(func, x, y)            # doctest: +SKIP
+    (array(3.0), array([1.0, 2.0]))
+    """
+    if len(arrays) != len(func.params):
+        raise ShapeError(f"@{func.name} takes {len(func.params)} arrays, not {len(arrays)}")
+    env: dict[int, Array] = {}
+    for param, array in zip(func.params, arrays, strict=True):
+        data = np.asarray(array)
+        if data.shape != param.type.shape or data.dtype != param.type.dtype:
+            raise ShapeError(f"@{func.name}: %{param.name or '?'} is {param.type}, got {data.dtype}{list(data.shape)}")
+        env[id(param)] = data
+    _run_stmts(func.block, env)
+    return tuple(_read(x, env) for x in func.outputs())
+
+
+def run_block(block: Block, arrays: Sequence[Array], env: dict[int, Array]) -> tuple[Array, ...]:
+    """Results, then what is saved, of a region whose free values are in `env`."""
+    inner = dict(env) if block.params else env
+    inner.update(zip(map(id, block.params), arrays, strict=True))
+    _run_stmts(block, inner)
+    return tuple(_read(x, inner) for x in (*block.results, *block.saving))
+
+
+def _run_stmts(block: Block, env: dict[int, Array]) -> None:
+    for stmt in block.stmts:
+        arrays = [_read(a, env) for a in stmt.args]
+        try:
+            if isinstance(stmt.op, Region):
+                out = stmt.op.interpret([lambda *xs, b=b: run_block(b, xs, env) for b in stmt.blocks], *arrays)
+            else:
+                out = evaluate(stmt.op, arrays, [a.type for a in stmt.args])
+        except AdjitError as error:
+            raise error.at(stmt.location)
+        env.update(zip(map(id, stmt.results), out, strict=True))
+
+
+def _read(operand: Operand, env: dict[int, Array]) -> Array:
+    return operand.array() if isinstance(operand, Literal) else env[id(operand)]

@@ -1,0 +1,202 @@
+"""What an op is: one class holding its type rule, eager evaluation, derivatives and lowering.
+
+Owns: `Op`, the registry, and `apply`, the one door through which every op is emitted or evaluated.
+Refuses: knowing any particular op.
+
+Derivatives are written per argument: `jvp(i, y, args, d)` pushes a tangent of argument `i` forward, `vjp(i, y, args, d)` pulls a cotangent of
+the result back to argument `i`. Both are written in terms of operands, so the same rule serves the eager tape, the adjoint pass and,
+applied again, derivatives of any order. None means: no derivative reaches this argument.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+
+import numpy as np
+
+from ..errors import AdjitError
+from ..types import DType, TensorType
+
+if TYPE_CHECKING:
+    from ..layout import Layout
+    from ..operand import Operand
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+Reg: TypeAlias = Any
+
+REGISTRY: dict[str, type[Op]] = {}
+
+
+@dataclass(frozen=True)
+class Op:
+    """A primitive operation. Attributes are dataclass fields, so equality, hashing, printing and parsing come free."""
+
+    name: ClassVar[str] = ""
+    effect: ClassVar[bool] = False  # ordered with other effects, never removed, never duplicated
+    can_fail: ClassVar[bool] = False  # may raise at run time (an index out of bounds)
+    differentiable: ClassVar[bool] = True
+
+    def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if abstract:
+            return
+        if "name" not in cls.__dict__:
+            cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+        if cls.name in REGISTRY:
+            raise AdjitError(f"two ops are named {cls.name!r}: {REGISTRY[cls.name]} and {cls}")
+        REGISTRY[cls.name] = cls
+
+    def infer(self, *types: TensorType) -> TensorType | tuple[TensorType, ...]:
+        """The result's type (a tuple of types for an op of several results); raises ShapeError or DTypeError."""
+        raise AdjitError(f"{self.name}: no type rule")
+
+    def evaluate(self, *arrays: Array) -> Any:
+        """Eager NumPy evaluation: the oracle for everything else."""
+        raise AdjitError(f"{self.name}: no eager evaluation")
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        raise AdjitError(f"{self.name}: no forward derivative")
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        raise AdjitError(f"{self.name}: no reverse derivative")
+
+    def pullback(
+        self, results: tuple[Operand, ...], args: tuple[Operand, ...], cotangents: tuple[Operand | None, ...], needed: Sequence[bool]
+    ) -> list[Operand | None]:
+        """Cotangents of the needed arguments, given those of the results. Ops of several results override this."""
+        (y,), (d,) = results, cotangents
+        if d is None or not self.differentiable:
+            return [None] * len(args)
+        return [self.vjp(i, y, args, d) if need else None for i, need in enumerate(needed)]
+
+    def pushforward(
+        self, results: tuple[Operand, ...], args: tuple[Operand, ...], tangents: tuple[Operand | None, ...]
+    ) -> list[Operand | None]:
+        """Tangents of the results, given those of the arguments (None: zero)."""
+        (y,) = results
+        total: Operand | None = None
+        if self.differentiable:
+            for i, d in enumerate(tangents):
+                part = None if d is None else self.jvp(i, y, args, d)
+                if part is not None:
+                    total = part if total is None else total + part
+        return [total]
+
+    def splat(self, *values: Any) -> Any:
+        """The one value that fills the whole result when every operand is filled with one value; None when it is not that simple."""
+        return None
+
+    def attributes(self) -> list[tuple[str, Any]]:
+        return [(f.name, getattr(self, f.name)) for f in fields(self)]
+
+
+class View(Op, abstract=True):
+    """An op whose result is its operand read through another layout: no code, no copy, where `view` finds one."""
+
+    def view(self, layout: Layout, source: TensorType) -> Layout | None:
+        """Where the result's elements lie in the operand's buffer; None when only a copy will do."""
+        raise AdjitError(f"{self.name}: no layout")
+
+    def splat(self, *values: Any) -> Any:
+        return values[0]
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        return apply(self, d)
+
+
+def result_types(op: Op, types: Sequence[TensorType]) -> tuple[TensorType, ...]:
+    """`op.infer` as a tuple, whatever the number of results."""
+    out = op.infer(*types)
+    return out if isinstance(out, tuple) else (out,)
+
+
+def apply(op: Op, *args: Operand) -> Any:
+    """Emit or evaluate `op`, whichever its operands are made for: an IR value emits, a tensor evaluates.
+
+    Gives one operand for an op of one result, otherwise a tuple.
+    """
+    leader = args[0]
+    for arg in args:
+        if arg.level > leader.level:
+            leader = arg
+    return leader.apply_op(op, args)
+
+
+class Emitter(Protocol):
+    """Straight-line native code on several elements at a time; implemented by codegen. `Reg`s are opaque here.
+
+    Predicates are eq, ne, lt, le, gt, ge. `call` reaches the vector math library by name: exp, log, tanh, ...
+    """
+
+    def const(self, dtype: DType, value: float | int | bool) -> Reg: ...
+    def like(self, x: Reg, value: float | int | bool) -> Reg: ...
+    def add(self, a: Reg, b: Reg) -> Reg: ...
+    def sub(self, a: Reg, b: Reg) -> Reg: ...
+    def mul(self, a: Reg, b: Reg) -> Reg: ...
+    def fdiv(self, a: Reg, b: Reg) -> Reg: ...
+    def neg(self, a: Reg) -> Reg: ...
+    def fma(self, a: Reg, b: Reg, c: Reg) -> Reg: ...
+    def fabs(self, a: Reg) -> Reg: ...
+    def copysign(self, magnitude: Reg, sign: Reg) -> Reg: ...
+    def sqrt(self, a: Reg) -> Reg: ...
+    def floor(self, a: Reg) -> Reg: ...
+    def ceil(self, a: Reg) -> Reg: ...
+    def rint(self, a: Reg) -> Reg: ...
+    def trunc(self, a: Reg) -> Reg: ...
+    def compare(self, predicate: str, a: Reg, b: Reg) -> Reg: ...
+    def unordered(self, a: Reg, b: Reg) -> Reg: ...
+    def select(self, condition: Reg, a: Reg, b: Reg) -> Reg: ...
+    def and_(self, a: Reg, b: Reg) -> Reg: ...
+    def or_(self, a: Reg, b: Reg) -> Reg: ...
+    def xor(self, a: Reg, b: Reg) -> Reg: ...
+    def shl(self, a: Reg, b: Reg) -> Reg: ...
+    def shr(self, a: Reg, b: Reg) -> Reg: ...
+    def bitcast(self, a: Reg, dtype: DType) -> Reg: ...
+    def idiv(self, a: Reg, b: Reg) -> Reg: ...
+    def irem(self, a: Reg, b: Reg) -> Reg: ...
+    def convert(self, a: Reg, dtype: DType) -> Reg: ...
+    def call(self, function: str, *args: Reg) -> Reg: ...
+    def strict(self) -> Emitter:
+        """The same emitter without contraction: every operation rounds, as NumPy's do."""
+        ...
+
+    def index(self, axis: int) -> Reg:
+        """The i64 position of these elements along an axis of the domain."""
+        ...
+
+
+class Window(Protocol):
+    """A native buffer seen through a layout; what `lower` works on. Axes and sizes are static."""
+
+    @property
+    def type(self) -> TensorType: ...
+    def slice(self, axis: int, start: int, size: int, step: int = 1) -> Window: ...
+    def at(self, *index: Reg) -> Window:
+        """Drop leading axes by fixing them at run-time indices (i64 registers)."""
+        ...
+
+
+class Loops(Protocol):
+    """Loop nests over windows; implemented by codegen. Scalar arithmetic goes through `scalar`."""
+
+    @property
+    def scalar(self) -> Emitter: ...
+    def loop(self, size: int) -> Any:
+        """`with k.loop(n) as i:` runs the body for i = 0 .. n-1; `i` is an i64 register."""
+        ...
+
+    def load(self, source: Window, *index: Reg) -> Reg: ...
+    def store(self, target: Window, value: Reg, *index: Reg) -> None: ...
+    def copy(self, target: Window, source: Window) -> None: ...
+    def accumulate(self, target: Window, source: Window) -> None:
+        """target += source"""
+        ...
+
+    def fill(self, target: Window, value: float | int | bool) -> None: ...
+    def matmul(self, target: Window, a: Window, b: Window) -> None: ...
+    def fail_if(self, condition: Reg, what: str, *details: Reg) -> None:
+        """Leave the native function when `condition` holds; the runtime raises with `what` formatted with the details (i64 registers)."""
+        ...

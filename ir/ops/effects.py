@@ -1,0 +1,3 @@
+"""Ops with an order: assertions and printing."""
+
+__all__: list[str] = []

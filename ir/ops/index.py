@@ -1,0 +1,3 @@
+"""Reading and writing at computed indices."""
+
+__all__: list[str] = []

@@ -1,0 +1,3 @@
+"""Comparisons, logic and bits."""
+
+__all__: list[str] = []

@@ -1,0 +1,263 @@
+"""Elementwise ops: their base classes, promotion and broadcasting, and the few that the others are built on.
+
+An elementwise op takes operands of one shape and (but for `where` and comparisons) one dtype: broadcasting and promotion are explicit in the
+IR, done here by `unary`, `binary` and `ternary`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ..errors import DTypeError, ShapeError
+from ..types import BOOL, DTYPE_NAMES, DType, TensorType, broadcast_shapes, float_dtype, promote, weak_example
+from .base import Array, Emitter, Op, Reg, apply
+from .shape import broadcast_to
+
+__all__ = ["cast", "where", "strong_mul"]
+
+if TYPE_CHECKING:
+    from ..operand import Operand
+
+
+class Map(Op, abstract=True):
+    """Elementwise. `derivative(i, y, *args)` is the partial derivative by argument i: forward and reverse mode both multiply by it.
+
+    An op whose derivative can be infinite or NaN where the op itself is finite sets `singular`: a zero tangent or cotangent then stays zero.
+    """
+
+    kinds: ClassVar[str] = "fiub"  # dtype kinds taken: float, int, unsigned, bool
+    singular: ClassVar[bool] = False
+
+    def infer(self, *types: TensorType) -> TensorType:
+        first = types[0]
+        for other in types[1:]:
+            if other.shape != first.shape:
+                raise ShapeError(f"{self.name}: shapes differ: {first} and {other}")
+            if other.dtype != first.dtype:
+                raise DTypeError(f"{self.name}: dtypes differ: {first} and {other}")
+        self.check_kind(first.dtype)
+        return self.result(first)
+
+    def check_kind(self, dtype: DType) -> None:
+        if dtype.kind not in self.kinds:
+            raise DTypeError(f"{self.name}: {DTYPE_NAMES[dtype]} operands are not supported")
+
+    def result(self, operand: TensorType) -> TensorType:
+        return operand
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand | float | None:
+        """d result / d args[i], elementwise; None where the op is not differentiable by it."""
+        return None
+
+    def _chain(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        partial = self.derivative(i, y, *args)
+        if partial is None:
+            return None
+        return strong_mul(d, partial) if self.singular else d * partial
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        return self._chain(i, y, args, d)
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        return self._chain(i, y, args, d)
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        """Native code for a few elements at a time."""
+        raise NotImplementedError(f"{self.name}: no lowering")
+
+    def splat(self, *values: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return self.evaluate(*(np.asarray(v) for v in values))[()]
+
+
+class Unary(Map, abstract=True):
+    """One operand."""
+
+
+class FloatUnary(Unary, abstract=True):
+    """One floating operand, lowered to a function of the vector math library of the same name."""
+
+    kinds = "f"
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        return emit.call(self.name, *xs)
+
+
+class Binary(Map, abstract=True):
+    """Two operands of one type."""
+
+
+# ---- promotion and broadcasting: what the frontend functions are written with
+
+
+def cast(x: Operand, dtype: DType) -> Operand:
+    """`x` as `dtype`; nothing is emitted when it already is."""
+    return x if x.type.dtype == dtype else apply(Cast(dtype), x)
+
+
+def common_dtype(*operands: Operand | float) -> DType:
+    """The dtype that NumPy's rules promote the operands to; Python scalars and weakly typed values give way."""
+    return promote(*(x if isinstance(x, bool | int | float) else weak_example(x.dtype) if x.weak else x.dtype for x in operands))
+
+
+def promoted(name: str, operands: tuple[Operand | float, ...], dtype: DType | None = None) -> list[Operand]:
+    """Operands brought to one dtype and one shape, Python scalars as literals."""
+    if dtype is None:
+        dtype = common_dtype(*operands)
+    shapes = [x.type.shape for x in operands if not isinstance(x, bool | int | float)]
+    shape = shapes[0] if all(s == shapes[0] for s in shapes) else broadcast_shapes(name, *shapes)
+    leader = next(x for x in operands if not isinstance(x, bool | int | float))
+    out: list[Operand] = []
+    for x in operands:
+        if isinstance(x, bool | int | float):
+            out.append(leader.literal(checked_scalar(name, x, dtype), TensorType(dtype, shape)))
+        else:
+            out.append(broadcast_to(cast(x, dtype), shape))
+    return out
+
+
+def checked_scalar(name: str, value: float | int | bool, dtype: DType) -> float | int | bool:
+    """A Python scalar that fits dtype: NumPy raises for integers out of bounds, and so do we."""
+    if dtype.kind in "iu" and isinstance(value, int):
+        info = np.iinfo(dtype)
+        if not info.min <= value <= info.max:
+            raise DTypeError(f"{name}: the Python integer {value} is out of bounds for {DTYPE_NAMES[dtype]}")
+    return value
+
+
+def binary(op: Binary, a: Operand | float, b: Operand | float) -> Operand:
+    return apply(op, *promoted(op.name, (a, b)))
+
+
+def float_binary(op: Binary, a: Operand | float, b: Operand | float) -> Operand:
+    """A binary op computed in floating point: integers are promoted as NumPy's true division does."""
+    return apply(op, *promoted(op.name, (a, b), float_dtype(common_dtype(a, b))))
+
+
+def unary(op: Unary, x: Operand) -> Operand:
+    return apply(op, x)
+
+
+def float_unary(op: Unary, x: Operand) -> Operand:
+    return apply(op, cast(x, float_dtype(x.type.dtype)))
+
+
+def strong_mul(d: Operand, partial: Operand | float) -> Operand:
+    """d * partial, but zero wherever d is zero, whatever partial is there."""
+    return d * partial if isinstance(partial, float | int) else apply(StrongMul(), d, partial)
+
+
+# ---- the ops that the frontends above need
+
+
+@dataclass(frozen=True)
+class Cast(Unary):
+    """Change of dtype, as NumPy's `astype`."""
+
+    dtype: DType
+
+    def result(self, operand: TensorType) -> TensorType:
+        return operand.with_dtype(self.dtype)
+
+    def evaluate(self, *arrays: Array) -> Array:
+        (x,) = arrays
+        with np.errstate(invalid="ignore", over="ignore"):
+            if x.dtype.kind == "f" and self.dtype.kind in "iu":
+                return saturated(x, self.dtype)
+            return x.astype(self.dtype)
+
+    def _chain(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        (x,) = args
+        if not (x.type.is_float and self.dtype.kind == "f"):
+            return None
+        return cast(d, self.dtype if d.type.dtype == x.type.dtype else x.type.dtype)
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        return cast(d, self.dtype) if args[0].type.is_float and self.dtype.kind == "f" else None
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        return cast(d, args[0].type.dtype) if args[0].type.is_float and self.dtype.kind == "f" else None
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        return emit.convert(xs[0], self.dtype)
+
+
+def saturated(x: Array, dtype: DType) -> Array:
+    """Float to integer, out-of-range values clamped and NaN to 0: what native code does, where C leaves it undefined."""
+    info = np.iinfo(dtype)
+    wide = np.nan_to_num(np.trunc(x), nan=0.0, posinf=np.inf, neginf=-np.inf)
+    low, high = wide <= info.min, wide >= info.max
+    safe = np.where(low | high, 0, wide).astype(dtype)
+    return np.asarray(np.where(low, info.min, np.where(high, info.max, safe)).astype(dtype))
+
+
+class Mul(Binary):
+    """a * b; logical and for bools."""
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.multiply(*arrays)
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return args[1 - i]
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        return emit.mul(*xs)
+
+
+class StrongMul(Binary):
+    """d * p, but 0 wherever d is 0: the product by a derivative p that may be infinite where nobody asks for it."""
+
+    kinds = "f"
+
+    def evaluate(self, *arrays: Array) -> Array:
+        d, p = arrays
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.where(d == 0, d, d * p)
+
+    def _chain(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        return strong_mul(d, args[1]) if i == 0 else strong_mul(args[0], d)
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        d, p = xs
+        return emit.select(emit.compare("eq", d, emit.like(d, 0.0)), d, emit.mul(d, p))
+
+
+class Where(Map):
+    """`a` where the condition holds, else `b`. Each branch's derivative is masked, never multiplied."""
+
+    def infer(self, *types: TensorType) -> TensorType:
+        condition, a, b = types
+        if condition.dtype != BOOL:
+            raise DTypeError(f"where: the condition must be bool, not {condition}")
+        if a != b or condition.shape != a.shape:
+            raise ShapeError(f"where: types differ: {condition}, {a} and {b}")
+        return a
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.where(*arrays)
+
+    def _chain(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        condition = args[0]
+        zero = d.literal(0.0, d.type)
+        return None if i == 0 else apply(self, condition, d, zero) if i == 1 else apply(self, condition, zero, d)
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        return emit.select(*xs)
+
+
+def where(condition: Operand, a: Operand | float, b: Operand | float) -> Operand:
+    dtype = common_dtype(a, b)
+    scalars = [x for x in (a, b) if isinstance(x, bool | int | float)]
+    operands = [x for x in (condition, a, b) if not isinstance(x, bool | int | float)]
+    shape = broadcast_shapes("where", *(x.type.shape for x in operands))
+    del scalars
+    branches = [
+        condition.literal(checked_scalar("where", x, dtype), TensorType(dtype, shape))
+        if isinstance(x, bool | int | float)
+        else broadcast_to(cast(x, dtype), shape)
+        for x in (a, b)
+    ]
+    return apply(Where(), broadcast_to(cast(condition, BOOL), shape), *branches)

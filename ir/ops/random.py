@@ -1,0 +1,3 @@
+"""Stateless random numbers: a counter-based generator, the same bits eager and compiled."""
+
+__all__: list[str] = []

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ SIZES, BATCH = (784, 512, 256, 10), 128
 
 def make_data() -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
-    weights = [(rng.standard_normal((i, o)) * np.sqrt(2.0 / i)).astype("f4") for i, o in zip(SIZES[:-1], SIZES[1:], strict=True)]
+    weights = [(rng.standard_normal((i, o)) * np.sqrt(2.0 / i)).astype("f4") for i, o in pairwise(SIZES)]
     biases = [(rng.standard_normal(o) * 0.05).astype("f4") for o in SIZES[1:]]
     return weights, biases, rng.uniform(0, 1, (BATCH, SIZES[0])).astype("f4"), rng.integers(0, SIZES[-1], BATCH).astype("i4")
 

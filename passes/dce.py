@@ -1,0 +1,93 @@
+"""Dead code elimination: statements whose results nobody needs go, inside regions too.
+
+What must happen are the function's outputs and every effect. A statement that may fail but whose result is not used goes as well: an index
+out of bounds that nobody reads is not an observation that we promise. Loops lose the carried values that feed only themselves.
+"""
+
+from __future__ import annotations
+
+from adjit.ir.func import Block, Func, Stmt
+from adjit.ir.operand import Operand
+
+from .rewrite import can_narrow, carried, controls, is_region, narrowed
+
+
+def eliminate_dead_code(func: Func) -> Func:
+    return func.replace(block=_swept(func.block, _Liveness(func)))
+
+
+class _Liveness:
+    """Marks, from the outputs and effects backwards, the statements and values that are needed."""
+
+    def __init__(self, func: Func) -> None:
+        self.values: set[int] = set()
+        self.stmts: set[int] = set()
+        self.definition: dict[int, tuple[Stmt, int]] = {}  # value -> the statement that makes it (or carries it), and as which result
+        self.holder: dict[int, Stmt] = {}  # statement -> the region statement around it
+        self.pending: list[Operand] = list(func.outputs())
+        for stmt in self._scan(func.block):
+            self._need(stmt)
+        self._mark()
+
+    def _scan(self, block: Block) -> list[Stmt]:
+        """Fill the tables; gives the statements with an effect."""
+        effects = []
+        for stmt in block.stmts:
+            if stmt.op.effect:
+                effects.append(stmt)
+            for i, result in enumerate(stmt.results):
+                self.definition[id(result)] = stmt, i
+            if can_narrow(stmt):
+                for i in range(len(stmt.results)):
+                    for param in carried(stmt, i).params:
+                        self.definition[id(param)] = stmt, i
+            for inner in stmt.blocks:
+                found = self._scan(inner)
+                for s in inner.stmts:
+                    self.holder[id(s)] = stmt
+                effects.extend(found)
+        return effects
+
+    def _need(self, stmt: Stmt) -> None:
+        """The statement runs, and with it all that decides whether it does."""
+        holder: Stmt | None = stmt
+        while holder is not None and id(holder) not in self.stmts:
+            self.stmts.add(id(holder))
+            if not is_region(holder):
+                self.pending.extend(holder.args)
+            elif can_narrow(holder):
+                self.pending.extend(controls(holder))
+            else:
+                self.pending.extend((*holder.args, *holder.results))
+                for block in holder.blocks:
+                    self.pending.extend((*block.results, *block.saving))
+            holder = self.holder.get(id(holder))
+
+    def _mark(self) -> None:
+        while self.pending:
+            value = self.pending.pop()
+            if id(value) in self.values:
+                continue
+            self.values.add(id(value))
+            if id(value) not in self.definition:
+                continue
+            stmt, i = self.definition[id(value)]
+            self._need(stmt)
+            if can_narrow(stmt):
+                flow = carried(stmt, i)
+                self.pending.extend((stmt.results[i], *flow.initial, *flow.params, *flow.yields))
+
+
+def _swept(block: Block, live: _Liveness) -> Block:
+    stmts = []
+    for stmt in block.stmts:
+        if id(stmt) not in live.stmts:
+            continue
+        if stmt.blocks:
+            blocks = [_swept(b, live) for b in stmt.blocks]
+            if can_narrow(stmt):
+                stmt = narrowed(stmt, [i for i, r in enumerate(stmt.results) if id(r) in live.values], blocks)
+            else:
+                stmt = stmt.replace(blocks=tuple(blocks))
+        stmts.append(stmt)
+    return Block(block.params, stmts, block.results, block.saving)

@@ -1,0 +1,59 @@
+"""Sequences of passes, as data.
+
+A `Pipeline` is itself a pass. `ADJIT_VERIFY=1` checks the function after every pass, which names the pass that broke it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TypeAlias
+
+from adjit.ir.errors import VerifyError
+from adjit.ir.func import Func
+
+from .dce import eliminate_dead_code
+from .fuse import fuse
+from .legalize import legalize
+
+Pass: TypeAlias = Callable[[Func], Func]
+Observer: TypeAlias = Callable[[str, Func], None]
+
+
+class Pipeline:
+    """Passes, run in order. `passes` holds them under unique names: a second `simplify` is `simplify.2`."""
+
+    def __init__(self, *passes: Pass) -> None:
+        self.passes: dict[str, Pass] = {}
+        for each in passes:
+            name = getattr(each, "__name__", type(each).__name__)
+            count = sum(known.partition(".")[0] == name for known in self.passes)
+            self.passes[f"{name}.{count + 1}" if count else name] = each
+
+    def __call__(self, func: Func) -> Func:
+        return self.run(func)
+
+    def run(self, func: Func, observe: Observer | None = None) -> Func:
+        """The function after all passes; `observe(name, func)` is called after each."""
+        checked = os.environ.get("ADJIT_VERIFY", "") not in ("", "0")
+        for name, each in self.passes.items():
+            func = each(func)
+            if checked:
+                verified(func, name)
+            if observe is not None:
+                observe(name, func)
+        return func
+
+
+def verified(func: Func, after: str) -> None:
+    """Raise a VerifyError that names the pass, if the function breaks a rule of the IR."""
+    from adjit.ir.verifier import verify  # noqa: PLC0415 - loaded only where functions are checked
+
+    try:
+        verify(func)
+    except VerifyError as error:
+        error.add_note(f"found after the pass {after!r} on @{func.name}")
+        raise
+
+
+OPTIMIZE = Pipeline(eliminate_dead_code, legalize, fuse)

@@ -1,0 +1,136 @@
+"""What the passes share: renaming of values, and how values flow through regions.
+
+Owns: `Renaming`, `carried` (the one place that knows which argument, parameter, yield and result of a loop belong together) and the facts
+about ops that more than one pass asks for. Refuses: deciding anything; that is what the passes are for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from adjit.ir.func import Block, Func, Stmt, Value
+from adjit.ir.operand import Operand
+from adjit.ir.ops.base import Op
+from adjit.ir.ops.control import For, Fuse, If, Region, While
+
+# Ops whose two operands may be exchanged without a bit of the result changing. `maximum` and `minimum` are not here: of 0.0 and -0.0 they
+# may give either.
+COMMUTATIVE = frozenset({"add", "mul", "equal", "not_equal", "bitwise_and", "bitwise_or", "bitwise_xor"})
+
+
+def is_pure(op: Op) -> bool:
+    """Whether statements of this op may be moved freely, as long as their operands are there."""
+    return not (op.effect or op.can_fail)
+
+
+class Renaming:
+    """Values replaced by other operands, in statements and the blocks inside them."""
+
+    __slots__ = ("table",)
+
+    def __init__(self) -> None:
+        self.table: dict[int, Operand] = {}
+
+    def __setitem__(self, old: Operand, new: Operand) -> None:
+        self.table[id(old)] = self.table.get(id(new), new)
+
+    def __getitem__(self, operand: Operand) -> Operand:
+        return self.table.get(id(operand), operand)
+
+    def all(self, operands: Sequence[Operand]) -> tuple[Operand, ...]:
+        table = self.table
+        return tuple(table.get(id(x), x) for x in operands)
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        """The statement with its operands renamed (not the blocks inside it); itself, where nothing changes."""
+        table = self.table
+        if any(id(a) in table for a in stmt.args):
+            return stmt.replace(args=self.all(stmt.args))
+        return stmt
+
+    def block(self, block: Block) -> Block:
+        """The block with every operand renamed, at every depth."""
+        stmts = [
+            self.stmt(stmt).replace(blocks=tuple(map(self.block, stmt.blocks))) if stmt.blocks else self.stmt(stmt) for stmt in block.stmts
+        ]
+        return Block(block.params, stmts, self.all(block.results), self.all(block.saving))
+
+    def func(self, func: Func, stmts: Sequence[Stmt]) -> Func:
+        """`func` with a new body, whose results and updates are renamed."""
+        block = Block(func.params, stmts, self.all(func.results), self.all(func.block.saving))
+        return func.replace(block=block, updates=tuple((param, self[new]) for param, new in func.updates))
+
+
+class Carried(NamedTuple):
+    """What belongs together in a region: the i-th result, what it starts as, and what each block takes and yields for it."""
+
+    initial: tuple[Operand, ...]
+    params: tuple[Value, ...]
+    yields: tuple[Operand, ...]
+
+
+def carried(stmt: Stmt, i: int) -> Carried:
+    """Everything that the i-th result of a region statement depends on, its control operands apart."""
+    op, blocks = stmt.op, stmt.blocks
+    if isinstance(op, For):
+        return Carried((stmt.args[2 + i],), (blocks[0].params[1 + i],), (blocks[0].results[i],))
+    if isinstance(op, While):
+        return Carried((stmt.args[i],), (blocks[0].params[i], blocks[1].params[i]), (blocks[1].results[i],))
+    return Carried((), (), tuple(b.results[i] for b in blocks))
+
+
+def controls(stmt: Stmt) -> tuple[Operand, ...]:
+    """The operands that decide whether and how often a region's blocks run."""
+    if isinstance(stmt.op, For):
+        return stmt.args[:2]
+    if isinstance(stmt.op, While):
+        return stmt.blocks[0].results
+    return stmt.args
+
+
+def can_narrow(stmt: Stmt) -> bool:
+    """Whether single results of this region may be dropped: we know how they are carried, and no twin counts on their places."""
+    return isinstance(stmt.op, Fuse | If | For | While) and not any(b.saving for b in stmt.blocks)
+
+
+def narrowed(stmt: Stmt, keep: Sequence[int], blocks: Sequence[Block]) -> Stmt:
+    """A region statement with only the results `keep`; `blocks` are the new bodies, still with all parameters and results."""
+
+    def kept(items: Sequence[Operand], lead: int = 0) -> tuple[Operand, ...]:
+        return (*items[:lead], *(items[lead + i] for i in keep))
+
+    args, lead, first = stmt.args, 0, 0
+    if isinstance(stmt.op, For):
+        args, lead = kept(args, 2), 1
+    elif isinstance(stmt.op, While):
+        args, first = kept(args), 1  # the condition's block yields its verdict, not the carried values
+    has_params = isinstance(stmt.op, For | While)
+    cut = [
+        Block(kept(b.params, lead) if has_params else b.params, b.stmts, b.results if n < first else kept(b.results))  # type: ignore[arg-type]
+        for n, b in enumerate(blocks)
+    ]
+    return stmt.replace(args=args, results=kept(stmt.results), blocks=tuple(cut))
+
+
+def walk(block: Block) -> Iterator[Stmt]:
+    """Every statement, those of nested blocks after the statement that holds them."""
+    pending = [iter(block.stmts)]
+    while pending:
+        stmt = next(pending[-1], None)
+        if stmt is None:
+            pending.pop()
+            continue
+        yield stmt
+        pending.extend(iter(b.stmts) for b in reversed(stmt.blocks))
+
+
+def operands_read(stmt: Stmt) -> Iterator[Operand]:
+    """What a statement reads from outside: its arguments and the free values of its blocks."""
+    yield from stmt.args
+    for block in stmt.blocks:
+        yield from block.free()
+
+
+def is_region(stmt: Stmt) -> bool:
+    return isinstance(stmt.op, Region)

@@ -1,0 +1,143 @@
+"""Where the running op stands in the user's own source, and what the user calls its result.
+
+Owns the walk from an op out of adjit, NumPy and contextlib to the user's frame, and the reading of that frame's bytecode. An op costs a
+few microseconds here: what an instruction means is looked up once per code object.
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import islice
+from opcode import opmap
+from types import CodeType, FrameType, TracebackType
+from typing import Any, NamedTuple
+
+from adjit.ir.location import Location
+
+OURS = ("adjit", "numpy", "contextlib", "functools")
+REMEMBERED = 2048  # code objects; they are kept alive by the table, so it is emptied when it grows past this
+
+_CACHE = opmap["CACHE"]
+_EXTENDED_ARG = opmap["EXTENDED_ARG"]
+_STORE_LOCAL = opmap["STORE_FAST"]
+_STORE_CELL = opmap["STORE_DEREF"]
+_STORE_NAMED = (opmap["STORE_NAME"], opmap["STORE_GLOBAL"])
+_STORE_TWO = tuple(opmap[name] for name in ("STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST") if name in opmap)  # Python 3.13: two in one
+
+_inside: dict[str, bool] = {}
+_tables: dict[int, tuple[CodeType, dict[int, tuple[Location, str | None]]]] = {}
+
+
+class Site(NamedTuple):
+    """A place in the user's source. `callee` is the first frame of ours below it: one object per call that the user wrote."""
+
+    location: Location
+    name: str | None
+    callee: FrameType | None
+
+
+def user_site(depth: int = 1) -> Site | None:
+    """The innermost frame of the user's; None when all frames are ours."""
+    callee: FrameType | None = None
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None and is_ours(frame):
+        callee, frame = frame, frame.f_back
+    if frame is None:
+        return None
+    location, name = instruction(frame.f_code, frame.f_lasti)
+    return Site(location, name, callee)
+
+
+def user_location() -> Location | None:
+    """The user's line that is running."""
+    site = user_site(2)
+    return site.location if site else None
+
+
+def raised_at(traceback: TracebackType | None) -> Location | None:
+    """The innermost line of the user's that an exception passed through."""
+    found: Location | None = None
+    while traceback is not None:
+        if not is_ours(traceback.tb_frame):
+            found = instruction(traceback.tb_frame.f_code, traceback.tb_lasti)[0]
+        traceback = traceback.tb_next
+    return found
+
+
+def definition(function: Any) -> Location | None:
+    """Where a Python function starts; None for what has no Python code."""
+    code = code_of(function)
+    return Location(code.co_filename, code.co_firstlineno, 1, code.co_name) if code else None
+
+
+def code_of(function: Any) -> CodeType | None:
+    """The code behind a function, a bound method, a `functools.partial` or a callable object."""
+    for _ in range(16):
+        code = getattr(function, "__code__", None)
+        if isinstance(code, CodeType):
+            return code
+        inner = getattr(function, "__func__", None) or getattr(function, "func", None) or getattr(function, "__wrapped__", None)
+        if inner is None and not isinstance(function, type):
+            inner = getattr(type(function), "__call__", None)
+        if inner is None or inner is function:
+            return None
+        function = inner
+    return None
+
+
+def is_ours(frame: FrameType) -> bool:
+    """Whether a frame belongs to us or to what stands between us and the user.
+
+    Modules are told by name, not by folder: in an editable install our folders lie beside the user's.
+    """
+    module = frame.f_globals.get("__name__", "")
+    found = _inside.get(module)
+    if found is None:
+        found = _inside[module] = isinstance(module, str) and module.partition(".")[0] in OURS
+    return found
+
+
+def instruction(code: CodeType, offset: int) -> tuple[Location, str | None]:
+    """Location of the instruction at a bytecode offset, and the name that its result is assigned to at once, if any."""
+    entry = _tables.get(id(code))
+    if entry is None or entry[0] is not code:
+        if len(_tables) >= REMEMBERED:
+            _tables.clear()
+        entry = _tables[id(code)] = (code, {})
+    known = entry[1].get(offset)
+    if known is None:
+        known = entry[1][offset] = (location_in(code, offset), assigned_name(code, offset))
+    return known
+
+
+def location_in(code: CodeType, offset: int) -> Location:
+    line, _, column, _ = next(islice(code.co_positions(), max(offset, 0) // 2, None), (None, None, None, None))
+    return Location(code.co_filename, line or code.co_firstlineno, 0 if column is None else column + 1, code.co_name)
+
+
+def assigned_name(code: CodeType, offset: int) -> str | None:
+    """The variable that the instruction after the one at `offset` stores to."""
+    if offset < 0:
+        return None
+    ops = code.co_code
+    at, extended = offset + 2, 0
+    while at < len(ops) and ops[at] in (_CACHE, _EXTENDED_ARG):
+        extended = (extended | ops[at + 1]) << 8 if ops[at] == _EXTENDED_ARG else 0
+        at += 2
+    if at >= len(ops):
+        return None
+    op, arg = ops[at], extended | ops[at + 1]
+    if op in _STORE_NAMED:
+        return code.co_names[arg]
+    if op in _STORE_TWO:
+        op, arg = _STORE_LOCAL, arg >> 4
+    if op == _STORE_LOCAL:
+        return code.co_varnames[arg] if arg < len(code.co_varnames) else None
+    return cell_name(code, arg) if op == _STORE_CELL else None
+
+
+def cell_name(code: CodeType, arg: int) -> str | None:
+    """The name of a closure variable: arguments that are closed over share their slot, other cells and free variables follow the locals."""
+    own = [name for name in code.co_cellvars if name not in code.co_varnames]
+    names = (*code.co_varnames, *own, *code.co_freevars)
+    return names[arg] if arg < len(names) else None

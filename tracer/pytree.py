@@ -1,0 +1,223 @@
+"""Nested structures of arguments and results: flattened to leaves, and built again from them.
+
+    leaves, tree = flatten({"w": [x, y], "b": None})
+    tree.paths()                    # ["['w'][0]", "['w'][1]"]
+    tree.unflatten(leaves)
+
+Nodes are lists, tuples, named tuples, dicts, dataclasses, None, and classes given to `register_pytree_node`; anything else is a leaf. Keys of
+a dict are sorted where they can be, so that two dicts with the same keys have one structure. A `TreeDef` is flat inside: structures may nest
+as deep as memory allows, and comparing or hashing one does not recurse.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from adjit.ir.errors import TraceError
+
+MAX_DEPTH = 100_000  # levels: beyond, a structure is taken to contain itself
+
+Key: TypeAlias = tuple[str, Any]  # ("index", 3), ("key", "w") or ("field", "bias")
+
+
+class NodeType(NamedTuple):
+    """How a class of nodes comes apart and is put together again."""
+
+    flatten: Callable[[Any], tuple[Iterable[Any], Hashable]]
+    unflatten: Callable[[type[Any], Any, Sequence[Any]], Any]
+    keys: Callable[[Any, int], Sequence[Key]]
+
+
+class Node(NamedTuple):
+    """One inner node of a TreeDef: its class, what is kept beside the children, and their number."""
+
+    cls: type[Any]
+    kept: Hashable
+    arity: int
+
+
+class TreeDef:
+    """The structure that leaves were taken from: nodes in preorder, None standing for a leaf. Immutable and hashable."""
+
+    __slots__ = ("entries", "leaves", "_hash")
+
+    def __init__(self, entries: Sequence[Node | None]) -> None:
+        self.entries = tuple(entries)
+        self.leaves = self.entries.count(None)
+        self._hash: int | None = None
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """The structure, holding these leaves."""
+        given = list(leaves)
+        if len(given) != self.leaves:
+            raise TraceError(f"the structure {self} takes {self.leaves} leaves, not {len(given)}")
+        stack: list[Any] = []
+        for entry in reversed(self.entries):
+            if entry is None:
+                stack.append(given.pop())
+            else:
+                children = [stack.pop() for _ in range(entry.arity)]
+                stack.append(node_type(entry.cls).unflatten(entry.cls, entry.kept, children))
+        return stack[0]
+
+    def key_paths(self) -> list[tuple[Key, ...]]:
+        """For each leaf, the keys that lead to it."""
+        out: list[tuple[Key, ...]] = []
+        stack: list[tuple[Key, ...]] = [()]
+        for entry in self.entries:
+            path = stack.pop()
+            if entry is None:
+                out.append(path)
+            else:
+                stack.extend((*path, key) for key in reversed(node_type(entry.cls).keys(entry.kept, entry.arity)))
+        return out
+
+    def paths(self) -> list[str]:
+        """For each leaf, how Python would spell the way to it: `['w'][0].bias`."""
+        return [spelled(path) for path in self.key_paths()]
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, TreeDef) and hash(self) == hash(other) and self.entries == other.entries)
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(self.entries)
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"TreeDef({', '.join('*' if e is None else f'{e.cls.__name__}/{e.arity}' for e in self.entries)})"
+
+
+LEAF = TreeDef([None])
+
+
+def flatten(structure: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], TreeDef]:
+    """Leaves in order, and the structure they were in."""
+    leaves: list[Any] = []
+    entries: list[Node | None] = []
+    stack: list[tuple[Any, int]] = [(structure, 0)]
+    while stack:
+        item, depth = stack.pop()
+        kind = None if is_leaf is not None and is_leaf(item) else find_node_type(type(item))
+        if kind is None:
+            leaves.append(item)
+            entries.append(None)
+            continue
+        if depth > MAX_DEPTH:
+            raise TraceError(f"a structure nests deeper than {MAX_DEPTH} levels: it seems to contain itself")
+        children, kept = kind.flatten(item)
+        children = list(children)
+        entries.append(Node(type(item), kept, len(children)))
+        stack.extend((child, depth + 1) for child in reversed(children))
+    return leaves, (LEAF if entries == [None] else TreeDef(entries))
+
+
+def tree_map(function: Callable[..., Any], structure: Any, *others: Any) -> Any:
+    """`function` on each leaf (beside the leaves of structures of the same shape), in the same structure."""
+    leaves, tree = flatten(structure)
+    columns = [leaves]
+    for other in others:
+        more, its_tree = flatten(other)
+        if its_tree != tree:
+            raise TraceError(f"structures differ: {tree} and {its_tree}")
+        columns.append(more)
+    return tree.unflatten([function(*row) for row in zip(*columns, strict=True)])
+
+
+def spelled(path: Sequence[Key]) -> str:
+    """`['w'][0].bias`: the way to a leaf, for messages."""
+    return "".join(f".{key}" if kind == "field" else f"[{key!r}]" for kind, key in path)
+
+
+def dotted(path: Sequence[Key]) -> str:
+    """`.w.0.bias`: the way to a leaf, for names of IR values."""
+    return "".join(f".{''.join(c if c.isalnum() or c == '_' else '_' for c in str(key))}" for _, key in path)
+
+
+# ---- classes of nodes
+
+_types: dict[type[Any], NodeType] = {}
+
+
+def register_pytree_node(
+    cls: type[Any], flatten: Callable[[Any], tuple[Iterable[Any], Hashable]], unflatten: Callable[[Any, Sequence[Any]], Any]
+) -> None:
+    """Make instances of `cls` nodes. `flatten(x)` gives children and something hashable to keep; `unflatten(kept, children)` builds it again."""
+    if cls in _types and _types[cls] not in (_NAMED_TUPLE, _DICT, _DATACLASS):
+        raise TraceError(f"{cls.__name__} is already a pytree node")
+    _types[cls] = NodeType(flatten, lambda _, kept, children: unflatten(kept, children), indices)
+
+
+def find_node_type(cls: type[Any]) -> NodeType | None:
+    """How to take instances of `cls` apart; None for leaves."""
+    found = _types.get(cls)
+    if found is not None:
+        return found
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        found = _NAMED_TUPLE
+    elif issubclass(cls, dict):
+        found = _DICT
+    elif hasattr(cls, "__dataclass_fields__"):
+        found = _DATACLASS
+    else:
+        return None
+    _types[cls] = found
+    return found
+
+
+def node_type(cls: type[Any]) -> NodeType:
+    found = find_node_type(cls)
+    if found is None:
+        raise TraceError(f"{cls.__name__} is not a pytree node")
+    return found
+
+
+def indices(kept: Any, arity: int) -> list[Key]:
+    return [("index", i) for i in range(arity)]
+
+
+def flatten_dict(d: dict[Any, Any]) -> tuple[list[Any], Hashable]:
+    try:
+        keys = sorted(d)
+    except TypeError:
+        keys = list(d)
+    factory = d.default_factory if isinstance(d, defaultdict) else None
+    return [d[k] for k in keys], (tuple(keys), factory)
+
+
+def unflatten_dict(cls: type[Any], kept: Any, children: Sequence[Any]) -> Any:
+    keys, factory = kept
+    items = dict(zip(keys, children, strict=True))
+    if cls is dict:
+        return items
+    return defaultdict(factory, items) if cls is defaultdict else cls(items)
+
+
+def flatten_dataclass(x: Any) -> tuple[list[Any], Hashable]:
+    names = tuple(name for name in x.__dataclass_fields__ if hasattr(x, name))
+    return [getattr(x, name) for name in names], names
+
+
+def unflatten_dataclass(cls: type[Any], kept: Any, children: Sequence[Any]) -> Any:
+    """Without `__init__`, which may compute, refuse or not take all fields."""
+    out = object.__new__(cls)
+    for name, child in zip(kept, children, strict=True):
+        object.__setattr__(out, name, child)
+    return out
+
+
+def kept_fields(kept: Any, arity: int) -> list[Key]:
+    return [("field", name) for name in kept]
+
+
+_NAMED_TUPLE = NodeType(lambda x: (x, type(x)._fields), lambda cls, kept, children: cls._make(children), kept_fields)
+_DICT = NodeType(flatten_dict, unflatten_dict, lambda kept, arity: [("key", k) for k in kept[0]])
+_DATACLASS = NodeType(flatten_dataclass, unflatten_dataclass, kept_fields)
+
+_types[list] = NodeType(lambda x: (x, None), lambda cls, kept, children: list(children), indices)
+_types[tuple] = NodeType(lambda x: (x, None), lambda cls, kept, children: tuple(children), indices)
+_types[type(None)] = NodeType(lambda x: ((), None), lambda cls, kept, children: None, indices)
+for _cls in (dict, OrderedDict, defaultdict):
+    find_node_type(_cls)

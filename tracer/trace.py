@@ -1,0 +1,402 @@
+"""Runs a Python function on traced values and gives the program that it wrote.
+
+Owns: `Traced` (what the user's function computes with), `Trace` (the builder behind it: the user's line and variable names, captured arrays,
+variables) and `trace_function`. Refuses: deciding what is traced and what is static, and running anything; that is the runtime's.
+
+A `Trace` with a parent builds a region (a branch, a loop's body): it sees the values and variables of the traces around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+
+from adjit.ir.builder import Builder, current_builder
+from adjit.ir.errors import AdjitError, DTypeError, ShapeError, TraceError
+from adjit.ir.func import Block, Func, Stmt, Value
+from adjit.ir.location import Location
+from adjit.ir.operand import Concrete, Literal, Operand, as_operand, fold_literals
+from adjit.ir.ops.base import REGISTRY, Array, Op, apply
+from adjit.ir.ops.maps import Cast, Map
+from adjit.ir.types import TensorType, as_dtype
+
+from .arrays import ArrayMethods
+from .frames import code_of, definition, raised_at, user_location, user_site
+from .pytree import TreeDef, dotted, flatten
+
+
+class Cell(Protocol):
+    """A variable, as far as a trace is concerned."""
+
+    @property
+    def type(self) -> TensorType: ...
+    @property
+    def name(self) -> str | None: ...
+
+
+class Traced(ArrayMethods, Value):
+    """A value that will be known when the compiled function runs; while tracing, only its type is."""
+
+    __slots__ = ("weak", "trace", "location")
+
+    def __init__(self, type: TensorType, name: str | None = None, weak: bool = False) -> None:
+        super().__init__(type, name)
+        self.weak = weak
+        self.trace: Trace | None = None  # the (region of the) trace that made it: nobody else may use it
+        self.location: Location | None = None
+
+    def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
+        builder = current_builder()
+        if builder is None:
+            raise leaked(self, op.name).at(user_location())
+        return builder.apply(op, args)
+
+    def literal(self, value: Any, type: TensorType) -> Operand:
+        return WeakLiteral(value, type)
+
+    def astype(self, dtype: Any, copy: bool = True) -> Operand:
+        """The value as another dtype; its own makes a weakly typed value (a Python scalar) strong."""
+        target = as_dtype(dtype)
+        if not self.weak:
+            return super().astype(target)
+        out = apply(Cast(target), self)
+        out.weak = False
+        return out  # type: ignore[no-any-return]
+
+    # ---- what needs a value that is not there yet
+
+    def __bool__(self) -> bool:
+        self._unknown(
+            "its truth is", "`if`, `while`, `and`, `or`, `not` and `assert` cannot decide on it here: choose between values with np.where(condition, a, b)"
+        )
+
+    def __int__(self) -> int:
+        self._unknown("int() of it is", "keep it traced, with .astype(int)")
+
+    def __float__(self) -> float:
+        self._unknown("float() of it is", "keep it traced, with .astype(float): functions of NumPy take it, those of `math` do not")
+
+    def __complex__(self) -> complex:
+        self._unknown("complex() of it is", "keep it traced")
+
+    def __index__(self) -> int:
+        self._unknown("its value as an index, a shape or a range() is", "sizes are static: take them from the .shape of an argument, or close over a Python int")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        self._unknown("its elements are", "a list of traced values becomes an array with np.stack; a function outside of NumPy and adjit cannot take it")
+
+    def numpy(self) -> Array:
+        self._unknown("its elements are", "return it from the function, and call .numpy() on what comes out")
+
+    def item(self, *index: int) -> Any:
+        self._unknown("its elements are", "return it from the function, and call .item() on what comes out")
+
+    def tolist(self) -> Any:
+        self._unknown("its elements are", "return it from the function, and call .tolist() on what comes out")
+
+    def _unknown(self, what: str, instead: str) -> NoReturn:
+        raise TraceError(f"{self!r}: {what} not known while tracing; {instead}").at(user_location())
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            self._unknown("its digits are", "return it from the function and format what comes out")
+        return repr(self)
+
+    def __repr__(self) -> str:
+        place = f" at {self.location.file.rpartition('/')[2]}:{self.location.line}" if self.location else ""
+        return f"<traced {self.type}{f' %{self.name}' if self.name else ''}{place}>"
+
+    __str__ = __repr__
+
+
+class WeakLiteral(Literal):
+    """A Python scalar beside a traced value: it leaves a weakly typed value weak."""
+
+    __slots__ = ()
+    weak = True
+
+
+class Splat(ArrayMethods, Literal):
+    """A constant filled with one value, in the hands of a user who is being traced (`aj.zeros(3)`)."""
+
+    __slots__ = ()
+    level = 1
+
+    def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
+        folded = fold_literals(op, args)
+        if folded is not None:
+            return Splat(folded.value, folded.type)
+        builder = current_builder()
+        return super().apply_op(op, args) if builder is None else builder.apply(op, args)
+
+    def literal(self, value: Any, type: TensorType) -> Operand:
+        return Splat(value, type)
+
+    def numpy(self) -> Array:
+        return np.array(self.array())
+
+    __array__ = ArrayMethods.to_array
+
+    def __bool__(self) -> bool:
+        return bool(self.numpy())
+
+    def __int__(self) -> int:
+        return int(self.numpy())
+
+    def __float__(self) -> float:
+        return float(self.numpy())
+
+    def __index__(self) -> int:
+        return self.numpy().__index__()
+
+
+def leaked(value: Traced, what: str) -> TraceError:
+    home = value.trace.root().name if value.trace else ""
+    return TraceError(
+        f"{what}: {value!r} was used outside of the trace{f' of {home}' if home else ''} that made it; a traced value must not be kept in a global, "
+        "an attribute or a closure: return it from the function, or assign it to a Variable"
+    )
+
+
+class Trace(Builder):
+    """A builder that knows the user: where each op was written, what its result is called, which variables and arrays it reaches."""
+
+    value_class = Traced
+
+    def __init__(self, name: str = "", parent: Trace | None = None) -> None:
+        super().__init__(parent=parent)
+        self.name = name
+        self.written: dict[int, Operand] = {}  # id of a cell -> its value now, where this (region of the) trace wrote it
+        self._callee: FrameType | None = None
+        self._named: tuple[Value, ...] = ()
+        if parent is None:
+            self.capture = self.capture_array
+            self._cells: dict[int, tuple[Cell, Traced]] = {}
+            self._captures: dict[int, tuple[Array, Array, Traced]] = {}
+
+    def root(self) -> Trace:
+        """The trace of the whole function, from inside any region."""
+        trace = self
+        while isinstance(trace.parent, Trace):
+            trace = trace.parent
+        return trace
+
+    # ---- statements
+
+    def place(self) -> tuple[Location | None, str | None]:
+        if self.phase == "backward":
+            return self.location, None
+        site = user_site(2)
+        if site is None:
+            return self.location, None
+        self._callee, before = site.callee, self._callee
+        if site.callee is not before:
+            self._named = ()
+        return site.location, site.name
+
+    def apply(self, op: Op, args: tuple[Operand, ...]) -> Any:
+        out = super().apply(op, args)
+        if isinstance(op, Map) and isinstance(out, Traced) and args and all(a.weak for a in args):
+            out.weak = True
+        return out
+
+    def emit(self, op: Op, args: Sequence[Operand], blocks: tuple[Block, ...] = (), types: Sequence[TensorType] | None = None) -> tuple[Value, ...]:
+        for arg in args:
+            if isinstance(arg, Traced) and arg.trace is not self:
+                self.check_reachable(arg, op.name)
+        results = super().emit(op, args, blocks, types)
+        location = self.stmts[-1].location
+        for result in results:
+            if isinstance(result, Traced):
+                result.trace, result.location = self, location
+        if results and results[0].name:
+            # one call of the user's may emit several ops: the name belongs to what it returns, so to the last
+            for earlier in self._named:
+                earlier.name = None
+            self._named = results
+        return results
+
+    def check_reachable(self, value: Traced, what: str) -> None:
+        """Refuse values of other traces, and of regions that are not around this one."""
+        trace: Builder | None = self
+        while trace is not None:
+            if trace is value.trace:
+                return
+            trace = trace.parent
+        raise leaked(value, what).at(user_location())
+
+    # ---- what comes from outside
+
+    def parameter(self, type: TensorType, name: str | None = None, weak: bool = False, location: Location | None = None) -> Traced:
+        """A value that this trace is given: not yet in `params`, where order counts."""
+        value = Traced(type, name, weak)
+        value.trace, value.location = self, location
+        return value
+
+    def capture_array(self, array: Array) -> Operand:
+        """A closed-over array too large to print, as a hidden parameter. What it holds now is what it will hold."""
+        root = self.root()
+        known = root._captures.get(id(array))
+        if known is None:
+            frozen = np.array(array, order="C")
+            frozen.setflags(write=False)
+            # the array itself is kept as well: its id must not be taken over by another while we trace
+            known = root._captures[id(array)] = (array, frozen, root.parameter(Concrete(frozen).type, "captured", location=user_location()))
+        return known[2]
+
+    def read(self, cell: Cell) -> Operand:
+        """The value of a variable here: what was last written to it, or a parameter."""
+        trace: Builder | None = self
+        while isinstance(trace, Trace):
+            found = trace.written.get(id(cell))
+            if found is not None:
+                return found
+            trace = trace.parent
+        return self.cell_parameter(cell)
+
+    def cell_parameter(self, cell: Cell) -> Traced:
+        """The parameter that brings a variable's value into the function."""
+        root = self.root()
+        if id(cell) not in root._cells:
+            root._cells[id(cell)] = (cell, root.parameter(cell.type, cell.name, location=user_location()))
+        return root._cells[id(cell)][1]
+
+    def write(self, cell: Cell, operand: Operand) -> Operand:
+        """Make `operand` the variable's value from here on. State blocks gradients, as in TensorFlow: what is read later is a new value."""
+        name = cell.name or "variable"
+        if operand.type.shape != cell.type.shape:
+            raise ShapeError(f"assign: {name} is {cell.type}, the new value {operand.type}").at(user_location())
+        if operand.type.dtype != cell.type.dtype:
+            raise DTypeError(f"assign: {name} is {cell.type}, the new value {operand.type}; cast it with .astype").at(user_location())
+        self.cell_parameter(cell)
+        (value,) = self.emit(REGISTRY["detach"](), (operand,))
+        value.name, self._named = cell.name, ()
+        self.written[id(cell)] = value
+        return value
+
+    # ---- the end
+
+    def finish_function(self, arguments: Sequence[Traced], results: Sequence[Operand], location: Location | None) -> Func:
+        """The function traced: parameters are the arguments, then variables, then captured arrays."""
+        for result in results:
+            if isinstance(result, Traced):
+                self.check_reachable(result, "return")
+        block = self.finish(results)  # may capture: parameters are listed after it
+        params = [*arguments, *(p for _, p in self._cells.values()), *(p for *_, p in self._captures.values())]
+        updates = [(self._cells[key][1], value) for key, value in self.written.items()]
+        return Func(self.name, Block(params, block.stmts, block.results), updates=updates, location=location)
+
+    @property
+    def cells(self) -> list[Cell]:
+        return [cell for cell, _ in self.root()._cells.values()]
+
+    @property
+    def captures(self) -> list[Array]:
+        return [frozen for _, frozen, _ in self.root()._captures.values()]
+
+    def forget(self) -> None:
+        """Let go of everything: a value that leaked must not keep the whole trace alive."""
+        self.stmts: list[Stmt] = []
+        self._callee, self._named = None, ()
+        self.written = {}
+        self._cells, self._captures = {}, {}
+
+
+def current_trace() -> Trace | None:
+    """The innermost active trace of this thread."""
+    builder = current_builder()
+    while builder is not None and not isinstance(builder, Trace):
+        builder = builder.parent
+    return builder
+
+
+class Spec:
+    """Stands for a leaf of the arguments that is traced; `weak` for a Python scalar."""
+
+    __slots__ = ("type", "weak", "name")
+
+    def __init__(self, type: TensorType, weak: bool = False, name: str | None = None) -> None:
+        self.type = type
+        self.weak = weak
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"Spec({self.type}{', weak' if self.weak else ''}{f', {self.name}' if self.name else ''})"
+
+
+class Program:
+    """A traced function. Parameters of `func` are: traced argument leaves, then `cells`, then `captures`."""
+
+    __slots__ = ("func", "arguments", "cells", "captures", "out_tree", "static")
+
+    def __init__(
+        self, func: Func, arguments: int, cells: list[Cell], captures: list[Array], out_tree: TreeDef, static: tuple[tuple[int, Any], ...]
+    ) -> None:
+        self.func = func
+        self.arguments = arguments  # how many of the parameters are argument leaves
+        self.cells = cells
+        self.captures = captures
+        self.out_tree = out_tree
+        self.static = static  # (position, object) of the leaves of the result that are no arrays
+
+    def rebuild(self, results: Sequence[Any]) -> Any:
+        """What the function returns, given the values of `func.results`."""
+        leaves = list(results)
+        for position, leaf in self.static:
+            leaves.insert(position, leaf)
+        return leaves[0] if len(self.out_tree.entries) == 1 else self.out_tree.unflatten(leaves)
+
+
+def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any], name: str | None = None) -> Program:
+    """Run `fn` on traced values. `tree` unflattens to (args, kwargs); a leaf that is a `Spec` is traced, any other is passed as it is.
+
+    An exception leaves no state behind; one of ours carries the user's line.
+    """
+    trace = Trace(name or getattr(fn, "__name__", None) or type(fn).__name__)
+    names = argument_names(fn, tree)
+    location = definition(fn)
+    given = [trace.parameter(leaf.type, leaf.name or hint, leaf.weak, location) if isinstance(leaf, Spec) else leaf for leaf, hint in zip(leaves, names, strict=True)]
+    arguments = [x for x, leaf in zip(given, leaves, strict=True) if isinstance(leaf, Spec)]
+    try:
+        with trace:
+            args, kwargs = tree.unflatten(given)
+            out, out_tree = flatten(fn(*args, **kwargs))
+            results = [as_operand(leaf) for leaf in out if is_result(leaf)]
+            func = trace.finish_function(arguments, results, location)
+            static = tuple((i, leaf) for i, leaf in enumerate(out) if not is_result(leaf))
+            return Program(func, len(arguments), trace.cells, trace.captures, out_tree, static)
+    except AdjitError as error:
+        raise error.at(raised_at(error.__traceback__))
+    finally:
+        trace.forget()
+
+
+def is_result(leaf: Any) -> bool:
+    """Whether a leaf of a function's result is computed, rather than handed back as the object that it is."""
+    if isinstance(leaf, np.ndarray | np.generic):
+        return leaf.dtype.kind in "biufc"
+    return isinstance(leaf, Operand | bool | int | float)
+
+
+def argument_names(fn: Callable[..., Any], tree: TreeDef) -> list[str]:
+    """Names of the leaves of (args, kwargs), from the names of the function's parameters: `x`, `params.w`, `batch.0`."""
+    code = code_of(fn)
+    positional: tuple[str, ...] = ()
+    rest = "arg"
+    if code is not None:
+        positional = code.co_varnames[: code.co_argcount]
+        if code.co_flags & 4:  # *args
+            rest = code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
+        if getattr(fn, "__self__", None) is not None or not hasattr(fn, "__code__"):
+            positional = positional[1:] if positional[:1] in (("self",), ("cls",)) else positional
+    out = []
+    for (_, where), (_, first), *path in tree.key_paths():
+        if where == 1:
+            head = str(first)
+        else:
+            head = positional[first] if first < len(positional) else f"{rest}.{first - len(positional)}"
+        out.append(head + dotted(path))
+    return out

@@ -1,0 +1,375 @@
+"""Elementary functions on lanes: inlined polynomials, without branches, within 2 ULP over the whole range of float32 and float64.
+
+Owns: exponentials, logarithms, powers, hyperbolic functions and `erf`, and the table `FUNCTIONS` by which the code generator finds all of
+the library (trigonometry is `vecmath_trig`). Subnormals, infinities, NaN and signed zeros follow C99 Annex F, as NumPy does.
+Refuses: integers (convert first) and fast-math: the code is strict, so the same argument gives the same bits in a vector, in the scalar
+tail of a loop, and on every CPU. benchmarks/ulp_vecmath.py measures the errors; benchmarks/fit_vecmath.py made the coefficients.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from adjit.ir.types import F32, F64
+
+from . import vecmath_coefficients as C
+from . import vecmath_trig as trig
+from .lanes import Reg
+from .vecmath_numbers import Num, divide, fast_two_sum, horner, on_numbers, polynomial, two_sum
+
+INF, NAN = math.inf, math.nan
+
+# exp(x) is 0 below the first and infinite above the second
+EXP_RANGE = {F32: (-104.0, 89.0), F64: (-746.0, 710.0)}
+
+# ---- exponentials
+
+
+class _Reduced(NamedTuple):
+    """x = n log(2) + r + low with |r| <= log(2)/2; `n` is a whole float and `n_bits` holds the same integer in its low bits."""
+
+    n: Num
+    n_bits: Num
+    r: Num
+    low: Num
+
+    def power(self, extra: int = 0) -> Num:
+        """2**(n + extra), which must be a normal number."""
+        form = self.r.format
+        return ((self.n_bits << form.fraction) + ((form.bias + extra) << form.fraction)).float()
+
+
+def _reduce(x: Num, x_low: Num | None = None) -> _Reduced:
+    magic, dtype = x.format.magic, x.reg.dtype
+    high, low = C.LN2[dtype]
+    shifted = x.fma(C.LOG2E[dtype][0], magic)
+    n = shifted - magic
+    first = n.fma(-high, x)  # exact: both terms are multiples of an ULP of log(2) and nearly cancel
+    r = n.fma(-low, first)
+    rest = n.fma(-low, first - r)
+    if x_low is not None:
+        r, rest = fast_two_sum(r, x_low + rest)
+    return _Reduced(n, shifted.bits(), r, rest)
+
+
+def _exp_pair(reduced: _Reduced, coefficients: C.Coefficients = C.EXP) -> tuple[Num, Num]:
+    """exp(r + low) as a rounded value and its error."""
+    r = reduced.r
+    tail = (r * r).fma(polynomial(r, coefficients[r.reg.dtype]), reduced.low)
+    one_plus, error = fast_two_sum(r.like(1.0), r)
+    return fast_two_sum(one_plus, error + tail)
+
+
+def _exp(x: Num) -> Num:
+    form = x.format
+    x = x.clamp(*EXP_RANGE[form.dtype])
+    reduced = _reduce(x)
+    r = reduced.r
+    value = (r * r).fma(horner(r, C.EXP[form.dtype]), r) + 1.0
+    return _scale(value, reduced.n_bits, x.lt(0.0))
+
+
+def _scale(value: Num, n_bits: Num, shrinks: Num) -> Num:
+    """value * 2**n for a value near 1: into the middle of the exponent range first, so that only the last product can leave it."""
+    form = value.format
+    detour = shrinks.choose(n_bits.like((form.bias + 64) << form.fraction), (form.bias - 64) << form.fraction)
+    power = ((n_bits << form.fraction) + detour).float()
+    return value * power * shrinks.choose(2.0**-64, 2.0**64, like=value)
+
+
+def _expm1_pair(x: Num) -> tuple[Num, Num]:
+    """expm1(x) as an unevaluated sum, for |x| so small that 2**n and 2**-n are normal."""
+    reduced = _reduce(x)
+    r = reduced.r
+    tail = (r * r).fma(polynomial(r, C.EXPM1[r.reg.dtype]), reduced.low)
+    power = reduced.power()
+    high, error = fast_two_sum(power - 1.0, r * power)
+    return high, tail.fma(power, error)
+
+
+@on_numbers
+def exp(x: Num) -> Num:
+    return _exp(x)
+
+
+@on_numbers
+def expm1(x: Num) -> Num:
+    low, high = (-20.0, 88.0) if x.reg.dtype == F32 else (-40.0, 709.0)
+    value, error = _expm1_pair(x.clamp(low, high))
+    return x.gt(high).choose(_exp(x), (value + error).copysign(x))
+
+
+@on_numbers
+def sigmoid(x: Num) -> Num:
+    """1 / (1 + exp(-x)), also where that is subnormal."""
+    dtype = x.reg.dtype
+    reduced = _reduce((-abs(x)).clamp(EXP_RANGE[dtype][0], None))
+    value, error = _exp_pair(reduced)
+    power = reduced.power(64)  # too large by 2**64 as long as no digit may be lost
+    value, error = value * power, error * power
+    small, small_error = value * 2.0**-64, error * 2.0**-64
+    one_plus = 1.0 + small
+    one_plus_error = (small - (one_plus - 1.0)) + small_error
+    negative = x.lt(0.0)
+    quotient = divide(negative.choose(value, 1.0), negative.choose(error, 0.0), one_plus, one_plus_error)
+    return quotient * negative.choose(2.0**-64, 1.0, like=x)
+
+
+@on_numbers
+def softplus(x: Num) -> Num:
+    """log(1 + exp(x))."""
+    reduced = _reduce((-abs(x)).clamp(EXP_RANGE[x.reg.dtype][0], None))
+    value, error = _exp_pair(reduced)
+    power = reduced.power(64)
+    return x.gt(0.0).choose(x, 0.0) + _log1p(value * power * 2.0**-64, error * power * 2.0**-64)
+
+
+# ---- hyperbolic functions
+
+
+@on_numbers
+def tanh(x: Num) -> Num:
+    limit = 10.0 if x.reg.dtype == F32 else 22.0  # tanh rounds to 1 from here on
+    value, error = fast_two_sum(*_expm1_pair(abs(x).clamp(None, limit) * -2.0))
+    denominator, denominator_error = fast_two_sum(x.like(2.0), value)
+    return divide(value, error, denominator, denominator_error + error).copysign(x)
+
+
+def _sinh_cosh(x: Num, odd: bool) -> Num:
+    """sinh or cosh of x >= 0.
+
+    With x = n log(2) + r: sinh(x) = a cosh(r) + b sinh(r) and cosh(x) = b cosh(r) + a sinh(r), for a, b = (2**n -+ 2**-n) / 2.
+    """
+    dtype = x.reg.dtype
+    limit, large = (90.0, 80.0) if dtype == F32 else (711.0, 700.0)
+    x = x.clamp(None, limit)
+    reduced = _reduce(x)
+    r = reduced.r
+    z = r * r
+    # sinh(r) - r and cosh(r) - 1
+    sinh_tail = (z * r).fma(horner(z, C.SINH[dtype]), reduced.low)
+    cosh_tail = z * horner(z, C.COSH[dtype])
+    form = x.format
+    shift, detour = reduced.n_bits << form.fraction, 64 << form.fraction
+    is_large = x.gt(large)
+    up = (shift + form.one - (1 << form.fraction) - is_large.choose(shift.like(detour), 0)).float()
+    # where 2**-n no longer counts it must not leave the exponent range
+    down = x.gt(60.0).choose(0.0, (shift.like(form.one - (1 << form.fraction)) - shift).float())
+    a, b = up - down, up + down
+    lead, slope = (a, b) if odd else (b, a)
+    total = slope.fma(r, lead)
+    rounding = (down if not odd else -down) - (lead - up)
+    error = slope.fma(r, lead - total) + rounding
+    tail = lead.fma(cosh_tail, slope.fma(sinh_tail, error))
+    return (total + tail) * is_large.choose(2.0**64, 1.0, like=x)
+
+
+@on_numbers
+def sinh(x: Num) -> Num:
+    return _sinh_cosh(abs(x), odd=True).copysign(x)
+
+
+@on_numbers
+def cosh(x: Num) -> Num:
+    return _sinh_cosh(abs(x), odd=False)
+
+
+# ---- logarithms
+
+
+def _split(x: Num) -> tuple[Num, Num]:
+    """x = 2**k * m with m in [sqrt(1/2), sqrt(2)), for positive x, subnormal or not; k as a float."""
+    form = x.format
+    subnormal = x.lt(form.tiny)
+    x = subnormal.choose(x * 2.0**form.fraction, x)
+    above = x.bits() - form.root_half
+    m = ((above & ((1 << form.fraction) - 1)) + form.root_half).float()
+    # a float 2**fraction + j has j in its low bits: the way from integers that AVX2 lacks for i64
+    whole = 2.0**form.fraction
+    biased = ((above + form.one) >> form.fraction) | ((form.bias + form.fraction) << form.fraction)
+    k = biased.float() - subnormal.choose(whole + form.bias + form.fraction, whole + form.bias, like=x)
+    return k, m
+
+
+def _log_gap(f: Num) -> Num:
+    """f - log(1 + f), for 1 + f in [sqrt(1/2), sqrt(2))."""
+    if f.reg.dtype == F32:
+        square = f * f
+        return (square * f).fma(-polynomial(f, C.LOG[F32]), square * 0.5)
+    half_square = f * 0.5 * f
+    s = f / (f + 2.0)
+    z = s * s
+    return half_square - s * z.fma(polynomial(z, C.LOG_ATANH[F64]), half_square)
+
+
+def _log_sum(k: Num, f: Num, low: Num | None = None) -> Num:
+    """k log(2) + log(1 + f) + low."""
+    ln2_high, ln2_low = C.LN2[f.reg.dtype]
+    gap = k.fma(-ln2_low, _log_gap(f))
+    return k.fma(ln2_high, f - (gap if low is None else gap - low))
+
+
+def _log_ends(x: Num, value: Num, zero: float = 0.0) -> Num:
+    """`value` with the rest of the domain filled in; the logarithm's singularity is where x = zero."""
+    value = x.eq(INF).choose(INF, value)
+    value = x.eq(zero).choose(-INF, value)
+    inside = x.lt(zero) | x.unordered(x)
+    return inside.choose(NAN, value)
+
+
+@on_numbers
+def log(x: Num) -> Num:
+    k, m = _split(x)
+    return _log_ends(x, _log_sum(k, m - 1.0))
+
+
+@on_numbers
+def log2(x: Num) -> Num:
+    """Exact at powers of two."""
+    k, m = _split(x)
+    f = m - 1.0
+    gap = _log_gap(f)
+    value = f - gap
+    error = (f - value) - gap
+    high, low = C.LOG2E[x.reg.dtype]
+    product = value * high
+    rest = value.fma(low, error.fma(high, value.fma(high, -product)))
+    total, rounding = fast_two_sum(k, product)
+    return _log_ends(x, total + (rounding + rest))
+
+
+def _log1p(x: Num, x_low: Num | None = None) -> Num:
+    """log(1 + x + x_low), for finite x > -1."""
+    form = x.format
+    total, error = two_sum(x.like(1.0), x)
+    k, m = _split(total)
+    # the error of 1 + x, scaled as m is, restores what x had below an ULP of 1: for small x, f is x itself
+    power = (m.bits() - total.bits() + form.one).float()
+    power = x.gt(2.0**60).choose(0.0, power)  # 2**-k leaves the exponent range, but the error no longer counts
+    f, f_low = fast_two_sum(m - 1.0, error * power)
+    if x_low is not None:
+        f_low = x_low.fma(power, f_low)
+    return _log_sum(k, f, f_low)
+
+
+@on_numbers
+def log1p(x: Num) -> Num:
+    value = _log_ends(x, _log1p(x), zero=-1.0)
+    return x.eq(0.0).choose(x, value)
+
+
+# ---- powers
+
+
+def _log_pair(x: Num) -> tuple[Num, Num]:
+    """log(x) as an unevaluated sum with a relative error below 2**-64, for finite x > 0 in float64."""
+    k, m = _split(x)
+    denominator, denominator_low = fast_two_sum(x.like(1.0), m)
+    f = m - 1.0
+    reciprocal = 1.0 / denominator
+    s = f * reciprocal
+    s_low = s.fma(-denominator_low, denominator.fma(-s, f)) * reciprocal
+    # log(m) = 2s + 2/3 s³ + s⁵ p(s²): the first two terms need more than a double
+    z = s * s
+    z_low = s.fma(s, -z) + s * 2.0 * s_low
+    third, third_low = C.TWO_THIRDS[F64]
+    u = z * third
+    u_low = z_low.fma(third, z.fma(third_low, z.fma(third, -u)))
+    cube = s * u
+    cube_low = s_low.fma(u, s.fma(u_low, s.fma(u, -cube)))
+    rest = s * z * z * polynomial(z, C.LOG_TAIL[F64])
+    ln2_high, ln2_low = C.LN2_SHORT[F64]
+    total, first = fast_two_sum(k * ln2_high, s * 2.0)
+    total, second = fast_two_sum(total, cube)
+    low = first + (second + k.fma(ln2_low, s_low.fma(2.0, cube_low + rest)))
+    return fast_two_sum(total, low)
+
+
+def _power_wide(a: Num, b: Num) -> Num:
+    """a ** b of float32 lanes, computed in float64; a is finite and positive."""
+    a, b = a.convert(F64), b.convert(F64)
+    root_half = a.format.root_half
+    above = a.bits() - root_half  # subnormals of float32 are normal here
+    m = ((above & ((1 << 52) - 1)) + root_half).float()
+    k = (((above + a.format.one) >> 52) | (1075 << 52)).float() - (2.0**52 + 1023)
+    s = (m - 1.0) / (m + 1.0)
+    z = s * s
+    series = (s * z).fma(horner(z, C.LOG_ATANH_WIDE[F64]), s * 2.0)
+    exponent = b * k.fma(C.LN2[F64][0], series)
+    reduced = _reduce(exponent.clamp(-200.0, 200.0))
+    r = reduced.r
+    value = (r * r).fma(horner(r, C.EXP_WIDE[F64]), r) + 1.0
+    return (value * reduced.power()).convert(F32)
+
+
+def _power(a: Num, b: Num) -> Num:
+    """a ** b of float64 lanes; a is finite and positive."""
+    log_high, log_low = _log_pair(a)
+    product = b * log_high
+    error = b.fma(log_low, b.fma(log_high, -product))
+    error = abs(product).lt(1000.0).choose(error, 0.0)  # it may be NaN where the product overflows
+    product = product.clamp(*EXP_RANGE[F64])
+    reduced = _reduce(product, error)
+    value, low = _exp_pair(reduced)
+    return _scale(value + low, reduced.n_bits, product.lt(0.0))
+
+
+@on_numbers
+def pow(a: Num, b: Num) -> Num:
+    """a ** b with the special cases of C99 (F.9.4.4)."""
+    magnitude = abs(a)
+    value = _power_wide(magnitude, b) if a.reg.dtype == F32 else _power(magnitude, b)
+    endless = abs(b).eq(INF)
+    # a zero or infinite base, or an infinite exponent: 0 or infinity, by whether the power grows or shrinks
+    extreme = magnitude.eq(0.0) | magnitude.eq(INF) | endless
+    shrinks = magnitude.gt(1.0) ^ b.gt(0.0)
+    value = extreme.choose(shrinks.choose(0.0, INF, like=a), value)
+    half = b * 0.5
+    whole = b.eq(b.trunc())
+    odd = whole & half.ne(half.trunc()) & abs(b).lt(2.0 ** (a.format.fraction + 1))
+    value = odd.choose(value.negated_if(a.sign_bit()), value)
+    undefined = a.lt(0.0) & a.gt(-INF) & b.ne(b.trunc())
+    value = (undefined | a.unordered(b)).choose(NAN, value)
+    one = b.eq(0.0) | a.eq(1.0) | (a.eq(-1.0) & endless)
+    return one.choose(1.0, value)
+
+
+# ---- the error function
+
+
+@on_numbers
+def erf(x: Num) -> Num:
+    dtype = x.reg.dtype
+    size = abs(x)
+    small = x.fma(polynomial(x * x, C.ERF_SMALL[dtype]), x)
+    limit, coefficients = (4.0, C.ERF_LARGE_F32[F32]) if dtype == F32 else (6.0, C.ERF_LARGE[F64])
+    bounded = size.clamp(None, limit)
+    reduced = _reduce(-(bounded * polynomial(bounded, coefficients)))
+    r = reduced.r
+    complement = ((r * r).fma(horner(r, C.EXP[dtype]), r) + 1.0) * reduced.power()
+    return size.lt(1.0).choose(small, (1.0 - complement).copysign(x))
+
+
+FUNCTIONS: dict[str, Callable[..., Reg]] = {
+    "exp": exp,
+    "expm1": expm1,
+    "log": log,
+    "log1p": log1p,
+    "log2": log2,
+    "pow": pow,
+    "sin": trig.sin,
+    "cos": trig.cos,
+    "tan": trig.tan,
+    "asin": trig.asin,
+    "acos": trig.acos,
+    "atan": trig.atan,
+    "atan2": trig.atan2,
+    "sinh": sinh,
+    "cosh": cosh,
+    "tanh": tanh,
+    "erf": erf,
+    "sigmoid": sigmoid,
+    "softplus": softplus,
+}

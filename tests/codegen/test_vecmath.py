@@ -1,0 +1,143 @@
+"""The vector math library against NumPy (float32, in float64) and mpmath (float64)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+
+from adjit.codegen.lanes import Lanes, Reg, Text
+from adjit.codegen.vecmath import FUNCTIONS
+from adjit.ir.types import F32, F64, I32
+
+from .vecmath_harness import BINARY, Array, build, by_numpy, mp_ulps, native_width, samples, ulps, unit
+
+DTYPES = [pytest.param(F32, id="f32"), pytest.param(F64, id="f64")]
+LIMIT = 2.0
+
+every_function = pytest.mark.parametrize("name", FUNCTIONS)
+every_dtype = pytest.mark.parametrize("dtype", DTYPES)
+
+
+def bits(x: Array) -> Array:
+    """The bit patterns, with all NaNs made one."""
+    return np.where(np.isnan(x), np.array(np.nan, x.dtype), x).view(np.int32 if x.dtype == F32 else np.int64)
+
+
+def special_values(dtype: np.dtype[Any]) -> Array:
+    info = np.finfo(dtype)
+    sizes = [0.0, np.inf, info.max, info.tiny, info.smallest_subnormal, info.tiny / 3, info.eps, 0.5, 1 - info.epsneg, 1.0, 1 + info.eps]
+    sizes += [1.5, 2.0, 3.0, 4.0, 88.7, 104.0, 709.5, 746.0, np.pi, 2.0**17, 2.0**24 - 1, 2.0**30, 2.0**53 - 1, 2.0**53, 1e22, 1e38]
+    values = np.array(sizes, dtype)
+    return np.concatenate([values, -values, np.array([np.nan], dtype)])
+
+
+def special_arguments(name: str, dtype: np.dtype[Any]) -> tuple[Array, ...]:
+    x = special_values(dtype)
+    if name not in BINARY:
+        return (x,)
+    a, b = np.meshgrid(x, x)
+    return a.ravel(), b.ravel()
+
+
+@every_dtype
+@every_function
+def test_within_two_ulps_over_the_whole_range(name: str, dtype: np.dtype[Any]) -> None:
+    args = samples(name, dtype, 20_000 if dtype == F32 and name != "erf" else 700)
+    got = build(name, dtype, native_width(dtype))(*args)
+    if dtype == F32:
+        with np.errstate(all="ignore"):
+            errors = ulps(got, by_numpy(name)(*(a.astype(F64) for a in args)))
+    else:
+        errors = mp_ulps(got, name, *args)
+    worst = int(np.argmax(errors))
+    assert errors[worst] <= LIMIT, f"{name} of {[float(a[worst]) for a in args]} gave {got[worst]!r}, {errors[worst]:.2f} ULP off"
+
+
+@every_dtype
+@every_function
+def test_special_values_follow_numpy(name: str, dtype: np.dtype[Any]) -> None:
+    args = special_arguments(name, dtype)
+    got = build(name, dtype, native_width(dtype))(*args)
+    with np.errstate(all="ignore"):
+        expected = by_numpy(name)(*(a.astype(F64) for a in args)).astype(dtype)
+    assert_matches(name, args, got, expected)
+
+
+def assert_matches(name: str, args: tuple[Array, ...], got: Array, expected: Array) -> None:
+    """Equal where the answer is NaN, infinite or zero (with its sign), else near."""
+    for i, (y, want) in enumerate(zip(got, expected, strict=True)):
+        where = f"{name}({', '.join(repr(float(a[i])) for a in args)}) gave {y!r}, not {want!r}"
+        if np.isfinite(want) and want != 0:
+            assert abs(float(y) - float(want)) <= 3 * float(unit(np.asarray(want))), where
+        else:
+            assert bits(np.array([y]))[0] == bits(np.array([want]))[0], where
+
+
+@every_dtype
+@every_function
+def test_any_width_computes_the_same_bits(name: str, dtype: np.dtype[Any]) -> None:
+    """The scalar tail of a loop must agree with its vector body."""
+    args = tuple(map(np.concatenate, zip(samples(name, dtype, 200), special_arguments(name, dtype), strict=True)))
+    native = build(name, dtype, native_width(dtype))(*args)
+    for width in (1, 3):
+        np.testing.assert_array_equal(bits(build(name, dtype, width)(*args)), bits(native), err_msg=f"width {width}")
+
+
+@every_dtype
+@pytest.mark.parametrize("name", ["exp", "log", "sin", "tanh", "pow"])
+def test_a_cpu_without_fma_computes_the_same_bits(name: str, dtype: np.dtype[Any]) -> None:
+    cpu = "x86-64" if llvm.get_process_triple().startswith("x86_64") else "generic"
+    args = tuple(map(np.concatenate, zip(samples(name, dtype, 200), special_arguments(name, dtype), strict=True)))
+    native = build(name, dtype, native_width(dtype))(*args)
+    np.testing.assert_array_equal(bits(build(name, dtype, 4, cpu=cpu)(*args)), bits(native))
+
+
+@every_dtype
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_arguments_next_to_multiples_of_half_pi(name: str, dtype: np.dtype[Any]) -> None:
+    """Where most of the digits cancel: the floats nearest to k π/2, small and huge, and the worst one known for float64."""
+    k = np.unique(np.round(np.geomspace(1, 2.0**50, 400)))
+    near = (k * np.pi / 2).astype(dtype)
+    worst = np.array([6381956970095103.0 * 2.0**797 if dtype == F64 else 1e38], dtype)
+    x = np.concatenate([near, np.nextafter(near, dtype.type(np.inf)), worst])
+    errors = mp_ulps_of(name, dtype, x)
+    assert errors.max() <= LIMIT
+
+
+def mp_ulps_of(name: str, dtype: np.dtype[Any], x: Array) -> Array:
+    got = build(name, dtype, native_width(dtype))(x)
+    if dtype == F64:
+        return mp_ulps(got, name, x)
+    return ulps(got, by_numpy(name)(x.astype(F64)))
+
+
+@every_dtype
+def test_a_huge_lane_leaves_the_others_alone(dtype: np.dtype[Any]) -> None:
+    width = native_width(dtype)
+    x = np.linspace(-3, 3, width).astype(dtype)
+    run = build("sin", dtype, width)
+    alone = run(x)
+    for lane, value in enumerate([1e30, np.inf, -np.inf, np.nan][:width]):
+        mixed = x.copy()
+        mixed[lane] = value
+        others = np.arange(width) != lane
+        np.testing.assert_array_equal(run(mixed)[others], alone[others])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_log2_is_exact_at_powers_of_two(dtype: np.dtype[Any]) -> None:
+    info = np.finfo(dtype)
+    exponents = np.arange(info.minexp - info.nmant, info.maxexp)
+    x = np.ldexp(np.ones(len(exponents), dtype), exponents)
+    np.testing.assert_array_equal(build("log2", dtype, native_width(dtype))(x), exponents.astype(dtype))
+
+
+def test_wrong_dtypes_are_refused_by_name() -> None:
+    e = Lanes(Text())
+    with pytest.raises(TypeError, match=r"exp: vector math is for float32 or float64.*int32"):
+        FUNCTIONS["exp"](e, Reg("%x", I32))
+    with pytest.raises(TypeError, match=r"pow: .*float32, float64"):
+        FUNCTIONS["pow"](e, Reg("%a", F32), Reg("%b", F64))

@@ -1,0 +1,201 @@
+"""Runs the functions of the vector math library on arrays, and measures their errors. Shared by the tests and benchmarks/ulp_vecmath.py."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.binding as llvm
+import mpmath as mp
+import numpy as np
+
+from adjit.codegen.lanes import LLVM_TYPE, Lanes, Reg, Text
+from adjit.codegen.vecmath import FUNCTIONS
+
+Array = np.ndarray[Any, np.dtype[Any]]
+BINARY = ("pow", "atan2")
+
+_alive: list[Any] = []  # the code is unmapped when its tracker dies
+_session: dict[str, Any] = {}
+
+
+def native_width(dtype: np.dtype[Any]) -> int:
+    return 32 // dtype.itemsize
+
+
+def kernel_text(name: str, dtype: np.dtype[Any], width: int) -> str:
+    """A loop that applies one function, `width` elements at a time; the count is a multiple of that."""
+    arity = 2 if name in BINARY else 1
+    text = Text()
+    e = Lanes(text, width)
+    scalar, vector = LLVM_TYPE[dtype], e.type(dtype)
+    args = []
+    for i in range(arity):
+        address = text.define(f"getelementptr {scalar}, ptr %in{i}, i64 %i")
+        args.append(Reg(text.define(f"load {vector}, ptr {address}, align {dtype.itemsize}"), dtype))
+    result = FUNCTIONS[name](e, *args)
+    address = text.define(f"getelementptr {scalar}, ptr %out, i64 %i")
+    text.put(f"store {vector} {result.name}, ptr {address}, align {dtype.itemsize}")
+    parameters = ", ".join(f"ptr noalias %in{i}" for i in range(arity))
+    loop = [
+        f"define void @kernel({parameters}, ptr noalias %out, i64 %n) nounwind {{",
+        "entry:",
+        "%some = icmp sgt i64 %n, 0",
+        "br i1 %some, label %loop, label %exit",
+        "loop:",
+        "%i = phi i64 [ 0, %entry ], [ %next, %latch ]",
+        *text.lines,
+        "br label %latch",
+        "latch:",
+        f"%next = add i64 %i, {width}",
+        "%more = icmp slt i64 %next, %n",
+        "br i1 %more, label %loop, label %exit",
+        "exit:",
+        "ret void",
+        "}",
+    ]
+    return "\n".join([*sorted(text.declares), *loop])
+
+
+def build(name: str, dtype: np.dtype[Any], width: int, cpu: str | None = None) -> Callable[..., Array]:
+    """The function `name` on contiguous arrays; `cpu` replaces the host's model and features."""
+    if not _session:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        _session["target"] = llvm.Target.from_triple(llvm.get_process_triple())
+        _session["jit"] = llvm.create_lljit_compiler(_session["target"].create_target_machine(jit=True))
+    features = llvm.get_host_cpu_features().flatten() if cpu is None else ""
+    machine = _session["target"].create_target_machine(cpu=cpu or llvm.get_host_cpu_name(), features=features, opt=2, jit=True)
+    header = f'target triple = "{llvm.get_process_triple()}"\ntarget datalayout = "{machine.target_data}"\n'
+    module = llvm.parse_assembly(header + kernel_text(name, dtype, width))
+    module.verify()
+    builder = llvm.JITLibraryBuilder().add_object_img(machine.emit_object(module)).add_current_process().export_symbol("kernel")
+    library = builder.link(_session["jit"], f"vecmath{len(_alive)}")
+    _alive.append(library)
+    arity = 2 if name in BINARY else 1
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (arity + 1), ctypes.c_int64)(library["kernel"])
+
+    def run(*args: Array, out: Array | None = None) -> Array:
+        count = len(args[0])
+        padded = -(-count // width) * width
+        if padded != count:
+            args = tuple(np.concatenate([a, np.ones(padded - count, dtype)]) for a in args)
+        result = np.empty(padded, dtype) if out is None else out
+        call(*(a.ctypes.data for a in args), result.ctypes.data, padded)
+        return result[:count]
+
+    return run
+
+
+# ---- references
+
+
+def exact(name: str) -> Callable[..., Any]:
+    """The function in mpmath, for finite arguments inside its domain."""
+    table: dict[str, Callable[..., Any]] = {
+        "log2": lambda x: mp.log(x, 2),
+        "sigmoid": lambda x: 1 / (1 + mp.exp(-x)),
+        "softplus": lambda x: mp.log1p(mp.exp(x)),
+        "pow": lambda a, b: mp.power(a, b),
+    }
+    return table.get(name) or getattr(mp, name)
+
+
+def by_numpy(name: str) -> Callable[..., Any]:
+    """The function by NumPy in the precision of its arguments (or Python, for erf)."""
+    table: dict[str, Callable[..., Any]] = {
+        "erf": lambda x: np.vectorize(math.erf, otypes=[x.dtype])(x.astype(float)) if len(x) else x,
+        "sigmoid": lambda x: np.where(x < 0, np.exp(np.minimum(x, 0)), 1) / (1 + np.exp(-np.abs(x))),
+        "softplus": lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))),
+    }
+    names = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "pow": "power"}
+    return table.get(name) or getattr(np, names.get(name, name))
+
+
+def unit(x: Array) -> Array:
+    """The distance from |x| to the next float; also at the largest, where np.spacing overflows."""
+    return np.spacing(np.minimum(np.abs(x), np.finfo(x.dtype).max / 1.5).astype(x.dtype))
+
+
+def ulps(got: Array, reference: Array) -> Array:
+    """Errors in units in the last place of the rounded reference, which has a wider dtype; infinite where only one is finite."""
+    with np.errstate(all="ignore"):
+        rounded = reference.astype(got.dtype)
+        error = np.abs(got.astype(reference.dtype) - reference) / unit(rounded).astype(reference.dtype)
+    same = (got == rounded) | (np.isnan(got) & np.isnan(rounded))
+    finite = np.isfinite(got) & np.isfinite(rounded)
+    return np.where(finite, error, np.where(same, 0.0, np.inf)).astype(np.float64)
+
+
+def mp_ulps(got: Array, name: str, *args: Array) -> Array:
+    """As `ulps`, for float64 against mpmath."""
+    function = exact(name)
+    out = np.empty(len(got))
+    with mp.workdps(40):
+        for i, (y, *x) in enumerate(zip(got.tolist(), *(a.tolist() for a in args), strict=True)):
+            true = function(*map(mp.mpf, x))
+            rounded = float(true)
+            if math.isinf(rounded) or not math.isfinite(y):
+                out[i] = 0.0 if y == rounded else math.inf
+            else:
+                out[i] = float(abs(mp.mpf(y) - true) / mp.mpf(math.ulp(rounded)))
+    return out
+
+
+# ---- samples
+
+DOMAINS = {
+    "exp": (-760.0, 720.0), "expm1": (-50.0, 720.0), "tan": (-1e4, 1e4), "sin": (-1e4, 1e4), "cos": (-1e4, 1e4), "sinh": (-720.0, 720.0),
+    "cosh": (-720.0, 720.0), "tanh": (-25.0, 25.0), "erf": (-7.0, 7.0), "sigmoid": (-760.0, 60.0), "softplus": (-760.0, 60.0),
+    "asin": (-1.0, 1.0), "acos": (-1.0, 1.0),
+}  # fmt: skip
+POSITIVE = ("log", "log2")
+
+
+def in_domain(name: str, x: Array) -> Array:
+    """The elements at which the function is real and finite-valued."""
+    x = x[np.isfinite(x)]
+    if name in POSITIVE:
+        return np.abs(x[x != 0])
+    if name == "log1p":
+        return x[x > -1]
+    return x[np.abs(x) <= 1] if name in ("asin", "acos") else x
+
+
+@np.errstate(all="ignore")
+def samples(name: str, dtype: np.dtype[Any], count: int, seed: int = 0) -> tuple[Array, ...]:
+    """Arguments over the whole range: random bit patterns, the interesting interval, around 1 and around 0."""
+    rng = np.random.default_rng(seed)
+    unsigned = np.uint32 if dtype.itemsize == 4 else np.uint64
+    patterns = rng.integers(0, np.iinfo(unsigned).max, count, dtype=unsigned, endpoint=True).view(dtype)
+    if name == "pow":
+        return _power_samples(patterns, dtype, count, rng)
+    low, high = DOMAINS.get(name, (-100.0, 100.0))
+    if dtype.itemsize == 4 and high > 100:
+        low, high = low / 7, high / (1 if "a" not in name and high > 1e3 else 7)
+    uniform = rng.uniform(low, high, count).astype(dtype)
+    near_one = (1 + rng.standard_normal(count) * 10.0 ** rng.uniform(-8, 0, count)).astype(dtype)
+    near_zero = (rng.standard_normal(count) * 10.0 ** rng.uniform(-10, 1, count)).astype(dtype)
+    x = np.concatenate([patterns, uniform, near_one, near_zero])
+    if name != "atan2":
+        return (in_domain(name, x),)
+    y = rng.permutation(x)
+    close = (x * (1 + 0.6 * rng.standard_normal(len(x)))).astype(dtype)  # near the diagonals
+    x, y = np.concatenate([x, x]), np.concatenate([y, close])
+    keep = np.isfinite(x) & np.isfinite(y)
+    return y[keep], x[keep]
+
+
+def _power_samples(patterns: Array, dtype: np.dtype[Any], count: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Bases of every size with exponents that give results of every size."""
+    near_one = 1 + rng.standard_normal(count) * 10.0 ** rng.uniform(-7, -0.5, count)
+    base = np.abs(np.concatenate([patterns, near_one, rng.uniform(0, 20, count)])).astype(dtype)
+    base = base[np.isfinite(base) & (base > 0) & (base != 1)]
+    scale = np.log(base.astype(np.longdouble))
+    reach = 105.0 if dtype.itemsize == 4 else 746.0
+    exponent = (rng.uniform(-reach, reach, len(base)) / scale).astype(dtype)
+    exponent[::7] = np.rint(exponent[::7])
+    keep = np.isfinite(exponent)
+    return base[keep], exponent[keep]

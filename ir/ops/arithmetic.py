@@ -1,15 +1,19 @@
-"""Arithmetic: add, sub, div, neg, powers, absolute value, rounding, integer division, maximum and minimum."""
+"""Arithmetic: add, sub, div, neg, absolute value, sign, rounding, maximum and minimum."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from .base import Array, Emitter, Reg
-from .maps import Binary, Mul, Unary, binary, float_binary, unary
+from ..types import BOOL, F64
+from .base import Array, Emitter, Reg, apply
+from .maps import Binary, Mul, Unary, binary, cast, float_binary, unary, where
 
-__all__ = ["add", "div", "mul", "neg", "sub"]
+__all__ = [
+    "add", "sub", "mul", "div", "neg", "absolute", "sign", "copysign", "floor", "ceil", "round", "trunc",
+    "maximum", "minimum", "clip", "relu",
+]  # fmt: skip
 
 if TYPE_CHECKING:
     from ..operand import Operand
@@ -74,6 +78,169 @@ class Neg(Unary):
         return emit.neg(xs[0])
 
 
+# ---- magnitude and sign
+
+
+class Abs(Unary):
+    """|x|; its derivative at 0 is 0."""
+
+    kinds = "fiu"
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.absolute(arrays[0])
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return sign(args[0])
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        (x,) = xs
+        if x.dtype.kind == "i":
+            return emit.select(emit.compare("lt", x, emit.like(x, 0)), emit.neg(x), x)
+        return emit.fabs(x) if x.dtype.kind == "f" else x
+
+
+class Sign(Unary):
+    """-1, 0 or 1; NaN stays NaN."""
+
+    kinds = "fiu"
+    differentiable = False
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.sign(arrays[0])
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        (x,) = xs
+        zero, one = emit.like(x, 0), emit.like(x, 1)
+        rest = zero
+        if x.dtype.kind == "f":
+            rest = emit.select(emit.compare("eq", x, zero), zero, x)
+        if x.dtype.kind != "u":
+            rest = emit.select(emit.compare("lt", x, zero), emit.like(x, -1), rest)
+        return emit.select(emit.compare("gt", x, zero), one, rest)
+
+
+class Copysign(Binary):
+    """|a| with the sign of b."""
+
+    kinds = "f"
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.copysign(*arrays)
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand | None:
+        one = y.literal(1.0, y.type)
+        return apply(self, one, args[0]) * apply(self, one, args[1]) if i == 0 else None
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        return emit.copysign(*xs)
+
+
+# ---- rounding
+
+
+class Floor(Unary):
+    """The largest integer not above x."""
+
+    kinds = "f"
+    differentiable = False
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.floor(arrays[0])
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        return emit.floor(xs[0])
+
+
+class Ceil(Unary):
+    """The smallest integer not below x."""
+
+    kinds = "f"
+    differentiable = False
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.ceil(arrays[0])
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        return emit.ceil(xs[0])
+
+
+class Round(Unary):
+    """The nearest integer; halves go to the even one."""
+
+    kinds = "f"
+    differentiable = False
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.rint(arrays[0])
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        return emit.rint(xs[0])
+
+
+class Trunc(Unary):
+    """The nearest integer towards zero."""
+
+    kinds = "f"
+    differentiable = False
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.trunc(arrays[0])
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        return emit.trunc(xs[0])
+
+
+# ---- the larger and the smaller
+
+
+class Extremum(Binary, abstract=True):
+    """One of two operands; a NaN wins. Where they tie, the first is taken, and with it the derivative."""
+
+    predicate: ClassVar[str]
+
+    def first(self, a: Operand, b: Operand) -> Operand:
+        """Where the first operand is taken."""
+        raise NotImplementedError(self.name)
+
+    def _chain(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        taken = self.first(*args)
+        return where(taken, d, 0.0) if i == 0 else where(taken, 0.0, d)
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        a, b = xs
+        taken = emit.compare(self.predicate, a, b)
+        if a.dtype.kind == "f":  # a NaN in b fails the comparison and so is taken already
+            taken = emit.or_(taken, emit.unordered(a, a))
+        return emit.select(taken, a, b)
+
+
+class Maximum(Extremum):
+    """The larger of a and b."""
+
+    predicate = "ge"
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.maximum(*arrays)
+
+    def first(self, a: Operand, b: Operand) -> Operand:
+        return a >= b
+
+
+class Minimum(Extremum):
+    """The smaller of a and b."""
+
+    predicate = "le"
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.minimum(*arrays)
+
+    def first(self, a: Operand, b: Operand) -> Operand:
+        return a <= b
+
+
+# ---- the functions
+
+
 def add(a: Operand | float, b: Operand | float) -> Operand:
     return binary(Add(), a, b)
 
@@ -92,3 +259,56 @@ def div(a: Operand | float, b: Operand | float) -> Operand:
 
 def neg(x: Operand) -> Operand:
     return unary(Neg(), x)
+
+
+def absolute(x: Operand) -> Operand:
+    return x if x.type.dtype.kind in "ub" else unary(Abs(), x)
+
+
+def sign(x: Operand) -> Operand:
+    return unary(Sign(), x)
+
+
+def copysign(a: Operand | float, b: Operand | float) -> Operand:
+    return float_binary(Copysign(), a, b)
+
+
+def floor(x: Operand) -> Operand:
+    return unary(Floor(), x) if x.type.is_float else x
+
+
+def ceil(x: Operand) -> Operand:
+    return unary(Ceil(), x) if x.type.is_float else x
+
+
+def trunc(x: Operand) -> Operand:
+    return unary(Trunc(), x) if x.type.is_float else x
+
+
+def round(x: Operand, digits: int = 0) -> Operand:
+    """Halves to even, at a decimal digit; scaled by a power of ten, rounded and scaled back, as NumPy does."""
+    if not x.type.is_float and x.type.dtype != BOOL:
+        return x if digits >= 0 else cast(round(cast(x, F64), digits), x.type.dtype)
+    if digits == 0:
+        return unary(Round(), x)
+    scale = 10.0 ** abs(digits)
+    return unary(Round(), x * scale) / scale if digits > 0 else unary(Round(), x / scale) * scale
+
+
+def maximum(a: Operand | float, b: Operand | float) -> Operand:
+    return binary(Maximum(), a, b)
+
+
+def minimum(a: Operand | float, b: Operand | float) -> Operand:
+    return binary(Minimum(), a, b)
+
+
+def clip(x: Operand, low: Operand | float | None = None, high: Operand | float | None = None) -> Operand:
+    """x brought between low and high; the derivative at either bound is that of x."""
+    raised = x if low is None else maximum(x, low)
+    return raised if high is None else minimum(raised, high)
+
+
+def relu(x: Operand) -> Operand:
+    """max(0, x), with derivative 0 at 0: the tie goes to the literal."""
+    return maximum(0, x)

@@ -1,18 +1,31 @@
-"""Elementary functions: exponentials, logarithms, roots, trigonometry and their friends."""
+"""Elementary functions: exponentials, logarithms, roots, trigonometry and their friends.
+
+Integers are computed in float64, as NumPy does; float32 stays float32.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .base import Array
-from .maps import FloatUnary, float_unary
+from .base import Array, Emitter, Reg
+from .maps import Binary, FloatUnary, float_binary, float_unary, where
 
-__all__ = ["exp", "log", "tanh"]
+__all__ = [
+    "exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "logaddexp", "sqrt", "rsqrt", "hypot",
+    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
+    "erf", "sigmoid", "softplus",
+]  # fmt: skip
 
 if TYPE_CHECKING:
     from ..operand import Operand
+
+LN2 = math.log(2.0)
+
+
+# ---- exponentials and logarithms
 
 
 class Exp(FloatUnary):
@@ -23,6 +36,16 @@ class Exp(FloatUnary):
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
         return y
+
+
+class Expm1(FloatUnary):
+    """exp(x) - 1, accurate near 0."""
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.expm1(arrays[0])
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return y + 1.0
 
 
 class Log(FloatUnary):
@@ -37,6 +60,224 @@ class Log(FloatUnary):
         return 1.0 / args[0]
 
 
+class Log1p(FloatUnary):
+    """log(1 + x), accurate near 0."""
+
+    singular = True
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.log1p(arrays[0])
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return 1.0 / (1.0 + args[0])
+
+
+class Logaddexp(Binary):
+    """log(exp(a) + exp(b)) without overflow. Where both are -inf, nothing flows back."""
+
+    kinds = "f"
+    singular = True
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.logaddexp(*arrays)
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return where(y == -math.inf, 0.0, sigmoid(args[i] - args[1 - i]))
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        a, b = xs
+        larger = emit.select(emit.compare("gt", a, b), a, b)
+        sum = emit.add(larger, emit.call("log1p", emit.call("exp", emit.neg(emit.fabs(emit.sub(a, b))))))
+        return emit.select(emit.compare("eq", a, b), emit.add(a, emit.like(a, LN2)), sum)
+
+
+class Sigmoid(FloatUnary):
+    """1 / (1 + exp(-x))."""
+
+    def evaluate(self, *arrays: Array) -> Array:
+        one = arrays[0].dtype.type(1)
+        return np.asarray(one / (one + np.exp(-arrays[0])))
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return y * (1.0 - y)
+
+
+class Softplus(FloatUnary):
+    """log(1 + exp(x)) without overflow."""
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.asarray(np.logaddexp(arrays[0], arrays[0].dtype.type(0)))
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return sigmoid(args[0])
+
+
+# ---- roots
+
+
+class Sqrt(FloatUnary):
+    """Square root; its derivative at 0 is infinite."""
+
+    singular = True
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.sqrt(arrays[0])
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return 0.5 / y
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        return emit.sqrt(xs[0])
+
+
+class Rsqrt(FloatUnary):
+    """1 / sqrt(x)."""
+
+    singular = True
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.asarray(arrays[0].dtype.type(1) / np.sqrt(arrays[0]))
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return -0.5 * y / args[0]
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        return emit.fdiv(emit.like(xs[0], 1.0), emit.sqrt(xs[0]))
+
+
+class Hypot(Binary):
+    """sqrt(a*a + b*b) without overflow; its derivative at the origin is 0, as that of `norm`."""
+
+    kinds = "f"
+    singular = True
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.hypot(*arrays)
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return where(y == 0.0, 0.0, args[i] / y)
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        a, b = map(emit.fabs, xs)
+        swap = emit.compare("lt", a, b)
+        large, small = emit.select(swap, b, a), emit.select(swap, a, b)
+        zero, one, inf = emit.like(a, 0.0), emit.like(a, 1.0), emit.like(a, math.inf)
+        ratio = emit.fdiv(small, emit.select(emit.compare("eq", large, zero), one, large))
+        length = emit.mul(large, emit.sqrt(emit.add(one, emit.mul(ratio, ratio))))
+        infinite = emit.or_(emit.compare("eq", a, inf), emit.compare("eq", b, inf))
+        return emit.select(infinite, inf, length)
+
+
+# ---- trigonometry
+
+
+class Sin(FloatUnary):
+    """Sine."""
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.sin(arrays[0])
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return cos(args[0])
+
+
+class Cos(FloatUnary):
+    """Cosine."""
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.cos(arrays[0])
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return -sin(args[0])
+
+
+class Tan(FloatUnary):
+    """Tangent."""
+
+    singular = True
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.tan(arrays[0])
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return 1.0 + y * y
+
+
+class Asin(FloatUnary):
+    """Inverse sine."""
+
+    singular = True
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.arcsin(arrays[0])
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return rsqrt((1.0 - args[0]) * (1.0 + args[0]))
+
+
+class Acos(FloatUnary):
+    """Inverse cosine."""
+
+    singular = True
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.arccos(arrays[0])
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return -rsqrt((1.0 - args[0]) * (1.0 + args[0]))
+
+
+class Atan(FloatUnary):
+    """Inverse tangent."""
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.arctan(arrays[0])
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return 1.0 / (1.0 + args[0] * args[0])
+
+
+class Atan2(Binary):
+    """The angle of the point (b, a)."""
+
+    kinds = "f"
+    singular = True
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.arctan2(*arrays)
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        a, b = args
+        square = a * a + b * b
+        return b / square if i == 0 else -a / square
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        return emit.call("atan2", *xs)
+
+
+# ---- hyperbolic functions
+
+
+class Sinh(FloatUnary):
+    """Hyperbolic sine."""
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.sinh(arrays[0])
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return cosh(args[0])
+
+
+class Cosh(FloatUnary):
+    """Hyperbolic cosine."""
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.cosh(arrays[0])
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return sinh(args[0])
+
+
 class Tanh(FloatUnary):
     """Hyperbolic tangent."""
 
@@ -47,13 +288,183 @@ class Tanh(FloatUnary):
         return 1.0 - y * y
 
 
+class Asinh(FloatUnary):
+    """Inverse hyperbolic sine."""
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.arcsinh(arrays[0])
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return rsqrt(1.0 + args[0] * args[0])
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        size, one = emit.fabs(xs[0]), emit.like(xs[0], 1.0)
+        square = emit.mul(size, size)
+        excess = emit.fdiv(square, emit.add(one, emit.sqrt(emit.add(one, square))))
+        return emit.copysign(log1p_or_log(emit, emit.add(size, excess), size), xs[0])
+
+
+class Acosh(FloatUnary):
+    """Inverse hyperbolic cosine, for x of at least 1."""
+
+    singular = True
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.arccosh(arrays[0])
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return rsqrt((args[0] - 1.0) * (args[0] + 1.0))
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        (x,) = xs
+        above = emit.sub(x, emit.like(x, 1.0))
+        root = emit.sqrt(emit.mul(above, emit.add(x, emit.like(x, 1.0))))
+        return log1p_or_log(emit, emit.add(above, root), x)
+
+
+class Atanh(FloatUnary):
+    """Inverse hyperbolic tangent, for x between -1 and 1."""
+
+    singular = True
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.arctanh(arrays[0])
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return 1.0 / ((1.0 - args[0]) * (1.0 + args[0]))
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        size, one = emit.fabs(xs[0]), emit.like(xs[0], 1.0)
+        ratio = emit.fdiv(emit.add(size, size), emit.sub(one, size))
+        return emit.copysign(emit.mul(emit.like(size, 0.5), emit.call("log1p", ratio)), xs[0])
+
+
+def log1p_or_log(emit: Emitter, excess: Reg, size: Reg) -> Reg:
+    """log(1 + excess), or log(2 * size) where size is so large that excess, about twice as large, loses nothing or overflowed."""
+    large = emit.compare("gt", size, emit.like(size, 2.0**28))
+    return emit.select(large, emit.add(emit.call("log", size), emit.like(size, LN2)), emit.call("log1p", excess))
+
+
+# ---- error function
+
+
+class Erf(FloatUnary):
+    """The error function, 2 / sqrt(pi) times the integral of exp(-t*t) from 0 to x."""
+
+    def evaluate(self, *arrays: Array) -> Array:
+        (x,) = arrays
+        return np.fromiter(map(math.erf, x.flat), x.dtype, x.size).reshape(x.shape)
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return 2.0 / math.sqrt(math.pi) * exp(-args[0] * args[0])
+
+
+# ---- the functions
+
+
 def exp(x: Operand) -> Operand:
     return float_unary(Exp(), x)
+
+
+def exp2(x: Operand) -> Operand:
+    return exp(x * LN2)
+
+
+def expm1(x: Operand) -> Operand:
+    return float_unary(Expm1(), x)
 
 
 def log(x: Operand) -> Operand:
     return float_unary(Log(), x)
 
 
+def log1p(x: Operand) -> Operand:
+    return float_unary(Log1p(), x)
+
+
+def log2(x: Operand) -> Operand:
+    return log(x) / LN2
+
+
+def log10(x: Operand) -> Operand:
+    return log(x) / math.log(10.0)
+
+
+def logaddexp(a: Operand | float, b: Operand | float) -> Operand:
+    return float_binary(Logaddexp(), a, b)
+
+
+def sqrt(x: Operand) -> Operand:
+    return float_unary(Sqrt(), x)
+
+
+def rsqrt(x: Operand) -> Operand:
+    return float_unary(Rsqrt(), x)
+
+
+def hypot(a: Operand | float, b: Operand | float) -> Operand:
+    return float_binary(Hypot(), a, b)
+
+
+def sin(x: Operand) -> Operand:
+    return float_unary(Sin(), x)
+
+
+def cos(x: Operand) -> Operand:
+    return float_unary(Cos(), x)
+
+
+def tan(x: Operand) -> Operand:
+    return float_unary(Tan(), x)
+
+
+def asin(x: Operand) -> Operand:
+    return float_unary(Asin(), x)
+
+
+def acos(x: Operand) -> Operand:
+    return float_unary(Acos(), x)
+
+
+def atan(x: Operand) -> Operand:
+    return float_unary(Atan(), x)
+
+
+def atan2(a: Operand | float, b: Operand | float) -> Operand:
+    return float_binary(Atan2(), a, b)
+
+
+def sinh(x: Operand) -> Operand:
+    return float_unary(Sinh(), x)
+
+
+def cosh(x: Operand) -> Operand:
+    return float_unary(Cosh(), x)
+
+
 def tanh(x: Operand) -> Operand:
     return float_unary(Tanh(), x)
+
+
+def asinh(x: Operand) -> Operand:
+    return float_unary(Asinh(), x)
+
+
+def acosh(x: Operand) -> Operand:
+    return float_unary(Acosh(), x)
+
+
+def atanh(x: Operand) -> Operand:
+    return float_unary(Atanh(), x)
+
+
+def erf(x: Operand) -> Operand:
+    return float_unary(Erf(), x)
+
+
+def sigmoid(x: Operand) -> Operand:
+    return float_unary(Sigmoid(), x)
+
+
+def softplus(x: Operand) -> Operand:
+    return float_unary(Softplus(), x)

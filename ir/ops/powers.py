@@ -1,0 +1,130 @@
+"""Powers: of any exponent, and of static integers by repeated multiplication."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import numpy as np
+
+from ..errors import DTypeError
+from ..types import BOOL, I8, TensorType
+from .base import Array, Emitter, Reg, apply
+from .elementary import log, rsqrt, sqrt
+from .maps import Binary, Unary, cast, common_dtype, promoted, strong_mul, where
+
+__all__ = ["power", "square"]
+
+if TYPE_CHECKING:
+    from ..operand import Operand
+
+T = TypeVar("T")
+
+MULTIPLIED = 64  # the largest exponent of a float that is multiplied out: 63 roundings of half an ULP each
+
+
+class NegativePowerError(DTypeError, ValueError):
+    """An integer to a negative power, which is no integer: a ValueError in NumPy."""
+
+
+class Power(Binary):
+    """a to the power of b. An integer to a negative power raises; native code, which cannot, truncates it to 0, 1 or -1.
+
+    The derivative by the exponent is 0 where the base is not positive, and that by the base where the exponent is 0.
+    """
+
+    kinds = "fiu"
+    singular = True
+
+    def evaluate(self, *arrays: Array) -> Array:
+        a, b = arrays
+        if b.dtype.kind == "i" and (b < 0).any():
+            raise NegativePowerError("power: an integer to a negative integer power; cast the base to a float")
+        return np.power(a, b)
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        a, b = args
+        return where(b == 0.0, 0.0, b * power(a, b - 1.0)) if i == 0 else where(a > 0.0, y * log(a), 0.0)
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        return emit.call("pow", *xs) if xs[0].dtype.kind == "f" else integer_power(emit, *xs)
+
+    def splat(self, *values: Any) -> Any:
+        return None if values[1].dtype.kind == "i" and values[1] < 0 else super().splat(*values)
+
+
+def integer_power(emit: Emitter, a: Reg, b: Reg) -> Reg:
+    """Square and multiply over all bits of the exponent; wraps around as NumPy's does."""
+    zero, one = emit.like(a, 0), emit.like(a, 1)
+    signed = a.dtype.kind == "i"
+    total, square, bits = one, a, b
+    for k in range(a.dtype.itemsize * 8 - signed):
+        if k:
+            square, bits = emit.mul(square, square), emit.shr(bits, one)
+        total = emit.select(emit.compare("ne", emit.and_(bits, one), zero), emit.mul(total, square), total)
+    if not signed:
+        return total
+    minus = emit.like(a, -1)
+    alternating = emit.select(emit.compare("ne", emit.and_(b, one), zero), minus, one)
+    truncated = emit.select(emit.compare("eq", a, one), one, emit.select(emit.compare("eq", a, minus), alternating, zero))
+    return emit.select(emit.compare("lt", b, zero), truncated, total)
+
+
+@dataclass(frozen=True)
+class IntegerPow(Unary):
+    """x to the power of a static integer."""
+
+    n: int
+    kinds: ClassVar[str] = "fiu"
+
+    def infer(self, *types: TensorType) -> TensorType:
+        if self.n < 0 and not types[0].is_float:
+            raise NegativePowerError(f"integer_pow: {types[0]} to the power of {self.n} is no integer; cast the base to a float")
+        return super().infer(*types)
+
+    def evaluate(self, *arrays: Array) -> Array:
+        (x,) = arrays
+        product = multiplied(x, abs(self.n), np.multiply) if self.n else np.ones_like(x)
+        return product if self.n >= 0 else np.divide(x.dtype.type(1), product)
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand | float:
+        return float(self.n) if self.n in (0, 1) else float(self.n) * apply(IntegerPow(self.n - 1), args[0])
+
+    def _chain(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        partial = self.derivative(i, y, *args)
+        return strong_mul(d, partial) if self.n < 0 else d * partial
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        one = emit.like(xs[0], 1)
+        product = multiplied(xs[0], abs(self.n), emit.mul) if self.n else one
+        return product if self.n >= 0 else emit.fdiv(one, product)
+
+
+def multiplied(x: T, n: int, mul: Callable[[T, T], T]) -> T:
+    """x to the power of n > 0, by squaring."""
+    square, total = x, None
+    while True:
+        if n & 1:
+            total = square if total is None else mul(total, square)
+        n >>= 1
+        if not n:
+            assert total is not None
+            return total
+        square = mul(square, square)
+
+
+def power(a: Operand | float, b: Operand | float) -> Operand:
+    """a to the power of b; a Python scalar as the exponent is multiplied out, or made a root, where that is as good."""
+    dtype = common_dtype(a, b)
+    if isinstance(b, bool | int | float) and not isinstance(a, bool | int | float):
+        if dtype.kind in "iu" or (abs(b) <= MULTIPLIED and b == int(b)):
+            return apply(IntegerPow(int(b)), cast(a, dtype))
+        if b in (0.5, -0.5):
+            return sqrt(cast(a, dtype)) if b > 0 else rsqrt(cast(a, dtype))
+    return apply(Power(), *promoted("power", (a, b), I8 if dtype == BOOL else dtype))
+
+
+def square(x: Operand) -> Operand:
+    wide = cast(x, I8) if x.type.dtype == BOOL else x
+    return wide * wide

@@ -38,11 +38,23 @@ class Text:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.declares: set[str] = set()
+        self.block = "entry"  # label of the basic block being written, which phis must name
+        self.slots: list[str] = []  # stack slots, allocated once at the top of the function
         self._count = 0
+
+    def reserve(self, type: str) -> str:
+        """A stack slot, outside of every loop."""
+        name = self.fresh()
+        self.slots.append(f"{name} = alloca {type}")
+        return name
 
     def fresh(self) -> str:
         self._count += 1
         return f"%v{self._count}"
+
+    def fresh_label(self) -> str:
+        self._count += 1
+        return f"b{self._count}"
 
     def put(self, line: str) -> None:
         self.lines.append(line)
@@ -51,6 +63,14 @@ class Text:
         name = self.fresh()
         self.lines.append(f"{name} = {instruction}")
         return name
+
+    def jump(self, label: str) -> None:
+        self.lines.append(f"br label %{label}")
+
+    def start(self, label: str) -> None:
+        """Begin a basic block."""
+        self.lines.append(f"{label}:")
+        self.block = label
 
 
 def constant(dtype: DType, value: float | int | bool) -> str:

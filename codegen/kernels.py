@@ -1,0 +1,260 @@
+"""One statement of an optimised Func as one native kernel: a fused region, or an op that lowers itself to loops.
+
+A kernel is an LLVM function over pointers; everything else (shapes, strides) is static in its text, so structurally identical statements give
+identical text and share one function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from adjit.ir.errors import AdjitError, UnsupportedError
+from adjit.ir.func import Block, Stmt, Value
+from adjit.ir.layout import Layout
+from adjit.ir.operand import Literal, Operand
+from adjit.ir.ops.create import Iota
+from adjit.ir.ops.elementary import FloatUnary
+from adjit.ir.ops.maps import Map
+from adjit.ir.ops.reduce import Reduce
+from adjit.ir.plan import Plan
+from adjit.ir.types import I64, Shape, TensorType, row_major
+
+from . import memory, products
+from .emitter import VectorEmitter
+from .lanes import Reg, Text
+from .memory import Access
+from .nest import Chunk, Loop, Nest, Reduction
+
+MATH_COST = 8  # a call of the vector math library, in plain instructions
+
+
+class Kernel:
+    """The text of one kernel, and the (root, offset) windows that its pointer parameters stand for."""
+
+    def __init__(self, plan: Plan, vector_bytes: int) -> None:
+        self.plan = plan
+        self.vector_bytes = vector_bytes
+        self.text = Text()
+        self.pointers: dict[tuple[int, int], str] = {}
+        self.arguments: list[tuple[Value, int]] = []  # root and byte offset, in the order of the parameters
+        self.failures: list[str] = []  # what each failure code means
+        self.imports: set[str] = set()
+
+    def pointer(self, root: Value, layout: Layout) -> str:
+        key = (id(root), layout.offset)
+        if key not in self.pointers:
+            self.pointers[key] = f"%p{len(self.pointers)}"
+            self.arguments.append((root, layout.offset * root.type.dtype.itemsize))
+        return self.pointers[key]
+
+    def access(self, value: Operand) -> Access:
+        window = self.plan.windows[id(value)]
+        return Access(self.pointer(window.root, window.layout), window.layout.strides, value.type.dtype)
+
+    def definition(self, name: str) -> str:
+        """The LLVM function. A kernel that may fail takes the error record last and returns a code."""
+        params = [f"ptr %p{k}" for k in range(len(self.pointers))]
+        result, last = ("i64", "ret i64 0") if self.failures else ("void", "ret void")
+        if self.failures:
+            params.append("ptr %error")
+        body = "\n".join([*self.text.slots, *self.text.lines, last])
+        return f"define internal {result} @{name}({', '.join(params)}) nounwind {{\nentry:\n{body}\n}}\n"
+
+
+def fused_kernel(stmt: Stmt, plan: Plan, vector_bytes: int) -> Kernel:
+    """A `fuse` region as one loop nest."""
+    kernel = Kernel(plan, vector_bytes)
+    (block,) = stmt.blocks
+    domain = _domain(block)
+    inputs = {id(v): k for k, v in enumerate(block.free())}
+    accesses = [kernel.access(v) for v in block.free()]
+    outer = {id(inner): result for inner, result in zip(block.results, stmt.results, strict=True)}
+    reductions: dict[int, Reduction] = {}
+    outputs: dict[int, Value] = {}
+    for s in block.stmts:
+        result = outer.get(id(s.result))
+        if isinstance(s.op, Reduce) and result is not None:
+            reductions[id(s.result)] = Reduction(s.op, s.op.axes, _reduced_access(kernel.access(result), domain, s.op.axes))
+        elif result is not None:
+            assert isinstance(result, Value)
+            outputs[id(s.result)] = result
+    positions = {key: k for k, key in enumerate(outputs)}
+    reduced = {key: k for k, key in enumerate(reductions)}
+    read = {plan.place(v) for v in block.free()}
+    aliased = frozenset(k for k, v in enumerate(outputs.values()) if plan.place(v) in read)
+
+    def body(chunk: Chunk) -> None:
+        env: dict[int, Reg] = {}
+
+        def read_operand(x: Operand) -> Reg:
+            if isinstance(x, Literal):
+                return chunk.emit.const(x.type.dtype, x.value)
+            return env[id(x)] if id(x) in env else chunk.load(inputs[id(x)])
+
+        for s in block.stmts:
+            if isinstance(s.op, Reduce):
+                if id(s.result) in reduced:
+                    chunk.reduce(reduced[id(s.result)], read_operand(s.args[0]))
+                continue
+            assert isinstance(s.op, Map)
+            value = env[id(s.result)] = s.op.scalar(chunk.emit, *(read_operand(a) for a in s.args))
+            if id(s.result) in positions:
+                chunk.put(positions[id(s.result)], value)
+
+    Nest(
+        kernel.text,
+        vector_bytes,
+        domain,
+        accesses,
+        [kernel.access(v) for v in outputs.values()],
+        list(reductions.values()),
+        body,
+        ops=sum(MATH_COST if isinstance(s.op, FloatUnary) else 1 for s in block.stmts),
+        indexed=frozenset(s.op.axis for s in block.stmts if isinstance(s.op, Iota)),
+        aliased=aliased,
+    ).emit()
+    return kernel
+
+
+def _domain(block: Block) -> Shape:
+    first = block.stmts[0]
+    return first.args[0].type.shape if isinstance(first.op, Reduce) else first.result.type.shape
+
+
+def _reduced_access(output: Access, domain: Shape, axes: tuple[int, ...]) -> Access:
+    """The output of a reduction, walked over the whole domain: it stands still along the reduced axes."""
+    kept = iter(output.strides)
+    return output._replace(strides=tuple(0 if axis in axes else next(kept) for axis in range(len(domain))))
+
+
+class Window:
+    """A buffer inside a kernel, seen through static strides. Implements `adjit.ir.ops.base.Window`."""
+
+    def __init__(self, text: Text, pointer: str, type: TensorType, strides: tuple[int, ...]) -> None:
+        self.text = text
+        self.pointer = pointer
+        self.type = type
+        self.strides = strides
+
+    @property
+    def access(self) -> Access:
+        return Access(self.pointer, self.strides, self.type.dtype)
+
+    def slice(self, axis: int, start: int, size: int, step: int = 1) -> Window:
+        shape, strides = list(self.type.shape), list(self.strides)
+        pointer = memory.element(self.text, self.pointer, self.type.dtype, str(start * strides[axis]))
+        shape[axis], strides[axis] = size, strides[axis] * step
+        return Window(self.text, pointer, self.type.with_shape(shape), tuple(strides))
+
+    def at(self, *index: Reg) -> Window:
+        pointer = self.pointer
+        for i, stride in zip(index, self.strides, strict=False):
+            pointer = memory.element(self.text, pointer, self.type.dtype, memory.scaled(self.text, i.name, stride))
+        return Window(self.text, pointer, self.type.with_shape(self.type.shape[len(index) :]), self.strides[len(index) :])
+
+    def expanded(self, axis: int) -> Window:
+        """With a new axis of size 1."""
+        shape, strides = list(self.type.shape), list(self.strides)
+        shape.insert(axis, 1)
+        strides.insert(axis, 0)
+        return Window(self.text, self.pointer, self.type.with_shape(shape), tuple(strides))
+
+
+class LoopKernel(Kernel):
+    """Loops for an op's `lower`. Implements `adjit.ir.ops.base.Loops`."""
+
+    def __init__(self, plan: Plan, vector_bytes: int) -> None:
+        super().__init__(plan, vector_bytes)
+        self.scalar = VectorEmitter(self.text)
+
+    def window(self, value: Operand) -> Window:
+        access = self.access(value)
+        return Window(self.text, access.pointer, value.type, access.strides)
+
+    @contextmanager
+    def loop(self, size: int) -> Iterator[Reg]:
+        if size == 1:
+            yield Reg("0", I64)
+            return
+        text, over = self.text, self.text.fresh_label()
+        if size == 0:  # the body is written, but never reached
+            never = text.fresh_label()
+            text.put(f"br i1 false, label %{never}, label %{over}")
+            text.start(never)
+        with Loop(text, "0", str(size)) as loop:
+            yield Reg(loop.index, I64)
+        text.jump(over)
+        text.start(over)
+
+    def load(self, source: Window, *index: Reg) -> Reg:
+        at = source.at(*index)
+        return memory.load(self.text, at.pointer, at.type.dtype, "0", 1, 1)
+
+    def store(self, target: Window, value: Reg, *index: Reg) -> None:
+        memory.store(self.text, target.at(*index).pointer, value, "0", 1, 1)
+
+    def copy(self, target: Window, source: Window) -> None:
+        self._nest(target, [source.access], lambda chunk: chunk.put(0, chunk.load(0)))
+
+    def accumulate(self, target: Window, source: Window) -> None:
+        self._nest(
+            target,
+            [target.access, source.access],
+            lambda chunk: chunk.put(0, chunk.emit.add(chunk.load(0), chunk.load(1))),
+            aliased=frozenset((0,)),
+        )
+
+    def fill(self, target: Window, value: float | int | bool) -> None:
+        self._nest(target, [], lambda chunk: chunk.put(0, chunk.emit.const(target.type.dtype, value)))
+
+    def _nest(self, target: Window, inputs: list[Access], body: object, aliased: frozenset[int] = frozenset()) -> None:
+        Nest(self.text, self.vector_bytes, target.type.shape, inputs, [target.access], [], body, aliased=aliased).emit()  # type: ignore[arg-type]
+
+    def matmul(self, target: Window, a: Window, b: Window) -> None:
+        if a.type.rank == 1:
+            a, target = a.expanded(0), target.expanded(max(target.type.rank - 1, 0))
+        if b.type.rank == 1:
+            b, target = b.expanded(1), target.expanded(target.type.rank)
+        if target.type.rank > 2:
+            with self.loop(target.type.shape[0]) as i:
+                self.matmul(target.at(i), a.at(i), b.at(i))
+            return
+        products.matrix_product(self, target, a, b)
+
+    def fail_if(self, condition: Reg, what: str, *details: Reg) -> None:
+        text, failed, fine = self.text, self.text.fresh_label(), self.text.fresh_label()
+        if what not in self.failures:
+            self.failures.append(what)
+        text.put(f"br i1 {condition.name}, label %{failed}, label %{fine}")
+        text.start(failed)
+        for k, detail in enumerate(details):
+            memory.store(text, "%error", Reg(detail.name, I64), str(k), 1, 1)
+        text.put(f"ret i64 {self.failures.index(what) + 1}")
+        text.start(fine)
+
+
+def lowered_kernel(stmt: Stmt, plan: Plan, vector_bytes: int) -> LoopKernel:
+    """An op that lowers itself."""
+    lower = getattr(stmt.op, "lower", None)
+    if lower is None:
+        raise UnsupportedError(f"{stmt.op.name} has no native code yet").at(stmt.location)
+    kernel = LoopKernel(plan, vector_bytes)
+    outs = tuple(kernel.window(r) for r in stmt.results)
+    try:
+        lower(kernel, outs[0] if len(outs) == 1 else outs, *(kernel.window(a) for a in stmt.args))
+    except AdjitError as error:
+        raise error.at(stmt.location) from None
+    return kernel
+
+
+def copy_kernel(target: Access, source: Access, shape: Shape, plan: Plan, vector_bytes: int) -> Kernel:
+    """A contiguous copy between two windows that are not values of the plan: pointers are %p0 and %p1."""
+    kernel = Kernel(plan, vector_bytes)
+    body = lambda chunk: chunk.put(0, chunk.load(0))  # noqa: E731
+    Nest(kernel.text, vector_bytes, shape, [source], [target], [], body).emit()
+    return kernel
+
+
+def contiguous_access(pointer: str, type: TensorType) -> Access:
+    return Access(pointer, row_major(type.shape), type.dtype)

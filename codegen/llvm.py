@@ -1,0 +1,115 @@
+"""LLVM set-up: the target machine, and text IR to linked native code.
+
+llvmlite is imported by the first compilation, not by `import adjit`. Our kernels are explicit vector code, so no optimisation pipeline runs:
+the back end alone gives the same speed at half the compile time. Very large modules get a cheaper back-end level, because instruction
+selection and register allocation are super-linear in the size of a basic block.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+from adjit.ir.errors import AdjitError
+
+LINES_AT_LEVEL_2 = 20_000
+LINES_AT_LEVEL_1 = 60_000
+
+_serial = itertools.count()
+_lock = threading.RLock()
+
+
+@dataclass(frozen=True)
+class Target:
+    """What code is generated for."""
+
+    triple: str
+    cpu: str
+    features: str
+
+    @cached_property
+    def vector_bytes(self) -> int:
+        """Width of a vector register."""
+        on = {f[1:] for f in self.features.split(",") if f.startswith("+")}
+        if "avx512f" in on:
+            return 64
+        return 32 if "avx" in on else 16
+
+
+@lru_cache(maxsize=1)
+def host() -> Target:
+    llvm = _llvm()
+    return Target(llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+
+
+@lru_cache(maxsize=1)
+def _llvm() -> Any:
+    import llvmlite.binding as llvm  # noqa: PLC0415 - costs 130 ms: only when something is compiled
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()
+    return llvm
+
+
+@lru_cache(maxsize=16)
+def _machine(target: Target, level: int) -> Any:
+    llvm = _llvm()
+    return llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu, features=target.features, opt=level, jit=True, codemodel="jitdefault"
+    )
+
+
+@lru_cache(maxsize=1)
+def _jit() -> Any:
+    return _llvm().create_lljit_compiler(_machine(host(), 2))
+
+
+def _parse(text: str, target: Target) -> Any:
+    llvm = _llvm()
+    layout = _machine(target, 2).target_data
+    try:
+        module = llvm.parse_assembly(f'target triple = "{target.triple}"\ntarget datalayout = "{layout}"\n{text}')
+        module.verify()  # an invalid module would abort the process further on
+    except RuntimeError as error:
+        raise AdjitError(f"the code generator made invalid LLVM IR, which is a bug of adjit: {error}") from None
+    return module
+
+
+def level_for(text: str) -> int:
+    lines = text.count("\n")
+    return 2 if lines <= LINES_AT_LEVEL_2 else 1 if lines <= LINES_AT_LEVEL_1 else 0
+
+
+def assemble(text: str, target: Target | None = None) -> bytes:
+    """Object code of a module."""
+    target = target or host()
+    with _lock:
+        return bytes(_machine(target, level_for(text)).emit_object(_parse(text, target)))
+
+
+def assembly(text: str, target: Target | None = None) -> str:
+    """The same as readable assembly."""
+    target = target or host()
+    with _lock:
+        return str(_machine(target, level_for(text)).emit_assembly(_parse(text, target)))
+
+
+class Library:
+    """Linked native code; its addresses are valid while it lives."""
+
+    def __init__(self, code: bytes, exports: Iterable[str], imports: Mapping[str, int]) -> None:
+        llvm = _llvm()
+        with _lock:
+            builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+            for name, address in imports.items():
+                builder.import_symbol(name, address)
+            names = list(exports)
+            for name in names:
+                builder.export_symbol(name)
+            self._tracker = builder.link(_jit(), f"adjit{next(_serial)}")
+            self.address = {name: int(self._tracker[name]) for name in names}

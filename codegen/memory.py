@@ -1,0 +1,88 @@
+"""Loads and stores of several elements at a time, through any stride. Bools are bytes in memory and `i1` in registers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from adjit.ir.types import BOOL, DType
+
+from .lanes import LLVM_TYPE, Reg, Text
+
+
+class Access(NamedTuple):
+    """A buffer as a loop nest walks it: a pointer to the first element, and a stride (in elements) per axis of the nest."""
+
+    pointer: str
+    strides: tuple[int, ...]
+    dtype: DType
+
+
+def memory_type(dtype: DType) -> str:
+    return "i8" if dtype == BOOL else LLVM_TYPE[dtype]
+
+
+def element(text: Text, pointer: str, dtype: DType, index: str) -> str:
+    """Address of `pointer[index]`."""
+    return pointer if index == "0" else text.define(f"getelementptr {memory_type(dtype)}, ptr {pointer}, i64 {index}")
+
+
+def scaled(text: Text, index: str, stride: int) -> str:
+    """index * stride, folded where it is trivial."""
+    if stride == 1 or index == "0":
+        return index
+    return str(int(index) * stride) if index.isdigit() else text.define(f"mul i64 {index}, {stride}")
+
+
+def plus(text: Text, index: str, amount: int) -> str:
+    if amount == 0:
+        return index
+    return str(int(index) + amount) if index.lstrip("-").isdigit() else text.define(f"add i64 {index}, {amount}")
+
+
+def load(text: Text, pointer: str, dtype: DType, index: str, stride: int, width: int) -> Reg:
+    """Elements index, index+1, ... (times stride) as one register of `width` lanes."""
+    scalar = memory_type(dtype)
+    if width == 1 or stride in (1, -1):
+        first = plus(text, scaled(text, index, stride), -(width - 1)) if stride == -1 and width > 1 else scaled(text, index, stride)
+        vector = scalar if width == 1 else f"<{width} x {scalar}>"
+        name = text.define(f"load {vector}, ptr {element(text, pointer, dtype, first)}, align {dtype.itemsize}")
+        if stride == -1 and width > 1:
+            order = ", ".join(f"i32 {k}" for k in range(width - 1, -1, -1))
+            name = text.define(f"shufflevector {vector} {name}, {vector} poison, <{width} x i32> <{order}>")
+    elif stride == 0:
+        return splat(text, load(text, pointer, dtype, "0", 1, 1), width)
+    else:
+        vector, name = f"<{width} x {scalar}>", "poison"
+        start = element(text, pointer, dtype, scaled(text, index, stride))
+        for lane in range(width):
+            one = text.define(f"load {scalar}, ptr {element(text, start, dtype, str(lane * stride))}, align {dtype.itemsize}")
+            name = text.define(f"insertelement {vector} {name}, {scalar} {one}, i64 {lane}")
+    if dtype == BOOL:
+        zero = "0" if width == 1 else "zeroinitializer"
+        name = text.define(f"icmp ne {vector} {name}, {zero}")
+    return Reg(name, dtype)
+
+
+def store(text: Text, pointer: str, value: Reg, index: str, stride: int, width: int) -> None:
+    scalar, dtype, name = memory_type(value.dtype), value.dtype, value.name
+    vector = scalar if width == 1 else f"<{width} x {scalar}>"
+    if dtype == BOOL:
+        bits = "i1" if width == 1 else f"<{width} x i1>"
+        name = text.define(f"zext {bits} {name} to {vector}")
+    if width == 1 or stride == 1:
+        text.put(f"store {vector} {name}, ptr {element(text, pointer, dtype, scaled(text, index, stride))}, align {dtype.itemsize}")
+        return
+    start = element(text, pointer, dtype, scaled(text, index, stride))
+    for lane in range(width):
+        one = text.define(f"extractelement {vector} {name}, i64 {lane}")
+        text.put(f"store {scalar} {one}, ptr {element(text, start, dtype, str(lane * stride))}, align {dtype.itemsize}")
+
+
+def splat(text: Text, value: Reg, width: int) -> Reg:
+    """A scalar register repeated over all lanes."""
+    if width == 1:
+        return value
+    scalar = LLVM_TYPE[value.dtype]
+    vector = f"<{width} x {scalar}>"
+    one = text.define(f"insertelement {vector} poison, {scalar} {value.name}, i64 0")
+    return Reg(text.define(f"shufflevector {vector} {one}, {vector} poison, <{width} x i32> zeroinitializer"), value.dtype)

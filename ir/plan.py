@@ -1,0 +1,51 @@
+"""Where values live in native memory: the contract between the buffer planner and the code generator.
+
+Every value has a window: a root value that owns a buffer, and the layout of the value's elements in it. Every root has a place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from .errors import ParseError
+from .layout import Layout
+
+if TYPE_CHECKING:
+    from .func import Value
+
+KINDS = ("arena", "param", "result", "constant")
+
+
+class Place(NamedTuple):
+    """A buffer: a byte offset in the arena, or the position of a parameter, a result or a constant."""
+
+    kind: str
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.kind}+{self.index}"
+
+    @staticmethod
+    def parse(text: str) -> Place:
+        kind, _, index = text.partition("+")
+        if kind not in KINDS or not index.isdigit():
+            raise ParseError(f"not a place: {text!r} (expected one like arena+128)")
+        return Place(kind, int(index))
+
+
+class Window(NamedTuple):
+    root: Value
+    layout: Layout
+
+
+@dataclass
+class Plan:
+    """Keyed by the identity of values, which the Func keeps alive."""
+
+    arena_bytes: int = 0
+    places: dict[int, Place] = field(default_factory=dict)
+    windows: dict[int, Window] = field(default_factory=dict)
+
+    def place(self, value: Value) -> Place:
+        return self.places[id(self.windows[id(value)].root)]

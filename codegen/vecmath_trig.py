@@ -2,12 +2,13 @@
 
 Owns: sin, cos, tan and their inverses. Arguments up to 2**17 (float32) or 2**30 (float64) are reduced inline; larger ones by a function of
 the module that multiplies with 1,216 bits of 2/π, called only when some lane needs it. That is a branch: after one of sin, cos, tan the
-text is in another basic block than before, so a loop around it must end in a block of its own rather than name the one that it began.
+text is in another basic block than before.
 """
 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -57,25 +58,21 @@ def _reduce(x: Num, with_low: bool = False) -> _Reduced:
 def _unless_huge(x: Num, fast: _Reduced) -> _Reduced:
     """`fast`, replaced in the lanes where x is huge by a call that is skipped when there are none."""
     lanes, text = x.lanes, x.lanes.text
-    name = text.fresh()[1:]
     huge = x.gt(HUGE[x.reg.dtype])
-    some = _any(huge)
-    # a block of our own, since the phis below must name their predecessor
-    text.put(f"br label %{name}.near")
-    text.put(f"{name}.near:")
-    text.put(f"br i1 {some}, label %{name}.huge, label %{name}.join")
-    text.put(f"{name}.huge:")
+    before, slow, after = text.block, text.fresh_label(), text.fresh_label()
+    text.put(f"br i1 {_any(huge)}, label %{slow}, label %{after}")
+    text.start(slow)
     # lanes that are not huge would read outside of the table, and the fast path already made NaN of infinities
     wanted = huge & x.lt(INF)
     pairs = []
     for ours, theirs in zip(fast, _call_reduction(wanted.choose(x, HUGE[x.reg.dtype])), strict=True):
         if ours is not None and theirs is not None:
             pairs.append((ours, wanted.choose(theirs, ours)))
-    text.put(f"br label %{name}.join")
-    text.put(f"{name}.join:")
+    text.jump(after)
+    text.start(after)
     joined = []
     for ours, theirs in pairs:
-        phi = f"phi {lanes.type(ours.reg.dtype)} [ {ours.reg.name}, %{name}.near ], [ {theirs.reg.name}, %{name}.huge ]"
+        phi = f"phi {lanes.type(ours.reg.dtype)} [{ours.reg.name}, %{before}], [{theirs.reg.name}, %{slow}]"
         joined.append(Num(lanes, Reg(text.define(phi), ours.reg.dtype)))
     return _Reduced(*joined)
 
@@ -92,50 +89,42 @@ def _any(condition: Num) -> str:
 
 
 def _call_reduction(x: Num) -> _Reduced:
-    """The reduction of huge x by the out-of-line function, which joins the module's declarations."""
+    """The reduction of huge x by the out-of-line function, through the stack: one function serves every width."""
     lanes, text = x.lanes, x.lanes.text
-    vector, integers = lanes.type(F64), lanes.type(I64)
-    struct = f"{{ {vector}, {integers}, {vector} }}"
-    scalar = _scalar_reduction(text)
-    callee = scalar
-    if lanes.width > 1:
-        callee = f"@adjit.reduce_half_pi.v{lanes.width}"
-        body = [f"define internal {struct} {callee}({vector} %x) noinline cold nounwind memory(none) {{"]
-        total = "poison"
-        for lane in range(lanes.width):
-            body.append(f"%x{lane} = extractelement {vector} %x, i64 {lane}")
-            body.append(f"%s{lane} = call {{ double, i64, double }} {scalar}(double %x{lane})")
-        for part, (kind, ty) in enumerate((("double", vector), ("i64", integers), ("double", vector))):
-            gathered = "poison"
-            for lane in range(lanes.width):
-                body.append(f"%e{part}.{lane} = extractvalue {{ double, i64, double }} %s{lane}, {part}")
-                body.append(f"%g{part}.{lane} = insertelement {ty} {gathered}, {kind} %e{part}.{lane}, i64 {lane}")
-                gathered = f"%g{part}.{lane}"
-            body.append(f"%r{part} = insertvalue {struct} {total}, {ty} {gathered}, {part}")
-            total = f"%r{part}"
-        text.declares.add("\n".join([*body, f"ret {struct} {total}", "}"]))
-    result = text.define(f"call {struct} {callee}({vector} {x.convert(F64).reg.name})")
-    parts = [text.define(f"extractvalue {struct} {result}, {i}") for i in range(3)]
-    r, quadrant, low = (Num(lanes, Reg(part, dtype)) for part, dtype in zip(parts, (F64, I64, F64), strict=True))
+    text.declares.add(_two_over_pi())
+    text.declares.add("declare i64 @llvm.fshl.i64(i64, i64, i64)")
+    text.declares.add("declare double @llvm.fma.f64(double, double, double)")
+    text.declares.add(_reduction())
+    kinds = (F64, I64, F64)
+    slots = [text.reserve(lanes.type(kind)) for kind in kinds]
+    text.put(f"store {lanes.type(F64)} {x.convert(F64).reg.name}, ptr {slots[0]}")
+    text.put(f"call void @adjit.reduce_half_pi({', '.join(f'ptr {slot}' for slot in slots)}, i64 {lanes.width})")
+    loads = [Reg(text.define(f"load {lanes.type(kind)}, ptr {slot}"), kind) for slot, kind in zip(slots, kinds, strict=True)]
+    r, quadrant, low = (Num(lanes, reg) for reg in loads)
     if x.reg.dtype == F64:
         return _Reduced(r, quadrant, low)
     short = r.convert(F32)
     return _Reduced(short, quadrant.convert(I32), (r - short.convert(F64) + low).convert(F32))
 
 
-def _scalar_reduction(text: Text) -> str:
-    """Declares the function that reduces one finite double >= 2**17; gives its name.
+@lru_cache(maxsize=1)
+def _two_over_pi() -> str:
+    words = C.TWO_OVER_PI_WORDS
+    return f"@adjit.two_over_pi = internal constant [{len(words)} x i64] [{', '.join(f'i64 {word}' for word in words)}]"
+
+
+@lru_cache(maxsize=1)
+def _reduction() -> str:
+    """A function that reduces `count` finite doubles >= 2**17, given in `r`: they are replaced by r, quadrant and low.
 
     x = m 2**e with a 53-bit integer m. Of 2/π only a window of 192 bits matters: those above make multiples of 4, those below less than
     2**-137. The low 192 bits of m times the window are x 2/π modulo 4, in units of 2**-190, and the top 128 of them are kept.
     """
-    words = C.TWO_OVER_PI_WORDS
-    table = f"[{len(words)} x i64]"
-    text.declares.add(f"@adjit.two_over_pi = internal constant {table} [{', '.join(f'i64 {word}' for word in words)}]")
-    text.declares.add("declare i64 @llvm.fshl.i64(i64, i64, i64)")
-    body = Text()
-    put, define = body.put, body.define
-    bits = define("bitcast double %x to i64")
+    text = Text()
+    put, define = text.put, text.define
+    address = [define(f"getelementptr i64, ptr %{name}, i64 %i") for name in ("r", "quadrant", "low")]
+    x = define(f"load double, ptr {address[0]}")
+    bits = define(f"bitcast double {x} to i64")
     exponent = define(f"lshr i64 {bits}, 52")
     m = define(f"or i64 {define(f'and i64 {bits}, {(1 << 52) - 1}')}, {1 << 52}")
     # the window starts 2 bits above the units: at bit e - 2 of 2/π, after the 64 leading zeros; e = exponent - 1075
@@ -143,8 +132,8 @@ def _scalar_reduction(text: Text) -> str:
     word, shift = define(f"lshr i64 {position}, 6"), define(f"and i64 {position}, 63")
     loaded = []
     for i in range(4):
-        address = define(f"getelementptr {table}, ptr @adjit.two_over_pi, i64 0, i64 {define(f'add i64 {word}, {i}')}")
-        loaded.append(define(f"load i64, ptr {address}"))
+        where = define(f"getelementptr i64, ptr @adjit.two_over_pi, i64 {define(f'add i64 {word}, {i}')}")
+        loaded.append(define(f"load i64, ptr {where}"))
     window = [define(f"call i64 @llvm.fshl.i64(i64 {a}, i64 {b}, i64 {shift})") for a, b in pairwise(loaded)]
     wide = define(f"zext i64 {m} to i128")
     bottom = define(f"mul i128 {wide}, {define(f'zext i64 {window[2]} to i128')}")
@@ -157,7 +146,7 @@ def _scalar_reduction(text: Text) -> str:
     fraction = define(f"sub i128 {turns}, {define(f'shl i128 {quadrant}, 126')}")  # signed, within half a unit
     # four exact doubles, the first signed; no conversion from i128, which would call into the compiler's library
     pieces = []
-    e = Lanes(body, 1, strict=True)
+    e = Lanes(text, strict=True)
     for i in range(4):
         piece = define(f"trunc i128 {define(f'lshr i128 {fraction}, {96 - 32 * i}')} to i32")
         pieces.append(Num(e, Reg(define(f"{'uitofp' if i else 'sitofp'} i32 {piece} to double"), F64)) * 2.0 ** (-30 - 32 * i))
@@ -169,14 +158,22 @@ def _scalar_reduction(text: Text) -> str:
     low = error.fma(half_pi, high.fma(half_pi_low, high.fma(half_pi, -r)))
     r, low = fast_two_sum(r, low)
     q = define(f"trunc i128 {quadrant} to i64")
-    struct = "{ double, i64, double }"
-    first = define(f"insertvalue {struct} poison, double {r.reg.name}, 0")
-    second = define(f"insertvalue {struct} {first}, i64 {q}, 1")
-    put(f"ret {struct} {define(f'insertvalue {struct} {second}, double {low.reg.name}, 2')}")
-    text.declares |= body.declares
-    name = "@adjit.reduce_half_pi"
-    text.declares.add("\n".join([f"define internal {struct} {name}(double %x) noinline cold nounwind memory(none) {{", *body.lines, "}"]))
-    return name
+    for (kind, value), where in zip((("double", r.reg.name), ("i64", q), ("double", low.reg.name)), address, strict=True):
+        put(f"store {kind} {value}, ptr {where}")
+    return "\n".join([
+        "define internal void @adjit.reduce_half_pi(ptr %r, ptr %quadrant, ptr %low, i64 %count) noinline cold nounwind {",
+        "entry:",
+        "br label %loop",
+        "loop:",
+        "%i = phi i64 [0, %entry], [%next, %loop]",
+        *text.lines,
+        "%next = add i64 %i, 1",
+        "%more = icmp ult i64 %next, %count",
+        "br i1 %more, label %loop, label %exit",
+        "exit:",
+        "ret void",
+        "}",
+    ])  # fmt: skip
 
 
 # ---- sin, cos, tan

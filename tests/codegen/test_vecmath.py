@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
+from adjit.codegen import llvm
 from adjit.codegen.lanes import Lanes, Reg, Text
 from adjit.codegen.vecmath import FUNCTIONS
 from adjit.ir.types import F32, F64, I32
@@ -89,7 +89,7 @@ def test_any_width_computes_the_same_bits(name: str, dtype: np.dtype[Any]) -> No
 @every_dtype
 @pytest.mark.parametrize("name", ["exp", "log", "sin", "tanh", "pow"])
 def test_a_cpu_without_fma_computes_the_same_bits(name: str, dtype: np.dtype[Any]) -> None:
-    cpu = "x86-64" if llvm.get_process_triple().startswith("x86_64") else "generic"
+    cpu = "x86-64" if llvm.host().triple.startswith("x86_64") else "generic"
     args = tuple(map(np.concatenate, zip(samples(name, dtype, 200), special_arguments(name, dtype), strict=True)))
     native = build(name, dtype, native_width(dtype))(*args)
     np.testing.assert_array_equal(bits(build(name, dtype, 4, cpu=cpu)(*args)), bits(native))

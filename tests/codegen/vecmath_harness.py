@@ -7,18 +7,15 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import llvmlite.binding as llvm
 import mpmath as mp
 import numpy as np
 
+from adjit.codegen import llvm
 from adjit.codegen.lanes import LLVM_TYPE, Lanes, Reg, Text
 from adjit.codegen.vecmath import FUNCTIONS
 
 Array = np.ndarray[Any, np.dtype[Any]]
 BINARY = ("pow", "atan2")
-
-_alive: list[Any] = []  # the code is unmapped when its tracker dies
-_session: dict[str, Any] = {}
 
 
 def native_width(dtype: np.dtype[Any]) -> int:
@@ -29,6 +26,7 @@ def kernel_text(name: str, dtype: np.dtype[Any], width: int) -> str:
     """A loop that applies one function, `width` elements at a time; the count is a multiple of that."""
     arity = 2 if name in BINARY else 1
     text = Text()
+    text.block = "loop"
     e = Lanes(text, width)
     scalar, vector = LLVM_TYPE[dtype], e.type(dtype)
     args = []
@@ -42,13 +40,12 @@ def kernel_text(name: str, dtype: np.dtype[Any], width: int) -> str:
     loop = [
         f"define void @kernel({parameters}, ptr noalias %out, i64 %n) nounwind {{",
         "entry:",
+        *text.slots,
         "%some = icmp sgt i64 %n, 0",
         "br i1 %some, label %loop, label %exit",
         "loop:",
-        "%i = phi i64 [ 0, %entry ], [ %next, %latch ]",
+        f"%i = phi i64 [0, %entry], [%next, %{text.block}]",
         *text.lines,
-        "br label %latch",
-        "latch:",
         f"%next = add i64 %i, {width}",
         "%more = icmp slt i64 %next, %n",
         "br i1 %more, label %loop, label %exit",
@@ -61,23 +58,12 @@ def kernel_text(name: str, dtype: np.dtype[Any], width: int) -> str:
 
 def build(name: str, dtype: np.dtype[Any], width: int, cpu: str | None = None) -> Callable[..., Array]:
     """The function `name` on contiguous arrays; `cpu` replaces the host's model and features."""
-    if not _session:
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        _session["target"] = llvm.Target.from_triple(llvm.get_process_triple())
-        _session["jit"] = llvm.create_lljit_compiler(_session["target"].create_target_machine(jit=True))
-    features = llvm.get_host_cpu_features().flatten() if cpu is None else ""
-    machine = _session["target"].create_target_machine(cpu=cpu or llvm.get_host_cpu_name(), features=features, opt=2, jit=True)
-    header = f'target triple = "{llvm.get_process_triple()}"\ntarget datalayout = "{machine.target_data}"\n'
-    module = llvm.parse_assembly(header + kernel_text(name, dtype, width))
-    module.verify()
-    builder = llvm.JITLibraryBuilder().add_object_img(machine.emit_object(module)).add_current_process().export_symbol("kernel")
-    library = builder.link(_session["jit"], f"vecmath{len(_alive)}")
-    _alive.append(library)
+    target = llvm.host() if cpu is None else llvm.Target(llvm.host().triple, cpu, "")
+    library = llvm.Library(llvm.assemble(kernel_text(name, dtype, width), target), ["kernel"], {})
     arity = 2 if name in BINARY else 1
-    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (arity + 1), ctypes.c_int64)(library["kernel"])
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (arity + 1), ctypes.c_int64)(library.address["kernel"])
 
-    def run(*args: Array, out: Array | None = None) -> Array:
+    def run(*args: Array, out: Array | None = None, code: object = library) -> Array:
         count = len(args[0])
         padded = -(-count // width) * width
         if padded != count:

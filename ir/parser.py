@@ -1,0 +1,410 @@
+"""Text -> Func: reads all that `ir.printer` prints. A ParseError shows line, column and span.
+
+    func     = "func" "@"name "(" binders ")" ["given" "(" binders ")"] "->" types ["saving" types] ["arena" bytes] [location] body
+    body     = "{" stmts "return" [operands] ["saving" operands] ["updating" "%"name "=" operand, ...] "}"
+    stmt     = [binders "="] op [operands] [attributes] [location] [regions]
+    binder   = "%"name ":" type ["@" place]
+    operand  = "%"name | number [":" type]
+    location = "!" [file ":"] line [":" column]
+    region   = "{" stmts ["yield" operands ["saving" operands]] "}"
+
+Line ends close statements, `#` begins a comment. Names are scoped by blocks. The text is checked as far as a Func needs to exist;
+whether it keeps the rules of the IR is `ir.verifier`'s business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
+
+from .attributes import parse_op, scalar_of
+from .errors import ParseError
+from .func import Block, Func, Phase, Stmt, Value
+from .layout import Layout
+from .location import Location
+from .operand import Literal, Operand
+from .ops.base import REGISTRY, Op
+from .ops.control import Region
+from .plan import Place, Plan, Window
+from .printer import CONDITION, INDEX, literal_type
+from .scanner import FILE, NAME, NUMBER, Scanner
+from .types import TensorType
+
+T = TypeVar("T")
+
+_PLACE = re.compile(r"([a-z]+\+[0-9]+|%[\w.]+)(?:\+([0-9]+)\[([-0-9,]*)\])?")
+
+
+def parse_func(text: str) -> Func:
+    """The one function that `text` holds."""
+    funcs = parse_funcs(text)
+    if len(funcs) != 1:
+        raise ParseError(f"expected one function, found {len(funcs)}")
+    return funcs[0]
+
+
+def parse_funcs(text: str) -> list[Func]:
+    """All functions of a text, such as a forward function and its backward twin."""
+    scanner = Scanner(text)
+    scanner.next_line()
+    out = []
+    while scanner.at < len(text):
+        out.append(_Parser(scanner).func())
+        scanner.next_line()
+    return out
+
+
+class _Bare(NamedTuple):
+    """A literal operand whose type has yet to follow from its place."""
+
+    text: str
+    start: int
+    end: int
+
+
+class _Binder(NamedTuple):
+    """A value about to be defined: the results of a statement become visible after it."""
+
+    name: str
+    value: Value
+    start: int
+    end: int
+
+
+class _Parser:
+    def __init__(self, scanner: Scanner) -> None:
+        self.scan = scanner
+        self.scope: dict[str, Value] = {}
+        self.order: list[str] = []  # the names in scope, innermost last
+        self.file: str | None = None
+        self.places: list[tuple[_Binder, str, int]] = []
+        self.defined: dict[str, Value] = {}  # every name of the function, for windows into buffers further on
+
+    # ---- function
+
+    def func(self) -> Func:
+        scan = self.scan
+        scan.expect_word("func")
+        scan.expect("@")
+        name = scan.match(NAME) or scan.string()
+        if name is None:
+            scan.fail_here("expected the function's name")
+        scan.expect("(")
+        params = self.listed(")", self.param)
+        given = self.given(params) if scan.accept_word("given") else []
+        scan.expect("->")
+        types = self.listed(")", scan.type) if scan.accept("(") else [scan.type()]
+        saving: list[TensorType] = []
+        if scan.accept_word("saving"):
+            scan.expect("(")
+            saving = self.listed(")", scan.type)
+        arena = scan.integer() if scan.accept_word("arena") else None
+        location = self.location()
+        self.file = location.file if location else None
+        scan.expect("{")
+        scan.end_line()
+        stmts = self.stmts("forward")
+        scan.expect_word("return")
+        results, saved = self.results(types), self.saved(saving)
+        self.check_types(results, types, "results")
+        self.check_types(saved, saving, "saved values")
+        updates = self.updates() if scan.accept_word("updating") else []
+        scan.end_line()
+        scan.expect("}")
+        scan.end_line()
+        return Func(name, Block(params, stmts, results, saved), given, updates, location, self.plan(arena))
+
+    def given(self, params: list[Value]) -> list[Value]:
+        """Binders of further parameters, or names of parameters that stand before."""
+
+        def one() -> Value:
+            before = self.scan.at
+            name = self.scan.value_name()
+            if not self.scan.accept(":"):
+                return self.lookup(name)
+            self.scan.at = before
+            params.append(self.param())
+            return params[-1]
+
+        self.scan.expect("(")
+        return self.listed(")", one)
+
+    def check_types(self, operands: Sequence[Operand], types: Sequence[TensorType], what: str) -> None:
+        have = [x.type for x in operands]
+        if have != list(types):
+            self.scan.fail(f"the {what} have types ({', '.join(map(str, have))}), the function's head says ({', '.join(map(str, types))})")
+
+    def updates(self) -> list[tuple[Value, Operand]]:
+        out = []
+        while True:
+            param = self.lookup(self.scan.value_name())
+            self.scan.expect("=")
+            out.append((param, self.operand(param.type)))
+            if not self.scan.accept(","):
+                return out
+
+    # ---- statements
+
+    def stmts(self, phase: Phase) -> list[Stmt]:
+        """Statements up to the block's last line (`return`, `yield`, `cond`) or closing brace, which stay unread."""
+        scan = self.scan
+        out: list[Stmt] = []
+        while True:
+            binders: list[_Binder] = []
+            before = scan.at
+            if scan.accept("%"):
+                scan.at = before
+                binders = self.separated(self.binder)
+                scan.expect("=")
+                before = scan.at
+            word = scan.word()
+            if word is None and binders:
+                scan.fail_here("expected an op")
+            if word is None or word in ("return", "yield", "cond"):
+                scan.at = before
+                return out
+            if word in ("forward", "backward") and not binders and scan.accept(":"):
+                phase = "forward" if word == "forward" else "backward"
+                scan.end_line()
+                continue
+            form = _FORMS.get(word, _Parser.plain)
+            out.append(form(self, self.op_class(word), tuple(b.value for b in binders), phase))
+            scan.end_line()
+            for binder in binders:
+                self.define(binder)
+
+    def op_class(self, name: str) -> type[Op]:
+        found = REGISTRY.get(name)
+        if found is None:
+            from difflib import get_close_matches  # noqa: PLC0415 - needed for this message alone
+
+            close = get_close_matches(name, REGISTRY, 1)
+            self.scan.fail(f"there is no op {name!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
+        return found
+
+    def plain(self, op_class: type[Op], results: tuple[Value, ...], phase: Phase) -> Stmt:
+        """An op without a syntax of its own, with any number of regions."""
+        scan = self.scan
+        name = (scan.start, scan.at)
+        types = [r.type for r in results]
+        parsed: list[Operand | _Bare] = []
+        x = self.value_or_bare()
+        while x is not None:
+            parsed.append(x)
+            x = self.value_or_bare(required=True) if scan.accept(",") else None
+        context = literal_type(op_class, (a.type for a in parsed if isinstance(a, Operand) and not isinstance(a, Literal)), types)
+        args = tuple(self.literal(a, context) if isinstance(a, _Bare) else a for a in parsed)
+        op, location = self.tail(op_class, types, name)
+        blocks: list[Block] = []
+        while issubclass(op_class, Region) and not scan.line_end():
+            if blocks:
+                scan.expect_word("and")
+            blocks.append(self.region(self.listed(")", self.binder) if scan.accept("(") else [], types, phase))
+        return Stmt(op, args, results, tuple(blocks), location, phase)
+
+    def if_(self, op_class: type[Op], results: tuple[Value, ...], phase: Phase) -> Stmt:
+        name = (self.scan.start, self.scan.at)
+        types = [r.type for r in results]
+        condition = self.operand(CONDITION)
+        op, location = self.tail(op_class, types, name)
+        then = self.region([], types, phase)
+        other = self.region([], types, phase) if self.scan.accept_word("else") else Block((), (), ())
+        return Stmt(op, (condition,), results, (then, other), location, phase)
+
+    def for_(self, op_class: type[Op], results: tuple[Value, ...], phase: Phase) -> Stmt:
+        scan = self.scan
+        name = (scan.start, scan.at)
+        before = scan.at
+        index = scan.value_name()
+        if scan.accept(":"):
+            scan.at = before
+            k = self.binder()
+        else:
+            k = self.binder_of(index, INDEX)
+        scan.expect_word("in")
+        start = self.operand(INDEX)
+        scan.expect("..")
+        stop = self.operand(INDEX)
+        carry, inits = self.carry()
+        op, location = self.tail(op_class, [r.type for r in results], name)
+        body = self.region([k, *carry], [c.value.type for c in carry], phase)
+        return Stmt(op, (start, stop, *inits), results, (body,), location, phase)
+
+    def while_(self, op_class: type[Op], results: tuple[Value, ...], phase: Phase) -> Stmt:
+        name = (self.scan.start, self.scan.at)
+        planned = len(self.places)
+        carry, inits = self.carry()
+        # The text has the carried values once; the blocks have parameters each.
+        twins = [c._replace(value=Value(c.value.type, c.value.name)) for c in carry]
+        twin_of = {id(c): twin for c, twin in zip(carry, twins, strict=True)}
+        self.places += [(twin_of[id(binder)], text, at) for binder, text, at in self.places[planned:]]
+        op, location = self.tail(op_class, [r.type for r in results], name)
+        condition = self.region(carry, [CONDITION], phase, "cond")
+        self.scan.expect_word("do")
+        body = self.region(twins, [c.value.type for c in carry], phase)
+        return Stmt(op, tuple(inits), results, (condition, body), location, phase)
+
+    def carry(self) -> tuple[list[_Binder], list[Operand]]:
+        def one() -> tuple[_Binder, Operand]:
+            binder = self.binder()
+            self.scan.expect("=")
+            return binder, self.operand(binder.value.type)
+
+        if not self.scan.accept_word("carry"):
+            return [], []
+        self.scan.expect("(")
+        pairs = self.listed(")", one)
+        return [b for b, _ in pairs], [x for _, x in pairs]
+
+    def region(self, params: list[_Binder], types: Sequence[TensorType], phase: Phase, end: str = "yield") -> Block:
+        """A block in braces; its names are gone after it."""
+        scan = self.scan
+        scan.expect("{")
+        scan.end_line()
+        depth = len(self.order)
+        for param in params:
+            self.define(param)
+        stmts = self.stmts(phase)
+        results: list[Operand] = []
+        saved: list[Operand] = []
+        if scan.accept_word(end):
+            results, saved = self.results(types), self.saved(())
+            scan.end_line()
+        scan.expect("}")
+        for name in self.order[depth:]:
+            del self.scope[name]
+        del self.order[depth:]
+        return Block([p.value for p in params], stmts, results, saved)
+
+    def tail(self, op_class: type[Op], types: Sequence[TensorType], name: tuple[int, int]) -> tuple[Op, Location | None]:
+        """Attributes and location."""
+        op = parse_op(self.scan, op_class, types, name)
+        return op, self.location()
+
+    # ---- operands and binders
+
+    def results(self, types: Sequence[TensorType]) -> list[Operand]:
+        """Operands up to the end of the line, `saving` or `updating`; `types` are what bare literals are taken for."""
+        out: list[Operand] = []
+        while True:
+            x = self.value_or_bare(required=bool(out))
+            if x is None:
+                return out
+            out.append(self.literal(x, types[len(out)] if len(out) < len(types) else None) if isinstance(x, _Bare) else x)
+            if not self.scan.accept(","):
+                return out
+
+    def saved(self, types: Sequence[TensorType]) -> list[Operand]:
+        return self.results(types) if self.scan.accept_word("saving") else []
+
+    def operand(self, context: TensorType | None) -> Operand:
+        x = self.value_or_bare(required=True)
+        assert x is not None
+        return self.literal(x, context) if isinstance(x, _Bare) else x
+
+    def value_or_bare(self, required: bool = False) -> Operand | _Bare | None:
+        """`%x`, `0.0:f64[3]`, or `0.0`; None where no operand comes next."""
+        scan = self.scan
+        before = scan.at
+        if scan.accept("%"):
+            scan.at = before
+            return self.lookup(scan.value_name())
+        text = scan.match(NUMBER)
+        if text is None:
+            return scan.fail_here("expected an operand") if required else None
+        bare = _Bare(text, scan.start, scan.at)
+        return self.literal(bare, scan.type()) if scan.accept(":") else bare
+
+    def literal(self, bare: _Bare, type: TensorType | None) -> Literal:
+        if type is None:
+            self.scan.fail(f"the type of this literal does not follow from its place: write it as {bare.text}:f64[]", bare.start, bare.end)
+        try:
+            return Literal(scalar_of(bare.text, type.dtype), type)
+        except ValueError as error:
+            self.scan.fail(str(error), bare.start, bare.end)
+
+    def lookup(self, name: str) -> Value:
+        found = self.scope.get(name)
+        return found if found is not None else self.scan.fail(f"%{name} is not defined here")
+
+    def param(self) -> Value:
+        binder = self.binder()
+        self.define(binder)
+        return binder.value
+
+    def binder(self) -> _Binder:
+        name = self.scan.value_name()
+        start, end = self.scan.start, self.scan.at
+        self.scan.expect(":")
+        binder = self.binder_of(name, self.scan.type(), start, end)
+        if self.scan.accept("@"):
+            text = self.scan.match(_PLACE)
+            if text is None:
+                self.scan.fail_here("expected a place like arena+128")
+            self.places.append((binder, text, self.scan.start))
+        return binder
+
+    def binder_of(self, name: str, type: TensorType, start: int | None = None, end: int | None = None) -> _Binder:
+        value = Value(type, None if name[0].isdigit() else name)
+        return _Binder(name, value, self.scan.start if start is None else start, self.scan.at if end is None else end)
+
+    def define(self, binder: _Binder) -> None:
+        if binder.name in self.scope:
+            self.scan.fail(f"%{binder.name} is defined twice", binder.start, binder.end)
+        self.scope[binder.name] = self.defined[binder.name] = binder.value
+        self.order.append(binder.name)
+
+    # ---- small things
+
+    def listed(self, close: str, one: Callable[[], T]) -> list[T]:
+        """Items separated by commas, up to a closing mark."""
+        if self.scan.accept(close):
+            return []
+        out = self.separated(one)
+        self.scan.expect(close)
+        return out
+
+    def separated(self, one: Callable[[], T]) -> list[T]:
+        out = [one()]
+        while self.scan.accept(","):
+            out.append(one())
+        return out
+
+    def location(self) -> Location | None:
+        """`!12:9` in the function's file, `!other.py:3:1` in another."""
+        scan = self.scan
+        if not scan.accept("!"):
+            return None
+        file = scan.match(FILE) or scan.string()
+        if file is not None:
+            scan.expect(":")
+        elif self.file is None:
+            scan.fail("the function has no location whose file this one could inherit: write !file.py:line:column")
+        line = scan.integer()
+        return Location(file if file is not None else self.file or "", line, scan.integer() if scan.accept(":") else 0)
+
+    def plan(self, arena: int | None) -> Plan | None:
+        if arena is None:
+            if self.places:
+                binder, text, at = self.places[0]
+                self.scan.fail("a place needs `arena` and its size in the function's head", at, at + len(text))
+            return None
+        plan = Plan(arena)
+        for binder, text, at in self.places:
+            found = _PLACE.fullmatch(text)
+            assert found is not None
+            where, offset, strides = found.groups()
+            try:
+                root = self.defined[where[1:]] if where.startswith("%") else binder.value
+                if root is binder.value:
+                    plan.places[id(root)] = Place.parse(where)
+            except (KeyError, ParseError):
+                self.scan.fail(f"{where} is not a place", at, at + len(text))
+            shape = binder.value.type.shape
+            layout = Layout.contiguous(shape) if offset is None else Layout(int(offset), tuple(int(s) for s in strides.split(",") if s))
+            plan.windows[id(binder.value)] = Window(root, layout)
+        return plan
+
+
+_FORMS = {"if": _Parser.if_, "for": _Parser.for_, "while": _Parser.while_}

@@ -1,0 +1,277 @@
+"""Func -> text. `ir.parser` reads everything that is printed here, and printing what it read gives the same bytes.
+
+    func @loss(%w: f64[3], %x: f64[3]) -> f64[] !model.py:11:1 {
+      %p: f64[3] = mul %w, %x !12:9
+      %l: f64[] = sum %p {axes=[0]} !12:5
+    backward:
+      %p.bar: f64[3] = broadcast 1.0:f64[] !12:5
+      %w.bar: f64[3] = mul %p.bar, %x !12:9
+      return %l updating %w = %w.bar
+    }
+
+- Types sit at binders. A literal operand is bare where its type follows from its place, and typed (`0.0:f32[3]`) elsewhere: `literal_type`.
+- Names come from the user's variables and are made unique; values without one are numbered in the order of the text.
+- `backward:` and `forward:` mark where the phase changes; a region begins in the phase of its statement.
+- A planned Func shows its buffers: `%h: f64[3] @arena+128 = ...`, and `@%h` or `@%h+2[1,3]` (offset, strides) for a window into one.
+
+Printing never fails on IR that is broken: error messages show it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from .attributes import attributes_text, scalar_text
+from .func import Block, Func, Phase, Stmt, Value
+from .layout import Layout
+from .location import Location
+from .operand import Literal, Operand
+from .ops.base import Op
+from .ops.control import For, If, While
+from .ops.maps import Map
+from .plan import Plan
+from .scanner import FILE, NAME
+from .types import BOOL, I64, TensorType
+
+INDEX = TensorType(I64)
+CONDITION = TensorType(BOOL)
+
+
+def print_func(func: Func, locations: bool = True) -> str:
+    """The text of a function, ending in a newline."""
+    return "\n".join(_Printer(func, locations).lines) + "\n"
+
+
+def print_stmt(func: Func, stmt: Stmt) -> str:
+    """One statement of a function (without its regions), as it stands in the function's text."""
+    printer = _Printer(func, locations=True)
+    return printer.lines[printer.line_of[id(stmt)]].strip()
+
+
+def print_name(func: Func, value: Operand) -> str:
+    """How a function's text calls a value: `%y.1`."""
+    return _Printer(func, locations=False).operand(value, None)
+
+
+def literal_type(op: type[Op], values: Iterable[TensorType], results: Sequence[TensorType]) -> TensorType | None:
+    """What a bare literal operand is taken for; None where literals must be typed. `values` are the other operands' types."""
+    if not issubclass(op, Map):
+        return None
+    found = next((t for t in values if t.dtype != BOOL), None)
+    return found if found is not None else results[0] if results else None
+
+
+class Names:
+    """Unique names for values: the user's, with `.1`, `.2`, ... for further values of the same name, or a running number."""
+
+    def __init__(self) -> None:
+        self._names: dict[int, str] = {}
+        self._taken: set[str] = set()
+        self._next: dict[str, int] = {}
+        self._numbered = 0
+
+    def of(self, value: Operand) -> str:
+        name = self._names.get(id(value))
+        if name is None:
+            name = self._names[id(value)] = "%" + self._new(getattr(value, "name", None))
+        return name
+
+    def share(self, value: Operand, other: Operand) -> None:
+        """Call `value` what `other` is called."""
+        self._names.setdefault(id(value), self.of(other))
+
+    def _new(self, hint: str | None) -> str:
+        if not hint:
+            self._numbered += 1
+            return str(self._numbered - 1)
+        name = clean_name(hint)
+        if name in self._taken:
+            stem = re.sub(r"\.[0-9]+$", "", name)
+            n = self._next.get(stem, 1)
+            while f"{stem}.{n}" in self._taken:
+                n += 1
+            self._next[stem] = n + 1
+            name = f"{stem}.{n}"
+        self._taken.add(name)
+        return name
+
+
+def clean_name(hint: str) -> str:
+    """A hint as a name of the text: `layers/0/W` gives `layers_0_W`."""
+    if NAME.fullmatch(hint):
+        return hint
+    name = re.sub(r"[^\w.]", "_", hint)
+    name = ".".join(part for part in name.split(".") if part)
+    return name if NAME.fullmatch(name) else f"_{name}"
+
+
+class _Printer:
+    def __init__(self, func: Func, locations: bool) -> None:
+        self.names = Names()
+        self.lines: list[str] = []
+        self.line_of: dict[int, int] = {}
+        self.locations = locations
+        self.file = func.location.file if func.location else None
+        self.plan: Plan | None = func.plan
+        self.func(func)
+
+    # ---- function, blocks, statements
+
+    def func(self, func: Func) -> None:
+        block = func.block
+        results, saving = ([x.type for x in xs] for xs in (block.results, block.saving))
+        name = func.name if NAME.fullmatch(func.name) else json.dumps(func.name, ensure_ascii=False)
+        head = f"func @{name}{self.params_text(func)} -> {str(results[0]) if len(results) == 1 else _types_text(results)}"
+        if saving:
+            head += f" saving {_types_text(saving)}"
+        if self.plan is not None:
+            head += f" arena {self.plan.arena_bytes}"
+        self.lines.append(f"{head}{self.location_text(func.location, inherit=False)} {{")
+        self.stmts(block.stmts, "", "forward")
+        updates = ", ".join(f"{self.names.of(p)} = {self.operand(x, p.type)}" for p, x in func.updates)
+        self.lines.append("  return" + self.results_text(block, results, saving) + (f" updating {updates}" if updates else ""))
+        self.lines.append("}")
+
+    def params_text(self, func: Func) -> str:
+        """Given parameters stand apart, with their types there when they are the last ones, as they should be."""
+        params, given = func.params, func.given
+        if not given:
+            return f"({self.binders(params)})"
+        last = len(params) - len(given)
+        if [id(p) for p in params[max(0, last) :]] == [id(g) for g in given]:
+            return f"({self.binders(params[:last])}) given ({self.binders(given)})"
+        return f"({self.binders(params)}) given ({', '.join(map(self.names.of, given))})"
+
+    def stmts(self, stmts: Sequence[Stmt], indent: str, phase: Phase) -> None:
+        for stmt in stmts:
+            if stmt.phase != phase:
+                phase = stmt.phase
+                self.lines.append(f"{indent}{phase}:")
+            self.stmt(stmt, indent + "  ")
+
+    def stmt(self, stmt: Stmt, indent: str) -> None:
+        results = [r.type for r in stmt.results]
+        head = f"{indent}{self.binders(stmt.results)} = {stmt.op.name}" if results else f"{indent}{stmt.op.name}"
+        tail = attributes_text(stmt.op, results) + self.location_text(stmt.location)
+        self.line_of[id(stmt)] = len(self.lines)
+        if not stmt.blocks:
+            self.lines.append(head + self.operands_text(stmt, results) + tail)
+            return
+        form = _FORMS.get(type(stmt.op)) if well_formed(stmt) else None
+        (form or _Printer.region)(self, stmt, head, tail, indent, results)
+
+    def region(self, stmt: Stmt, head: str, tail: str, indent: str, results: list[TensorType]) -> None:
+        """`op %a (%p: f64[]) { ... } and { ... }`: any op with blocks; `fuse` has one, without parameters."""
+        text = head + self.operands_text(stmt, results) + tail
+        for block in stmt.blocks:
+            text += f" ({self.binders(block.params)}) {{" if block.params else " {"
+            self.block(block, text, indent, stmt.phase, results)
+            text = f"{indent}}} and"
+        self.lines.append(f"{indent}}}")
+
+    def if_(self, stmt: Stmt, head: str, tail: str, indent: str, results: list[TensorType]) -> None:
+        then, other = stmt.blocks
+        self.block(then, f"{head} {self.operand(stmt.args[0], CONDITION)}{tail} {{", indent, stmt.phase, results)
+        if other.stmts or other.results or other.saving:
+            self.block(other, f"{indent}}} else {{", indent, stmt.phase, results)
+        self.lines.append(f"{indent}}}")
+
+    def for_(self, stmt: Stmt, head: str, tail: str, indent: str, results: list[TensorType]) -> None:
+        (block,), (start, stop, *inits) = stmt.blocks, stmt.args
+        k, *carry = block.params
+        index = self.names.of(k) if k.type == INDEX and not self.place_text(k) else self.binder(k)
+        head += f" {index} in {self.operand(start, INDEX)}..{self.operand(stop, INDEX)}{self.carry_text(carry, inits)}"
+        self.block(block, f"{head}{tail} {{", indent, stmt.phase, [c.type for c in carry])
+        self.lines.append(f"{indent}}}")
+
+    def while_(self, stmt: Stmt, head: str, tail: str, indent: str, results: list[TensorType]) -> None:
+        condition, body = stmt.blocks
+        head += self.carry_text(condition.params, stmt.args)
+        for ours, theirs in zip(condition.params, body.params, strict=True):
+            self.names.share(theirs, ours)
+        self.block(condition, f"{head}{tail} {{", indent, stmt.phase, [CONDITION], "cond")
+        self.block(body, f"{indent}}} do {{", indent, stmt.phase, [p.type for p in body.params])
+        self.lines.append(f"{indent}}}")
+
+    def block(self, block: Block, head: str, indent: str, phase: Phase, types: Sequence[TensorType], end: str = "yield") -> None:
+        """A region from its opening line to its last one; the closing brace is the caller's."""
+        self.lines.append(head)
+        self.stmts(block.stmts, indent, phase)
+        if block.results or block.saving:
+            self.lines.append(f"{indent}  {end}{self.results_text(block, types, ())}")
+
+    # ---- parts of lines
+
+    def results_text(self, block: Block, types: Sequence[TensorType], saving: Sequence[TensorType]) -> str:
+        out = self.operands(block.results, types)
+        saved = self.operands(block.saving, saving)
+        return (f" {out}" if out else "") + (f" saving {saved}" if saved else "")
+
+    def operands_text(self, stmt: Stmt, results: Sequence[TensorType]) -> str:
+        if not stmt.args:
+            return ""
+        type = literal_type(stmt.op.__class__, (a.type for a in stmt.args if not isinstance(a, Literal)), results)
+        return " " + ", ".join([self.operand(a, type) for a in stmt.args])
+
+    def operands(self, operands: Sequence[Operand], types: Sequence[TensorType]) -> str:
+        return ", ".join(self.operand(x, types[i] if i < len(types) else None) for i, x in enumerate(operands))
+
+    def operand(self, x: Operand, type: TensorType | None) -> str:
+        """`type` is what a bare literal would be taken for."""
+        if not isinstance(x, Literal):
+            return self.names.of(x)
+        return scalar_text(x.value) if x.type == type else f"{scalar_text(x.value)}:{x.type}"
+
+    def carry_text(self, params: Sequence[Value], inits: Sequence[Operand]) -> str:
+        pairs = ", ".join(f"{self.binder(p)} = {self.operand(x, p.type)}" for p, x in zip(params, inits, strict=True))
+        return f" carry ({pairs})" if pairs else ""
+
+    def binders(self, values: Sequence[Operand]) -> str:
+        return ", ".join([self.binder(v) for v in values])
+
+    def binder(self, value: Operand) -> str:
+        return f"{self.names.of(value)}: {value.type}{self.place_text(value) if self.plan is not None else ''}"
+
+    def place_text(self, value: Operand) -> str:
+        if self.plan is None:
+            return ""
+        window = self.plan.windows.get(id(value))
+        place = self.plan.places.get(id(value))
+        if place is None and (window is None or window.root is value):
+            return ""
+        root = str(place) if window is None or window.root is value else self.names.of(window.root)
+        if window is None or window.layout == Layout.contiguous(value.type.shape):
+            return f" @{root}"
+        return f" @{root}+{window.layout.offset}[{','.join(map(str, window.layout.strides))}]"
+
+    def location_text(self, location: Location | None, inherit: bool = True) -> str:
+        if location is None or not self.locations:
+            return ""
+        place = f"{location.line}:{location.column}" if location.column else str(location.line)
+        if inherit and location.file == self.file:
+            return f" !{place}"
+        file = location.file if FILE.fullmatch(location.file) else json.dumps(location.file, ensure_ascii=False)
+        return f" !{file}:{place}"
+
+
+_FORMS: dict[type[Op], Callable[[_Printer, Stmt, str, str, str, list[TensorType]], None]] = {
+    If: _Printer.if_,
+    For: _Printer.for_,
+    While: _Printer.while_,
+}
+
+
+def well_formed(stmt: Stmt) -> bool:
+    """Whether a region has the operands, blocks and block parameters (in number) that its own syntax needs."""
+    counts = (len(stmt.args), *(len(b.params) for b in stmt.blocks))
+    if isinstance(stmt.op, If):
+        return counts == (1, 0, 0)
+    if isinstance(stmt.op, For):
+        return len(counts) == 2 and counts[0] == counts[1] + 1 >= 2
+    return not isinstance(stmt.op, While) or counts == (counts[0],) * 3
+
+
+def _types_text(types: Sequence[TensorType]) -> str:
+    return f"({', '.join(map(str, types))})"

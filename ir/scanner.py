@@ -1,0 +1,157 @@
+"""Reads the IR's text piece by piece: a position, patterns matched at it, and errors that show the span.
+
+Owns the words of the text (names, numbers, strings, types), and refuses to know its grammar. Spaces are skipped, line ends are not.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import NoReturn
+
+from .errors import ParseError
+from .types import DTYPES, TensorType
+
+# `%y_pred`, `%w.bar.1`, `%12`; letters of any alphabet, because Python's names have them.
+NAME = re.compile(r"[^\W\d]\w*(?:\.\w+)*")
+UNNAMED = re.compile(r"[0-9]+")
+NUMBER = re.compile(r"-?(?:inf\b|nan\b(?:\(0x[0-9a-f]+\))?|[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)|true\b|false\b")
+STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+FILE = re.compile(r'(?![0-9]+(?::|\s|$))[^\s":#]+')  # a file name that needs no quotes in a location
+
+_WORD = re.compile(r"[^\W\d]\w*")
+_TYPE = re.compile(r"([a-z]+[0-9]*)\[([0-9]*(?:, ?[0-9]+)*)\]")
+_SPACE_STARTS = frozenset(" \t#")
+_SPACES = re.compile(r"[ \t]*(?:#[^\n]*)?")
+_PIECE = re.compile(r"[%@]?[\w.]+|\S")
+_LINES = re.compile(r"(?:[ \t\r]*(?:#[^\n]*)?\n)*[ \t]*(?:#[^\n]*\Z)?")
+
+
+class Scanner:
+    """A text and a position in it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.start = 0  # where the piece read last begins
+        self._types: dict[str, TensorType] = {}
+
+    # ---- reading
+
+    def skip_spaces(self) -> None:
+        if self.text[self.at : self.at + 1] in _SPACE_STARTS:
+            found = _SPACES.match(self.text, self.at)
+            assert found is not None
+            self.at = found.end()
+
+    def match(self, pattern: re.Pattern[str]) -> str | None:
+        """The text that `pattern` matches here, past spaces."""
+        self.skip_spaces()
+        found = pattern.match(self.text, self.at)
+        if found is None:
+            return None
+        self.start, self.at = self.at, found.end()
+        return found.group()
+
+    def accept(self, mark: str) -> bool:
+        """Step over a punctuation mark, if it comes next."""
+        self.skip_spaces()
+        if not self.text.startswith(mark, self.at):
+            return False
+        self.start, self.at = self.at, self.at + len(mark)
+        return True
+
+    def expect(self, mark: str) -> None:
+        if not self.accept(mark):
+            self.fail_here(f"expected '{mark}'")
+
+    def word(self) -> str | None:
+        return self.match(_WORD)
+
+    def accept_word(self, word: str) -> bool:
+        before = self.at
+        if self.match(_WORD) == word:
+            return True
+        self.at = before
+        return False
+
+    def expect_word(self, word: str) -> None:
+        if not self.accept_word(word):
+            self.fail_here(f"expected '{word}'")
+
+    def value_name(self) -> str:
+        """The name after `%`."""
+        self.expect("%")
+        start = self.start
+        name = self.match(NAME) or self.match(UNNAMED)
+        if name is None or self.start != start + 1:
+            self.fail("expected a name after '%'", start, start + 1)
+        self.start = start
+        return name
+
+    def string(self) -> str | None:
+        found = self.match(STRING)
+        if found is None:
+            return None
+        try:
+            return str(json.loads(found))
+        except ValueError:
+            self.fail(f"{found} is not a string: it has an unknown escape")
+
+    def integer(self) -> int:
+        found = self.match(UNNAMED)
+        return int(found) if found is not None else self.fail_here("expected a number")
+
+    def type(self) -> TensorType:
+        """`f32[128,784]`."""
+        found = self.match(_TYPE)
+        if found is None:
+            self.fail_here("expected a type like f32[128,784]")
+        known = self._types.get(found)
+        if known is None:
+            name, _, dims = found[:-1].partition("[")
+            if name not in DTYPES:
+                self.fail(f"unknown dtype {name!r}; there are {', '.join(DTYPES)}", self.start, self.start + len(name))
+            known = self._types[found] = TensorType(DTYPES[name], tuple(int(n) for n in dims.split(",") if n))
+        return known
+
+    # ---- lines
+
+    def line_end(self) -> bool:
+        """Whether nothing but a comment is left on this line."""
+        self.skip_spaces()
+        return self.at == len(self.text) or self.text[self.at] in "\r\n"
+
+    def end_line(self) -> None:
+        if not self.line_end():
+            self.fail_here("expected the end of the line")
+        self.next_line()
+
+    def next_line(self) -> None:
+        """Step over line ends, blank lines and comments."""
+        found = _LINES.match(self.text, self.at)
+        assert found is not None
+        self.at = found.end()
+
+    # ---- errors
+
+    def fail_here(self, message: str) -> NoReturn:
+        """An error about the piece that comes next."""
+        self.skip_spaces()
+        found = _PIECE.match(self.text, self.at)
+        if found is None:
+            self.fail(f"{message}, found the end of the {'line' if self.at < len(self.text) else 'text'}", self.at, self.at)
+        self.fail(f"{message}, found {found.group()!r}", self.at, found.end())
+
+    def fail(self, message: str, start: int | None = None, end: int | None = None) -> NoReturn:
+        """An error about a span, by default the piece read last."""
+        start = self.start if start is None else start
+        end = self.at if end is None else end
+        line = self.text.count("\n", 0, start) + 1
+        first = self.text.rfind("\n", 0, start) + 1
+        last = self.text.find("\n", start)
+        source = self.text[first:] if last < 0 else self.text[first:last]
+        column = start - first
+        shown = source.replace("\t", " ")
+        carets = "^" * max(1, min(end - start, len(source) - column))
+        raise ParseError(f"line {line}, column {column + 1}: {message}\n  {shown}\n  {' ' * column}{carets}")

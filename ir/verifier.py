@@ -1,0 +1,213 @@
+"""The rules of the IR, checked. `verify` runs after every pass in tests; it is linear in the size of the function.
+
+- Every value is defined once, before its uses, in a block around them. The blocks of one region have parameters of their own each.
+- Operands are values and literals; a literal's value has the dtype of its type.
+- The results' types are what the op's own type rule gives.
+- Regions keep their contracts: `_CONTRACTS`.
+- Phases are `forward` or `backward`. Forward statements may read backward results: that is what an update after a gradient does.
+- Updates name parameters, each once, with a value of the same type; given values are parameters.
+- Effects are never inside `fuse`. Against the function that a pass started from, none of its effects is lost or overtaken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NoReturn
+
+from .errors import AdjitError, VerifyError
+from .func import Block, Func, Stmt, Value
+from .operand import Literal, Operand
+from .ops.base import Op, View, result_types
+from .ops.control import For, Fuse, If, Region, While
+from .ops.maps import Map
+from .ops.reduce import Reduce
+from .printer import CONDITION, INDEX, print_name, print_stmt
+from .types import TensorType
+
+
+def verify(func: Func, before: Func | None = None) -> Func:
+    """`func` itself, if it keeps the rules; VerifyError, naming the statement, if not. `before` is what a pass made it from."""
+    _Verifier(func).func()
+    if before is not None:
+        _check_effects(func, before)
+    return func
+
+
+class _Verifier:
+    def __init__(self, whole: Func) -> None:
+        self.whole = whole
+        self.stmt: Stmt | None = None  # the one being checked, for messages
+        self.visible: set[int] = set()
+        self.order: list[int] = []  # what is visible, innermost last
+        self.defined: set[int] = set()
+
+    def func(self) -> None:
+        func = self.whole
+        self.block(func.block)
+        params = {id(p) for p in func.params}
+        updated: set[int] = set()
+        for param, new in func.updates:
+            if id(param) not in params:
+                self.fail(f"{self.name(param)} is updated, but is not a parameter")
+            if id(param) in updated:
+                self.fail(f"{self.name(param)} is updated twice")
+            updated.add(id(param))
+            self.use(new)
+            if new.type != param.type:
+                self.fail(f"{self.name(param)}: {param.type} is updated with a value of type {new.type}")
+        given: set[int] = set()
+        for value in func.given:
+            if id(value) not in params:
+                self.fail(f"{self.name(value)} is given, but is not a parameter")
+            if id(value) in given:
+                self.fail(f"{self.name(value)} is given twice")
+            given.add(id(value))
+
+    def block(self, block: Block) -> None:
+        around = self.stmt
+        for param in block.params:
+            self.define(param)
+        for stmt in block.stmts:
+            self.stmt = stmt
+            for arg in stmt.args:
+                self.use(arg)
+            if stmt.phase not in ("forward", "backward"):
+                self.fail(f"its phase is {stmt.phase!r}, neither forward nor backward")
+            if isinstance(stmt.op, Region):
+                self.region(stmt)
+            else:
+                self.types(stmt)
+            for result in stmt.results:
+                self.define(result)
+        self.stmt = around
+        for result in (*block.results, *block.saving):
+            self.use(result)
+
+    def types(self, stmt: Stmt) -> None:
+        if stmt.blocks:
+            self.fail(f"{stmt.op.name} takes no blocks")
+        try:
+            inferred = result_types(stmt.op, [a.type for a in stmt.args])
+        except (AdjitError, TypeError, ValueError, IndexError) as error:  # type rules unpack operands that they count on
+            self.fail(f"its operands do not fit: {error}")
+        self.same_types(stmt.results, inferred, "its results")
+
+    # ---- regions
+
+    def region(self, stmt: Stmt) -> None:
+        contract = _CONTRACTS.get(type(stmt.op))
+        if contract is not None:
+            contract(self, stmt)
+        depth = len(self.order)
+        for block in stmt.blocks:
+            self.block(block)
+            self.visible.difference_update(self.order[depth:])
+            del self.order[depth:]
+
+    def fuse(self, stmt: Stmt) -> None:
+        (body,) = self.blocks(stmt, 1)
+        self.operand_types(stmt, [])
+        self.same_types(body.params, [], "the parameters of its block")
+        self.yields(body, [r.type for r in stmt.results])
+        for inner in body.stmts:
+            if not isinstance(inner.op, Map | Reduce | View) or inner.op.effect:
+                self.fail(f"{inner.op.name} cannot stand inside fuse: only elementwise ops, reductions and views can, without effects")
+
+    def if_(self, stmt: Stmt) -> None:
+        self.operand_types(stmt, [CONDITION])
+        for block in self.blocks(stmt, 2):
+            self.same_types(block.params, [], "the parameters of its blocks")
+            self.yields(block, [r.type for r in stmt.results])
+
+    def for_(self, stmt: Stmt) -> None:
+        (body,) = self.blocks(stmt, 1)
+        carried = [r.type for r in stmt.results]
+        self.operand_types(stmt, [INDEX, INDEX, *carried])
+        self.same_types(body.params, [INDEX, *carried], "the parameters of its block")
+        self.yields(body, carried, may_save=True)
+
+    def while_(self, stmt: Stmt) -> None:
+        condition, body = self.blocks(stmt, 2)
+        carried = [r.type for r in stmt.results]
+        self.operand_types(stmt, carried)
+        self.same_types(condition.params, carried, "the parameters of its condition")
+        self.same_types(body.params, carried, "the parameters of its body")
+        self.yields(condition, [CONDITION])
+        self.yields(body, carried, may_save=True)
+
+    def blocks(self, stmt: Stmt, count: int) -> tuple[Block, ...]:
+        if len(stmt.blocks) != count:
+            self.fail(f"{stmt.op.name} takes {count} block{'s' * (count > 1)}, not {len(stmt.blocks)}")
+        return stmt.blocks
+
+    def operand_types(self, stmt: Stmt, types: Sequence[TensorType]) -> None:
+        self.same_types(stmt.args, types, "its operands")
+
+    def yields(self, block: Block, types: Sequence[TensorType], may_save: bool = False) -> None:
+        self.same_types(block.results, types, "what its block yields")
+        if block.saving and not may_save:
+            self.fail("only functions and the bodies of loops save values")
+
+    # ---- values
+
+    def define(self, value: Operand) -> None:
+        if not isinstance(value, Value):
+            self.fail(f"{value!r} stands where a value is defined")
+        if id(value) in self.defined:
+            self.fail(f"{self.name(value)} is defined twice")
+        self.defined.add(id(value))
+        self.visible.add(id(value))
+        self.order.append(id(value))
+
+    def use(self, x: Operand) -> None:
+        if id(x) in self.visible:
+            return
+        if isinstance(x, Literal):
+            if x.value.dtype != x.type.dtype:
+                self.fail(f"the literal {x.value!r} is not a value of {x.type}")
+        elif not isinstance(x, Value):
+            self.fail(f"{type(x).__name__} objects cannot stand in the IR: only values and literals can")
+        else:
+            self.fail(f"{self.name(x)} is used {'where it is not visible' if id(x) in self.defined else 'before it is defined'}")
+
+    def same_types(self, operands: Sequence[Operand], types: Sequence[TensorType], what: str) -> None:
+        if len(operands) != len(types) or any(x.type != t for x, t in zip(operands, types, strict=True)):
+            self.fail(f"{what} should have types {_listed(types)}, not {_listed([x.type for x in operands])}")
+
+    # ---- errors
+
+    def name(self, value: Operand) -> str:
+        return print_name(self.whole, value)
+
+    def fail(self, message: str) -> NoReturn:
+        if self.stmt is None:
+            raise VerifyError(f"@{self.whole.name}: {message}").at(self.whole.location)
+        raise VerifyError(f"@{self.whole.name}: {message}, in\n  {print_stmt(self.whole, self.stmt)}").at(self.stmt.location)
+
+
+_CONTRACTS: dict[type[Op], Callable[[_Verifier, Stmt], None]] = {
+    Fuse: _Verifier.fuse,
+    If: _Verifier.if_,
+    For: _Verifier.for_,
+    While: _Verifier.while_,
+}
+
+
+def _listed(types: Sequence[TensorType]) -> str:
+    return f"({', '.join(map(str, types))})"
+
+
+def _check_effects(func: Func, before: Func) -> None:
+    """Effects that `before` surely has must be there, in order. Those in regions may vanish or multiply: branches fold, loops unroll."""
+    after = _effects(func.block)
+    for stmt in before.stmts:
+        if stmt.op.effect and not any(stmt.op == found.op for found in after):
+            raise VerifyError(f"@{func.name}: an effect was lost or overtaken:\n  {print_stmt(before, stmt)}").at(stmt.location)
+
+
+def _effects(block: Block) -> Iterator[Stmt]:
+    for stmt in block.stmts:
+        if stmt.op.effect:
+            yield stmt
+        for inner in stmt.blocks:
+            yield from _effects(inner)

@@ -50,7 +50,7 @@ def as_dtype(spec: Any) -> DType:
     if dtype not in DTYPE_NAMES:
         hint = " (swap its bytes with .astype(dtype.newbyteorder('=')))" if dtype.newbyteorder("=") in DTYPE_NAMES else ""
         raise DTypeError(f"dtype {dtype} is not supported{hint}; supported are {', '.join(DTYPES)}")
-    return dtype
+    return DTYPES[DTYPE_NAMES[dtype]]  # NumPy has several equal int64s, of different `char`
 
 
 class TensorType:
@@ -221,7 +221,7 @@ def matmul_shape(a: Shape, b: Shape, what: str = "matmul") -> Shape:
         raise ShapeError(f"{what}: batch sizes differ: {list(a)} @ {list(b)}")
     if (len(a) == 1 and len(b) > 2) or (len(b) == 1 and len(a) > 2):
         raise ShapeError(f"{what}: a vector operand takes a matrix beside it, not {list(a)} @ {list(b)}")
-    return a[:-1] + b[:-2] + b[-1:] if len(b) == 1 or len(a) == 1 else a[:-1] + b[-1:]
+    return a[:-1] + (b[-1:] if len(b) > 1 else ())
 
 
 def strided_size(start: int, stop: int, step: int) -> int:

@@ -17,8 +17,8 @@ import numpy as np
 from .errors import AdjitError, TraceError
 from .func import Block, Phase, Stmt, Value
 from .location import Location
-from .operand import Concrete, Literal, Operand, fold_literals
-from .ops.base import Array, Op, result_types
+from .operand import Concrete, Literal, Operand, evaluate, fold_literals
+from .ops.base import Array, Op, apply, result_types
 from .ops.create import Constant
 from .types import TensorType
 
@@ -103,11 +103,22 @@ class Builder:
         return self.emit(Constant.of(data), ())[0]
 
     def finish(self, results: Sequence[Operand], saving: Sequence[Operand] = ()) -> Block:
-        operands = [r if isinstance(r, Value | Literal) else self.constant(r) for r in results]
-        return Block(self.params, self.stmts, operands, saving)
+        operands, saved = ([x if isinstance(x, Value | Literal) else self.constant(x) for x in xs] for xs in (results, saving))
+        return Block(self.params, self.stmts, operands, saved)
 
 
 def mixed_zeros(data: Array) -> bool:
     """Whether an array of zeros holds both signs."""
     signs = np.signbit(data)
     return bool(signs.any() != signs.all())
+
+
+def perform_op(op: Op, args: tuple[Operand, ...]) -> Any:
+    """Emit an op into the active builder, or evaluate it if there is none."""
+    builder = current_builder()
+    if builder is not None:
+        return builder.apply(op, args)
+    if args:
+        return apply(op, *args)
+    (array,) = evaluate(op, [], [])
+    return Concrete(array)

@@ -4,6 +4,7 @@
     ├── TraceError (TypeError)            a traced value used where a concrete one is needed, a leaked value
     ├── ShapeError (ValueError)           shapes that do not fit
     ├── DTypeError (TypeError)            dtypes that do not fit
+    ├── IndexingError (IndexError)        a key that cannot index: of floats, with too many indices
     ├── OutOfBoundsError (IndexError)     an index outside its axis, eager or in native code
     ├── UnsupportedError (NotImplementedError)   a NumPy function or feature that adjit does not have
     ├── GradientError (ValueError)        a gradient that cannot be asked for
@@ -47,6 +48,10 @@ class ShapeError(AdjitError, ValueError):
 
 class DTypeError(AdjitError, TypeError):
     """Dtypes that do not fit an op."""
+
+
+class IndexingError(AdjitError, IndexError):
+    """A key that cannot index an array."""
 
 
 class OutOfBoundsError(AdjitError, IndexError):

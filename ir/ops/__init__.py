@@ -7,12 +7,17 @@ from . import control as control
 from .arithmetic import *
 from .base import REGISTRY as REGISTRY, Op as Op, apply as apply
 from .create import *
+from .division import *
 from .effects import *
 from .elementary import *
 from .index import *
+from .join import *
+from .keys import *
 from .linalg import *
 from .logic import *
 from .maps import *
+from .powers import *
 from .random import *
 from .reduce import *
+from .scan import *
 from .shape import *

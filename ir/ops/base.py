@@ -3,21 +3,22 @@
 Owns: `Op`, the registry, and `apply`, the one door through which every op is emitted or evaluated.
 Refuses: knowing any particular op.
 
-Derivatives are written per argument: `jvp(i, y, args, d)` pushes a tangent of argument `i` forward, `vjp(i, y, args, d)` pulls a cotangent of
-the result back to argument `i`. Both are written in terms of operands, so the same rule serves the eager tape, the adjoint pass and,
+Derivatives are written per argument: `jvp(i, y, args, d)` pushes a tangent of argument `i` forward, `vjp(i, y, args, d)` pulls a cotangent
+of the result back to argument `i`. Both are written in terms of operands, so the same rule serves the eager tape, the adjoint pass and,
 applied again, derivatives of any order. None means: no derivative reaches this argument.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
-from ..errors import AdjitError
+from ..errors import AdjitError, OutOfBoundsError
 from ..types import DType, TensorType
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ class Op:
 
     name: ClassVar[str] = ""
     effect: ClassVar[bool] = False  # ordered with other effects, never removed, never duplicated
-    can_fail: ClassVar[bool] = False  # may raise at run time (an index out of bounds)
+    can_fail: ClassVar[bool] = False  # may raise at run time
+    error: ClassVar[type[AdjitError]] = OutOfBoundsError  # what native code raises when it does
     differentiable: ClassVar[bool] = True
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
@@ -113,16 +115,28 @@ def result_types(op: Op, types: Sequence[TensorType]) -> tuple[TensorType, ...]:
     return out if isinstance(out, tuple) else (out,)
 
 
-def apply(op: Op, *args: Operand) -> Any:
+def apply(op: Op, *args: Operand) -> Operand:
     """Emit or evaluate `op`, whichever its operands are made for: an IR value emits, a tensor evaluates.
 
-    Gives one operand for an op of one result, otherwise a tuple.
+    Gives one operand for an op of one result; for the few ops of several (or no) results, a tuple, whatever the annotation says.
     """
     leader = args[0]
     for arg in args:
         if arg.level > leader.level:
             leader = arg
-    return leader.apply_op(op, args)
+    out: Operand = leader.apply_op(op, args)
+    return out
+
+
+def perform(op: Op, *args: Operand) -> Operand:
+    """Emit `op` where a builder is active, else evaluate it: for ops whose operands do not say which.
+
+    Those are ops without operands, and effects, which belong to every run of a traced function even if their operands are constants.
+    """
+    from ..builder import perform_op  # noqa: PLC0415 - the builder emits ops, and ops find the builder
+
+    out: Operand = perform_op(op, args)
+    return out
 
 
 class Emitter(Protocol):
@@ -200,3 +214,10 @@ class Loops(Protocol):
     def fail_if(self, condition: Reg, what: str, *details: Reg) -> None:
         """Leave the native function when `condition` holds; the runtime raises with `what` formatted with the details (i64 registers)."""
         ...
+
+
+@contextmanager
+def nest(k: Loops, shape: Sequence[int]) -> Iterator[list[Reg]]:
+    """Loops around loops: `with nest(k, shape) as index:` runs the body for every index into `shape`, in row-major order."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(k.loop(size)) for size in shape]

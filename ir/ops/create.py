@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..types import DType, Shape, TensorType
-from .base import Array, Emitter, Op, Reg
-from .maps import Map
+from .. import operand as operands  # a cycle: its names are looked up when they are used
+from ..errors import DTypeError, ShapeError
+from ..types import BOOL, F64, I64, DType, Shape, TensorType, as_dtype, checked_type, normalize_axis
+from .base import Array, Emitter, Op, Reg, perform
+from .maps import Map, cast, checked_scalar
+from .shape import broadcast_to, reshape
 
-__all__: list[str] = []
+__all__ = ["iota", "full", "one_hot", "eye", "arange"]
+
+if TYPE_CHECKING:
+    from ..operand import Operand
 
 
 @dataclass(frozen=True)
@@ -77,3 +84,57 @@ class Fill(Map):
 
     def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
         return emit.const(self.dtype, self.value)
+
+
+# ---- frontends
+
+
+def iota(shape: Any, axis: int = 0, dtype: Any = I64) -> Operand:
+    """0, 1, 2, ... along one axis of `shape`."""
+    type = checked_type(as_dtype(dtype), shape, "iota")
+    if type.dtype == BOOL:
+        raise DTypeError("iota: bools do not count; use an integer dtype")
+    return perform(Iota(type.dtype, type.shape, normalize_axis(axis, type.rank, "iota")))
+
+
+def full(shape: Any, value: Operand | float | int | bool, dtype: Any = None) -> Operand:
+    """`shape` filled with one value: a literal, unless the value is itself an operand."""
+    if isinstance(value, operands.Operand):
+        type = checked_type(value.type.dtype if dtype is None else as_dtype(dtype), shape, "full")
+        return broadcast_to(cast(value, type.dtype), type.shape)
+    type = checked_type(as_dtype(np.result_type(np.asarray(value)) if dtype is None else dtype), shape, "full")
+    return operands.Literal(checked_scalar("full", value, type.dtype), type)
+
+
+def one_hot(indices: Operand, depth: int, dtype: Any = F64) -> Operand:
+    """A last axis of size `depth` that is 1 at the index and 0 elsewhere; an index outside of it gives zeros alone."""
+    if indices.type.dtype.kind not in "iu":
+        raise DTypeError(f"one_hot: indices must be integers, not {indices.type}")
+    shape = (*indices.type.shape, depth)
+    chosen = broadcast_to(reshape(cast(indices, I64), (*indices.type.shape, 1)), shape) == iota(shape, -1, I64)
+    return cast(chosen, as_dtype(dtype))
+
+
+def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = F64) -> Operand:
+    """Ones on the k-th diagonal of an n by m matrix."""
+    shape = (n, n if m is None else m)
+    on_diagonal = iota(shape, 1, I64) - iota(shape, 0, I64) == k
+    return cast(on_diagonal, as_dtype(dtype))
+
+
+def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any = None) -> Operand:
+    """NumPy's `arange`, of static numbers."""
+    if stop is None:
+        start, stop = 0, start
+    for bound in (start, stop, step):
+        if not isinstance(bound, int | float | np.number):
+            raise ShapeError(f"arange: start, stop and step set the shape, so they must be numbers, not {bound!r}")
+    if step == 0 or not math.isfinite(stop - start) or math.isnan(step):
+        raise ShapeError(f"arange: no such range: {start}, {stop}, {step}")
+    kind = as_dtype(np.result_type(*(np.asarray(b) for b in (start, stop, step))) if dtype is None else dtype)
+    if kind == BOOL:
+        raise DTypeError("arange: bools do not count; use an integer dtype")
+    first = kind.type(start)
+    stride = kind.type(start + step) - first  # NumPy's own way of rounding
+    out = iota((max(0, math.ceil((stop - start) / step)),), 0, kind)
+    return out if (first, stride) == (0, 1) else out * stride.item() + first.item()

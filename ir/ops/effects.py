@@ -1,3 +1,91 @@
-"""Ops with an order: assertions and printing."""
+"""Ops with an order: assertions and printing. They have no results; they are never removed, repeated or exchanged."""
 
-__all__: list[str] = []
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from ..errors import CheckError, DTypeError, ShapeError, UnsupportedError
+from ..types import BOOL, TensorType
+from .base import Array, Loops, Op, Window, apply, perform
+from .maps import cast
+
+__all__ = ["assert_", "print_"]
+
+if TYPE_CHECKING:
+    from ..operand import Operand
+
+
+class Effect(Op, abstract=True):
+    """An op that is wanted for what it does, not for a result."""
+
+    effect = True
+    differentiable = False
+
+    def pushforward(
+        self, results: tuple[Operand, ...], args: tuple[Operand, ...], tangents: tuple[Operand | None, ...]
+    ) -> list[Operand | None]:
+        return []
+
+    def pullback(
+        self, results: tuple[Operand, ...], args: tuple[Operand, ...], cotangents: tuple[Operand | None, ...], needed: object
+    ) -> list[Operand | None]:
+        return [None] * len(args)
+
+
+@dataclass(frozen=True)
+class Assert(Effect):
+    """Raises CheckError with `message` unless the condition, a bool, holds."""
+
+    message: str
+    can_fail: ClassVar[bool] = True
+
+    def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
+        (condition,) = types
+        if condition.dtype != BOOL:
+            raise DTypeError(f"assert: the condition must be bool, not {condition}")
+        if condition.shape:
+            raise ShapeError(f"assert: the condition must be a scalar, not {condition}; use all() or any()")
+        return ()
+
+    def evaluate(self, *arrays: Array) -> tuple[()]:
+        if not arrays[0]:
+            raise CheckError(self.message)
+        return ()
+
+    def lower(self, k: Loops, outs: tuple[Window, ...], condition: Window) -> None:
+        holds = k.load(condition)
+        k.fail_if(k.scalar.xor(holds, k.scalar.like(holds, True)), self.message.replace("{", "{{").replace("}", "}}"))
+
+
+@dataclass(frozen=True)
+class Print(Effect):
+    """Prints `template` with its `{}` replaced by the arguments, as `str.format` does."""
+
+    template: str
+
+    def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
+        return ()
+
+    def evaluate(self, *arrays: Array) -> tuple[()]:
+        print(self.template.format(*(a if a.shape else a[()] for a in arrays)))
+        return ()
+
+    def lower(self, k: Loops, outs: tuple[Window, ...], *args: Window) -> None:
+        raise UnsupportedError("print: native code does not print yet; return the value, and print it outside of the compiled function")
+
+
+def assert_(condition: Operand, message: str = "") -> None:
+    """Check at run time that a scalar condition holds. One that is known while tracing is checked there and then."""
+    apply(Assert(message), cast(condition, BOOL))
+
+
+def print_(template: str, *args: Operand) -> None:
+    """Print at run time, at every run."""
+    try:
+        template.format(*("" for _ in args))
+    except (IndexError, KeyError):
+        raise ShapeError(f"print: {template!r} does not fit {len(args)} arguments") from None
+    except ValueError:
+        pass  # a format that text does not take, and a number may
+    perform(Print(template), *args)

@@ -1,3 +1,175 @@
-"""Reading and writing at computed indices."""
+"""Reading and writing at computed indices: the primitives. Keys as NumPy's users write them are turned into these by `keys`.
+
+All three take index arrays of one shape S, one for each leading axis of `x`, and work on whole rows of the axes that are left. Negative
+indices count from the end; an index outside its axis raises OutOfBoundsError, eager and in native code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import DTypeError, OutOfBoundsError, ShapeError
+from ..types import I64, TensorType
+from .base import Array, Loops, Op, Reg, Window, apply, nest
+from .create import iota
+from .maps import where
+from .shape import broadcast_to, reshape
 
 __all__: list[str] = []
+
+if TYPE_CHECKING:
+    from ..operand import Operand
+
+
+class Gather(Op):
+    """`x[i, j, ...]`: args x, *indices. The result has the shape S + the axes of x that are not indexed."""
+
+    can_fail = True
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return selected(self.name, types[0], types[1:])
+
+    def evaluate(self, *arrays: Array) -> Array:
+        x, *indices = arrays
+        return x[positions(self.name, TensorType(x.dtype, x.shape), indices)]
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        return apply(self, d, *args[1:]) if i == 0 else None
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        return apply(ScatterAdd(), d.literal(0, args[0].type), d, *args[1:]) if i == 0 else None
+
+    def lower(self, k: Loops, out: Window, x: Window, *indices: Window) -> None:
+        with nest(k, indices[0].type.shape) as index:
+            k.copy(out.at(*index), x.at(*native_positions(self.name, k, x.type, indices, index)))
+
+
+class Scatter(Op, abstract=True):
+    """`x` with rows changed by those of `updates`: args x, updates, *indices, where updates has the type that Gather would give."""
+
+    can_fail = True
+
+    def infer(self, *types: TensorType) -> TensorType:
+        x, updates, *indices = types
+        wanted = selected(self.name, x, indices)
+        if updates != wanted:
+            raise ShapeError(f"{self.name}: the updates are {updates}, but the indices select {wanted} of {x}")
+        return x
+
+
+class ScatterAdd(Scatter):
+    """`x[i, j, ...] += updates`; updates at equal indices add up."""
+
+    def infer(self, *types: TensorType) -> TensorType:
+        if types[0].dtype.kind not in "fiu":
+            raise DTypeError(f"scatter_add: {types[0]} operands are not supported")
+        return super().infer(*types)
+
+    def evaluate(self, *arrays: Array) -> Array:
+        x, updates, *indices = arrays
+        out = np.array(x, order="C")
+        np.add.at(out, positions(self.name, TensorType(x.dtype, x.shape), indices), updates)
+        return out
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        if i == 1:
+            return apply(self, d.literal(0, args[0].type), d, *args[2:])
+        return d if i == 0 else None
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        if i == 1:
+            return apply(Gather(), d, *args[2:])
+        return d if i == 0 else None
+
+    def lower(self, k: Loops, out: Window, x: Window, updates: Window, *indices: Window) -> None:
+        k.copy(out, x)
+        with nest(k, indices[0].type.shape) as index:
+            k.accumulate(out.at(*native_positions(self.name, k, x.type, indices, index)), updates.at(*index))
+
+
+class ScatterSet(Scatter):
+    """`x[i, j, ...] = updates`; of updates at equal indices the last, in row-major order of the index arrays, stays."""
+
+    def evaluate(self, *arrays: Array) -> Array:
+        x, updates, *indices = arrays
+        out = np.array(x, order="C")
+        out[positions(self.name, TensorType(x.dtype, x.shape), indices)] = updates
+        return out
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        if i > 1:
+            return None
+        zero = d.literal(0, args[1 - i].type)
+        return apply(self, d, zero, *args[2:]) if i == 0 else apply(self, zero, d, *args[2:])
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        x, updates, *indices = args
+        if i == 0:
+            return apply(self, d, d.literal(0, updates.type), *indices)
+        if i > 1:
+            return None
+        picked = apply(Gather(), d, *indices)
+        if indices[0].type.size <= 1:
+            return picked
+        stays = last_writes(x, indices)
+        rows = reshape(stays, stays.type.shape + (1,) * (len(picked.type.shape) - len(stays.type.shape)))
+        return where(broadcast_to(rows, picked.type.shape), picked, 0.0)
+
+    def lower(self, k: Loops, out: Window, x: Window, updates: Window, *indices: Window) -> None:
+        k.copy(out, x)
+        with nest(k, indices[0].type.shape) as index:
+            k.copy(out.at(*native_positions(self.name, k, x.type, indices, index)), updates.at(*index))
+
+
+def last_writes(x: Operand, indices: Sequence[Operand]) -> Operand:
+    """For each index, whether no later one is equal: every write leaves its number, and the last of them is found there."""
+    shape = indices[0].type.shape
+    numbers = reshape(iota((indices[0].type.size,), 0, I64), shape)
+    blank = x.literal(0, TensorType(I64, x.type.shape[: len(indices)]))
+    left = apply(Gather(), apply(ScatterSet(), blank, numbers, *indices), *indices)
+    out: Operand = left == numbers
+    return out
+
+
+def selected(name: str, x: TensorType, indices: Sequence[TensorType]) -> TensorType:
+    """The type of what index arrays select of `x`."""
+    if not indices or len(indices) > x.rank:
+        raise ShapeError(f"{name}: {x} takes 1 to {x.rank} index arrays, not {len(indices)}")
+    for index in indices:
+        if index.dtype.kind not in "iu":
+            raise DTypeError(f"{name}: indices must be integers, not {index}")
+        if index.shape != indices[0].shape:
+            raise ShapeError(f"{name}: shapes of indices differ: {indices[0]} and {index}")
+    return x.with_shape(indices[0].shape + x.shape[len(indices) :])
+
+
+def out_of_bounds(name: str, x: TensorType, axis: int) -> str:
+    """The message, with a place for the index."""
+    return f"{name}: index {{}} is out of bounds for axis {axis} of {x}, of size {x.shape[axis]}"
+
+
+def positions(name: str, x: TensorType, indices: Sequence[Array]) -> tuple[Array, ...]:
+    """Indices with the negative ones counted from the end; raises OutOfBoundsError."""
+    return tuple(wrapped(index, x.shape[axis], out_of_bounds(name, x, axis)) for axis, index in enumerate(indices))
+
+
+def wrapped(index: Array, size: int, message: str) -> Array:
+    signed = index.astype(np.int64)
+    bad = (signed < -size) | (signed >= size)
+    if bad.any():
+        raise OutOfBoundsError(message.format(signed[bad].flat[0]))
+    return np.where(signed < 0, signed + size, signed)
+
+
+def native_positions(name: str, k: Loops, x: TensorType, indices: Sequence[Window], index: Sequence[Reg]) -> list[Reg]:
+    """The checked position along each indexed axis of `x`, read from the index arrays at `index`."""
+    emit, out = k.scalar, []
+    for axis, (window, size) in enumerate(zip(indices, x.shape)):
+        i = emit.convert(k.load(window, *index), I64)
+        bad = emit.or_(emit.compare("lt", i, emit.like(i, -size)), emit.compare("ge", i, emit.like(i, size)))
+        k.fail_if(bad, out_of_bounds(name, x, axis), i)
+        out.append(emit.select(emit.compare("lt", i, emit.like(i, 0)), emit.add(i, emit.like(i, size)), i))
+    return out

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DTypeError
-from ..types import TensorType, matmul_shape
+from ..errors import DTypeError, ShapeError
+from ..types import BOOL, I64, TensorType, broadcast_shapes, matmul_shape
 from .base import Array, Loops, Op, Window, apply
+from .maps import cast, common_dtype
+from .shape import broadcast_to, reshape, transpose
 
 if TYPE_CHECKING:
     from ..operand import Operand
 
-__all__: list[str] = []
+__all__ = ["matmul"]
 
 
 class Matmul(Op):
@@ -23,6 +26,9 @@ class Matmul(Op):
         a, b = types
         if a.dtype != b.dtype:
             raise DTypeError(f"matmul: dtypes differ: {a} @ {b}")
+        if a.dtype == BOOL:
+            raise DTypeError(f"matmul: {a} @ {b}: cast bools to integers first")
+        check_inner(a, b)
         return a.with_shape(matmul_shape(a.shape, b.shape))
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -33,11 +39,11 @@ class Matmul(Op):
 
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         a, b = args
-        left = a.reshape(1, -1) if a.ndim == 1 else a
-        right = b.reshape(-1, 1) if b.ndim == 1 else b
-        d = d.reshape(*left.shape[:-1], right.shape[-1])
+        left = reshape(a, (1, *a.shape)) if a.ndim == 1 else a
+        right = reshape(b, (*b.shape, 1)) if b.ndim == 1 else b
+        d = reshape(d, (*left.shape[:-1], right.shape[-1]))
         product = apply(self, d, swap(right)) if i == 0 else apply(self, swap(left), d)
-        return product.reshape(args[i].shape)  # type: ignore[no-any-return]
+        return reshape(product, args[i].shape)
 
     def lower(self, k: Loops, out: Window, a: Window, b: Window) -> None:
         k.matmul(out, a, b)
@@ -47,4 +53,32 @@ def swap(x: Operand) -> Operand:
     """Exchange the last two axes."""
     axes = list(range(x.ndim))
     axes[-1], axes[-2] = axes[-2], axes[-1]
-    return x.transpose(*axes)
+    return transpose(x, axes)
+
+
+def check_inner(a: TensorType, b: TensorType) -> None:
+    if not a.shape or not b.shape:
+        raise ShapeError(f"matmul: a scalar operand: {a} @ {b}; use * instead")
+    inner = b.shape[-2] if b.rank > 1 else b.shape[0]
+    if a.shape[-1] != inner:
+        raise ShapeError(f"matmul: inner sizes differ: {a} @ {b} ({a.shape[-1]} != {inner})")
+
+
+def matmul(a: Operand, b: Operand) -> Operand:
+    """`a @ b` for every pair of ranks that NumPy multiplies, with its promotion; batch dimensions broadcast."""
+    check_inner(a.type, b.type)
+    dtype = common_dtype(a, b)
+    if dtype == BOOL:
+        counts: Operand = matmul(cast(a, I64), cast(b, I64)) != 0
+        return counts
+    a, b = cast(a, dtype), cast(b, dtype)
+    if a.ndim <= 2 and b.ndim <= 2:
+        return apply(Matmul(), a, b)
+    if b.ndim <= 2:  # one product of a tall matrix is worth many of small ones
+        rows = reshape(a, (math.prod(a.shape[:-1]), a.shape[-1]))
+        return reshape(apply(Matmul(), rows, b), a.shape[:-1] + b.shape[1:])
+    if a.ndim == 1:
+        out = matmul(reshape(a, (1, *a.shape)), b)
+        return reshape(out, b.shape[:-2] + b.shape[-1:])
+    batch = broadcast_shapes(f"matmul: {a.type} @ {b.type}", a.shape[:-2], b.shape[:-2])
+    return apply(Matmul(), broadcast_to(a, batch + a.shape[-2:]), broadcast_to(b, batch + b.shape[-2:]))

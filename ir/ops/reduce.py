@@ -1,4 +1,7 @@
-"""Reductions over axes. A reduction drops its axes; `keepdims` is a reshape after it."""
+"""Reductions over axes. A reduction drops its axes; `keepdims` is a reshape after it.
+
+Owns: sums, products, extrema and their positions, any and all. Refuses: running totals, which are in `scan`.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..errors import DTypeError
-from ..types import BOOL, DTYPE_NAMES, I64, U64, DType, TensorType, kept_shape, normalize_axes, reduced_shape
-from .base import Array, Emitter, Op, Reg, apply
-from .maps import cast
-from .shape import broadcast_to, reshape
+from ..errors import DTypeError, ShapeError
+from ..types import BOOL, DTYPE_NAMES, I64, U8, U64, DType, TensorType, kept_shape, normalize_axes, normalize_axis, reduced_shape
+from .base import Array, Emitter, Loops, Op, Reg, Window, apply, nest
+from .maps import cast, where
+from .shape import broadcast_to, flip, inverse, pad, reshape, slice_, transpose
 
-__all__ = ["sum"]
+__all__ = ["sum", "prod", "max", "min", "any", "all", "argmax", "argmin"]
 
 if TYPE_CHECKING:
     from ..operand import Operand
@@ -28,8 +31,7 @@ class Reduce(Op, abstract=True):
 
     def infer(self, *types: TensorType) -> TensorType:
         (x,) = types
-        if x.dtype.kind not in self.kinds:
-            raise DTypeError(f"{self.name}: {DTYPE_NAMES[x.dtype]} operands are not supported")
+        check_kind(self, x)
         return x.with_shape(reduced_shape(x.shape, normalize_axes(self.axes, x.rank, self.name)))
 
     def identity(self, dtype: DType) -> float | int | bool:
@@ -63,6 +65,192 @@ class Sum(Reduce):
         return emit.add(total, x)
 
 
+class Prod(Reduce):
+    """Product over axes. The derivative is the product of all the others, never a quotient: zeros are nothing special."""
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.asarray(np.prod(arrays[0], axis=self.axes, dtype=arrays[0].dtype))
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        return apply(Sum(self.axes), d * self.others(args[0]))
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        return self.spread(d, args[0]) * self.others(args[0])
+
+    def others(self, x: Operand) -> Operand:
+        """For each element, the product of all other elements that are reduced with it."""
+        shape = x.type.shape
+        order = tuple(a for a in range(len(shape)) if a not in self.axes) + self.axes
+        rows = transpose(x, order)
+        flat = reshape(rows, (*reduced_shape(shape, self.axes), int(np.prod([shape[a] for a in self.axes], dtype=int))))
+        return transpose(reshape(products_of_others(flat), rows.type.shape), inverse(order))
+
+    def identity(self, dtype: DType) -> float | int | bool:
+        return 1
+
+    def combine(self, emit: Emitter, total: Reg, x: Reg) -> Reg:
+        return emit.mul(total, x)
+
+
+def products_of_others(x: Operand) -> Operand:
+    """Along the last axis, the product of all elements but one, for each. O(n) work in O(log n) ops: up a tree of pairs and down again.
+
+    The others of an element are its sibling and the others of their parent.
+    """
+    *lead, n = x.type.shape
+    if n <= 1:
+        return x.literal(1, x.type)
+    half, none, whole = (n + 1) // 2, [0] * len(lead), [slice(None)] * len(lead)
+    even = pad(x, [*none, 0], [*none, n % 2], None, 1)
+    left, right = (slice_(even, [*whole, slice(k, None, 2)]) for k in (0, 1))
+    siblings = flip(reshape(even, (*lead, half, 2)), -1)
+    above = reshape(products_of_others(left * right), (*lead, half, 1))
+    out = reshape(broadcast_to(above, siblings.type.shape) * siblings, even.type.shape)
+    return slice_(out, [*whole, slice(n)])
+
+
+class Extremum(Reduce, abstract=True):
+    """Max or min. NaN wins. Elements that tie for the extremum share its derivative equally."""
+
+    predicate: ClassVar[str]  # holds for (a, b) where a beats b
+
+    def infer(self, *types: TensorType) -> TensorType:
+        (x,) = types
+        for axis in normalize_axes(self.axes, x.rank, self.name):
+            if x.shape[axis] == 0:
+                raise ShapeError(f"{self.name}: axis {axis} of {x} is empty, and the {self.name} of nothing is not defined")
+        return super().infer(x)
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        chosen, count = self.ties(y, args[0])
+        return apply(Sum(self.axes), where(chosen, d, 0.0)) / count
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        chosen, count = self.ties(y, args[0])
+        return where(chosen, self.spread(d / count, args[0]), 0.0)
+
+    def ties(self, y: Operand, x: Operand) -> tuple[Operand, Operand]:
+        """Which elements are the extremum, and how many: where it is NaN, those that are NaN."""
+        chosen = (x == self.spread(y, x)) | (x != x)  # x != x: true of NaN alone
+        return chosen, apply(Sum(self.axes), cast(chosen, x.type.dtype))
+
+    def combine(self, emit: Emitter, total: Reg, x: Reg) -> Reg:
+        keep = emit.or_(emit.compare(self.predicate, total, x), emit.compare("ne", total, total))
+        return emit.select(keep, total, x)
+
+
+class Max(Extremum):
+    """Largest element over axes."""
+
+    predicate = "gt"
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.asarray(np.max(arrays[0], axis=self.axes))
+
+    def identity(self, dtype: DType) -> float | int | bool:
+        return -np.inf if dtype.kind == "f" else int(np.iinfo(dtype).min)
+
+
+class Min(Extremum):
+    """Smallest element over axes."""
+
+    predicate = "lt"
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.asarray(np.min(arrays[0], axis=self.axes))
+
+    def identity(self, dtype: DType) -> float | int | bool:
+        return np.inf if dtype.kind == "f" else int(np.iinfo(dtype).max)
+
+
+class AnyTrue(Reduce):
+    """Whether any element holds."""
+
+    name = "any"
+    kinds = "b"
+    differentiable = False
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.asarray(np.any(arrays[0], axis=self.axes))
+
+    def identity(self, dtype: DType) -> float | int | bool:
+        return False
+
+    def combine(self, emit: Emitter, total: Reg, x: Reg) -> Reg:
+        return emit.or_(total, x)
+
+
+class AllTrue(Reduce):
+    """Whether all elements hold."""
+
+    name = "all"
+    kinds = "b"
+    differentiable = False
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.asarray(np.all(arrays[0], axis=self.axes))
+
+    def identity(self, dtype: DType) -> float | int | bool:
+        return True
+
+    def combine(self, emit: Emitter, total: Reg, x: Reg) -> Reg:
+        return emit.and_(total, x)
+
+
+@dataclass(frozen=True)
+class ArgExtremum(Op, abstract=True):
+    """The i64 position of the extremum along an axis: the first of several, and the first NaN before all."""
+
+    axis: int
+    differentiable: ClassVar[bool] = False
+    kinds: ClassVar[str] = "fiu"
+    predicate: ClassVar[str]
+
+    def infer(self, *types: TensorType) -> TensorType:
+        (x,) = types
+        check_kind(self, x)
+        if x.shape[normalize_axis(self.axis, x.rank, self.name)] == 0:
+            raise ShapeError(f"{self.name}: axis {self.axis} of {x} is empty, and has no such position")
+        return TensorType(I64, reduced_shape(x.shape, (self.axis,)))
+
+    def lower(self, k: Loops, out: Window, x: Window) -> None:
+        emit, shape = k.scalar, x.type.shape
+        k.fill(out, 0)
+        with nest(k, out.type.shape) as index, k.loop(shape[self.axis]) as i:
+            lead, trail = index[: self.axis], index[self.axis :]
+            best = k.load(out, *index)
+            champion, rival = k.load(x, *lead, best, *trail), k.load(x, *lead, i, *trail)
+            first_nan = emit.and_(emit.compare("ne", rival, rival), emit.compare("eq", champion, champion))
+            wins = emit.or_(emit.compare(self.predicate, rival, champion), first_nan)
+            k.store(out, emit.select(wins, i, best), *index)
+
+
+class ArgMax(ArgExtremum):
+    """Position of the largest element along an axis."""
+
+    predicate = "gt"
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.asarray(np.argmax(arrays[0], axis=self.axis))
+
+
+class ArgMin(ArgExtremum):
+    """Position of the smallest element along an axis."""
+
+    predicate = "lt"
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.asarray(np.argmin(arrays[0], axis=self.axis))
+
+
+def check_kind(op: Reduce | ArgExtremum, x: TensorType) -> None:
+    if x.dtype.kind not in op.kinds:
+        raise DTypeError(f"{op.name}: {DTYPE_NAMES[x.dtype]} operands are not supported")
+
+
+# ---- frontends
+
+
 def reduce(op_class: type[Reduce], x: Operand, axis: Any, keepdims: bool) -> Operand:
     axes = normalize_axes(axis, len(x.type.shape), op_class.name)
     out = apply(op_class(axes), x) if axes else x
@@ -78,3 +266,50 @@ def accumulator(dtype: DType) -> DType:
 
 def sum(x: Operand, axis: Any = None, keepdims: bool = False) -> Operand:
     return reduce(Sum, cast(x, accumulator(x.type.dtype)), axis, keepdims)
+
+
+def prod(x: Operand, axis: Any = None, keepdims: bool = False) -> Operand:
+    return reduce(Prod, cast(x, accumulator(x.type.dtype)), axis, keepdims)
+
+
+def max(x: Operand, axis: Any = None, keepdims: bool = False) -> Operand:
+    return _extremum(Max, x, axis, keepdims)
+
+
+def min(x: Operand, axis: Any = None, keepdims: bool = False) -> Operand:
+    return _extremum(Min, x, axis, keepdims)
+
+
+def _extremum(op_class: type[Extremum], x: Operand, axis: Any, keepdims: bool) -> Operand:
+    """Bools are compared as small integers."""
+    if x.type.dtype != BOOL:
+        return reduce(op_class, x, axis, keepdims)
+    return cast(reduce(op_class, cast(x, U8), axis, keepdims), BOOL)
+
+
+def any(x: Operand, axis: Any = None, keepdims: bool = False) -> Operand:
+    return reduce(AnyTrue, cast(x, BOOL), axis, keepdims)
+
+
+def all(x: Operand, axis: Any = None, keepdims: bool = False) -> Operand:
+    return reduce(AllTrue, cast(x, BOOL), axis, keepdims)
+
+
+def argmax(x: Operand, axis: int | None = None, keepdims: bool = False) -> Operand:
+    return _position(ArgMax, x, axis, keepdims)
+
+
+def argmin(x: Operand, axis: int | None = None, keepdims: bool = False) -> Operand:
+    return _position(ArgMin, x, axis, keepdims)
+
+
+def _position(op_class: type[ArgExtremum], x: Operand, axis: int | None, keepdims: bool) -> Operand:
+    """Without an axis, the position in the flattened operand."""
+    numbers = cast(x, U8) if x.type.dtype == BOOL else x
+    shape = x.type.shape
+    if axis is None:
+        out = apply(op_class(0), reshape(numbers, -1))
+        return reshape(out, (1,) * len(shape)) if keepdims else out
+    axis = normalize_axis(axis, len(shape), op_class.name)
+    out = apply(op_class(axis), numbers)
+    return reshape(out, kept_shape(shape, (axis,))) if keepdims else out

@@ -1,18 +1,23 @@
-"""Ops that move elements without computing on them. All but `pad` and `concatenate` are views: they cost nothing in native code."""
+"""Ops that move elements without computing on them. All but `pad` are views: they cost nothing in native code.
+
+Refuses: joining several operands and writing into one, which `join` does.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import DTypeError, ShapeError
 from ..layout import Layout
-from ..types import Shape, TensorType, broadcast_shapes, normalize_axis, resolve_reshape
-from .base import Array, View, apply
+from ..types import Shape, TensorType, as_shape, broadcast_shapes, normalize_axes, normalize_axis, resolve_reshape, strided_size
+from .base import Array, Loops, Op, View, Window, apply
 
-__all__ = ["broadcast_to", "reshape", "transpose"]
+__all__ = ["broadcast_to", "reshape", "transpose", "slice_", "flip", "pad"]
 
 if TYPE_CHECKING:
     from ..operand import Operand
@@ -87,13 +92,181 @@ class Transpose(View):
         return arrays[0].transpose(self.axes)
 
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
-        return transpose(d, tuple(int(a) for a in np.argsort(self.axes)))
+        return transpose(d, inverse(self.axes))
 
     def view(self, layout: Layout, source: TensorType) -> Layout:
         return layout.permuted(self.axes)
 
 
-def transpose(x: Operand, axes: tuple[int, ...] | None = None) -> Operand:
+def inverse(axes: Sequence[int]) -> tuple[int, ...]:
+    """The permutation that undoes `axes`."""
+    return tuple(sorted(range(len(axes)), key=axes.__getitem__))
+
+
+def transpose(x: Operand, axes: Sequence[int] | None = None) -> Operand:
     rank = len(x.type.shape)
     order = tuple(range(rank))[::-1] if axes is None else tuple(normalize_axis(a, rank, "transpose") for a in axes)
     return x if order == tuple(range(rank)) else apply(Transpose(order), x)
+
+
+@dataclass(frozen=True)
+class Slice(View):
+    """Elements `start, start + step, ...` below `stop` of every axis; 0 <= start, stop <= size and step >= 1."""
+
+    starts: tuple[int, ...]
+    stops: tuple[int, ...]
+    steps: tuple[int, ...]
+
+    def infer(self, *types: TensorType) -> TensorType:
+        (x,) = types
+        return x.with_shape(window_shape(self.name, x, self.starts, self.stops, self.steps))
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return arrays[0][tuple(map(slice, self.starts, self.stops, self.steps))]
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        low, high = [], []
+        for start, step, size, kept in zip(self.starts, self.steps, args[0].type.shape, d.type.shape, strict=True):
+            low.append(start if kept else size)
+            high.append(size - start - (kept - 1) * step - 1 if kept else 0)
+        return pad(d, low, high, [step - 1 for step in self.steps])
+
+    def view(self, layout: Layout, source: TensorType) -> Layout:
+        return layout.sliced(self.starts, self.steps)
+
+
+def window_shape(name: str, x: TensorType, starts: Shape, stops: Shape, steps: Shape) -> Shape:
+    """The shape of a strided window in `x`; raises ShapeError where the window leaves `x`."""
+    if not len(starts) == len(stops) == len(steps) == x.rank:
+        raise ShapeError(f"{name}: {x} takes {x.rank} starts, stops and steps, not {list(starts)}, {list(stops)}, {list(steps)}")
+    for start, stop, step, size in zip(starts, stops, steps, x.shape, strict=True):
+        if not (0 <= start <= size and 0 <= stop <= size and step >= 1):
+            raise ShapeError(f"{name}: {start}:{stop}:{step} is no window of an axis of size {size}, in {x}")
+    return tuple(map(strided_size, starts, stops, steps))
+
+
+def slice_(x: Operand, slices: Sequence[slice]) -> Operand:
+    """`x[s0, s1, ...]` for Python slices with static bounds; a negative step reverses. Axes that are not named stay whole.
+
+    >>> slice_(x, [slice(None, None, -1)])          # doctest: +SKIP
+    """
+    shape = x.type.shape
+    if len(slices) > len(shape):
+        raise ShapeError(f"slice: {len(slices)} slices for {x.type}")
+    spans = [span(s, n) for s, n in zip(slices, shape)] + [range(n) for n in shape[len(slices) :]]
+    return read_window(x, spans)
+
+
+def span(s: slice, size: int) -> range:
+    """The positions that a slice selects of an axis."""
+    try:
+        return range(*s.indices(size))
+    except (TypeError, ValueError) as error:
+        raise ShapeError(f"slice: {s} is no slice of Python integers with a step other than 0 ({error})") from None
+
+
+def window_of(spans: Sequence[range]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Starts, stops and steps of the ascending window over `spans`, and the axes to flip to go back to their direction."""
+    ascending = [s if s.step > 0 or not s else s[::-1] for s in spans]
+    starts = tuple(s.start if s else 0 for s in ascending)
+    stops = tuple(s[-1] + 1 if s else 0 for s in ascending)
+    steps = tuple(s.step if len(s) > 1 else 1 for s in ascending)
+    return starts, stops, steps, tuple(axis for axis, s in enumerate(spans) if s.step < 0 and len(s) > 1)
+
+
+def read_window(x: Operand, spans: Sequence[range]) -> Operand:
+    """The elements of `x` at the given positions of every axis."""
+    starts, stops, steps, flips = window_of(spans)
+    whole = tuple(map(len, spans)) == x.type.shape
+    return flip(x if whole else apply(Slice(starts, stops, steps), x), flips)
+
+
+@dataclass(frozen=True)
+class Flip(View):
+    """Reverse the order of the elements along axes (sorted)."""
+
+    axes: tuple[int, ...]
+
+    def infer(self, *types: TensorType) -> TensorType:
+        normalize_axes(self.axes, types[0].rank, self.name)
+        return types[0]
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.flip(arrays[0], self.axes)
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        return flip(d, self.axes)
+
+    def view(self, layout: Layout, source: TensorType) -> Layout:
+        return layout.flipped(self.axes, source.shape)
+
+
+def flip(x: Operand, axis: Any = None) -> Operand:
+    axes = tuple(a for a in normalize_axes(axis, len(x.type.shape), "flip") if x.type.shape[a] > 1)
+    return apply(Flip(axes), x) if axes else x
+
+
+@dataclass(frozen=True)
+class Pad(Op):
+    """`low` and `high` elements of `value` around every axis, and `interior` ones between any two neighbours."""
+
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    interior: tuple[int, ...]
+    value: float | int | bool = 0
+
+    def infer(self, *types: TensorType) -> TensorType:
+        (x,) = types
+        if not len(self.low) == len(self.high) == len(self.interior) == x.rank:
+            raise ShapeError(f"pad: {x} takes {x.rank} widths, not {list(self.low)}, {list(self.high)}, {list(self.interior)}")
+        if min((*self.low, *self.high, *self.interior), default=0) < 0:
+            raise ShapeError(f"pad: negative width in {list(self.low)}, {list(self.high)}, {list(self.interior)}; slice instead")
+        return x.with_shape(tuple(b + e + max(0, n + (n - 1) * k) for n, b, e, k in zip(x.shape, self.low, self.high, self.interior)))
+
+    def evaluate(self, *arrays: Array) -> Array:
+        (x,) = arrays
+        out = np.full(self.infer(TensorType(x.dtype, x.shape)).shape, self.value, x.dtype)
+        out[tuple(map(slice, *self._window(x.shape)))] = x
+        return out
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        return apply(replace(self, value=type(self.value)(0)), d)
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        return read_window(d, list(map(range, *self._window(args[0].type.shape))))
+
+    def lower(self, k: Loops, out: Window, x: Window) -> None:
+        k.fill(out, self.value)
+        inner = out
+        for axis, (start, _, step) in enumerate(zip(*self._window(x.type.shape))):
+            inner = inner.slice(axis, start, x.type.shape[axis], step)
+        k.copy(inner, x)
+
+    def splat(self, *values: Any) -> Any:
+        return values[0] if same_bits(values[0], self.value) else None
+
+    def _window(self, shape: Shape) -> tuple[list[int], list[int], list[int]]:
+        """Starts, stops and steps of the operand in the result."""
+        steps = [k + 1 for k in self.interior]
+        return list(self.low), [b + (n - 1) * s + 1 if n else b for b, n, s in zip(self.low, shape, steps)], steps
+
+
+def same_bits(*values: Any) -> bool:
+    """Whether the values (the first a NumPy scalar) are one constant: 0.0 is not -0.0, and NaN is itself."""
+    return len({values[0].dtype.type(v).tobytes() for v in values}) == 1
+
+
+def pad(
+    x: Operand, low: Sequence[int], high: Sequence[int], interior: Sequence[int] | None = None, value: float | int | bool = 0
+) -> Operand:
+    """`x` with constants around it (and between its elements); one width per axis."""
+    before, after, between = (as_shape(w, "pad") for w in (low, high, interior or (0,) * len(x.type.shape)))
+    if not any((*before, *after, *between)):
+        return x
+    try:
+        fill = x.type.dtype.type(value).item()
+    except (OverflowError, TypeError, ValueError):
+        raise DTypeError(f"pad: {value!r} does not fit {x.type}") from None
+    if fill == 0 and math.copysign(1.0, fill) < 0:  # attributes are compared by value, where 0.0 and -0.0 are one
+        return -pad(-x, low, high, interior, 0.0)
+    return apply(Pad(before, after, between, fill), x)

@@ -1,0 +1,244 @@
+"""NumPy's indexing: what `x[key]` and `x.at[key]` mean, in terms of windows and of gathers and scatters.
+
+A key is read once, into a `Selection`: a strided window of the operand (integers, slices, `...`, `None`), in which index arrays then
+select. A key without index arrays costs nothing in native code.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .. import operand as operands  # a cycle: its names are looked up when they are used
+from ..errors import DTypeError, IndexingError, OutOfBoundsError, ShapeError, TraceError, UnsupportedError
+from ..types import BOOL, DTYPE_NAMES, Shape, TensorType, broadcast_shapes
+from .base import apply
+from .index import Gather, Scatter, ScatterAdd, ScatterSet, wrapped
+from .join import concatenate, write_window
+from .maps import cast, checked_scalar
+from .shape import broadcast_to, inverse, read_window, reshape, span, transpose
+
+__all__ = ["getitem", "setitem", "additem"]
+
+if TYPE_CHECKING:
+    from ..operand import Operand
+
+
+class Selection(NamedTuple):
+    """What a key selects."""
+
+    spans: list[range]  # the positions of each axis of the operand that are in the window
+    shape: Shape  # of the window, with the axes of integers dropped and those of None put in
+    axes: tuple[int, ...]  # the axes of `shape` that index arrays select from
+    indices: tuple[Operand, ...]  # the index arrays, one an axis, of one shape
+    place: int  # the axes of the index arrays go before this one of the others
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The axes of the window, those with index arrays first."""
+        return self.axes + tuple(a for a in range(len(self.shape)) if a not in self.axes)
+
+    @property
+    def arrangement(self) -> tuple[int, ...]:
+        """The axes of a gather from the window so ordered, as NumPy places them."""
+        count = len(self.indices[0].type.shape)
+        others = tuple(range(count, count + len(self.shape) - len(self.axes)))
+        return others[: self.place] + tuple(range(count)) + others[self.place :]
+
+    def window(self, x: Operand) -> Operand:
+        return reshape(read_window(x, self.spans), self.shape)
+
+    def put(self, x: Operand, window: Operand) -> Operand:
+        return write_window(x, self.spans, reshape(window, tuple(map(len, self.spans))))
+
+
+def getitem(x: Operand, key: Any) -> Operand:
+    """`x[key]`, as NumPy's."""
+    selection = select(x, key, "getitem")
+    window = selection.window(x)
+    if not selection.indices:
+        return window
+    return transpose(apply(Gather(), transpose(window, selection.order), *selection.indices), selection.arrangement)
+
+
+def setitem(x: Operand, key: Any, value: Any) -> Operand:
+    """A copy of `x` after `x[key] = value`; the value is cast to x's dtype, as NumPy does."""
+    selection = select(x, key, "setitem")
+    if not selection.indices:
+        return selection.put(x, fitted("setitem", x, key, value, selection.shape))
+    return scatter(ScatterSet(), x, selection, "setitem", key, value)
+
+
+def additem(x: Operand, key: Any, value: Any) -> Operand:
+    """A copy of `x` after `x[key] += value`, where values at equal indices add up."""
+    selection = select(x, key, "additem")
+    given = value if isinstance(value, bool | int | float) else operands.as_operand(value).type.dtype
+    if not np.can_cast(np.result_type(given), x.type.dtype, "same_kind"):
+        raise DTypeError(f"additem: adding {value_type(value)} to {x.type} would lose its kind; cast either first")
+    if not selection.indices:
+        return selection.put(x, selection.window(x) + fitted("additem", x, key, value, selection.shape))
+    return scatter(ScatterAdd(), x, selection, "additem", key, value)
+
+
+def scatter(op: Scatter, x: Operand, selection: Selection, what: str, key: Any, value: Any) -> Operand:
+    base = transpose(selection.window(x), selection.order)
+    counted = len(selection.axes)
+    shape = selection.indices[0].type.shape + base.type.shape[counted:]
+    update = fitted(what, x, key, value, tuple(shape[a] for a in selection.arrangement))
+    new = apply(op, base, transpose(update, inverse(selection.arrangement)), *selection.indices)
+    return selection.put(x, transpose(new, inverse(selection.order)))
+
+
+def fitted(what: str, x: Operand, key: Any, value: Any, shape: Shape) -> Operand:
+    """A value to be written, in the dtype of `x` and the shape that the key selects; surplus leading axes of size 1 go, as in NumPy."""
+    dtype = x.type.dtype
+    if isinstance(value, bool | int | float):
+        return x.literal(checked_scalar(what, value, dtype), TensorType(dtype, shape))
+    update = cast(operands.as_operand(value), dtype)
+    given = update.type.shape
+    surplus = max(0, len(given) - len(shape))
+    kept = given[surplus:]
+    lead = len(shape) - len(kept)
+    if any(n != 1 for n in given[:surplus]) or any(n not in (1, shape[lead + a]) for a, n in enumerate(kept)):
+        raise ShapeError(f"{what}: {value_type(value)} does not fit [{describe(key)}] of {x.type}, which has the shape {list(shape)}")
+    return broadcast_to(reshape(update, kept), shape)
+
+
+def value_type(value: Any) -> str:
+    return type(value).__name__ if isinstance(value, bool | int | float) else str(operands.as_operand(value).type)
+
+
+# ---- reading a key
+
+
+def select(x: Operand, key: Any, what: str) -> Selection:
+    """What `key` selects of `x`; raises an IndexError that names both."""
+    where = f"{what}: [{describe(key)}] of {x.type}"
+    items = [read_item(item, where) for item in (key if isinstance(key, tuple) else (key,))]
+    taken = sum(map(axes_taken, items))
+    rank = len(x.type.shape)
+    if sum(item is Ellipsis for item in items) > 1:
+        raise IndexingError(f"{where}: more than one ellipsis")
+    if taken > rank:
+        raise IndexingError(f"{where}: too many indices ({taken} for {rank} axes)")
+    if Ellipsis not in [item for item in items if item is Ellipsis]:
+        items.append(Ellipsis)
+    return walk(x, items, rank - taken, where)
+
+
+def axes_taken(item: Any) -> int:
+    """How many axes of the operand an item of a key speaks of."""
+    if item is None or item is Ellipsis:
+        return 0
+    return item.ndim if isinstance(item, np.ndarray) else 1
+
+
+def walk(x: Operand, items: Sequence[Any], missing: int, where: str) -> Selection:
+    """Go through the items, axis by axis of `x`; the ellipsis stands for the `missing` ones."""
+    spans: list[range] = []
+    shape: list[int] = []
+    axes: list[int] = []
+    indices: list[Operand] = []
+    advanced: list[int] = []  # which items are integers or index arrays: NumPy keeps the latter's axes in place if these are neighbours
+    place = 0
+    for number, item in enumerate(items):
+        if item is None:
+            shape.append(1)
+        elif item is Ellipsis:
+            rest = x.type.shape[len(spans) : len(spans) + missing]
+            spans += map(range, rest)
+            shape += rest
+        elif isinstance(item, slice):
+            spans.append(span(item, x.type.shape[len(spans)]))
+            shape.append(len(spans[-1]))
+        else:
+            place = place if advanced else len(shape)
+            advanced.append(number)
+            if isinstance(item, int):
+                i = checked_index(item, x.type, len(spans), where)
+                spans.append(range(i, i + 1))
+                continue
+            for index in nonzero(item, x.type, len(spans), where) if isinstance(item, np.ndarray) else (item,):
+                checked_indices(index, x.type.shape[len(spans)], len(spans), where)
+                axes.append(len(shape))
+                indices.append(index)
+                shape.append(x.type.shape[len(spans)])
+                spans.append(range(shape[-1]))
+    if advanced and advanced[-1] - advanced[0] + 1 != len(advanced):
+        place = 0
+    common = broadcast_shapes(where, *(i.type.shape for i in indices)) if indices else ()
+    return Selection(spans, tuple(shape), tuple(axes), tuple(broadcast_to(i, common) for i in indices), place)
+
+
+def read_item(item: Any, where: str) -> Any:
+    """One item of a key: an int, a slice, None, `...`, a mask (a NumPy array of bools) or an operand of integers."""
+    if item is None or item is Ellipsis or isinstance(item, slice):
+        return item
+    if isinstance(item, bool | np.bool_):
+        raise UnsupportedError(f"{where}: a single bool is no index; use None for a new axis, or where()")
+    if not isinstance(item, operands.Operand | np.ndarray | list | tuple):
+        try:
+            return operator.index(item)
+        except TypeError:
+            raise IndexingError(f"{where}: {item!r} is no index; integers, slices, ..., None and arrays of integers or bools are") from None
+    if isinstance(item, list | tuple) and any(isinstance(e, operands.Operand) for e in item):
+        return concatenate([reshape(operands.as_operand(e), (1,)) for e in item])
+    if isinstance(item, list | tuple) and len(item) == 0:
+        item = np.zeros(0, np.int64)
+    return read_array(operands.as_operand(item), where)
+
+
+def read_array(index: Operand, where: str) -> Any:
+    type = index.type
+    known = index.array() if isinstance(index, operands.Literal) else index.data if isinstance(index, operands.Concrete) else None
+    if type.dtype == BOOL:
+        if known is None:
+            raise TraceError(f"{where}: how many elements a traced mask selects is not known while tracing; use where(mask, a, b) instead")
+        if not type.shape:
+            raise UnsupportedError(f"{where}: a single bool is no index; use None for a new axis, or where()")
+        return known
+    if type.dtype.kind not in "iu":
+        raise IndexingError(
+            f"{where}: {type} cannot index: NaN or a fraction could stand where an index is wanted, so {DTYPE_NAMES[type.dtype]} is not"
+            " rounded; cast it to integers with astype"
+        )
+    return int(known) if known is not None and not type.shape else index
+
+
+def checked_index(index: int, x: TensorType, axis: int, where: str) -> int:
+    size = x.shape[axis]
+    if not -size <= index < size:
+        raise OutOfBoundsError(f"{where}: index {index} is out of bounds for axis {axis} of size {size}")
+    return index % size
+
+
+def checked_indices(index: Operand, size: int, axis: int, where: str) -> None:
+    """Index arrays that are known while tracing fail there."""
+    if isinstance(index, operands.Concrete):
+        wrapped(index.data, size, f"{where}: index {{}} is out of bounds for axis {axis} of size {size}")
+
+
+def nonzero(mask: np.ndarray[Any, Any], x: TensorType, axis: int, where: str) -> list[Operand]:
+    """A mask as the index arrays of the elements that it selects."""
+    if mask.shape != x.shape[axis : axis + mask.ndim]:
+        raise IndexingError(f"{where}: a mask of shape {list(mask.shape)} on axes of sizes {list(x.shape[axis : axis + mask.ndim])}")
+    return [operands.Concrete(i) for i in np.nonzero(mask)]
+
+
+def describe(key: Any) -> str:
+    """A key as it was written, with the types of arrays in place of their elements."""
+    if isinstance(key, tuple):
+        return ", ".join(map(describe, key))
+    if isinstance(key, slice):
+        parts = ["" if part is None else str(part) for part in (key.start, key.stop, key.step)]
+        return ":".join(parts if parts[2] else parts[:2])
+    if key is Ellipsis:
+        return "..."
+    if isinstance(key, operands.Operand):
+        return str(key.type)
+    if isinstance(key, list) and len(key) > 8:
+        return f"a list of {len(key)}"
+    return f"{key.dtype}{list(key.shape)}" if isinstance(key, np.ndarray) else repr(key)

@@ -17,7 +17,7 @@ from adjit.ir.types import F32, F64
 from . import vecmath_coefficients as C
 from . import vecmath_trig as trig
 from .lanes import Reg
-from .vecmath_numbers import Num, divide, fast_two_sum, horner, on_numbers, polynomial, two_sum
+from .vecmath_numbers import Num, fast_two_sum, horner, on_numbers, polynomial, two_sum
 
 INF, NAN = math.inf, math.nan
 
@@ -54,21 +54,24 @@ def _reduce(x: Num, x_low: Num | None = None) -> _Reduced:
     return _Reduced(n, shifted.bits(), r, rest)
 
 
-def _exp_pair(reduced: _Reduced, coefficients: C.Coefficients = C.EXP) -> tuple[Num, Num]:
+def _exp_reduced(reduced: _Reduced, coefficients: C.Coefficients = C.EXP) -> Num:
+    """exp(r)."""
+    r = reduced.r
+    return (r * r).fma(horner(r, coefficients[r.reg.dtype]), r) + 1.0
+
+
+def _exp_pair(reduced: _Reduced) -> tuple[Num, Num]:
     """exp(r + low) as a rounded value and its error."""
     r = reduced.r
-    tail = (r * r).fma(polynomial(r, coefficients[r.reg.dtype]), reduced.low)
+    tail = (r * r).fma(polynomial(r, C.EXP[r.reg.dtype]), reduced.low)
     one_plus, error = fast_two_sum(r.like(1.0), r)
     return fast_two_sum(one_plus, error + tail)
 
 
 def _exp(x: Num) -> Num:
-    form = x.format
-    x = x.clamp(*EXP_RANGE[form.dtype])
+    x = x.clamp(*EXP_RANGE[x.reg.dtype])
     reduced = _reduce(x)
-    r = reduced.r
-    value = (r * r).fma(horner(r, C.EXP[form.dtype]), r) + 1.0
-    return _scale(value, reduced.n_bits, x.lt(0.0))
+    return _scale(_exp_reduced(reduced), reduced.n_bits, x.lt(0.0))
 
 
 def _scale(value: Num, n_bits: Num, shrinks: Num) -> Num:
@@ -103,27 +106,23 @@ def expm1(x: Num) -> Num:
 
 @on_numbers
 def sigmoid(x: Num) -> Num:
-    """1 / (1 + exp(-x)), also where that is subnormal."""
-    dtype = x.reg.dtype
-    reduced = _reduce((-abs(x)).clamp(EXP_RANGE[dtype][0], None))
-    value, error = _exp_pair(reduced)
-    power = reduced.power(64)  # too large by 2**64 as long as no digit may be lost
-    value, error = value * power, error * power
-    small, small_error = value * 2.0**-64, error * 2.0**-64
-    one_plus = 1.0 + small
-    one_plus_error = (small - (one_plus - 1.0)) + small_error
-    negative = x.lt(0.0)
-    quotient = divide(negative.choose(value, 1.0), negative.choose(error, 0.0), one_plus, one_plus_error)
-    return quotient * negative.choose(2.0**-64, 1.0, like=x)
+    """1 / (1 + exp(-x)); with e = exp(-|x|), that is 1 - q or q = e / (1 + e)."""
+    reduced = _reduce((-abs(x)).clamp(EXP_RANGE[x.reg.dtype][0], None))
+    e = _exp_reduced(reduced) * reduced.power(64) * 2.0**-64  # by a detour, since it may be subnormal
+    denominator, low = fast_two_sum(x.like(1.0), e)
+    q = e / denominator
+    rest = low.fma(-q, denominator.fma(-q, e))
+    complement = 1.0 - q  # which is also the reciprocal of the denominator
+    return x.lt(0.0).choose(rest.fma(complement, q), complement)
 
 
 @on_numbers
 def softplus(x: Num) -> Num:
     """log(1 + exp(x))."""
     reduced = _reduce((-abs(x)).clamp(EXP_RANGE[x.reg.dtype][0], None))
-    value, error = _exp_pair(reduced)
+    e, error = _exp_pair(reduced)
     power = reduced.power(64)
-    return x.gt(0.0).choose(x, 0.0) + _log1p(value * power * 2.0**-64, error * power * 2.0**-64)
+    return x.gt(0.0).choose(x, 0.0) + _log1p(e * power * 2.0**-64, error * power * 2.0**-64)
 
 
 # ---- hyperbolic functions
@@ -132,9 +131,12 @@ def softplus(x: Num) -> Num:
 @on_numbers
 def tanh(x: Num) -> Num:
     limit = 10.0 if x.reg.dtype == F32 else 22.0  # tanh rounds to 1 from here on
-    value, error = fast_two_sum(*_expm1_pair(abs(x).clamp(None, limit) * -2.0))
-    denominator, denominator_error = fast_two_sum(x.like(2.0), value)
-    return divide(value, error, denominator, denominator_error + error).copysign(x)
+    high, error = _expm1_pair(abs(x).clamp(None, limit) * -2.0)
+    value = high + error
+    denominator, low = fast_two_sum(x.like(2.0), value)
+    q = value / denominator
+    rest = low.fma(-q, denominator.fma(-q, value))
+    return rest.fma(q.fma(-0.5, 0.5), q).copysign(x)  # (1 - q) / 2 is the reciprocal of the denominator
 
 
 def _sinh_cosh(x: Num, odd: bool) -> Num:
@@ -299,9 +301,7 @@ def _power_wide(a: Num, b: Num) -> Num:
     series = (s * z).fma(horner(z, C.LOG_ATANH_WIDE[F64]), s * 2.0)
     exponent = b * k.fma(C.LN2[F64][0], series)
     reduced = _reduce(exponent.clamp(-200.0, 200.0))
-    r = reduced.r
-    value = (r * r).fma(horner(r, C.EXP_WIDE[F64]), r) + 1.0
-    return (value * reduced.power()).convert(F32)
+    return (_exp_reduced(reduced, C.EXP_WIDE) * reduced.power()).convert(F32)
 
 
 def _power(a: Num, b: Num) -> Num:
@@ -347,8 +347,7 @@ def erf(x: Num) -> Num:
     limit, coefficients = (4.0, C.ERF_LARGE_F32[F32]) if dtype == F32 else (6.0, C.ERF_LARGE[F64])
     bounded = size.clamp(None, limit)
     reduced = _reduce(-(bounded * polynomial(bounded, coefficients)))
-    r = reduced.r
-    complement = ((r * r).fma(horner(r, C.EXP[dtype]), r) + 1.0) * reduced.power()
+    complement = _exp_reduced(reduced) * reduced.power()
     return size.lt(1.0).choose(small, (1.0 - complement).copysign(x))
 
 

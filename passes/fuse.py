@@ -5,6 +5,9 @@ value can be read: 2p inside group p itself, when it is computed elementwise the
 other ops, and for views of them. A statement may join group p when 2p >= ready of all that it reads; otherwise it opens a group at the end.
 So no cycle can arise, and nothing is searched: every statement looks at a bounded number of groups.
 
+Statements join the earliest group that makes their operands. Where only a later group reads the result, they then sink into that one, if
+this saves a trip through memory: `1 - y*y` of a `tanh` is computed in the backward loop, from the y that is stored anyway.
+
 Views (`transpose`, `broadcast`, `slice`, ...) stay outside: native code reads its operands through their layouts. Constants that cost
 nothing to make (`fill`, `iota`) are made again inside each group that reads them. Every elementwise op and reduction ends up in a region, a
 lone one too, so that code generation has one case.
@@ -12,7 +15,7 @@ lone one too, so that code generation has one case.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 
 from adjit.ir.func import Block, Func, Stmt, Value
@@ -29,6 +32,8 @@ MAX_OPS = 256  # statements in a group: LLVM's back end is super-linear in the s
 MAX_TENSORS = 48  # tensors that a group reads and writes: each costs an address; a bound on what is known when a statement joins
 SMALL = 4096  # elements: below, unrelated statements share a group, for the loop costs more than the traffic that separating would save
 RECENT = 4  # groups of one shape that a statement looks back at
+
+ELSEWHERE = -1  # a reader that is no group
 
 
 def fuse(func: Func) -> Func:
@@ -51,6 +56,10 @@ def domain(stmt: Stmt) -> TensorType:
     return stmt.args[0].type if isinstance(stmt.op, Reduce) else stmt.result.type
 
 
+def values_of(stmt: Stmt) -> list[Value]:
+    return [a for a in stmt.args if isinstance(a, Value)]
+
+
 def twin(value: Operand) -> Value:
     return Value(value.type, value.name if isinstance(value, Value) else None)
 
@@ -58,11 +67,13 @@ def twin(value: Operand) -> Value:
 class _Item:
     """A group (with a domain) or a single statement, and the views of what it makes."""
 
-    __slots__ = ("position", "domain", "stmts", "made", "reads", "yields", "views", "inner", "open")
+    __slots__ = ("position", "domain", "constants", "sunk", "stmts", "made", "reads", "yields", "views", "inner", "open")
 
     def __init__(self, position: int, domain: Shape | None) -> None:
         self.position = position
         self.domain = domain
+        self.constants: list[Stmt] = []
+        self.sunk: list[Stmt] = []  # the last comes first
         self.stmts: list[Stmt] = []
         self.made: set[int] = set()
         self.reads: set[int] = set()
@@ -72,25 +83,35 @@ class _Item:
         self.open = domain is not None
 
     def has_room(self, stmt: Stmt) -> bool:
-        if not self.open or len(self.stmts) >= MAX_OPS:
+        if not self.open or len(self.stmts) + len(self.sunk) >= MAX_OPS:
             return False
-        new = sum(isinstance(a, Value) and id(a) not in self.reads and id(a) not in self.made for a in stmt.args)
+        new = sum(id(v) not in self.reads and id(v) not in self.made for v in values_of(stmt))
         return len(self.reads) + len(self.yields) + new <= MAX_TENSORS
+
+    def make_again(self, constant: Stmt) -> None:
+        value = constant.result
+        if id(value) not in self.made:
+            self.inner[value] = twin(value)
+            self.constants.append(constant.replace(results=(self.inner[value],)))
+            self.made.add(id(value))
 
     def finished(self) -> list[Stmt]:
         """The item as it stands in the block: the region, then the views."""
         if self.domain is None:
             return [*self.stmts, *self.views]
         inner = self.inner
-        results = [s.result for s in self.stmts if id(s.result) in self.yields]
+        body = [*self.constants, *reversed(self.sunk), *self.stmts]
+        results = [s.result for s in body if id(s.result) in self.yields]
+        if not results:
+            return []
         for r in results:  # the outer value keeps its identity, so that no statement outside changes
             inner[r] = twin(r)
-        stmts = [inner.stmt(s) if id(s.result) not in self.yields else inner.stmt(s).replace(results=(inner[s.result],)) for s in self.stmts]
-        first = self.stmts[0]
-        backward = all(s.phase == "backward" for s in self.stmts)
-        body = Block((), stmts, inner.all(results))
-        region = Stmt(Fuse(), (), tuple(results), (body,), first.location, "backward" if backward else "forward", first.origin if backward else None)
-        return [region, *self.views] if results else []
+        stmts = [inner.stmt(s).replace(results=inner.all(s.results)) if id(s.result) in self.yields else inner.stmt(s) for s in body]
+        first = body[0]
+        backward = all(s.phase == "backward" for s in body)
+        block = Block((), stmts, inner.all(results))
+        phase, origin = ("backward", first.origin) if backward else ("forward", None)
+        return [Stmt(Fuse(), (), tuple(results), (block,), first.location, phase, origin), *self.views]  # type: ignore[arg-type]
 
 
 class _Grouping:
@@ -103,13 +124,14 @@ class _Grouping:
         self.items: list[_Item] = []
         self.ready: dict[int, int] = {}
         self.home: dict[int, _Item] = {}  # value -> the item that makes it, or after which it is viewed
+        self.uses: dict[int, dict[int, int]] = {}  # value -> how often the groups at which positions read it
         self.readers: dict[tuple[int, Shape], _Item] = {}  # value, domain -> the last group of that domain that reads it
         self.recent: dict[Shape, deque[_Item]] = {}
         self.free_to_make: dict[int, Stmt] = {}  # value -> the statement that makes it from nothing
 
     def place(self, stmt: Stmt) -> None:
         if fusible(stmt):
-            if not any(isinstance(a, Value) for a in stmt.args) and is_pure(stmt.op):
+            if not values_of(stmt) and is_pure(stmt.op):
                 self.free_to_make[id(stmt.result)] = stmt
             else:
                 self._join(stmt)
@@ -120,26 +142,21 @@ class _Grouping:
 
     def finish(self) -> list[Stmt]:
         for operand in self.outputs:
-            self._escapes(operand)
+            self._leaves(operand)
+        self._sink()
         return [*self.lead, *(stmt for item in self.items for stmt in item.finished())]
 
+    # ---- dealing
+
     def _join(self, stmt: Stmt) -> None:
-        over = domain(stmt)
-        values = [a for a in stmt.args if isinstance(a, Value)]
+        over, values = domain(stmt), values_of(stmt)
         group = (self._find(stmt, over, values) if is_pure(stmt.op) else None) or self._new(over.shape)
         group.open = group.open and is_pure(stmt.op)
         for value in values:
-            if id(value) in group.made:
-                continue
-            constant = self.free_to_make.get(id(value))
-            if constant is not None:
-                group.inner[value] = twin(value)
-                group.stmts.append(constant.replace(results=(group.inner[value],)))
-                group.made.add(id(value))
-                continue
-            self._escapes(value)
-            group.reads.add(id(value))
-            self.readers[id(value), over.shape] = group
+            if id(value) in self.free_to_make:
+                group.make_again(self.free_to_make[id(value)])
+            else:
+                self._used(value, group)
         self._add(group, stmt)
 
     def _add(self, group: _Item, stmt: Stmt) -> None:
@@ -172,7 +189,7 @@ class _Grouping:
 
     def _view(self, stmt: Stmt) -> None:
         (source,) = stmt.args
-        self._escapes(source)
+        self._leaves(source)
         item = self.home.get(id(source))
         if item is None:
             self.lead.append(stmt)
@@ -183,7 +200,7 @@ class _Grouping:
 
     def _alone(self, stmt: Stmt) -> None:
         for operand in operands_read(stmt):
-            self._escapes(operand)
+            self._leaves(operand)
         item = self._new(None)
         if stmt.blocks and not isinstance(stmt.op, Fuse):
             stmt = stmt.replace(blocks=tuple(_fused(b, (*b.results, *b.saving)) for b in stmt.blocks))
@@ -192,18 +209,95 @@ class _Grouping:
             self.home[id(result)] = item
             self.ready[id(result)] = 2 * item.position + 1
 
-    def _escapes(self, operand: Operand) -> None:
-        """The value is read outside of the group that computes it: it is yielded, and made first if it is not there yet."""
-        maker = self.free_to_make.get(id(operand))
-        if maker is not None and id(operand) not in self.home:
-            self._add(self._new(maker.result.type.shape), maker)
-        item = self.home.get(id(operand))
-        if item is not None and id(operand) in item.made:
-            item.yields.add(id(operand))
-
     def _new(self, shape: Shape | None) -> _Item:
         item = _Item(len(self.items), shape)
         self.items.append(item)
         if shape is not None:
             self.recent.setdefault(shape, deque(maxlen=RECENT)).append(item)
         return item
+
+    # ---- who reads what
+
+    def _count(self, operand: Operand, position: int) -> None:
+        counts = self.uses.setdefault(id(operand), {})
+        counts[position] = counts.get(position, 0) + 1
+
+    def _used(self, value: Value, reader: _Item) -> None:
+        """A group reads the value: the group that makes it, if another, yields it."""
+        self._count(value, reader.position)
+        maker = self.home.get(id(value))
+        if maker is reader and id(value) in reader.made:
+            return
+        reader.reads.add(id(value))
+        assert reader.domain is not None
+        self.readers[id(value), reader.domain] = reader
+        if maker is not None and id(value) in maker.made:
+            maker.yields.add(id(value))
+
+    def _leaves(self, operand: Operand) -> None:
+        """The value is read by what is no group: it is yielded, and made first if it is not there yet."""
+        constant = self.free_to_make.get(id(operand))
+        if constant is not None and id(operand) not in self.home:
+            self._add(self._new(constant.result.type.shape), constant)
+        self._count(operand, ELSEWHERE)
+        maker = self.home.get(id(operand))
+        if maker is not None and id(operand) in maker.made:
+            maker.yields.add(id(operand))
+
+    # ---- sinking
+
+    def _sink(self) -> None:
+        """Move statements into the one later group that reads their results, last first, so that whole chains follow."""
+        for item in reversed(self.items):
+            if item.domain is None or not item.open:
+                continue
+            kept: list[Stmt] = []
+            for stmt in reversed(item.stmts):
+                target = self._only_reader(stmt, item)
+                if target is not None and target.has_room(stmt) and self._saves_traffic(stmt, item, target):
+                    self._move(stmt, item, target)
+                else:
+                    kept.append(stmt)
+            item.stmts = kept[::-1]
+
+    def _only_reader(self, stmt: Stmt, item: _Item) -> _Item | None:
+        uses = self.uses.get(id(stmt.result), ())
+        if len(uses) != 1 or not isinstance(stmt.op, Map) or id(stmt.result) in self.free_to_make:
+            return None
+        (position,) = uses
+        if position in (ELSEWHERE, item.position):
+            return None
+        target = self.items[position]
+        return target if target.domain == item.domain and target.open else None
+
+    def _saves_traffic(self, stmt: Stmt, item: _Item, target: _Item) -> bool:
+        """Whether the target's reads of the operands, and stores for it, cost less than the store and the read of the result.
+
+        As much is enough where the operand can follow: its own operands may be there already.
+        """
+        cost, can_follow = 0, True
+        for value, count in Counter(map(id, values_of(stmt))).items():
+            if value in target.reads or value in target.made or value in self.free_to_make:
+                continue
+            is_stored = value not in item.made or value in item.yields
+            cost += 1 if is_stored else 2
+            can_follow = can_follow and not is_stored and self.uses[value] == {item.position: count}
+        return cost < 2 or (cost == 2 and can_follow)
+
+    def _move(self, stmt: Stmt, item: _Item, target: _Item) -> None:
+        result = id(stmt.result)
+        item.made.discard(result)
+        item.yields.discard(result)
+        target.reads.discard(result)
+        target.made.add(result)
+        target.sunk.append(stmt)
+        self.home[result] = target
+        for value in values_of(stmt):
+            if id(value) in self.free_to_make:
+                target.make_again(self.free_to_make[id(value)])
+                continue
+            uses = self.uses[id(value)]
+            uses[item.position] -= 1
+            if not uses[item.position]:
+                del uses[item.position]
+            self._used(value, target)

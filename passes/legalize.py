@@ -1,7 +1,7 @@
 """Gives native code what it reads from memory: a literal operand of an op that is not elementwise becomes a `fill` of its own.
 
-Elementwise ops take literals as immediates, loops take them as bounds and initial values, and a literal that is returned is written straight
-into the result: those stay. A pass before fusion, so that a reduction's fill joins its loop nest and costs no memory.
+Elementwise ops take literals as immediates, loops take them as bounds and initial values, and a literal that is returned is written
+straight into the result: those stay. A pass before fusion, so that a reduction's fill joins its loop nest and costs no memory.
 """
 
 from __future__ import annotations

@@ -12,9 +12,12 @@ from typing import TypeAlias
 from adjit.ir.errors import VerifyError
 from adjit.ir.func import Func
 
+from .cse import eliminate_common_subexpressions
 from .dce import eliminate_dead_code
+from .fold import fold
 from .fuse import fuse
 from .legalize import legalize
+from .simplify import simplify
 
 Pass: TypeAlias = Callable[[Func], Func]
 Observer: TypeAlias = Callable[[str, Func], None]
@@ -56,4 +59,7 @@ def verified(func: Func, after: str) -> None:
         raise
 
 
-OPTIMIZE = Pipeline(eliminate_dead_code, legalize, fuse)
+# `simplify` runs again after the common subexpressions have become one value: `sub(x, x)` and its like show only then.
+OPTIMIZE = Pipeline(
+    fold, simplify, eliminate_common_subexpressions, simplify, eliminate_common_subexpressions, eliminate_dead_code, legalize, fuse
+)

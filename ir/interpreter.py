@@ -33,10 +33,21 @@ def run(func: Func, *arrays: Array) -> tuple[Array, ...]:
 
 def run_block(block: Block, arrays: Sequence[Array], env: dict[int, Array]) -> tuple[Array, ...]:
     """Results, then what is saved, of a region whose free values are in `env`."""
-    inner = dict(env) if block.params else env
-    inner.update(zip(map(id, block.params), arrays, strict=True))
-    _run_stmts(block, inner)
-    return tuple(_read(x, inner) for x in (*block.results, *block.saving))
+    env.update(zip(map(id, block.params), arrays, strict=True))
+    _run_stmts(block, env)
+    return tuple(_read(x, env) for x in (*block.results, *block.saving))
+
+
+class _Runner:
+    """A block with the environment around it, as `Region.interpret` calls it."""
+
+    def __init__(self, block: Block, env: dict[int, Array]) -> None:
+        self.block = block
+        self.env = env
+        self.saves = len(block.saving)
+
+    def __call__(self, *arrays: Array) -> tuple[Array, ...]:
+        return run_block(self.block, arrays, self.env)
 
 
 def _run_stmts(block: Block, env: dict[int, Array]) -> None:
@@ -44,7 +55,7 @@ def _run_stmts(block: Block, env: dict[int, Array]) -> None:
         arrays = [_read(a, env) for a in stmt.args]
         try:
             if isinstance(stmt.op, Region):
-                out = stmt.op.interpret([lambda *xs, b=b: run_block(b, xs, env) for b in stmt.blocks], *arrays)
+                out = stmt.op.interpret([_Runner(b, env) for b in stmt.blocks], *arrays)
             else:
                 out = evaluate(stmt.op, arrays, [a.type for a in stmt.args])
         except AdjitError as error:

@@ -89,13 +89,41 @@ class TensorType:
         return TensorType(dtype, self.shape)
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, TensorType) and self.shape == other.shape and self.dtype == other.dtype)
+        return self is other or (type(other) is TensorType and self.shape == other.shape and self.dtype == other.dtype)
 
     def __hash__(self) -> int:
         return self._hash
 
     def __str__(self) -> str:
         return f"{DTYPE_NAMES[self.dtype]}[{','.join(map(str, self.shape))}]"
+
+    __repr__ = __str__
+
+
+class StackType(TensorType):
+    """What a loop saves for its backward twin: one element a trip, however many there are. Only `stack_read` looks inside.
+
+    `dtype` and `shape` are those of an element. A stack is not a float: no derivative reaches it.
+    """
+
+    __slots__ = ("element",)
+
+    def __init__(self, element: TensorType) -> None:
+        super().__init__(element.dtype, element.shape)
+        self.element = element
+
+    @property
+    def is_float(self) -> bool:
+        return False
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StackType) and self.element == other.element
+
+    def __hash__(self) -> int:
+        return hash(("stack", self.element))
+
+    def __str__(self) -> str:
+        return f"stack<{self.element}>"
 
     __repr__ = __str__
 

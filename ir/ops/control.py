@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
 
+from ..errors import DTypeError, OutOfBoundsError
+from ..types import StackType, TensorType
 from .base import Array, Op
 
-RunBlock: TypeAlias = Callable[..., tuple[Array, ...]]
+
+class RunBlock(Protocol):
+    """A block as the interpreter hands it to its op: called with the block's parameters, gives its results and what it saves."""
+
+    saves: int
+
+    def __call__(self, *arrays: Any) -> tuple[Any, ...]: ...
 
 
 class Region(Op, abstract=True):
@@ -31,22 +40,56 @@ class If(Region):
         return blocks[0]() if arrays[0] else blocks[1]()
 
 
+@dataclass(frozen=True)
 class For(Region):
-    """`%r = for %k in %start..%stop carry (%c = %init) { ... yield %next }`: k runs upwards by one. args: start, stop, *init."""
+    """`%r = for %k in %start..%stop carry (%c = %init) { ... yield %next }`: k runs upwards by one. args: start, stop, *init.
+
+    What the body saves becomes one stack each, in results after the carries. `checkpoint` bounds what reverse mode saves.
+    """
+
+    checkpoint: str | int = "none"
 
     def interpret(self, blocks: Sequence[RunBlock], *arrays: Array) -> tuple[Any, ...]:
         start, stop, *carry = arrays
-        state: tuple[Array, ...] = tuple(carry)
-        for k in range(int(start), int(stop)):
-            state = blocks[0](start.dtype.type(k), *state)
-        return state
+        trips = (blocks[0](start.dtype.type(k), *carry) for k in range(int(start), int(stop)))
+        return _gathered(carry, trips, blocks[-1].saves)
 
 
+@dataclass(frozen=True)
 class While(Region):
     """`%r = while carry (%c = %init) { ... cond %p } do { ... yield %next }`. args: *init; blocks: condition, body."""
 
+    checkpoint: str | int = "none"
+
     def interpret(self, blocks: Sequence[RunBlock], *arrays: Array) -> tuple[Any, ...]:
-        state: tuple[Array, ...] = tuple(arrays)
-        while blocks[0](*state)[0]:
-            state = blocks[1](*state)
-        return state
+        carry = list(arrays)
+        trips = (blocks[1](*carry) for _ in iter(lambda: bool(blocks[0](*carry)[0]), False))
+        return _gathered(carry, trips, blocks[-1].saves)
+
+
+def _gathered(carry: list[Array], trips: Iterable[tuple[Any, ...]], saves: int) -> tuple[Any, ...]:
+    """Runs the trips, which read `carry`; the final carries, then a list of elements for each stack."""
+    stacks: list[list[Any]] = [[] for _ in range(saves)]
+    for out in trips:
+        carry[:] = out[: len(carry)]
+        for stack, element in zip(stacks, out[len(carry) :], strict=True):
+            stack.append(element)
+    return (*carry, *stacks)
+
+
+class StackRead(Op):
+    """Element i of what a loop saved: `%x = stack_read %stack, %i`."""
+
+    differentiable: ClassVar[bool] = False
+
+    def infer(self, *types: TensorType) -> TensorType:
+        stack, index = types
+        if not isinstance(stack, StackType) or index.shape or index.dtype.kind not in "iu":
+            raise DTypeError(f"stack_read: takes a stack and an integer scalar, not {stack} and {index}")
+        return stack.element
+
+    def evaluate(self, *arrays: Array) -> Any:
+        stack, index = arrays
+        if not 0 <= int(index) < len(stack):
+            raise OutOfBoundsError(f"stack_read: element {int(index)} of {len(stack)}")
+        return stack[int(index)]

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from adjit.ir.errors import VerifyError
 from adjit.ir.func import Func
 
+from .buffers import plan_buffers
 from .cse import eliminate_common_subexpressions
 from .dce import eliminate_dead_code
 from .fold import fold
@@ -61,5 +62,13 @@ def verified(func: Func, after: str) -> None:
 
 # `simplify` runs again after the common subexpressions have become one value: `sub(x, x)` and its like show only then.
 OPTIMIZE = Pipeline(
-    fold, simplify, eliminate_common_subexpressions, simplify, eliminate_common_subexpressions, eliminate_dead_code, legalize, fuse
+    fold,
+    simplify,
+    eliminate_common_subexpressions,
+    simplify,
+    eliminate_common_subexpressions,
+    eliminate_dead_code,
+    legalize,
+    fuse,
+    plan_buffers,
 )

@@ -21,7 +21,7 @@ from .emitter import VectorEmitter
 from .lanes import Reg, Text
 from .memory import Access
 
-BLOCK = 4096  # elements of a row summed in one go
+BLOCK = 2048  # elements of a row summed in one go
 WIDE_BODY, MEDIUM_BODY = 4, 12  # ops: up to these, the main loop walks four and two vectors at once
 
 

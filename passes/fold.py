@@ -7,12 +7,14 @@ place of its `if`.
 
 from __future__ import annotations
 
-from adjit.ir.builder import INLINE_CONSTANT, mixed_zeros
+import numpy as np
+
+from adjit.ir.builder import INLINE_CONSTANT
 from adjit.ir.errors import AdjitError
 from adjit.ir.func import Block, Func, Stmt
 from adjit.ir.operand import Literal, Operand, evaluate, fold_literals
 from adjit.ir.ops.base import Array
-from adjit.ir.ops.control import If
+from adjit.ir.ops.control import Fuse, If
 from adjit.ir.ops.create import Constant
 from adjit.ir.types import TensorType, as_dtype
 
@@ -32,7 +34,8 @@ class _Folding:
         self.renaming = Renaming()
         self.constants: dict[int, Array] = {}
 
-    def visit(self, block: Block) -> list[Stmt]:
+    def visit(self, block: Block, is_fused: bool = False) -> list[Stmt]:
+        """The block's statements, folded. Inside `fuse` only to literals: there are no constants in a loop nest."""
         out: list[Stmt] = []
         for stmt in block.stmts:
             stmt = self.renaming.stmt(stmt)
@@ -42,7 +45,7 @@ class _Folding:
             known = self._value(stmt) if len(stmt.results) == 1 and is_pure(stmt.op) else None
             if isinstance(known, Literal):
                 self.renaming[stmt.result] = known
-            elif known is None:
+            elif known is None or is_fused:
                 out.append(stmt)
             else:
                 self.constants[id(stmt.result)] = known
@@ -58,7 +61,7 @@ class _Folding:
             return
         blocks = []
         for block in stmt.blocks:
-            stmts = self.visit(block)
+            stmts = self.visit(block, isinstance(stmt.op, Fuse))
             blocks.append(Block(block.params, stmts, self.renaming.all(block.results), self.renaming.all(block.saving)))
         out.append(stmt.replace(blocks=tuple(blocks)))
 
@@ -85,8 +88,7 @@ class _Folding:
 
 def uniform(array: Array) -> Literal | Array:
     """A literal for an array filled with one value (bit for bit), otherwise the array."""
-    if array.size == 0 or not (array == array.flat[0]).all():
-        return array
-    if array.dtype.kind == "f" and array.flat[0] == 0 and mixed_zeros(array):
+    bits = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
+    if array.size == 0 or (bits != bits.flat[0]).any():
         return array
     return Literal(array.flat[0], TensorType(as_dtype(array.dtype), array.shape))

@@ -1,0 +1,103 @@
+"""One compiled specialisation of a function: how a call's arrays, variables and captured constants meet the native code.
+
+Owns the binding of variables (by argument position, or the closed-over object itself) and the in-place update of their buffers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from adjit.ir.operand import Operand
+from adjit.ir.ops.base import Array
+from adjit.tracer.pytree import Node
+from adjit.tracer.trace import Program
+
+from .executable import Call, Executable, prepared
+from .recording import listening
+from .tensor import Tensor, wrap
+from .variable import Store, Variable, updating
+
+
+class ConcreteFunction:
+    """A traced program with its native code. `used` is a stamp of the last call, for the bounded cache."""
+
+    __slots__ = (
+        "program", "executable", "used", "alias", "alternative",
+        "_native", "_types", "_finish", "_variables", "_writes", "_captures", "_closed_over",
+    )  # fmt: skip
+
+    def __init__(self, program: Program, seconds: dict[str, float], argument_stores: Sequence[Store], closed_over: set[Store]) -> None:
+        self.program = program
+        self.executable = Executable(program.func, seconds)
+        self.used = 0
+        self.alternative: ConcreteFunction | None = None  # of the same key, for another coincidence of arguments and closed-over variables
+        self._native = self.executable.native
+        self._types = tuple(r.type for r in program.func.results)
+        self._finish = finisher(program)
+        self._captures = program.captures
+        written = {id(param) for param, _ in program.func.updates}
+        params = program.func.params[program.arguments :]
+        # (the store itself, or None and the position among the variables given as arguments; whether it is updated)
+        self._variables: list[tuple[Store | None, int, bool]] = []
+        for cell, param in zip(program.cells, params, strict=False):
+            assert isinstance(cell, Store)
+            bound = cell in argument_stores and cell not in closed_over
+            position = argument_stores.index(cell) if bound else -1
+            self._variables.append((None if bound else cell, position, id(param) in written))
+        self._writes = any(updated for *_, updated in self._variables)
+        self._closed_over = {store: i for i, (store, *_) in enumerate(self._variables) if store is not None}
+        self.alias = self.coincidence(argument_stores)
+
+    def coincidence(self, argument_stores: Sequence[Store]) -> tuple[int, ...]:
+        """For each variable given as an argument, which closed-over variable it is (-1: none)."""
+        return tuple(self._closed_over.get(store, -1) for store in argument_stores)
+
+    def run(self, arrays: list[Array], stores: Sequence[Store] = ()) -> Any:
+        """Call the native code. `arrays` are those of the traced arguments; the list is used up."""
+        if self._variables:
+            with updating:
+                for store, position, updated in self._variables:
+                    owner = stores[position] if store is None else store
+                    arrays.append(owner.exclusive() if updated else owner.data)
+                if self._writes:
+                    arrays += self._captures
+                    return self._finish(self._wrapped(self._native(arrays)))
+        arrays += self._captures
+        return self._finish(self._wrapped(self._native(arrays)))
+
+    def run_recorded(self, leaves: Sequence[Operand], stores: Sequence[Store]) -> Any:
+        """The same call, announced to the tapes that listen. `leaves` are the traced arguments as tensors."""
+        with updating:
+            owners = [stores[position] if store is None else store for store, position, _ in self._variables]
+            read = [Variable.of(owner).read_operand() for owner in owners]
+            args = (*leaves, *read, *map(wrap, self._captures))
+            arrays = [prepared(a.data) for a in args if isinstance(a, Tensor)]
+            for i, (owner, (*_, updated)) in enumerate(zip(owners, self._variables, strict=True), len(leaves)):
+                if updated:
+                    arrays[i] = owner.exclusive()
+            results = self._wrapped(self._native(arrays))
+        call = Call(self.executable)
+        for recorder in listening.recorders:
+            recorder.applied(call, args, tuple(results))
+        return self._finish(results)
+
+    def _wrapped(self, arrays: Sequence[Array]) -> list[Tensor]:
+        out = []
+        for array, type in zip(arrays, self._types):
+            tensor: Tensor = Tensor.__new__(Tensor)
+            tensor.data = array
+            tensor.type = type
+            out.append(tensor)
+        return out
+
+
+def finisher(program: Program) -> Callable[[list[Tensor]], Any]:
+    """`program.rebuild`, with short ways for the two commonest shapes of a result."""
+    entries = program.out_tree.entries
+    if not program.static:
+        if entries == (None,):
+            return lambda results: results[0]
+        if entries[0] == Node(tuple, None, len(entries) - 1) and not any(entries[1:]):
+            return tuple
+    return program.rebuild

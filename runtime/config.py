@@ -1,0 +1,37 @@
+"""Settings of the whole process, as attributes of `config`; the environment gives their first values.
+
+    config.eager            run decorated functions as plain Python, op by op (ADJIT_EAGER=1)
+    config.dump             name of a pass, or "all": write the IR after it to a file (ADJIT_DUMP)
+    config.dump_directory   where to (ADJIT_DUMP_DIR, "adjit-dump" by default)
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+
+class Config:
+    """Misspelt settings raise instead of doing nothing."""
+
+    __slots__ = ("eager", "dump", "dump_directory")
+
+    eager: bool
+    dump: str
+    dump_directory: str
+
+    def __init__(self) -> None:
+        self.eager = os.environ.get("ADJIT_EAGER", "") not in ("", "0")
+        self.dump = os.environ.get("ADJIT_DUMP", "")
+        self.dump_directory = os.environ.get("ADJIT_DUMP_DIR", "adjit-dump")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self.__slots__:
+            raise AttributeError(f"there is no setting {name!r}; settings are {', '.join(self.__slots__)}")
+        object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"Config({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
+
+
+config = Config()

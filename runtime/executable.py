@@ -1,0 +1,156 @@
+"""From a traced Func to something that runs: optimise, compile, and keep what inspection wants to know.
+
+Owns the order of the stages and their timing, the dumping of IR, and the op by which a tape records (and differentiates) a compiled call.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from adjit.ir.builder import Builder
+from adjit.ir.func import Func, Value
+from adjit.ir.operand import Operand
+from adjit.ir.ops.base import Array, Op, apply
+from adjit.ir.types import TensorType
+from adjit.passes.forward import jvp_func
+from adjit.passes.pipeline import OPTIMIZE
+from adjit.passes.reverse import backpropagate
+
+from .config import config
+
+Mask: TypeAlias = tuple[bool, ...]
+
+
+class NativeCode(Protocol):
+    """What codegen gives: see `adjit.codegen.compile`."""
+
+    llvm: str
+    arena_bytes: int
+
+    @property
+    def asm(self) -> str: ...
+    def __call__(self, arrays: Sequence[Array]) -> list[Array]: ...
+
+
+def compile_native(func: Func) -> NativeCode:
+    """Native code for an optimised Func. LLVM is loaded here, when the first function compiles."""
+    from adjit.codegen.compile import compile_func  # noqa: PLC0415 - keeps llvmlite out of `import adjit`
+
+    return compile_func(func)
+
+
+class Executable:
+    """A Func, optimised and compiled. `func` is kept as it was traced: derivatives are taken from that."""
+
+    def __init__(self, func: Func, seconds: dict[str, float] | None = None) -> None:
+        self.func = func
+        self.seconds = dict(seconds or {})
+        started = time.perf_counter()
+        self.optimized = OPTIMIZE.run(func, Dump(func) if config.dump else None)
+        finished = time.perf_counter()
+        self.native = compile_native(self.optimized)
+        self.seconds["optimize"] = finished - started
+        self.seconds["compile"] = time.perf_counter() - finished
+        self._pullbacks: dict[tuple[Mask, Mask], tuple[Executable | None, Mask]] = {}
+        self._pushforward: Executable | None = None
+        self._lock = threading.Lock()
+
+    def pullback(self, given: Mask, needed: Mask) -> tuple[Executable | None, Mask]:
+        """The compiled `pullback_func`, and which parameters it gives cotangents of; None when it gives none."""
+        with self._lock:
+            if (given, needed) not in self._pullbacks:
+                func, connected = pullback_func(self.func, given, needed)
+                self._pullbacks[given, needed] = (Executable(func) if any(connected) else None, connected)
+            return self._pullbacks[given, needed]
+
+    def pushforward(self) -> Executable:
+        with self._lock:
+            if self._pushforward is None:
+                self._pushforward = Executable(jvp_func(self.func.replace(updates=())))
+            return self._pushforward
+
+
+class Dump:
+    """Writes the IR after the passes that `config.dump` names: one file each, numbered in the order of the pipeline."""
+
+    _functions = 0
+
+    def __init__(self, func: Func) -> None:
+        Dump._functions += 1
+        name = re.sub(r"[^\w.-]+", "_", func.name)
+        self.folder = os.path.join(config.dump_directory, f"{Dump._functions:03d}.{name}")
+        self.count = 0
+        self("traced", func)
+
+    def __call__(self, name: str, func: Func) -> None:
+        if config.dump == "all" or config.dump in (name, name.partition(".")[0]):
+            os.makedirs(self.folder, exist_ok=True)
+            with open(os.path.join(self.folder, f"{self.count:02d}.{name}.ir"), "w", encoding="utf-8") as file:
+                file.write(f"{func}\n")
+        self.count += 1
+
+
+@dataclass(frozen=True, eq=False)
+class Call(Op, abstract=True):
+    """A call of compiled code, as one op: how eager tapes see it. Its derivatives are compiled functions too, so they are calls again."""
+
+    executable: Executable
+
+    name = "call"  # of no text: it never stands in the IR
+
+    def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
+        return tuple(r.type for r in self.executable.func.results)
+
+    def evaluate(self, *arrays: Array) -> tuple[Array, ...]:
+        return tuple(self.executable.native([prepared(a) for a in arrays]))
+
+    def pullback(
+        self, results: tuple[Operand, ...], args: tuple[Operand, ...], cotangents: tuple[Operand | None, ...], needed: Sequence[bool]
+    ) -> list[Operand | None]:
+        twin, connected = self.executable.pullback(tuple(c is not None for c in cotangents), tuple(needed))
+        if twin is None:
+            return [None] * len(args)
+        found = iter(call(twin, *args, *(c for c in cotangents if c is not None)))
+        return [next(found) if reaches else None for reaches in connected]
+
+    def pushforward(
+        self, results: tuple[Operand, ...], args: tuple[Operand, ...], tangents: tuple[Operand | None, ...]
+    ) -> list[Operand | None]:
+        twin = self.executable.pushforward()
+        dots = [a.literal(0.0, a.type) if t is None else t for a, t in zip(args, tangents, strict=True) if a.type.is_float]
+        found = iter(call(twin, *args, *dots)[len(results) :])
+        return [next(found) if r.type.is_float else None for r in results]
+
+
+def call(executable: Executable, *args: Operand) -> tuple[Operand, ...]:
+    out: Any = apply(Call(executable), *args)
+    return out if isinstance(out, tuple) else (out,)
+
+
+def pullback_func(func: Func, given: Mask, needed: Mask) -> tuple[Func, Mask]:
+    """`@f.pull`, which takes the parameters and cotangents of the results in `given`; and the mask of what it gives cotangents of.
+
+    Parameters that no derivative reaches are not among them: to the tape they are unconnected, which is not zero.
+    """
+    targets = [r for r, has in zip(func.results, given, strict=True) if has]
+    sources = [p for p, wanted in zip(func.params, needed, strict=True) if wanted]
+    seeds = [Value(t.type, f"{t.name}.bar" if isinstance(t, Value) and t.name else None) for t in targets]
+    stmts = [s for s in func.stmts if not s.op.effect]  # what is printed and checked was so in the forward call
+    with Builder([*func.params, *seeds]) as builder:
+        builder.stmts.extend(stmts)
+        found = dict(zip(map(id, sources), backpropagate(stmts, targets, seeds, sources), strict=True))
+        cotangents = [found.get(id(p)) for p in func.params]
+        block = builder.finish([c for c in cotangents if c is not None])
+    return func.replace(name=f"{func.name}.pull", block=block, updates=(), plan=None), tuple(c is not None for c in cotangents)
+
+
+def prepared(array: Array) -> Array:
+    """The array as native code reads it: in row-major order and aligned."""
+    flags = array.flags
+    return array if flags.c_contiguous and flags.aligned else array.copy(order="C")

@@ -1,0 +1,309 @@
+"""`@function`: trace once per signature, compile, and call.
+
+Owns the cache of compiled specialisations, the rules of tracing (nested functions inline, variables are created once, two threads that make
+the same first call compile once) and the short way of a call through Python.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+import weakref
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from types import MethodType
+from typing import Any, overload
+
+import numpy as np
+
+from adjit.ir.builder import current_builder
+from adjit.ir.operand import Operand
+from adjit.tracer.pytree import find_node_type, tree_map
+from adjit.tracer.trace import current_trace, trace_function
+
+from .concrete import ConcreteFunction
+from .config import config
+from .inspection import Inspection
+from .recording import listening, suspended
+from .signature import Signature, is_array, take_apart
+from .tensor import Tensor, tensor
+from .variable import Store, Variable, scope
+
+SINGLETON = (
+    "a function only supports singleton variables created on the first call: make sure that the Variable is created once "
+    "(`if self.w is None: self.w = Variable(...)`), or create it outside of the function"
+)
+
+_stamps = count(1)
+
+
+class Function:
+    """A Python function that runs as native code. Called on traced values, inside of another function, it becomes part of that one."""
+
+    def __init__(self, fn: Callable[..., Any], name: str | None = None, static: Sequence[int | str] = (), max_traces: int = 256) -> None:
+        if not callable(fn):
+            raise TypeError(f"function() takes a callable, not {type(fn).__name__}")
+        if max_traces < 1:
+            raise ValueError(f"max_traces must be at least 1, not {max_traces}")
+        functools.update_wrapper(self, fn, updated=())
+        self._fn = fn
+        self._name = name or getattr(fn, "__name__", None) or type(fn).__name__
+        self._static = resolve_static(fn, static)
+        self._max_traces = max_traces
+        self._cache: dict[Hashable, ConcreteFunction] = {}
+        self._flat: dict[tuple[Any, ...], ConcreteFunction] = {}  # the same, by the key that calls with plain arrays make
+        self._lock = threading.RLock()
+        self._traces = 0
+        self._complete = False  # has been traced to the end once: from then on no variable may be created
+        self._instances: dict[int, tuple[Callable[[], Any], Function]] = {}
+
+    # ---- calls
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._enter(args, kwargs, None)
+
+    def _enter(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
+        """The short way for plain arrays and floats; everything else goes through `_call`."""
+        if kwargs or self._static or config.eager or listening.recorders or current_builder() is not None:
+            return self._call(args, kwargs, None, instance)
+        key: list[Any] = []
+        arrays = []
+        for arg in args:
+            kind = type(arg)
+            if kind is Tensor:
+                arg = arg.data
+            elif kind is not np.ndarray:
+                if kind is not float:
+                    return self._call(args, kwargs, None, instance)
+                key.append(float)
+                arrays.append(np.array(arg))
+                continue
+            key.append(arg.dtype)
+            key.append(arg.shape)
+            flags = arg.flags
+            arrays.append(arg if flags.c_contiguous and flags.aligned else arg.copy(order="C"))
+        flat = tuple(key)
+        found = self._flat.get(flat)
+        if found is None:
+            return self._call(args, kwargs, flat, instance)
+        found.used = next(_stamps)
+        return found.run(arrays)
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], flat: tuple[Any, ...] | None, instance: Any) -> Any:
+        if config.eager:
+            return eager_call(bind(self._fn, instance), args, kwargs)
+        if current_trace() is not None:
+            return self._inline(args, kwargs, instance)
+        signature = take_apart(args, kwargs, self._static)
+        concrete = self._concrete(signature, flat, instance)
+        if listening.recorders:
+            return concrete.run_recorded(signature.tensors(), signature.stores)
+        return concrete.run(signature.arrays, signature.stores)
+
+    def _inline(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
+        """Become part of the trace around: the body runs on its values."""
+        args, kwargs = tree_map(lambda x: tensor(x) if isinstance(x, np.ndarray | np.generic) else x, (args, kwargs))
+        with self._creating(set() if scope.closed_over is None else scope.closed_over):
+            return bind(self._fn, instance)(*args, **kwargs)
+
+    # ---- specialisations
+
+    def _concrete(self, signature: Signature, flat: tuple[Any, ...] | None = None, instance: Any = None) -> ConcreteFunction:
+        found = self._find(signature)
+        if found is None:
+            with self._lock:
+                found = self._find(signature)
+                if found is None:
+                    found = self._specialize(signature, instance)
+                    self._keep(signature.key, found)
+        if flat is not None:
+            self._flat[flat] = found
+        found.used = next(_stamps)
+        return found
+
+    def _find(self, signature: Signature) -> ConcreteFunction | None:
+        found = self._cache.get(signature.key)
+        while found is not None and signature.stores and found.alias != found.coincidence(signature.stores):
+            found = found.alternative
+        return found
+
+    def _specialize(self, signature: Signature, instance: Any) -> ConcreteFunction:
+        closed_over: set[Store] = set()
+        started = time.perf_counter()
+        with suspended(), self._creating(closed_over):
+            program = trace_function(bind(self._fn, instance), signature.tree, signature.traced_leaves(), self._name)
+        self._traces += 1
+        return ConcreteFunction(program, {"trace": time.perf_counter() - started}, signature.stores, closed_over)
+
+    def _keep(self, key: Hashable, concrete: ConcreteFunction) -> None:
+        concrete.alternative = self._cache.get(key)
+        self._cache[key] = concrete
+        concrete.used = next(_stamps)
+        if len(self._cache) > self._max_traces:
+            oldest = min(self._cache, key=lambda k: self._cache[k].used)
+            dropped = self._cache.pop(oldest)
+            self._flat = {k: c for k, c in self._flat.items() if c is not dropped}
+
+    @contextmanager
+    def _creating(self, closed_over: set[Store]) -> Iterator[None]:
+        """The rule for variables created while this function's body runs in a trace."""
+        before = (scope.refusal, scope.created, scope.closed_over)
+        created: list[weakref.ref[Variable]] = []
+        scope.refusal, scope.created, scope.closed_over = SINGLETON if self._complete else None, created, closed_over
+        try:
+            yield
+        finally:
+            scope.refusal, scope.created, scope.closed_over = before
+        if any(ref() is None for ref in created):  # nobody kept it: the next call would create it again
+            raise ValueError(SINGLETON)
+        self._complete = True
+
+    # ---- methods
+
+    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
+        if instance is None:
+            return self
+        if find_node_type(type(instance)) is not None:  # a structure of arrays is an argument like others
+            return MethodType(self, instance)
+        return BoundFunction(self._of_instance(instance), instance)
+
+    def _of_instance(self, instance: Any) -> Function:
+        """The function for one object: what its attributes hold is baked into the trace, so each object has a cache of its own."""
+        entry = self._instances.get(id(instance))
+        if entry is not None and entry[0]() is instance:
+            return entry[1]
+        with self._lock:
+            entry = self._instances.get(id(instance))
+            if entry is None or entry[0]() is not instance:
+                own = Function(self._fn, self._name, tuple(self._static), self._max_traces)
+                entry = self._instances[id(instance)] = (self._reference(instance), own)
+            return entry[1]
+
+    def _reference(self, instance: Any) -> Callable[[], Any]:
+        key, table = id(instance), self._instances
+        try:
+            return weakref.ref(instance, lambda _: table.pop(key, None))
+        except TypeError:  # no weak references: the object stays for as long as the function does
+            return lambda: instance
+
+    # ---- looking inside
+
+    def inspect(self, *args: Any, **kwargs: Any) -> Inspection:
+        """What a call with these arguments runs: IR at every stage, native code, times. Compiles if need be, and runs nothing."""
+        return Inspection(self._concrete(take_apart(args, kwargs, self._static)))
+
+    @property
+    def trace_count(self) -> int:
+        """How often the Python function has been traced."""
+        return self._traces
+
+    @property
+    def cache_size(self) -> int:
+        """How many compiled specialisations are held."""
+        return len(self._cache)
+
+    def clear_cache(self) -> None:
+        """Forget all compiled specialisations; the next call traces again."""
+        with self._lock:
+            self._cache.clear()
+            self._flat.clear()
+            self._instances.clear()
+
+    @property
+    def python_function(self) -> Callable[..., Any]:
+        return self._fn
+
+    def __copy__(self) -> Function:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Function:
+        return self  # as plain functions are
+
+    def __reduce__(self) -> str:
+        return self._fn.__qualname__
+
+    def __repr__(self) -> str:
+        return f"<adjit function {getattr(self._fn, '__qualname__', self._name)}, {self.cache_size} compiled>"
+
+
+class BoundFunction:
+    """A function taken from an object as its method."""
+
+    __slots__ = ("_function", "__self__")
+
+    def __init__(self, function: Function, instance: Any) -> None:
+        self._function = function
+        self.__self__ = instance
+
+    @property
+    def __func__(self) -> Callable[..., Any]:
+        return self._function._fn
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function._enter(args, kwargs, self.__self__)
+
+    def inspect(self, *args: Any, **kwargs: Any) -> Inspection:
+        function = self._function
+        return Inspection(function._concrete(take_apart(args, kwargs, function._static), None, self.__self__))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._function, name)
+
+    def __repr__(self) -> str:
+        return f"<bound {self._function!r} of {self.__self__!r}>"
+
+
+def bind(fn: Callable[..., Any], instance: Any) -> Callable[..., Any]:
+    return fn if instance is None else MethodType(fn, instance)
+
+
+def eager_call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run op by op, with the types that a compiled call takes and gives."""
+    args, kwargs = tree_map(lambda x: tensor(x) if is_array(x) and not isinstance(x, Operand) else x, (args, kwargs))
+    return tree_map(lambda x: tensor(x) if is_array(x) or type(x) in (int, float, bool) else x, fn(*args, **kwargs))
+
+
+def resolve_static(fn: Callable[..., Any], static: Sequence[int | str] | int | str) -> tuple[int | str, ...]:
+    """Static arguments by position and by name, both for each."""
+    given = (static,) if isinstance(static, int | str) else tuple(static)
+    if not given:
+        return ()
+    import inspect  # noqa: PLC0415 - slow to import, and few functions declare static arguments
+
+    names = list(inspect.signature(fn).parameters)
+    out: list[int | str] = []
+    for each in given:
+        if isinstance(each, str) and each not in names:
+            raise ValueError(f"static argument {each!r} is no parameter of {fn!r}; its parameters are {', '.join(names)}")
+        index = names.index(each) if isinstance(each, str) else each
+        out += [index, names[index]] if index < len(names) else [index]
+    return tuple(out)
+
+
+@overload
+def function(
+    fn: Callable[..., Any], /, *, name: str | None = ..., static: Sequence[int | str] = ..., max_traces: int = ...
+) -> Function: ...
+@overload
+def function(
+    fn: None = ..., /, *, name: str | None = ..., static: Sequence[int | str] = ..., max_traces: int = ...
+) -> Callable[[Callable[..., Any]], Function]: ...
+def function(
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    static: Sequence[int | str] = (),
+    max_traces: int = 256,
+) -> Function | Callable[[Callable[..., Any]], Function]:
+    """Compile a Python function: `@function`, `@function(static=["n"])` or `function(f)`.
+
+    It is traced once for each combination of structure, dtypes, shapes and static values of its arguments. Arrays and Python ints and
+    floats are traced; bools, strings, None and other hashable objects are static, as is what `static` names (positions or names). At most
+    `max_traces` compiled versions are kept; the least recently used go first.
+    """
+    if fn is None:
+        return lambda f: Function(f, name, static, max_traces)
+    return Function(fn, name, static, max_traces)

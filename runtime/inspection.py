@@ -1,0 +1,103 @@
+"""What `function.inspect` gives: the program of one call at every stage, as text.
+
+Texts are made when they are asked for; the passes are run again to show the IR after each, for compiled functions do not keep it.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from adjit.ir.func import Block, Func
+from adjit.passes.pipeline import OPTIMIZE
+from adjit.passes.split import split
+
+if TYPE_CHECKING:
+    from .concrete import ConcreteFunction
+
+
+class PassResult(NamedTuple):
+    """The function after a pass: its text and the number of ops in it, fused ones included."""
+
+    name: str
+    text: str
+    ops: int
+
+
+class Inspection:
+    """The stages of one compiled function; `print` it for a summary."""
+
+    def __init__(self, concrete: ConcreteFunction) -> None:
+        self._executable = concrete.executable
+        self._func = concrete.executable.func
+
+    @property
+    def traced(self) -> str:
+        """IR as the tracer wrote it, forward and backward together."""
+        return str(self._func)
+
+    @cached_property
+    def _halves(self) -> tuple[Func, Func | None]:
+        return split(self._func)
+
+    @property
+    def forward(self) -> str:
+        """IR of the forward part, with what it saves for the backward part."""
+        return str(self._halves[0])
+
+    @property
+    def backward(self) -> str:
+        """IR of the backward part; empty for a function that asks for no gradient."""
+        return str(self._halves[1]) if self._halves[1] is not None else ""
+
+    @property
+    def optimized(self) -> str:
+        """IR that native code was made from."""
+        return str(self._executable.optimized)
+
+    @property
+    def llvm(self) -> str:
+        return self._executable.native.llvm
+
+    @property
+    def asm(self) -> str:
+        return self._executable.native.asm
+
+    @property
+    def arena_bytes(self) -> int:
+        """Memory for everything that is neither argument, variable nor result."""
+        return self._executable.native.arena_bytes
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Time spent to trace, to optimize and to compile."""
+        return dict(self._executable.seconds)
+
+    @cached_property
+    def passes(self) -> list[PassResult]:
+        """The function as traced, then after each pass."""
+        out = [PassResult("traced", self.traced, count_ops(self._func.block))]
+        OPTIMIZE.run(self._func, lambda name, func: out.append(PassResult(name, str(func), count_ops(func.block))))
+        return out
+
+    def __str__(self) -> str:
+        kernels = len(self._executable.optimized.stmts)
+        times = ", ".join(f"{stage} {seconds * 1e3:.1f} ms" for stage, seconds in self.seconds.items())
+        width = max(len(p.name) for p in self.passes)
+        table = "\n".join(f"  {p.name:<{width}}  {p.ops:>6} ops" for p in self.passes)
+        head = f"@{self._func.name}: {times}; {kernels} statements in the end, {self.arena_bytes:,} bytes of arena"
+        parts = [head, table, f"forward:\n{self.forward}", f"backward:\n{self.backward}" if self.backward else "no backward part"]
+        return "\n\n".join(parts)
+
+    def __repr__(self) -> str:
+        return f"<inspection of @{self._func.name}: {count_ops(self._func.block)} ops traced>"
+
+
+def count_ops(block: Block) -> int:
+    """Statements at every depth; a region counts through what is in it."""
+    pending, total = [block], 0
+    while pending:
+        for stmt in pending.pop().stmts:
+            total += not stmt.blocks
+            pending.extend(stmt.blocks)
+    return total

@@ -1,0 +1,57 @@
+"""Who is listening on this thread: the recorders of the tapes that are recording now.
+
+Owns the thread's list of recorders and nothing else: tensors and variables announce to it, tapes join and leave it, and neither knows the
+other. The list is a tuple, so that "nobody listens" costs one attribute and a truth test.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from adjit.ir.operand import Operand
+    from adjit.ir.ops.base import Op
+
+    from .variable import Store, Variable
+
+
+class Recorder(Protocol):
+    """The ear of one tape."""
+
+    def applied(self, op: Op, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> None:
+        """An op was evaluated eagerly."""
+
+    def read(self, variable: Variable, value: Operand) -> None:
+        """A variable was read and gave `value`."""
+
+    def last_read(self, store: Store) -> Operand | None:
+        """What the last reading of the variable gave: readings between two assignments give one value."""
+
+
+class _Listening(threading.local):
+    recorders: tuple[Recorder, ...] = ()
+
+
+listening = _Listening()
+
+
+def join(recorder: Recorder) -> None:
+    listening.recorders = (*listening.recorders, recorder)
+
+
+def leave(recorder: Recorder) -> None:
+    listening.recorders = tuple(r for r in listening.recorders if r is not recorder)
+
+
+@contextmanager
+def suspended() -> Iterator[None]:
+    """Nobody listens inside: a trace is not part of the eager computation around it."""
+    before = listening.recorders
+    listening.recorders = ()
+    try:
+        yield
+    finally:
+        listening.recorders = before

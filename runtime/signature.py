@@ -1,0 +1,143 @@
+"""A call taken apart: which leaves of the arguments are arrays, variables or static, and the key that a compiled program is found by.
+
+Arrays count by dtype and shape; Python ints and floats by their kind alone, as weakly typed scalars; variables by type and by which of them
+are the same one; everything else (bools, strings, functions, ...) by value: it is static.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from adjit.ir.errors import DTypeError, TraceError
+from adjit.ir.func import Value
+from adjit.ir.operand import Operand
+from adjit.ir.ops.base import Array
+from adjit.ir.types import DTYPE_NAMES, F64, I64, TensorType
+from adjit.tracer.pytree import TreeDef, flatten
+from adjit.tracer.trace import Spec
+
+from .executable import prepared
+from .tensor import Tensor, materialize, numeric_array, wrap
+from .variable import Store, Variable
+
+INT64 = np.iinfo(np.int64)
+
+
+class Signature(NamedTuple):
+    """`tree` unflattens `leaves` to (args, kwargs). `arrays` are the values of the traced leaves, `stores` those of the variables."""
+
+    key: Hashable
+    tree: TreeDef
+    leaves: list[Any]
+    arrays: list[Array]
+    stores: list[Store]
+
+    def traced_leaves(self) -> list[Any]:
+        """Leaves as the trace takes them: a `Spec` for each array, a variable object of the call's own for each variable."""
+        own = {store: Variable.of(store, bound=True) for store in self.stores}
+        arrays = iter(self.arrays)
+        out: list[Any] = []
+        for leaf in self.leaves:
+            if isinstance(leaf, Static):
+                out.append(leaf.value)
+            elif isinstance(leaf, Variable):
+                out.append(own[leaf.store])
+            elif is_traced(leaf):
+                array = next(arrays)
+                out.append(Spec(TensorType(array.dtype, array.shape), weak=is_weak(leaf)))
+            else:
+                out.append(leaf)
+        return out
+
+    def tensors(self) -> list[Tensor]:
+        """The traced leaves as tensors: those of the user's keep their identity, which is what tapes watch."""
+        traced = [leaf for leaf in self.leaves if is_traced(leaf)]
+        return [leaf if isinstance(leaf, Tensor) else wrap(array.copy()) for leaf, array in zip(traced, self.arrays, strict=True)]
+
+
+class Static:
+    """An argument that the user declared static, whatever it is."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def take_apart(args: tuple[Any, ...], kwargs: dict[str, Any], static: Sequence[int | str] = ()) -> Signature:
+    if static:
+        args = tuple(Static(a) if i in static else a for i, a in enumerate(args))
+        kwargs = {k: Static(v) if k in static else v for k, v in kwargs.items()}
+    leaves, tree = flatten((args, kwargs))
+    kinds: list[Hashable] = []
+    arrays: list[Array] = []
+    stores: list[Store] = []
+    for i, leaf in enumerate(leaves):
+        kind = type(leaf)
+        if kind is Static:
+            kinds.append(static_key(leaf.value, tree, i))
+        elif kind is float or kind is int:
+            kinds.append(kind.__name__)
+            arrays.append(scalar_array(leaf))
+        elif isinstance(leaf, Variable):
+            store = leaf.store
+            kinds.append((Variable, store.type, store.trainable, stores.index(store) if store in stores else len(stores)))
+            stores.append(store)
+        elif is_array(leaf):
+            try:
+                array = prepared(array_leaf(leaf))
+            except DTypeError as error:
+                raise DTypeError(f"argument {argument_path(tree, i)}: {error}") from None
+            kinds.append((array.dtype, array.shape, "weak") if is_weak(leaf) else (array.dtype, array.shape))
+            arrays.append(array)
+        else:
+            kinds.append(static_key(leaf, tree, i))
+    return Signature((tree, tuple(kinds)), tree, leaves, arrays, stores)
+
+
+def is_traced(leaf: Any) -> bool:
+    return type(leaf) in (int, float) or (is_array(leaf) and not isinstance(leaf, Variable))
+
+
+def is_weak(leaf: Any) -> bool:
+    return type(leaf) in (int, float) or (isinstance(leaf, Operand) and leaf.weak)
+
+
+def is_array(leaf: Any) -> bool:
+    return isinstance(leaf, Operand | np.ndarray | np.generic) or hasattr(type(leaf), "__array__")
+
+
+def array_leaf(leaf: Any) -> Array:
+    if isinstance(leaf, Value):
+        raise TraceError(f"{leaf!r} was passed to a function outside of the trace that made it")
+    if isinstance(leaf, Operand):
+        return materialize(leaf).data
+    return numeric_array(leaf)
+
+
+def scalar_array(value: float | int) -> Array:
+    if type(value) is int and not INT64.min <= value <= INT64.max:
+        raise DTypeError(f"the Python integer {value} does not fit {DTYPE_NAMES[I64]}")
+    return np.array(value, F64 if type(value) is float else I64)
+
+
+def static_key(value: Any, tree: TreeDef, leaf: int) -> Hashable:
+    try:
+        hash(value)
+    except TypeError:
+        raise TypeError(
+            f"argument {argument_path(tree, leaf)} is a {type(value).__name__}: neither an array nor hashable, so a compiled function "
+            "cannot tell one value from another; pass an array, or close over it"
+        ) from None
+    return type(value), value
+
+
+def argument_path(tree: TreeDef, leaf: int) -> str:
+    """How the user would name a leaf of (args, kwargs)."""
+    (_, where), (_, first), *_ = tree.key_paths()[leaf]
+    rest = tree.paths()[leaf].split("]", 2)[2]
+    return f"{first!r}{rest}" if where == 1 else f"{first}{rest}"
+

@@ -1,0 +1,224 @@
+"""GradientTape: records what happens inside its context, and differentiates it.
+
+The tape itself only knows TensorFlow's rules: when it records, what it may be asked, how often. What was recorded lies in a `Record`: eager
+statements on tensors (`EagerRecord`) or a stretch of a trace (`TraceRecord`). Both end in the same reverse sweep, which evaluates on
+tensors and emits on traced values.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+from adjit.ir.errors import GradientError
+from adjit.ir.operand import Operand, as_operand
+from adjit.passes.reverse import backpropagate
+from adjit.tracer.pytree import flatten
+
+from .record import Record, new_record
+from .recording import join, leave
+from .variable import Variable
+
+SPENT = "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)"
+NOT_FLOATING = "The dtype of the {} tensor must be floating when calling GradientTape.gradient, got {}"
+
+
+class GradientTape:
+    """Records ops on watched values inside of `with`, and gives gradients of what they computed.
+
+    >>> x = Variable(3.0)
+    >>> with GradientTape() as tape:
+    ...     y = x * x
+    >>> tape.gradient(y, x)
+    Tensor(6., f64[])
+
+    Trainable variables are watched when they are read, other tensors by `watch`. Only a `persistent` tape gives gradients more than once.
+    """
+
+    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
+        self._persistent = persistent
+        self._watch_accessed = watch_accessed_variables
+        self._record: Record | None = None
+        self._recording = False
+        self._watched_variables: tuple[Variable, ...] = ()
+
+    # ---- recording
+
+    def __enter__(self) -> GradientTape:
+        if self._recording:
+            raise ValueError("Tape is still recording, This can happen if you try to re-enter an already-active tape.")
+        self._start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        if self._recording:
+            self._stop()
+
+    def _start(self) -> None:
+        record = self._current_record()
+        record.start()
+        join(record)
+        self._recording = True
+
+    def _stop(self) -> None:
+        assert self._record is not None
+        leave(self._record)
+        self._record.stop()
+        self._recording = False
+
+    def _current_record(self) -> Record:
+        if self._record is None:
+            self._record = new_record(self._watch_accessed)
+        return self._record
+
+    def watch(self, tensor: Any) -> None:
+        """Watch a tensor, a variable, or each of a structure of them: ops on them from now on are recorded."""
+        record = self._current_record()
+        for x in flatten(tensor)[0]:
+            if isinstance(x, Variable):
+                record.watch_variable(x)
+            elif isinstance(x, Operand):
+                if not x.type.is_float:
+                    warnings.warn(f"The dtype of the watched tensor must be floating, got {x.type}: it has no gradient", stacklevel=2)
+                record.watch(x)
+            else:
+                raise TypeError(f"watch takes tensors and variables, not {type(x).__name__}; make a tensor of it with adjit.tensor(...)")
+
+    def watched_variables(self) -> tuple[Variable, ...]:
+        """The variables that were read while being watched, in the order of their first reading."""
+        if self._record is not None:
+            self._watched_variables = tuple(self._record.variables.values())
+        return self._watched_variables
+
+    @contextmanager
+    def stop_recording(self) -> Iterator[None]:
+        """Ops inside are not recorded."""
+        if not self._recording:
+            raise RuntimeError("Trying to stop recording a tape which is not recording.")
+        self._stop()
+        try:
+            yield
+        finally:
+            self._start()
+
+    def reset(self) -> None:
+        """Forget everything recorded and watched so far."""
+        recording = self._recording
+        if recording:
+            self._stop()
+        self._record = None
+        self._watched_variables = ()
+        if recording:
+            self._start()
+
+    # ---- gradients
+
+    def gradient(self, target: Any, sources: Any, output_gradients: Any = None, unconnected_gradients: str | None = None) -> Any:
+        """Gradients of the sum of all targets by each source, in the structure of `sources`.
+
+        A source that no recorded, differentiable op connects with a target gets None, or zeros with `unconnected_gradients="zero"`.
+        `output_gradients` weighs the targets' elements (ones by default). A variable stands for all its values read inside of the tape.
+        """
+        zeros = wants_zeros(unconnected_gradients)
+        record = self._record
+        if record is None:
+            raise RuntimeError(SPENT)
+        if self._recording and not self._persistent:
+            self._stop()
+        targets, seeds = seeded_targets(record, target, output_gradients)
+        leaves, tree = flatten(sources)
+        asked = [source_operands(record, s) for s in leaves]
+        try:
+            found = iter(differentiate(record, targets, seeds, [x for xs in asked for x in xs]))
+            gradients = [total([next(found) for _ in xs]) for xs in asked]
+        finally:
+            if not self._persistent:
+                self.watched_variables()
+                self._record = None
+        finished = [finish(record, g, s, zeros) for g, s in zip(gradients, leaves, strict=True)]
+        return tree.unflatten(finished)
+
+
+def wants_zeros(unconnected: Any) -> bool:
+    choice = getattr(unconnected, "value", unconnected)  # TensorFlow's enumeration, or the plain word
+    if choice not in (None, "none", "zero"):
+        raise ValueError(f"Unknown value for unconnected_gradients: {unconnected!r}; it is None, 'none' or 'zero'")
+    return bool(choice == "zero")
+
+
+def seeded_targets(record: Record, target: Any, output_gradients: Any) -> tuple[list[Operand], list[Operand]]:
+    """The floating targets and their cotangents."""
+    if target is None:
+        raise TypeError("Argument `target` should be a list or nested structure of Tensors or Variables to be differentiated, but is None.")
+    leaves, tree = flatten(target)
+    weights: Sequence[Any] = [None] * len(leaves)
+    if output_gradients is not None:
+        weights, its_tree = flatten(output_gradients, is_leaf=lambda x: x is None)
+        if len(weights) != len(leaves):
+            raise GradientError(f"output_gradients {its_tree} has not the structure of the target, {tree}")
+    targets: list[Operand] = []
+    seeds: list[Operand] = []
+    for leaf, weight in zip(leaves, weights, strict=True):
+        if not isinstance(leaf, Operand):
+            raise GradientError(f"a target must be a tensor that the tape saw, not {type(leaf).__name__}")
+        for x in record.values(leaf) if isinstance(leaf, Variable) else [leaf]:
+            if not x.type.is_float:
+                warnings.warn(NOT_FLOATING.format("target", x.type), stacklevel=3)
+                continue
+            targets.append(x)
+            seeds.append(x.literal(1.0, x.type) if weight is None else checked_seed(weight, x))
+    return targets, seeds
+
+
+def checked_seed(weight: Any, target: Operand) -> Operand:
+    if isinstance(weight, bool | int | float):
+        return target.literal(float(weight), target.type)
+    seed = as_operand(weight)
+    if seed.type.shape != target.type.shape:
+        raise GradientError(f"an output gradient of type {seed.type} does not fit its target of type {target.type}")
+    return seed if seed.type.dtype == target.type.dtype else seed.astype(target.type.dtype)
+
+
+def source_operands(record: Record, source: Any) -> list[Operand]:
+    """What a source stands for on the tape: a tensor for itself, a variable for its values read."""
+    if isinstance(source, Variable):
+        check_floating(source)
+        return record.values(source)
+    if not isinstance(source, Operand):
+        raise GradientError(f"a source must be a tensor or a variable, not {type(source).__name__}; adjit.tensor(...) makes one")
+    check_floating(source)
+    return [source]
+
+
+def check_floating(source: Operand) -> None:
+    if not source.type.is_float:
+        warnings.warn(NOT_FLOATING.format("source", source.type), stacklevel=4)
+
+
+def differentiate(record: Record, targets: list[Operand], seeds: list[Operand], sources: list[Operand]) -> list[Operand | None]:
+    """The sweep, for those sources that the tape watched or that depend on what it watched."""
+    stmts = record.statements()
+    connected = record.connected(stmts)
+    wanted = [s for s in sources if id(s) in connected]
+    found = dict(zip(map(id, wanted), backpropagate(stmts, targets, seeds, wanted), strict=True))
+    return [found.get(id(s)) for s in sources]
+
+
+def total(parts: Sequence[Operand | None]) -> Operand | None:
+    out: Operand | None = None
+    for part in parts:
+        if part is not None:
+            out = part if out is None else out + part
+    return out
+
+
+def finish(record: Record, gradient: Operand | None, source: Operand, zeros: bool) -> Operand | None:
+    """The gradient as the user holds it: eagerly a tensor, in a trace a traced value or a constant."""
+    if gradient is None:
+        if not zeros or not source.type.is_float:
+            return None
+        gradient = source.literal(0.0, source.type)
+    return record.give(gradient)

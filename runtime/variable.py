@@ -1,0 +1,288 @@
+"""Variable: state that functions read and assign.
+
+Owns the buffer behind a variable and the rule of who may write to it. Eagerly, an assignment gives the variable a new array. A compiled
+function writes into the array it finds, but only when nobody else holds it (`Store.exclusive`): a tensor read earlier never changes.
+While tracing, reads and assignments go to the trace, which makes them parameters and updates of the Func.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from adjit.ir.errors import DTypeError, ShapeError, TraceError
+from adjit.ir.func import Value
+from adjit.ir.operand import Operand, as_operand
+from adjit.ir.ops.base import Array, Op, apply
+from adjit.ir.ops.maps import cast
+from adjit.ir.types import DType, TensorType
+from adjit.tracer.arrays import ArrayMethods
+from adjit.tracer.trace import current_trace
+
+from .recording import listening
+from .tensor import Tensor, numeric_array, owned_array, wrap
+
+# Held while native code may write into variables, and while anybody takes hold of their arrays: native code releases the GIL.
+updating = threading.RLock()
+
+
+class Store:
+    """The state of a variable: an array that owns its memory. Several `Variable` objects may stand for one store."""
+
+    __slots__ = ("data", "type", "name", "trainable", "owner", "__weakref__")
+
+    def __init__(self, data: Array, name: str | None, trainable: bool, owner: Variable) -> None:
+        self.data = separate(data)
+        self.type = TensorType(data.dtype, data.shape)
+        self.name = name
+        self.trainable = trainable
+        self.owner = weakref.ref(owner)  # the variable that the user made, given back where others ask for a variable of this state
+
+    def exclusive(self) -> Array:
+        """The array, for writing: copied first if a tensor, a view or another variable still holds it. Call with `updating` held."""
+        if sys.getrefcount(self.data) > 2:  # the slot, and the argument of getrefcount
+            self.data = self.data.copy()
+        return self.data
+
+
+def separate(data: Array) -> Array:
+    """An array as a store keeps it: writable, row-major, and owner of its memory, so that its reference count tells who looks at it."""
+    flags = data.flags
+    fine = data.base is None and flags.owndata and flags.c_contiguous and flags.aligned and flags.writeable
+    return data if fine else data.copy(order="C")
+
+
+class Scope(threading.local):
+    """What the function that is being traced on this thread allows and wants to know; set by `runtime.function`."""
+
+    refusal: str | None = None  # why no variable may be created now
+    created: list[weakref.ref[Variable]] | None = None
+    closed_over: set[Store] | None = None  # stores reached other than through an argument
+
+
+scope = Scope()
+
+
+class Variable(ArrayMethods, Operand):
+    """A tensor that can be assigned. Trainable variables are watched by active tapes when they are read.
+
+    >>> w = Variable([1.0, 2.0], name="w")
+    >>> w.assign_sub([0.5, 0.5])
+    Variable([0.5, 1.5], f64[2], name='w')
+    """
+
+    __slots__ = ("store", "bound", "__weakref__")
+    level = 4  # above traced values: whoever meets a variable reads it first
+
+    store: Store
+    bound: bool  # stands for an argument of the function that is being traced: other calls may bring another variable
+
+    def __init__(self, initial: Any, trainable: bool = True, name: str | None = None, dtype: Any = None) -> None:
+        trace = current_trace()
+        if trace is not None and scope.refusal is not None:
+            raise ValueError(scope.refusal)
+        value = initial() if callable(initial) and not isinstance(initial, Operand) else initial
+        if isinstance(value, Value):
+            raise TraceError(
+                f"the initial value of variable {name or ''!r} is a traced value ({value.type}), which has no number yet; "
+                "create the variable outside of the function, or from a constant"
+            )
+        self.store = Store(owned_array(value, dtype), name, trainable, self)
+        self.bound = False
+        if trace is not None and scope.created is not None:
+            scope.created.append(weakref.ref(self))
+
+    @staticmethod
+    def of(store: Store, bound: bool = False) -> Variable:
+        """The variable of a store; another object for the same state if it is to be `bound` or the user's is gone."""
+        owner = None if bound else store.owner()
+        if owner is not None:
+            return owner
+        out: Variable = Variable.__new__(Variable)
+        out.store = store
+        out.bound = bound
+        return out
+
+    # ---- what it is
+
+    @property
+    def type(self) -> TensorType:  # type: ignore[override]
+        return self.store.type
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.store.type.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.store.type.dtype
+
+    @property
+    def name(self) -> str | None:
+        return self.store.name
+
+    @property
+    def trainable(self) -> bool:
+        return self.store.trainable
+
+    # ---- reading
+
+    def read_operand(self) -> Operand:
+        """The current value: a tensor, or a traced value inside of a function that is being traced."""
+        store, recorders = self.store, listening.recorders
+        trace = current_trace()
+        if trace is not None:
+            self._reached()
+            value: Operand = trace.read(store)
+        else:
+            with updating:
+                data = store.data
+                known = (r.last_read(store) for r in recorders)
+                same = [k for k in known if isinstance(k, Tensor) and k.data is data]
+                value = same[0] if same else wrap(data)
+        for recorder in recorders:
+            recorder.read(self, value)
+        return value
+
+    def value(self) -> Operand:
+        """The current value, as a tensor that later assignments do not change."""
+        return self.read_operand()
+
+    def numpy(self) -> Array:
+        """The current value as a read-only array that later assignments do not change."""
+        if current_trace() is not None:
+            raise TraceError(f"variable {self.name or ''!r} has no array inside of a traced function; use the variable itself")
+        with updating:
+            return wrap(self.store.data).numpy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.numpy(), dtype) if copy or dtype is not None else self.numpy()
+
+    def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
+        return apply(op, *(a.read_operand() if isinstance(a, Variable) else a for a in args))
+
+    # ---- assigning
+
+    def assign(self, value: Any) -> Variable:
+        """Give the variable a new value of its own type; Python numbers and lists are converted to its dtype."""
+        operand = self._checked(value)
+        trace = current_trace()
+        if trace is not None:
+            self._reached()
+            trace.write(self.store, operand)
+            return self
+        data = separate(owned_array(operand))
+        with updating:
+            self.store.data = data
+        return self
+
+    def assign_add(self, delta: Any) -> Variable:
+        return self.assign(self.read_operand() + self._delta(delta))
+
+    def assign_sub(self, delta: Any) -> Variable:
+        return self.assign(self.read_operand() - self._delta(delta))
+
+    def _reached(self) -> None:
+        if scope.closed_over is not None and not self.bound:
+            scope.closed_over.add(self.store)
+
+    def _delta(self, value: Any) -> Any:
+        return value if isinstance(value, Operand | np.ndarray | np.generic | bool | int | float) else self._checked(value)
+
+    def _checked(self, value: Any) -> Operand:
+        """The value as an operand of this variable's type, or an error that names both types."""
+        here = self.type
+        if isinstance(value, Operand):
+            operand = as_operand(value)
+            if operand.weak and np.can_cast(operand.dtype, here.dtype, "same_kind"):
+                operand = cast(operand, here.dtype)
+        elif isinstance(value, np.ndarray | np.generic):
+            operand = wrap(owned_array(value))
+        else:
+            array = numeric_array(value)
+            if not np.can_cast(array.dtype, here.dtype, "same_kind") and array.size:
+                raise DTypeError(f"{self._label()} is {here}: {array.dtype} values do not fit it")
+            operand = wrap(owned_array(value, here.dtype))
+        if operand.shape != here.shape:
+            raise ShapeError(f"{self._label()} is {here}: a value of type {operand.type} does not fit its shape")
+        if operand.dtype != here.dtype:
+            raise DTypeError(f"{self._label()} is {here}: a value of type {operand.type} needs .astype({str(here.dtype)!r})")
+        return operand
+
+    def _label(self) -> str:
+        return f"variable {self.name!r}" if self.name else "the variable"
+
+    # ---- Python's protocols
+
+    def __bool__(self) -> bool:
+        return bool(self.read_operand())
+
+    def __float__(self) -> float:
+        return float(self.read_operand())  # type: ignore[arg-type]
+
+    def __int__(self) -> int:
+        return int(self.read_operand())  # type: ignore[call-overload, no-any-return]
+
+    def __index__(self) -> int:
+        return self.read_operand().__index__()  # type: ignore[attr-defined, no-any-return]
+
+    def __iter__(self) -> Any:
+        return iter(self.read_operand())  # type: ignore[call-overload]
+
+    def item(self) -> Any:
+        return self.numpy().item()
+
+    def tolist(self) -> Any:
+        return self.numpy().tolist()
+
+    def __copy__(self) -> Variable:
+        return Variable(self.numpy(), self.trainable, self.name)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
+        return self.__copy__()
+
+    def __reduce__(self) -> Any:
+        return Variable, (self.numpy().copy(), self.trainable, self.name)
+
+    def __repr__(self) -> str:
+        extra = (f", name={self.name!r}" if self.name else "") + ("" if self.trainable else ", trainable=False")
+        return f"Variable({repr(wrap(self.store.data))[len('Tensor(') : -1]}{extra})"
+
+    def __format__(self, spec: str) -> str:
+        return format(wrap(self.store.data), spec)
+
+
+def _reading(name: str) -> Callable[..., Any]:
+    def method(self: Variable, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self.read_operand(), name)(*args, **kwargs)
+
+    method.__name__ = name
+    method.__qualname__ = f"Variable.{name}"
+    return method
+
+
+def _read_and_get(name: str) -> Callable[[Variable], Any]:
+    return lambda self: getattr(self.read_operand(), name)
+
+
+def _delegate_array_interface() -> None:
+    """Operators and methods of arrays act on the value read now, so that what they return never changes with the variable."""
+    typed = {"ndim", "size", "__len__", "literal", "apply_op"}  # these ask for the type alone, which is no reading
+    protocols = {"__array_ufunc__", "__array_function__"}
+    own = {*dir(object), *vars(Variable), *protocols, *typed} - {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
+    for base in (*ArrayMethods.__mro__[:-1], Operand):
+        for name, member in vars(base).items():
+            if name in own:
+                continue
+            if isinstance(member, property):
+                setattr(Variable, name, property(_read_and_get(name)))
+            elif callable(member) and not isinstance(member, type):
+                setattr(Variable, name, _reading(name))
+
+
+_delegate_array_interface()

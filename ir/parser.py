@@ -33,7 +33,7 @@ from .types import TensorType
 
 T = TypeVar("T")
 
-_PLACE = re.compile(r"([a-z]+\+[0-9]+|%[\w.]+)(?:\+([0-9]+)\[([-0-9,]*)\])?")
+_PLACE = re.compile(r"([a-z]+\+[0-9]+|%[\w.]+)(?:\+([0-9]+)\[((?:-?[0-9]+(?:,-?[0-9]+)*)?)\])?")
 
 
 def parse_func(text: str) -> Func:
@@ -401,8 +401,11 @@ class _Parser:
                     plan.places[id(root)] = Place.parse(where)
             except (KeyError, ParseError):
                 self.scan.fail(f"{where} is not a place", at, at + len(text))
-            shape = binder.value.type.shape
-            layout = Layout.contiguous(shape) if offset is None else Layout(int(offset), tuple(int(s) for s in strides.split(",") if s))
+            layout = Layout.contiguous(binder.value.type.shape)
+            if offset is not None:
+                layout = Layout(int(offset), tuple(int(s) for s in strides.split(",") if s))
+            if len(layout.strides) != binder.value.type.rank:
+                self.scan.fail(f"{len(layout.strides)} strides for {binder.value.type}", at, at + len(text))
             plan.windows[id(binder.value)] = Window(root, layout)
         return plan
 

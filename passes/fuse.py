@@ -157,11 +157,11 @@ class _Grouping:
                 group.make_again(self.free_to_make[id(value)])
             else:
                 self._used(value, group)
-        self._add(group, stmt)
-
-    def _add(self, group: _Item, stmt: Stmt) -> None:
-        result = stmt.result
         group.stmts.append(stmt)
+        self._made(group, stmt)
+
+    def _made(self, group: _Item, stmt: Stmt) -> None:
+        result = stmt.result
         group.made.add(id(result))
         self.home[id(result)] = group
         self.ready[id(result)] = 2 * group.position + isinstance(stmt.op, Reduce)
@@ -238,7 +238,9 @@ class _Grouping:
         """The value is read by what is no group: it is yielded, and made first if it is not there yet."""
         constant = self.free_to_make.get(id(operand))
         if constant is not None and id(operand) not in self.home:
-            self._add(self._new(constant.result.type.shape), constant)
+            group = self._new(constant.result.type.shape)
+            group.constants.append(constant)
+            self._made(group, constant)
         self._count(operand, ELSEWHERE)
         maker = self.home.get(id(operand))
         if maker is not None and id(operand) in maker.made:
@@ -262,7 +264,7 @@ class _Grouping:
 
     def _only_reader(self, stmt: Stmt, item: _Item) -> _Item | None:
         uses = self.uses.get(id(stmt.result), ())
-        if len(uses) != 1 or not isinstance(stmt.op, Map) or id(stmt.result) in self.free_to_make:
+        if len(uses) != 1 or not isinstance(stmt.op, Map):
             return None
         (position,) = uses
         if position in (ELSEWHERE, item.position):

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from adjit.ir.errors import AdjitError, UnsupportedError
 from adjit.ir.func import Block, Stmt, Value
 from adjit.ir.layout import Layout
+from adjit.ir.location import Location
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.create import Iota
 from adjit.ir.ops.elementary import FloatUnary
 from adjit.ir.ops.maps import Map
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.plan import Plan
-from adjit.ir.types import I64, Shape, TensorType, row_major
+from adjit.ir.types import I64, Shape, TensorType
 
 from . import memory, products
 from .emitter import VectorEmitter
@@ -27,6 +29,14 @@ from .memory import Access
 from .nest import Chunk, Loop, Nest, Reduction
 
 MATH_COST = 8  # a call of the vector math library, in plain instructions
+
+
+class Failure(NamedTuple):
+    """What to raise when a kernel returns a code: the message is formatted with the details that the kernel left."""
+
+    error: type[AdjitError]
+    message: str
+    location: Location | None
 
 
 class Kernel:
@@ -38,7 +48,10 @@ class Kernel:
         self.text = Text()
         self.pointers: dict[tuple[int, int], str] = {}
         self.arguments: list[tuple[Value, int]] = []  # root and byte offset, in the order of the parameters
-        self.failures: list[str] = []  # what each failure code means
+        self.failures: list[Failure] = []  # what each code means that the kernel may return
+        self.location: Location | None = None  # of the statement being written
+        self.error: type[AdjitError] = AdjitError
+        self.leaves = False  # whether it may return early
         self.imports: set[str] = set()
 
     def pointer(self, root: Value, layout: Layout) -> str:
@@ -55,8 +68,8 @@ class Kernel:
     def definition(self, name: str) -> str:
         """The LLVM function. A kernel that may fail takes the error record last and returns a code."""
         params = [f"ptr %p{k}" for k in range(len(self.pointers))]
-        result, last = ("i64", "ret i64 0") if self.failures else ("void", "ret void")
-        if self.failures:
+        result, last = ("i64", "ret i64 0") if self.leaves else ("void", "ret void")
+        if self.leaves:
             params.append("ptr %error")
         body = "\n".join([*self.text.slots, *self.text.lines, last])
         return f"define internal {result} @{name}({', '.join(params)}) nounwind {{\nentry:\n{body}\n}}\n"
@@ -223,15 +236,21 @@ class LoopKernel(Kernel):
         products.matrix_product(self, target, a, b)
 
     def fail_if(self, condition: Reg, what: str, *details: Reg) -> None:
-        text, failed, fine = self.text, self.text.fresh_label(), self.text.fresh_label()
-        if what not in self.failures:
-            self.failures.append(what)
-        text.put(f"br i1 {condition.name}, label %{failed}, label %{fine}")
-        text.start(failed)
+        failure = Failure(self.error, what, self.location)
+        if failure not in self.failures:
+            self.failures.append(failure)
+        self.leave_if(condition.name, self.failures.index(failure) + 1, *details)
+
+    def leave_if(self, condition: str, code: int, *details: Reg) -> None:
+        """Return `code` from the kernel when the condition holds, with details left in the error record."""
+        text, leave, stay = self.text, self.text.fresh_label(), self.text.fresh_label()
+        self.leaves = True
+        text.put(f"br i1 {condition}, label %{leave}, label %{stay}")
+        text.start(leave)
         for k, detail in enumerate(details):
             memory.store(text, "%error", Reg(detail.name, I64), str(k), 1, 1)
-        text.put(f"ret i64 {self.failures.index(what) + 1}")
-        text.start(fine)
+        text.put(f"ret i64 {code}")
+        text.start(stay)
 
 
 def lowered_kernel(stmt: Stmt, plan: Plan, vector_bytes: int) -> LoopKernel:
@@ -240,6 +259,7 @@ def lowered_kernel(stmt: Stmt, plan: Plan, vector_bytes: int) -> LoopKernel:
     if lower is None:
         raise UnsupportedError(f"{stmt.op.name} has no native code yet").at(stmt.location)
     kernel = LoopKernel(plan, vector_bytes)
+    kernel.location, kernel.error = stmt.location, stmt.op.error
     outs = tuple(kernel.window(r) for r in stmt.results)
     try:
         lower(kernel, outs[0] if len(outs) == 1 else outs, *(kernel.window(a) for a in stmt.args))
@@ -249,12 +269,9 @@ def lowered_kernel(stmt: Stmt, plan: Plan, vector_bytes: int) -> LoopKernel:
 
 
 def copy_kernel(target: Access, source: Access, shape: Shape, plan: Plan, vector_bytes: int) -> Kernel:
-    """A contiguous copy between two windows that are not values of the plan: pointers are %p0 and %p1."""
+    """A copy between the windows behind its two pointers, %p0 and %p1."""
     kernel = Kernel(plan, vector_bytes)
+    kernel.pointers = {(0, 0): "%p0", (0, 1): "%p1"}
     body = lambda chunk: chunk.put(0, chunk.load(0))  # noqa: E731
     Nest(kernel.text, vector_bytes, shape, [source], [target], [], body).emit()
     return kernel
-
-
-def contiguous_access(pointer: str, type: TensorType) -> Access:
-    return Access(pointer, row_major(type.shape), type.dtype)

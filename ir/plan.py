@@ -46,6 +46,7 @@ class Plan:
     arena_bytes: int = 0
     places: dict[int, Place] = field(default_factory=dict)
     windows: dict[int, Window] = field(default_factory=dict)
+    registers: set[int] = field(default_factory=set)  # ids of region statements that run in registers: no buffers inside
 
     def place(self, value: Value) -> Place:
         return self.places[id(self.windows[id(value)].root)]

@@ -1,130 +1,65 @@
 """Buffer planning: which value lives where.
 
 Views get no buffer: they are windows on their operand's. A result is computed straight into the array that is returned, an updated parameter
-straight into its own buffer where nobody can see the difference, and everything else shares one arena, by liveness, with elementwise results
-written over operands that die there.
+straight into its own buffer where nobody can see the difference, a loop's next carry straight into the carry's, and everything else shares one
+arena, by liveness, with elementwise results written over operands that die there. Regions that fit into registers get no buffers inside.
 
-The rules that make in-place writes safe are in `_may_overwrite`; a parameter is never written before the last statement that may fail.
+`windows.py` finds the windows and puts in the copies that they need; this pass then gives every buffer a place.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.layout import Layout
-from adjit.ir.operand import Literal, Operand
+from adjit.ir.operand import Operand
 from adjit.ir.ops.base import View
-from adjit.ir.ops.control import Fuse
-from adjit.ir.ops.create import Constant, Fill
-from adjit.ir.ops.linalg import Matmul
-from adjit.ir.ops.maps import Copy, Map
-from adjit.ir.plan import Place, Plan, Window
-from adjit.ir.types import row_major
+from adjit.ir.ops.control import For, Fuse, If, Region, While
+from adjit.ir.ops.create import Constant
+from adjit.ir.ops.maps import Map
+from adjit.ir.plan import Place, Plan
+from adjit.ir.types import StackType
+
+from .windows import Windows
 
 ALIGNMENT = 64
+STACK_BYTES = 24  # the handle of a stack: data, count, capacity
 
 
 def plan_buffers(func: Func) -> Func:
     """The same Func with copies where a view will not do, and a plan for all its values."""
-    windows, stmts, results, updates = _Windows(func).walk()
-    func = func.replace(block=Block(func.params, stmts, results, func.block.saving), updates=updates)
-    plan = Plan(windows=windows)
+    func, plan = Windows(func).planned()
     _Placer(func, plan).place()
     return func.replace(plan=plan)
 
 
-class _Windows:
-    """First half: finds every value's window, and inserts the copies that the views, products and results need."""
+@dataclass
+class _Loop:
+    """A span of positions that runs again and again: what is read in it and made before it lives until its end."""
 
-    def __init__(self, func: Func) -> None:
-        self.func = func
-        self.stmts: list[Stmt] = []
-        self.windows: dict[int, Window] = {}
-
-    def walk(self) -> tuple[dict[int, Window], list[Stmt], list[Operand], list[tuple[Value, Operand]]]:
-        for param in self.func.params:
-            self.own(param)
-        for stmt in self.func.stmts:
-            self.visit(stmt)
-        taken = {id(p) for p in self.func.params} | {id(s.result) for s in self.stmts if isinstance(s.op, Constant)}
-        results = [self.fresh(r, taken) for r in self.func.results]
-        updates = [(param, self.fresh(new, taken)) for param, new in self.func.updates]
-        return self.windows, self.stmts, results, updates
-
-    def own(self, value: Operand) -> None:
-        assert isinstance(value, Value)
-        self.windows[id(value)] = Window(value, Layout.contiguous(value.type.shape))
-
-    def visit(self, stmt: Stmt) -> None:
-        if isinstance(stmt.op, View):
-            self.view(stmt)
-            return
-        if isinstance(stmt.op, Matmul):
-            stmt = stmt.replace(args=tuple(a if self.suits_blas(a) else self.copy(a, stmt) for a in stmt.args))
-        self.stmts.append(stmt)
-        for result in stmt.results:
-            self.own(result)
-
-    def view(self, stmt: Stmt) -> None:
-        assert isinstance(stmt.op, View)
-        (source,) = stmt.args
-        window = self.windows[id(source)]
-        layout = stmt.op.view(window.layout, source.type)
-        if layout is None:
-            source = self.copy(source, stmt)
-            window = self.windows[id(source)]
-            layout = stmt.op.view(window.layout, source.type)
-            assert layout is not None, f"{stmt.op.name} has no layout on a contiguous operand"
-        self.stmts.append(stmt.replace(args=(source,)))
-        self.windows[id(stmt.result)] = Window(window.root, layout)
-
-    def copy(self, source: Operand, stmt: Stmt | None) -> Value:
-        """A contiguous copy, as a fused kernel of one statement."""
-        inner, outer = Value(source.type), Value(source.type, getattr(source, "name", None))
-        location, phase = (stmt.location, stmt.phase) if stmt else (None, self.stmts[-1].phase if self.stmts else "forward")
-        op: Map = Fill(source.value.item(), source.dtype, source.shape) if isinstance(source, Literal) else Copy()
-        args = () if isinstance(source, Literal) else (source,)
-        body = Block((), [Stmt(op, args, (inner,), location=location, phase=phase)], [inner])
-        self.stmts.append(Stmt(Fuse(), (), (outer,), (body,), location, phase))
-        self.own(outer)
-        return outer
-
-    def suits_blas(self, operand: Operand) -> bool:
-        """Whether a product can read the operand's last two axes as they lie: one of them must be consecutive."""
-        strides = self.windows[id(operand)].layout.strides
-        shape = operand.type.shape
-        if len(shape) < 2:
-            return True
-        rows, columns = strides[-2:]
-        m, n = shape[-2:]
-        return ((columns == 1 or n == 1) and (rows >= max(n, 1) or m == 1)) or ((rows == 1 or m == 1) and (columns >= max(m, 1) or n == 1))
-
-    def fresh(self, value: Operand, taken: set[int]) -> Operand:
-        """A value that covers a buffer of its own, so that the buffer can be the result's: copied if it does not."""
-        window = self.windows.get(id(value))
-        if window is not None and id(window.root) not in taken:
-            whole = window.root.type.size == value.type.size and window.layout == Layout(0, row_major(value.type.shape))
-            if whole and window.root.type.dtype == value.type.dtype:
-                taken.add(id(window.root))
-                return value
-        copied = self.copy(value, None)
-        taken.add(id(copied))
-        return copied
+    start: int
+    end: int = -1
 
 
 class _Placer:
-    """Second half: gives every root a place."""
+    """Positions number the statements in the order of the text, regions included; `last_use` is where a buffer may be forgotten."""
 
     def __init__(self, func: Func, plan: Plan) -> None:
         self.func = func
         self.plan = plan
-        self.last_use: dict[int, int] = {}
+        self.clock = 0
+        self.loops: list[_Loop] = []
+        self.order: list[tuple[int, Stmt, Value]] = []  # position, maker, root: buffers in the order in which they come to life
         self.made_at: dict[int, int] = {}
-        for at, stmt in enumerate(func.stmts):
-            for result in stmt.results:
-                self.made_at[id(result)] = at
-            if not isinstance(stmt.op, View):
-                for value in _reads(stmt):
-                    self.last_use[id(self.root(value))] = at
+        self.makers: dict[int, Stmt] = {}
+        self.uses: list[tuple[int, int, tuple[_Loop, ...]]] = []
+        self.reads: dict[int, int] = {}  # last position, loops not unrolled
+        self.last_use: dict[int, int] = {}
+        self.last_failure = -1
+        self.carried: list[tuple[Value, Value, int]] = []  # a carry, its next value, and where the loop's body last reads the carry
+        self.hosts: dict[int, Value] = {}  # roots that are made in another's buffer: a branch's yield in the result's, a next in the carry's
 
     def root(self, value: Operand) -> Value:
         return self.plan.windows[id(value)].root
@@ -133,29 +68,113 @@ class _Placer:
         places = self.plan.places
         for index, param in enumerate(self.func.params):
             places[id(param)] = Place("param", index)
+        self.walk(self.func.block)
         for index, result in enumerate(self.func.results):
             places[id(self.root(result))] = Place("result", index)
-        safe_from = max((at for at, s in enumerate(self.func.stmts) if s.op.can_fail), default=-1)
+        self.settle()
         for param, new in self.func.updates:
             root = self.root(new)
-            if id(root) not in places and self.made_at[id(root)] > safe_from and self._may_overwrite(param, root):
+            if id(root) not in places and self.made_at[id(root)] > self.last_failure and self.may_overwrite(param, root):
                 places[id(root)] = places[id(param)]
-        ending = len(self.func.stmts)
         for _, new in self.func.updates:
-            self.last_use[id(self.root(new))] = ending
-        self._fill_arena()
+            self.last_use[id(self.root(new))] = self.clock
+        self.fill_arena()
 
-    def _may_overwrite(self, old: Value, new: Value) -> bool:
-        """Whether `new` can be written into the buffer of `old`: nobody reads it later, and the statement that makes `new` reads it only
+    # ---- the walk: who is made and read where
+
+    def walk(self, block: Block) -> None:
+        for stmt in block.stmts:
+            if isinstance(stmt.op, View):
+                continue
+            self.clock += 1
+            if stmt.op.can_fail or isinstance(stmt.op, For | While):  # a loop may be interrupted
+                self.last_failure = self.clock
+            if not isinstance(stmt.op, Region) or isinstance(stmt.op, Fuse) or id(stmt) in self.plan.registers:
+                self.read(_reads(stmt))
+                self.make(stmt, stmt.results)
+            elif isinstance(stmt.op, If):
+                self.visit_if(stmt)
+            else:
+                self.visit_loop(stmt)
+
+    def make(self, stmt: Stmt, values: Iterable[Operand]) -> None:
+        for value in values:
+            root = self.root(value)
+            self.made_at[id(root)] = self.clock
+            self.makers[id(root)] = stmt
+            self.order.append((self.clock, stmt, root))
+
+    def read(self, values: Iterable[Operand]) -> None:
+        for value in values:
+            if isinstance(value, Value):
+                root = id(self.root(value))
+                self.uses.append((root, self.clock, tuple(self.loops)))
+                self.reads[root] = self.clock
+
+    def visit_if(self, stmt: Stmt) -> None:
+        self.read(stmt.args)
+        self.make(stmt, stmt.results)
+        for block in stmt.blocks:
+            self.walk(block)
+            self.clock += 1
+            self.read(block.results)
+            for result, value in zip(stmt.results, block.results, strict=True):
+                self.host(result, value, since=self.made_at[id(result)])
+        self.read(stmt.results)
+
+    def host(self, result: Operand, value: Operand, since: int) -> None:
+        """Let a branch make the value that it yields in the buffer of the result."""
+        window = self.plan.windows.get(id(value))
+        if window is None or id(window.root) in self.hosts or self.made_at.get(id(window.root), -1) <= since:
+            return
+        plain = isinstance(self.makers[id(window.root)].op, Fuse) or not isinstance(self.makers[id(window.root)].op, Region | Constant)
+        if plain and window.root.type.size == value.type.size and window.layout == Layout.contiguous(value.type.shape):
+            assert isinstance(result, Value)
+            self.hosts[id(window.root)] = result
+
+    def visit_loop(self, stmt: Stmt) -> None:
+        self.read(stmt.args)
+        body = stmt.blocks[-1]
+        self.make(stmt, [*body.params, *stmt.results[len(body.results) :]])
+        loop = _Loop(self.clock)
+        self.loops.append(loop)
+        self.clock += 1
+        self.read(v for v in body.saving if isinstance(v, Value) and any(v is p for p in body.params))
+        for block in stmt.blocks:
+            self.walk(block)
+            self.clock += 1
+            self.read(block.results)
+        self.read(body.saving)
+        loop.end = self.clock
+        for carry, following in zip(body.params[len(body.params) - len(body.results) :], body.results, strict=True):
+            if following is not carry:
+                self.carried.append((carry, self.root(following), self.reads.get(id(carry), -1)))
+        self.read(body.params)
+        self.loops.pop()
+
+    def settle(self) -> None:
+        """Last uses, with what loops read again on their next trip; then carries and branches that can share buffers."""
+        for root, at, loops in self.uses:
+            until = next((loop.end for loop in loops if loop.start > self.made_at.get(root, -1)), at)
+            self.last_use[root] = max(self.last_use.get(root, -1), until)
+        for carry, following, last_read in self.carried:
+            if self._overwrites(carry, following, last_read):
+                self.hosts[id(following)] = carry
+
+    # ---- sharing
+
+    def may_overwrite(self, old: Value, new: Value) -> bool:
+        """Whether `new` can be written into the buffer of `old`: nobody reads `old` later, and the statement that makes `new` reads it only
         at the element that it is about to write."""
-        at = self.made_at[id(new)]
-        if old.type != new.type and (old.type.size != new.type.size or old.type.dtype != new.type.dtype):
-            return False
-        if self.last_use.get(id(old), -1) > at:
-            return False
-        return self.last_use.get(id(old), -1) < at or self._elementwise(self.func.stmts[at], old, new)
+        return self._overwrites(old, new, self.last_use.get(id(old), -1))
 
-    def _elementwise(self, stmt: Stmt, old: Value, new: Value) -> bool:
+    def _overwrites(self, old: Value, new: Value, last_read: int) -> bool:
+        at = self.made_at[id(new)]
+        if old.type.size != new.type.size or old.type.dtype != new.type.dtype or last_read > at:
+            return False
+        return last_read < at or self.elementwise(self.makers[id(new)], old, new)
+
+    def elementwise(self, stmt: Stmt, old: Value, new: Value) -> bool:
         if not isinstance(stmt.op, Fuse):
             return False
         (body,) = stmt.blocks
@@ -166,38 +185,48 @@ class _Placer:
         identity = Layout.contiguous(new.type.shape)
         return all(self.plan.windows[id(v)].layout == identity for v in body.free() if self.root(v) is old)
 
-    def _fill_arena(self) -> None:
+    # ---- the arena
+
+    def fill_arena(self) -> None:
         places = self.plan.places
         arena = _Arena()
         dying: dict[int, list[Value]] = {}
-        for at, stmt in enumerate(self.func.stmts):
-            if isinstance(stmt.op, View):
+        constants = 0
+        now = 0
+        for at, stmt, root in self.order:
+            for moment in range(now, at):
+                for value in dying.pop(moment, ()):
+                    arena.give(places[id(value)].index, _nbytes(value))
+            now = at
+            if id(root) in places:
                 continue
-            for result in stmt.results:
-                assert isinstance(result, Value)
-                if id(result) in places:
-                    continue
-                if isinstance(stmt.op, Constant):
-                    places[id(result)] = Place("constant", at)
-                    continue
-                heirs = dying.get(at, [])
-                heir = next((k for k, v in enumerate(heirs) if self.made_at[id(v)] < at and self._may_overwrite(v, result)), None)
-                if heir is not None:
-                    places[id(result)] = places[id(heirs.pop(heir))]
-                else:
-                    places[id(result)] = Place("arena", arena.take(result.type.nbytes))
-                dying.setdefault(max(self.last_use.get(id(result), at), at), []).append(result)
-            for value in dying.pop(at, ()):
-                arena.give(places[id(value)].index, value.type.nbytes)
+            if isinstance(stmt.op, Constant):
+                places[id(root)] = Place("constant", constants)
+                constants += 1
+                continue
+            if isinstance(root.type, StackType):  # lives as long as the call
+                places[id(root)] = Place("arena", arena.take(STACK_BYTES))
+                continue
+            if id(root) in self.hosts:
+                places[id(root)] = places[id(self.hosts[id(root)])]
+                continue
+            heirs = dying.get(at, [])
+            heir = next((k for k, v in enumerate(heirs) if self.made_at[id(v)] < at and self.may_overwrite(v, root)), None)
+            if heir is not None:
+                places[id(root)] = places[id(heirs.pop(heir))]
+            else:
+                places[id(root)] = Place("arena", arena.take(_nbytes(root)))
+            dying.setdefault(max(self.last_use.get(id(root), at), at), []).append(root)
         self.plan.arena_bytes = arena.high
 
 
-def _reads(stmt: Stmt) -> list[Value]:
-    """Values of the function that a statement reads, those inside its regions included."""
-    outer = [a for a in stmt.args if isinstance(a, Value)]
-    for block in stmt.blocks:
-        outer += block.free()
-    return outer
+def _reads(stmt: Stmt) -> Sequence[Operand]:
+    """Values that a statement reads, those inside its regions included."""
+    return [*stmt.args, *(v for block in stmt.blocks for v in block.free())]
+
+
+def _nbytes(root: Value) -> int:
+    return STACK_BYTES if isinstance(root.type, StackType) else root.type.nbytes
 
 
 class _Arena:
@@ -211,7 +240,7 @@ class _Arena:
 
     def take(self, nbytes: int) -> int:
         size = _rounded(nbytes)
-        fit = size if self.by_size.get(size) else min((s for s, at in self.by_size.items() if at and s > size), default=None)
+        fit = size if size in self.by_size else min((s for s in self.by_size if s > size), default=None)
         if fit is None:
             offset = self.high
             self.high += size

@@ -1,0 +1,270 @@
+"""The LLVM module of one Func: a kernel a statement, and a main function that calls them in order, through branches and loops.
+
+    i64 adjit_main(ptr buffers, ptr arena, ptr error)     buffers: the parameters' arrays, then the results'
+
+It returns 0, the number of a `Failure`, or a negative code of `stacks`. It leaves through one door, where the stacks of its loops are freed.
+"""
+
+from __future__ import annotations
+
+from adjit.ir.errors import AdjitError
+from adjit.ir.func import Block, Func, Stmt, Value
+from adjit.ir.operand import Literal, Operand
+from adjit.ir.ops.base import View
+from adjit.ir.ops.control import For, Fuse, If, StackRead, While
+from adjit.ir.ops.create import Constant
+from adjit.ir.plan import Place, Plan
+from adjit.ir.types import I64, StackType, row_major
+
+from . import llvm, memory, stacks
+from .emitter import VectorEmitter
+from .kernels import Failure, Kernel, copy_kernel, fused_kernel, lowered_kernel
+from .lanes import Reg, Text
+from .memory import Access
+from .nest import Nest
+from .registers import register_kernel
+
+
+class Module:
+    """`build` gives the text; `failures` and `imports` are known after it."""
+
+    def __init__(self, func: Func, target: llvm.Target) -> None:
+        if func.plan is None:
+            raise AdjitError(f"@{func.name} has no buffer plan: run it through the optimisation pipeline first")
+        self.func = func
+        self.plan: Plan = func.plan
+        self.vector_bytes = target.vector_bytes
+        self.functions: dict[str, str] = {}  # definition without its name -> name
+        self.declares: set[str] = set()
+        self.imports: set[str] = set()
+        self.constants: list[str] = []
+        self.failures: list[Failure] = []
+        self.handles: list[int] = []  # arena offsets of stacks
+        self.text = Text()
+        self.scalar = VectorEmitter(self.text)
+        self.uses_runtime = False
+
+    @property
+    def buffer_count(self) -> int:
+        return len(self.func.params) + len(self.func.results)
+
+    def build(self) -> str:
+        text = self.text
+        self.block(self.func.block)
+        for param, new in self.func.updates:
+            self.copy(param, new)
+        entry = [f"%t{k} = getelementptr ptr, ptr %buffers, i64 {k}\n%buf{k} = load ptr, ptr %t{k}" for k in range(self.buffer_count)]
+        entry += ["%code = alloca i64", "store i64 0, ptr %code"]
+        entry += [f"%s{at} = getelementptr i8, ptr %arena, i64 {at}\nstore [3 x i64] zeroinitializer, ptr %s{at}" for at in self.handles]
+        text.jump("leave")
+        text.start("leave")
+        for at in self.handles:
+            data = text.define(f"load ptr, ptr %s{at}")
+            text.put(f"call void @free(ptr {data})")
+        text.put(f"ret i64 {text.define('load i64, ptr %code')}")
+        self.declares |= text.declares
+        definitions = [definition.replace("@{}", f"@{name}", 1) for definition, name in self.functions.items()]
+        body = "\n".join([*entry, *text.slots, *text.lines])
+        main = f"define i64 @adjit_main(ptr %buffers, ptr %arena, ptr %error) nounwind {{\nentry:\n{body}\n}}\n"
+        runtime = [stacks.RUNTIME] if self.uses_runtime else []
+        return "\n".join([*sorted(self.declares), *self.constants, *runtime, *definitions, main])
+
+    # ---- statements
+
+    def block(self, block: Block) -> None:
+        for stmt in block.stmts:
+            self.statement(stmt)
+
+    def statement(self, stmt: Stmt) -> None:
+        op = stmt.op
+        if isinstance(op, View):
+            return
+        if isinstance(op, If | For | While):
+            self.uses_runtime = True
+            self.open_stacks(stmt)
+        if isinstance(op, Constant):
+            data = "".join(f"\\{byte:02X}" for byte in op.data)
+            name = f"@c{self.plan.place(stmt.result).index}"  # type: ignore[arg-type]
+            self.constants.append(f'{name} = internal constant [{len(op.data)} x i8] c"{data}", align 64')
+        elif isinstance(op, Fuse):
+            self.call(fused_kernel(stmt, self.plan, self.vector_bytes))
+        elif id(stmt) in self.plan.registers:
+            self.call(register_kernel(stmt, self.plan, self.vector_bytes))
+        elif isinstance(op, If):
+            self.branch(stmt)
+        elif isinstance(op, For):
+            self.count(stmt)
+        elif isinstance(op, While):
+            self.repeat(stmt)
+        elif isinstance(op, StackRead):
+            self.unstack(stmt)
+        else:
+            self.call(lowered_kernel(stmt, self.plan, self.vector_bytes))
+
+    # ---- kernels
+
+    def call(self, kernel: Kernel) -> None:
+        self.invoke(kernel, [self.pointer(self.plan.places[id(root)], offset) for root, offset in kernel.arguments])
+
+    def invoke(self, kernel: Kernel, arguments: list[str]) -> None:
+        """Call a kernel; leave when it says so."""
+        text, name = self.text, self.function(kernel)
+        if not kernel.leaves:
+            text.put(f"call void @{name}({', '.join(f'ptr {a}' for a in arguments)})")
+            return
+        code = text.define(f"call i64 @{name}({', '.join(f'ptr {a}' for a in (*arguments, '%error'))})")
+        shift = len(self.failures)
+        self.failures += kernel.failures
+        failed = self.scalar.compare("gt", Reg(code, I64), self.scalar.const(I64, 0))
+        shifted = text.define(f"add i64 {code}, {shift}")
+        final = self.scalar.select(failed, Reg(shifted, I64), Reg(code, I64))
+        self.leave_if(text.define(f"icmp ne i64 {code}, 0"), final.name)
+
+    def leave_if(self, condition: str, code: str) -> None:
+        text, going, staying = self.text, self.text.fresh_label(), self.text.fresh_label()
+        text.put(f"br i1 {condition}, label %{going}, label %{staying}")
+        text.start(going)
+        text.put(f"store i64 {code}, ptr %code")
+        text.jump("leave")
+        text.start(staying)
+
+    def function(self, kernel: Kernel) -> str:
+        self.declares |= kernel.text.declares
+        self.imports |= kernel.imports
+        return self.functions.setdefault(kernel.definition("{}"), f"k{len(self.functions)}")
+
+    # ---- buffers
+
+    def pointer(self, place: Place, offset: int = 0) -> str:
+        base = {"arena": "%arena", "constant": f"@c{place.index}", "param": f"%buf{place.index}"}.get(place.kind)
+        if base is None:
+            base = f"%buf{len(self.func.params) + place.index}"
+        return self.moved(base, offset + (place.index if place.kind == "arena" else 0))
+
+    def moved(self, base: str, offset: int) -> str:
+        return base if offset == 0 else self.text.define(f"getelementptr i8, ptr {base}, i64 {offset}")
+
+    def window(self, value: Operand) -> Access:
+        """Where a value lies, as seen from the main function."""
+        window = self.plan.windows[id(value)]
+        place = self.plan.places[id(window.root)]
+        pointer = self.pointer(place, window.layout.offset * value.type.dtype.itemsize)
+        return Access(pointer, window.layout.strides, value.type.dtype)
+
+    def read(self, value: Operand) -> Reg:
+        """A scalar, in a register of the main function."""
+        if isinstance(value, Literal):
+            return self.scalar.const(value.type.dtype, value.value)
+        return memory.load(self.text, self.window(value).pointer, value.type.dtype, "0", 1, 1)
+
+    def copy(self, target: Value, source: Operand) -> None:
+        """Bring a value into another's buffer, unless it was made there."""
+        if isinstance(source, Value) and self.plan.place(source) == self.plan.place(target):
+            return
+        self.copy_to(self.window(target).pointer, source)
+
+    def copy_to(self, pointer: str, source: Operand) -> None:
+        shape, dtype = source.type.shape, source.type.dtype
+        target = Access("%p0", row_major(shape), dtype)
+        if isinstance(source, Literal):
+            kernel = Kernel(self.plan, self.vector_bytes)
+            kernel.pointers = {(0, 0): "%p0"}
+            value = source.value
+            Nest(kernel.text, self.vector_bytes, shape, [], [target], [], lambda c: c.put(0, c.emit.const(dtype, value))).emit()
+            self.invoke(kernel, [pointer])
+            return
+        window = self.window(source)
+        kernel = copy_kernel(target, window._replace(pointer="%p1"), shape, self.plan, self.vector_bytes)
+        self.invoke(kernel, [pointer, window.pointer])
+
+    # ---- regions that do not fit into registers
+
+    def branch(self, stmt: Stmt) -> None:
+        text = self.text
+        then, otherwise, after = (text.fresh_label() for _ in range(3))
+        text.put(f"br i1 {self.read(stmt.args[0]).name}, label %{then}, label %{otherwise}")
+        for label, block in zip((then, otherwise), stmt.blocks, strict=True):
+            text.start(label)
+            self.block(block)
+            for result, value in zip(stmt.results, block.results, strict=True):
+                self.copy(result, value)  # type: ignore[arg-type]
+            text.jump(after)
+        text.start(after)
+
+    def count(self, stmt: Stmt) -> None:
+        """`for`: the counter lives in its own buffer, where the kernels of the body read it."""
+        (body,) = stmt.blocks
+        counter = body.params[0]
+        stop = self.scalar.convert(self.read(stmt.args[1]), I64)
+        self.copy(counter, stmt.args[0])
+
+        def condition() -> Reg:
+            return self.scalar.compare("lt", self.scalar.convert(self.read(counter), I64), stop)
+
+        def step() -> None:
+            following = self.scalar.add(self.read(counter), self.scalar.const(counter.type.dtype, 1))
+            memory.store(self.text, self.window(counter).pointer, following, "0", 1, 1)
+
+        self.loop(stmt, stmt.args[2:], condition, step)
+
+    def repeat(self, stmt: Stmt) -> None:
+        test = stmt.blocks[0]
+
+        def condition() -> Reg:
+            self.block(test)
+            return self.read(test.results[0])
+
+        self.loop(stmt, stmt.args, condition, lambda: None)
+
+    def loop(self, stmt, initial, condition, step) -> None:  # type: ignore[no-untyped-def]
+        """Carries are copied in once, run the body while the condition holds, and stay in their buffers."""
+        text, body = self.text, stmt.blocks[-1]
+        carries = body.params[len(body.params) - len(body.results) :]
+        saved = list(zip(stmt.results[len(carries) :], body.saving, strict=True))
+        for carry, value in zip(carries, initial, strict=True):
+            self.copy(carry, value)
+        head, inside, after = (text.fresh_label() for _ in range(3))
+        text.jump(head)
+        text.start(head)
+        text.put(f"br i1 {condition().name}, label %{inside}, label %{after}")
+        text.start(inside)
+        self.leave_if(text.define("call i1 @adjit_interrupted()"), str(stacks.INTERRUPTED))
+        for stack, value in saved:
+            if any(value is p for p in body.params):
+                self.push(stack, value)
+        self.block(body)
+        for stack, value in saved:
+            if not any(value is p for p in body.params):
+                self.push(stack, value)
+        for carry, value in zip(carries, body.results, strict=True):
+            self.copy(carry, value)
+        step()
+        text.jump(head)
+        text.start(after)
+
+    # ---- stacks
+
+    def open_stacks(self, stmt: Stmt) -> None:
+        for result in stmt.results:
+            if isinstance(result.type, StackType):
+                at = self.plan.place(result).index  # type: ignore[arg-type]
+                self.handles.append(at)
+                memory.store(self.text, self.moved("%arena", at), Reg("0", I64), "1", 1, 1)
+
+    def push(self, stack: Operand, value: Operand) -> None:
+        handle = self.pointer(self.plan.place(stack))  # type: ignore[arg-type]
+        address = self.text.define(f"call ptr @adjit_push(ptr {handle}, i64 {stacks.element_bytes(value.type)})")
+        self.leave_if(self.text.define(f"icmp eq ptr {address}, null"), str(stacks.OUT_OF_MEMORY))
+        self.copy_to(address, value)
+
+    def unstack(self, stmt: Stmt) -> None:
+        stack, index = stmt.args
+        type_ = stmt.result.type
+        data = self.text.define(f"load ptr, ptr {self.pointer(self.plan.place(stack))}")  # type: ignore[arg-type]
+        offset = self.scalar.mul(self.scalar.convert(self.read(index), I64), self.scalar.const(I64, stacks.element_bytes(type_)))
+        address = self.text.define(f"getelementptr i8, ptr {data}, i64 {offset.name}")
+        access = Access("%p1", row_major(type_.shape), type_.dtype)
+        kernel = copy_kernel(access._replace(pointer="%p0"), access, type_.shape, self.plan, self.vector_bytes)
+        self.invoke(kernel, [self.window(stmt.result).pointer, address])
+
+

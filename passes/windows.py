@@ -1,0 +1,176 @@
+"""First half of buffer planning: every value's window (the buffer that it lies in, and its layout there).
+
+Copies are put in where a view will not do: a reshape that no strides express, a matrix that no product can read as it lies, a result, update or
+carry that must have a buffer of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from adjit.ir.func import Block, Func, Stmt, Value
+from adjit.ir.layout import Layout
+from adjit.ir.operand import Literal, Operand
+from adjit.ir.ops.base import View
+from adjit.ir.ops.control import For, Fuse, If, Region, StackRead, While
+from adjit.ir.ops.create import Constant, Fill
+from adjit.ir.ops.index import Gather
+from adjit.ir.ops.linalg import Matmul
+from adjit.ir.ops.maps import Copy, Map
+from adjit.ir.ops.reduce import Reduce
+from adjit.ir.plan import Plan, Window
+from adjit.ir.types import StackType, row_major
+
+
+class Windows:
+    def __init__(self, func: Func) -> None:
+        self.func = func
+        self.plan = Plan()
+        self.stmts: list[Stmt] = []
+        self.made: set[int] = set()  # roots that the block being walked made itself, and nobody has taken
+
+    def planned(self) -> tuple[Func, Plan]:
+        for param in self.func.params:
+            self.own(param)
+        self.made = set()
+        self.visit_all(self.func.stmts)
+        results = [self.fresh(r) for r in self.func.results]
+        updates = [(param, self.fresh(new)) for param, new in self.func.updates]
+        block = Block(self.func.params, self.stmts, results, self.func.block.saving)
+        return self.func.replace(block=block, updates=updates), self.plan
+
+    def own(self, value: Operand) -> None:
+        """A buffer of its own."""
+        assert isinstance(value, Value)
+        self.plan.windows[id(value)] = Window(value, Layout.contiguous(value.type.shape))
+        self.made.add(id(value))
+
+    def visit_all(self, stmts: Iterable[Stmt]) -> None:
+        for stmt in stmts:
+            if isinstance(stmt.op, View):
+                self.view(stmt)
+            elif isinstance(stmt.op, If) and not fits_registers(stmt):
+                self.visit_if(stmt)
+            elif isinstance(stmt.op, For | While) and not fits_registers(stmt):
+                self.visit_loop(stmt)
+            else:
+                self.visit(stmt)
+
+    def visit(self, stmt: Stmt) -> None:
+        if isinstance(stmt.op, Matmul):
+            stmt = stmt.replace(args=tuple(a if self.suits_blas(a) else self.copy(a, stmt) for a in stmt.args))
+        elif isinstance(stmt.op, If | For | While):
+            self.plan.registers.add(id(stmt))
+        self.stmts.append(stmt)
+        for result in stmt.results:
+            self.own(result)
+            if isinstance(stmt.op, Constant):
+                self.made.discard(id(result))
+
+    def view(self, stmt: Stmt) -> None:
+        assert isinstance(stmt.op, View)
+        (source,) = stmt.args
+        window = self.plan.windows[id(source)]
+        layout = stmt.op.view(window.layout, source.type)
+        if layout is None:
+            source = self.copy(source, stmt)
+            window = self.plan.windows[id(source)]
+            layout = stmt.op.view(window.layout, source.type)
+            assert layout is not None, f"{stmt.op.name} has no layout on a contiguous operand"
+        self.stmts.append(stmt.replace(args=(source,)))
+        self.plan.windows[id(stmt.result)] = Window(window.root, layout)
+
+    # ---- regions
+
+    def visit_if(self, stmt: Stmt) -> None:
+        blocks = tuple(self.inside(block, []) for block in stmt.blocks)
+        self.stmts.append(stmt.replace(blocks=blocks))
+        for result in stmt.results:
+            self.own(result)
+
+    def visit_loop(self, stmt: Stmt) -> None:
+        """The carries are the body's parameters; the condition's parameters and the results are windows on them."""
+        body = stmt.blocks[-1]
+        carries = body.params[len(body.params) - len(body.results) :]
+        for param in body.params:
+            self.own(param)
+        if isinstance(stmt.op, While):
+            for param, carry in zip(stmt.blocks[0].params, carries, strict=True):
+                self.plan.windows[id(param)] = self.plan.windows[id(carry)]
+        self.stmts.append(stmt.replace(blocks=tuple(self.inside(b, list(carries) if b is body else []) for b in stmt.blocks)))
+        for result, carry in zip(stmt.results, carries, strict=False):
+            self.plan.windows[id(result)] = self.plan.windows[id(carry)]
+        for stack in stmt.results[len(carries) :]:
+            self.own(stack)
+
+    def inside(self, block: Block, carries: list[Value]) -> Block:
+        """A block with its copies; what a loop's body yields lies in buffers of its own, but for carries that do not change."""
+        outer_stmts, outer_made = self.stmts, self.made
+        self.stmts, self.made = [], set()
+        self.visit_all(block.stmts)
+        results: list[Operand] = list(block.results)
+        for k, carry in enumerate(carries):
+            if results[k] is not carry:
+                results[k] = self.fresh(results[k])
+        out = Block(block.params, self.stmts, results, block.saving)
+        self.stmts, self.made = outer_stmts, outer_made
+        return out
+
+    # ---- copies
+
+    def copy(self, source: Operand, stmt: Stmt | None) -> Value:
+        """A contiguous copy, as a fused kernel of one statement."""
+        inner, outer = Value(source.type), Value(source.type, getattr(source, "name", None))
+        location, phase = (stmt.location, stmt.phase) if stmt else (None, self.stmts[-1].phase if self.stmts else "forward")
+        op: Map = Fill(source.value.item(), source.dtype, source.shape) if isinstance(source, Literal) else Copy()
+        args = () if isinstance(source, Literal) else (source,)
+        body = Block((), [Stmt(op, args, (inner,), location=location, phase=phase)], [inner])
+        self.stmts.append(Stmt(Fuse(), (), (outer,), (body,), location, phase))
+        self.own(outer)
+        return outer
+
+    def fresh(self, value: Operand) -> Operand:
+        """A value that covers a buffer which this block made and nobody else wants; a copy if it does not."""
+        window = self.plan.windows.get(id(value))
+        if window is not None and id(window.root) in self.made and window.root.type.dtype == value.type.dtype:
+            if window.root.type.size == value.type.size and window.layout == Layout(0, row_major(value.type.shape)):
+                self.made.discard(id(window.root))
+                return value
+        copied = self.copy(value, None)
+        self.made.discard(id(copied))
+        return copied
+
+    def suits_blas(self, operand: Operand) -> bool:
+        """Whether a product can read the operand's last two axes as they lie: one of them must be consecutive."""
+        strides = self.plan.windows[id(operand)].layout.strides
+        shape = operand.type.shape
+        if len(shape) < 2:
+            return True
+        rows, columns = strides[-2:]
+        m, n = shape[-2:]
+        return ((columns == 1 or n == 1) and (rows >= max(n, 1) or m == 1)) or ((rows == 1 or m == 1) and (columns >= max(m, 1) or n == 1))
+
+
+def fits_registers(stmt: Stmt) -> bool:
+    """Whether a region computes on scalars only, so that it can run in registers as one kernel."""
+    for block in stmt.blocks:
+        if not all(_is_scalar(x) for x in (*block.params, *block.results, *block.saving)):
+            return False
+        for inner in block.stmts:
+            if isinstance(inner.op, Region):
+                if not fits_registers(inner):
+                    return False
+            elif not all(_is_scalar(r) for r in inner.results):
+                return False
+            elif isinstance(inner.op, Gather):
+                if not all(_is_scalar(i) for i in inner.args[1:]):
+                    return False
+            elif isinstance(inner.op, StackRead):
+                continue
+            elif not isinstance(inner.op, Map | View | Reduce) or not all(_is_scalar(a) for a in inner.args):
+                return False
+    return True
+
+
+def _is_scalar(x: Operand) -> bool:
+    return x.type.size == 1 and not isinstance(x.type, StackType)

@@ -1,23 +1,252 @@
-"""What users hold looks like a NumPy array: the methods, properties and protocols of `np.ndarray`, shared by `Traced` and `Tensor`."""
+"""What users hold looks like a NumPy array: the methods, properties and protocols of `np.ndarray`, shared by `Traced` and `Tensor`.
+
+Arrays are immutable. What would write into one raises, and says what to write instead.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NoReturn
 
 import numpy as np
 
-from adjit.ir.operand import Operand
+from adjit.ir import ops
+from adjit.ir.errors import UnsupportedError
+from adjit.ir.operand import Operand, as_arithmetic
 from adjit.ir.ops.base import Array
+from adjit.ir.types import as_dtype
+
+from .frames import user_location
+from .numpy_table import call_function, call_ufunc
+from .surface import elementwise, indexing, linalg, reductions, shapes
 
 
 class ArrayMethods(Operand):
-    """Mixin; `numpy()` is left to the classes."""
+    """The array interface over the ops; the classes that users hold inherit it. `numpy()` is theirs."""
 
     __slots__ = ()
 
-    def to_array(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        """`__array__` of the classes whose elements are known."""
-        return np.array(self.numpy(), dtype=dtype, copy=copy)
+    # ---- NumPy's protocols
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return call_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        return call_function(function, args, kwargs)
 
     def numpy(self) -> Array:
-        raise NotImplementedError
+        raise NotImplementedError(type(self).__name__)
+
+    # ---- the look of an array
+
+    @property
+    def itemsize(self) -> int:
+        return self.type.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.type.nbytes
+
+    @property
+    def mT(self) -> Operand:  # noqa: N802 - NumPy's name
+        """The last two axes exchanged."""
+        return shapes.matrix_transpose(self)
+
+    @property
+    def real(self) -> Operand:
+        return self
+
+    def __copy__(self) -> Operand:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Operand:
+        return self
+
+    def copy(self, order: str = "C") -> Operand:
+        """The array itself, which nobody can change."""
+        return self
+
+    # ---- indexing
+
+    def __getitem__(self, key: Any) -> Operand:
+        return ops.getitem(self, key)
+
+    def __iter__(self) -> Iterator[Operand]:
+        if not self.type.shape:
+            raise TypeError(f"iteration over a 0-dimensional value ({self.type})")
+        return (ops.getitem(self, i) for i in range(self.type.shape[0]))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool(ops.any(ops.equal(self, as_arithmetic(value))))
+
+    @property
+    def at(self) -> At:
+        """`x.at[index].set(value)`, `.add(value)`, ...: a new array, updated at an index."""
+        return At(self)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        immutable("x[index] = value", "x = x.at[index].set(value)")
+
+    def __delitem__(self, key: Any) -> None:
+        immutable("del x[index]", "a slice or np.concatenate")
+
+    def fill(self, value: Any) -> None:
+        """Not possible: arrays are immutable."""
+        immutable("x.fill(value)", "np.full_like(x, value)")
+
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        """Not possible: arrays are immutable."""
+        immutable("x.put(indices, values)", "x = x.at[index].set(value)")
+
+    def sort(self, axis: int = -1) -> None:
+        """Not possible: arrays are immutable."""
+        immutable("x.sort()", "a sort outside of adjit")
+
+    # ---- reductions
+
+    def sum(self, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
+        return reductions.sum(self, axis, dtype, keepdims, initial, where)
+
+    def prod(self, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
+        return reductions.prod(self, axis, dtype, keepdims, initial, where)
+
+    def max(self, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
+        return reductions.max(self, axis, keepdims, initial, where)
+
+    def min(self, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
+        return reductions.min(self, axis, keepdims, initial, where)
+
+    def mean(self, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, where: Any = True) -> Operand:
+        return reductions.mean(self, axis, dtype, keepdims, where=where)
+
+    def var(self, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False) -> Operand:
+        return reductions.var(self, axis, dtype, ddof, keepdims)
+
+    def std(self, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False) -> Operand:
+        return reductions.std(self, axis, dtype, ddof, keepdims)
+
+    def any(self, axis: Any = None, keepdims: bool = False, *, where: Any = True) -> Operand:
+        return reductions.any(self, axis, keepdims, where=where)
+
+    def all(self, axis: Any = None, keepdims: bool = False, *, where: Any = True) -> Operand:
+        return reductions.all(self, axis, keepdims, where=where)
+
+    def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Operand:
+        return reductions.argmax(self, axis, keepdims)
+
+    def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Operand:
+        return reductions.argmin(self, axis, keepdims)
+
+    def cumsum(self, axis: int | None = None, dtype: Any = None) -> Operand:
+        return reductions.cumsum(self, axis, dtype)
+
+    def cumprod(self, axis: int | None = None, dtype: Any = None) -> Operand:
+        return reductions.cumprod(self, axis, dtype)
+
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Operand:
+        return indexing.trace(self, offset, axis1, axis2, dtype)
+
+    # ---- shapes
+
+    def reshape(self, *shape: Any, order: str = "C") -> Operand:
+        return shapes.reshape(self, shape[0] if len(shape) == 1 else shape, order=order)
+
+    def ravel(self, order: str = "C") -> Operand:
+        return shapes.ravel(self, order)
+
+    def flatten(self, order: str = "C") -> Operand:
+        return shapes.ravel(self, order)
+
+    def swapaxes(self, axis1: int, axis2: int) -> Operand:
+        return shapes.swapaxes(self, axis1, axis2)
+
+    def squeeze(self, axis: Any = None) -> Operand:
+        return shapes.squeeze(self, axis)
+
+    def repeat(self, repeats: Any, axis: int | None = None) -> Operand:
+        return shapes.repeat(self, repeats, axis)
+
+    def take(self, indices: Any, axis: int | None = None, mode: str = "raise") -> Operand:
+        return indexing.take(self, indices, axis, mode)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Operand:
+        return indexing.diagonal(self, offset, axis1, axis2)
+
+    # ---- elements
+
+    def astype(self, dtype: Any, copy: bool = True) -> Operand:
+        return ops.cast(self, as_dtype(dtype))
+
+    def clip(self, min: Any = None, max: Any = None) -> Operand:
+        return elementwise.clip(self, min, max)
+
+    def round(self, decimals: int = 0) -> Operand:
+        return elementwise.round(self, decimals)
+
+    def conj(self) -> Operand:
+        return self
+
+    def dot(self, other: Any) -> Operand:
+        return linalg.dot(self, other)
+
+
+class At:
+    """`x.at`: waits for an index."""
+
+    __slots__ = ("x",)
+
+    def __init__(self, x: Operand) -> None:
+        self.x = x
+
+    def __getitem__(self, key: Any) -> AtIndex:
+        return AtIndex(self.x, key)
+
+
+class AtIndex:
+    """`x.at[key]`. Values added at equal indices add up; otherwise, as in NumPy's `x[key] *= v`, the last one stays."""
+
+    __slots__ = ("x", "key")
+
+    def __init__(self, x: Operand, key: Any) -> None:
+        self.x = x
+        self.key = key
+
+    def get(self) -> Operand:
+        """x[key]."""
+        return ops.getitem(self.x, self.key)
+
+    def set(self, value: Any) -> Operand:
+        """A copy of x with x[key] = value."""
+        return ops.setitem(self.x, self.key, value)
+
+    def add(self, value: Any) -> Operand:
+        """A copy of x with x[key] += value."""
+        return ops.additem(self.x, self.key, value)
+
+    def subtract(self, value: Any) -> Operand:
+        """A copy of x with x[key] -= value."""
+        return ops.additem(self.x, self.key, -as_arithmetic(value))
+
+    def multiply(self, value: Any) -> Operand:
+        """A copy of x with x[key] *= value."""
+        return self.set(self.get() * value)
+
+    def divide(self, value: Any) -> Operand:
+        """A copy of x with x[key] /= value."""
+        return self.set(self.get() / value)
+
+    def power(self, value: Any) -> Operand:
+        """A copy of x with x[key] **= value."""
+        return self.set(self.get() ** value)
+
+    def min(self, value: Any) -> Operand:
+        """A copy of x with the smaller of x[key] and value."""
+        return self.set(elementwise.minimum(self.get(), value))
+
+    def max(self, value: Any) -> Operand:
+        """A copy of x with the larger of x[key] and value."""
+        return self.set(elementwise.maximum(self.get(), value))
+
+
+def immutable(what: str, instead: str) -> NoReturn:
+    raise UnsupportedError(f"{what}: arrays of adjit are immutable; use {instead}").at(user_location())

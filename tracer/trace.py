@@ -19,11 +19,13 @@ from adjit.ir.errors import AdjitError, DTypeError, ShapeError, TraceError
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.location import Location
 from adjit.ir.operand import Concrete, Literal, Operand, as_operand, fold_literals
-from adjit.ir.ops.base import REGISTRY, Array, Op, apply
+from adjit.ir.ops.base import Array, Op, apply
+from adjit.ir.ops.logic import Detach
 from adjit.ir.ops.maps import Cast, Map
 from adjit.ir.types import TensorType, as_dtype
 
 from .arrays import ArrayMethods
+from .convert import set_splat_class
 from .frames import code_of, definition, raised_at, user_location, user_site
 from .pytree import TreeDef, dotted, flatten
 
@@ -55,7 +57,7 @@ class Traced(ArrayMethods, Value):
         return builder.apply(op, args)
 
     def literal(self, value: Any, type: TensorType) -> Operand:
-        return WeakLiteral(value, type)
+        return WeakSplat(value, type)
 
     def astype(self, dtype: Any, copy: bool = True) -> Operand:
         """The value as another dtype; its own makes a weakly typed value (a Python scalar) strong."""
@@ -112,13 +114,6 @@ class Traced(ArrayMethods, Value):
     __str__ = __repr__
 
 
-class WeakLiteral(Literal):
-    """A Python scalar beside a traced value: it leaves a weakly typed value weak."""
-
-    __slots__ = ()
-    weak = True
-
-
 class Splat(ArrayMethods, Literal):
     """A constant filled with one value, in the hands of a user who is being traced (`aj.zeros(3)`)."""
 
@@ -138,7 +133,8 @@ class Splat(ArrayMethods, Literal):
     def numpy(self) -> Array:
         return np.array(self.array())
 
-    __array__ = ArrayMethods.to_array
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.array(), dtype=dtype)
 
     def __bool__(self) -> bool:
         return bool(self.numpy())
@@ -151,6 +147,16 @@ class Splat(ArrayMethods, Literal):
 
     def __index__(self) -> int:
         return self.numpy().__index__()
+
+
+class WeakSplat(Splat):
+    """A Python scalar beside a traced value: it leaves a weakly typed value weak."""
+
+    __slots__ = ()
+    weak = True
+
+
+set_splat_class(Splat)
 
 
 def leaked(value: Traced, what: str) -> TraceError:
@@ -176,6 +182,7 @@ class Trace(Builder):
             self.capture = self.capture_array
             self._cells: dict[int, tuple[Cell, Traced]] = {}
             self._captures: dict[int, tuple[Array, Array, Traced]] = {}
+            self.stand_ins: dict[int, tuple[Operand, Value]] = {}  # id of a constant that a tape watches -> it, and the value in its place
 
     def root(self) -> Trace:
         """The trace of the whole function, from inside any region."""
@@ -228,6 +235,10 @@ class Trace(Builder):
             trace = trace.parent
         raise leaked(value, what).at(user_location())
 
+    def constant(self, operand: Operand) -> Operand:
+        known = self.root().stand_ins.get(id(operand))
+        return super().constant(operand) if known is None else known[1]
+
     # ---- what comes from outside
 
     def parameter(self, type: TensorType, name: str | None = None, weak: bool = False, location: Location | None = None) -> Traced:
@@ -272,7 +283,7 @@ class Trace(Builder):
         if operand.type.dtype != cell.type.dtype:
             raise DTypeError(f"assign: {name} is {cell.type}, the new value {operand.type}; cast it with .astype").at(user_location())
         self.cell_parameter(cell)
-        (value,) = self.emit(REGISTRY["detach"](), (operand,))
+        (value,) = self.emit(Detach(), (operand,))
         value.name, self._named = cell.name, ()
         self.written[id(cell)] = value
         return value
@@ -302,7 +313,7 @@ class Trace(Builder):
         self.stmts: list[Stmt] = []
         self._callee, self._named = None, ()
         self.written = {}
-        self._cells, self._captures = {}, {}
+        self._cells, self._captures, self.stand_ins = {}, {}, {}
 
 
 def current_trace() -> Trace | None:
@@ -347,7 +358,7 @@ class Program:
         leaves = list(results)
         for position, leaf in self.static:
             leaves.insert(position, leaf)
-        return leaves[0] if len(self.out_tree.entries) == 1 else self.out_tree.unflatten(leaves)
+        return leaves[0] if self.out_tree.entries[0] is None else self.out_tree.unflatten(leaves)
 
 
 def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any], name: str | None = None) -> Program:

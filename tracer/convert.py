@@ -1,0 +1,79 @@
+"""From what users pass to operands, and from operands to what users hold.
+
+The classes that users hold are registered by the rooms that own them: the runtime its `Tensor`, the tracer its `Splat`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.builder import current_builder
+from adjit.ir.errors import TraceError
+from adjit.ir.func import Value
+from adjit.ir.operand import Concrete, Literal, Operand, as_operand
+from adjit.ir.ops.base import Array
+from adjit.ir.types import TensorType, as_dtype
+
+Number: TypeAlias = Operand | bool | int | float  # what elementwise frontends take: Python scalars stay weak
+
+_concrete: Callable[[Array], Operand] = Concrete
+_splat: Callable[[Any, TensorType], Operand] = Literal
+
+
+def set_concrete_class(make: Callable[[Array], Operand]) -> None:
+    """`make(array)` gives what users hold when nothing is traced."""
+    global _concrete
+    _concrete = make
+
+
+def set_splat_class(make: Callable[[Any, TensorType], Operand]) -> None:
+    """`make(value, type)` gives what users hold of a constant filled with one value while something is traced."""
+    global _splat
+    _splat = make
+
+
+def to_operand(x: Any) -> Operand:
+    """An argument of a public function as an operand; raw arrays, lists and scalars become what users hold."""
+    return as_operand(x) if isinstance(x, Operand) else _concrete(numeric(x))
+
+
+def to_operands(*xs: Any) -> list[Operand]:
+    """Arguments that meet in one op. Beside a traced value a raw array stays as it is, so that the trace knows it again and captures it once."""
+    read = [as_operand(x) if isinstance(x, Operand) else x for x in xs]
+    make = Concrete if any(isinstance(x, Value) for x in read) else _concrete
+    return [x if isinstance(x, Operand) else make(numeric(x)) for x in read]
+
+
+def numbers(*xs: Any) -> list[Any]:
+    """Like `to_operands`, but Python scalars beside an operand pass as they are: they are weak in promotion."""
+    scalar = [type(x) in (bool, int, float) for x in xs]
+    if all(scalar):
+        return [to_operand(x) for x in xs]
+    operands = iter(to_operands(*(x for x, s in zip(xs, scalar, strict=True) if not s)))
+    return [x if s else next(operands) for x, s in zip(xs, scalar, strict=True)]
+
+
+def present(x: Operand) -> Operand:
+    """An operand made of nothing (`zeros`, `arange`, a gradient that is constant) as what users hold."""
+    if isinstance(x, Literal):
+        return _concrete(np.array(x.array())) if current_builder() is None else _splat(x.value, x.type)
+    return _concrete(x.data) if type(x) is Concrete else x
+
+
+def numeric(x: Any) -> Array:
+    """`np.asarray` of numbers; raises DTypeError for anything else."""
+    try:
+        array = np.asarray(x)
+    except ValueError as error:
+        raise TraceError(f"{type(x).__name__} does not make an array: {error}") from None
+    as_dtype(array.dtype)
+    return array
+
+
+def pick(x: Operand, key: Any) -> Operand:
+    """`x[key]`, where the key may hold raw arrays."""
+    return ops.getitem(x, key)

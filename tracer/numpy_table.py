@@ -1,0 +1,272 @@
+"""Which function of ours stands for which of NumPy's, and how NumPy's arguments become ours.
+
+`NUMPY` maps functions and ufuncs. What is missing raises an error that names the function and the user's line. Arguments of NumPy's that make
+no sense here (`out`, `order`, ...) are taken at their defaults only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import CodeType
+from typing import Any, NoReturn
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.errors import UnsupportedError
+from adjit.ir.operand import Operand
+from adjit.ir.types import DType, as_dtype, weak_example
+
+from .convert import to_operand
+from .frames import user_location
+from .surface import create, einsum, elementwise, indexing, linalg, reductions, shapes
+
+NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
+    getattr(np, name): getattr(module, name)
+    for module, names in {
+        elementwise: """exp expm1 exp2 log log1p log2 log10 sqrt square cbrt sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh
+            arctanh absolute negative positive reciprocal sign floor ceil trunc rint isnan isinf isfinite logical_not signbit deg2rad rad2deg
+            add subtract multiply divide floor_divide remainder power float_power maximum minimum fmax fmin fmod arctan2 hypot logaddexp
+            logaddexp2 copysign heaviside divmod modf equal not_equal less less_equal greater greater_equal logical_and logical_or
+            logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift
+            round clip select nan_to_num isclose sinc""",
+        reductions: """sum prod max min any all argmax argmin count_nonzero cumsum cumprod mean var std ptp average nansum nanmean nanmax
+            nanmin allclose array_equal trapezoid""",
+        shapes: """reshape ravel transpose matrix_transpose swapaxes moveaxis squeeze expand_dims atleast_1d atleast_2d atleast_3d broadcast_to
+            broadcast_arrays concatenate stack hstack vstack dstack column_stack append split array_split hsplit vsplit dsplit flip fliplr
+            flipud rot90 roll tile repeat pad""",
+        indexing: "take take_along_axis searchsorted interp tril triu diagonal trace diag diagflat diff ediff1d",
+        create: "full_like zeros_like ones_like linspace meshgrid copy shape ndim size",
+        linalg: "matmul dot vdot vecdot inner outer tensordot kron cross convolve correlate polyval block",
+        einsum: "einsum",
+    }.items()
+    for name in names.split()
+}
+
+
+def where(condition: Any, a: Any = None, b: Any = None, /) -> Operand:
+    """np.where, whose form of one argument has a shape that depends on values."""
+    if a is None or b is None:
+        refuse(np.where, "with one argument, the shape of its result would depend on values; give np.where(condition, a, b)")
+    return elementwise.where(condition, a, b)
+
+
+def result_type(*xs: Any) -> DType:
+    """np.result_type: weak values count as Python scalars."""
+    given = [(weak_example(x.dtype) if x.weak else x.dtype) if isinstance(x, Operand) else x for x in xs]
+    return np.result_type(*given)
+
+
+def vector_norm(x: Any, /, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Operand:
+    """np.linalg.vector_norm: over any axes, all of them if none is named."""
+    x = elementwise.floating(to_operand(x))
+    axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    return reductions.vector_norm(x, ord, axes, keepdims)
+
+
+def matrix_norm(x: Any, /, keepdims: bool = False, ord: Any = "fro") -> Operand:
+    """np.linalg.matrix_norm: over the last two axes."""
+    return reductions.matrix_norm(elementwise.floating(to_operand(x)), ord, (-2, -1), keepdims)
+
+
+def text(x: Any, /) -> str:
+    return repr(x)
+
+
+NUMPY.update({
+    np.amax: reductions.max,
+    np.amin: reductions.min,
+    np.around: elementwise.round,
+    np.fix: elementwise.trunc,
+    np.fabs: lambda x, /: elementwise.absolute(elementwise.floating(to_operand(x))),
+    np.degrees: elementwise.rad2deg,
+    np.radians: elementwise.deg2rad,
+    np.invert: elementwise.bitwise_not,
+    np.conjugate: elementwise.positive,
+    np.real: elementwise.positive,
+    np.empty_like: create.zeros_like,
+    np.where: where,
+    np.result_type: result_type,
+    np.linalg.norm: reductions.norm,
+    np.linalg.multi_dot: linalg.multi_dot,
+    np.linalg.matrix_power: linalg.matrix_power,
+    np.linalg.vector_norm: vector_norm,
+    np.linalg.matrix_norm: matrix_norm,
+    np.linalg.matmul: linalg.matmul,
+    np.linalg.tensordot: linalg.tensordot,
+    np.linalg.vecdot: linalg.vecdot,
+    np.linalg.outer: linalg.outer,
+    np.linalg.cross: lambda a, b, /, axis=-1: linalg.cross(a, b, axis=axis),
+    np.linalg.trace: lambda x, /, offset=0, dtype=None: indexing.trace(x, offset, -2, -1, dtype),
+    np.linalg.diagonal: lambda x, /, offset=0: indexing.diagonal(x, offset, -2, -1),
+    np.linalg.matrix_transpose: shapes.matrix_transpose,
+    np.isrealobj: lambda x, /: True,
+    np.iscomplexobj: lambda x, /: False,
+    np.array_repr: text,
+    np.array_str: text,
+})  # fmt: skip
+
+for _name, _ours in {"unstack": shapes.unstack, "astype": elementwise.astype}.items():  # NumPy 2.1
+    if hasattr(np, _name):
+        NUMPY[getattr(np, _name)] = _ours
+
+REDUCTIONS: dict[np.ufunc, Callable[..., Operand]] = {
+    np.add: reductions.sum,
+    np.multiply: reductions.prod,
+    np.maximum: reductions.max,
+    np.minimum: reductions.min,
+    np.logical_and: reductions.all,
+    np.logical_or: reductions.any,
+    np.logaddexp: reductions.logsumexp,
+}
+ACCUMULATIONS: dict[np.ufunc, Callable[..., Operand]] = {np.add: reductions.cumsum, np.multiply: reductions.cumprod}
+
+_SHAPE = "the shape of its result depends on values, and shapes are static; mask with np.where(condition, a, b) instead"
+_MUTATES = "arrays of adjit are immutable; use x.at[index].set(value), which gives a new array"
+_SORTS = "adjit does not sort yet; sort outside of the function, or use np.max, np.min or np.argmax"
+_SOLVES = "adjit does not factorise matrices yet; do it outside of the function"
+HINTS: dict[str, str] = {
+    **dict.fromkeys(["nonzero", "argwhere", "flatnonzero", "unique", "extract", "compress", "union1d", "trim_zeros", "delete"], _SHAPE),
+    **dict.fromkeys(["put", "copyto", "place", "putmask", "fill_diagonal", "put_along_axis"], _MUTATES),
+    **dict.fromkeys(["sort", "argsort", "median", "percentile", "quantile", "partition", "argpartition", "lexsort"], _SORTS),
+    **dict.fromkeys(["inv", "solve", "det", "slogdet", "svd", "eig", "eigh", "cholesky", "qr", "lstsq", "pinv"], _SOLVES),
+}
+
+
+def refuse(function: Callable[..., Any], why: str = "") -> NoReturn:
+    """The error for what we do not have, with the user's line."""
+    name = spelled(function)
+    why = why or HINTS.get(
+        name.rpartition(".")[2], "compute it outside of the function on NumPy arrays, or compose it of functions that are supported"
+    )
+    raise UnsupportedError(f"{name} is not supported on values of adjit: {why}").at(user_location())
+
+
+def spelled(function: Callable[..., Any]) -> str:
+    """`np.linalg.norm`, as users write it."""
+    module = getattr(function, "__module__", None) or "numpy"
+    return f"{'np' + module.removeprefix('numpy')}.{getattr(function, '__name__', function)}"
+
+
+# ---- arguments
+
+# NumPy's functions written in C do not tell the names of their parameters
+PARAMETERS: dict[Callable[..., Any], tuple[str, ...]] = {
+    np.concatenate: ("arrays", "axis", "out", "dtype", "casting"),
+    np.dot: ("a", "b", "out"),
+    np.vdot: ("a", "b"),
+    np.inner: ("a", "b"),
+    np.where: ("condition", "x", "y"),
+    np.empty_like: ("prototype", "dtype", "order", "subok", "shape"),
+    np.result_type: (),
+}
+
+HARMLESS: dict[str, Sequence[Any]] = {
+    "out": (None,),
+    "order": ("C", "K", "A", None),
+    "subok": (True, False),
+    "casting": ("same_kind", "safe", "unsafe", "equiv", "no"),
+    "like": (None,),
+    "device": (None, "cpu"),
+    "copy": (True, False, None),
+    "where": (True,),
+    "equal_nan": (False,),
+    "sorter": (None,),
+    "period": (None,),
+}
+
+_NO_VALUE = getattr(np, "_NoValue", None)  # NumPy's mark for an argument that was not given
+
+
+def call_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """NumPy's function on our values: what `__array_function__` does."""
+    ours = NUMPY.get(function)
+    if ours is None:
+        refuse(function)
+    code: CodeType = ours.__code__
+    if code.co_flags & 4:  # *args: NumPy's are variadic too
+        return ours(*args, **accepted(function, code, dict(kwargs)))
+    names = parameters_of(function)
+    operands = code.co_posonlyargcount
+    given = list(args[:operands])
+    rest = dict(kwargs)
+    for name in names[len(given) : operands]:
+        if name not in rest:
+            break
+        given.append(rest.pop(name))
+    rest.update(zip(names[operands:], args[operands:], strict=False))
+    return ours(*given, **accepted(function, code, rest))
+
+
+def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
+    known = PARAMETERS.get(function)
+    if known is None:
+        code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
+        known = PARAMETERS[function] = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
+    return known
+
+
+def accepted(function: Callable[..., Any], code: CodeType, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The keyword arguments that ours takes; the others must be such that leaving them out changes nothing."""
+    ours = code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
+    out = {}
+    for name, value in kwargs.items():
+        if value is _NO_VALUE:
+            continue
+        if name in ours:
+            out[name] = value
+        elif not any(value is harmless or (isinstance(value, str) and value == harmless) for harmless in HARMLESS.get(name, ())):
+            what = "the array given with it cannot hold values of adjit; assign the result instead" if name == "out" else "leave it out"
+            refuse(function, f"with the argument {name}=; {what}")
+    return out
+
+
+# ---- ufuncs
+
+
+def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """NumPy's ufunc, or one of its methods, on our values: what `__array_ufunc__` does."""
+    options = {k: v for k, v in kwargs.items() if not (k == "out" and (v is None or all(o is None for o in v)))}
+    if "out" in options:
+        refuse(ufunc, "with an array to write to (out=, or += on a NumPy array): it cannot hold values of adjit; write x = x + y instead")
+    if method == "reduce":
+        return reduced(ufunc, inputs, options)
+    if method == "accumulate":
+        function = ACCUMULATIONS.get(ufunc)
+        if function is None:
+            refuse(ufunc, "with the method .accumulate; np.add and np.multiply have it")
+        return function(*inputs[:1], **{"axis": inputs[1] if len(inputs) > 1 else 0, **accepted_ufunc(ufunc, options, ("axis", "dtype"))})
+    ours = NUMPY.get(ufunc)
+    if ours is None:
+        refuse(ufunc)
+    dtype = accepted_ufunc(ufunc, options, ("dtype",)).get("dtype")
+    if method == "outer":
+        a, b = (to_operand(x) for x in inputs)
+        inputs = [ops.reshape(a, a.shape + (1,) * b.ndim), b]
+    elif method != "__call__":
+        refuse(ufunc, f"with the method .{method}; x.at[index] has .add, .multiply, .min and .max")
+    if dtype is None:
+        return ours(*inputs)
+    out = ours(*(ops.cast(to_operand(x), as_dtype(dtype)) for x in inputs))
+    return out if isinstance(out, tuple) else ops.cast(out, as_dtype(dtype))
+
+
+def reduced(ufunc: np.ufunc, inputs: Sequence[Any], options: Mapping[str, Any]) -> Operand:
+    """`np.add.reduce` and its like; the axis is 0 unless given."""
+    function = REDUCTIONS.get(ufunc)
+    if function is None:
+        refuse(ufunc, f"with the method .reduce; {', '.join(u.__name__ for u in REDUCTIONS)} have it")
+    names = ("axis", "dtype", "out", "keepdims", "initial", "where")
+    given = {**dict(zip(names, inputs[1:], strict=False)), **options}
+    axis = {"axis": given.pop("axis", 0)}
+    return function(inputs[0], **axis, **accepted(ufunc, function.__code__, {k: v for k, v in given.items() if v is not None}))
+
+
+def accepted_ufunc(ufunc: np.ufunc, options: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:
+    out = {}
+    for name, value in options.items():
+        if name in known:
+            out[name] = value
+        elif not any(value is harmless or (isinstance(value, str) and value == harmless) for harmless in HARMLESS.get(name, ())):
+            refuse(ufunc, f"with the argument {name}=; leave it out, or use np.where")
+    return out

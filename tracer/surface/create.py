@@ -1,0 +1,140 @@
+"""Functions that make arrays: of constants, of counters, of grids. Shapes are static."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.operand import Operand
+from adjit.ir.types import F64, as_dtype, as_shape
+
+from ..convert import numbers, present, to_operand, to_operands
+from .elementwise import floating
+from .shapes import moveaxis
+
+
+def full(shape: Any, value: Any, /, dtype: Any = None) -> Operand:
+    """Every element the same value."""
+    (value,) = numbers(value, to_operand(0))[:1]
+    return present(ops.full(as_shape(shape, "full"), value, dtype))
+
+
+def zeros(shape: Any, /, dtype: Any = F64) -> Operand:
+    """Zeros."""
+    return full(shape, 0, as_dtype(dtype))
+
+
+def ones(shape: Any, /, dtype: Any = F64) -> Operand:
+    """Ones."""
+    return full(shape, 1, as_dtype(dtype))
+
+
+def full_like(x: Any, value: Any, /, dtype: Any = None, *, shape: Any = None) -> Operand:
+    """Every element the same value, in the shape and dtype of x."""
+    x = to_operand(x)
+    return full(x.shape if shape is None else shape, value, x.dtype if dtype is None else as_dtype(dtype))
+
+
+def zeros_like(x: Any, /, dtype: Any = None, *, shape: Any = None) -> Operand:
+    """Zeros in the shape and dtype of x."""
+    return full_like(x, 0, dtype, shape=shape)
+
+
+def ones_like(x: Any, /, dtype: Any = None, *, shape: Any = None) -> Operand:
+    """Ones in the shape and dtype of x."""
+    return full_like(x, 1, dtype, shape=shape)
+
+
+def eye(n: int, m: int | None = None, /, k: int = 0, dtype: Any = F64) -> Operand:
+    """Ones on a diagonal, zeros elsewhere."""
+    return present(ops.eye(operator.index(n), None if m is None else operator.index(m), operator.index(k), as_dtype(dtype)))
+
+
+def identity(n: int, /, dtype: Any = F64) -> Operand:
+    """The identity matrix."""
+    return eye(n, dtype=dtype)
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, /, dtype: Any = None) -> Operand:
+    """Evenly spaced numbers from start (or 0) up to stop, without it."""
+    return present(ops.arange(start, stop, step, dtype))
+
+
+def linspace(
+    start: Any, stop: Any, num: int = 50, /, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0
+) -> Any:
+    """`num` evenly spaced numbers from start to stop, which may be traced."""
+    num = operator.index(num)
+    intervals = num - 1 if endpoint else num
+    first, last = (floating(x) for x in to_operands(start, stop))
+    step = (last - first) / float(max(intervals, 1))
+    first, step = first + 0.0 * step, step + 0.0 * first  # both of one shape
+    counter = ops.cast(ops.iota((num, *(1 for _ in step.shape)), 0), first.dtype)
+    out = first + counter * step
+    if endpoint and num > 1:
+        # the last point is exactly `stop`, not what rounding makes of it
+        is_last = ops.equal(counter, float(num - 1))
+        out = ops.where(is_last, last, out)
+    if dtype is not None:
+        out = ops.cast(ops.floor(out) if np.dtype(dtype).kind in "iu" else out, as_dtype(dtype))
+    out = moveaxis(present(out), 0, axis) if axis else present(out)
+    return (out, step if intervals > 0 else step * np.nan) if retstep else out
+
+
+def meshgrid(*xs: Any, indexing: str = "xy", sparse: bool = False) -> tuple[Operand, ...]:
+    """Coordinate arrays of a grid, from the coordinates of its axes."""
+    lines = [ops.reshape(x, -1) for x in to_operands(*xs)]
+    order = list(range(len(lines)))
+    if indexing == "xy" and len(lines) > 1:
+        order[0], order[1] = 1, 0
+    shape = [0] * len(lines)
+    for line, axis in zip(lines, order, strict=True):
+        shape[axis] = line.shape[0]
+    out = [ops.reshape(line, tuple(-1 if a == axis else 1 for a in range(len(lines)))) for line, axis in zip(lines, order, strict=True)]
+    return tuple(out) if sparse else tuple(ops.broadcast_to(x, tuple(shape)) for x in out)
+
+
+def tri(n: int, m: int | None = None, /, k: int = 0, dtype: Any = F64) -> Operand:
+    """Ones on and below a diagonal, zeros above."""
+    shape = (operator.index(n), operator.index(n if m is None else m))
+    below = ops.less_equal(ops.iota(shape, 1), ops.iota(shape, 0) + operator.index(k))
+    return present(ops.cast(below, as_dtype(dtype)))
+
+
+def asarray(x: Any, /, dtype: Any = None) -> Operand:
+    """x as an array; a list of traced values is stacked."""
+    if isinstance(x, list | tuple) and any(contains_operand(item) for item in x):
+        parts = [asarray(item) for item in x]
+        dtypes = np.result_type(*(p.dtype for p in parts))
+        x = ops.concatenate([ops.reshape(ops.cast(p, as_dtype(dtypes)), (1, *p.shape)) for p in parts], 0)
+    out = to_operand(x)
+    return out if dtype is None else ops.cast(out, as_dtype(dtype))
+
+
+def contains_operand(x: Any) -> bool:
+    return isinstance(x, Operand) or (isinstance(x, list | tuple) and any(contains_operand(item) for item in x))
+
+
+def copy(x: Any, /) -> Operand:
+    """x itself: arrays of adjit are immutable."""
+    return to_operand(x)
+
+
+def shape(x: Any, /) -> Sequence[int]:
+    """The sizes of the axes, known while tracing."""
+    return to_operand(x).shape
+
+
+def ndim(x: Any, /) -> int:
+    """The number of axes, known while tracing."""
+    return to_operand(x).ndim
+
+
+def size(x: Any, /, axis: int | None = None) -> int:
+    """The number of elements (along an axis), known while tracing."""
+    x = to_operand(x)
+    return x.size if axis is None else x.shape[axis]

@@ -1,0 +1,280 @@
+"""Functions of single elements: the primitives, taking whatever users pass, and a few composed from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.operand import Operand
+from adjit.ir.types import F64
+
+from ..convert import Number, numbers, present, to_operand
+
+
+def unary(function: Callable[[Operand], Operand], name: str, doc: str) -> Callable[[Any], Operand]:
+    """A public function of one array."""
+
+    def public(x: Any, /) -> Operand:
+        return present(function(to_operand(x)))
+
+    return named(public, name, doc)
+
+
+def binary(function: Callable[[Any, Any], Operand], name: str, doc: str) -> Callable[[Any, Any], Operand]:
+    """A public function of two arrays that broadcast against each other."""
+
+    def public(a: Any, b: Any, /) -> Operand:
+        return present(function(*numbers(a, b)))
+
+    return named(public, name, doc)
+
+
+def named(function: Any, name: str, doc: str) -> Any:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+def floating(x: Operand) -> Operand:
+    """Integers and bools as the floats that NumPy computes with."""
+    return x if x.type.is_float else ops.cast(x, F64)
+
+
+exp = unary(ops.exp, "exp", "e to the power of x.")
+expm1 = unary(ops.expm1, "expm1", "exp(x) - 1, accurate near 0.")
+log = unary(ops.log, "log", "Natural logarithm.")
+log1p = unary(ops.log1p, "log1p", "log(1 + x), accurate near 0.")
+sqrt = unary(ops.sqrt, "sqrt", "Square root; its derivative at 0 is infinite.")
+rsqrt = unary(ops.rsqrt, "rsqrt", "1 / sqrt(x).")
+square = unary(ops.square, "square", "x * x.")
+sin = unary(ops.sin, "sin", "Sine.")
+cos = unary(ops.cos, "cos", "Cosine.")
+tan = unary(ops.tan, "tan", "Tangent.")
+arcsin = unary(ops.asin, "arcsin", "Inverse sine.")
+arccos = unary(ops.acos, "arccos", "Inverse cosine.")
+arctan = unary(ops.atan, "arctan", "Inverse tangent.")
+sinh = unary(ops.sinh, "sinh", "Hyperbolic sine.")
+cosh = unary(ops.cosh, "cosh", "Hyperbolic cosine.")
+tanh = unary(ops.tanh, "tanh", "Hyperbolic tangent.")
+arcsinh = unary(ops.asinh, "arcsinh", "Inverse hyperbolic sine.")
+arccosh = unary(ops.acosh, "arccosh", "Inverse hyperbolic cosine.")
+arctanh = unary(ops.atanh, "arctanh", "Inverse hyperbolic tangent.")
+exp2 = unary(ops.exp2, "exp2", "2 to the power of x.")
+log2 = unary(ops.log2, "log2", "Logarithm to base 2.")
+log10 = unary(ops.log10, "log10", "Logarithm to base 10.")
+erf = unary(ops.erf, "erf", "The error function.")
+sigmoid = unary(ops.sigmoid, "sigmoid", "1 / (1 + exp(-x)).")
+relu = unary(ops.relu, "relu", "The larger of x and 0; its derivative at 0 is 0.")
+softplus = unary(ops.softplus, "softplus", "log(1 + exp(x)), without overflow.")
+absolute = unary(ops.absolute, "absolute", "|x|; its derivative at 0 is 0.")
+negative = unary(ops.neg, "negative", "-x.")
+sign = unary(ops.sign, "sign", "-1, 0 or 1; not differentiable.")
+floor = unary(ops.floor, "floor", "The largest whole number that is not above x; not differentiable.")
+ceil = unary(ops.ceil, "ceil", "The smallest whole number that is not below x; not differentiable.")
+trunc = unary(ops.trunc, "trunc", "x without its fraction; not differentiable.")
+isnan = unary(ops.isnan, "isnan", "Whether an element is not a number.")
+isinf = unary(ops.isinf, "isinf", "Whether an element is infinite.")
+isfinite = unary(ops.isfinite, "isfinite", "Whether an element is neither infinite nor not a number.")
+logical_not = unary(ops.logical_not, "logical_not", "Whether an element is zero or False.")
+bitwise_not = unary(ops.bitwise_not, "bitwise_not", "All bits flipped.")
+
+add = binary(ops.add, "add", "a + b.")
+subtract = binary(ops.sub, "subtract", "a - b.")
+multiply = binary(ops.mul, "multiply", "a * b.")
+divide = binary(ops.div, "divide", "a / b, in floating point.")
+floor_divide = binary(ops.floor_divide, "floor_divide", "The floor of a / b.")
+remainder = binary(ops.remainder, "remainder", "What floor division leaves; it has the sign of b.")
+power = binary(ops.power, "power", "a to the power of b.")
+maximum = binary(ops.maximum, "maximum", "The larger element; ties give their derivative to the first.")
+minimum = binary(ops.minimum, "minimum", "The smaller element; ties give their derivative to the first.")
+arctan2 = binary(ops.atan2, "arctan2", "The angle of the point (b, a).")
+hypot = binary(ops.hypot, "hypot", "sqrt(a*a + b*b) without overflow.")
+logaddexp = binary(ops.logaddexp, "logaddexp", "log(exp(a) + exp(b)), without overflow.")
+copysign = binary(ops.copysign, "copysign", "|a| with the sign of b.")
+equal = binary(ops.equal, "equal", "a == b.")
+not_equal = binary(ops.not_equal, "not_equal", "a != b.")
+less = binary(ops.less, "less", "a < b.")
+less_equal = binary(ops.less_equal, "less_equal", "a <= b.")
+greater = binary(ops.greater, "greater", "a > b.")
+greater_equal = binary(ops.greater_equal, "greater_equal", "a >= b.")
+logical_and = binary(ops.logical_and, "logical_and", "Whether both elements are true.")
+logical_or = binary(ops.logical_or, "logical_or", "Whether an element is true.")
+logical_xor = binary(ops.logical_xor, "logical_xor", "Whether exactly one element is true.")
+bitwise_and = binary(ops.bitwise_and, "bitwise_and", "a & b.")
+bitwise_or = binary(ops.bitwise_or, "bitwise_or", "a | b.")
+bitwise_xor = binary(ops.bitwise_xor, "bitwise_xor", "a ^ b.")
+left_shift = binary(ops.left_shift, "left_shift", "a << b.")
+right_shift = binary(ops.right_shift, "right_shift", "a >> b.")
+
+
+# ---- composed
+
+
+def stop_gradient(x: Any, /) -> Operand:
+    """x, as a constant in the eyes of differentiation."""
+    return ops.stop_gradient(to_operand(x))
+
+
+def positive(x: Any, /) -> Operand:
+    """x itself."""
+    return to_operand(x)
+
+
+def reciprocal(x: Any, /) -> Operand:
+    """1 / x; of integers, in integers."""
+    x = to_operand(x)
+    return 1.0 / x if x.type.is_float else 1 // x
+
+
+def cbrt(x: Any, /) -> Operand:
+    """Cube root, of negative numbers as well."""
+    x = floating(to_operand(x))
+    return ops.sign(x) * ops.power(ops.absolute(x), 1.0 / 3.0)
+
+
+def logaddexp2(a: Any, b: Any, /) -> Operand:
+    """log2(2**a + 2**b), without overflow."""
+    a, b = numbers(a, b)
+    return logaddexp(ops.mul(a, math.log(2.0)), ops.mul(b, math.log(2.0))) * (1.0 / math.log(2.0))
+
+
+def fmax(a: Any, b: Any, /) -> Operand:
+    """The larger element; a NaN gives way to the other."""
+    a, b = numbers(a, b)
+    return _ignoring_nan(a, b, ops.maximum)
+
+
+def fmin(a: Any, b: Any, /) -> Operand:
+    """The smaller element; a NaN gives way to the other."""
+    a, b = numbers(a, b)
+    return _ignoring_nan(a, b, ops.minimum)
+
+
+def _ignoring_nan(a: Number, b: Number, choose: Callable[[Any, Any], Operand]) -> Operand:
+    chosen = choose(a, b)
+    if not chosen.type.is_float:
+        return chosen
+    return ops.where(ops.isnan(floating(to_operand(a))), b, ops.where(ops.isnan(floating(to_operand(b))), a, chosen))
+
+
+def fmod(a: Any, b: Any, /) -> Operand:
+    """What truncated division leaves; it has the sign of a."""
+    a, b = numbers(a, b)
+    rest = ops.remainder(ops.absolute(to_operand(a)), ops.absolute(to_operand(b)))
+    return ops.where(ops.less(to_operand(a), 0), -rest, rest) if rest.dtype.kind != "u" else rest
+
+
+def divmod(a: Any, b: Any, /) -> tuple[Operand, Operand]:
+    """Floor division and what it leaves."""
+    a, b = numbers(a, b)
+    return ops.floor_divide(a, b), ops.remainder(a, b)
+
+
+def modf(x: Any, /) -> tuple[Operand, Operand]:
+    """Fraction and whole part, both with the sign of x."""
+    x = floating(to_operand(x))
+    whole = ops.trunc(x)
+    return ops.copysign(ops.where(ops.isinf(x), 0.0, x - whole), x), whole
+
+
+def float_power(a: Any, b: Any, /) -> Operand:
+    """a to the power of b, in float64."""
+    a, b = (ops.cast(to_operand(v), F64) for v in numbers(a, b))
+    return ops.power(a, b)
+
+
+def signbit(x: Any, /) -> Operand:
+    """Whether an element is negative, -0.0 included."""
+    x = to_operand(x)
+    return ops.copysign(1.0, x) < 0 if x.type.is_float else x < 0
+
+
+def heaviside(x: Any, at_zero: Any, /) -> Operand:
+    """0 below 0, 1 above, `at_zero` at 0; not differentiable by x."""
+    x, at_zero = numbers(x, at_zero)
+    x, at_zero = floating(to_operand(x)), floating(to_operand(at_zero))
+    return ops.where(ops.isnan(x), x, ops.where(ops.equal(x, 0.0), at_zero, ops.cast(x > 0, x.dtype)))
+
+
+def deg2rad(x: Any, /) -> Operand:
+    """Degrees as radians."""
+    return floating(to_operand(x)) * (math.pi / 180.0)
+
+
+def rad2deg(x: Any, /) -> Operand:
+    """Radians as degrees."""
+    return floating(to_operand(x)) * (180.0 / math.pi)
+
+
+def sinc(x: Any, /) -> Operand:
+    """sin(pi x) / (pi x), 1 at 0."""
+    scaled = floating(to_operand(x)) * math.pi
+    zero = ops.equal(scaled, 0.0)
+    safe = ops.where(zero, 1.0, scaled)
+    return ops.where(zero, 1.0 - scaled * scaled / 6.0, ops.sin(safe) / safe)
+
+
+def round(x: Any, /, decimals: int = 0) -> Operand:
+    """The nearest number with so many decimals, ties to even; not differentiable."""
+    return ops.round(to_operand(x), decimals)
+
+
+def rint(x: Any, /) -> Operand:
+    """The nearest whole number, ties to even; not differentiable."""
+    return ops.round(floating(to_operand(x)), 0)
+
+
+def clip(x: Any, /, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Operand:
+    """x, but not below the minimum and not above the maximum."""
+    low, high = a_min if min is None else min, a_max if max is None else max
+    given = numbers(*(v for v in (x, low, high) if v is not None))
+    bounds = iter(given[1:])
+    return ops.clip(to_operand(given[0]), None if low is None else next(bounds), None if high is None else next(bounds))
+
+
+def where(condition: Any, a: Any, b: Any, /) -> Operand:
+    """a where the condition holds, else b; each branch's derivative is masked, so that a NaN on the other side does no harm."""
+    condition, a, b = numbers(condition, a, b)
+    condition = to_operand(condition)
+    if type(a) in (bool, int, float) and type(b) in (bool, int, float):
+        b = to_operand(b)
+    return ops.where(condition, a, b)
+
+
+def select(conditions: Any, choices: Any, /, default: Any = 0) -> Operand:
+    """The first of the choices whose condition holds."""
+    out = default
+    for condition, choice in zip(reversed(list(conditions)), reversed(list(choices)), strict=True):
+        out = where(condition, choice, out)
+    return to_operand(out)
+
+
+def nan_to_num(x: Any, /, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Operand:
+    """NaN as 0, infinities as the largest numbers of the dtype (or what is given)."""
+    x = to_operand(x)
+    if not x.type.is_float:
+        return x
+    limits = np.finfo(x.dtype)
+    high = float(limits.max) if posinf is None else posinf
+    low = float(limits.min) if neginf is None else neginf
+    infinite = ops.where(x > 0, high, ops.where(ops.isnan(x), ops.cast(to_operand(nan), x.dtype), ops.cast(to_operand(low), x.dtype)))
+    return ops.where(ops.isfinite(x), x, infinite)
+
+
+def isclose(a: Any, b: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Operand:
+    """Whether |a - b| <= atol + rtol * |b|."""
+    return ops.isclose(*numbers(a, b), rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+
+def astype(x: Any, dtype: Any, /, copy: bool = True) -> Operand:
+    """x as another dtype."""
+    return to_operand(x).astype(dtype)
+
+
+def cast(x: Any, dtype: Any, /) -> Operand:
+    """x as another dtype."""
+    return to_operand(x).astype(dtype)

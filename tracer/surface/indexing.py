@@ -1,0 +1,166 @@
+"""Functions that pick elements by position, and the parts of matrices."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.errors import ShapeError, UnsupportedError
+from adjit.ir.operand import Operand
+from adjit.ir.types import I64, normalize_axis
+
+from ..convert import pick, present, to_operand, to_operands
+from .elementwise import floating
+from .shapes import moveaxis
+
+
+def take(x: Any, indices: Any, /, axis: int | None = None, mode: str = "raise") -> Operand:
+    """Elements at these positions of an axis (or of the flattened array)."""
+    x, positions = to_operands(x, indices)
+    if axis is None:
+        x, axis = ops.reshape(x, -1), 0
+    axis = normalize_axis(axis, x.ndim, "take")
+    if mode == "clip":
+        positions = ops.clip(positions, 0, x.shape[axis] - 1)
+    elif mode == "wrap":
+        positions = positions % x.shape[axis]
+    elif mode != "raise":
+        raise UnsupportedError(f"take: mode {mode!r}; raise, wrap and clip are supported")
+    return pick(x, (*[slice(None)] * axis, positions))
+
+
+def take_along_axis(x: Any, indices: Any, /, axis: int | None = -1) -> Operand:
+    """Elements at positions given for each line along an axis."""
+    x, positions = to_operands(x, indices)
+    if axis is None:
+        return pick(ops.reshape(x, -1), ops.reshape(positions, -1))
+    axis = normalize_axis(axis, x.ndim, "take_along_axis")
+    if positions.ndim != x.ndim:
+        raise ShapeError(f"take_along_axis: indices of rank {positions.ndim} for an array of rank {x.ndim}")
+    where: list[Any] = []
+    for a, n in enumerate(x.shape):
+        line = np.arange(n).reshape([-1 if b == a else 1 for b in range(x.ndim)])
+        where.append(positions if a == axis else line)
+    return pick(x, tuple(where))
+
+
+def searchsorted(a: Any, v: Any, /, side: str = "left") -> Operand:
+    """Where elements would go in a sorted vector: how many of its elements are smaller (or not larger). Compares with all of them."""
+    a, v = to_operands(a, v)
+    if a.ndim != 1:
+        raise ShapeError(f"searchsorted: the sorted operand must be a vector, not {a.type}")
+    column = ops.reshape(v, (*v.shape, 1))
+    below = ops.less(a, column) if side == "left" else ops.less_equal(a, column)
+    return ops.sum(below, -1)
+
+
+def interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None) -> Operand:
+    """Piecewise linear interpolation through the points (xp, fp)."""
+    x, xp, fp = (floating(v) for v in to_operands(x, xp, fp))
+    if xp.ndim != 1 or xp.shape != fp.shape:
+        raise ShapeError(f"interp: xp and fp must be vectors of one length, not {xp.type} and {fp.type}")
+    last = xp.shape[0] - 1
+    if last == 0:
+        inner = pick(fp, 0) + 0.0 * x
+    else:
+        at = ops.clip(searchsorted(xp, ops.stop_gradient(x), side="right") - 1, 0, last - 1)
+        x0, x1, f0, f1 = pick(xp, at), pick(xp, at + 1), pick(fp, at), pick(fp, at + 1)
+        inner = f0 + (f1 - f0) / (x1 - x0) * (x - x0)
+    low = pick(fp, 0) if left is None else left
+    high = pick(fp, -1) if right is None else right
+    return ops.where(x < pick(xp, 0), low, ops.where(x > pick(xp, -1), high, inner))
+
+
+# ---- parts of matrices
+
+
+def tril(x: Any, /, k: int = 0) -> Operand:
+    """What lies on and below a diagonal; zeros above."""
+    x = to_operand(x)
+    return ops.where(triangle(x, k), x, zero(x))
+
+
+def triu(x: Any, /, k: int = 0) -> Operand:
+    """What lies on and above a diagonal; zeros below."""
+    x = to_operand(x)
+    return ops.where(triangle(x, k - 1), zero(x), x)
+
+
+def zero(x: Operand) -> Operand:
+    return ops.cast(to_operand(0), x.dtype)
+
+
+def triangle(x: Operand, k: int) -> Operand:
+    """True on and below the k-th diagonal of the last two axes."""
+    if x.ndim < 2:
+        raise ShapeError(f"tril, triu: takes a matrix, not {x.type}")
+    rows, columns = (ops.iota(x.shape[-2:], axis, I64) for axis in (0, 1))
+    return ops.less_equal(columns, rows + operator.index(k))
+
+
+def diagonal(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Operand:
+    """The diagonal of two axes, as a new last axis."""
+    x = moveaxis(x, (axis1, axis2), (-2, -1))
+    rows, columns = x.shape[-2:]
+    size = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    # a diagonal is a strided slice of the flattened matrix: a view, where picking by index would gather
+    start = offset if offset >= 0 else -offset * columns
+    flat = ops.reshape(x, (*x.shape[:-2], rows * columns))
+    stop = start + (size - 1) * (columns + 1) + 1 if size else start
+    return ops.slice_(flat, [slice(None)] * (flat.ndim - 1) + [slice(start, stop, columns + 1)])
+
+
+def trace(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Operand:
+    """The sum of the diagonal."""
+    line = diagonal(x, offset, axis1, axis2)
+    return ops.sum(line if dtype is None else line.astype(dtype), -1)
+
+
+def diag(x: Any, /, k: int = 0) -> Operand:
+    """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
+    x = to_operand(x)
+    if x.ndim == 2:
+        return diagonal(x, k)
+    if x.ndim != 1:
+        raise ShapeError(f"diag: takes a vector or a matrix, not {x.type}")
+    size = x.shape[0] + abs(k)
+    # a row of the result is the vector's element and `size` zeros: padding inside, then cutting, needs no scatter
+    flat = ops.pad(x, [k if k >= 0 else -k * size], [0], [size])
+    return ops.reshape(ops.pad(flat, [0], [size * size - flat.shape[0]]), (size, size))
+
+
+def diagflat(x: Any, /, k: int = 0) -> Operand:
+    """A matrix with all elements on its diagonal."""
+    return diag(ops.reshape(to_operand(x), -1), k)
+
+
+def one_hot(indices: Any, depth: int, /, dtype: Any = np.float32, axis: int = -1) -> Operand:
+    """A row of zeros with a 1 at each index, along a new axis; an index outside gives zeros only."""
+    out = present(ops.one_hot(to_operand(indices), operator.index(depth), dtype=np.dtype(dtype)))
+    return out if axis == -1 else moveaxis(out, -1, axis)
+
+
+def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Operand:
+    """Differences of neighbours along an axis, n times over."""
+    x = to_operand(x)
+    axis = normalize_axis(axis, x.ndim, "diff")
+    parts = [x]
+    for end, at in ((prepend, 0), (append, 1)):
+        if end is not None:
+            _, piece = to_operands(x, end)
+            shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+            parts.insert(at * len(parts), piece if piece.ndim else ops.broadcast_to(piece, shape))
+    x = ops.concatenate(parts, axis) if len(parts) > 1 else x
+    head = [slice(None)] * axis
+    for _ in range(operator.index(n)):
+        later, earlier = ops.slice_(x, [*head, slice(1, None)]), ops.slice_(x, [*head, slice(None, -1)])
+        x = ops.not_equal(later, earlier) if x.dtype.kind == "b" else later - earlier
+    return x
+
+
+def ediff1d(x: Any, /) -> Operand:
+    """Differences of neighbours of the flattened array."""
+    return diff(ops.reshape(to_operand(x), -1))

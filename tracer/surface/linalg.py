@@ -1,0 +1,192 @@
+"""Products of vectors, matrices and tensors."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.errors import ShapeError
+from adjit.ir.operand import Operand
+from adjit.ir.types import normalize_axis
+
+from ..convert import pick, to_operand, to_operands
+from .shapes import concatenate, moveaxis, stack
+
+
+def matmul(a: Any, b: Any, /) -> Operand:
+    """The product of (stacks of) matrices and vectors."""
+    return ops.matmul(*to_operands(a, b))
+
+
+def dot(a: Any, b: Any, /) -> Operand:
+    """The product of vectors or matrices; of more axes, over the last of a and the last but one of b."""
+    a, b = to_operands(a, b)
+    if not a.ndim or not b.ndim:
+        return a * b
+    if b.ndim == 1 or (a.ndim <= 2 and b.ndim <= 2):
+        return ops.matmul(a, b)
+    return tensordot(a, b, axes=(a.ndim - 1, b.ndim - 2))
+
+
+def vdot(a: Any, b: Any, /) -> Operand:
+    """The product of the flattened operands."""
+    a, b = to_operands(a, b)
+    return ops.matmul(ops.reshape(a, -1), ops.reshape(b, -1))
+
+
+def vecdot(a: Any, b: Any, /, axis: int = -1) -> Operand:
+    """Products of vectors along one axis of both operands."""
+    a, b = to_operands(a, b)
+    return same_dtype(ops.sum(moveaxis(a, axis, -1) * moveaxis(b, axis, -1), -1), a, b)
+
+
+def inner(a: Any, b: Any, /) -> Operand:
+    """The sum of products over the last axes."""
+    a, b = to_operands(a, b)
+    return a * b if not a.ndim or not b.ndim else tensordot(a, b, axes=(-1, -1))
+
+
+def outer(a: Any, b: Any, /) -> Operand:
+    """All products of an element of a and one of b, both flattened."""
+    a, b = to_operands(a, b)
+    return ops.reshape(a, (-1, 1)) * ops.reshape(b, (1, -1))
+
+
+def tensordot(a: Any, b: Any, /, axes: Any = 2) -> Operand:
+    """The sum of products over pairs of axes; a number means so many last axes of a and first of b."""
+    a, b = to_operands(a, b)
+    if isinstance(axes, Iterable):
+        given_a, given_b = axes
+        axes_a = [given_a] if not isinstance(given_a, Iterable) else list(given_a)
+        axes_b = [given_b] if not isinstance(given_b, Iterable) else list(given_b)
+    else:
+        count = operator.index(axes)
+        axes_a, axes_b = list(range(a.ndim - count, a.ndim)), list(range(count))
+    axes_a = [normalize_axis(axis, a.ndim, "tensordot") for axis in axes_a]
+    axes_b = [normalize_axis(axis, b.ndim, "tensordot") for axis in axes_b]
+    if [a.shape[i] for i in axes_a] != [b.shape[i] for i in axes_b]:
+        raise ShapeError(f"tensordot: sizes of axes {axes_a} of {a.type} and {axes_b} of {b.type} differ")
+    free_a = [i for i in range(a.ndim) if i not in axes_a]
+    free_b = [i for i in range(b.ndim) if i not in axes_b]
+    shape = (*(a.shape[i] for i in free_a), *(b.shape[i] for i in free_b))
+    if not axes_a:
+        return ops.reshape(outer(a, b), shape)
+    size = math.prod(a.shape[i] for i in axes_a)
+    left = ops.reshape(ops.transpose(a, (*free_a, *axes_a)), (math.prod(a.shape[i] for i in free_a), size))
+    right = ops.reshape(ops.transpose(b, (*axes_b, *free_b)), (size, math.prod(b.shape[i] for i in free_b)))
+    return ops.reshape(ops.matmul(left, right), shape)
+
+
+def kron(a: Any, b: Any, /) -> Operand:
+    """The Kronecker product: b, scaled by each element of a."""
+    a, b = to_operands(a, b)
+    rank = max(a.ndim, b.ndim)
+    sizes_a, sizes_b = ((1,) * (rank - x.ndim) + x.shape for x in (a, b))
+    wide_a = ops.reshape(a, tuple(n for size in sizes_a for n in (size, 1)))
+    wide_b = ops.reshape(b, tuple(n for size in sizes_b for n in (1, size)))
+    return ops.reshape(wide_a * wide_b, tuple(m * n for m, n in zip(sizes_a, sizes_b, strict=True)))
+
+
+def cross(a: Any, b: Any, /, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Operand:
+    """The cross product of vectors of three elements."""
+    a, b = to_operands(a, b)
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
+    if a.shape[-1] != 3 or b.shape[-1] != 3:
+        raise ShapeError(f"cross: takes vectors of three elements, not {a.shape[-1]} and {b.shape[-1]}")
+    (a0, a1, a2), (b0, b1, b2) = ([pick(x, (..., i)) for i in range(3)] for x in (a, b))
+    return stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axisc)
+
+
+def multi_dot(xs: Any, /) -> Operand:
+    """The product of several matrices, from left to right."""
+    return reduce(dot, list(xs))
+
+
+def matrix_power(x: Any, n: int, /) -> Operand:
+    """A square matrix, multiplied n times with itself; n must not be negative."""
+    x = to_operand(x)
+    n = operator.index(n)
+    if n < 0:
+        raise ShapeError("matrix_power: a negative power needs an inverse, which adjit does not compute")
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ShapeError(f"matrix_power: takes square matrices, not {x.type}")
+    if n == 0:
+        return ops.broadcast_to(ops.eye(x.shape[-1], dtype=x.dtype), x.shape)
+    out: Operand | None = None
+    while n:
+        if n & 1:
+            out = x if out is None else ops.matmul(out, x)
+        n >>= 1
+        x = ops.matmul(x, x) if n else x
+    return out if out is not None else x
+
+
+def convolve(a: Any, v: Any, /, mode: str = "full") -> Operand:
+    """The discrete convolution of two vectors."""
+    a, v = to_operands(a, v)
+    if v.shape[0] > a.shape[0]:
+        a, v = v, a
+    return correlated(a, ops.flip(v, 0), mode, "convolve")
+
+
+def correlate(a: Any, v: Any, /, mode: str = "valid") -> Operand:
+    """The cross-correlation of two vectors."""
+    a, v = to_operands(a, v)
+    if v.shape[0] > a.shape[0]:
+        return ops.flip(correlated(v, a, mode, "correlate"), 0)
+    return correlated(a, v, mode, "correlate")
+
+
+def correlated(a: Operand, v: Operand, mode: str, what: str) -> Operand:
+    """Products of `v` with every window of the longer `a`."""
+    if a.ndim != 1 or v.ndim != 1 or not v.shape[0]:
+        raise ShapeError(f"{what}: takes two vectors that are not empty, not {a.type} and {v.type}")
+    size = v.shape[0]
+    margins = {"full": (size - 1, size - 1), "same": (size // 2, size - 1 - size // 2), "valid": (0, 0)}
+    if mode not in margins:
+        raise ShapeError(f"{what}: mode {mode!r} is not one of full, same and valid")
+    low, high = margins[mode]
+    padded = ops.pad(a, [low], [high])
+    count = padded.shape[0] - size + 1
+    windows = pick(padded, np.arange(count)[:, None] + np.arange(size))
+    return ops.matmul(windows, v)
+
+
+def polyval(p: Any, x: Any, /) -> Operand:
+    """The polynomial with coefficients p, the highest power first, at x."""
+    p, x = to_operands(p, x)
+    out: Operand = ops.cast(to_operand(0), p.dtype)
+    out = ops.broadcast_to(out, x.shape)
+    for i in range(p.shape[0]):
+        out = out * x + pick(p, i)
+    return out
+
+
+def same_dtype(out: Operand, *operands: Operand) -> Operand:
+    """`out`, which a sum may have widened, in the dtype that its operands promote to."""
+    return ops.cast(out, np.result_type(*(x.dtype for x in operands)))
+
+
+def block(rows: Any, /) -> Operand:
+    """An array from nested lists of blocks; the innermost are joined along the last axis."""
+    depth = nesting(rows)
+    return joined(rows, depth, depth) if depth else to_operand(rows)
+
+
+def nesting(rows: Any) -> int:
+    return 1 + max(map(nesting, rows)) if isinstance(rows, list) else 0
+
+
+def joined(rows: Any, depth: int, rank: int) -> Operand:
+    if not isinstance(rows, list):
+        x = to_operand(rows)
+        return ops.reshape(x, (1,) * (rank - x.ndim) + x.shape) if x.ndim < rank else x
+    return concatenate([joined(row, depth - 1, rank) for row in rows], -depth)

@@ -1,0 +1,306 @@
+"""Functions that combine elements along axes: sums, means, extremes, norms, softmax and their kind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.errors import ShapeError, UnsupportedError
+from adjit.ir.operand import Operand
+from adjit.ir.types import BOOL, DType, as_dtype, kept_shape, normalize_axes
+
+from ..convert import to_operand, to_operands
+from .elementwise import floating, isclose
+
+
+def counted(x: Operand, axis: Any, what: str) -> int:
+    """How many elements a reduction over `axis` combines."""
+    return math.prod(x.shape[a] for a in normalize_axes(axis, x.ndim, what))
+
+
+def prepared(x: Any, dtype: Any, where: Any, fill: Callable[[DType], Any]) -> Operand:
+    """An operand of a reduction in the dtype asked for, with what `where` leaves out filled with what changes nothing."""
+    out = to_operand(x)
+    if dtype is not None:
+        out = ops.cast(out, as_dtype(dtype))
+    if where is True:
+        return out
+    _, mask = to_operands(out, where)
+    return ops.where(mask, out, ops.cast(to_operand(fill(out.dtype)), out.dtype))
+
+
+def restored(out: Operand, dtype: Any) -> Operand:
+    """Accumulation in 64 bits is the default only where no dtype was asked for."""
+    return out if dtype is None else ops.cast(out, as_dtype(dtype))
+
+
+def sum(x: Any, /, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
+    """The sum of the elements."""
+    out = restored(ops.sum(prepared(x, dtype, where, lambda _: 0), axis, keepdims), dtype)
+    return out if initial is None else out + initial
+
+
+def prod(x: Any, /, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
+    """The product of the elements."""
+    out = restored(ops.prod(prepared(x, dtype, where, lambda _: 1), axis, keepdims), dtype)
+    return out if initial is None else out * initial
+
+
+def max(x: Any, /, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
+    """The largest element; ties share their derivative equally."""
+    if where is not True and initial is None:
+        raise ShapeError("max: where= needs initial=, the maximum of nothing")
+    out = ops.max(prepared(x, None, where, lowest), axis, keepdims)
+    return out if initial is None else ops.maximum(out, initial)
+
+
+def min(x: Any, /, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
+    """The smallest element; ties share their derivative equally."""
+    if where is not True and initial is None:
+        raise ShapeError("min: where= needs initial=, the minimum of nothing")
+    out = ops.min(prepared(x, None, where, highest), axis, keepdims)
+    return out if initial is None else ops.minimum(out, initial)
+
+
+def lowest(dtype: DType) -> Any:
+    return -math.inf if dtype.kind == "f" else False if dtype == BOOL else np.iinfo(dtype).min
+
+
+def highest(dtype: DType) -> Any:
+    return math.inf if dtype.kind == "f" else True if dtype == BOOL else np.iinfo(dtype).max
+
+
+def any(x: Any, /, axis: Any = None, keepdims: bool = False, *, where: Any = True) -> Operand:
+    """Whether an element is true."""
+    return ops.any(prepared(x, BOOL, where, lambda _: False), axis, keepdims)
+
+
+def all(x: Any, /, axis: Any = None, keepdims: bool = False, *, where: Any = True) -> Operand:
+    """Whether all elements are true."""
+    return ops.all(prepared(x, BOOL, where, lambda _: True), axis, keepdims)
+
+
+def argmax(x: Any, /, axis: int | None = None, keepdims: bool = False) -> Operand:
+    """The position of the first largest element; not differentiable."""
+    return ops.argmax(to_operand(x), axis, keepdims)
+
+
+def argmin(x: Any, /, axis: int | None = None, keepdims: bool = False) -> Operand:
+    """The position of the first smallest element; not differentiable."""
+    return ops.argmin(to_operand(x), axis, keepdims)
+
+
+def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Operand:
+    """How many elements are not zero."""
+    return ops.sum(ops.cast(to_operand(x), BOOL), axis, keepdims)
+
+
+def cumsum(x: Any, /, axis: int | None = None, dtype: Any = None) -> Operand:
+    """Running sums along an axis."""
+    x = to_operand(x)
+    return restored(ops.cumsum(x if dtype is None else ops.cast(x, as_dtype(dtype)), axis), dtype)
+
+
+def cumprod(x: Any, /, axis: int | None = None, dtype: Any = None) -> Operand:
+    """Running products along an axis."""
+    x = to_operand(x)
+    return restored(ops.cumprod(x if dtype is None else ops.cast(x, as_dtype(dtype)), axis), dtype)
+
+
+# ---- statistics
+
+
+def mean(x: Any, /, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, where: Any = True) -> Operand:
+    """The arithmetic mean."""
+    x = floating(to_operand(x)) if dtype is None else ops.cast(to_operand(x), as_dtype(dtype))
+    if where is True:
+        return restored(ops.sum(x, axis, keepdims) / float(counted(x, axis, "mean")), dtype)
+    _, mask = to_operands(x, where)
+    present = ops.cast(ops.broadcast_to(ops.cast(mask, BOOL), x.shape), x.dtype)
+    return restored(sum(x, axis, keepdims=keepdims, where=where) / ops.sum(present, axis, keepdims), dtype)
+
+
+def var(
+    x: Any, /, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, *, mean: Any = None, correction: float | None = None
+) -> Operand:
+    """The mean of the squared distances from the mean; `ddof` (or `correction`) is taken off their number."""
+    x = floating(to_operand(x)) if dtype is None else ops.cast(to_operand(x), as_dtype(dtype))
+    centre = ops.sum(x, axis, True) / float(counted(x, axis, "var")) if mean is None else to_operand(mean)
+    distance = x - centre
+    number = counted(x, axis, "var") - (ddof if correction is None else correction)
+    return ops.sum(distance * distance, axis, keepdims) / float(number if number > 0 else 0)
+
+
+def std(
+    x: Any, /, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, *, mean: Any = None, correction: float | None = None
+) -> Operand:
+    """The square root of the variance; its derivative where all elements are equal is 0."""
+    return root(var(x, axis, dtype, ddof, keepdims, mean=mean, correction=correction))
+
+
+def root(x: Operand) -> Operand:
+    """sqrt(x) of a sum of squares: its derivative at 0 is 0, for the masked branch gets a zero cotangent, which stays zero."""
+    return ops.where(ops.equal(x, 0.0), 0.0, ops.sqrt(x))
+
+
+def ptp(x: Any, /, axis: Any = None, keepdims: bool = False) -> Operand:
+    """The largest element less the smallest."""
+    x = to_operand(x)
+    return ops.max(x, axis, keepdims) - ops.min(x, axis, keepdims)
+
+
+def average(x: Any, /, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False) -> Any:
+    """The weighted mean; with `returned`, the sum of the weights as well."""
+    x = to_operand(x)
+    if weights is None:
+        out = mean(x, axis, keepdims=keepdims)
+        return (out, ops.broadcast_to(to_operand(float(counted(x, axis, "average"))), out.shape)) if returned else out
+    x, weights = to_operands(x, weights)
+    if weights.shape != x.shape:
+        if axis is None:
+            raise ShapeError(f"average: weights of shape {list(weights.shape)} need an axis, for the operand is {x.type}")
+        axes = normalize_axes(axis, x.ndim, "average")
+        if weights.shape != tuple(x.shape[a] for a in axes):
+            raise ShapeError(f"average: weights of shape {list(weights.shape)} do not fit axis {axis} of {x.type}")
+        weights = ops.reshape(weights, tuple(n if a in axes else 1 for a, n in enumerate(x.shape)))
+    weights = ops.broadcast_to(weights, x.shape)
+    total = ops.sum(floating(weights), axis, keepdims)
+    out = ops.sum(x * floating(weights), axis, keepdims) / total
+    return (out, total) if returned else out
+
+
+def nansum(x: Any, /, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Operand:
+    """The sum of the elements that are numbers."""
+    x = to_operand(x)
+    return sum(x, axis, dtype, keepdims, where=ops.logical_not(ops.isnan(x)) if x.type.is_float else True)
+
+
+def nanmean(x: Any, /, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Operand:
+    """The mean of the elements that are numbers."""
+    x = to_operand(x)
+    return mean(x, axis, dtype, keepdims, where=ops.logical_not(ops.isnan(x)) if x.type.is_float else True)
+
+
+def nanmax(x: Any, /, axis: Any = None, keepdims: bool = False) -> Operand:
+    """The largest of the elements that are numbers."""
+    return _nan_extreme(to_operand(x), axis, keepdims, ops.max, -math.inf)
+
+
+def nanmin(x: Any, /, axis: Any = None, keepdims: bool = False) -> Operand:
+    """The smallest of the elements that are numbers."""
+    return _nan_extreme(to_operand(x), axis, keepdims, ops.min, math.inf)
+
+
+def _nan_extreme(x: Operand, axis: Any, keepdims: bool, extreme: Callable[..., Operand], neutral: float) -> Operand:
+    if not x.type.is_float:
+        return extreme(x, axis, keepdims)
+    bad = ops.isnan(x)
+    return ops.where(ops.all(bad, axis, keepdims), math.nan, extreme(ops.where(bad, neutral, x), axis, keepdims))
+
+
+# ---- exponentials
+
+
+def shifted(x: Operand, axis: Any) -> tuple[Operand, Operand]:
+    """x less its largest element, so that exp of it cannot overflow; and that element, without which no derivative is lost."""
+    peak = ops.stop_gradient(ops.max(x, axis, True))
+    peak = ops.where(ops.isfinite(peak), peak, 0.0)
+    return x - peak, peak
+
+
+def logsumexp(x: Any, /, axis: Any = None, keepdims: bool = False) -> Operand:
+    """log(sum(exp(x))), without overflow."""
+    x = floating(to_operand(x))
+    moved, peak = shifted(x, axis)
+    out = ops.log(ops.sum(ops.exp(moved), axis, True)) + peak
+    axes = normalize_axes(axis, x.ndim, "logsumexp")
+    return out if keepdims else ops.reshape(out, tuple(n for a, n in enumerate(x.shape) if a not in axes))
+
+
+def softmax(x: Any, /, axis: Any = -1) -> Operand:
+    """exp(x) / sum(exp(x)), without overflow."""
+    powers = ops.exp(shifted(floating(to_operand(x)), axis)[0])
+    return powers / ops.sum(powers, axis, True)
+
+
+def log_softmax(x: Any, /, axis: Any = -1) -> Operand:
+    """The logarithm of softmax, without overflow."""
+    moved, _ = shifted(floating(to_operand(x)), axis)
+    return moved - ops.log(ops.sum(ops.exp(moved), axis, True))
+
+
+# ---- norms
+
+
+def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Operand:
+    """The norm of a vector or a matrix, as np.linalg.norm; the derivative of the Euclidean norm at 0 is 0."""
+    x = floating(to_operand(x))
+    if axis is None and ord is None:
+        return root(ops.sum(x * x, None, keepdims))
+    axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    if len(axes) == 1:
+        return vector_norm(x, 2 if ord is None else ord, axes, keepdims)
+    if len(axes) == 2:
+        return matrix_norm(x, "fro" if ord is None else ord, axes, keepdims)
+    raise ShapeError(f"norm: takes one axis (vectors) or two (matrices), not {len(axes)}, of {x.type}")
+
+
+def vector_norm(x: Operand, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Operand:
+    size = ops.absolute(x)
+    if ord == 2:
+        return root(ops.sum(x * x, axes, keepdims))
+    if ord == math.inf:
+        return ops.max(size, axes, keepdims)
+    if ord == -math.inf:
+        return ops.min(size, axes, keepdims)
+    if ord == 0:
+        return ops.cast(ops.sum(ops.not_equal(x, 0.0), axes, keepdims), x.dtype)
+    if ord == 1:
+        return ops.sum(size, axes, keepdims)
+    if not isinstance(ord, int | float):
+        raise UnsupportedError(f"norm: order {ord!r} is not one of vectors; use a number, np.inf or -np.inf")
+    total = ops.sum(ops.power(size, float(ord)), axes, keepdims)
+    return ops.where(ops.equal(total, 0.0), 0.0, ops.power(total, 1.0 / ord))
+
+
+def matrix_norm(x: Operand, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Operand:
+    if ord == "fro":
+        return root(ops.sum(x * x, axes, keepdims))
+    if ord not in (1, -1, math.inf, -math.inf):
+        raise UnsupportedError(f"norm: order {ord!r} of a matrix needs its singular values, which adjit does not compute; 'fro', 1 and np.inf work")
+    rows, columns = normalize_axes(axes[0], x.ndim, "norm") + normalize_axes(axes[1], x.ndim, "norm")
+    inner, outer = (rows, columns) if abs(ord) == 1 else (columns, rows)
+    sums = ops.sum(ops.absolute(x), inner, True)
+    extreme = ops.max if ord > 0 else ops.min
+    out = extreme(sums, outer, True)
+    return out if keepdims else ops.reshape(out, tuple(n for a, n in enumerate(x.shape) if a not in (rows, columns)))
+
+
+def allclose(a: Any, b: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Operand:
+    """Whether all elements are close."""
+    return ops.all(isclose(a, b, rtol, atol, equal_nan))
+
+
+def array_equal(a: Any, b: Any, /) -> Any:
+    """Whether shapes and all elements are equal."""
+    a, b = to_operands(a, b)
+    return ops.all(ops.equal(a, b)) if a.shape == b.shape else False
+
+
+def trapezoid(y: Any, /, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Operand:
+    """The integral of y by the trapezoidal rule, over points x or steps dx."""
+    y = floating(to_operand(y))
+    (axis,) = normalize_axes(axis, y.ndim, "trapezoid")
+    head = [slice(None)] * axis
+    low, high = ops.slice_(y, [*head, slice(None, -1)]), ops.slice_(y, [*head, slice(1, None)])
+    if x is None:
+        return ops.sum(dx * (low + high) * 0.5, axis)
+    _, points = to_operands(y, x)
+    if points.ndim == 1:
+        points = ops.reshape(points, kept_shape(y.shape, [a for a in range(y.ndim) if a != axis]))
+    steps = ops.slice_(points, [*head, slice(1, None)]) - ops.slice_(points, [*head, slice(None, -1)])
+    return ops.sum(steps * (low + high) * 0.5, axis)

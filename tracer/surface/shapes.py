@@ -1,0 +1,334 @@
+"""Functions that move elements: reshaping, joining, splitting, repeating, padding. Sizes and positions are static."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.errors import ShapeError, UnsupportedError
+from adjit.ir.operand import Operand
+from adjit.ir.types import as_dtype, as_shape, broadcast_shapes, normalize_axes, normalize_axis
+
+from ..convert import pick, to_operand, to_operands
+
+
+def reshape(x: Any, shape: Any, /, order: str = "C") -> Operand:
+    """The same elements under another shape; one size may be -1."""
+    if order == "F":
+        return ops.transpose(ops.reshape(ops.transpose(to_operand(x)), tuple(reversed(as_sizes(shape)))))
+    return ops.reshape(to_operand(x), shape)
+
+
+def as_sizes(shape: Any) -> tuple[int, ...]:
+    return tuple(operator.index(n) for n in (shape if isinstance(shape, Iterable) else (shape,)))
+
+
+def ravel(x: Any, /, order: str = "C") -> Operand:
+    """All elements in a row."""
+    return reshape(x, -1, order=order)
+
+
+def transpose(x: Any, /, axes: Any = None) -> Operand:
+    """The axes in another order; reversed if none is given."""
+    return ops.transpose(to_operand(x), axes)
+
+
+def matrix_transpose(x: Any, /) -> Operand:
+    """The last two axes exchanged."""
+    return swapaxes(x, -1, -2)
+
+
+def swapaxes(x: Any, axis1: int, axis2: int, /) -> Operand:
+    """Two axes exchanged."""
+    x = to_operand(x)
+    order = list(range(x.ndim))
+    a, b = normalize_axis(axis1, x.ndim, "swapaxes"), normalize_axis(axis2, x.ndim, "swapaxes")
+    order[a], order[b] = b, a
+    return ops.transpose(x, tuple(order))
+
+
+def moveaxis(x: Any, source: Any, destination: Any, /) -> Operand:
+    """Axes moved to other places, the rest in its order."""
+    x = to_operand(x)
+    sources = [normalize_axis(a, x.ndim, "moveaxis") for a in as_sizes(source)]
+    places = [normalize_axis(a, x.ndim, "moveaxis") for a in as_sizes(destination)]
+    if len(sources) != len(places):
+        raise ShapeError(f"moveaxis: {len(sources)} axes for {len(places)} places")
+    order = [a for a in range(x.ndim) if a not in sources]
+    for place, axis in sorted(zip(places, sources, strict=True)):
+        order.insert(place, axis)
+    return ops.transpose(x, tuple(order))
+
+
+def squeeze(x: Any, /, axis: Any = None) -> Operand:
+    """Without its axes of size 1 (or the named ones)."""
+    x = to_operand(x)
+    axes = [a for a, n in enumerate(x.shape) if n == 1] if axis is None else normalize_axes(axis, x.ndim, "squeeze")
+    if any(x.shape[a] != 1 for a in axes):
+        raise ShapeError(f"squeeze: axis {axis} of {x.type} is not of size 1")
+    return ops.reshape(x, tuple(n for a, n in enumerate(x.shape) if a not in axes))
+
+
+def expand_dims(x: Any, axis: Any, /) -> Operand:
+    """With new axes of size 1, at these places of the result."""
+    x = to_operand(x)
+    places = as_sizes(axis)
+    axes = normalize_axes(places, x.ndim + len(places), "expand_dims")
+    sizes = iter(x.shape)
+    return ops.reshape(x, tuple(1 if a in axes else next(sizes) for a in range(x.ndim + len(axes))))
+
+
+def atleast_1d(*xs: Any) -> Any:
+    """With at least one axis."""
+    return each(xs, lambda x: x if x.ndim else ops.reshape(x, (1,)))
+
+
+def atleast_2d(*xs: Any) -> Any:
+    """With at least two axes, new ones in front."""
+    return each(xs, lambda x: x if x.ndim >= 2 else ops.reshape(x, (1,) * (2 - x.ndim) + x.shape))
+
+
+def atleast_3d(*xs: Any) -> Any:
+    """With at least three axes, placed as NumPy does: a matrix gets one behind, a vector one on either side."""
+    shapes = {0: lambda s: (1, 1, 1), 1: lambda s: (1, *s, 1), 2: lambda s: (*s, 1)}
+    return each(xs, lambda x: ops.reshape(x, shapes[x.ndim](x.shape)) if x.ndim < 3 else x)
+
+
+def each(xs: Sequence[Any], change: Any) -> Any:
+    out = tuple(change(to_operand(x)) for x in xs)
+    return out[0] if len(out) == 1 else out
+
+
+def broadcast_to(x: Any, shape: Any, /) -> Operand:
+    """Repeated along new leading axes and along axes of size 1."""
+    return ops.broadcast_to(to_operand(x), as_shape(shape, "broadcast_to"))
+
+
+def broadcast_arrays(*xs: Any) -> tuple[Operand, ...]:
+    """All brought to the one shape that they broadcast to."""
+    operands = to_operands(*xs)
+    shape = broadcast_shapes("broadcast_arrays", *(x.shape for x in operands))
+    return tuple(ops.broadcast_to(x, shape) for x in operands)
+
+
+# ---- joining and splitting
+
+
+def concatenate(xs: Any, /, axis: int | None = 0, dtype: Any = None) -> Operand:
+    """One after the other along an axis."""
+    operands = operands_of(xs, "concatenate")
+    return ops.concatenate(operands if dtype is None else [ops.cast(x, as_dtype(dtype)) for x in operands], axis)
+
+
+def operands_of(xs: Any, what: str) -> list[Operand]:
+    """Operands from a list of arrays, or from the leading axis of one array."""
+    if isinstance(xs, Operand):
+        xs = unstack(xs)
+    out = to_operands(*xs)
+    if not out:
+        raise ShapeError(f"{what}: needs at least one array")
+    return out
+
+
+def stack(xs: Any, /, axis: int = 0, dtype: Any = None) -> Operand:
+    """Arrays of one shape side by side along a new axis."""
+    operands = operands_of(xs, "stack")
+    if any(x.shape != operands[0].shape for x in operands):
+        raise ShapeError(f"stack: all arrays must have the same shape, not {', '.join(str(list(x.shape)) for x in operands)}")
+    return concatenate([expand_dims(x, axis) for x in operands], normalize_axis(axis, operands[0].ndim + 1, "stack"), dtype)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Operand, ...]:
+    """The parts of an axis, each without it."""
+    moved = moveaxis(x, axis, 0)
+    return tuple(pick(moved, i) for i in range(len(moved)))
+
+
+def hstack(xs: Any, /, dtype: Any = None) -> Operand:
+    """Side by side: along the second axis, or the first of vectors."""
+    operands = [atleast_1d(x) for x in operands_of(xs, "hstack")]
+    return concatenate(operands, 0 if operands[0].ndim == 1 else 1, dtype)
+
+
+def vstack(xs: Any, /, dtype: Any = None) -> Operand:
+    """One below the other: along the first axis, vectors as rows."""
+    return concatenate([atleast_2d(x) for x in operands_of(xs, "vstack")], 0, dtype)
+
+
+def dstack(xs: Any, /) -> Operand:
+    """One behind the other: along the third axis."""
+    return concatenate([atleast_3d(x) for x in operands_of(xs, "dstack")], 2)
+
+
+def column_stack(xs: Any, /) -> Operand:
+    """Vectors as the columns of a matrix."""
+    return concatenate([ops.reshape(x, (-1, 1)) if x.ndim < 2 else x for x in operands_of(xs, "column_stack")], 1)
+
+
+def append(x: Any, values: Any, /, axis: int | None = None) -> Operand:
+    """`values` after x; both flattened unless an axis is given."""
+    return concatenate([x, values], axis)
+
+
+def split(x: Any, sections: Any, /, axis: int = 0) -> list[Operand]:
+    """Parts along an axis: so many equal ones, or cut at these positions."""
+    x = to_operand(x)
+    axis = normalize_axis(axis, x.ndim, "split")
+    if not isinstance(sections, Iterable) and x.shape[axis] % operator.index(sections):
+        raise ShapeError(f"split: axis {axis} of {x.type} does not divide into {sections} equal parts; use array_split")
+    return array_split(x, sections, axis=axis)
+
+
+def array_split(x: Any, sections: Any, /, axis: int = 0) -> list[Operand]:
+    """Like `split`, where the first parts may be one longer than the last."""
+    x = to_operand(x)
+    axis = normalize_axis(axis, x.ndim, "array_split")
+    size = x.shape[axis]
+    if isinstance(sections, Iterable):
+        cuts = [operator.index(c) for c in sections]
+    else:
+        parts = operator.index(sections)
+        if parts < 1:
+            raise ShapeError(f"array_split: {parts} parts")
+        cuts = [i * (size // parts) + min(i, size % parts) for i in range(1, parts)]
+    head = [slice(None)] * axis
+    return [ops.slice_(x, [*head, slice(a, b)]) for a, b in zip([0, *cuts], [*cuts, size], strict=True)]
+
+
+def hsplit(x: Any, sections: Any, /) -> list[Operand]:
+    """`split` along the second axis, or the first of a vector."""
+    x = to_operand(x)
+    return split(x, sections, axis=1 if x.ndim > 1 else 0)
+
+
+def vsplit(x: Any, sections: Any, /) -> list[Operand]:
+    """`split` along the first axis."""
+    return split(x, sections, axis=0)
+
+
+def dsplit(x: Any, sections: Any, /) -> list[Operand]:
+    """`split` along the third axis."""
+    return split(x, sections, axis=2)
+
+
+# ---- turning and repeating
+
+
+def flip(x: Any, /, axis: Any = None) -> Operand:
+    """The order of the elements reversed."""
+    return ops.flip(to_operand(x), axis)
+
+
+def fliplr(x: Any, /) -> Operand:
+    """Reversed along the second axis."""
+    return ops.flip(to_operand(x), 1)
+
+
+def flipud(x: Any, /) -> Operand:
+    """Reversed along the first axis."""
+    return ops.flip(to_operand(x), 0)
+
+
+def rot90(x: Any, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Operand:
+    """Turned by 90 degrees, k times, in the plane of two axes."""
+    x = to_operand(x)
+    a, b = (normalize_axis(axis, x.ndim, "rot90") for axis in axes)
+    match k % 4:
+        case 0:
+            return x
+        case 1:
+            return swapaxes(ops.flip(x, b), a, b)
+        case 2:
+            return ops.flip(x, (a, b))
+        case _:
+            return ops.flip(swapaxes(x, a, b), b)
+
+
+def roll(x: Any, shift: Any, /, axis: Any = None) -> Operand:
+    """Elements moved along an axis; what leaves at the end comes in at the front."""
+    x = to_operand(x)
+    if axis is None:
+        return ops.reshape(roll(ops.reshape(x, -1), shift, axis=0), x.shape)
+    axes, shifts = as_sizes(axis), as_sizes(shift)
+    width = max(len(axes), len(shifts))
+    for a, by in zip(axes * (width // len(axes)), shifts * (width // len(shifts)), strict=True):
+        at = normalize_axis(a, x.ndim, "roll")
+        size = x.shape[at]
+        cut = size - by % size if size else 0
+        if cut not in (0, size):
+            head = [slice(None)] * at
+            x = ops.concatenate([ops.slice_(x, [*head, slice(cut, None)]), ops.slice_(x, [*head, slice(None, cut)])], at)
+    return x
+
+
+def tile(x: Any, repeats: Any, /) -> Operand:
+    """The whole array, repeated along each axis."""
+    x = to_operand(x)
+    counts = as_shape(repeats, "tile")
+    counts = (1,) * (x.ndim - len(counts)) + counts
+    shape = (1,) * (len(counts) - x.ndim) + x.shape
+    wide = ops.reshape(x, tuple(m for n in shape for m in (1, n)))
+    wide = ops.broadcast_to(wide, tuple(m for n, k in zip(shape, counts, strict=True) for m in (k, n)))
+    return ops.reshape(wide, tuple(n * k for n, k in zip(shape, counts, strict=True)))
+
+
+def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Operand:
+    """Each element, repeated along an axis so many times (static)."""
+    x = to_operand(x)
+    if axis is None:
+        x, axis = ops.reshape(x, -1), 0
+    axis = normalize_axis(axis, x.ndim, "repeat")
+    if isinstance(repeats, Operand):
+        repeats = np.asarray(repeats)  # of a traced value, this raises: sizes are static
+    counts = np.broadcast_to(repeats, (x.shape[axis],)) if np.ndim(repeats) else operator.index(repeats)
+    if isinstance(counts, int):
+        wide = ops.reshape(x, (*x.shape[: axis + 1], 1, *x.shape[axis + 1 :]))
+        wide = ops.broadcast_to(wide, (*x.shape[: axis + 1], counts, *x.shape[axis + 1 :]))
+        return ops.reshape(wide, (*x.shape[:axis], x.shape[axis] * counts, *x.shape[axis + 1 :]))
+    return pick(x, (*[slice(None)] * axis, np.repeat(np.arange(x.shape[axis]), counts)))
+
+
+def pad(x: Any, widths: Any, /, mode: str = "constant", *, constant_values: Any = 0) -> Operand:
+    """With elements around: a constant, or taken from the array (modes edge, reflect, symmetric, wrap)."""
+    x = to_operand(x)
+    pairs = pairs_of(widths, x.ndim)
+    if mode == "constant":
+        return pad_constant(x, pairs, constant_values)
+    if mode not in ("edge", "reflect", "symmetric", "wrap"):
+        raise UnsupportedError(f"pad: mode {mode!r} is not supported; constant, edge, reflect, symmetric and wrap are")
+    for axis, (low, high) in enumerate(pairs):
+        if low or high:
+            positions = np.pad(np.arange(x.shape[axis]), (low, high), mode)  # type: ignore[call-overload]
+            x = pick(x, (*[slice(None)] * axis, positions))
+    return x
+
+
+def pairs_of(widths: Any, rank: int) -> list[tuple[int, int]]:
+    """Widths before and after each axis, from NumPy's short forms."""
+    if isinstance(widths, dict):
+        given = dict.fromkeys(range(rank), (0, 0))
+        for axis, width in widths.items():
+            given[normalize_axis(axis, rank, "pad")] = (width, width) if isinstance(width, int) else tuple(width)
+        widths = list(given.values())
+    table = np.broadcast_to(np.asarray(widths), (rank, 2))
+    if table.dtype.kind not in "iu":
+        raise ShapeError(f"pad: widths must be integers, not {widths!r}")
+    return [(int(low), int(high)) for low, high in table]
+
+
+def pad_constant(x: Operand, pairs: list[tuple[int, int]], values: Any) -> Operand:
+    low, high = [p[0] for p in pairs], [p[1] for p in pairs]
+    if np.ndim(values) == 0 and not isinstance(values, Operand):
+        return ops.pad(x, low, high, value=x.dtype.type(values).item())
+    if isinstance(values, Operand):
+        raise UnsupportedError("pad: constant_values must be Python numbers; concatenate for traced ones")
+    for axis, (before, after) in enumerate(np.broadcast_to(np.asarray(values), (x.ndim, 2))):
+        for at_end, value in ((False, before), (True, after)):
+            widths = [[0] * x.ndim, [0] * x.ndim]
+            widths[at_end][axis] = pairs[axis][at_end]
+            x = ops.pad(x, *widths, value=x.dtype.type(value).item())
+    return x

@@ -101,7 +101,7 @@ FITS = [
     Fit("EXP", "exp(r) = 1 + r + r² p(r)", by_series(lambda r: (mp.expm1(r) - r) / r**2, mp.mpf("0.5")), -LN2_HALF, LN2_HALF,
         lambda r: r * r / mp.exp(r) + FLOOR, "r² / exp(r)", {"f32": 4, "f64": 9}),
     Fit("EXPM1", "expm1(r) = r + r² p(r)", by_series(lambda r: (mp.expm1(r) - r) / r**2, mp.mpf("0.5")), -LN2_HALF, LN2_HALF,
-        lambda r: abs(r) + FLOOR, "|r|", {"f32": 4, "f64": 9}),
+        lambda r: abs(r) + FLOOR, "|r|", {"f32": 4, "f64": 10}),
     Fit("EXP_WIDE", "exp(r) = 1 + r + r² p(r), for float32 results computed in float64",
         by_series(lambda r: (mp.expm1(r) - r) / r**2, mp.mpf("0.5")), -LN2_HALF, LN2_HALF,
         lambda r: r * r / mp.exp(r) + FLOOR, "r² / exp(r)", {"f64": 5}),

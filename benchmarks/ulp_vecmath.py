@@ -2,6 +2,7 @@
 
 float32: every STRIDE-th of the 2**32 bit patterns, and random arguments where the function is interesting, against float64.
 float64: random bit patterns and interesting intervals, against the 80-bit long double (mpmath for erf; needs x86 for the rest).
+Both then zoom in on the worst place found, three times.
 Needs mpmath.
 
     python benchmarks/ulp_vecmath.py [--stride 257] [--count 1000000] [names...]
@@ -54,21 +55,39 @@ def sweep(name: str, dtype: np.dtype[Any], stride: int, count: int) -> Iterator[
         yield (np.nextafter(near, dtype.type(0)),)
 
 
+def zoomed(name: str, dtype: np.dtype[Any], where: list[float], count: int, seed: int) -> tuple[Array, ...]:
+    """Arguments within a few percent of `where`: a sweep of everything is thin at any one place."""
+    rng = np.random.default_rng(seed)
+    args = tuple((w * (1 + rng.uniform(-0.04, 0.04, count))).astype(dtype) for w in where)
+    if name in BINARY:
+        keep = np.isfinite(args[0]) & np.isfinite(args[1])
+        return args[0][keep], args[1][keep]
+    return (in_domain(name, args[0]),)
+
+
 def measure(name: str, dtype: np.dtype[Any], stride: int, count: int) -> tuple[int, float, float, list[float]]:
-    """Number of samples, largest and mean error, and where the largest is."""
+    """Number of samples, largest and mean error, and where the largest is; the mean is of the sweep, without the zooms."""
     run = build(name, dtype, native_width(dtype))
-    total, summed, largest, where = 0, 0.0, -1.0, [np.nan]
     wide = np.float64 if dtype == F32 else np.longdouble
-    for args in sweep(name, dtype, stride, count):
-        if not len(args[0]):
-            continue
+    total, summed, largest, where = 0, 0.0, -1.0, [np.nan]
+
+    def look(args: tuple[Array, ...]) -> float:
+        nonlocal total, largest, where
         got = run(*args)
         errors = mp_ulps(got, name, *args) if name == "erf" and dtype == F64 else ulps(got, by_numpy(name)(*(a.astype(wide) for a in args)))
         worst = int(np.argmax(errors))
-        total, summed = total + len(got), summed + float(errors.sum())
+        total += len(got)
         if errors[worst] > largest:
             largest, where = float(errors[worst]), [float(a[worst]) for a in args]
-    return total, largest, summed / total, where
+        return float(errors.sum())
+
+    for args in sweep(name, dtype, stride, count):
+        if len(args[0]):
+            summed += look(args)
+    mean = summed / total
+    for seed in range(3):
+        look(zoomed(name, dtype, where, count // 50 if name == "erf" else count, seed))
+    return total, largest, mean, where
 
 
 def nanoseconds(call: Callable[..., Any], args: tuple[Array, ...]) -> float:

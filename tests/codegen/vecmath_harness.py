@@ -175,13 +175,18 @@ def samples(name: str, dtype: np.dtype[Any], count: int, seed: int = 0) -> tuple
 
 
 def _power_samples(patterns: Array, dtype: np.dtype[Any], count: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Bases of every size with exponents that give results of every size."""
+    """Bases of every size with exponents that give results of every size.
+
+    The error of log(a) is multiplied by b log(a), and is largest at the ends of the interval to which a is reduced: the last two groups
+    of bases lie there, and their exponents give the largest and smallest normal results.
+    """
     near_one = 1 + rng.standard_normal(count) * 10.0 ** rng.uniform(-7, -0.5, count)
-    base = np.abs(np.concatenate([patterns, near_one, rng.uniform(0, 20, count)])).astype(dtype)
-    base = base[np.isfinite(base) & (base > 0) & (base != 1)]
-    scale = np.log(base.astype(np.longdouble))
-    reach = 105.0 if dtype.itemsize == 4 else 746.0
-    exponent = (rng.uniform(-reach, reach, len(base)) / scale).astype(dtype)
+    ends = [rng.uniform(0.7071, 0.75, count), rng.uniform(1.35, 1.4143, count)]
+    base = np.abs(np.concatenate([patterns, near_one, rng.uniform(0, 20, count), *ends])).astype(dtype)
+    reach, normal = (105.0, 87.0) if dtype.itemsize == 4 else (746.0, 708.0)
+    target = rng.uniform(-reach, reach, len(base))
+    target[-2 * count :] = rng.choice([-1.0, 1.0], 2 * count) * rng.uniform(0.9 * normal, normal, 2 * count)
+    exponent = (target / np.log(base.astype(np.longdouble))).astype(dtype)
     exponent[::7] = np.rint(exponent[::7])
-    keep = np.isfinite(exponent)
+    keep = np.isfinite(base) & (base > 0) & (base != 1) & np.isfinite(exponent)
     return base[keep], exponent[keep]

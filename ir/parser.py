@@ -2,7 +2,7 @@
 
     func     = "func" "@"name "(" binders ")" ["given" "(" binders ")"] "->" types ["saving" types] ["arena" bytes] [location] body
     body     = "{" stmts "return" [operands] ["saving" operands] ["updating" "%"name "=" operand, ...] "}"
-    stmt     = [binders "="] op [operands] [attributes] [location] [regions]
+    stmt     = [binders "="] op [operands] [attributes] ["@registers"] [location] [regions]
     binder   = "%"name ":" type ["@" place]
     operand  = "%"name | number [":" type]
     location = "!" [file ":"] line [":" column]
@@ -72,6 +72,14 @@ class _Binder(NamedTuple):
     end: int
 
 
+class _Tail(NamedTuple):
+    """What stands behind the operands."""
+
+    op: Op
+    registers: bool
+    location: Location | None
+
+
 class _Parser:
     def __init__(self, scanner: Scanner) -> None:
         self.scan = scanner
@@ -79,6 +87,7 @@ class _Parser:
         self.order: list[str] = []  # the names in scope, innermost last
         self.file: str | None = None
         self.places: list[tuple[_Binder, str, int]] = []
+        self.registers: set[int] = set()  # ids of statements, as in Plan
         self.defined: dict[str, Value] = {}  # every name of the function, for windows into buffers further on
 
     # ---- function
@@ -194,23 +203,23 @@ class _Parser:
             parsed.append(x)
             x = self.value_or_bare(required=True) if scan.accept(",") else None
         context = literal_type(op_class, (a.type for a in parsed if isinstance(a, Operand) and not isinstance(a, Literal)), types)
-        args = tuple(self.literal(a, context) if isinstance(a, _Bare) else a for a in parsed)
-        op, location = self.tail(op_class, types, name)
+        args = [self.literal(a, context) if isinstance(a, _Bare) else a for a in parsed]
+        tail = self.tail(op_class, types, name)
         blocks: list[Block] = []
         while issubclass(op_class, Region) and not scan.line_end():
             if blocks:
                 scan.expect_word("and")
             blocks.append(self.region(self.listed(")", self.binder) if scan.accept("(") else [], types, phase))
-        return Stmt(op, args, results, tuple(blocks), location, phase)
+        return self.stmt(tail, args, results, blocks, phase)
 
     def if_(self, op_class: type[Op], results: tuple[Value, ...], phase: Phase) -> Stmt:
         name = (self.scan.start, self.scan.at)
         types = [r.type for r in results]
         condition = self.operand(CONDITION)
-        op, location = self.tail(op_class, types, name)
+        tail = self.tail(op_class, types, name)
         then = self.region([], types, phase)
         other = self.region([], types, phase) if self.scan.accept_word("else") else Block((), (), ())
-        return Stmt(op, (condition,), results, (then, other), location, phase)
+        return self.stmt(tail, [condition], results, [then, other], phase)
 
     def for_(self, op_class: type[Op], results: tuple[Value, ...], phase: Phase) -> Stmt:
         scan = self.scan
@@ -227,9 +236,9 @@ class _Parser:
         scan.expect("..")
         stop = self.operand(INDEX)
         carry, inits = self.carry()
-        op, location = self.tail(op_class, [r.type for r in results], name)
+        tail = self.tail(op_class, [r.type for r in results], name)
         body = self.region([k, *carry], [c.value.type for c in carry], phase)
-        return Stmt(op, (start, stop, *inits), results, (body,), location, phase)
+        return self.stmt(tail, [start, stop, *inits], results, [body], phase)
 
     def while_(self, op_class: type[Op], results: tuple[Value, ...], phase: Phase) -> Stmt:
         name = (self.scan.start, self.scan.at)
@@ -239,11 +248,11 @@ class _Parser:
         twins = [c._replace(value=Value(c.value.type, c.value.name)) for c in carry]
         twin_of = {id(c): twin for c, twin in zip(carry, twins, strict=True)}
         self.places += [(twin_of[id(binder)], text, at) for binder, text, at in self.places[planned:]]
-        op, location = self.tail(op_class, [r.type for r in results], name)
+        tail = self.tail(op_class, [r.type for r in results], name)
         condition = self.region(carry, [CONDITION], phase, "cond")
         self.scan.expect_word("do")
         body = self.region(twins, [c.value.type for c in carry], phase)
-        return Stmt(op, tuple(inits), results, (condition, body), location, phase)
+        return self.stmt(tail, inits, results, [condition, body], phase)
 
     def carry(self) -> tuple[list[_Binder], list[Operand]]:
         def one() -> tuple[_Binder, Operand]:
@@ -277,10 +286,18 @@ class _Parser:
         del self.order[depth:]
         return Block([p.value for p in params], stmts, results, saved)
 
-    def tail(self, op_class: type[Op], types: Sequence[TensorType], name: tuple[int, int]) -> tuple[Op, Location | None]:
-        """Attributes and location."""
+    def tail(self, op_class: type[Op], types: Sequence[TensorType], name: tuple[int, int]) -> _Tail:
         op = parse_op(self.scan, op_class, types, name)
-        return op, self.location()
+        registers = self.scan.accept("@")
+        if registers:
+            self.scan.expect_word("registers")
+        return _Tail(op, registers, self.location())
+
+    def stmt(self, tail: _Tail, args: Sequence[Operand], results: tuple[Value, ...], blocks: Sequence[Block], phase: Phase) -> Stmt:
+        stmt = Stmt(tail.op, tuple(args), results, tuple(blocks), tail.location, phase)
+        if tail.registers:
+            self.registers.add(id(stmt))
+        return stmt
 
     # ---- operands and binders
 
@@ -386,11 +403,10 @@ class _Parser:
 
     def plan(self, arena: int | None) -> Plan | None:
         if arena is None:
-            if self.places:
-                binder, text, at = self.places[0]
+            for _, text, at in self.places[:1]:
                 self.scan.fail("a place needs `arena` and its size in the function's head", at, at + len(text))
             return None
-        plan = Plan(arena)
+        plan = Plan(arena, registers=self.registers)
         for binder, text, at in self.places:
             found = _PLACE.fullmatch(text)
             assert found is not None

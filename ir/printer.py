@@ -12,7 +12,8 @@
 - Types sit at binders. A literal operand is bare where its type follows from its place, and typed (`0.0:f32[3]`) elsewhere: `literal_type`.
 - Names come from the user's variables and are made unique; values without one are numbered in the order of the text.
 - `backward:` and `forward:` mark where the phase changes; a region begins in the phase of its statement.
-- A planned Func shows its buffers: `%h: f64[3] @arena+128 = ...`, and `@%h` or `@%h+2[1,3]` (offset, strides) for a window into one.
+- A planned Func shows its buffers: `%h: f64[3] @arena+128 = ...`, and `@%h` or `@%h+2[1,3]` (offset, strides) for a window into one;
+  a region that runs in registers has `@registers`.
 
 Printing never fails on IR that is broken: error messages show it.
 """
@@ -154,7 +155,10 @@ class _Printer:
     def stmt(self, stmt: Stmt, indent: str) -> None:
         results = [r.type for r in stmt.results]
         head = f"{indent}{self.binders(stmt.results)} = {stmt.op.name}" if results else f"{indent}{stmt.op.name}"
-        tail = attributes_text(stmt.op, results) + self.location_text(stmt.location)
+        tail = attributes_text(stmt.op, results)
+        if self.plan is not None and id(stmt) in self.plan.registers:
+            tail += " @registers"
+        tail += self.location_text(stmt.location)
         self.line_of[id(stmt)] = len(self.lines)
         if not stmt.blocks:
             self.lines.append(head + self.operands_text(stmt, results) + tail)

@@ -10,7 +10,7 @@ import re
 from typing import NoReturn
 
 from .errors import ParseError
-from .types import DTYPES, TensorType
+from .types import DTYPES, StackType, TensorType
 
 # `%y_pred`, `%w.bar.1`, `%12`; letters of any alphabet, because Python's names have them.
 NAME = re.compile(r"[^\W\d]\w*(?:\.\w+)*")
@@ -103,9 +103,13 @@ class Scanner:
         return int(found) if found is not None else self.fail_here("expected a number")
 
     def type(self) -> TensorType:
-        """`f32[128,784]`."""
+        """`f32[128,784]`, `stack<f32[784]>`."""
         found = self.match(_TYPE)
         if found is None:
+            if self.accept("stack<"):
+                element = self.type()
+                self.expect(">")
+                return StackType(element)
             self.fail_here("expected a type like f32[128,784]")
         known = self._types.get(found)
         if known is None:

@@ -18,11 +18,11 @@ from .errors import AdjitError, VerifyError
 from .func import Block, Func, Stmt, Value
 from .operand import Literal, Operand
 from .ops.base import Op, View, result_types
-from .ops.control import For, Fuse, If, Region, While
+from .ops.control import For, Fuse, If, Region, StackRead, While
 from .ops.maps import Map
 from .ops.reduce import Reduce
 from .printer import CONDITION, INDEX, print_name, print_stmt
-from .types import TensorType
+from .types import StackType, TensorType
 
 
 def verify(func: Func, before: Func | None = None) -> Func:
@@ -86,6 +86,8 @@ class _Verifier:
     def types(self, stmt: Stmt) -> None:
         if stmt.blocks:
             self.fail(f"{stmt.op.name} takes no blocks")
+        if not isinstance(stmt.op, StackRead) and any(isinstance(a.type, StackType) for a in stmt.args):
+            self.fail("only stack_read looks into a stack")
         try:
             inferred = result_types(stmt.op, [a.type for a in stmt.args])
         except (AdjitError, TypeError, ValueError, IndexError) as error:  # type rules unpack operands that they count on
@@ -121,19 +123,20 @@ class _Verifier:
 
     def for_(self, stmt: Stmt) -> None:
         (body,) = self.blocks(stmt, 1)
-        carried = [r.type for r in stmt.results]
+        carried = [a.type for a in stmt.args[2:]]
         self.operand_types(stmt, [INDEX, INDEX, *carried])
         self.same_types(body.params, [INDEX, *carried], "the parameters of its block")
         self.yields(body, carried, may_save=True)
+        self.same_types(stmt.results, [*carried, *_stacks(body)], "its results")
 
     def while_(self, stmt: Stmt) -> None:
         condition, body = self.blocks(stmt, 2)
-        carried = [r.type for r in stmt.results]
-        self.operand_types(stmt, carried)
+        carried = [a.type for a in stmt.args]
         self.same_types(condition.params, carried, "the parameters of its condition")
         self.same_types(body.params, carried, "the parameters of its body")
         self.yields(condition, [CONDITION])
         self.yields(body, carried, may_save=True)
+        self.same_types(stmt.results, [*carried, *_stacks(body)], "its results")
 
     def blocks(self, stmt: Stmt, count: int) -> tuple[Block, ...]:
         if len(stmt.blocks) != count:
@@ -191,6 +194,11 @@ _CONTRACTS: dict[type[Op], Callable[[_Verifier, Stmt], None]] = {
     For: _Verifier.for_,
     While: _Verifier.while_,
 }
+
+
+def _stacks(body: Block) -> list[TensorType]:
+    """A loop gives what its body saves as stacks."""
+    return [StackType(x.type) for x in body.saving]
 
 
 def _listed(types: Sequence[TensorType]) -> str:

@@ -16,12 +16,12 @@ from adjit.ir.func import Block, Func, Value
 from adjit.ir.location import Location
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import REGISTRY, Op
-from adjit.ir.ops.control import For, Fuse, If, While
+from adjit.ir.ops.control import For, Fuse, If, StackRead, While
 from adjit.ir.ops.create import Constant, Fill, Iota
 from adjit.ir.ops.maps import Binary, Cast, Map, Unary, Where
 from adjit.ir.ops.reduce import Sum
 from adjit.ir.ops.shape import Broadcast, Reshape, Transpose
-from adjit.ir.types import BOOL, F32, F64, I32, I64, DType, TensorType, normalize_axes
+from adjit.ir.types import BOOL, F32, F64, I32, I64, DType, StackType, TensorType, normalize_axes
 
 SHAPES = [(), (1,), (3,), (2, 3), (3, 1), (0,), (2, 1, 3)]
 HINTS = [None, None, "x", "y", "y", "y.1", "y.bar", "π", "layers/0/W", "0", "if", "yield", "x..y", "%odd name"]
@@ -151,8 +151,13 @@ def _region(random: Random, b: Builder, pool: list[Operand], depth: int) -> tupl
     index = TensorType(I64)
     params = [Value(t, random.choice(HINTS)) for t in types]
     if kind is For:
-        body = _block(random, b, pool, [Value(index, "k"), *params], types, depth)
-        return b.emit(For(), [Literal(0, index), Literal(random.randint(0, 2), index), *carried], (body,), types)
+        body = _block(random, b, pool, [Value(index, "k"), *params], types, depth, saving=random.randint(0, 2))
+        stacks = [StackType(x.type) for x in body.saving]
+        trips = random.randint(0, 2)
+        results = b.emit(For(), [Literal(0, index), Literal(trips, index), *carried], (body,), [*types, *stacks])
+        if trips:
+            return (*results[: len(types)], *(b.emit(StackRead(), [s, Literal(trips - 1, index)])[0] for s in results[len(types) :]))
+        return results[: len(types)]
     return _while(random, b, pool, carried, depth)
 
 
@@ -172,10 +177,17 @@ def _while(random: Random, b: Builder, pool: list[Operand], carried: list[Operan
 
 
 def _block(
-    random: Random, b: Builder, pool: list[Operand], params: list[Value], types: list[TensorType], depth: int, fused: bool = False
+    random: Random,
+    b: Builder,
+    pool: list[Operand],
+    params: list[Value],
+    types: list[TensorType],
+    depth: int,
+    fused: bool = False,
+    saving: int = 0,
 ) -> Block:
     with _Drawn(random, params, b) as inner:
         visible = [*pool, *params]
         _stmts(random, inner, visible, 4, depth, fused)
     results = [random.choice([*(v for v in visible if v.type == t), random_literal(random, t)]) for t in types]
-    return inner.finish(results)
+    return inner.finish(results, [_or_literal(random, random.choice(visible)) for _ in range(saving)])

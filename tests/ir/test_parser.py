@@ -109,7 +109,24 @@ func @planned(%x: f64[2,3] @param+0) -> f64[3,2] arena 192 {
   } do {
     yield %c
   }
+  if true @registers {
+  }
   return %3
+}
+"""
+
+SAVING = """\
+func @saving(%n: i64[], %x: f64[]) -> (f64[], stack<f64[]>) {
+  %r: f64[], %s: stack<f64[]>, %t: stack<stack<f64[]>> = for %k in 0..%n carry (%c: f64[] = %x) {checkpoint=4} {
+    %0: f64[], %1: stack<f64[]> = for %j in 0..2 carry (%d: f64[] = %c) {
+      %2: f64[] = mul %d, 2.0
+      yield %2 saving %d
+    }
+    yield %0 saving %c, %1
+  }
+  %3: stack<f64[]> = stack_read %t, 0:i64[]
+  %4: f64[] = stack_read %3, 1:i64[]
+  return %4, %3
 }
 """
 
@@ -123,7 +140,7 @@ func @"<lambda>"() -> (f32[2,3], i64[0], f64[3], f64[2]) {
 """
 
 
-@pytest.mark.parametrize("text", [FORWARD, BACKWARD, STEP, REGIONS, PLANNED, CONSTANTS], ids=lambda t: t[6:12])
+@pytest.mark.parametrize("text", [FORWARD, BACKWARD, STEP, REGIONS, SAVING, PLANNED, CONSTANTS], ids=lambda t: t[6:12])
 def test_golden_texts_come_back(text: str) -> None:
     assert print_func(verify(parse_func(text))) == text
 
@@ -174,7 +191,8 @@ def test_a_while_loop_has_parameters_in_both_blocks() -> None:
 def test_plans() -> None:
     func = parse_func(PLANNED)
     plan = func.plan
-    exp, transpose, neg, loop = func.stmts
+    exp, transpose, neg, loop, branch = func.stmts
+    assert plan.registers == {id(branch)}
     assert plan.arena_bytes == 192
     assert plan.place(exp.result) == plan.place(transpose.result) == Place("arena", 128)
     assert plan.windows[id(transpose.result)] == (exp.result, Layout(0, (1, 3)))
@@ -303,7 +321,7 @@ def test_errors_in_regions(old: str, new: str, message: str) -> None:
     assert message in error(REGIONS.replace(old, new, 1))
 
 
-@pytest.mark.parametrize("text", [FORWARD, REGIONS, PLANNED, CONSTANTS], ids=lambda t: t[6:12])
+@pytest.mark.parametrize("text", [FORWARD, REGIONS, SAVING, PLANNED, CONSTANTS], ids=lambda t: t[6:12])
 def test_every_prefix_is_refused_with_a_span(text: str) -> None:
     for end in range(1, len(text) - 2):
         assert error(text[:end]).startswith("line ")

@@ -157,7 +157,7 @@ def test_regions() -> None:
         k, c = Value(INDEX, "k"), Value(SCALAR, "c")
         with Builder([k, c]) as loop:
             step = c + x
-        b.emit(For(), [Literal(0, INDEX), n, x], (loop.finish([step], [c]),), [SCALAR])
+        b.emit(For(), [Literal(0, INDEX), n, x], (loop.finish([step]),), [SCALAR])
         before, inside = Value(SCALAR, "v"), Value(SCALAR, "other")
         with Builder([before]) as condition:
             (more,) = condition.emit(Cast(BOOL), [before])
@@ -180,7 +180,7 @@ def test_regions() -> None:
         "  }\n"
         "  %2: f64[] = for %k in 0..%n carry (%c: f64[] = %x) {\n"
         "    %3: f64[] = add %c, %x\n"
-        "    yield %3 saving %c\n"
+        "    yield %3\n"
         "  }\n"
         "  %4: f64[] = while carry (%v: f64[] = %x) {\n"
         "    %5: bool[] = cast %v\n"

@@ -15,10 +15,10 @@ from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.location import Location
 from adjit.ir.operand import Concrete, Literal
 from adjit.ir.ops.base import REGISTRY, Op
-from adjit.ir.ops.control import For, Fuse, If, While
+from adjit.ir.ops.control import For, Fuse, If, StackRead, While
 from adjit.ir.ops.maps import Mul
 from adjit.ir.parser import parse_func
-from adjit.ir.types import BOOL, F32, F64, I64, TensorType
+from adjit.ir.types import BOOL, F32, F64, I64, StackType, TensorType
 from adjit.ir.verifier import verify
 
 SCALAR, INDEX, CONDITION = TensorType(F64), TensorType(I64), TensorType(BOOL)
@@ -189,10 +189,15 @@ def test_for() -> None:
         params = [value("c", t) for t in carried]
         return Block([value("k", index), *params], [], params, params)
 
-    verify(region(For(), [ZERO, ZERO, value("x")], [SCALAR], body(SCALAR)))
+    verify(region(For(), [ZERO, ZERO, value("x")], [SCALAR, StackType(SCALAR)], body(SCALAR)))
+    refused(
+        region(For(), [ZERO, ZERO, value("x")], [SCALAR], body(SCALAR)), "its results should have types (f64[], stack<f64[]>), not (f64[])"
+    )
     refused(region(For(), [ZERO, ZERO], [], body(), body()), "for takes 1 block, not 2")
     refused(region(For(), [ZERO, value("x")], [], body()), "its operands should have types (i64[], i64[]), not (i64[], f64[])")
-    refused(region(For(), [ZERO, ZERO, value("x")], [], body()), "(i64[], i64[]), not (i64[], i64[], f64[])")
+    refused(
+        region(For(), [ZERO, ZERO, value("x")], [], body()), "the parameters of its block should have types (i64[], f64[]), not (i64[])"
+    )
     refused(region(For(), [ZERO, ZERO], [], body(index=SCALAR)), "the parameters of its block should have types (i64[]), not (f64[])")
     refused(region(For(), [ZERO, ZERO], [], NONE), "the parameters of its block")
     stray = Block([value("k", INDEX), value("c")], [], [ZERO])
@@ -213,10 +218,17 @@ def test_while() -> None:
     refused(region(While(), [x], [SCALAR], condition(INDEX), body()), "what its block yields should have types (bool[]), not (i64[])")
     refused(region(While(), [x], [SCALAR], condition(), ONE), "the parameters of its body should have types (f64[]), not ()")
     refused(region(While(), [x], [SCALAR], ONE, body()), "the parameters of its condition")
-    refused(region(While(), [x], [INDEX], condition(), body()), "its operands should have types (i64[]), not (f64[])")
+    refused(region(While(), [x], [INDEX], condition(), body()), "its results should have types (f64[]), not (i64[])")
     shared = value("c")
     same = region(While(), [x], [SCALAR], Block([shared], [], [YES]), Block([shared], [], [shared]))
     refused(same, "%c is defined twice")
+
+
+def test_stacks_are_only_read() -> None:
+    stack = value("s", StackType(SCALAR))
+    index, element = Literal(0, INDEX), value("e")
+    verify(Func("f", Block([stack], [Stmt(StackRead(), (stack, index), (element,))], [])))
+    refused(Func("f", Block([stack], [Stmt(Mul(), (stack, stack), (value("y", stack.type),))], [])), "only stack_read looks into a stack")
 
 
 def test_fuse() -> None:

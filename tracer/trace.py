@@ -42,12 +42,12 @@ class Cell(Protocol):
 class Traced(ArrayMethods, Value):
     """A value that will be known when the compiled function runs; while tracing, only its type is."""
 
-    __slots__ = ("weak", "trace", "location")
+    __slots__ = ("weak", "owner", "location")
 
     def __init__(self, type: TensorType, name: str | None = None, weak: bool = False) -> None:
         super().__init__(type, name)
         self.weak = weak
-        self.trace: Trace | None = None  # the (region of the) trace that made it: nobody else may use it
+        self.owner: Trace | None = None  # the (region of the) trace that made it: nobody else may use it
         self.location: Location | None = None
 
     def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
@@ -160,7 +160,7 @@ set_splat_class(Splat)
 
 
 def leaked(value: Traced, what: str) -> TraceError:
-    home = value.trace.root().name if value.trace else ""
+    home = value.owner.root().name if value.owner else ""
     return TraceError(
         f"{what}: {value!r} was used outside of the trace{f' of {home}' if home else ''} that made it; a traced value must not be kept in a global, "
         "an attribute or a closure: return it from the function, or assign it to a Variable"
@@ -212,13 +212,13 @@ class Trace(Builder):
 
     def emit(self, op: Op, args: Sequence[Operand], blocks: tuple[Block, ...] = (), types: Sequence[TensorType] | None = None) -> tuple[Value, ...]:
         for arg in args:
-            if isinstance(arg, Traced) and arg.trace is not self:
+            if isinstance(arg, Traced) and arg.owner is not self:
                 self.check_reachable(arg, op.name)
         results = super().emit(op, args, blocks, types)
         location = self.stmts[-1].location
         for result in results:
             if isinstance(result, Traced):
-                result.trace, result.location = self, location
+                result.owner, result.location = self, location
         if results and results[0].name:
             # one call of the user's may emit several ops: the name belongs to what it returns, so to the last
             for earlier in self._named:
@@ -230,7 +230,7 @@ class Trace(Builder):
         """Refuse values of other traces, and of regions that are not around this one."""
         trace: Builder | None = self
         while trace is not None:
-            if trace is value.trace:
+            if trace is value.owner:
                 return
             trace = trace.parent
         raise leaked(value, what).at(user_location())
@@ -244,7 +244,7 @@ class Trace(Builder):
     def parameter(self, type: TensorType, name: str | None = None, weak: bool = False, location: Location | None = None) -> Traced:
         """A value that this trace is given: not yet in `params`, where order counts."""
         value = Traced(type, name, weak)
-        value.trace, value.location = self, location
+        value.owner, value.location = self, location
         return value
 
     def capture_array(self, array: Array) -> Operand:

@@ -10,7 +10,8 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.operand import Operand
-from adjit.ir.types import F64
+from adjit.ir.ops.maps import common_dtype, promoted
+from adjit.ir.types import F64, float_dtype
 
 from ..convert import Number, numbers, present, to_operand
 
@@ -139,7 +140,8 @@ def cbrt(x: Any, /) -> Operand:
 def logaddexp2(a: Any, b: Any, /) -> Operand:
     """log2(2**a + 2**b), without overflow."""
     a, b = numbers(a, b)
-    return logaddexp(ops.mul(a, math.log(2.0)), ops.mul(b, math.log(2.0))) * (1.0 / math.log(2.0))
+    a, b = promoted("logaddexp2", (a, b), float_dtype(common_dtype(a, b)))
+    return ops.logaddexp(a * math.log(2.0), b * math.log(2.0)) * (1.0 / math.log(2.0))
 
 
 def fmax(a: Any, b: Any, /) -> Operand:
@@ -164,8 +166,10 @@ def _ignoring_nan(a: Number, b: Number, choose: Callable[[Any, Any], Operand]) -
 def fmod(a: Any, b: Any, /) -> Operand:
     """What truncated division leaves; it has the sign of a."""
     a, b = numbers(a, b)
-    rest = ops.remainder(ops.absolute(to_operand(a)), ops.absolute(to_operand(b)))
-    return ops.where(ops.less(to_operand(a), 0), -rest, rest) if rest.dtype.kind != "u" else rest
+    rest = ops.remainder(abs(a), abs(b))
+    if rest.dtype.kind == "u":
+        return rest
+    return ops.copysign(rest, a) if rest.type.is_float else ops.where(ops.less(a, 0), -rest, rest)
 
 
 def divmod(a: Any, b: Any, /) -> tuple[Operand, Operand]:

@@ -1,0 +1,36 @@
+"""Every function of the table gives what NumPy gives, on values that evaluate and on values that are traced."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adjit.tracer.numpy_table import NUMPY
+from tests.tracer.rows import BINARY, FUNCTIONS, METHODS, UNARY, Call
+from tests.tracer.running import run_eager, run_traced, same
+
+
+def calls() -> list[Any]:
+    out = [(f.__name__, (f, (x,))) for f, samples in UNARY.items() for x in samples]
+    out += [(f.__name__, (f, pair)) for f, pairs in BINARY.items() for pair in pairs]
+    out += [(f.__name__, row) for f, rows in FUNCTIONS.items() for row in rows]
+    out += [("method", row) for row in METHODS]
+    return [pytest.param(row, id=f"{name}-{i}") for i, (name, row) in enumerate(out)]
+
+
+@pytest.mark.parametrize("row", calls())
+@pytest.mark.parametrize("runner", [run_eager, run_traced], ids=["eager", "traced"])
+def test_gives_what_numpy_gives(row: Call, runner: Any) -> None:
+    fn, args = row
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = fn(*args)
+    arrays = tuple(np.asarray(a) if isinstance(a, np.generic) else a for a in args)
+    same(runner(fn, *arrays), expected)
+
+
+def test_every_function_has_a_row() -> None:
+    assert {f.__name__ for f in NUMPY if f not in UNARY and f not in BINARY and f not in FUNCTIONS} == set()

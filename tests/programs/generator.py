@@ -193,7 +193,7 @@ class _Draw:
         except AdjitError:
             return False  # shapes or dtypes that do not fit: drawn again
         array = out.data if isinstance(out, Concrete) else out.array()  # type: ignore[attr-defined]
-        if array.size > MAX_SIZE or not np.isfinite(array).all() or (array.size and np.abs(array.astype(float)).max() > MAX_VALUE):
+        if array.size > MAX_SIZE or array.ndim > 4 or not np.isfinite(array).all() or (array.size and np.abs(array.astype(float)).max() > MAX_VALUE):
             return False
         self.steps.append(step)
         self.values.append(out)
@@ -239,8 +239,7 @@ class _Draw:
                 return False
 
         found = self._pick(fits)
-        assert found is not None
-        return found
+        return i if found is None else found
 
     # ---- steps
 

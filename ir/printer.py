@@ -72,16 +72,18 @@ class Names:
         self._taken: set[str] = set()
         self._next: dict[str, int] = {}
         self._numbered = 0
+        self._twins: dict[int, Operand] = {}
 
     def of(self, value: Operand) -> str:
+        value = self._twins.get(id(value), value)
         name = self._names.get(id(value))
         if name is None:
             name = self._names[id(value)] = "%" + self._new(getattr(value, "name", None))
         return name
 
     def share(self, value: Operand, other: Operand) -> None:
-        """Call `value` what `other` is called."""
-        self._names.setdefault(id(value), self.of(other))
+        """Call `value` what `other` is, or will be, called."""
+        self._twins[id(value)] = other
 
     def _new(self, hint: str | None) -> str:
         if not hint:
@@ -116,7 +118,19 @@ class _Printer:
         self.locations = locations
         self.file = func.location.file if func.location else None
         self.plan: Plan | None = func.plan
+        self.share_names(func.block)
         self.func(func)
+
+    def share_names(self, block: Block) -> None:
+        """A `while` shows what it carries once, for both of its blocks; windows may name it before its turn comes."""
+        for stmt in block.stmts:
+            if isinstance(stmt.op, While) and well_formed(stmt):
+                condition, body = stmt.blocks
+                for ours, theirs in zip(condition.params, body.params, strict=True):
+                    if theirs is not ours:
+                        self.names.share(theirs, ours)
+            for inner in stmt.blocks:
+                self.share_names(inner)
 
     # ---- function, blocks, statements
 
@@ -193,8 +207,6 @@ class _Printer:
     def while_(self, stmt: Stmt, head: str, tail: str, indent: str, results: list[TensorType]) -> None:
         condition, body = stmt.blocks
         head += self.carry_text(condition.params, stmt.args)
-        for ours, theirs in zip(condition.params, body.params, strict=True):
-            self.names.share(theirs, ours)
         self.block(condition, f"{head}{tail} {{", indent, stmt.phase, [CONDITION], "cond")
         self.block(body, f"{indent}}} do {{", indent, stmt.phase, [p.type for p in body.params])
         self.lines.append(f"{indent}}}")
@@ -242,13 +254,17 @@ class _Printer:
         if self.plan is None:
             return ""
         window = self.plan.windows.get(id(value))
-        place = self.plan.places.get(id(value))
-        if place is None and (window is None or window.root is value):
+        root = value if window is None else window.root
+        place = self.plan.places.get(id(root))
+        if self.names.of(root) != self.names.of(value):  # by name: the twin parameters of a `while` share one buffer
+            owner = self.names.of(root)
+        elif place is not None:
+            owner = str(place)
+        else:
             return ""
-        root = str(place) if window is None or window.root is value else self.names.of(window.root)
         if window is None or window.layout == Layout.contiguous(value.type.shape):
-            return f" @{root}"
-        return f" @{root}+{window.layout.offset}[{','.join(map(str, window.layout.strides))}]"
+            return f" @{owner}"
+        return f" @{owner}+{window.layout.offset}[{','.join(map(str, window.layout.strides))}]"
 
     def location_text(self, location: Location | None, inherit: bool = True) -> str:
         if location is None or not self.locations:

@@ -23,6 +23,7 @@ from adjit.ir.ops.create import Constant, Fill, Iota
 from adjit.ir.ops.maps import Cast, Mul, Where
 from adjit.ir.ops.reduce import Sum
 from adjit.ir.ops.shape import Broadcast, Reshape, Transpose
+from adjit.ir.parser import parse_func
 from adjit.ir.plan import Place, Plan, Window
 from adjit.ir.printer import Names, print_func, print_stmt
 from adjit.ir.types import BOOL, F32, F64, I64, TensorType
@@ -244,6 +245,18 @@ def test_a_plan_shows_places_and_windows() -> None:
         "  return %1, %2\n"
         "}\n"
     )
+
+
+def test_the_blocks_of_a_while_share_a_buffer() -> None:
+    before, inside = Value(SCALAR, "v"), Value(SCALAR)
+    (result,) = results = (Value(SCALAR),)
+    blocks = (Block([before], [], [Literal(False, TensorType(BOOL))]), Block([inside], [], [inside]))
+    plan = Plan(64, {id(inside): Place("arena", 0)})
+    for value in (before, inside, result):
+        plan.windows[id(value)] = Window(inside, Layout(0, ()))
+    text = print_func(Func("f", Block([], [Stmt(While(), (Literal(0.0, SCALAR),), results, blocks)], [result]), plan=plan))
+    assert "  %0: f64[] @%v = while carry (%v: f64[] @arena+0 = 0.0) {\n" in text
+    assert print_func(parse_func(text)) == text
 
 
 def test_broken_ir_still_prints() -> None:

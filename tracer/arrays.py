@@ -102,27 +102,27 @@ class ArrayMethods(Operand):
         """Not possible: arrays are immutable."""
         immutable("x.sort()", "a sort outside of adjit")
 
-    # ---- reductions
+    # ---- reductions: `keepdims` comes second, as in `Operand`, which derivative rules rely on
 
-    def sum(self, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
+    def sum(self, axis: Any = None, keepdims: bool = False, *, dtype: Any = None, initial: Any = None, where: Any = True) -> Operand:
         return reductions.sum(self, axis, dtype, keepdims, initial, where)
 
-    def prod(self, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
+    def prod(self, axis: Any = None, keepdims: bool = False, *, dtype: Any = None, initial: Any = None, where: Any = True) -> Operand:
         return reductions.prod(self, axis, dtype, keepdims, initial, where)
 
-    def max(self, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
+    def max(self, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = True) -> Operand:
         return reductions.max(self, axis, keepdims, initial, where)
 
-    def min(self, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
+    def min(self, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = True) -> Operand:
         return reductions.min(self, axis, keepdims, initial, where)
 
-    def mean(self, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, where: Any = True) -> Operand:
+    def mean(self, axis: Any = None, keepdims: bool = False, *, dtype: Any = None, where: Any = True) -> Operand:
         return reductions.mean(self, axis, dtype, keepdims, where=where)
 
-    def var(self, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False) -> Operand:
+    def var(self, axis: Any = None, keepdims: bool = False, *, dtype: Any = None, ddof: float = 0) -> Operand:
         return reductions.var(self, axis, dtype, ddof, keepdims)
 
-    def std(self, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False) -> Operand:
+    def std(self, axis: Any = None, keepdims: bool = False, *, dtype: Any = None, ddof: float = 0) -> Operand:
         return reductions.std(self, axis, dtype, ddof, keepdims)
 
     def any(self, axis: Any = None, keepdims: bool = False, *, where: Any = True) -> Operand:
@@ -131,10 +131,10 @@ class ArrayMethods(Operand):
     def all(self, axis: Any = None, keepdims: bool = False, *, where: Any = True) -> Operand:
         return reductions.all(self, axis, keepdims, where=where)
 
-    def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Operand:
+    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Operand:
         return reductions.argmax(self, axis, keepdims)
 
-    def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Operand:
+    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Operand:
         return reductions.argmin(self, axis, keepdims)
 
     def cumsum(self, axis: int | None = None, dtype: Any = None) -> Operand:

@@ -42,7 +42,7 @@ def to_operand(x: Any) -> Operand:
 
 
 def to_operands(*xs: Any) -> list[Operand]:
-    """Arguments that meet in one op. Beside a traced value a raw array stays as it is, so that the trace knows it again and captures it once."""
+    """Arguments that meet in one op. Beside a traced value a raw array stays as it is: the trace knows it again, and captures it once."""
     read = [as_operand(x) if isinstance(x, Operand) else x for x in xs]
     make = Concrete if any(isinstance(x, Value) for x in read) else _concrete
     return [x if isinstance(x, Operand) else make(numeric(x)) for x in read]

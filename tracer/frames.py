@@ -78,7 +78,7 @@ def code_of(function: Any) -> CodeType | None:
             return code
         inner = getattr(function, "__func__", None) or getattr(function, "func", None) or getattr(function, "__wrapped__", None)
         if inner is None and not isinstance(function, type):
-            inner = getattr(type(function), "__call__", None)
+            inner = type(function).__dict__.get("__call__")
         if inner is None or inner is function:
             return None
         function = inner

@@ -1,7 +1,7 @@
 """Which function of ours stands for which of NumPy's, and how NumPy's arguments become ours.
 
-`NUMPY` maps functions and ufuncs. What is missing raises an error that names the function and the user's line. Arguments of NumPy's that make
-no sense here (`out`, `order`, ...) are taken at their defaults only.
+`NUMPY` maps functions and ufuncs. What is missing raises an error that names the function and the user's line. Arguments of NumPy's that
+make no sense here (`out`, `order`, ...) are taken at their defaults only.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
     getattr(np, name): getattr(module, name)
     for module, names in {
         elementwise: """exp expm1 exp2 log log1p log2 log10 sqrt square cbrt sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh
-            arctanh absolute negative positive reciprocal sign floor ceil trunc rint isnan isinf isfinite logical_not signbit deg2rad rad2deg
-            add subtract multiply divide floor_divide remainder power float_power maximum minimum fmax fmin fmod arctan2 hypot logaddexp
-            logaddexp2 copysign heaviside divmod modf equal not_equal less less_equal greater greater_equal logical_and logical_or
+            arctanh absolute negative positive reciprocal sign floor ceil trunc rint isnan isinf isfinite logical_not signbit deg2rad
+            rad2deg add subtract multiply divide floor_divide remainder power float_power maximum minimum fmax fmin fmod arctan2 hypot
+            logaddexp logaddexp2 copysign heaviside divmod modf equal not_equal less less_equal greater greater_equal logical_and logical_or
             logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift
             round clip select nan_to_num isclose sinc""",
         reductions: """sum prod max min any all argmax argmin count_nonzero cumsum cumprod mean var std ptp average nansum nanmean nanmax
             nanmin allclose array_equal trapezoid""",
-        shapes: """reshape ravel transpose matrix_transpose swapaxes moveaxis squeeze expand_dims atleast_1d atleast_2d atleast_3d broadcast_to
-            broadcast_arrays concatenate stack hstack vstack dstack column_stack append split array_split hsplit vsplit dsplit flip fliplr
-            flipud rot90 roll tile repeat pad""",
+        shapes: """reshape ravel transpose matrix_transpose swapaxes moveaxis squeeze expand_dims atleast_1d atleast_2d atleast_3d
+            broadcast_to broadcast_arrays concatenate stack hstack vstack dstack column_stack append split array_split hsplit vsplit dsplit
+            flip fliplr flipud rot90 roll tile repeat pad""",
         indexing: "take take_along_axis searchsorted interp tril triu diagonal trace diag diagflat diff ediff1d",
         create: "full_like zeros_like ones_like linspace meshgrid copy shape ndim size",
         linalg: "matmul dot vdot vecdot inner outer tensordot kron cross convolve correlate polyval block",
@@ -106,9 +106,8 @@ NUMPY.update({
     np.array_str: text,
 })  # fmt: skip
 
-for _name, _ours in {"unstack": shapes.unstack, "astype": elementwise.astype}.items():  # NumPy 2.1
-    if hasattr(np, _name):
-        NUMPY[getattr(np, _name)] = _ours
+if hasattr(np, "unstack"):  # NumPy 2.1
+    NUMPY.update({np.unstack: shapes.unstack, np.astype: elementwise.astype})
 
 REDUCTIONS: dict[np.ufunc, Callable[..., Operand]] = {
     np.add: reductions.sum,

@@ -4,9 +4,9 @@
     tree.paths()                    # ["['w'][0]", "['w'][1]"]
     tree.unflatten(leaves)
 
-Nodes are lists, tuples, named tuples, dicts, dataclasses, None, and classes given to `register_pytree_node`; anything else is a leaf. Keys of
-a dict are sorted where they can be, so that two dicts with the same keys have one structure. A `TreeDef` is flat inside: structures may nest
-as deep as memory allows, and comparing or hashing one does not recurse.
+Nodes are lists, tuples, named tuples, dicts, dataclasses, None, and classes given to `register_pytree_node`; anything else is a leaf. Keys
+of a dict are sorted where they can be, so that two dicts with the same keys have one structure. A `TreeDef` is flat inside: structures may
+nest as deep as memory allows, and comparing or hashing one does not recurse.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ _types: dict[type[Any], NodeType] = {}
 def register_pytree_node(
     cls: type[Any], flatten: Callable[[Any], tuple[Iterable[Any], Hashable]], unflatten: Callable[[Any, Sequence[Any]], Any]
 ) -> None:
-    """Make instances of `cls` nodes. `flatten(x)` gives children and something hashable to keep; `unflatten(kept, children)` builds it again."""
+    """Make instances of `cls` nodes: `flatten(x)` gives children and something hashable to keep, `unflatten(kept, children)` x again."""
     if cls in _types and _types[cls] not in (_NAMED_TUPLE, _DICT, _DATACLASS):
         raise TraceError(f"{cls.__name__} is already a pytree node")
     _types[cls] = NodeType(flatten, lambda _, kept, children: unflatten(kept, children), indices)

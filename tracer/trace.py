@@ -1,7 +1,7 @@
 """Runs a Python function on traced values and gives the program that it wrote.
 
-Owns: `Traced` (what the user's function computes with), `Trace` (the builder behind it: the user's line and variable names, captured arrays,
-variables) and `trace_function`. Refuses: deciding what is traced and what is static, and running anything; that is the runtime's.
+Owns: `Trace` (the builder behind traced values: the user's line and variable names, captured arrays, variables) and `trace_function`.
+Refuses: deciding what is traced and what is static, and running anything; that is the runtime's.
 
 A `Trace` with a parent builds a region (a branch, a loop's body): it sees the values and variables of the traces around it.
 """
@@ -10,24 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from adjit.ir.builder import Builder, current_builder
-from adjit.ir.errors import AdjitError, DTypeError, ShapeError, TraceError
+from adjit.ir.errors import AdjitError, DTypeError, ShapeError
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.location import Location
-from adjit.ir.operand import Concrete, Literal, Operand, as_operand, fold_literals
-from adjit.ir.ops.base import Array, Op, apply
+from adjit.ir.operand import Concrete, Literal, Operand, as_operand
+from adjit.ir.ops.base import Array, Op
 from adjit.ir.ops.logic import Detach
-from adjit.ir.ops.maps import Cast, Map
-from adjit.ir.types import TensorType, as_dtype
+from adjit.ir.ops.maps import Map
+from adjit.ir.types import TensorType
 
-from .arrays import ArrayMethods
-from .convert import set_splat_class
 from .frames import code_of, definition, raised_at, user_location, user_site
 from .pytree import TreeDef, dotted, flatten
+from .traced import Splat as Splat
+from .traced import Traced as Traced
+from .traced import leaked
 
 
 class Cell(Protocol):
@@ -37,134 +38,6 @@ class Cell(Protocol):
     def type(self) -> TensorType: ...
     @property
     def name(self) -> str | None: ...
-
-
-class Traced(ArrayMethods, Value):
-    """A value that will be known when the compiled function runs; while tracing, only its type is."""
-
-    __slots__ = ("weak", "owner", "location")
-
-    def __init__(self, type: TensorType, name: str | None = None, weak: bool = False) -> None:
-        super().__init__(type, name)
-        self.weak = weak
-        self.owner: Trace | None = None  # the (region of the) trace that made it: nobody else may use it
-        self.location: Location | None = None
-
-    def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
-        builder = current_builder()
-        if builder is None:
-            raise leaked(self, op.name).at(user_location())
-        return builder.apply(op, args)
-
-    def literal(self, value: Any, type: TensorType) -> Operand:
-        return WeakSplat(value, type)
-
-    def astype(self, dtype: Any, copy: bool = True) -> Operand:
-        """The value as another dtype; its own makes a weakly typed value (a Python scalar) strong."""
-        target = as_dtype(dtype)
-        if not self.weak:
-            return super().astype(target)
-        out = apply(Cast(target), self)
-        out.weak = False
-        return out  # type: ignore[no-any-return]
-
-    # ---- what needs a value that is not there yet
-
-    def __bool__(self) -> bool:
-        self._unknown(
-            "its truth is", "`if`, `while`, `and`, `or`, `not` and `assert` cannot decide on it here: choose between values with np.where(condition, a, b)"
-        )
-
-    def __int__(self) -> int:
-        self._unknown("int() of it is", "keep it traced, with .astype(int)")
-
-    def __float__(self) -> float:
-        self._unknown("float() of it is", "keep it traced, with .astype(float): functions of NumPy take it, those of `math` do not")
-
-    def __complex__(self) -> complex:
-        self._unknown("complex() of it is", "keep it traced")
-
-    def __index__(self) -> int:
-        self._unknown("its value as an index, a shape or a range() is", "sizes are static: take them from the .shape of an argument, or close over a Python int")
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        self._unknown("its elements are", "a list of traced values becomes an array with np.stack; a function outside of NumPy and adjit cannot take it")
-
-    def numpy(self) -> Array:
-        self._unknown("its elements are", "return it from the function, and call .numpy() on what comes out")
-
-    def item(self, *index: int) -> Any:
-        self._unknown("its elements are", "return it from the function, and call .item() on what comes out")
-
-    def tolist(self) -> Any:
-        self._unknown("its elements are", "return it from the function, and call .tolist() on what comes out")
-
-    def _unknown(self, what: str, instead: str) -> NoReturn:
-        raise TraceError(f"{self!r}: {what} not known while tracing; {instead}").at(user_location())
-
-    def __format__(self, spec: str) -> str:
-        if spec:
-            self._unknown("its digits are", "return it from the function and format what comes out")
-        return repr(self)
-
-    def __repr__(self) -> str:
-        place = f" at {self.location.file.rpartition('/')[2]}:{self.location.line}" if self.location else ""
-        return f"<traced {self.type}{f' %{self.name}' if self.name else ''}{place}>"
-
-    __str__ = __repr__
-
-
-class Splat(ArrayMethods, Literal):
-    """A constant filled with one value, in the hands of a user who is being traced (`aj.zeros(3)`)."""
-
-    __slots__ = ()
-    level = 1
-
-    def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
-        folded = fold_literals(op, args)
-        if folded is not None:
-            return Splat(folded.value, folded.type)
-        builder = current_builder()
-        return super().apply_op(op, args) if builder is None else builder.apply(op, args)
-
-    def literal(self, value: Any, type: TensorType) -> Operand:
-        return Splat(value, type)
-
-    def numpy(self) -> Array:
-        return np.array(self.array())
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return np.array(self.array(), dtype=dtype)
-
-    def __bool__(self) -> bool:
-        return bool(self.numpy())
-
-    def __int__(self) -> int:
-        return int(self.numpy())
-
-    def __float__(self) -> float:
-        return float(self.numpy())
-
-    def __index__(self) -> int:
-        return self.numpy().__index__()
-
-
-class WeakSplat(Splat):
-    """A Python scalar beside a traced value: it leaves a weakly typed value weak."""
-
-    __slots__ = ()
-    weak = True
-
-
-set_splat_class(Splat)
-
-
-def leaked(value: Traced, what: str) -> TraceError:
-    home = value.owner.root().name if value.owner else ""
-    return TraceError(
-        f"{what}: {value!r} was used outside of the trace{f' of {home}' if home else ''} that made it; a traced value must not be kept in a global, "
-        "an attribute or a closure: return it from the function, or assign it to a Variable"
-    )
 
 
 class Trace(Builder):
@@ -183,6 +56,10 @@ class Trace(Builder):
             self._cells: dict[int, tuple[Cell, Traced]] = {}
             self._captures: dict[int, tuple[Array, Array, Traced]] = {}
             self.stand_ins: dict[int, tuple[Operand, Value]] = {}  # id of a constant that a tape watches -> it, and the value in its place
+
+    def __exit__(self, *exc: object) -> None:
+        super().__exit__(*exc)
+        self._callee, self._named = None, ()  # a frame keeps all its locals alive
 
     def root(self) -> Trace:
         """The trace of the whole function, from inside any region."""
@@ -210,11 +87,15 @@ class Trace(Builder):
             out.weak = True
         return out
 
-    def emit(self, op: Op, args: Sequence[Operand], blocks: tuple[Block, ...] = (), types: Sequence[TensorType] | None = None) -> tuple[Value, ...]:
+    def emit(
+        self, op: Op, args: Sequence[Operand], blocks: tuple[Block, ...] = (), types: Sequence[TensorType] | None = None
+    ) -> tuple[Value, ...]:
         for arg in args:
             if isinstance(arg, Traced) and arg.owner is not self:
                 self.check_reachable(arg, op.name)
-        results = super().emit(op, args, blocks, types)
+        # a statement keeps plain literals: how weak a scalar was beside its neighbour means nothing to the rules of derivatives
+        plain = [Literal(a.value, a.type) if isinstance(a, Splat) else a for a in args]
+        results = super().emit(op, plain, blocks, types)
         location = self.stmts[-1].location
         for result in results:
             if isinstance(result, Traced):
@@ -311,7 +192,6 @@ class Trace(Builder):
     def forget(self) -> None:
         """Let go of everything: a value that leaked must not keep the whole trace alive."""
         self.stmts: list[Stmt] = []
-        self._callee, self._named = None, ()
         self.written = {}
         self._cells, self._captures, self.stand_ins = {}, {}, {}
 
@@ -369,7 +249,10 @@ def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any],
     trace = Trace(name or getattr(fn, "__name__", None) or type(fn).__name__)
     names = argument_names(fn, tree)
     location = definition(fn)
-    given = [trace.parameter(leaf.type, leaf.name or hint, leaf.weak, location) if isinstance(leaf, Spec) else leaf for leaf, hint in zip(leaves, names, strict=True)]
+    given = [
+        trace.parameter(leaf.type, leaf.name or hint, leaf.weak, location) if isinstance(leaf, Spec) else leaf
+        for leaf, hint in zip(leaves, names, strict=True)
+    ]
     arguments = [x for x, leaf in zip(given, leaves, strict=True) if isinstance(leaf, Spec)]
     try:
         with trace:
@@ -380,7 +263,8 @@ def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any],
             static = tuple((i, leaf) for i, leaf in enumerate(out) if not is_result(leaf))
             return Program(func, len(arguments), trace.cells, trace.captures, out_tree, static)
     except AdjitError as error:
-        raise error.at(raised_at(error.__traceback__))
+        error.at(raised_at(error.__traceback__))
+        raise
     finally:
         trace.forget()
 

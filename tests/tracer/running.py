@@ -65,7 +65,9 @@ def run_eager(fn: Callable[..., Any], *args: Any) -> Any:
 def plain(x: Any) -> Any:
     """Operands inside a structure as arrays."""
     leaves, tree = flatten(x)
-    return tree.unflatten([np.asarray(leaf.array() if hasattr(leaf, "array") else leaf.data) if isinstance(leaf, Operand) else leaf for leaf in leaves])
+    return tree.unflatten(
+        [np.asarray(leaf.array() if hasattr(leaf, "array") else leaf.data) if isinstance(leaf, Operand) else leaf for leaf in leaves]
+    )
 
 
 def same(actual: Any, expected: Any, what: str = "", rtol: float = 1e-12) -> None:

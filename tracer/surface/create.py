@@ -136,5 +136,5 @@ def ndim(x: Any, /) -> int:
 
 def size(x: Any, /, axis: int | None = None) -> int:
     """The number of elements (along an axis), known while tracing."""
-    x = to_operand(x)
-    return x.size if axis is None else x.shape[axis]
+    operand = to_operand(x)
+    return operand.size if axis is None else operand.shape[axis]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from adjit.ir.ops.maps import common_dtype, promoted
 from adjit.ir.types import F64, float_dtype
 
 from ..convert import Number, numbers, present, to_operand
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def unary(function: Callable[[Operand], Operand], name: str, doc: str) -> Callable[[Any], Operand]:
@@ -34,7 +36,7 @@ def binary(function: Callable[[Any, Any], Operand], name: str, doc: str) -> Call
     return named(public, name, doc)
 
 
-def named(function: Any, name: str, doc: str) -> Any:
+def named(function: F, name: str, doc: str) -> F:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return function
@@ -127,8 +129,8 @@ def positive(x: Any, /) -> Operand:
 
 def reciprocal(x: Any, /) -> Operand:
     """1 / x; of integers, in integers."""
-    x = to_operand(x)
-    return 1.0 / x if x.type.is_float else 1 // x
+    operand = to_operand(x)
+    return 1.0 / operand if operand.type.is_float else 1 // operand
 
 
 def cbrt(x: Any, /) -> Operand:
@@ -259,19 +261,20 @@ def select(conditions: Any, choices: Any, /, default: Any = 0) -> Operand:
 
 def nan_to_num(x: Any, /, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Operand:
     """NaN as 0, infinities as the largest numbers of the dtype (or what is given)."""
-    x = to_operand(x)
-    if not x.type.is_float:
-        return x
-    limits = np.finfo(x.dtype)
+    operand = to_operand(x)
+    if not operand.type.is_float:
+        return operand
+    limits = np.finfo(operand.dtype)
     high = float(limits.max) if posinf is None else posinf
     low = float(limits.min) if neginf is None else neginf
-    infinite = ops.where(x > 0, high, ops.where(ops.isnan(x), ops.cast(to_operand(nan), x.dtype), ops.cast(to_operand(low), x.dtype)))
-    return ops.where(ops.isfinite(x), x, infinite)
+    proper = ops.where(ops.isnan(operand), nan, operand)
+    return ops.where(ops.equal(proper, math.inf), high, ops.where(ops.equal(proper, -math.inf), low, proper))
 
 
 def isclose(a: Any, b: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Operand:
     """Whether |a - b| <= atol + rtol * |b|."""
-    return ops.isclose(*numbers(a, b), rtol=rtol, atol=atol, equal_nan=equal_nan)
+    a, b = numbers(a, b)
+    return ops.isclose(a, b, rtol, atol, equal_nan)
 
 
 def astype(x: Any, dtype: Any, /, copy: bool = True) -> Operand:

@@ -145,20 +145,20 @@ def one_hot(indices: Any, depth: int, /, dtype: Any = np.float32, axis: int = -1
 
 def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Operand:
     """Differences of neighbours along an axis, n times over."""
-    x = to_operand(x)
-    axis = normalize_axis(axis, x.ndim, "diff")
-    parts = [x]
+    out = to_operand(x)
+    axis = normalize_axis(axis, out.ndim, "diff")
+    parts = [out]
     for end, at in ((prepend, 0), (append, 1)):
         if end is not None:
-            _, piece = to_operands(x, end)
-            shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+            _, piece = to_operands(out, end)
+            shape = (*out.shape[:axis], 1, *out.shape[axis + 1 :])
             parts.insert(at * len(parts), piece if piece.ndim else ops.broadcast_to(piece, shape))
-    x = ops.concatenate(parts, axis) if len(parts) > 1 else x
+    out = ops.concatenate(parts, axis) if len(parts) > 1 else out
     head = [slice(None)] * axis
     for _ in range(operator.index(n)):
-        later, earlier = ops.slice_(x, [*head, slice(1, None)]), ops.slice_(x, [*head, slice(None, -1)])
-        x = ops.not_equal(later, earlier) if x.dtype.kind == "b" else later - earlier
-    return x
+        later, earlier = ops.slice_(out, [*head, slice(1, None)]), ops.slice_(out, [*head, slice(None, -1)])
+        out = ops.not_equal(later, earlier) if out.dtype.kind == "b" else later - earlier
+    return out
 
 
 def ediff1d(x: Any, /) -> Operand:

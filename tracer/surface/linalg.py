@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ def dot(a: Any, b: Any, /) -> Operand:
     """The product of vectors or matrices; of more axes, over the last of a and the last but one of b."""
     a, b = to_operands(a, b)
     if not a.ndim or not b.ndim:
-        return a * b
+        return ops.mul(a, b)
     if b.ndim == 1 or (a.ndim <= 2 and b.ndim <= 2):
         return ops.matmul(a, b)
     return tensordot(a, b, axes=(a.ndim - 1, b.ndim - 2))
@@ -107,26 +106,29 @@ def cross(a: Any, b: Any, /, axisa: int = -1, axisb: int = -1, axisc: int = -1, 
 
 def multi_dot(xs: Any, /) -> Operand:
     """The product of several matrices, from left to right."""
-    return reduce(dot, list(xs))
+    first, *rest = to_operands(*xs)
+    for x in rest:
+        first = dot(first, x)
+    return first
 
 
 def matrix_power(x: Any, n: int, /) -> Operand:
     """A square matrix, multiplied n times with itself; n must not be negative."""
-    x = to_operand(x)
+    base = to_operand(x)
     n = operator.index(n)
     if n < 0:
         raise ShapeError("matrix_power: a negative power needs an inverse, which adjit does not compute")
-    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ShapeError(f"matrix_power: takes square matrices, not {x.type}")
+    if base.ndim < 2 or base.shape[-1] != base.shape[-2]:
+        raise ShapeError(f"matrix_power: takes square matrices, not {base.type}")
     if n == 0:
-        return ops.broadcast_to(ops.eye(x.shape[-1], dtype=x.dtype), x.shape)
+        return ops.broadcast_to(ops.eye(base.shape[-1], dtype=base.dtype), base.shape)
     out: Operand | None = None
     while n:
         if n & 1:
-            out = x if out is None else ops.matmul(out, x)
+            out = base if out is None else ops.matmul(out, base)
         n >>= 1
-        x = ops.matmul(x, x) if n else x
-    return out if out is not None else x
+        base = ops.matmul(base, base) if n else base
+    return out if out is not None else base
 
 
 def convolve(a: Any, v: Any, /, mode: str = "full") -> Operand:

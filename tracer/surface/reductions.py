@@ -125,7 +125,15 @@ def mean(x: Any, /, axis: Any = None, dtype: Any = None, keepdims: bool = False,
 
 
 def var(
-    x: Any, /, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, *, mean: Any = None, correction: float | None = None
+    x: Any,
+    /,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    mean: Any = None,
+    correction: float | None = None,
 ) -> Operand:
     """The mean of the squared distances from the mean; `ddof` (or `correction`) is taken off their number."""
     x = floating(to_operand(x)) if dtype is None else ops.cast(to_operand(x), as_dtype(dtype))
@@ -136,7 +144,15 @@ def var(
 
 
 def std(
-    x: Any, /, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, *, mean: Any = None, correction: float | None = None
+    x: Any,
+    /,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    mean: Any = None,
+    correction: float | None = None,
 ) -> Operand:
     """The square root of the variance; its derivative where all elements are equal is 0."""
     return root(var(x, axis, dtype, ddof, keepdims, mean=mean, correction=correction))
@@ -271,7 +287,9 @@ def matrix_norm(x: Operand, ord: Any, axes: tuple[int, ...], keepdims: bool) -> 
     if ord == "fro":
         return root(ops.sum(x * x, axes, keepdims))
     if ord not in (1, -1, math.inf, -math.inf):
-        raise UnsupportedError(f"norm: order {ord!r} of a matrix needs its singular values, which adjit does not compute; 'fro', 1 and np.inf work")
+        raise UnsupportedError(
+            f"norm: order {ord!r} of a matrix needs its singular values, which adjit does not compute; 'fro', 1 and np.inf work"
+        )
     rows, columns = normalize_axes(axes[0], x.ndim, "norm") + normalize_axes(axes[1], x.ndim, "norm")
     inner, outer = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sums = ops.sum(ops.absolute(x), inner, True)

@@ -94,8 +94,7 @@ def atleast_2d(*xs: Any) -> Any:
 
 def atleast_3d(*xs: Any) -> Any:
     """With at least three axes, placed as NumPy does: a matrix gets one behind, a vector one on either side."""
-    shapes = {0: lambda s: (1, 1, 1), 1: lambda s: (1, *s, 1), 2: lambda s: (*s, 1)}
-    return each(xs, lambda x: ops.reshape(x, shapes[x.ndim](x.shape)) if x.ndim < 3 else x)
+    return each(xs, lambda x: x if x.ndim >= 3 else ops.reshape(x, ((1, 1, 1), (1, *x.shape, 1), (*x.shape, 1))[x.ndim]))
 
 
 def each(xs: Sequence[Any], change: Any) -> Any:
@@ -235,34 +234,34 @@ def flipud(x: Any, /) -> Operand:
 
 def rot90(x: Any, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Operand:
     """Turned by 90 degrees, k times, in the plane of two axes."""
-    x = to_operand(x)
-    a, b = (normalize_axis(axis, x.ndim, "rot90") for axis in axes)
+    operand = to_operand(x)
+    a, b = (normalize_axis(axis, operand.ndim, "rot90") for axis in axes)
     match k % 4:
         case 0:
-            return x
+            return operand
         case 1:
-            return swapaxes(ops.flip(x, b), a, b)
+            return swapaxes(ops.flip(operand, b), a, b)
         case 2:
-            return ops.flip(x, (a, b))
+            return ops.flip(operand, (a, b))
         case _:
-            return ops.flip(swapaxes(x, a, b), b)
+            return ops.flip(swapaxes(operand, a, b), b)
 
 
 def roll(x: Any, shift: Any, /, axis: Any = None) -> Operand:
     """Elements moved along an axis; what leaves at the end comes in at the front."""
-    x = to_operand(x)
+    out = to_operand(x)
     if axis is None:
-        return ops.reshape(roll(ops.reshape(x, -1), shift, axis=0), x.shape)
+        return ops.reshape(roll(ops.reshape(out, -1), shift, axis=0), out.shape)
     axes, shifts = as_sizes(axis), as_sizes(shift)
     width = max(len(axes), len(shifts))
     for a, by in zip(axes * (width // len(axes)), shifts * (width // len(shifts)), strict=True):
-        at = normalize_axis(a, x.ndim, "roll")
-        size = x.shape[at]
+        at = normalize_axis(a, out.ndim, "roll")
+        size = out.shape[at]
         cut = size - by % size if size else 0
         if cut not in (0, size):
             head = [slice(None)] * at
-            x = ops.concatenate([ops.slice_(x, [*head, slice(cut, None)]), ops.slice_(x, [*head, slice(None, cut)])], at)
-    return x
+            out = ops.concatenate([ops.slice_(out, [*head, slice(cut, None)]), ops.slice_(out, [*head, slice(None, cut)])], at)
+    return out
 
 
 def tile(x: Any, repeats: Any, /) -> Operand:
@@ -294,17 +293,17 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Operand:
 
 def pad(x: Any, widths: Any, /, mode: str = "constant", *, constant_values: Any = 0) -> Operand:
     """With elements around: a constant, or taken from the array (modes edge, reflect, symmetric, wrap)."""
-    x = to_operand(x)
-    pairs = pairs_of(widths, x.ndim)
+    out = to_operand(x)
+    pairs = pairs_of(widths, out.ndim)
     if mode == "constant":
-        return pad_constant(x, pairs, constant_values)
+        return pad_constant(out, pairs, constant_values)
     if mode not in ("edge", "reflect", "symmetric", "wrap"):
         raise UnsupportedError(f"pad: mode {mode!r} is not supported; constant, edge, reflect, symmetric and wrap are")
     for axis, (low, high) in enumerate(pairs):
         if low or high:
-            positions = np.pad(np.arange(x.shape[axis]), (low, high), mode)  # type: ignore[call-overload]
-            x = pick(x, (*[slice(None)] * axis, positions))
-    return x
+            positions = np.pad(np.arange(out.shape[axis]), (low, high), mode)  # type: ignore[call-overload]
+            out = pick(out, (*[slice(None)] * axis, positions))
+    return out
 
 
 def pairs_of(widths: Any, rank: int) -> list[tuple[int, int]]:
@@ -328,7 +327,7 @@ def pad_constant(x: Operand, pairs: list[tuple[int, int]], values: Any) -> Opera
         raise UnsupportedError("pad: constant_values must be Python numbers; concatenate for traced ones")
     for axis, (before, after) in enumerate(np.broadcast_to(np.asarray(values), (x.ndim, 2))):
         for at_end, value in ((False, before), (True, after)):
-            widths = [[0] * x.ndim, [0] * x.ndim]
-            widths[at_end][axis] = pairs[axis][at_end]
-            x = ops.pad(x, *widths, value=x.dtype.type(value).item())
+            before_after = [[0] * x.ndim, [0] * x.ndim]
+            before_after[at_end][axis] = pairs[axis][at_end]
+            x = ops.pad(x, before_after[0], before_after[1], value=x.dtype.type(value).item())
     return x

@@ -1,0 +1,159 @@
+"""What users who are being traced compute with: values known by type only, and constants filled with one value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from adjit.ir.builder import current_builder
+from adjit.ir.errors import TraceError
+from adjit.ir.func import Value
+from adjit.ir.location import Location
+from adjit.ir.operand import Literal, Operand, fold_literals
+from adjit.ir.ops.base import Array, Op, apply
+from adjit.ir.ops.maps import Cast
+from adjit.ir.types import TensorType, as_dtype
+
+from .arrays import ArrayMethods
+from .convert import set_splat_class
+from .frames import user_location
+
+if TYPE_CHECKING:
+    from .trace import Trace
+
+
+class Traced(ArrayMethods, Value):
+    """A value that will be known when the compiled function runs; while tracing, only its type is."""
+
+    __slots__ = ("weak", "owner", "location")
+
+    def __init__(self, type: TensorType, name: str | None = None, weak: bool = False) -> None:
+        super().__init__(type, name)
+        self.weak = weak
+        self.owner: Trace | None = None  # the (region of the) trace that made it: nobody else may use it
+        self.location: Location | None = None
+
+    def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
+        builder = current_builder()
+        if builder is None:
+            raise leaked(self, op.name).at(user_location())
+        return builder.apply(op, args)
+
+    def literal(self, value: Any, type: TensorType) -> Operand:
+        return WeakSplat(value, type)
+
+    def astype(self, dtype: Any, copy: bool = True) -> Operand:
+        """The value as another dtype; its own makes a weakly typed value (a Python scalar) strong."""
+        target = as_dtype(dtype)
+        if not self.weak:
+            return super().astype(target)
+        out = apply(Cast(target), self)
+        if isinstance(out, Traced):
+            out.weak = False
+        return out
+
+    # ---- what needs a value that is not there yet
+
+    def __bool__(self) -> bool:
+        self._unknown(
+            "its truth is",
+            "`if`, `while`, `and`, `or`, `not` and `assert` cannot decide on it here: choose between values with np.where(condition, a, b)",
+        )
+
+    def __int__(self) -> int:
+        self._unknown("int() of it is", "keep it traced, with .astype(int)")
+
+    def __float__(self) -> float:
+        self._unknown("float() of it is", "keep it traced, with .astype(float): functions of NumPy take it, those of `math` do not")
+
+    def __complex__(self) -> complex:
+        self._unknown("complex() of it is", "keep it traced")
+
+    def __index__(self) -> int:
+        self._unknown(
+            "its value as an index, a shape or a range() is",
+            "sizes are static: take them from the .shape of an argument, or close over a Python int",
+        )
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        self._unknown(
+            "its elements are",
+            "a list of traced values becomes an array with np.stack; a function outside of NumPy and adjit cannot take it",
+        )
+
+    def numpy(self) -> Array:
+        self._unknown("its elements are", "return it from the function, and call .numpy() on what comes out")
+
+    def item(self, *index: int) -> Any:
+        self._unknown("its elements are", "return it from the function, and call .item() on what comes out")
+
+    def tolist(self) -> Any:
+        self._unknown("its elements are", "return it from the function, and call .tolist() on what comes out")
+
+    def _unknown(self, what: str, instead: str) -> NoReturn:
+        raise TraceError(f"{self!r}: {what} not known while tracing; {instead}").at(user_location())
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            self._unknown("its digits are", "return it from the function and format what comes out")
+        return repr(self)
+
+    def __repr__(self) -> str:
+        place = f" at {self.location.file.rpartition('/')[2]}:{self.location.line}" if self.location else ""
+        return f"<traced {self.type}{f' %{self.name}' if self.name else ''}{place}>"
+
+    __str__ = __repr__
+
+
+class Splat(ArrayMethods, Literal):
+    """A constant filled with one value, in the hands of a user who is being traced (`aj.zeros(3)`)."""
+
+    __slots__ = ()
+    level = 1
+
+    def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
+        folded = fold_literals(op, args)
+        if folded is not None:
+            return Splat(folded.value, folded.type)
+        builder = current_builder()
+        return super().apply_op(op, args) if builder is None else builder.apply(op, args)
+
+    def literal(self, value: Any, type: TensorType) -> Operand:
+        return Splat(value, type)
+
+    def numpy(self) -> Array:
+        return np.array(self.array())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.array(), dtype=dtype)
+
+    def __bool__(self) -> bool:
+        return bool(self.numpy())
+
+    def __int__(self) -> int:
+        return int(self.numpy())
+
+    def __float__(self) -> float:
+        return float(self.numpy())
+
+    def __index__(self) -> int:
+        return self.numpy().__index__()
+
+
+class WeakSplat(Splat):
+    """A Python scalar beside a traced value: it leaves a weakly typed value weak."""
+
+    __slots__ = ()
+    weak = True
+
+
+set_splat_class(Splat)
+
+
+def leaked(value: Traced, what: str) -> TraceError:
+    home = value.owner.root().name if value.owner else ""
+    return TraceError(
+        f"{what}: {value!r} was used outside of the trace{f' of {home}' if home else ''} that made it; a traced value must not be kept "
+        "in a global, an attribute or a closure: return it from the function, or assign it to a Variable"
+    )

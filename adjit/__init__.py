@@ -1,3 +1,98 @@
 """adjit: NumPy in, native gradients out."""
 
+# ruff: noqa: I001 - one name a line would make this page four times as long
+import numpy as _np
+
+from adjit.ir.errors import (
+    AdjitError,
+    CheckError,
+    DTypeError,
+    GradientError,
+    OutOfBoundsError,
+    ParseError,
+    ShapeError,
+    TraceError,
+    UnsupportedError,
+    VerifyError,
+)
+from adjit.runtime import random
+from adjit.runtime.config import config
+from adjit.runtime.function import Function, function
+from adjit.runtime.inspection import Inspection
+from adjit.runtime.tape import GradientTape
+from adjit.runtime.tensor import Tensor, tensor
+from adjit.runtime.transforms import grad, jvp, value_and_grad, vjp
+from adjit.runtime.variable import Variable
+from adjit.tracer.pytree import register_pytree_node, tree_map
+from adjit.tracer.surface.create import (
+    arange, asarray, eye, full, full_like, identity, linspace, meshgrid, ones, ones_like, tri, zeros, zeros_like,
+)  # fmt: skip
+from adjit.tracer.surface.einsum import einsum
+from adjit.tracer.surface.elementwise import (
+    absolute, add, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, astype, bitwise_and, bitwise_not, bitwise_or, bitwise_xor,
+    cast, cbrt, ceil, clip, copysign, cos, cosh, deg2rad, divide, equal, erf, exp, exp2, expm1, floor, floor_divide, fmax, fmin, fmod,
+    greater, greater_equal, heaviside, hypot, isclose, isfinite, isinf, isnan, left_shift, less, less_equal, log, log1p, log2, log10,
+    logaddexp, logical_and, logical_not, logical_or, logical_xor, maximum, minimum, multiply, nan_to_num, negative, not_equal, power,
+    rad2deg, reciprocal, relu, remainder, right_shift, rint, round, rsqrt, select, sigmoid, sign, signbit, sin, sinc, sinh, softplus, sqrt,
+    square, stop_gradient, subtract, tan, tanh, trunc, where,
+)  # fmt: skip
+from adjit.tracer.surface.indexing import (
+    diag, diagonal, diff, interp, one_hot, searchsorted, take, take_along_axis, trace, tril, triu,
+)  # fmt: skip
+from adjit.tracer.surface.linalg import (
+    convolve, correlate, cross, dot, inner, kron, matmul, matrix_power, outer, polyval, tensordot, vdot, vecdot,
+)  # fmt: skip
+from adjit.tracer.surface.reductions import (
+    all, allclose, any, argmax, argmin, array_equal, average, count_nonzero, cumprod, cumsum, log_softmax, logsumexp, max, mean, min, norm,
+    prod, softmax, std, sum, var,
+)  # fmt: skip
+from adjit.tracer.surface.shapes import (
+    array_split, atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_to, column_stack, concatenate, dstack, expand_dims, flip,
+    hstack, matrix_transpose, moveaxis, pad, ravel, repeat, reshape, roll, rot90, split, squeeze, stack, swapaxes, tile, transpose, unstack,
+    vstack,
+)  # fmt: skip
+
 __version__ = "0.1.0"
+
+abs = absolute
+constant = tensor
+
+bool_ = _np.bool_
+float32, float64 = _np.float32, _np.float64
+int8, int16, int32, int64 = _np.int8, _np.int16, _np.int32, _np.int64
+uint8, uint16, uint32, uint64 = _np.uint8, _np.uint16, _np.uint32, _np.uint64
+pi, e, inf, nan, newaxis = _np.pi, _np.e, _np.inf, _np.nan, None
+
+__all__ = [
+    # functions and their derivatives
+    "Function", "GradientTape", "Inspection", "Tensor", "Variable", "config", "constant", "function", "grad", "jvp", "random",
+    "register_pytree_node", "stop_gradient", "tensor", "tree_map", "value_and_grad", "vjp",
+    # errors
+    "AdjitError", "CheckError", "DTypeError", "GradientError", "OutOfBoundsError", "ParseError", "ShapeError", "TraceError",
+    "UnsupportedError", "VerifyError",
+    # dtypes and constants
+    "bool_", "e", "float32", "float64", "inf", "int8", "int16", "int32", "int64", "nan", "newaxis", "pi", "uint8", "uint16", "uint32",
+    "uint64",
+    # arrays made of nothing
+    "arange", "asarray", "eye", "full", "full_like", "identity", "linspace", "meshgrid", "ones", "ones_like", "tri", "zeros", "zeros_like",
+    # elementwise
+    "abs", "absolute", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "astype", "bitwise_and",
+    "bitwise_not", "bitwise_or", "bitwise_xor", "cast", "cbrt", "ceil", "clip", "copysign", "cos", "cosh", "deg2rad", "divide", "equal",
+    "erf", "exp", "exp2", "expm1", "floor", "floor_divide", "fmax", "fmin", "fmod", "greater", "greater_equal", "heaviside", "hypot",
+    "isclose", "isfinite", "isinf", "isnan", "left_shift", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp",
+    "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "multiply", "nan_to_num", "negative", "not_equal",
+    "power", "rad2deg", "reciprocal", "relu", "remainder", "right_shift", "rint", "round", "rsqrt", "select", "sigmoid", "sign", "signbit",
+    "sin", "sinc", "sinh", "softplus", "sqrt", "square", "subtract", "tan", "tanh", "trunc", "where",
+    # reductions and scans
+    "all", "allclose", "any", "argmax", "argmin", "array_equal", "average", "count_nonzero", "cumprod", "cumsum", "log_softmax",
+    "logsumexp", "max", "mean", "min", "norm", "prod", "softmax", "std", "sum", "var",
+    # shapes
+    "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_to", "column_stack", "concatenate", "dstack",
+    "expand_dims", "flip", "hstack", "matrix_transpose", "moveaxis", "pad", "ravel", "repeat", "reshape", "roll", "rot90", "split",
+    "squeeze", "stack", "swapaxes", "tile", "transpose", "unstack", "vstack",
+    # indexing
+    "diag", "diagonal", "diff", "interp", "one_hot", "searchsorted", "take", "take_along_axis", "trace", "tril", "triu",
+    # products
+    "convolve", "correlate", "cross", "dot", "einsum", "inner", "kron", "matmul", "matrix_power", "outer", "polyval", "tensordot", "vdot",
+    "vecdot",
+]  # fmt: skip

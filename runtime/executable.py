@@ -9,7 +9,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -18,8 +18,6 @@ from adjit.ir.func import Func, Value
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array, Op, apply
 from adjit.ir.types import TensorType
-from adjit.passes.forward import jvp_func
-from adjit.passes.pipeline import OPTIMIZE
 from adjit.passes.reverse import backpropagate
 
 from .config import config
@@ -38,6 +36,13 @@ class NativeCode(Protocol):
     def __call__(self, arrays: Sequence[Array]) -> list[Array]: ...
 
 
+def optimize(func: Func, observe: Callable[[str, Func], None] | None = None) -> Func:
+    """The Func that native code is made from; `observe` sees it after each pass. The passes are loaded here."""
+    from adjit.passes.pipeline import OPTIMIZE  # noqa: PLC0415 - a sixth of the cost of `import adjit`, needed by the first compilation
+
+    return OPTIMIZE.run(func, observe)
+
+
 def compile_native(func: Func) -> NativeCode:
     """Native code for an optimised Func. LLVM is loaded here, when the first function compiles."""
     from adjit.codegen.compile import compile_func  # noqa: PLC0415 - keeps llvmlite out of `import adjit`
@@ -52,7 +57,7 @@ class Executable:
         self.func = func
         self.seconds = dict(seconds or {})
         started = time.perf_counter()
-        self.optimized = OPTIMIZE.run(func, Dump(func) if config.dump else None)
+        self.optimized = optimize(func, Dump(func) if config.dump else None)
         finished = time.perf_counter()
         self.native = compile_native(self.optimized)
         self.seconds["optimize"] = finished - started
@@ -70,6 +75,8 @@ class Executable:
             return self._pullbacks[given, needed]
 
     def pushforward(self) -> Executable:
+        from adjit.passes.forward import jvp_func  # noqa: PLC0415 - as in `optimize`
+
         with self._lock:
             if self._pushforward is None:
                 self._pushforward = Executable(jvp_func(self.func.replace(updates=())))

@@ -6,14 +6,18 @@ Texts are made when they are asked for; the passes are run again to show the IR 
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from adjit.ir.func import Block, Func
-from adjit.passes.pipeline import OPTIMIZE
 from adjit.passes.split import split
+
+from .executable import optimize
 
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction
+
+KERNELS = "legalize"  # the first pass that prepares native code; those before it simplify
 
 
 class PassResult(NamedTuple):
@@ -37,8 +41,15 @@ class Inspection:
         return str(self._func)
 
     @cached_property
+    def _stages(self) -> list[tuple[str, Func]]:
+        stages = [("traced", self._func)]
+        optimize(self._func, lambda name, func: stages.append((name, func)))
+        return stages
+
+    @cached_property
     def _halves(self) -> tuple[Func, Func | None]:
-        return split(self._func)
+        """Simplified, but not yet cut into kernels: what people want to read."""
+        return split(next(func for (_, func), (name, _) in pairwise(self._stages) if name == KERNELS))
 
     @property
     def forward(self) -> str:
@@ -76,9 +87,7 @@ class Inspection:
     @cached_property
     def passes(self) -> list[PassResult]:
         """The function as traced, then after each pass."""
-        out = [PassResult("traced", self.traced, count_ops(self._func.block))]
-        OPTIMIZE.run(self._func, lambda name, func: out.append(PassResult(name, str(func), count_ops(func.block))))
-        return out
+        return [PassResult(name, str(func), count_ops(func.block)) for name, func in self._stages]
 
     def __str__(self) -> str:
         kernels = len(self._executable.optimized.stmts)

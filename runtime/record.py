@@ -12,10 +12,11 @@ from collections.abc import Container, Sequence
 from adjit.ir.builder import current_builder
 from adjit.ir.errors import TraceError
 from adjit.ir.func import Stmt, Value
-from adjit.ir.operand import Literal, Operand
+from adjit.ir.operand import Concrete, Literal, Operand
 from adjit.ir.ops.base import Op
-from adjit.passes.reverse import reached
-from adjit.tracer.trace import Splat
+from adjit.ir.ops.shape import Reshape
+from adjit.passes.rewrite import operands_read
+from adjit.tracer.trace import Splat, current_trace
 
 from .tensor import materialize
 from .variable import Store, Variable
@@ -56,6 +57,13 @@ class Record:
         return self.reads.get(variable.store, [])
 
     # ---- what the two kinds do in their own ways
+
+    def resolve(self, x: Operand) -> Operand:
+        """What stands for a user's tensor in the statements recorded: mostly itself."""
+        return x
+
+    def stand_ins(self, args: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        return args
 
     def start(self) -> None: ...
 
@@ -107,36 +115,63 @@ class EagerRecord(Record):
 
 
 class TraceRecord(Record):
-    """Stretches of the statements of one builder: the trace of a function, or of a region in it."""
+    """Stretches of the statements of one trace: that of a function, or of a region in it."""
 
     def __init__(self, watch_accessed: bool) -> None:
         super().__init__(watch_accessed)
-        builder = current_builder()
-        assert builder is not None
-        self.builder = builder
+        trace = current_trace()
+        assert trace is not None
+        self.trace = trace
         self.stretches: list[tuple[int, int | None]] = []
+        self.since: dict[int, int] = {}  # id of a watched value -> the first statement that may know
+
+    def watch(self, x: Operand) -> None:
+        if isinstance(x, Concrete | Literal):  # a constant: its ops would be computed on the spot, and nothing recorded
+            table = self.trace.root().stand_ins
+            if id(x) not in table:
+                table[id(x)] = (x, self.trace.emit(Reshape(x.type.shape), (x,))[0])
+        value = self.resolve(x)
+        super().watch(value)
+        self.since.setdefault(id(value), len(self.trace.stmts))
+
+    def resolve(self, x: Operand) -> Operand:
+        known = self.trace.root().stand_ins.get(id(x))
+        return x if known is None else known[1]
+
+    def stand_ins(self, args: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        table = self.trace.root().stand_ins
+        return tuple(map(self.resolve, args)) if table and any(id(a) in table for a in args) else args
 
     def start(self) -> None:
         self.check_reachable("entered")
-        self.stretches.append((len(self.builder.stmts), None))
+        self.stretches.append((len(self.trace.stmts), None))
 
     def stop(self) -> None:
         first, _ = self.stretches.pop()
-        self.stretches.append((first, len(self.builder.stmts)))
+        self.stretches.append((first, len(self.trace.stmts)))
 
     def statements(self) -> Sequence[Stmt]:
+        """What an eager tape would have kept: the statements that used something watched by then."""
         self.check_reachable("asked for gradients")
-        return [stmt for first, last in self.stretches for stmt in self.builder.stmts[first:last]]
+        since, stmts = dict(self.since), self.trace.stmts
+        kept: list[Stmt] = []
+        for first, last in self.stretches:
+            for n in range(first, len(stmts) if last is None else last):
+                stmt = stmts[n]
+                if stmt.op.differentiable and any(since.get(id(x), n + 1) <= n for x in operands_read(stmt)):
+                    kept.append(stmt)
+                    since.update((id(r), n) for r in stmt.results if r.type.is_float)
+        return kept
 
     def connected(self, stmts: Sequence[Stmt]) -> Container[int]:
-        return reached(stmts, list(self.watched.values()))
+        return self.watched.keys() | {id(r) for stmt in stmts for r in stmt.results if r.type.is_float}
 
     def give(self, gradient: Operand) -> Operand:
         return Splat(gradient.value, gradient.type) if type(gradient) is Literal else gradient
 
     def check_reachable(self, what: str) -> None:
         builder = current_builder()
-        while builder is not None and builder is not self.builder:
+        while builder is not None and builder is not self.trace:
             builder = builder.parent
         if builder is None:
             raise TraceError(f"a tape of a traced function was {what} outside of it; call tape.gradient in the function that recorded")
@@ -144,4 +179,4 @@ class TraceRecord(Record):
 
 def new_record(watch_accessed: bool) -> Record:
     """A record of what happens here: of the trace that is running, or of eager ops."""
-    return EagerRecord(watch_accessed) if current_builder() is None else TraceRecord(watch_accessed)
+    return EagerRecord(watch_accessed) if current_trace() is None else TraceRecord(watch_accessed)

@@ -24,6 +24,9 @@ class Recorder(Protocol):
     def applied(self, op: Op, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> None:
         """An op was evaluated eagerly."""
 
+    def stand_ins(self, args: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        """The same arguments; those constants that this tape watches inside of a trace as the traced values in their place."""
+
     def read(self, variable: Variable, value: Operand) -> None:
         """A variable was read and gave `value`."""
 

@@ -164,7 +164,7 @@ def seeded_targets(record: Record, target: Any, output_gradients: Any) -> tuple[
     for leaf, weight in zip(leaves, weights, strict=True):
         if not isinstance(leaf, Operand):
             raise GradientError(f"a target must be a tensor that the tape saw, not {type(leaf).__name__}")
-        for x in record.values(leaf) if isinstance(leaf, Variable) else [leaf]:
+        for x in record.values(leaf) if isinstance(leaf, Variable) else [record.resolve(leaf)]:
             if not x.type.is_float:
                 warnings.warn(NOT_FLOATING.format("target", x.type), stacklevel=3)
                 continue
@@ -190,7 +190,7 @@ def source_operands(record: Record, source: Any) -> list[Operand]:
     if not isinstance(source, Operand):
         raise GradientError(f"a source must be a tensor or a variable, not {type(source).__name__}; adjit.tensor(...) makes one")
     check_floating(source)
-    return [source]
+    return [record.resolve(source)]
 
 
 def check_floating(source: Operand) -> None:

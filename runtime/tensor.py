@@ -1,7 +1,7 @@
 """Tensor: an immutable NumPy array whose ops tapes can record.
 
-Owns eager evaluation and everything by which an array enters or leaves (`numpy`, DLPack, pickle, repr). Refuses: mutation. A tensor's memory
-is never written after its creation, so `numpy()` is a read-only view without a copy, and arrays of the user's are copied on entry.
+Owns eager evaluation and everything by which an array enters or leaves (`numpy`, DLPack, pickle, repr). Refuses: mutation. A tensor's
+memory is never written after its creation, so `numpy()` is a read-only view without a copy, and arrays of the user's are copied on entry.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import numpy as np
 
 from adjit.ir.errors import DTypeError, TraceError
 from adjit.ir.operand import Concrete, Literal, Operand, array_of, as_operand, evaluate
-from adjit.ir.ops.base import Array, Op, View
+from adjit.ir.ops.base import Array, Op, View, apply
 from adjit.ir.ops.maps import Map
 from adjit.ir.types import TensorType, as_dtype
 from adjit.tracer.arrays import ArrayMethods
+from adjit.tracer.convert import set_concrete_class
 
 from .recording import listening
 
@@ -36,8 +37,12 @@ class Tensor(ArrayMethods, Concrete):
         super().__init__(owned_array(value, dtype))
 
     def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
-        results = tuple(wrap(a) for a in evaluate(op, [array_of(a, op) for a in args], [a.type for a in args]))
         recorders = listening.recorders
+        for recorder in recorders:
+            traced = recorder.stand_ins(args)
+            if traced is not args:
+                return apply(op, *traced)
+        results = tuple(wrap(a) for a in evaluate(op, [array_of(a, op) for a in args], [a.type for a in args]))
         if recorders:
             kept = tuple(wrap(a.data.copy()) if type(a) is Concrete else a for a in args)  # the user may write to the array behind it
             for recorder in recorders:
@@ -129,6 +134,9 @@ class WeakTensor(Tensor):
         return out
 
 
+set_concrete_class(Tensor)  # from here on, what NumPy's functions give back to users are tensors
+
+
 def wrap(array: Array) -> Tensor:
     """A tensor around an array that nobody will write to: no check, no copy."""
     out: Tensor = Tensor.__new__(Tensor)
@@ -137,11 +145,14 @@ def wrap(array: Array) -> Tensor:
     return out
 
 
-def tensor(value: Any, dtype: Any = None) -> Tensor:
-    """A tensor of anything like an array; a tensor of the same dtype is returned as it is."""
-    if type(value) is Tensor and (dtype is None or as_dtype(dtype) == value.dtype):
-        return value
-    return Tensor(value, dtype)
+def tensor(value: Any, dtype: Any = None) -> Operand:
+    """A tensor of anything like an array. Tensors and traced values are given back, cast if need be; a variable is read."""
+    if not isinstance(value, Operand):
+        return Tensor(value, dtype)
+    operand = as_operand(value)
+    if isinstance(operand, Concrete | Literal):
+        operand = materialize(operand)
+    return operand if dtype is None else operand.astype(as_dtype(dtype))
 
 
 def materialize(x: Operand) -> Tensor:

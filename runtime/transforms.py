@@ -60,14 +60,16 @@ def value_and_grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has
 
 
 def vjp(fn: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """`fn(*args)`, and a function that pulls cotangents of the result back to a tuple of cotangents of the arguments."""
+    """`fn(*args)`, and a function that pulls cotangents of the result (None: zero) back to a tuple of cotangents of the arguments."""
     args, sources = with_fresh(name_of(fn), args, range(len(args)))
     with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
         tape.watch(sources)
         out = fn(*args)
 
     def pullback(cotangents: Any) -> Any:
-        return tuple(tape.gradient(out, sources, output_gradients=cotangents, unconnected_gradients="zero"))
+        leaves, tree = flatten(cotangents, is_leaf=lambda x: x is None)
+        weights = tree.unflatten([0.0 if c is None else c for c in leaves])  # to a tape, None would mean ones
+        return tuple(tape.gradient(out, sources, output_gradients=weights, unconnected_gradients="zero"))
 
     return out, pullback
 

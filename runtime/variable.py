@@ -272,7 +272,7 @@ def _read_and_get(name: str) -> Callable[[Variable], Any]:
 
 def _delegate_array_interface() -> None:
     """Operators and methods of arrays act on the value read now, so that what they return never changes with the variable."""
-    typed = {"ndim", "size", "__len__", "literal", "apply_op"}  # these ask for the type alone, which is no reading
+    typed = {"ndim", "size", "itemsize", "nbytes", "__len__", "literal", "apply_op"}  # these ask for the type alone, which is no reading
     protocols = {"__array_ufunc__", "__array_function__"}
     own = {*dir(object), *vars(Variable), *protocols, *typed} - {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
     for base in (*ArrayMethods.__mro__[:-1], Operand):

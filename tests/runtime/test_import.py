@@ -1,0 +1,27 @@
+"""`import adjit` stays cheap: what it must not load. How long it takes is measured in benchmarks/."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import adjit as aj
+
+
+def loaded_by(module: str) -> set[str]:
+    """Names of the modules that a fresh interpreter holds after importing one."""
+    code = f"import json, sys, {module}; print(json.dumps(sorted(sys.modules)))"
+    return set(json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout))
+
+
+def test_what_is_loaded_late() -> None:
+    late = {"llvmlite", "astunparse", "inspect", "ast", "dis", "ctypes.util", "adjit.codegen.compile", "adjit.passes.pipeline"}
+    assert not late & (loaded_by("adjit") - loaded_by("numpy"))
+
+
+def test_public_names() -> None:
+    assert len(set(aj.__all__)) == len(aj.__all__)
+    assert not [name for name in aj.__all__ if not hasattr(aj, name)]
+    rooms = {"ir", "tracer", "passes", "codegen", "runtime"}
+    assert not [name for name in vars(aj) if not name.startswith("_") and name not in aj.__all__ and name not in rooms]

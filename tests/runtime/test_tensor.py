@@ -1,0 +1,145 @@
+"""Tensor: what goes in, what comes out, and that nothing changes it."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import adjit as aj
+from adjit.ir.errors import DTypeError, TraceError, UnsupportedError
+
+
+def test_repr_shows_values_and_type() -> None:
+    assert repr(aj.tensor(np.array([1, 2], "f4"))) == "Tensor([1., 2.], f32[2])"
+    assert repr(aj.tensor(3)) == "Tensor(3, i64[])"
+    assert f"{aj.tensor(2.0)}" == "2.0"
+    assert f"{aj.tensor(2.0):.3f}" == "2.000"
+    assert "..." in repr(aj.tensor(np.arange(1000)))
+
+
+def test_python_scalars_follow_numpy() -> None:
+    assert aj.tensor(1.0).dtype == np.float64
+    assert aj.tensor(1).dtype == np.int64
+    assert aj.tensor(True).dtype == np.bool_
+    assert (aj.tensor(np.float32(1)) + 1.5).dtype == np.float32
+
+
+def test_tensor_of_a_tensor_is_itself() -> None:
+    x = aj.tensor([1.0])
+    assert aj.tensor(x) is x
+    assert aj.tensor(x, "f4").dtype == np.float32
+
+
+def test_arrays_are_copied_on_entry() -> None:
+    array = np.ones(3)
+    x = aj.tensor(array)
+    array[0] = 9.0
+    assert x.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_numpy_is_a_read_only_view() -> None:
+    x = aj.tensor([1.0, 2.0])
+    view = x.numpy()
+    assert np.shares_memory(view, x.data)
+    with pytest.raises(ValueError, match="read-only"):
+        view[0] = 3.0
+    with pytest.raises(ValueError, match="read-only"):
+        np.asarray(x)[0] = 3.0
+    np.array(x)[0] = 3.0
+    assert x.tolist() == [1.0, 2.0]
+
+
+def test_array_protocol_converts() -> None:
+    x = aj.tensor([1.0, 2.0])
+    assert np.asarray(x, dtype="f4").dtype == np.float32
+    with pytest.raises(ValueError, match="without a copy"):
+        x.__array__("f4", copy=False)
+
+
+def test_dlpack_round_trip() -> None:
+    x = aj.tensor(np.arange(6.0).reshape(2, 3))
+    array = np.from_dlpack(x)
+    assert np.array_equal(array, x.numpy())
+    assert not array.flags.writeable or not np.shares_memory(array, x.data)
+    assert x.__dlpack_device__() == np.zeros(1).__dlpack_device__()
+
+
+def test_conversions_to_python() -> None:
+    assert float(aj.tensor([2.5])) == 2.5
+    assert int(aj.tensor(3)) == 3
+    assert bool(aj.tensor(False)) is False
+    assert [10, 20, 30][aj.tensor(1)] == 20
+    assert aj.tensor([[1, 2]]).tolist() == [[1, 2]]
+    assert aj.tensor(4.5).item() == 4.5
+    assert [float(v) for v in aj.tensor([1.0, 2.0])] == [1.0, 2.0]
+    assert len(aj.tensor([[1.0], [2.0]])) == 2
+
+
+@pytest.mark.parametrize("convert", [float, int, bool, complex])
+def test_conversions_of_several_elements_raise(convert: type) -> None:
+    with pytest.raises(TypeError, match="2 elements"):
+        convert(aj.tensor([1.0, 2.0]))
+
+
+def test_floats_are_no_indices_and_scalars_do_not_iterate() -> None:
+    with pytest.raises(TypeError, match="integer scalar"):
+        [1][aj.tensor(0.0)]
+    with pytest.raises(TypeError, match="0-dimensional"):
+        iter(aj.tensor(0.0))
+
+
+def test_pickle_and_copy() -> None:
+    x = aj.tensor(np.arange(6.0).reshape(2, 3)).T
+    for y in (pickle.loads(pickle.dumps(x)), copy.copy(x), copy.deepcopy(x)):
+        assert type(y) is aj.Tensor
+        assert np.array_equal(y.numpy(), x.numpy())
+        assert y.shape == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (object(), "Python objects"),
+        ([object()], "Python objects"),
+        ([[1.0], [1.0, 2.0]], "ragged"),
+        ("text", "not numeric"),
+        ([b"x"], "not numeric"),
+        (2**70, "too large"),
+        (np.zeros(2, "c16"), "complex128 is not supported"),
+        (np.zeros(2, "f2"), "float16 is not supported"),
+        (np.zeros(2, np.longdouble), "is not supported"),
+        (np.zeros(2, ">f8"), "swap its bytes"),
+        (np.zeros(2, "M8[s]"), "not numeric"),
+        (None, "Python objects"),
+    ],
+)
+def test_bad_input_raises_dtype_errors(value: object, message: str) -> None:
+    with pytest.raises(DTypeError, match=message):
+        aj.tensor(value)
+
+
+def test_named_dtype_does_not_wrap_integers() -> None:
+    with pytest.raises(DTypeError, match="does not fit"):
+        aj.tensor([300], "i1")
+    assert aj.tensor([300], "f4").dtype == np.float32
+
+
+def test_operators_give_tensors() -> None:
+    x = aj.tensor([1.0, 2.0])
+    for y in (x + 1, 1 + x, x - 1, 1 - x, x * 2, 2 / x, x**2, -x, abs(x), x > 1, x == x, np.ones(2) * x, x @ x, x.sum(), x[0]):
+        assert type(y) is aj.Tensor
+
+
+def test_writing_is_refused() -> None:
+    x = aj.tensor([1.0, 2.0])
+    with pytest.raises(UnsupportedError, match="immutable"):
+        x[0] = 5.0
+
+
+def test_a_traced_value_stays_traced() -> None:
+    assert aj.function(lambda x: aj.tensor(x + 1, dtype="f4"))(1.0).dtype == np.float32
+    with pytest.raises(TraceError, match="traced"):
+        aj.function(lambda x: aj.Tensor(x + 1))(1.0)

@@ -49,6 +49,7 @@ class Trace(Builder):
         super().__init__(parent=parent)
         self.name = name
         self.written: dict[int, Operand] = {}  # id of a cell -> its value now, where this (region of the) trace wrote it
+        self.dead_end = False  # whether this region always raises: what it would give is never read
         self._callee: FrameType | None = None
         self._named: tuple[Value, ...] = ()
         if parent is None:
@@ -68,7 +69,17 @@ class Trace(Builder):
             trace = trace.parent
         return trace
 
+    def region(self) -> Trace:
+        """A trace inside of this one: for a branch, or for the body of a loop."""
+        region = Trace(self.name, self)
+        region.location, region.phase, region.origin = self.location, self.phase, self.origin
+        return region
+
     # ---- statements
+
+    def keep_names(self) -> None:
+        """The names given so far are final."""
+        self._named = ()
 
     def place(self) -> tuple[Location | None, str | None]:
         if self.phase == "backward":

@@ -1,0 +1,159 @@
+"""Errors name what was asked for, the user's own line, and what to do instead."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adjit.ir.errors import AdjitError, DTypeError, ShapeError, TraceError, UnsupportedError
+from tests.tracer.running import Eager, trace
+
+X = np.arange(3.0)
+M = np.ones((3, 4))
+
+
+def refused(fn: Callable[..., Any], *args: Any) -> AdjitError:
+    """The error of tracing a lambda, which must carry the lambda's own line."""
+    with pytest.raises(AdjitError) as caught:
+        trace(fn, *(args or (X,)))
+    location = caught.value.location
+    assert location is not None
+    assert (location.file, location.line) == (__file__, fn.__code__.co_firstlineno)
+    assert "test_errors.py" in str(caught.value)
+    return caught.value
+
+
+CONCRETE: dict[str, Callable[[Any], Any]] = {
+    "np.where": lambda x: 1.0 if x[0] > 0 else 2.0,
+    ".astype(int)": lambda x: int(x[0]),
+    ".astype(float)": lambda x: math.sin(x[0]),
+    "sizes are static": lambda x: list(range(x[0].astype(int))),
+    "np.stack": lambda x: np.array([x[0], x[1]]),
+    "call .numpy()": lambda x: x.numpy(),
+    "call .item()": lambda x: x[0].item(),
+    "call .tolist()": lambda x: x.tolist(),
+    "format what comes out": lambda x: f"{x[0]:.3f}",
+    "keep it traced": lambda x: complex(x[0]),
+}
+
+
+@pytest.mark.parametrize("advice", CONCRETE)
+def test_needing_a_value_says_what_to_do(advice: str) -> None:
+    error = refused(CONCRETE[advice])
+    assert isinstance(error, TraceError)
+    assert isinstance(error, TypeError)
+    assert "not known while tracing" in str(error)
+    assert advice in str(error)
+
+
+UNSUPPORTED: dict[str, tuple[Callable[..., Any], str]] = {
+    "np.sort": (lambda x: np.sort(x), "adjit does not sort"),
+    "np.nonzero": (lambda x: np.nonzero(x), "shapes are static"),
+    "np.where": (lambda x: np.where(x > 0), "np.where(condition, a, b)"),
+    "np.linalg.inv": (lambda x: np.linalg.inv(np.outer(x, x)), "factorise"),
+    "np.put": (lambda x: np.put(x, 0, 1.0), "x.at[index].set"),
+    "np.histogram": (lambda x: np.histogram(x), "outside of the function"),
+    "np.nextafter": (lambda x: np.nextafter(x, 1.0), "outside of the function"),
+    "np.fft.fft": (lambda x: np.fft.fft(x), "outside of the function"),
+    "np.add": (lambda x: np.add.at(x, 0, 1.0), "x.at[index]"),
+    "np.subtract": (lambda x: np.subtract.reduce(x), ".reduce"),
+    "np.sum": (lambda x: np.sum(x, out=np.zeros(())), "assign the result instead"),
+    "np.exp": (lambda x: np.exp(x, where=x > 0), "where="),
+    "np.multiply": (lambda x: np.multiply(x, 2.0, out=np.zeros(3)), "write x = x + y"),
+    "np.std": (lambda x: np.std(x, where=x > 0), "where="),
+    "pad": (lambda x: np.pad(x, 1, mode="linear_ramp"), "edge, reflect"),
+}
+
+
+@pytest.mark.parametrize("name", UNSUPPORTED)
+def test_what_is_not_there_is_named(name: str) -> None:
+    fn, advice = UNSUPPORTED[name]
+    error = refused(fn)
+    assert isinstance(error, UnsupportedError)
+    assert isinstance(error, NotImplementedError)
+    assert str(error).startswith(name)
+    assert advice in str(error)
+
+
+def test_eager_values_say_the_same() -> None:
+    with pytest.raises(UnsupportedError, match=r"np\.sort is not supported(.|\n)*test_errors.py:\d+"):
+        np.sort(Eager(X))
+
+
+def test_arrays_are_immutable() -> None:
+    def assign(x: Any) -> Any:
+        x[0] = 1.0
+
+    def delete(x: Any) -> Any:
+        del x[0]
+
+    def add(x: Any) -> Any:
+        total = np.zeros(3)
+        total += x
+
+    for fn, advice in ((assign, "x = x.at[index].set(value)"), (delete, "immutable"), (add, "write x = x + y")):
+        with pytest.raises(UnsupportedError) as caught:
+            trace(fn, X)
+        assert advice in str(caught.value)
+        assert caught.value.location is not None
+        assert caught.value.location.function == fn.__name__
+    for method in ("fill", "put", "sort"):
+        with pytest.raises(UnsupportedError, match="immutable"):
+            getattr(Eager(X), method)(*([1.0, 1.0][: {"fill": 1, "put": 2, "sort": 0}[method]]))
+
+
+SHAPES: dict[str, Callable[..., Any]] = {
+    "add: shapes [3] and [3, 4] do not broadcast": lambda x, m: x + m,
+    "matmul: ": lambda x, m: m @ x,
+    "reshape: [3] (3 elements)": lambda x, m: x.reshape(2, 2),
+    "stack: all arrays must have the same shape": lambda x, m: np.stack([x, m]),
+    "split: axis 0": lambda x, m: np.split(x, 2),
+    "squeeze: axis 0": lambda x, m: np.squeeze(x, axis=0),
+    "sum: axis 1 is out of range": lambda x, m: np.sum(x, axis=1),
+    "tensordot: ": lambda x, m: np.tensordot(x, m.T, 1),
+    "cross: takes vectors of three": lambda x, m: np.cross(m, m),
+    "norm: takes one axis": lambda x, m: np.linalg.norm(m[None], 1, axis=(0, 1, 2)),
+    "max: where= needs initial=": lambda x, m: np.max(x, where=x > 0),
+    "moveaxis: ": lambda x, m: np.moveaxis(m, (0, 1), 0),
+}
+
+
+@pytest.mark.parametrize("message", SHAPES)
+def test_shapes_that_do_not_fit(message: str) -> None:
+    error = refused(SHAPES[message], X, M)
+    assert isinstance(error, ShapeError)
+    assert str(error).startswith(message)
+
+
+def test_dtypes_that_do_not_fit() -> None:
+    assert isinstance(refused(lambda x: x + "text"), DTypeError)
+    assert isinstance(refused(lambda x: x + np.array([1j])), DTypeError)
+    assert isinstance(refused(lambda x: x.astype("complex128")), DTypeError)
+    assert isinstance(refused(lambda x: np.concatenate([x, np.array([None])])), DTypeError)
+
+
+def test_repr_and_format_are_readable() -> None:
+    seen: list[str] = []
+
+    def f(x: Any) -> Any:
+        y = x * 2.0
+        seen.extend([repr(y), f"{y}", str(y), np.array_repr(y)])
+        return y
+
+    trace(f, X)
+    line = f.__code__.co_firstlineno + 1
+    assert seen == [f"<traced f64[3] %y at test_errors.py:{line}>"] * 4
+
+
+def test_copies_are_the_value_itself() -> None:
+    def f(x: Any) -> Any:
+        assert copy.copy(x) is x
+        assert copy.deepcopy(x) is x
+        return x
+
+    trace(f, X)

@@ -1,0 +1,212 @@
+"""Control flow as functions: `cond`, `switch`, `while_loop`, `fori_loop`, `scan` and `map`.
+
+With values that are known they run as the plain Python that their docstrings show; while a function is traced they emit `if`, `for` and
+`while` regions, and a loop stays a loop however few its trips. Operands, carries and results are structures of arrays and numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+from adjit.ir import ops
+from adjit.ir.errors import ShapeError, TraceError
+from adjit.ir.operand import Literal, Operand, as_operand
+from adjit.ir.ops.base import apply
+from adjit.ir.ops.index import Gather
+from adjit.ir.types import I64, TensorType
+
+from .convert import to_operand
+from .frames import definition, user_location
+from .pytree import TreeDef, flatten, tree_map
+from .regions import UNDEFINED, Entry, Kind, Loop, Wording, conform, emit_for, emit_if, emit_while, is_traced, kind_of
+from .trace import current_trace
+
+CHECKPOINTS = ("none", "sqrt", "binomial")
+
+
+def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
+    """`true_fn(*operands) if pred else false_fn(*operands)`."""
+    trace = current_trace()
+    if trace is None or not is_traced(pred):
+        return true_fn(*operands) if pred else false_fn(*operands)
+    branches = [lambda f=f: [f(*operands)] for f in (true_fn, false_fn)]
+    words = Wording("`cond`", ("from true_fn", "from false_fn"), lambda name, side: definition((true_fn, false_fn)[side]))
+    return emit_if(trace, pred, branches, [Entry("the result of cond")], words)[0]
+
+
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+    """`branches[index](*operands)`; an index below 0 chooses the first branch, one past the end the last."""
+    functions = list(branches)
+    if not functions:
+        raise TraceError("switch: no branches").at(user_location())
+    if current_trace() is None or not is_traced(index):
+        return functions[min(max(int(index), 0), len(functions) - 1)](*operands)
+    number = as_operand(index)
+    if number.type.shape or number.type.dtype.kind not in "iu":
+        raise TraceError(f"switch: the index must be an integer scalar, not {number.type}").at(user_location())
+
+    def choose(low: int, high: int) -> Any:
+        # halving, so that the depth of the nested branches is logarithmic
+        if high - low == 1:
+            return functions[low](*operands)
+        middle = (low + high) // 2
+        return cond(ops.less(number, middle), lambda: choose(low, middle), lambda: choose(middle, high))
+
+    return choose(0, len(functions))
+
+
+def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], init: Any, *, checkpoint: str | int = "none") -> Any:
+    """`while cond_fn(state): state = body_fn(state)`, from `init`; gives the last state.
+
+    `checkpoint` bounds the memory of reverse mode by recomputation: "none", a number of saved states, "sqrt" or "binomial".
+    """
+    check_checkpoint(checkpoint)
+    trace = current_trace()
+    if trace is None:
+        state = init
+        while cond_fn(state):
+            state = body_fn(state)
+        return state
+    words = Wording("`while_loop`", ("before the loop", "from body_fn"), lambda name, side: definition(body_fn) if side else None)
+    loop = Loop([Entry("the state")], [init], lambda k, values: [body_fn(values[0])], words, False, checkpoint)
+    return emit_while(trace, loop, lambda values: cond_fn(values[0]))[0]
+
+
+def fori_loop(lower: Any, upper: Any, body_fn: Callable[[Any, Any], Any], init: Any, *, checkpoint: str | int = "none") -> Any:
+    """`for i in range(lower, upper): state = body_fn(i, state)`, from `init`; gives the last state. `checkpoint` as in `while_loop`."""
+    check_checkpoint(checkpoint)
+    trace = current_trace()
+    if trace is None:
+        state = init
+        for i in range(int(lower), int(upper)):
+            state = body_fn(i, state)
+        return state
+    start, stop = (bound(x, "fori_loop") for x in (lower, upper))
+    certain = isinstance(start, int) and isinstance(stop, int) and start < stop
+    words = Wording("`fori_loop`", ("before the loop", "from body_fn"), lambda name, side: definition(body_fn) if side else None)
+    loop = Loop([Entry("the state")], [init], lambda k, values: [body_fn(k, values[0])], words, certain, checkpoint)
+    return emit_for(trace, loop, start, stop)[0]
+
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None, reverse: bool = False, *,
+    checkpoint: str | int = "none",
+) -> tuple[Any, Any]:  # fmt: skip
+    """`for x in xs: carry, y = f(carry, x)`; gives the last carry, and the ys stacked along a new first axis.
+
+    `xs` is a structure of arrays with the same first axis, or None with a `length`. `reverse` goes from the last x to the first, and leaves
+    each y at the place of its x. `checkpoint` as in `while_loop`.
+    """
+    check_checkpoint(checkpoint)
+    leaves, tree = flatten(xs)
+    rows = [to_operand(leaf) for leaf in leaves]
+    count = scan_length(rows, tree, length)
+    trace = current_trace()
+    if trace is None:
+        return _scan_eagerly(f, init, rows, tree, count, reverse)
+    trees: list[TreeDef] = []
+
+    def step(k: Operand | None, values: list[Any]) -> list[Any]:
+        assert k is not None
+        carry, buffers = values
+        at = (count - 1) - k if reverse else k
+        carry, y = pair(f(carry, tree.unflatten([row_at(row, at) for row in rows])))
+        ys, y_tree = flatten(y)
+        trees[:] = [y_tree]
+        kinds = [row_kind(leaf) for leaf in ys]
+        types = [stacked_type(kind, count) for kind in kinds]
+        if buffers is UNDEFINED or [b.type for b in buffers] != types:
+            return [carry, tuple(Literal(0, type) for type in types)]  # the trace that finds out the types
+        return [carry, tuple(ops.setitem(b, at, conform(leaf, kind)) for b, leaf, kind in zip(buffers, ys, kinds, strict=True))]
+
+    words = Wording("`scan`", ("before the loop", "from f"), lambda name, side: definition(f) if side else None)
+    entries = [Entry("the carry"), Entry("the ys", optional=True, fresh=True)]
+    if count == 0:
+        raise ShapeError("scan: no trips, so that nothing says what the ys would be; give xs at least one row").at(user_location())
+    carry, buffers = emit_for(trace, Loop(entries, [init, UNDEFINED], step, words, True, checkpoint), 0, count)
+    return carry, trees[0].unflatten(buffers)
+
+
+def map(f: Callable[[Any], Any], xs: Any) -> Any:
+    """`np.stack([f(x) for x in xs])`, for structures of arrays as well."""
+    return scan(lambda carry, x: (carry, f(x)), None, xs)[1]
+
+
+# ---- parts
+
+
+def check_checkpoint(checkpoint: str | int) -> None:
+    if checkpoint not in CHECKPOINTS and (not isinstance(checkpoint, int) or isinstance(checkpoint, bool) or checkpoint < 1):
+        raise ValueError(f"checkpoint must be one of {', '.join(map_repr(CHECKPOINTS))} or a positive number of states to keep, not {checkpoint!r}")
+
+
+def map_repr(words: Sequence[str]) -> list[str]:
+    return [repr(word) for word in words]
+
+
+def bound(x: Any, what: str) -> Operand | int:
+    """An end of a range: a Python integer, or a traced integer scalar."""
+    if not isinstance(x, Operand) or not is_traced(x):
+        return int(x)
+    operand = as_operand(x)
+    if operand.type.size != 1 or operand.type.dtype.kind not in "iub":
+        raise TraceError(f"{what}: a bound must be an integer, not {operand.type}").at(user_location())
+    return ops.cast(ops.reshape(operand, ()), I64)
+
+
+def scan_length(rows: Sequence[Operand], tree: TreeDef, length: int | None) -> int:
+    sizes = {}
+    for row, path in zip(rows, tree.paths(), strict=True):
+        if not row.type.shape:
+            raise ShapeError(f"scan: xs{path} is {row.type}: a scalar has no rows").at(user_location())
+        sizes[path] = row.type.shape[0]
+    if length is None and not sizes:
+        raise ShapeError("scan: neither xs nor a length is given").at(user_location())
+    count = next(iter(sizes.values())) if length is None else int(length)
+    for path, size in sizes.items():
+        if size != count:
+            raise ShapeError(f"scan: xs{path} has {size} rows, not {count}").at(user_location())
+    return count
+
+
+def row_at(x: Operand, k: Any) -> Operand:
+    """`x[k]` for a number of a trip."""
+    return ops.getitem(x, k) if isinstance(k, int) else apply(Gather(), x, k)
+
+
+def pair(out: Any) -> tuple[Any, Any]:
+    if not isinstance(out, tuple) or len(out) != 2:
+        raise TraceError(f"scan: f must return a pair (carry, y), not {type(out).__name__}").at(user_location())
+    return out
+
+
+def row_kind(leaf: Any) -> Kind:
+    kind = kind_of(leaf)
+    if kind is None:
+        raise TraceError(f"scan: a y must be made of numbers and arrays, not {type(leaf).__name__}").at(user_location())
+    return Kind(kind.type, False)
+
+
+def stacked_type(kind: Kind, count: int) -> TensorType:
+    return kind.type.with_shape((count, *kind.type.shape))
+
+
+def _scan_eagerly(
+    f: Callable[[Any, Any], tuple[Any, Any]], carry: Any, rows: Sequence[Operand], tree: TreeDef, count: int, reverse: bool
+) -> tuple[Any, Any]:
+    ys: list[Any] = [None] * count
+    for k in reversed(range(count)) if reverse else range(count):
+        carry, ys[k] = pair(f(carry, tree.unflatten([ops.getitem(row, k) for row in rows])))
+    if not ys:
+        raise ShapeError("scan: no trips, so that nothing says what the ys would be; give xs at least one row").at(user_location())
+    return carry, tree_map(lambda *column: stack(column), *ys)
+
+
+def stack(column: Sequence[Any]) -> Operand:
+    operands = [to_operand(x) for x in column]
+    return ops.concatenate([ops.reshape(x, (1, *x.type.shape)) for x in operands], 0)
+
+
+__all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]

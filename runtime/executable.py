@@ -99,7 +99,7 @@ class Dump:
         if config.dump == "all" or config.dump in (name, name.partition(".")[0]):
             os.makedirs(self.folder, exist_ok=True)
             with open(os.path.join(self.folder, f"{self.count:02d}.{name}.ir"), "w", encoding="utf-8") as file:
-                file.write(f"{func}\n")
+                file.write(str(func))
         self.count += 1
 
 

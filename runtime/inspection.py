@@ -96,7 +96,7 @@ class Inspection:
         table = "\n".join(f"  {p.name:<{width}}  {p.ops:>6} ops" for p in self.passes)
         head = f"@{self._func.name}: {times}; {kernels} statements in the end, {self.arena_bytes:,} bytes of arena"
         parts = [head, table, f"forward:\n{self.forward}", f"backward:\n{self.backward}" if self.backward else "no backward part"]
-        return "\n\n".join(parts)
+        return "\n\n".join(part.rstrip() for part in parts)
 
     def __repr__(self) -> str:
         return f"<inspection of @{self._func.name}: {count_ops(self._func.block)} ops traced>"

@@ -27,7 +27,7 @@ from .rules import LITERAL, head, parse_rules
 
 GUARDS: dict[str, Callable[[Operand], bool]] = {
     "integer": lambda x: x.dtype.kind in "iub",
-    "signed": lambda x: x.dtype.kind in "iu",
+    "signed": lambda x: x.dtype.kind in "fi",
     "boolean": lambda x: x.dtype.kind == "b",
     "nonzero": lambda x: isinstance(x, Literal) and bool(x.value != 0),
     "zero": lambda x: isinstance(x, Literal) and bool(x.value == 0),
@@ -51,7 +51,7 @@ RULES = parse_rules(
     mul_minus_one:     mul(x, -1) => neg(x)                             # only the sign changes
     mul_zero:          mul(x, 0) => 0 if integer(x)                     # no NaN, infinity or sign to keep
     mul_negated:       mul(neg(x), neg(y)) => mul(x, y)                 # signs multiply apart from magnitudes
-    mul_negated_by:    mul(neg(x), C) => mul(x, neg(C))               # signs multiply apart from magnitudes
+    mul_negated_by:    mul(neg(x), C) => mul(x, neg(C))                 # signs multiply apart from magnitudes
     mul_mul:           mul(mul(x, C), D) => mul(x, mul(C, D)) if integer(x)   # integers wrap around, which is associative
     div_one:           div(x, 1) => x                                   # exact
     div_minus_one:     div(x, -1) => neg(x)                             # only the sign changes
@@ -81,8 +81,8 @@ RULES = parse_rules(
     or_true:           bitwise_or(x, 1) => 1 if boolean(x)              # bit by bit
     equal_itself:      equal(x, x) => 1 if integer(x)                   # NaN is the one value that differs from itself
     not_equal_itself:  not_equal(x, x) => 0 if integer(x)               # NaN is the one value that differs from itself
-    abs_negated:       abs(neg(x)) => abs(x)                  # the sign goes anyway
-    abs_twice:         abs(abs(x)) => abs(x)             # the sign is gone already
+    abs_negated:       abs(neg(x)) => abs(x) if signed(x)               # the sign goes anyway; unsigned integers have none
+    abs_twice:         abs(abs(x)) => abs(x)                            # the sign is gone already
     maximum_itself:    maximum(x, x) => x                               # NaN too
     minimum_itself:    minimum(x, x) => x                               # NaN too
     detached:          detach(x) => x                                   # it only stops derivatives, which have been taken by now
@@ -358,22 +358,14 @@ def reduce_broadcast(r: Rewriter, stmt: Stmt) -> Operand | None:
         return None
     (x,) = inner.args
     wide = inner.result.type.shape
-    source = (1,) * (len(wide) - x.type.rank) + x.type.shape
-    repeated = [a for a in stmt.op.axes if source[a] == 1 and wide[a] != 1]
+    lead = len(wide) - x.type.rank
+    repeated = [a for a in stmt.op.axes if wide[a] != 1 and (a < lead or x.type.shape[a - lead] == 1)]
     if not repeated:
         return None
-    count = inner.result.type.with_shape([wide[a] for a in repeated]).size
-    real = tuple(a for a in stmt.op.axes if source[a] != 1)
-    part = r.emit(Reshape(source), (x,)) if x.type.shape != source else x
-    if real:
-        part = r.emit(type(stmt.op)(real), (part,))
-        source = tuple(n for a, n in enumerate(source) if a not in real)
-        wide = tuple(n for a, n in enumerate(wide) if a not in real)
-    dropped = [a - sum(b < a for b in real) for a in stmt.op.axes if a not in real]
-    shape = tuple(n for a, n in enumerate(source) if a not in dropped)
-    if shape != part.type.shape:
-        part = r.emit(Reshape(shape), (part,))
+    own = tuple(a - lead for a in stmt.op.axes if a >= lead)
+    part = r.emit(type(stmt.op)(own), (x,)) if own else x
     if isinstance(stmt.op, Sum):
+        count = inner.result.type.with_shape([wide[a] for a in repeated]).size
         part = r.emit(Mul(), (part, Literal(count, part.type)))
     return part if part.type == stmt.result.type else r.emit(Broadcast(stmt.result.type.shape), (part,))
 

@@ -1,0 +1,63 @@
+"""What the tests of passes share: before/after texts, and arrays that must not change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from textwrap import dedent
+from typing import Any
+
+import numpy as np
+from hypothesis import settings
+
+from adjit.ir.func import Func
+from adjit.ir.interpreter import run
+from adjit.ir.parser import parse_func
+from adjit.ir.printer import print_func
+from adjit.ir.verifier import verify
+from tests.ir.random_funcs import random_arrays, random_func
+
+Pass = Callable[[Func], Func]
+
+QUICK = settings(max_examples=30, deadline=None)
+
+
+def rewrites(each: Pass, before: str, after: str) -> None:
+    """The pass makes the second text of the first."""
+    func = parse_func(dedent(before))
+    verify(func)
+    out = each(func)
+    verify(out)
+    assert print_func(out) == dedent(after).lstrip("\n")
+
+
+def leaves(each: Pass, text: str) -> None:
+    """The pass changes nothing."""
+    rewrites(each, text, text)
+
+
+def same_bits(a: Any, b: Any) -> bool:
+    """Equal element by element, with every NaN equal to every other, and 0.0 not equal to -0.0."""
+    if (a.dtype, a.shape) != (b.dtype, b.shape):
+        return False
+    if a.dtype.kind != "f":
+        return bool((a == b).all())
+    nan = np.isnan(a)
+    return bool((nan == np.isnan(b)).all() and ((a == b) & (np.signbit(a) == np.signbit(b)))[~nan].all())
+
+
+def keeps_meaning(each: Pass, random: Random, size: int = 25) -> None:
+    """The pass leaves a valid function with the same results, on a random function. Sums may be reassociated: those are compared loosely."""
+    func = random_func(random, size)
+    arrays = random_arrays(random, func)
+    want = run(func, *arrays)
+    out = each(func)
+    verify(out)
+    got = run(out, *arrays)
+    has_sums = "sum" in print_func(func)
+    for a, b in zip(got, want, strict=True):
+        assert (a.dtype, a.shape) == (b.dtype, b.shape)
+        if has_sums and b.dtype.kind == "f":
+            np.testing.assert_allclose(a, b, rtol=1e-4 if b.dtype == np.float32 else 1e-9)
+        else:
+            assert same_bits(a, b), f"{a} is not {b} in\n{func}\nwhich became\n{out}"

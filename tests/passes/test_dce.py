@@ -1,0 +1,161 @@
+"""Dead code elimination."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adjit.passes.dce import eliminate_dead_code
+from tests.passes.checks import QUICK, keeps_meaning, leaves, rewrites
+
+
+def test_what_nobody_reads_goes() -> None:
+    rewrites(
+        eliminate_dead_code,
+        """
+        func @f(%x: f64[3], %w: f64[3]) -> f64[3] {
+          %a: f64[3] = exp %x
+          %b: f64[3] = tanh %x
+          %c: f64[3] = mul %a, %b
+          return %b updating %w = %x
+        }
+        """,
+        """
+        func @f(%x: f64[3], %w: f64[3]) -> f64[3] {
+          %b: f64[3] = tanh %x
+          return %b updating %w = %x
+        }
+        """,
+    )
+
+
+def test_updates_and_saved_values_are_outputs() -> None:
+    leaves(
+        eliminate_dead_code,
+        """
+        func @f(%x: f64[3], %w: f64[3]) -> () saving (f64[3]) {
+          %a: f64[3] = exp %x
+          %b: f64[3] = tanh %x
+          return saving %a updating %w = %b
+        }
+        """,
+    )
+
+
+def test_effects_stay_with_what_they_read() -> None:
+    rewrites(
+        eliminate_dead_code,
+        """
+        func @f(%x: f64[]) -> () {
+          %a: bool[] = less %x, 1.0
+          %b: bool[] = less %x, 2.0
+          assert %a {message="x is too large"}
+          return
+        }
+        """,
+        """
+        func @f(%x: f64[]) -> () {
+          %a: bool[] = less %x, 1.0
+          assert %a {message="x is too large"}
+          return
+        }
+        """,
+    )
+
+
+def test_a_failure_that_nobody_waits_for_goes() -> None:
+    rewrites(
+        eliminate_dead_code,
+        """
+        func @f(%x: f64[5], %i: i64[2]) -> f64[5] {
+          %a: f64[2] = gather %x, %i
+          return %x
+        }
+        """,
+        """
+        func @f(%x: f64[5], %i: i64[2]) -> f64[5] {
+          return %x
+        }
+        """,
+    )
+
+
+def test_regions_lose_results() -> None:
+    rewrites(
+        eliminate_dead_code,
+        """
+        func @f(%p: bool[], %x: f64[]) -> f64[] {
+          %a: f64[], %b: f64[] = if %p {
+            %c: f64[] = exp %x
+            %d: f64[] = tanh %x
+            yield %c, %d
+          } else {
+            yield %x, %x
+          }
+          return %b
+        }
+        """,
+        """
+        func @f(%p: bool[], %x: f64[]) -> f64[] {
+          %b: f64[] = if %p {
+            %d: f64[] = tanh %x
+            yield %d
+          } else {
+            yield %x
+          }
+          return %b
+        }
+        """,
+    )
+
+
+def test_loops_lose_what_feeds_only_itself() -> None:
+    rewrites(
+        eliminate_dead_code,
+        """
+        func @f(%x: f64[], %y: f64[]) -> f64[] {
+          %r: f64[], %s: f64[] = for %k in 0..5 carry (%a: f64[] = %x, %b: f64[] = %y) {
+            %c: f64[] = exp %a
+            %d: f64[] = mul %b, %b
+            yield %c, %d
+          }
+          return %s
+        }
+        """,
+        """
+        func @f(%x: f64[], %y: f64[]) -> f64[] {
+          %s: f64[] = for %k in 0..5 carry (%b: f64[] = %y) {
+            %d: f64[] = mul %b, %b
+            yield %d
+          }
+          return %s
+        }
+        """,
+    )
+
+
+def test_loops_keep_what_decides_and_what_is_read_in_turn() -> None:
+    leaves(
+        eliminate_dead_code,
+        """
+        func @f(%x: f64[], %y: f64[]) -> f64[] {
+          %r: f64[], %s: f64[], %t: f64[] = while carry (%a: f64[] = %x, %b: f64[] = %y, %c: f64[] = 1.0) {
+            %p: bool[] = less %a, 10.0
+            cond %p
+          } do {
+            %d: f64[] = mul %a, %c
+            %e: f64[] = add %b, %d
+            yield %d, %e, %c
+          }
+          return %s
+        }
+        """,
+    )
+
+
+@QUICK
+@given(st.randoms(use_true_random=False))
+def test_meaning_is_kept(random: Random) -> None:
+    keeps_meaning(eliminate_dead_code, random)

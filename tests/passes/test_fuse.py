@@ -1,0 +1,307 @@
+"""Fusion."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adjit.ir.builder import Builder
+from adjit.ir.func import Func, Value
+from adjit.ir.operand import Literal, Operand
+from adjit.ir.ops import exp, tanh
+from adjit.ir.ops.control import Fuse
+from adjit.ir.ops.maps import Map
+from adjit.ir.ops.reduce import Reduce
+from adjit.ir.types import F64, TensorType
+from adjit.passes.adjoint import value_and_grad_func
+from adjit.passes.fuse import MAX_OPS, fuse
+from adjit.passes.legalize import legalize
+from adjit.passes.pipeline import OPTIMIZE
+from adjit.passes.rewrite import walk
+from tests.passes.checks import QUICK, keeps_meaning, rewrites
+
+
+def test_producers_consumers_and_reductions_share_a_loop() -> None:
+    rewrites(
+        fuse,
+        """
+        func @f(%x: f64[3], %y: f64[3]) -> (f64[3], f64[]) {
+          %a: f64[3] = mul %x, %y !m.py:1:1
+          %b: f64[3] = exp %a !m.py:2:1
+          %c: f64[] = sum %b {axes=[0]} !m.py:3:1
+          return %b, %c
+        }
+        """,
+        """
+        func @f(%x: f64[3], %y: f64[3]) -> (f64[3], f64[]) {
+          %b: f64[3], %c: f64[] = fuse !m.py:1:1 {
+            %a: f64[3] = mul %x, %y !m.py:1:1
+            %b.1: f64[3] = exp %a !m.py:2:1
+            %c.1: f64[] = sum %b.1 {axes=[0]} !m.py:3:1
+            yield %b.1, %c.1
+          }
+          return %b, %c
+        }
+        """,
+    )
+
+
+def test_what_waits_for_a_reduction_is_a_second_loop() -> None:
+    rewrites(
+        fuse,
+        """
+        func @softmax(%x: f64[2,5]) -> f64[2,5] {
+          %m: f64[2] = max %x {axes=[1]}
+          %m1: f64[2,1] = reshape %m
+          %mb: f64[2,5] = broadcast %m1
+          %d: f64[2,5] = sub %x, %mb
+          %e: f64[2,5] = exp %d
+          %s: f64[2] = sum %e {axes=[1]}
+          %s1: f64[2,1] = reshape %s
+          %sb: f64[2,5] = broadcast %s1
+          %y: f64[2,5] = div %e, %sb
+          return %y
+        }
+        """,
+        """
+        func @softmax(%x: f64[2,5]) -> f64[2,5] {
+          %m: f64[2] = fuse {
+            %m.1: f64[2] = max %x {axes=[1]}
+            yield %m.1
+          }
+          %m1: f64[2,1] = reshape %m
+          %mb: f64[2,5] = broadcast %m1
+          %e: f64[2,5], %s: f64[2] = fuse {
+            %d: f64[2,5] = sub %x, %mb
+            %e.1: f64[2,5] = exp %d
+            %s.1: f64[2] = sum %e.1 {axes=[1]}
+            yield %e.1, %s.1
+          }
+          %s1: f64[2,1] = reshape %s
+          %sb: f64[2,5] = broadcast %s1
+          %y: f64[2,5] = fuse {
+            %y.1: f64[2,5] = div %e, %sb
+            yield %y.1
+          }
+          return %y
+        }
+        """,
+    )
+
+
+def test_a_product_parts_what_comes_before_it_from_what_comes_after() -> None:
+    rewrites(
+        fuse,
+        """
+        func @f(%x: f64[4,4], %w: f64[4,4]) -> (f64[4,4], f64[4,4]) {
+          %a: f64[4,4] = tanh %x
+          %p: f64[4,4] = matmul %a, %w
+          %b: f64[4,4] = exp %x
+          %c: f64[4,4] = mul %p, %b
+          %d: f64[4,4] = add %a, 1.0
+          return %c, %d
+        }
+        """,
+        """
+        func @f(%x: f64[4,4], %w: f64[4,4]) -> (f64[4,4], f64[4,4]) {
+          %a: f64[4,4], %d: f64[4,4] = fuse {
+            %a.1: f64[4,4] = tanh %x
+            %d.1: f64[4,4] = add %a.1, 1.0
+            yield %a.1, %d.1
+          }
+          %p: f64[4,4] = matmul %a, %w
+          %c: f64[4,4] = fuse {
+            %b: f64[4,4] = exp %x
+            %c.1: f64[4,4] = mul %p, %b
+            yield %c.1
+          }
+          return %c, %d
+        }
+        """,
+    )
+
+
+def test_the_derivative_of_tanh_is_computed_in_the_backward_loop() -> None:
+    """The statements could join the loop of the tanh, but sink to where their result is read: y is stored anyway."""
+    rewrites(
+        fuse,
+        """
+        func @f(%x: f64[4,4], %w: f64[4,4]) -> f64[4,4] {
+          %y: f64[4,4] = tanh %x
+        backward:
+          %q: f64[4,4] = mul %y, %y
+          %t: f64[4,4] = sub 1.0, %q
+        forward:
+          %p: f64[4,4] = matmul %y, %w
+        backward:
+          %x.bar: f64[4,4] = mul %p, %t
+          return %x.bar
+        }
+        """,
+        """
+        func @f(%x: f64[4,4], %w: f64[4,4]) -> f64[4,4] {
+          %y: f64[4,4] = fuse {
+            %y.1: f64[4,4] = tanh %x
+            yield %y.1
+          }
+          %p: f64[4,4] = matmul %y, %w
+        backward:
+          %x.bar: f64[4,4] = fuse {
+            %q: f64[4,4] = mul %y, %y
+            %t: f64[4,4] = sub 1.0, %q
+            %x.bar.1: f64[4,4] = mul %p, %t
+            yield %x.bar.1
+          }
+          return %x.bar
+        }
+        """,
+    )
+
+
+def test_constants_are_made_where_they_are_read() -> None:
+    rewrites(
+        fuse,
+        """
+        func @f(%x: f64[4,4]) -> (f64[4,4], f64[4,4], i64[4,4]) {
+          %i: i64[4,4] = iota {axis=0}
+          %c: f64[4,4] = cast %i
+          %a: f64[4,4] = mul %x, %c
+          %p: f64[4,4] = matmul %a, %x
+          %b: f64[4,4] = cast %i
+          %d: f64[4,4] = mul %p, %b
+          return %a, %d, %i
+        }
+        """,
+        """
+        func @f(%x: f64[4,4]) -> (f64[4,4], f64[4,4], i64[4,4]) {
+          %a: f64[4,4] = fuse {
+            %i: i64[4,4] = iota {axis=0}
+            %c: f64[4,4] = cast %i
+            %a.1: f64[4,4] = mul %x, %c
+            yield %a.1
+          }
+          %p: f64[4,4] = matmul %a, %x
+          %d: f64[4,4] = fuse {
+            %i.1: i64[4,4] = iota {axis=0}
+            %b: f64[4,4] = cast %i.1
+            %d.1: f64[4,4] = mul %p, %b
+            yield %d.1
+          }
+          %i.2: i64[4,4] = fuse {
+            %i.3: i64[4,4] = iota {axis=0}
+            yield %i.3
+          }
+          return %a, %d, %i.2
+        }
+        """,
+    )
+
+
+def test_loops_are_fused_inside() -> None:
+    rewrites(
+        fuse,
+        """
+        func @f(%x: f64[3]) -> f64[3] {
+          %w: f64[3] = exp %x
+          %r: f64[3] = for %k in 0..5 carry (%c: f64[3] = %x) {
+            %a: f64[3] = mul %c, %w
+            %b: f64[3] = add %a, 1.0
+            yield %b
+          }
+          return %r
+        }
+        """,
+        """
+        func @f(%x: f64[3]) -> f64[3] {
+          %w: f64[3] = fuse {
+            %w.1: f64[3] = exp %x
+            yield %w.1
+          }
+          %r: f64[3] = for %k in 0..5 carry (%c: f64[3] = %x) {
+            %b: f64[3] = fuse {
+              %a: f64[3] = mul %c, %w
+              %b.1: f64[3] = add %a, 1.0
+              yield %b.1
+            }
+            yield %b
+          }
+          return %r
+        }
+        """,
+    )
+
+
+def test_small_strangers_share_a_loop_and_large_ones_do_not() -> None:
+    def loops(n: int) -> int:
+        xs = [Value(TensorType(F64, (n,)), f"x{k}") for k in range(2)]
+        with Builder(xs) as b:
+            func = Func("f", b.finish([exp(x) for x in xs]))
+        return len(fuse(func).stmts)
+
+    assert (loops(100), loops(100_000)) == (1, 2)
+
+
+def chain(length: int) -> Func:
+    x, w = (Value(TensorType(F64, (64,)), name) for name in "xw")
+    y: Operand = x
+    with Builder([x, w]) as b:
+        for _ in range(length // 3):
+            y = tanh(y * w + 0.5)
+        return Func("chain", b.finish([y.sum()]))
+
+
+def test_groups_are_bounded() -> None:
+    out = fuse(chain(3000))
+    assert all(len(stmt.blocks[0].stmts) <= MAX_OPS for stmt in out.stmts if isinstance(stmt.op, Fuse))
+    assert len(out.stmts) <= 3000 // MAX_OPS + 2
+
+
+def test_a_hundred_thousand_statements_are_no_problem() -> None:
+    func = chain(33_000)
+    out = OPTIMIZE(value_and_grad_func(func))
+    assert len(out.stmts) < 5000
+
+
+def is_fused(func: Func) -> bool:
+    """Whether every elementwise op and reduction stands in a fuse region."""
+    inside = {id(s) for stmt in walk(func.block) if isinstance(stmt.op, Fuse) for s in stmt.blocks[0].stmts}
+    return all(id(s) in inside for s in walk(func.block) if isinstance(s.op, Map | Reduce))
+
+
+@QUICK
+@given(st.randoms(use_true_random=False))
+def test_meaning_is_kept(random: Random) -> None:
+    def each(func: Func) -> Func:
+        out = fuse(legalize(func))
+        assert is_fused(out)
+        return out
+
+    keeps_meaning(each, random)
+
+
+def test_literals_that_memory_is_read_for_get_a_fill() -> None:
+    rewrites(
+        legalize,
+        """
+        func @f(%x: f64[2,2]) -> (f64[2,2], f64[2,2], f64[2]) {
+          %a: f64[2,2] = matmul %x, 1.0:f64[2,2]
+          %b: f64[2,2] = matmul 1.0:f64[2,2], %x
+          %c: f64[2] = sum 1.0:f64[2,2] {axes=[0]}
+          %d: f64[2,2] = add %a, 2.0
+          return %b, %d, %c
+        }
+        """,
+        """
+        func @f(%x: f64[2,2]) -> (f64[2,2], f64[2,2], f64[2]) {
+          %0: f64[2,2] = fill {value=1.0}
+          %a: f64[2,2] = matmul %x, %0
+          %b: f64[2,2] = matmul %0, %x
+          %c: f64[2] = sum %0 {axes=[0]}
+          %d: f64[2,2] = add %a, 2.0
+          return %b, %d, %c
+        }
+        """,
+    )
+    assert isinstance(legalize(Func("f", Builder().finish([Literal(1.0, TensorType(F64))]))).results[0], Literal)

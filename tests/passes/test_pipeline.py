@@ -1,0 +1,47 @@
+"""The pipeline."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adjit.ir.errors import VerifyError
+from adjit.ir.func import Func
+from adjit.ir.parser import parse_func
+from adjit.passes.dce import eliminate_dead_code
+from adjit.passes.pipeline import OPTIMIZE, Pipeline
+from adjit.passes.simplify import simplify
+from tests.passes.checks import QUICK, keeps_meaning
+
+FUNC = "func @f(%x: f64[3]) -> f64[3] {\n  %y: f64[3] = mul %x, 1.0\n  return %y\n}\n"
+
+
+def test_passes_have_unique_names_and_are_observed_in_order() -> None:
+    seen: list[tuple[str, int]] = []
+    pipeline = Pipeline(simplify, eliminate_dead_code, simplify)
+    pipeline.run(parse_func(FUNC), lambda name, func: seen.append((name, len(func.stmts))))
+    assert seen == [("simplify", 0), ("eliminate_dead_code", 0), ("simplify.2", 0)]
+
+
+def test_a_pipeline_is_a_pass() -> None:
+    assert len(Pipeline(Pipeline(simplify))(parse_func(FUNC)).stmts) == 0
+
+
+def test_verification_names_the_pass_that_broke_the_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lose_definitions(func: Func) -> Func:
+        return func.replace(block=type(func.block)(func.params, (), func.results))
+
+    monkeypatch.setenv("ADJIT_VERIFY", "1")
+    with pytest.raises(VerifyError) as caught:
+        Pipeline(lose_definitions)(parse_func(FUNC))
+    assert "lose_definitions" in caught.value.__notes__[0]
+
+
+@QUICK
+@given(st.randoms(use_true_random=False))
+def test_all_passes_together_keep_the_meaning(random: Random) -> None:
+    optimize = Pipeline(*(each for name, each in OPTIMIZE.passes.items() if name != "plan_buffers"))
+    keeps_meaning(optimize, random)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from adjit.ir.errors import AdjitError
+from adjit.ir.types import DType
 
 from . import vecmath
 from .lanes import Lanes, Reg, Text
@@ -18,7 +19,24 @@ class VectorEmitter(Lanes):
         self._position = position
 
     def call(self, function: str, *args: Reg) -> Reg:
-        return vecmath.FUNCTIONS[function](self, *args)
+        """A function of the vector math library: inlined, or called where the program has so many that inlining them all would take long."""
+        if self.text.outlined is None:
+            return vecmath.FUNCTIONS[function](self, *args)
+        dtype = args[0].dtype
+        name = f"@vecmath_{function}_{dtype.name}x{self.width}"
+        ty = self.type(dtype)
+        if name not in self.text.outlined:
+            self.text.outlined[name] = self._definition(name, function, dtype, len(args))
+        return Reg(self.text.define(f"call {ty} {name}({', '.join(f'{ty} {a.name}' for a in args)})"), dtype)
+
+    def _definition(self, name: str, function: str, dtype: DType, arity: int) -> str:
+        text = Text()
+        params = [Reg(f"%x{k}", dtype) for k in range(arity)]
+        result = vecmath.FUNCTIONS[function](VectorEmitter(text, self.width), *params)
+        self.text.declares |= text.declares
+        ty = self.type(dtype)
+        body = "\n".join([*text.slots, *text.lines, f"ret {ty} {result.name}"])
+        return f"define internal {ty} {name}({', '.join(f'{ty} {p.name}' for p in params)}) nounwind {{\nentry:\n{body}\n}}\n"
 
     def strict(self) -> VectorEmitter:
         return VectorEmitter(self.text, self.width, self._position, strict=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from adjit.ir.errors import AdjitError, UnsupportedError
@@ -16,8 +17,7 @@ from adjit.ir.layout import Layout
 from adjit.ir.location import Location
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.create import Iota
-from adjit.ir.ops.elementary import FloatUnary
-from adjit.ir.ops.maps import Map
+from adjit.ir.ops.maps import FloatUnary, Map
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.plan import Plan
 from adjit.ir.types import I64, Shape, TensorType
@@ -39,13 +39,23 @@ class Failure(NamedTuple):
     location: Location | None
 
 
+@dataclass
+class Context:
+    """What all kernels of a module share."""
+
+    plan: Plan
+    vector_bytes: int
+    outlined: dict[str, str] | None = None  # vector math that is called rather than inlined, in programs with very much of it
+
+
 class Kernel:
     """The text of one kernel, and the (root, offset) windows that its pointer parameters stand for."""
 
-    def __init__(self, plan: Plan, vector_bytes: int) -> None:
-        self.plan = plan
-        self.vector_bytes = vector_bytes
+    def __init__(self, context: Context) -> None:
+        self.plan = context.plan
+        self.vector_bytes = context.vector_bytes
         self.text = Text()
+        self.text.outlined = context.outlined
         self.pointers: dict[tuple[int, int], str] = {}
         self.arguments: list[tuple[Value, int]] = []  # root and byte offset, in the order of the parameters
         self.failures: list[Failure] = []  # what each code means that the kernel may return
@@ -75,9 +85,9 @@ class Kernel:
         return f"define internal {result} @{name}({', '.join(params)}) nounwind {{\nentry:\n{body}\n}}\n"
 
 
-def fused_kernel(stmt: Stmt, plan: Plan, vector_bytes: int) -> Kernel:
+def fused_kernel(stmt: Stmt, context: Context) -> Kernel:
     """A `fuse` region as one loop nest."""
-    kernel = Kernel(plan, vector_bytes)
+    kernel, plan = Kernel(context), context.plan
     (block,) = stmt.blocks
     domain = _domain(block)
     inputs = {id(v): k for k, v in enumerate(block.free())}
@@ -117,7 +127,7 @@ def fused_kernel(stmt: Stmt, plan: Plan, vector_bytes: int) -> Kernel:
 
     Nest(
         kernel.text,
-        vector_bytes,
+        context.vector_bytes,
         domain,
         accesses,
         [kernel.access(v) for v in outputs.values()],
@@ -177,8 +187,8 @@ class Window:
 class LoopKernel(Kernel):
     """Loops for an op's `lower`. Implements `adjit.ir.ops.base.Loops`."""
 
-    def __init__(self, plan: Plan, vector_bytes: int) -> None:
-        super().__init__(plan, vector_bytes)
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         self.scalar = VectorEmitter(self.text)
 
     def window(self, value: Operand) -> Window:
@@ -253,12 +263,12 @@ class LoopKernel(Kernel):
         text.start(stay)
 
 
-def lowered_kernel(stmt: Stmt, plan: Plan, vector_bytes: int) -> LoopKernel:
+def lowered_kernel(stmt: Stmt, context: Context) -> LoopKernel:
     """An op that lowers itself."""
     lower = getattr(stmt.op, "lower", None)
     if lower is None:
         raise UnsupportedError(f"{stmt.op.name} has no native code yet").at(stmt.location)
-    kernel = LoopKernel(plan, vector_bytes)
+    kernel = LoopKernel(context)
     kernel.location, kernel.error = stmt.location, stmt.op.error
     outs = tuple(kernel.window(r) for r in stmt.results)
     try:
@@ -268,10 +278,10 @@ def lowered_kernel(stmt: Stmt, plan: Plan, vector_bytes: int) -> LoopKernel:
     return kernel
 
 
-def copy_kernel(target: Access, source: Access, shape: Shape, plan: Plan, vector_bytes: int) -> Kernel:
+def copy_kernel(target: Access, source: Access, shape: Shape, context: Context) -> Kernel:
     """A copy between the windows behind its two pointers, %p0 and %p1."""
-    kernel = Kernel(plan, vector_bytes)
+    kernel = Kernel(context)
     kernel.pointers = {(0, 0): "%p0", (0, 1): "%p1"}
     body = lambda chunk: chunk.put(0, chunk.load(0))  # noqa: E731
-    Nest(kernel.text, vector_bytes, shape, [source], [target], [], body).emit()
+    Nest(kernel.text, context.vector_bytes, shape, [source], [target], [], body).emit()
     return kernel

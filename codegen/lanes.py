@@ -39,6 +39,7 @@ class Text:
         self.lines: list[str] = []
         self.declares: set[str] = set()
         self.block = "entry"  # label of the basic block being written, which phis must name
+        self.outlined: dict[str, str] | None = None  # functions of the vector math library that are called rather than inlined
         self.slots: list[str] = []  # stack slots, allocated once at the top of the function
         self._count = 0
 

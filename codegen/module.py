@@ -13,16 +13,24 @@ from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import View
 from adjit.ir.ops.control import For, Fuse, If, StackRead, While
 from adjit.ir.ops.create import Constant
+from adjit.ir.ops.maps import FloatUnary
 from adjit.ir.plan import Place, Plan
 from adjit.ir.types import I64, StackType, row_major
 
 from . import llvm, memory, stacks
 from .emitter import VectorEmitter
-from .kernels import Failure, Kernel, copy_kernel, fused_kernel, lowered_kernel
+from .kernels import Context, Failure, Kernel, copy_kernel, fused_kernel, lowered_kernel
 from .lanes import Reg, Text
 from .memory import Access
 from .nest import Nest
 from .registers import register_kernel
+
+
+INLINE_MATH = 100  # functions of the vector math library: a program with more of them calls them, rather than inlining each
+
+
+def count_math(block: Block) -> int:
+    return sum(isinstance(s.op, FloatUnary) + sum(map(count_math, s.blocks)) for s in block.stmts)
 
 
 class Module:
@@ -33,7 +41,8 @@ class Module:
             raise AdjitError(f"@{func.name} has no buffer plan: run it through the optimisation pipeline first")
         self.func = func
         self.plan: Plan = func.plan
-        self.vector_bytes = target.vector_bytes
+        outline = count_math(func.block) > INLINE_MATH
+        self.context = Context(func.plan, target.vector_bytes, {} if outline else None)
         self.functions: dict[str, str] = {}  # definition without its name -> name
         self.declares: set[str] = set()
         self.imports: set[str] = set()
@@ -67,7 +76,7 @@ class Module:
         body = "\n".join([*entry, *text.slots, *text.lines])
         main = f"define i64 @adjit_main(ptr %buffers, ptr %arena, ptr %error) nounwind {{\nentry:\n{body}\n}}\n"
         runtime = [stacks.RUNTIME] if self.uses_runtime else []
-        return "\n".join([*sorted(self.declares), *self.constants, *runtime, *definitions, main])
+        return "\n".join([*sorted(self.declares), *self.constants, *runtime, *(self.context.outlined or {}).values(), *definitions, main])
 
     # ---- statements
 
@@ -87,9 +96,9 @@ class Module:
             name = f"@c{self.plan.place(stmt.result).index}"  # type: ignore[arg-type]
             self.constants.append(f'{name} = internal constant [{len(op.data)} x i8] c"{data}", align 64')
         elif isinstance(op, Fuse):
-            self.call(fused_kernel(stmt, self.plan, self.vector_bytes))
+            self.call(fused_kernel(stmt, self.context))
         elif id(stmt) in self.plan.registers:
-            self.call(register_kernel(stmt, self.plan, self.vector_bytes))
+            self.call(register_kernel(stmt, self.context))
         elif isinstance(op, If):
             self.branch(stmt)
         elif isinstance(op, For):
@@ -99,7 +108,7 @@ class Module:
         elif isinstance(op, StackRead):
             self.unstack(stmt)
         else:
-            self.call(lowered_kernel(stmt, self.plan, self.vector_bytes))
+            self.call(lowered_kernel(stmt, self.context))
 
     # ---- kernels
 
@@ -167,14 +176,14 @@ class Module:
         shape, dtype = source.type.shape, source.type.dtype
         target = Access("%p0", row_major(shape), dtype)
         if isinstance(source, Literal):
-            kernel = Kernel(self.plan, self.vector_bytes)
+            kernel = Kernel(self.context)
             kernel.pointers = {(0, 0): "%p0"}
             value = source.value
-            Nest(kernel.text, self.vector_bytes, shape, [], [target], [], lambda c: c.put(0, c.emit.const(dtype, value))).emit()
+            Nest(kernel.text, self.context.vector_bytes, shape, [], [target], [], lambda c: c.put(0, c.emit.const(dtype, value))).emit()
             self.invoke(kernel, [pointer])
             return
         window = self.window(source)
-        kernel = copy_kernel(target, window._replace(pointer="%p1"), shape, self.plan, self.vector_bytes)
+        kernel = copy_kernel(target, window._replace(pointer="%p1"), shape, self.context)
         self.invoke(kernel, [pointer, window.pointer])
 
     # ---- regions that do not fit into registers
@@ -264,7 +273,7 @@ class Module:
         offset = self.scalar.mul(self.scalar.convert(self.read(index), I64), self.scalar.const(I64, stacks.element_bytes(type_)))
         address = self.text.define(f"getelementptr i8, ptr {data}, i64 {offset.name}")
         access = Access("%p1", row_major(type_.shape), type_.dtype)
-        kernel = copy_kernel(access._replace(pointer="%p0"), access, type_.shape, self.plan, self.vector_bytes)
+        kernel = copy_kernel(access._replace(pointer="%p0"), access, type_.shape, self.context)
         self.invoke(kernel, [self.window(stmt.result).pointer, address])
 
 

@@ -14,18 +14,17 @@ from adjit.ir.ops.control import For, Fuse, If, StackRead, While
 from adjit.ir.ops.index import Gather
 from adjit.ir.ops.maps import Map
 from adjit.ir.ops.reduce import Reduce
-from adjit.ir.plan import Plan
 from adjit.ir.types import BOOL, I64, StackType
 
 from . import memory, stacks
-from .kernels import LoopKernel
+from .kernels import Context, LoopKernel
 from .lanes import LLVM_TYPE, Reg
 
 POLL_EVERY = 1 << 18  # trips between two looks for Ctrl-C
 
 
-def register_kernel(stmt: Stmt, plan: Plan, vector_bytes: int) -> RegisterKernel:
-    kernel = RegisterKernel(plan, vector_bytes)
+def register_kernel(stmt: Stmt, context: Context) -> RegisterKernel:
+    kernel = RegisterKernel(context)
     for value in (*stmt.args, *(v for block in stmt.blocks for v in block.free())):
         kernel.open(value)
     kernel.statement(stmt)
@@ -37,8 +36,8 @@ def register_kernel(stmt: Stmt, plan: Plan, vector_bytes: int) -> RegisterKernel
 
 
 class RegisterKernel(LoopKernel):
-    def __init__(self, plan: Plan, vector_bytes: int) -> None:
-        super().__init__(plan, vector_bytes)
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         self.values: dict[int, Reg] = {}
         self.handles: dict[int, str] = {}  # stacks
 

@@ -179,8 +179,8 @@ class _Placer:
             return False
         (body,) = stmt.blocks
         inner = next(i for r, i in zip(stmt.results, body.results, strict=True) if r is new)
-        made = next(s for s in body.stmts if s.result is inner)
-        if not isinstance(made.op, Map):
+        made = next((s for s in body.stmts if s.result is inner), None)
+        if made is None or not isinstance(made.op, Map):
             return False
         identity = Layout.contiguous(new.type.shape)
         return all(self.plan.windows[id(v)].layout == identity for v in body.free() if self.root(v) is old)

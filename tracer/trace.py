@@ -84,7 +84,7 @@ class Trace(Builder):
     def place(self) -> tuple[Location | None, str | None]:
         if self.phase == "backward":
             return self.location, None
-        site = user_site(2)
+        site = user_site(4)  # past this method, the two `emit`s, and their caller
         if site is None:
             return self.location, None
         self._callee, before = site.callee, self._callee

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from ..errors import CheckError, DTypeError, ShapeError, UnsupportedError
+from ..errors import AdjitError, CheckError, DTypeError, ShapeError, UnsupportedError
 from ..types import BOOL, TensorType
 from .base import Array, Loops, Op, Window, apply, perform
 from .maps import cast
 
-__all__ = ["assert_", "print_"]
+__all__ = ["check", "print_"]
 
 if TYPE_CHECKING:
     from ..operand import Operand
@@ -39,6 +39,7 @@ class Assert(Effect):
 
     message: str
     can_fail: ClassVar[bool] = True
+    error: ClassVar[type[AdjitError]] = CheckError
 
     def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
         (condition,) = types
@@ -75,7 +76,7 @@ class Print(Effect):
         raise UnsupportedError("print: native code does not print yet; return the value, and print it outside of the compiled function")
 
 
-def assert_(condition: Operand, message: str = "") -> None:
+def check(condition: Operand, message: str = "") -> None:
     """Check at run time that a scalar condition holds. One that is known while tracing is checked there and then."""
     apply(Assert(message), cast(condition, BOOL))
 

@@ -37,15 +37,15 @@ class Site(NamedTuple):
 
 
 def user_site(depth: int = 1) -> Site | None:
-    """The innermost frame of the user's; None when all frames are ours."""
+    """The innermost frame of the user's, of those outside of the `depth` nearest; None when all frames are ours."""
     callee: FrameType | None = None
     frame: FrameType | None = sys._getframe(depth)
-    while frame is not None and is_ours(frame):
+    while frame is not None:
+        if not (_inside.get(frame.f_globals.get("__name__", "")) or is_ours(frame)):  # the table first: this runs for every op
+            location, name = instruction(frame.f_code, frame.f_lasti)
+            return Site(location, name, callee)
         callee, frame = frame, frame.f_back
-    if frame is None:
-        return None
-    location, name = instruction(frame.f_code, frame.f_lasti)
-    return Site(location, name, callee)
+    return None
 
 
 def user_location() -> Location | None:

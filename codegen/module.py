@@ -11,8 +11,9 @@ from adjit.ir.errors import AdjitError
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import View
-from adjit.ir.ops.control import For, Fuse, If, StackRead, While
+from adjit.ir.ops.control import For, Fuse, If, While
 from adjit.ir.ops.create import Constant
+from adjit.ir.ops.stack import StackRead
 from adjit.ir.ops.maps import FloatUnary
 from adjit.ir.plan import Place, Plan
 from adjit.ir.types import I64, StackType, row_major

@@ -10,10 +10,11 @@ from adjit.ir.errors import UnsupportedError
 from adjit.ir.func import Block, Stmt
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import View
-from adjit.ir.ops.control import For, Fuse, If, StackRead, While
+from adjit.ir.ops.control import For, Fuse, If, While
 from adjit.ir.ops.index import Gather
 from adjit.ir.ops.maps import Map
 from adjit.ir.ops.reduce import Reduce
+from adjit.ir.ops.stack import StackRead
 from adjit.ir.types import BOOL, I64, StackType
 
 from . import memory, stacks

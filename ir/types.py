@@ -101,9 +101,9 @@ class TensorType:
 
 
 class StackType(TensorType):
-    """What a loop saves for its backward twin: one element a trip, however many there are. Only `stack_read` looks inside.
+    """What a loop saves for its backward twin: one element a trip, however many there are. Only the ops of `ops.stack` look inside.
 
-    `dtype` and `shape` are those of an element. A stack is not a float: no derivative reaches it.
+    `dtype` and `shape` are those of an element; the cotangent of a stack of floats is a stack of the same type.
     """
 
     __slots__ = ("element",)
@@ -111,10 +111,6 @@ class StackType(TensorType):
     def __init__(self, element: TensorType) -> None:
         super().__init__(element.dtype, element.shape)
         self.element = element
-
-    @property
-    def is_float(self) -> bool:
-        return False
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, StackType) and self.element == other.element

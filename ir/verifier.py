@@ -18,9 +18,10 @@ from .errors import AdjitError, VerifyError
 from .func import Block, Func, Stmt, Value
 from .operand import Literal, Operand
 from .ops.base import Op, View, result_types
-from .ops.control import For, Fuse, If, Region, StackRead, While
+from .ops.control import Checkpoint, For, Fuse, If, Region, While
 from .ops.maps import Map
 from .ops.reduce import Reduce
+from .ops.stack import StackOp
 from .printer import CONDITION, INDEX, print_name, print_stmt
 from .types import StackType, TensorType
 
@@ -86,8 +87,8 @@ class _Verifier:
     def types(self, stmt: Stmt) -> None:
         if stmt.blocks:
             self.fail(f"{stmt.op.name} takes no blocks")
-        if not isinstance(stmt.op, StackRead) and any(isinstance(a.type, StackType) for a in stmt.args):
-            self.fail("only stack_read looks into a stack")
+        if not isinstance(stmt.op, StackOp) and any(isinstance(a.type, StackType) for a in stmt.args):
+            self.fail(f"{stmt.op.name} takes no stacks: only the ops whose names begin with stack_ look into them")
         try:
             inferred = result_types(stmt.op, [a.type for a in stmt.args])
         except (AdjitError, TypeError, ValueError, IndexError) as error:  # type rules unpack operands that they count on
@@ -120,6 +121,12 @@ class _Verifier:
         for block in self.blocks(stmt, 2):
             self.same_types(block.params, [], "the parameters of its blocks")
             self.yields(block, [r.type for r in stmt.results])
+
+    def checkpoint(self, stmt: Stmt) -> None:
+        (body,) = self.blocks(stmt, 1)
+        self.operand_types(stmt, [])
+        self.same_types(body.params, [], "the parameters of its block")
+        self.yields(body, [r.type for r in stmt.results])
 
     def for_(self, stmt: Stmt) -> None:
         (body,) = self.blocks(stmt, 1)
@@ -191,6 +198,7 @@ class _Verifier:
 _CONTRACTS: dict[type[Op], Callable[[_Verifier, Stmt], None]] = {
     Fuse: _Verifier.fuse,
     If: _Verifier.if_,
+    Checkpoint: _Verifier.checkpoint,
     For: _Verifier.for_,
     While: _Verifier.while_,
 }

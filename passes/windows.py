@@ -12,12 +12,13 @@ from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.layout import Layout
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import View
-from adjit.ir.ops.control import For, Fuse, If, Region, StackRead, While
+from adjit.ir.ops.control import For, Fuse, If, Region, While
 from adjit.ir.ops.create import Constant, Fill
 from adjit.ir.ops.index import Gather
 from adjit.ir.ops.linalg import Matmul
 from adjit.ir.ops.maps import Copy, Map
 from adjit.ir.ops.reduce import Reduce
+from adjit.ir.ops.stack import StackRead
 from adjit.ir.plan import Plan, Window
 from adjit.ir.types import StackType, row_major
 

@@ -3,7 +3,7 @@
 Each module lists its functions in `__all__`; op classes are imported from their modules.
 """
 
-from . import control as control
+from . import control as control, stack as stack
 from .arithmetic import *
 from .base import REGISTRY as REGISTRY, Op as Op, apply as apply
 from .create import *

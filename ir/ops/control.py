@@ -1,13 +1,11 @@
-"""Ops with regions: `if`, `for`, `while`, and `fuse`, which groups statements into one native kernel."""
+"""Ops with regions: `if`, `for`, `while`, `checkpoint`, and `fuse`, which groups statements into one native kernel."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
-from ..errors import DTypeError, OutOfBoundsError
-from ..types import StackType, TensorType
 from .base import Array, Op
 
 
@@ -38,6 +36,13 @@ class If(Region):
 
     def interpret(self, blocks: Sequence[RunBlock], *arrays: Array) -> tuple[Any, ...]:
         return blocks[0]() if arrays[0] else blocks[1]()
+
+
+class Checkpoint(Region):
+    """`%r = checkpoint { ... yield %x }`: the block alone, but reverse mode computes it again rather than keep what it computes."""
+
+    def interpret(self, blocks: Sequence[RunBlock], *arrays: Array) -> tuple[Any, ...]:
+        return blocks[0]()
 
 
 @dataclass(frozen=True)
@@ -75,21 +80,3 @@ def _gathered(carry: list[Array], trips: Iterable[tuple[Any, ...]], saves: int) 
         for stack, element in zip(stacks, out[len(carry) :], strict=True):
             stack.append(element)
     return (*carry, *stacks)
-
-
-class StackRead(Op):
-    """Element i of what a loop saved: `%x = stack_read %stack, %i`."""
-
-    differentiable: ClassVar[bool] = False
-
-    def infer(self, *types: TensorType) -> TensorType:
-        stack, index = types
-        if not isinstance(stack, StackType) or index.shape or index.dtype.kind not in "iu":
-            raise DTypeError(f"stack_read: takes a stack and an integer scalar, not {stack} and {index}")
-        return stack.element
-
-    def evaluate(self, *arrays: Array) -> Any:
-        stack, index = arrays
-        if not 0 <= int(index) < len(stack):
-            raise OutOfBoundsError(f"stack_read: element {int(index)} of {len(stack)}")
-        return stack[int(index)]

@@ -16,11 +16,12 @@ from adjit.ir.func import Block, Func, Value
 from adjit.ir.location import Location
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import REGISTRY, Op
-from adjit.ir.ops.control import For, Fuse, If, StackRead, While
+from adjit.ir.ops.control import For, Fuse, If, While
 from adjit.ir.ops.create import Constant, Fill, Iota
 from adjit.ir.ops.maps import Binary, Cast, Map, Unary, Where
 from adjit.ir.ops.reduce import Sum
 from adjit.ir.ops.shape import Broadcast, Reshape, Transpose
+from adjit.ir.ops.stack import StackRead
 from adjit.ir.types import BOOL, F32, F64, I32, I64, DType, StackType, TensorType, normalize_axes
 
 SHAPES = [(), (1,), (3,), (2, 3), (3, 1), (0,), (2, 1, 3)]

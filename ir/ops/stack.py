@@ -1,0 +1,143 @@
+"""Ops on stacks: what a loop saved, one element a trip, and the cotangents of it.
+
+A loop's `saving` is the only way to fill a stack; the ops here read it, and add to another of the same length. They are differentiable like
+all others: the cotangent of a stack is a stack. None of them checks its index in native code: a backward loop counts what its twin counted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ..errors import DTypeError, OutOfBoundsError
+from ..types import StackType, TensorType
+from .base import Array, Op, apply
+
+if TYPE_CHECKING:
+    from ..operand import Operand
+
+
+class StackOp(Op, abstract=True):
+    """An op that looks into stacks; all other ops take arrays only."""
+
+    def element(self, stack: TensorType, index: TensorType) -> TensorType:
+        if not isinstance(stack, StackType) or index.shape or index.dtype.kind not in "iu":
+            raise DTypeError(f"{self.name}: takes a stack and an integer scalar, not {stack} and {index}")
+        return stack.element
+
+    def stack(self, type: TensorType) -> StackType:
+        if not isinstance(type, StackType):
+            raise DTypeError(f"{self.name}: takes a stack, not {type}")
+        return type
+
+    def position(self, stack: Any, index: Array) -> int:
+        if not 0 <= int(index) < len(stack):
+            raise OutOfBoundsError(f"{self.name}: element {int(index)} of {len(stack)}")
+        return int(index)
+
+
+class StackRead(StackOp):
+    """Element i: `%x = stack_read %stack, %i`."""
+
+    def infer(self, *types: TensorType) -> TensorType:
+        stack, index = types
+        return self.element(stack, index)
+
+    def evaluate(self, *arrays: Array) -> Any:
+        stack, index = arrays
+        return stack[self.position(stack, index)]
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        return apply(self, d, args[1]) if i == 0 else None
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        return apply(StackAccumulate(), apply(StackZeros(), args[0]), args[1], d) if i == 0 else None
+
+
+class StackZeros(StackOp):
+    """A stack as long as another, of zeros."""
+
+    differentiable: ClassVar[bool] = False
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return self.stack(types[0])
+
+    def evaluate(self, *arrays: Array) -> Any:
+        return [np.zeros_like(x) for x in arrays[0]]
+
+
+class StackAccumulate(StackOp):
+    """The stack with `x` added to element i: `%s = stack_accumulate %stack, %i, %x`. In place, where nobody reads the old one later."""
+
+    def infer(self, *types: TensorType) -> TensorType:
+        stack, index, x = types
+        if self.element(stack, index) != x:
+            raise DTypeError(f"stack_accumulate: {x} does not fit {stack}")
+        return stack
+
+    def evaluate(self, *arrays: Array) -> Any:
+        stack, index, x = arrays
+        at = self.position(stack, index)
+        return [*stack[:at], stack[at] + x, *stack[at + 1 :]]
+
+    def pushforward(
+        self, results: tuple[Operand, ...], args: tuple[Operand, ...], tangents: tuple[Operand | None, ...]
+    ) -> list[Operand | None]:
+        stack, index, x = tangents[0], args[1], tangents[2]
+        if x is None:
+            return [stack]
+        return [apply(self, apply(StackZeros(), args[0]) if stack is None else stack, index, x)]
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        if i == 2:
+            return apply(StackRead(), d, args[1])
+        return d if i == 0 else None
+
+
+class StackAdd(StackOp):
+    """The sum of two stacks of one length, element by element."""
+
+    def infer(self, *types: TensorType) -> TensorType:
+        a, b = types
+        if self.stack(a) != b:
+            raise DTypeError(f"stack_add: stacks of different types, {a} and {b}")
+        return a
+
+    def evaluate(self, *arrays: Array) -> Any:
+        return [x + y for x, y in zip(*arrays, strict=True)]
+
+    def pushforward(
+        self, results: tuple[Operand, ...], args: tuple[Operand, ...], tangents: tuple[Operand | None, ...]
+    ) -> list[Operand | None]:
+        a, b = tangents
+        return [apply(self, a, b) if a is not None and b is not None else a if b is None else b]
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        return d
+
+
+class StackCopy(StackOp):
+    """The stack in memory of its own: put in by `passes.stacks` where an update in place would be seen."""
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return self.stack(types[0])
+
+    def evaluate(self, *arrays: Array) -> Any:
+        return list(arrays[0])
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        return d
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        return d
+
+
+def plus(a: Operand, b: Operand) -> Operand:
+    """a + b, of arrays or of stacks: how (co)tangents add up."""
+    return apply(StackAdd(), a, b) if isinstance(a.type, StackType) else a + b
+
+
+def zeros_like(x: Operand) -> Operand:
+    """Zero, as a (co)tangent of `x`."""
+    return apply(StackZeros(), x) if isinstance(x.type, StackType) else x.literal(0, x.type)

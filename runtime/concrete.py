@@ -6,11 +6,11 @@ Owns the binding of variables (by argument position, or the closed-over object i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import NoneType
 from typing import Any
 
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
-from adjit.tracer.pytree import Node
 from adjit.tracer.trace import Program
 
 from .executable import Call, Executable, prepared
@@ -93,11 +93,29 @@ class ConcreteFunction:
 
 
 def finisher(program: Program) -> Callable[[list[Tensor]], Any]:
-    """`program.rebuild`, with short ways for the two commonest shapes of a result."""
+    """`program.rebuild`, as a Python expression where the result is made of tuples, lists and dicts: this is done at every call."""
     entries = program.out_tree.entries
-    if not program.static:
-        if entries == (None,):
-            return lambda results: results[0]
-        if entries[0] == Node(tuple, None, len(entries) - 1) and not any(entries[1:]):
-            return tuple
-    return program.rebuild
+    if program.static or len(entries) > 200 or any(e is not None and e.cls not in (tuple, list, dict, NoneType) for e in entries):
+        return program.rebuild
+    stack: list[str] = []
+    kept: dict[str, Any] = {}
+    leaf = program.out_tree.leaves
+    for entry in reversed(entries):
+        if entry is None:
+            leaf -= 1
+            stack.append(f"r[{leaf}]")
+            continue
+        children = [stack.pop() for _ in range(entry.arity)]
+        if entry.cls is tuple:
+            stack.append(f"({''.join(f'{c}, ' for c in children)})")
+        elif entry.cls is list:
+            stack.append(f"[{', '.join(children)}]")
+        elif entry.cls is NoneType:
+            stack.append("None")
+        else:
+            names = entry.kept[0]
+            labels = [f"k{len(kept) + i}" for i in range(len(names))]
+            kept.update(zip(labels, names, strict=True))
+            stack.append(f"{{{', '.join(f'{k}: {c}' for k, c in zip(labels, children, strict=True))}}}")
+    build: Callable[[list[Tensor]], Any] = eval(f"lambda r: {stack[0]}", kept)  # of indices, brackets and our own labels alone
+    return build

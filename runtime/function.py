@@ -20,6 +20,7 @@ import numpy as np
 
 from adjit.ir.builder import current_builder
 from adjit.ir.operand import Operand
+from adjit.ir.ops.base import Array
 from adjit.tracer.pytree import find_node_type, tree_map
 from adjit.tracer.trace import current_trace, trace_function
 
@@ -27,8 +28,8 @@ from .concrete import ConcreteFunction
 from .config import config
 from .inspection import Inspection
 from .recording import listening, suspended
-from .signature import Signature, is_array, take_apart
-from .tensor import Tensor, tensor
+from .signature import Signature, is_array, probe, take_apart
+from .tensor import tensor
 from .variable import Store, Variable, scope
 
 SINGLETON = (
@@ -53,7 +54,7 @@ class Function:
         self._static = resolve_static(fn, static)
         self._max_traces = max_traces
         self._cache: dict[Hashable, ConcreteFunction] = {}
-        self._flat: dict[tuple[Any, ...], ConcreteFunction] = {}  # the same, by the key that calls with plain arrays make
+        self._short: dict[tuple[Any, ...], ConcreteFunction] = {}  # the same, by the key that `probe` makes
         self._lock = threading.RLock()
         self._traces = 0
         self._complete = False  # has been traced to the end once: from then on no variable may be created
@@ -65,39 +66,27 @@ class Function:
         return self._enter(args, kwargs, None)
 
     def _enter(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
-        """The short way for plain arrays and floats; everything else goes through `_call`."""
-        if kwargs or self._static or config.eager or listening.recorders or current_builder() is not None:
+        """The short way for plain arrays, scalars and containers of them; everything else goes through `_call`."""
+        if self._static or config.eager or listening.recorders or current_builder() is not None:
             return self._call(args, kwargs, None, instance)
         key: list[Any] = []
-        arrays = []
-        for arg in args:
-            kind = type(arg)
-            if kind is Tensor:
-                arg = arg.data
-            elif kind is not np.ndarray:
-                if kind is not float:
-                    return self._call(args, kwargs, None, instance)
-                key.append(float)
-                arrays.append(np.array(arg))
-                continue
-            key.append(arg.dtype)
-            key.append(arg.shape)
-            flags = arg.flags
-            arrays.append(arg if flags.c_contiguous and flags.aligned else arg.copy(order="C"))
-        flat = tuple(key)
-        found = self._flat.get(flat)
+        arrays: list[Array] = []
+        if not probe((*args, kwargs) if kwargs else args, key, arrays):
+            return self._call(args, kwargs, None, instance)
+        short = (len(args), *key)
+        found = self._short.get(short)
         if found is None:
-            return self._call(args, kwargs, flat, instance)
+            return self._call(args, kwargs, short, instance)
         found.used = next(_stamps)
         return found.run(arrays)
 
-    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], flat: tuple[Any, ...] | None, instance: Any) -> Any:
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], short: tuple[Any, ...] | None, instance: Any) -> Any:
         if config.eager:
             return eager_call(bind(self._fn, instance), args, kwargs)
         if current_trace() is not None:
             return self._inline(args, kwargs, instance)
         signature = take_apart(args, kwargs, self._static)
-        concrete = self._concrete(signature, flat, instance)
+        concrete = self._concrete(signature, short, instance)
         if listening.recorders:
             return concrete.run_recorded(signature.tensors(), signature.stores)
         return concrete.run(signature.arrays, signature.stores)
@@ -110,7 +99,7 @@ class Function:
 
     # ---- specialisations
 
-    def _concrete(self, signature: Signature, flat: tuple[Any, ...] | None = None, instance: Any = None) -> ConcreteFunction:
+    def _concrete(self, signature: Signature, short: tuple[Any, ...] | None = None, instance: Any = None) -> ConcreteFunction:
         found = self._find(signature)
         if found is None:
             with self._lock:
@@ -118,8 +107,8 @@ class Function:
                 if found is None:
                     found = self._specialize(signature, instance)
                     self._keep(signature.key, found)
-        if flat is not None:
-            self._flat[flat] = found
+        if short is not None:
+            self._short[short] = found
         found.used = next(_stamps)
         return found
 
@@ -144,7 +133,7 @@ class Function:
         if len(self._cache) > self._max_traces:
             oldest = min(self._cache, key=lambda k: self._cache[k].used)
             dropped = self._cache.pop(oldest)
-            self._flat = {k: c for k, c in self._flat.items() if c is not dropped}
+            self._short = {k: c for k, c in self._short.items() if c is not dropped}
 
     @contextmanager
     def _creating(self, closed_over: set[Store]) -> Iterator[None]:
@@ -208,7 +197,7 @@ class Function:
         """Forget all compiled specialisations; the next call traces again."""
         with self._lock:
             self._cache.clear()
-            self._flat.clear()
+            self._short.clear()
             self._instances.clear()
 
     @property

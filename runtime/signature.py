@@ -6,7 +6,7 @@ are the same one; everything else (bools, strings, functions, ...) by value: it 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,6 +96,48 @@ def take_apart(args: tuple[Any, ...], kwargs: dict[str, Any], static: Sequence[i
         else:
             kinds.append(static_key(leaf, tree, i))
     return Signature((tree, tuple(kinds)), tree, leaves, arrays, stores)
+
+
+def probe(items: Iterable[Any], key: list[Any], arrays: list[Array], depth: int = 0) -> bool:
+    """The short way: extend `key` and `arrays` by plain arrays, scalars and containers of them. False if anything else is among them.
+
+    The key is as fine as that of `take_apart`, and the arrays are in the same order; a leaf costs a few hundred nanoseconds.
+    """
+    for x in items:
+        kind = type(x)
+        if kind is Tensor:
+            x = x.data
+        elif kind is not np.ndarray:
+            key.append(kind)
+            if kind is float:
+                arrays.append(np.array(x))
+            elif kind is int:
+                if not INT64.min <= x <= INT64.max:
+                    return False
+                arrays.append(np.array(x, I64))
+            elif kind is tuple or kind is list:
+                key.append(len(x))
+                if depth > 50 or not probe(x, key, arrays, depth + 1):
+                    return False
+            elif kind is dict:
+                try:
+                    names = sorted(x)
+                except TypeError:
+                    return False
+                key.append(len(names))
+                key.extend(names)
+                if depth > 50 or not probe([x[name] for name in names], key, arrays, depth + 1):
+                    return False
+            elif kind is str or kind is bool:
+                key.append(x)
+            elif x is not None:
+                return False
+            continue
+        key.append(x.dtype)
+        key.append(x.shape)
+        flags = x.flags
+        arrays.append(x if flags.c_contiguous and flags.aligned else x.copy(order="C"))
+    return True
 
 
 def is_traced(leaf: Any) -> bool:

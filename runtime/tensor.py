@@ -176,8 +176,8 @@ def owned_array(value: Any, dtype: Any = None) -> Array:
     if wanted is not None and wanted != array.dtype:
         check_integers(value, array, wanted)
         return array.astype(wanted)
-    shared = isinstance(value, np.ndarray) or array.base is not None or not array.flags.owndata
-    return array.copy() if shared else array
+    made_here = isinstance(value, bool | int | float | np.generic | list | tuple)  # else somebody may hold the array, and write to it
+    return array if made_here else array.copy()
 
 
 def numeric_array(value: Any) -> Array:

@@ -124,6 +124,26 @@ def test_a_deleted_function_frees_its_code() -> None:
     assert gone() is None
 
 
+def test_the_order_of_a_dict_does_not_matter() -> None:
+    f = aj.function(lambda d, **more: d["a"] - d["b"] * more["scale"] + more["add"])
+    assert f({"a": 5.0, "b": 2.0}, scale=2.0, add=np.zeros(1)).tolist() == [1.0]
+    assert f({"b": 2.0, "a": 5.0}, add=np.zeros(1), scale=2.0).tolist() == [1.0]
+    assert f.trace_count == 1
+
+
+def test_structures_are_told_apart() -> None:
+    f = aj.function(lambda *args, **kwargs: len(args) + len(kwargs))
+    x = np.ones(2)
+    calls: list[Any] = [
+        ((x, x), {}), (([x, x],), {}), (((x, x),), {}), (([x], x), {}), ((x, [x]), {}), (({"a": x}, x), {}), (({"a": x},), {"a": x}),
+        ((x,), {"a": x}), ((x, {"a": x}), {}), ((x, None, x), {}), ((x, "a"), {}), ((x, True), {}), ((x, 1), {}), ((x, 1.0), {}),
+        ((x,), {"a": 1}),
+    ]  # fmt: skip
+    for args, kwargs in calls * 2:
+        assert f(*args, **kwargs).item() == len(args) + len(kwargs)
+    assert f.trace_count == len(calls)
+
+
 # ---- structures
 
 

@@ -40,6 +40,21 @@ def test_arrays_are_copied_on_entry() -> None:
     assert x.tolist() == [1.0, 1.0, 1.0]
 
 
+def test_arrays_behind_other_objects_are_copied_too() -> None:
+    class Holder:
+        def __init__(self) -> None:
+            self.array = np.ones(3)
+
+        def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+            return self.array
+
+    holder = Holder()
+    x = aj.tensor(holder)
+    holder.array[0] = 9.0
+    assert x.tolist() == [1.0, 1.0, 1.0]
+    assert aj.function(lambda x: x + 1.0)(holder).tolist() == [10.0, 2.0, 2.0]
+
+
 def test_numpy_is_a_read_only_view() -> None:
     x = aj.tensor([1.0, 2.0])
     view = x.numpy()

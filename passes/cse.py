@@ -66,7 +66,7 @@ class _Search:
 def op_key(op: Op) -> Hashable:
     """The op and its attributes, floats by their bits: as dataclasses, `fill 0.0` and `fill -0.0` are equal."""
     if not op.__dict__:
-        return type(op)
+        return type(op), ()
     return type(op), tuple((type(v), v.hex() if isinstance(v, float) else v) for _, v in op.attributes())
 
 

@@ -1,7 +1,7 @@
 """Algebraic simplification: a table of exact rewrites, and functions for what depends on attributes.
 
 Exact means: every element keeps its value, for NaN, infinities and both zeros (a NaN's sign and payload are nobody's business). Sums are
-the exception that the numerics allow: they may be reassociated. So `x + 0.0` stays (it turns -0.0 into 0.0), and so does `x * 0.0`.
+the exception that the numerics allow: they may be reassociated, and a sum of zeros have either sign. So `x + 0.0` stays (it turns -0.0 into 0.0), and so does `x * 0.0`.
 
 One walk forwards: operands are simple already when a statement is looked at, and what a rule emits is simplified in turn. Each rule leaves
 less to compute, or as much over fewer elements, or the same in the spelling that other rules know; so the walk ends.

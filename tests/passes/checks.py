@@ -47,7 +47,7 @@ def same_bits(a: Any, b: Any) -> bool:
 
 
 def keeps_meaning(each: Pass, random: Random, size: int = 25) -> None:
-    """The pass leaves a valid function with the same results, on a random function. Sums may be reassociated: those are compared loosely."""
+    """The pass leaves a valid function with the same results, on a random function. Sums may be reassociated: they are compared loosely."""
     func = random_func(random, size)
     arrays = random_arrays(random, func)
     want = run(func, *arrays)

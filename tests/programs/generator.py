@@ -1,8 +1,8 @@
 """Random programs: what a user could have written, drawn from a seed.
 
-`make_program(seed)` gives a `Program`, a callable on operands of any kind (eager, taped, traced), and `arrays`, its inputs. A program is
-drawn by running it: a step is kept if its result is finite, small and of moderate size, and if no operand comes so close to a jump or a kink
-(a comparison's tie, `floor` at an integer, `abs` at 0) that rounding could decide which side it falls on.
+`make_program(seed)` gives a `Program`: a callable on operands of any kind (eager, taped, traced), with its inputs in `arrays`. A program is
+drawn by running it: a step is kept if its result is finite, small and of moderate size, and if no operand comes so close to a jump or a
+kink (a comparison's tie, `floor` at an integer, `abs` at 0) that rounding could decide which side it falls on.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ class _Draw:
         except AdjitError:
             return False  # shapes or dtypes that do not fit: drawn again
         array = out.data if isinstance(out, Concrete) else out.array()  # type: ignore[attr-defined]
-        if array.size > MAX_SIZE or array.ndim > 4 or not np.isfinite(array).all() or (array.size and np.abs(array.astype(float)).max() > MAX_VALUE):
+        if array.size > MAX_SIZE or array.ndim > 4 or not np.abs(array.astype(float)).max(initial=0.0) <= MAX_VALUE:
             return False
         self.steps.append(step)
         self.values.append(out)
@@ -402,7 +402,8 @@ class _Draw:
         if draw.random() < 0.5:
             at = draw.randrange(-shape[0], shape[0])
             return Step(f"{label} {at}", (i, source), lambda x, y: function(x, at, ops.sum(y) * 0.1))
-        index = as_operand(self.numbers.permutation(shape[0])[: max(1, shape[0] // 2)] if label == "setitem" else self._index_array(shape[0]))
+        some = self.numbers.permutation(shape[0])[: max(1, shape[0] // 2)]  # each once: which of two writes wins is nobody's promise
+        index = as_operand(some if label == "setitem" else self._index_array(shape[0]))
         return Step(f"{label} array", (i, source), lambda x, y: function(x, index, ops.sum(y) * 0.1))
 
     def _joined(self) -> Step | None:
@@ -436,7 +437,8 @@ class _Draw:
         i = self._pick(lambda v: True)
         assert i is not None
         if self.values[i].type.is_float and self.random.random() < 0.4:
-            return Step("floor to int", (i,), lambda x: ops.cast(ops.floor(x * 2.0), I64), lambda x: float(np.abs(x * 2 - np.rint(x * 2)).min(initial=1.0)))
+            to_int = lambda x: ops.cast(ops.floor(x * 2.0), I64)  # noqa: E731
+            return Step("floor to int", (i,), to_int, lambda x: float(np.abs(x * 2 - np.rint(x * 2)).min(initial=1.0)))
         if self.values[i].type.is_float and self.random.random() < 0.5:
             return Step("cast f32", (i,), lambda x: ops.cast(x, F32))
         return Step("cast f64", (i,), lambda x: ops.cast(x, F64))

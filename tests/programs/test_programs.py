@@ -23,7 +23,6 @@ from adjit.passes.adjoint import value_and_grad_func
 from adjit.passes.forward import jvp_func
 from adjit.passes.pipeline import OPTIMIZE
 from adjit.passes.reverse import backpropagate
-
 from tests.programs.generator import Array, Program, make_program
 
 COUNT = int(os.environ.get("ADJIT_PROGRAMS", "150"))

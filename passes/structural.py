@@ -1,0 +1,241 @@
+"""Simplifications that depend on attributes of ops: views of views, casts of casts, reductions of what is repeated.
+
+Each rule is a function of a statement of its op, which gives the operand that takes the place of the result, or None. Exact in the sense of
+`simplify`, which applies them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from adjit.ir.func import Stmt
+from adjit.ir.operand import Literal, Operand
+from adjit.ir.ops.base import Op
+from adjit.ir.ops.maps import Cast, Mul
+from adjit.ir.ops.powers import IntegerPow
+from adjit.ir.ops.reduce import Max, Min, Reduce, Sum
+from adjit.ir.ops.shape import Broadcast, Flip, Reshape, Slice, Transpose
+from adjit.ir.types import DType, TensorType
+
+
+class Rewriter(Protocol):
+    """What a rule sees of the walk: the statements before, and a way to emit."""
+
+    def emit(self, op: Op, args: tuple[Operand, ...]) -> Operand: ...
+    def made_by(self, operand: Operand, op_class: type[Op]) -> Stmt | None: ...
+
+
+Structural: TypeAlias = Callable[[Rewriter, Stmt], "Operand | None"]
+STRUCTURAL: dict[type[Op], list[Structural]] = {}
+
+
+def structural(*op_classes: type[Op]) -> Callable[[Structural], Structural]:
+    def register(rule: Structural) -> Structural:
+        for op_class in op_classes:
+            STRUCTURAL.setdefault(op_class, []).append(rule)
+        return rule
+
+    return register
+
+
+@structural(Reshape, Broadcast)
+def drop_identity(r: Rewriter, stmt: Stmt) -> Operand | None:
+    """reshape and broadcast to the shape that is there => x."""
+    (x,) = stmt.args
+    return x if x.type == stmt.result.type else None
+
+
+@structural(Reshape)
+def join_reshapes(r: Rewriter, stmt: Stmt) -> Operand | None:
+    """reshape(reshape(x)) => reshape(x): both keep the row-major order."""
+    inner = r.made_by(stmt.args[0], Reshape)
+    return r.emit(stmt.op, inner.args) if inner else None
+
+
+@structural(Broadcast)
+def join_broadcasts(r: Rewriter, stmt: Stmt) -> Operand | None:
+    """broadcast(broadcast(x)) => broadcast(x): axes are matched from the last in both."""
+    inner = r.made_by(stmt.args[0], Broadcast)
+    return r.emit(stmt.op, inner.args) if inner else None
+
+
+@structural(Broadcast)
+def broadcast_without_unit_axes(r: Rewriter, stmt: Stmt) -> Operand | None:
+    """broadcast(reshape(x)) => broadcast(x), where the reshape only adds leading axes of size 1: broadcasting does that itself."""
+    inner = r.made_by(stmt.args[0], Reshape)
+    if inner is None:
+        return None
+    (x,) = inner.args
+    shape = inner.result.type.shape
+    lead = len(shape) - x.type.rank
+    if lead < 0 or shape != (1,) * lead + x.type.shape:
+        return None
+    return r.emit(stmt.op, (x,))
+
+
+@structural(Transpose)
+def join_transposes(r: Rewriter, stmt: Stmt) -> Operand | None:
+    """transpose(transpose(x)) => transpose(x), or x where they undo each other."""
+    assert isinstance(stmt.op, Transpose)
+    if stmt.op.axes == tuple(range(len(stmt.op.axes))):
+        return stmt.args[0]
+    inner = r.made_by(stmt.args[0], Transpose)
+    if inner is None:
+        return None
+    assert isinstance(inner.op, Transpose)
+    return r.emit(Transpose(tuple(inner.op.axes[a] for a in stmt.op.axes)), inner.args)
+
+
+@structural(Transpose)
+def transpose_of_unit_axes(r: Rewriter, stmt: Stmt) -> Operand | None:
+    """transpose(x) => reshape(x), where the axes longer than 1 keep their order: no element moves."""
+    assert isinstance(stmt.op, Transpose)
+    (x,) = stmt.args
+    long = [a for a in stmt.op.axes if x.type.shape[a] != 1]
+    return r.emit(Reshape(stmt.result.type.shape), (x,)) if long == sorted(long) else None
+
+
+@structural(Flip)
+def join_flips(r: Rewriter, stmt: Stmt) -> Operand | None:
+    """flip(flip(x)) => flip along the axes named once, or x."""
+    assert isinstance(stmt.op, Flip)
+    inner = r.made_by(stmt.args[0], Flip)
+    if inner is None:
+        return None
+    assert isinstance(inner.op, Flip)
+    axes = tuple(sorted(set(stmt.op.axes) ^ set(inner.op.axes)))
+    return r.emit(Flip(axes), inner.args) if axes else inner.args[0]
+
+
+@structural(Slice)
+def join_slices(r: Rewriter, stmt: Stmt) -> Operand | None:
+    """slice(slice(x)) => slice(x), and x where it takes everything."""
+    assert isinstance(stmt.op, Slice)
+    (x,) = stmt.args
+    if stmt.result.type == x.type:
+        return x
+    inner = r.made_by(x, Slice)
+    if inner is None or stmt.result.type.size == 0:
+        return None
+    assert isinstance(inner.op, Slice)
+    starts = tuple(b + s * k for b, s, k in zip(inner.op.starts, stmt.op.starts, inner.op.steps))
+    steps = tuple(k * m for k, m in zip(inner.op.steps, stmt.op.steps))
+    stops = tuple(b + (n - 1) * k + 1 for b, k, n in zip(starts, steps, stmt.result.type.shape))
+    return r.emit(Slice(starts, stops, steps), inner.args)
+
+
+@structural(IntegerPow)
+def small_powers(r: Rewriter, stmt: Stmt) -> Operand | None:
+    """integer_pow(x) => x for the first power, 1 for the zeroth: of NaN too, as IEEE has it."""
+    assert isinstance(stmt.op, IntegerPow)
+    if stmt.op.n == 1:
+        return stmt.args[0]
+    return Literal(1, stmt.result.type) if stmt.op.n == 0 else None
+
+
+@structural(Cast)
+def join_casts(r: Rewriter, stmt: Stmt) -> Operand | None:
+    """cast(cast(x)) => cast(x), where the first loses nothing, so that the second sees the same numbers."""
+    (x,) = stmt.args
+    target = stmt.result.type.dtype
+    if x.type.dtype == target:
+        return x
+    inner = r.made_by(x, Cast)
+    if inner is None:
+        return None
+    source, between = inner.args[0].type.dtype, x.type.dtype
+    if not is_lossless(source, between):
+        return None
+    # Floats saturate where integers wrap around: on the way from integer to integer that is a difference, unless everything fits.
+    if between.kind == "f" and source.kind in "iu" and target.kind in "iu" and not is_lossless(source, target):
+        return None
+    return r.emit(stmt.op, inner.args)
+
+
+def is_lossless(source: DType, target: DType) -> bool:
+    """Whether every value of `source` is one of `target`; NumPy's "safe" casts let int64 lose digits in float64."""
+    if source == target or source.kind == "b":
+        return True
+    if source.kind in "iu" and target.kind == "f":
+        return source.itemsize * 8 - (source.kind == "i") <= np.finfo(target).nmant + 1
+    return target.kind != "b" and bool(np.can_cast(source, target, "safe"))
+
+
+@structural(Sum)
+def join_sums(r: Rewriter, stmt: Stmt) -> Operand | None:
+    """sum(sum(x)) => sum(x) over all the axes: reassociated."""
+    assert isinstance(stmt.op, Sum)
+    inner = r.made_by(stmt.args[0], Sum)
+    if inner is None:
+        return None
+    assert isinstance(inner.op, Sum)
+    (x,) = inner.args
+    left = [a for a in range(x.type.rank) if a not in inner.op.axes]
+    return r.emit(Sum(tuple(sorted((*inner.op.axes, *(left[a] for a in stmt.op.axes))))), (x,))
+
+
+@structural(Sum, Max, Min)
+def reduce_unit_axes(r: Rewriter, stmt: Stmt) -> Operand | None:
+    """A sum, max or min along axes of size 1 => reshape(x): there is one element to combine."""
+    assert isinstance(stmt.op, Reduce)
+    (x,) = stmt.args
+    if any(x.type.shape[a] != 1 for a in stmt.op.axes):
+        return None
+    return r.emit(Reshape(stmt.result.type.shape), (x,))
+
+
+@structural(Sum, Max, Min)
+def reduce_reshaped(r: Rewriter, stmt: Stmt) -> Operand | None:
+    """A sum, max or min of all elements of reshape(x) or transpose(x) => that of x: whatever their order."""
+    assert isinstance(stmt.op, Reduce)
+    inner = r.made_by(stmt.args[0], Reshape) or r.made_by(stmt.args[0], Transpose)
+    if inner is None or stmt.result.type.shape or not inner.args[0].type.rank:
+        return None
+    (x,) = inner.args
+    return r.emit(type(stmt.op)(tuple(range(x.type.rank))), (x,))
+
+
+@structural(Sum, Max, Min)
+def reduce_broadcast(r: Rewriter, stmt: Stmt) -> Operand | None:
+    """sum(broadcast(x)) => sum(x) * count: equal terms are added by multiplying, which rounds once. Of max and min, once is enough."""
+    assert isinstance(stmt.op, Reduce)
+    inner = r.made_by(stmt.args[0], Broadcast)
+    if inner is None or 0 in inner.result.type.shape:
+        return None
+    (x,) = inner.args
+    wide = inner.result.type.shape
+    lead = len(wide) - x.type.rank
+    repeated = [a for a in stmt.op.axes if wide[a] != 1 and (a < lead or x.type.shape[a - lead] == 1)]
+    if not repeated:
+        return None
+    own = tuple(a - lead for a in stmt.op.axes if a >= lead)
+    part = r.emit(type(stmt.op)(own), (x,)) if own else x
+    if isinstance(stmt.op, Sum):
+        count = inner.result.type.with_shape([wide[a] for a in repeated]).size
+        part = r.emit(Mul(), (part, Literal(count, part.type)))
+    return part if part.type == stmt.result.type else r.emit(Broadcast(stmt.result.type.shape), (part,))
+
+
+def sink_broadcast(r: Rewriter, stmt: Stmt) -> Operand | None:
+    """op(broadcast(x), broadcast(y), literal) => broadcast(op(x, y, literal)): elementwise ops compute equal elements once."""
+    source: TensorType | None = None
+    args: list[Operand] = []
+    for arg in stmt.args:
+        inner = r.made_by(arg, Broadcast)
+        if inner is not None:
+            (x,) = inner.args
+            if source is not None and x.type.shape != source.shape:
+                return None
+            source = x.type
+            args.append(x)
+        elif isinstance(arg, Literal):
+            args.append(arg)
+        else:
+            return None
+    if source is None or source.size >= stmt.result.type.size or "shape" in dict(stmt.op.attributes()):
+        return None
+    small = [Literal(a.value, a.type.with_shape(source.shape)) if isinstance(a, Literal) else a for a in args]
+    return r.emit(Broadcast(stmt.result.type.shape), (r.emit(stmt.op, tuple(small)),))

@@ -317,8 +317,8 @@ class Acosh(FloatUnary):
 
     def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
         (x,) = xs
-        above = emit.sub(x, emit.like(x, 1.0))
-        root = emit.sqrt(emit.mul(above, emit.add(x, emit.like(x, 1.0))))
+        above, beyond = emit.sub(x, emit.like(x, 1.0)), emit.add(x, emit.like(x, 1.0))
+        root = emit.mul(emit.sqrt(above), emit.sqrt(beyond))  # one root of the product would take negative numbers too
         return log1p_or_log(emit, emit.add(above, root), x)
 
 

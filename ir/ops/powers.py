@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import DTypeError
 from ..types import BOOL, I8, TensorType
 from .base import Array, Emitter, Reg, apply
-from .elementary import log, rsqrt, sqrt
+from .elementary import log, sqrt
 from .maps import Binary, Unary, cast, common_dtype, promoted, strong_mul, where
 
 __all__ = ["power", "square"]
@@ -115,13 +115,13 @@ def multiplied(x: T, n: int, mul: Callable[[T, T], T]) -> T:
 
 
 def power(a: Operand | float, b: Operand | float) -> Operand:
-    """a to the power of b; a Python scalar as the exponent is multiplied out, or made a root, where that is as good."""
+    """a to the power of b; a Python scalar as the exponent is multiplied out, or made a square root, as NumPy does."""
     dtype = common_dtype(a, b)
     if isinstance(b, bool | int | float) and not isinstance(a, bool | int | float):
         if dtype.kind in "iu" or (abs(b) <= MULTIPLIED and b == int(b)):
             return apply(IntegerPow(int(b)), cast(a, dtype))
-        if b in (0.5, -0.5):
-            return sqrt(cast(a, dtype)) if b > 0 else rsqrt(cast(a, dtype))
+        if b == 0.5:
+            return sqrt(cast(a, dtype))
     return apply(Power(), *promoted("power", (a, b), I8 if dtype == BOOL else dtype))
 
 

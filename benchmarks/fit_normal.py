@@ -1,4 +1,4 @@
-"""Fits the coefficients of the normal quantile function in ir/ops/normal.py, and of the eager `erf` in ir/ops/elementary.py.
+"""Fits the coefficients in ir/ops/normal.py: the normal quantile function in its centre and its tail, and a logarithm.
 
     python benchmarks/fit_normal.py
 
@@ -82,10 +82,6 @@ def main() -> None:
         report(f"{name} centre", [SPLIT**2 - c * c for c in distances], centre, *centre_degrees)
         roots = nodes(mp.sqrt(-mp.log(mp.mpf("0.5") - SPLIT)), mp.sqrt((bits + 1) * mp.log(2)))
         report(f"{name} tail", [r - TAIL for r in roots], [quantile_from_tail(mp.exp(-r * r)) for r in roots], *tail_degrees)
-    squares = nodes(mp.mpf(0), mp.mpf(1), 60)
-    report("erf near 0", squares, [mp.erf(mp.sqrt(w)) / mp.sqrt(w) for w in squares], 5, 5)
-    sizes = nodes(mp.mpf(1), mp.mpf(6), 60)
-    report("erf far from 0", [x - 1 for x in sizes], [mp.erfc(x) * mp.exp(x * x) for x in sizes], 6, 7)
 
 
 if __name__ == "__main__":

@@ -5,14 +5,11 @@ Integers are computed in float64, as NumPy does; float32 stays float32.
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..types import F64
 from .base import Array, Emitter, Reg
 from .maps import Binary, FloatUnary, float_binary, float_unary, where
 
@@ -356,33 +353,10 @@ class Erf(FloatUnary):
 
     def evaluate(self, *arrays: Array) -> Array:
         (x,) = arrays
-        size = np.minimum(np.abs(x.astype(F64)), 6.0)  # where erf rounds to 1
-        square = size * size
-        near = size * ratio(ERF_NEAR, square)
-        far = 1.0 - np.exp(-square) * ratio(ERF_FAR, size - 1.0)
-        return np.asarray(np.copysign(np.where(size < 1.0, near, far), x), x.dtype)
+        return np.fromiter(map(math.erf, x.flat), x.dtype, x.size).reshape(x.shape)
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
         return 2.0 / math.sqrt(math.pi) * exp(-args[0] * args[0])
-
-
-# erf(x) / x in x**2, for x up to 1; exp(x**2) * erfc(x) in x - 1, for x from 1 to 6 (fitted by benchmarks/fit_normal.py)
-ERF_NEAR = (
-    (1.1283791670955126, 0.14350669113304748, 0.04548361710429, 0.0018774122673959866, 0.00019688478148012644, 7.77193857491465e-08),
-    (1.0, 0.4605128269980728, 0.09381308181082211, 0.010693081681656665, 0.0006924984623446846, 2.081026880984671e-05),
-)
-ERF_FAR = (
-    (0.42758357615580717, 0.6497587790503967, 0.4464356227970392, 0.1752829669557227,
-     0.04132783741080848, 0.005552129506992167, 0.00033357812177112477),
-    (1.0, 2.1585740082261795, 2.0623159177437103, 1.1336660479015332,
-     0.38855812776611753, 0.08338815850315026, 0.010432147185772116, 0.0005912517823702433),
-)  # fmt: skip
-
-
-def ratio(coefficients: tuple[Sequence[float], Sequence[float]], x: Array) -> Array:
-    """A quotient of polynomials, constants first."""
-    above, below = (functools.reduce(lambda total, c: total * x + c, cs[-2::-1], np.asarray(cs[-1])) for cs in coefficients)
-    return np.asarray(above / below)
 
 
 # ---- the functions

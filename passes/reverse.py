@@ -1,59 +1,104 @@
 """Reverse mode: cotangents of sources, from the statements that lead from them to the targets.
 
 `backpropagate` is the whole of it, and serves the eager tape (statements on tensors) and the adjoint pass (statements on IR values) alike:
-the rules of the ops are written with operators, which evaluate on the former and emit on the latter.
+the rules of the ops are written with operators, which evaluate on the former and emit on the latter. Branches and loops, which only the
+latter has, are in `reverse_regions`; they may replace a forward statement by one that gives the same results and keeps more for the adjoint.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
-from adjit.ir.builder import current_builder
+from adjit.ir.builder import Builder, current_builder
+from adjit.ir.errors import AdjitError
 from adjit.ir.func import Stmt, Value
 from adjit.ir.operand import Operand
+from adjit.ir.ops.control import Region
+from adjit.ir.ops.stack import plus
+
+from .activity import reached
+from .reverse_regions import pull_back
 
 
 def backpropagate(
     stmts: Sequence[Stmt], targets: Sequence[Operand], seeds: Sequence[Operand], sources: Sequence[Operand]
 ) -> list[Operand | None]:
     """The cotangent of each source, None where no differentiable path leads from it to a target."""
-    active = reached(stmts, sources)
-    cotangents: dict[int, Operand] = {}
+    sweep = Sweep(reached(stmts, sources), list(_open_blocks()))
     for target, seed in zip(targets, seeds, strict=True):
-        accumulate(cotangents, target, seed)
-    for stmt in reversed(stmts):
-        given = tuple(cotangents.get(id(r)) for r in stmt.results)
-        needed = [id(a) in active for a in stmt.args]
-        if all(g is None for g in given) or not any(needed):
-            continue
-        with adjoint_of(stmt):
-            for arg, d in zip(stmt.args, stmt.op.pullback(stmt.results, stmt.args, given, needed), strict=True):
-                if d is not None and id(arg) in active:
-                    accumulate(cotangents, arg, d)
-    return [cotangents.get(id(s)) for s in sources]
+        sweep.accumulate(target, seed)
+    sweep.run(stmts)
+    return [sweep.cotangents.get(id(s)) for s in sources]
 
 
-def reached(stmts: Sequence[Stmt], sources: Sequence[Operand]) -> set[int]:
-    """Ids of the floating values that depend on a source."""
-    active = {id(s) for s in sources if s.type.is_float}
-    for stmt in stmts:
-        if stmt.op.differentiable and any(id(a) in active for a in stmt.args):
-            active.update(id(r) for r in stmt.results if r.type.is_float)
-    return active
+def _open_blocks() -> Iterator[list[Stmt]]:
+    """The lists that forward statements may stand in: those of the active builder and the builders around it."""
+    builder: Builder | None = current_builder()
+    while builder is not None:
+        yield builder.stmts
+        builder = builder.parent
 
 
-def accumulate(cotangents: dict[int, Operand], value: Operand, d: Operand) -> None:
-    before = cotangents.get(id(value))
-    total = d if before is None else before + d
-    cotangents[id(value)] = total
-    if isinstance(total, Value) and total.name is None and isinstance(value, Value) and value.name:
-        total.name = f"{value.name}.bar"
+class Sweep:
+    """One walk backwards. `active` holds the ids of the values that derivatives pass through, `homes` the lists of forward statements."""
+
+    def __init__(self, active: set[int], homes: list[list[Stmt]]) -> None:
+        self.active = active
+        self.homes = homes
+        self.cotangents: dict[int, Operand] = {}
+
+    def inside(self, stmts: list[Stmt]) -> Sweep:
+        """A sweep over a region, whose statements are `stmts`."""
+        return Sweep(self.active, [stmts])
+
+    def run(self, stmts: Sequence[Stmt]) -> None:
+        active, cotangents = self.active, self.cotangents
+        for stmt in reversed(stmts):
+            given = tuple(cotangents.get(id(r)) for r in stmt.results)
+            if all(g is None for g in given):
+                continue
+            if isinstance(stmt.op, Region):
+                with adjoint_of(stmt):
+                    pull_back(self, self.current(stmt))
+                continue
+            needed = [id(a) in active for a in stmt.args]
+            if not any(needed):
+                continue
+            with adjoint_of(stmt):
+                for arg, d in zip(stmt.args, stmt.op.pullback(stmt.results, stmt.args, given, needed), strict=True):
+                    if d is not None and id(arg) in active:
+                        self.accumulate(arg, d)
+
+    def accumulate(self, value: Operand, d: Operand) -> None:
+        before = self.cotangents.get(id(value))
+        self.set(value, d if before is None else plus(before, d))
+
+    def set(self, value: Operand, total: Operand) -> None:
+        self.cotangents[id(value)] = total
+        if isinstance(total, Value) and total.name is None and isinstance(value, Value) and value.name:
+            total.name = f"{value.name}.bar"
+
+    # ---- forward statements: those with regions are known by their first result, which replacing them does not change
+
+    def current(self, stmt: Stmt) -> Stmt:
+        """The statement as it stands by now: an earlier sweep may have made it keep more."""
+        home, at = self._find(stmt)
+        return home[at]
+
+    def replace(self, old: Stmt, new: Stmt) -> None:
+        home, at = self._find(old)
+        home[at] = new
+
+    def _find(self, stmt: Stmt) -> tuple[list[Stmt], int]:
+        for home in self.homes:
+            for at in range(len(home) - 1, -1, -1):
+                if home[at].results and home[at].results[0] is stmt.results[0]:
+                    return home, at
+        raise AdjitError(f"{stmt.op.name}: the builder that its adjoint goes to must hold the statement itself").at(stmt.location)
 
 
-def adjoint_of(stmt: Stmt) -> nullcontext[None]:
+def adjoint_of(stmt: Stmt) -> AbstractContextManager[None]:
     """Emitted statements keep the forward statement's location and name it as their origin."""
     builder = current_builder()
-    if builder is None:
-        return nullcontext()
-    return builder.at(stmt.location, "backward", stmt)  # type: ignore[return-value]
+    return nullcontext() if builder is None else builder.at(stmt.location, "backward", stmt)

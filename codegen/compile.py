@@ -10,9 +10,8 @@ import numpy as np
 
 from adjit.ir.func import Func
 from adjit.ir.ops.base import Array
-from adjit.ir.types import F32, F64
 
-from . import blas, llvm, products, stacks
+from . import library, llvm, products, stacks
 from .module import Module
 
 DETAILS = 8  # i64 words that a failing kernel may leave for the message
@@ -27,7 +26,7 @@ class Native:
         self.llvm = module.build()
         self.failures = module.failures
         self.name = func.name
-        self.arena_bytes = module.plan.arena_bytes
+        self.arena_bytes = module.plan.arena_bytes + module.work_bytes
         self.result_types = tuple(r.type for r in func.results)
         self._library = llvm.Library(llvm.assemble(self.llvm, self.target), ["adjit_main"], _addresses(module.imports))
         self._main = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(self._library.address["adjit_main"])
@@ -69,10 +68,14 @@ def _aligned(nbytes: int) -> Array:
     return raw[shift : shift + nbytes]
 
 
-def _addresses(imports: set[str]) -> dict[str, int]:
-    library = blas.find()
-    known = {products.symbol(d): library.address[d] for d in (F32, F64)} if library else {}
-    return {name: known[name] for name in imports}
+def _addresses(names: set[str]) -> dict[str, int]:
+    """Where the routines are that a module imports."""
+    if not names:
+        return {}
+    known = library.addresses()
+    if any(name.startswith(products.BLAS) for name in names):
+        known = {**known, **products.blas_addresses()}
+    return {name: known[name] for name in names}
 
 
 def compile_func(func: Func, target: llvm.Target | None = None) -> Native:

@@ -63,6 +63,7 @@ class Kernel:
         self.error: type[AdjitError] = AdjitError
         self.leaves = False  # whether it may return early
         self.imports: set[str] = set()
+        self.work_bytes = 0  # scratch memory that it wants, as its last pointer
 
     def pointer(self, root: Value, layout: Layout) -> str:
         key = (id(root), layout.offset)
@@ -79,6 +80,8 @@ class Kernel:
         """The LLVM function. A kernel that may fail takes the error record last and returns a code."""
         params = [f"ptr %p{k}" for k in range(len(self.pointers))]
         result, last = ("i64", "ret i64 0") if self.leaves else ("void", "ret void")
+        if self.work_bytes:
+            params.append("ptr %work")
         if self.leaves:
             params.append("ptr %error")
         body = "\n".join([*self.text.slots, *self.text.lines, last])

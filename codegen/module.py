@@ -53,6 +53,7 @@ class Module:
         self.text = Text()
         self.scalar = VectorEmitter(self.text)
         self.uses_runtime = False
+        self.work_bytes = 0  # scratch memory behind the arena, for one kernel at a time
 
     @property
     def buffer_count(self) -> int:
@@ -119,6 +120,9 @@ class Module:
     def invoke(self, kernel: Kernel, arguments: list[str]) -> None:
         """Call a kernel; leave when it says so."""
         text, name = self.text, self.function(kernel)
+        if kernel.work_bytes:
+            self.work_bytes = max(self.work_bytes, kernel.work_bytes)
+            arguments = [*arguments, self.moved("%arena", self.plan.arena_bytes)]
         if not kernel.leaves:
             text.put(f"call void @{name}({', '.join(f'ptr {a}' for a in arguments)})")
             return

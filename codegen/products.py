@@ -1,13 +1,19 @@
-"""Matrix products inside a kernel: a call of BLAS for floats, generated loops for everything else and where there is no BLAS."""
+"""Matrix products inside a kernel.
+
+Large ones of floats call the routine of `gemm.py` (or OpenBLAS with ADJIT_BLAS=openblas), small ones and those of integers are a loop nest of
+their own. The routine is ours by default because it is as fast, takes any strides, shares our thread pool, and does not depend on threads that
+keep spinning: on a busy machine OpenBLAS's collapse (docs/adr/0002).
+"""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from adjit.ir.ops.reduce import Sum
-from adjit.ir.types import DType
+from adjit.ir.types import F32, F64, DType
 
-from . import blas
+from . import blas, gemm, library
 from .lanes import LLVM_TYPE, constant
 from .memory import Access
 from .nest import Chunk, Nest, Reduction
@@ -15,51 +21,40 @@ from .nest import Chunk, Nest, Reduction
 if TYPE_CHECKING:
     from .kernels import LoopKernel, Window
 
+SMALL = 2048  # multiplications: up to here, packing costs more than it saves
+PARALLEL = 1_000_000  # multiplications: from here on, waking the other threads pays
+BLAS = "adjit_blas_"
 ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112
-
-
-def symbol(dtype: DType) -> str:
-    return "adjit_blas_sgemm" if dtype.itemsize == 4 else "adjit_blas_dgemm"
 
 
 def matrix_product(kernel: LoopKernel, target: Window, a: Window, b: Window) -> None:
     """target[m,n] = a[m,k] @ b[k,n]."""
+    (m, k), n = a.type.shape, b.type.shape[1]
     if target.type.size == 0:
         return
-    if a.type.shape[1] == 0:
+    if k == 0:
         kernel.fill(target, 0)
-        return
-    library = blas.find() if a.type.dtype.kind == "f" else None
-    ways = [_leading(a), _leading(b), _leading(target)]
-    if library is not None and all(w is not None for w in ways) and ways[2] == (PLAIN, ways[2][1]):  # type: ignore[index]
-        _call_blas(kernel, library, target, a, b)
-    else:
+    elif a.type.dtype.kind != "f" or 1 in (m, n) or m * n * k <= SMALL or (target.strides[1] != 1 and n > 1):
         _loops(kernel, target, a, b)
+    elif os.environ.get("ADJIT_BLAS") == "openblas" and blas.find() is not None and _leading(a) and _leading(b):
+        _call_blas(kernel, target, a, b)
+    else:
+        _call_gemm(kernel, target, a, b)
 
 
-def _leading(x: Window) -> tuple[int, int] | None:
-    """How BLAS can read a matrix as it lies: plain or transposed, and its leading dimension."""
-    (m, n), (rows, columns) = x.type.shape, x.strides
-    if (columns == 1 or n == 1) and (rows >= n or m == 1):
-        return PLAIN, rows if m > 1 else n
-    if (rows == 1 or m == 1) and (columns >= m or n == 1):
-        return TRANSPOSED, columns if n > 1 else m
-    return None
-
-
-def _call_blas(kernel: LoopKernel, library: blas.Blas, target: Window, a: Window, b: Window) -> None:
-    dtype, i = a.type.dtype, library.index_type
-    f, name = LLVM_TYPE[dtype], symbol(dtype)
-    (m, k), n = a.type.shape, b.type.shape[1]
-    (ta, lda), (tb, ldb), (_, ldc) = (_leading(x) or (0, 0) for x in (a, b, target))
-    types = f"i32, i32, i32, {i}, {i}, {i}, {f}, ptr, {i}, ptr, {i}, {f}, ptr, {i}"
-    kernel.text.declares.add(f"declare void @{name}({types})")
-    kernel.imports.add(name)
-    one, zero = constant(dtype, 1), constant(dtype, 0)
-    kernel.text.put(
-        f"call void @{name}(i32 {ROW_MAJOR}, i32 {ta}, i32 {tb}, {i} {m}, {i} {n}, {i} {k}, {f} {one}, "
-        f"ptr {a.pointer}, {i} {lda}, ptr {b.pointer}, {i} {ldb}, {f} {zero}, ptr {target.pointer}, {i} {ldc})"
-    )
+def _call_gemm(kernel: LoopKernel, target: Window, a: Window, b: Window) -> None:
+    (m, k), n, dtype = a.type.shape, b.type.shape[1], a.type.dtype
+    threads = library.threads() if m * n * k >= PARALLEL else 1
+    rows = gemm.block_rows(m, threads)
+    run = "adjit_parallel" if threads > 1 else "adjit_serial"
+    name = gemm.NAMES[dtype]
+    kernel.text.declares |= {f"declare void @{name}({gemm.TYPES})", f"declare void @{run}(ptr, ptr, i64)"}
+    kernel.imports |= {name, run}
+    kernel.work_bytes = max(kernel.work_bytes, gemm.work_bytes(n, k, rows, threads, dtype, kernel.vector_bytes))
+    where = [(f"ptr {w.pointer}", f"i64 {w.strides[0]}", f"i64 {w.strides[1]}") for w in (a, b)]
+    sizes = f"i64 {m}, i64 {n}, i64 {k}"
+    matrices = ", ".join([*where[0], *where[1], f"ptr {target.pointer}", f"i64 {target.strides[0]}"])
+    kernel.text.put(f"call void @{name}({sizes}, {matrices}, ptr %work, i64 {rows}, ptr @{run})")
 
 
 def _loops(kernel: LoopKernel, target: Window, a: Window, b: Window) -> None:
@@ -73,3 +68,42 @@ def _loops(kernel: LoopKernel, target: Window, a: Window, b: Window) -> None:
         chunk.reduce(0, chunk.emit.mul(chunk.load(0), chunk.load(1)))
 
     Nest(kernel.text, kernel.vector_bytes, (m, n, k), [left, right], [], [Reduction(Sum((2,)), (2,), out)], body, ops=2).emit()
+
+
+# ---- OpenBLAS, on demand
+
+
+def blas_symbol(dtype: DType) -> str:
+    return BLAS + ("sgemm" if dtype == F32 else "dgemm")
+
+
+def blas_addresses() -> dict[str, int]:
+    found = blas.find()
+    return {blas_symbol(d): found.address[d] for d in (F32, F64)} if found else {}
+
+
+def _leading(x: Window) -> tuple[int, int] | None:
+    """How BLAS can read a matrix as it lies: plain or transposed, and its leading dimension."""
+    (m, n), (rows, columns) = x.type.shape, x.strides
+    if (columns == 1 or n == 1) and (rows >= n or m == 1):
+        return PLAIN, rows if m > 1 else n
+    if (rows == 1 or m == 1) and (columns >= m or n == 1):
+        return TRANSPOSED, columns if n > 1 else m
+    return None
+
+
+def _call_blas(kernel: LoopKernel, target: Window, a: Window, b: Window) -> None:
+    library_ = blas.find()
+    assert library_ is not None
+    dtype, i = a.type.dtype, library_.index_type
+    f, name = LLVM_TYPE[dtype], blas_symbol(dtype)
+    (m, k), n = a.type.shape, b.type.shape[1]
+    (ta, lda), (tb, ldb) = (_leading(x) or (0, 0) for x in (a, b))
+    types = f"i32, i32, i32, {i}, {i}, {i}, {f}, ptr, {i}, ptr, {i}, {f}, ptr, {i}"
+    kernel.text.declares.add(f"declare void @{name}({types})")
+    kernel.imports.add(name)
+    one, zero = constant(dtype, 1), constant(dtype, 0)
+    kernel.text.put(
+        f"call void @{name}(i32 {ROW_MAJOR}, i32 {ta}, i32 {tb}, {i} {m}, {i} {n}, {i} {k}, {f} {one}, "
+        f"ptr {a.pointer}, {i} {lda}, ptr {b.pointer}, {i} {ldb}, {f} {zero}, ptr {target.pointer}, {i} {max(target.strides[0], n)})"
+    )

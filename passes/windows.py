@@ -1,7 +1,6 @@
 """First half of buffer planning: every value's window (the buffer that it lies in, and its layout there).
 
-Copies are put in where a view will not do: a reshape that no strides express, a matrix that no product can read as it lies, a result, update or
-carry that must have a buffer of its own.
+Copies are put in where a view will not do: a reshape that no strides express; a result, update or carry that must have a buffer of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from adjit.ir.ops.base import View
 from adjit.ir.ops.control import For, Fuse, If, Region, While
 from adjit.ir.ops.create import Constant, Fill
 from adjit.ir.ops.index import Gather
-from adjit.ir.ops.linalg import Matmul
 from adjit.ir.ops.maps import Copy, Map
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.stack import StackRead
@@ -58,9 +56,7 @@ class Windows:
                 self.visit(stmt)
 
     def visit(self, stmt: Stmt) -> None:
-        if isinstance(stmt.op, Matmul):
-            stmt = stmt.replace(args=tuple(a if self.suits_blas(a) else self.copy(a, stmt) for a in stmt.args))
-        elif isinstance(stmt.op, If | For | While):
+        if isinstance(stmt.op, If | For | While):
             self.plan.registers.add(id(stmt))
         self.stmts.append(stmt)
         for result in stmt.results:
@@ -140,16 +136,6 @@ class Windows:
         copied = self.copy(value, None)
         self.made.discard(id(copied))
         return copied
-
-    def suits_blas(self, operand: Operand) -> bool:
-        """Whether a product can read the operand's last two axes as they lie: one of them must be consecutive."""
-        strides = self.plan.windows[id(operand)].layout.strides
-        shape = operand.type.shape
-        if len(shape) < 2:
-            return True
-        rows, columns = strides[-2:]
-        m, n = shape[-2:]
-        return ((columns == 1 or n == 1) and (rows >= max(n, 1) or m == 1)) or ((rows == 1 or m == 1) and (columns >= max(m, 1) or n == 1))
 
 
 def fits_registers(stmt: Stmt) -> bool:

@@ -1,0 +1,355 @@
+"""Matrix products of any size and strides: one blocked, packed, threaded routine a dtype, compiled once per process.
+
+    void adjit_gemm_f32(i64 m, i64 n, i64 k, ptr a, i64 row, i64 column, ptr b, i64 row, i64 column, ptr c, i64 row, ptr work, i64 rows, ptr run)
+
+c = a @ b, with strides in elements; c's columns are consecutive. The usual five loops: panels of b (KC rows) are packed NR columns at a time,
+blocks of a (`rows` rows, chosen by the caller) MR rows at a time, and a micro-kernel keeps an MR x NR tile of c in registers. Packing pads with
+zeros, so that the micro-kernel is always whole; an edge tile goes through a small buffer. `run` is adjit_parallel or adjit_serial: blocks of a
+are chunks for the thread pool, cut the same way for any number of threads, so the result is the same too.
+"""
+
+from __future__ import annotations
+
+from adjit.ir.types import DTYPE_NAMES, F32, F64, DType
+
+from .lanes import LLVM_TYPE, Text
+from .nest import Loop
+
+MR = 6  # rows of a tile
+VECTORS = 2  # vector registers across a tile
+KC = 256  # depth of a panel: MR x KC of a and NR x KC of b stay in the first-level cache
+UNROLL = 4
+MAX_ROWS = 96  # of a block of a, which stays in the second-level cache
+ARGUMENTS = 13
+TYPES = "i64, i64, i64, ptr, i64, i64, ptr, i64, i64, ptr, i64, ptr, i64, ptr"
+NAMES = {dtype: f"adjit_gemm_{DTYPE_NAMES[dtype]}" for dtype in (F32, F64)}
+
+
+def tile_columns(dtype: DType, vector_bytes: int) -> int:
+    return VECTORS * vector_bytes // dtype.itemsize
+
+
+def block_rows(m: int, threads: int) -> int:
+    """Rows of a block of a: enough blocks for all threads, none larger than the cache holds."""
+    wanted = -(-m // (2 * threads)) if threads > 1 else m
+    return min(MAX_ROWS, max(4 * MR, -(-wanted // MR) * MR))
+
+
+def work_bytes(n: int, k: int, rows: int, threads: int, dtype: DType, vector_bytes: int) -> int:
+    """Memory for the packed panel of b and a packed block of a per thread."""
+    nr, depth = tile_columns(dtype, vector_bytes), min(k, KC)
+    panel = -(-n // nr) * nr * depth
+    return (panel + threads * rows * depth) * dtype.itemsize + 64 * (threads + 1)
+
+
+def gemm_ir(vector_bytes: int) -> str:
+    """The text of the routines, one for each dtype of `NAMES`."""
+    routines = [_Gemm(dtype, vector_bytes) for dtype in NAMES]
+    declares = sorted(set().union(*(g.declares for g in routines)))
+    return "\n".join([*declares, *(part for g in routines for part in (g.micro(), g.pack_b(), g.block(), g.routine()))])
+
+
+class _Gemm:
+    def __init__(self, dtype: DType, vector_bytes: int) -> None:
+        self.dtype = dtype
+        self.name = DTYPE_NAMES[dtype]
+        self.lanes = vector_bytes // dtype.itemsize
+        self.nr = VECTORS * self.lanes
+        self.scalar = LLVM_TYPE[dtype]
+        self.vector = f"<{self.lanes} x {self.scalar}>"
+        self.align = dtype.itemsize
+        fma = f"llvm.fma.v{self.lanes}f{dtype.itemsize * 8}"
+        self.fma = f"@{fma}"
+        self.declares = {f"declare {self.vector} @{fma}({self.vector}, {self.vector}, {self.vector})", "declare i64 @llvm.smin.i64(i64, i64)"}
+
+    # ---- small pieces of text
+
+    def at(self, text: Text, base: str, index: str) -> str:
+        return text.define(f"getelementptr {self.scalar}, ptr {base}, i64 {index}")
+
+    def load(self, text: Text, pointer: str) -> str:
+        return text.define(f"load {self.vector}, ptr {pointer}, align {self.align}")
+
+    def argument(self, text: Text, k: int) -> str:
+        return text.define(f"load i64, ptr {text.define(f'getelementptr i64, ptr %args, i64 {k}')}")
+
+    def pointer_argument(self, text: Text, k: int) -> str:
+        return text.define(f"load ptr, ptr {text.define(f'getelementptr i64, ptr %args, i64 {k}')}")
+
+    def smin(self, text: Text, a: str, b: str) -> str:
+        return text.define(f"call i64 @llvm.smin.i64(i64 {a}, i64 {b})")
+
+    def tiles(self, text: Text, count: str, size: int) -> str:
+        """ceil(count / size)"""
+        return text.define(f"udiv i64 {text.define(f'add i64 {count}, {size - 1}')}, {size}")
+
+    @staticmethod
+    def function(header: str, text: Text) -> str:
+        body = "\n".join([*text.slots, *text.lines])
+        return f"define {header} nounwind {{\nentry:\n{body}\n}}\n"
+
+    # ---- the micro-kernel
+
+    def micro(self) -> str:
+        """A tile of c, from rows of a (`row` apart, elements `step` apart) and b packed [k][NR]; added to c unless `first`.
+
+        Edge tiles have fewer rows or columns: rows that do not exist read the last one, and their results are dropped.
+        """
+        text = Text()
+        tile = text.reserve(f"[{MR * self.nr} x {self.scalar}]")
+        last = text.define("sub i64 %m, 1")
+        self.rows = [self.at(text, "%a", text.define(f"mul i64 %row, {self.smin(text, str(r), last)}")) for r in range(MR)]
+        whole = text.define(f"and i64 %depth, -{UNROLL}")
+        acc = [["zeroinitializer"] * VECTORS for _ in range(MR)]
+        acc = self.steps(text, acc, "0", whole, UNROLL)
+        acc = self.steps(text, acc, whole, "%depth", 1)
+        full = text.define(f"icmp eq i64 %m, {MR}")
+        wide = text.define(f"icmp eq i64 %n, {self.nr}")
+        both = text.define(f"and i1 {full}, {wide}")
+        inside, edge, fresh, add, done = (text.fresh_label() for _ in range(5))
+        text.put(f"br i1 {both}, label %{inside}, label %{edge}")
+        text.start(inside)
+        text.put(f"br i1 %first, label %{fresh}, label %{add}")
+        for label, adding in ((fresh, False), (add, True)):
+            text.start(label)
+            for r in range(MR):
+                row = self.at(text, "%c", text.define(f"mul i64 %ldc, {r}"))
+                for v in range(VECTORS):
+                    target, value = self.at(text, row, str(v * self.lanes)), acc[r][v]
+                    if adding:
+                        value = text.define(f"fadd {self.vector} {value}, {self.load(text, target)}")
+                    text.put(f"store {self.vector} {value}, ptr {target}, align {self.align}")
+            text.jump(done)
+        text.start(edge)
+        for r in range(MR):
+            for v in range(VECTORS):
+                target = self.at(text, tile, str(r * self.nr + v * self.lanes))
+                text.put(f"store {self.vector} {acc[r][v]}, ptr {target}, align {self.align}")
+        with Loop(text, "0", "%m") as rows:
+            source = self.at(text, tile, text.define(f"mul i64 {rows.index}, {self.nr}"))
+            row = self.at(text, "%c", text.define(f"mul i64 {rows.index}, %ldc"))
+            with Loop(text, "0", "%n") as columns:
+                value = text.define(f"load {self.scalar}, ptr {self.at(text, source, columns.index)}")
+                target = self.at(text, row, columns.index)
+                before = text.define(f"load {self.scalar}, ptr {target}")
+                kept = text.define(f"select i1 %first, {self.scalar} 0.0, {self.scalar} {before}")
+                text.put(f"store {self.scalar} {text.define(f'fadd {self.scalar} {value}, {kept}')}, ptr {target}")
+        text.jump(done)
+        text.start(done)
+        text.put("ret void")
+        header = f"internal void @micro_{self.name}(ptr %a, i64 %row, i64 %step, ptr %b, i64 %depth, ptr %c, i64 %ldc, i64 %m, i64 %n, i1 %first)"
+        return self.function(header, text)
+
+    def steps(self, text: Text, acc: list[list[str]], start: str, stop: str, step: int) -> list[list[str]]:
+        """Rank-one updates of the tile for k in start..stop, `step` at a time; none where start >= stop."""
+        before, head, inside, after = text.block, *(text.fresh_label() for _ in range(3))
+        text.jump(head)
+        text.start(head)
+        k = text.fresh()
+        phis = [[text.fresh() for _ in row] for row in acc]
+        line = len(text.lines)
+        text.lines += [""] * (1 + MR * VECTORS)
+        text.put(f"br i1 {text.define(f'icmp slt i64 {k}, {stop}')}, label %{inside}, label %{after}")
+        text.start(inside)
+        b = self.at(text, "%b", text.define(f"mul i64 {k}, {self.nr}"))
+        now = phis
+        for u in range(step):
+            along = text.define(f"mul i64 {text.define(f'add i64 {k}, {u}')}, %step")
+            columns = [self.load(text, self.at(text, b, str(u * self.nr + v * self.lanes))) for v in range(VECTORS)]
+            rows = []
+            for r in range(MR):
+                one = text.define(f"load {self.scalar}, ptr {self.at(text, self.rows[r], along)}")
+                first = text.define(f"insertelement {self.vector} poison, {self.scalar} {one}, i64 0")
+                all_ = text.define(f"shufflevector {self.vector} {first}, {self.vector} poison, <{self.lanes} x i32> zeroinitializer")
+                rows.append([self.fused(text, all_, columns[v], now[r][v]) for v in range(VECTORS)])
+            now = rows
+        following = text.define(f"add i64 {k}, {step}")
+        text.lines[line] = f"{k} = phi i64 [{start}, %{before}], [{following}, %{text.block}]"
+        for r in range(MR):
+            for v in range(VECTORS):
+                line += 1
+                text.lines[line] = f"{phis[r][v]} = phi {self.vector} [{acc[r][v]}, %{before}], [{now[r][v]}, %{text.block}]"
+        text.jump(head)
+        text.start(after)
+        return phis
+
+    def fused(self, text: Text, a: str, b: str, c: str) -> str:
+        v = self.vector
+        return text.define(f"call {v} {self.fma}({v} {a}, {v} {b}, {v} {c})")
+
+    # ---- packing
+
+    def pack_b(self) -> str:
+        """Chunk: NR columns of the current panel of b, rows one after the other, padded with zeros."""
+        text = Text()
+        n, depth, row, column = (self.argument(text, k) for k in (1, 13, 7, 8))
+        b, packed = self.pointer_argument(text, 6), self.pointer_argument(text, 11)
+        first = text.define(f"mul i64 %chunk, {self.nr}")
+        width = self.smin(text, text.define(f"sub i64 {n}, {first}"), str(self.nr))
+        source = self.at(text, b, text.define(f"mul i64 {first}, {column}"))
+        target = self.at(text, packed, text.define(f"mul i64 {first}, {depth}"))
+        whole = text.define(f"icmp eq i64 {width}, {self.nr}")
+        plain = text.define(f"and i1 {whole}, {text.define(f'icmp eq i64 {column}, 1')}")
+        turned = text.define(f"and i1 {whole}, {text.define(f'icmp eq i64 {row}, 1')}")
+        copy, ask, turn, gather, done = (text.fresh_label() for _ in range(5))
+        text.put(f"br i1 {plain}, label %{copy}, label %{ask}")
+        text.start(copy)
+        with Loop(text, "0", depth) as loop:
+            from_ = self.at(text, source, text.define(f"mul i64 {loop.index}, {row}"))
+            to = self.at(text, target, text.define(f"mul i64 {loop.index}, {self.nr}"))
+            for v in range(VECTORS):
+                self.store(text, self.load(text, self.at(text, from_, str(v * self.lanes))), self.at(text, to, str(v * self.lanes)))
+        text.jump(done)
+        text.start(ask)
+        text.put(f"br i1 {turned}, label %{turn}, label %{gather}")
+        text.start(turn)
+        blocks = text.define(f"and i64 {depth}, -{self.lanes}")
+        self.transpose(text, source, column, target, blocks)
+        text.jump(gather)
+        text.start(gather)
+        start = text.define(f"phi i64 [0, %{ask}], [{blocks}, %{self.before(text, gather)}]")
+        self.gather(text, source, column, row, target, width, start, depth, self.nr)
+        text.jump(done)
+        text.start(done)
+        text.put("ret void")
+        return self.function(f"internal void @pack_b_{self.name}(ptr %args, i64 %chunk, i64 %worker)", text)
+
+    @staticmethod
+    def before(text: Text, label: str) -> str:
+        """The block whose jump to `label` was written last: the one just closed."""
+        line = len(text.lines) - 1
+        while text.lines[line] != f"br label %{label}":
+            line -= 1
+        while not text.lines[line].endswith(":"):
+            line -= 1
+        return text.lines[line][:-1]
+
+    def store(self, text: Text, value: str, pointer: str) -> None:
+        text.put(f"store {self.vector} {value}, ptr {pointer}, align {self.align}")
+
+    def transpose(self, text: Text, source: str, stride: str, target: str, depth: str) -> None:
+        """target[k][j] = source[j * stride + k], squares of vectors at a time; depth is a multiple of the vector's length, and may be 0."""
+        head, after = text.fresh_label(), text.fresh_label()
+        text.put(f"br i1 {text.define(f'icmp sgt i64 {depth}, 0')}, label %{head}, label %{after}")
+        text.start(head)
+        with Loop(text, "0", depth, self.lanes) as loop:
+            from_ = self.at(text, source, loop.index)
+            to = self.at(text, target, text.define(f"mul i64 {loop.index}, {self.nr}"))
+            for v in range(VECTORS):
+                rows = [
+                    self.load(text, self.at(text, from_, text.define(f"mul i64 {stride}, {v * self.lanes + j}"))) for j in range(self.lanes)
+                ]
+                for k, column in enumerate(self.transposed(text, rows)):
+                    self.store(text, column, self.at(text, to, str(k * self.nr + v * self.lanes)))
+        text.jump(after)
+        text.start(after)
+
+    def transposed(self, text: Text, rows: list[str]) -> list[str]:
+        """A square of vectors turned: as many rounds of interleaving as the size has bits."""
+        n, half = self.lanes, self.lanes // 2
+        low = ", ".join(f"i32 {lane // 2 + (n if lane % 2 else 0)}" for lane in range(n))
+        high = ", ".join(f"i32 {half + lane // 2 + (n if lane % 2 else 0)}" for lane in range(n))
+        for _ in range(n.bit_length() - 1):
+            rows = [
+                text.define(f"shufflevector {self.vector} {rows[i]}, {self.vector} {rows[i + half]}, <{n} x i32> <{order}>")
+                for i in range(half)
+                for order in (low, high)
+            ]
+        return rows
+
+    def gather(self, text: Text, source: str, stride: str, step: str, target: str, count: str, start: str, stop: str, size: int) -> None:
+        """target[k][j] = source[j * stride + k * step] for k in start..stop and j in 0..count, zero for j in count..size."""
+        head, after = text.fresh_label(), text.fresh_label()
+        text.put(f"br i1 {text.define(f'icmp slt i64 {start}, {stop}')}, label %{head}, label %{after}")
+        text.start(head)
+        offsets, inside = [], []
+        for j in range(size):
+            inside.append(text.define(f"icmp sgt i64 {count}, {j}"))
+            offsets.append(text.define(f"select i1 {inside[j]}, i64 {text.define(f'mul i64 {stride}, {j}')}, i64 0"))
+        with Loop(text, start, stop) as loop:
+            from_ = self.at(text, source, text.define(f"mul i64 {loop.index}, {step}"))
+            to = self.at(text, target, text.define(f"mul i64 {loop.index}, {size}"))
+            for j in range(size):
+                value = text.define(f"load {self.scalar}, ptr {self.at(text, from_, offsets[j])}")
+                kept = text.define(f"select i1 {inside[j]}, {self.scalar} {value}, {self.scalar} 0.0")
+                text.put(f"store {self.scalar} {kept}, ptr {self.at(text, to, str(j))}")
+        text.jump(after)
+        text.start(after)
+
+    # ---- a block of a against the packed panel of b
+
+    def block(self) -> str:
+        """Rows of a that are consecutive in memory are read as they lie; others are packed, [k][MR], into this worker's buffer."""
+        text = Text()
+        m, n, row, column, ldc, rows, depth, started = (self.argument(text, k) for k in (0, 1, 4, 5, 10, 12, 13, 14))
+        a, c, b, work = (self.pointer_argument(text, k) for k in (3, 9, 11, 15))
+        first = text.define(f"icmp eq i64 {started}, 0")
+        top = text.define(f"mul i64 %chunk, {rows}")
+        height = self.smin(text, text.define(f"sub i64 {m}, {top}"), rows)
+        packed = self.at(text, work, text.define(f"mul i64 %worker, {text.define(f'mul i64 {rows}, {depth}')}"))
+        source = self.at(text, a, text.define(f"mul i64 {top}, {row}"))
+        target = self.at(text, c, text.define(f"mul i64 {top}, {ldc}"))
+        strips = self.tiles(text, height, MR)
+        plain = text.define(f"icmp eq i64 {column}, 1")
+        pack, go = text.fresh_label(), text.fresh_label()
+        text.put(f"br i1 {plain}, label %{go}, label %{pack}")
+        text.start(pack)
+        with Loop(text, "0", strips) as loop:
+            at = text.define(f"mul i64 {loop.index}, {MR}")
+            count = self.smin(text, text.define(f"sub i64 {height}, {at}"), str(MR))
+            from_ = self.at(text, source, text.define(f"mul i64 {at}, {row}"))
+            into = self.at(text, packed, text.define(f"mul i64 {at}, {depth}"))
+            self.gather(text, from_, row, column, into, count, "0", depth, MR)
+        text.jump(go)
+        text.start(go)
+        base = text.define(f"select i1 {plain}, ptr {source}, ptr {packed}")
+        between = text.define(f"select i1 {plain}, i64 {row}, i64 {depth}")  # from one row to the next, times MR from strip to strip
+        apart = text.define(f"select i1 {plain}, i64 {row}, i64 1")
+        step = text.define(f"select i1 {plain}, i64 1, i64 {MR}")
+        with Loop(text, "0", self.tiles(text, n, self.nr)) as panels:
+            left = text.define(f"mul i64 {panels.index}, {self.nr}")
+            width = self.smin(text, text.define(f"sub i64 {n}, {left}"), str(self.nr))
+            panel = self.at(text, b, text.define(f"mul i64 {left}, {depth}"))
+            corner = self.at(text, target, left)
+            with Loop(text, "0", strips) as loop:
+                at = text.define(f"mul i64 {loop.index}, {MR}")
+                count = self.smin(text, text.define(f"sub i64 {height}, {at}"), str(MR))
+                strip = self.at(text, base, text.define(f"mul i64 {at}, {between}"))
+                tile = self.at(text, corner, text.define(f"mul i64 {at}, {ldc}"))
+                where = f"ptr {strip}, i64 {apart}, i64 {step}, ptr {panel}, i64 {depth}, ptr {tile}, i64 {ldc}"
+                text.put(f"call void @micro_{self.name}({where}, i64 {count}, i64 {width}, i1 {first})")
+        text.put("ret void")
+        return self.function(f"internal void @block_{self.name}(ptr %args, i64 %chunk, i64 %worker)", text)
+
+    # ---- the routine
+
+    def routine(self) -> str:
+        """Panels of KC rows of b, one after the other; args[13..15] change with the panel."""
+        text = Text()
+        args = text.reserve(f"[{ARGUMENTS + 3} x i64]")
+        names = ["%m", "%n", "%k", "%a", "%ar", "%ac", "%b", "%br", "%bc", "%c", "%cr", "%work", "%rows"]
+        kinds = ["ptr" if name in ("%a", "%b", "%c", "%work") else "i64" for name in names]
+
+        def put(k: int, kind: str, value: str) -> None:
+            text.put(f"store {kind} {value}, ptr {text.define(f'getelementptr i64, ptr {args}, i64 {k}')}")
+
+        for k, (kind, name) in enumerate(zip(kinds, names, strict=True)):
+            put(k, kind, name)
+        panels = self.tiles(text, "%n", self.nr)
+        upper = text.define(f"add i64 %m, {text.define('sub i64 %rows, 1')}")
+        blocks = text.define(f"udiv i64 {upper}, %rows")
+        with Loop(text, "0", "%k", KC) as loop:
+            depth = self.smin(text, text.define(f"sub i64 %k, {loop.index}"), str(KC))
+            put(3, "ptr", self.at(text, "%a", text.define(f"mul i64 {loop.index}, %ac")))
+            put(6, "ptr", self.at(text, "%b", text.define(f"mul i64 {loop.index}, %br")))
+            put(13, "i64", depth)
+            put(14, "i64", loop.index)
+            used = text.define(f"mul i64 {text.define(f'mul i64 {panels}, {self.nr}')}, {depth}")
+            put(15, "ptr", self.at(text, "%work", text.define(f"and i64 {text.define(f'add i64 {used}, 15')}, -16")))
+            text.put(f"call void %run(ptr @pack_b_{self.name}, ptr {args}, i64 {panels})")
+            text.put(f"call void %run(ptr @block_{self.name}, ptr {args}, i64 {blocks})")
+        text.put("ret void")
+        header = ", ".join(f"{kind} {name}" for kind, name in zip([*kinds, "ptr"], [*names, "%run"], strict=True))
+        return self.function(f"void @{NAMES[self.dtype]}({header})", text)
+
+

@@ -1,0 +1,41 @@
+"""Native routines that all compiled functions share: the thread pool and the matrix products. Compiled when the first function needs them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from functools import lru_cache
+
+from . import gemm, llvm
+from .pool import has_threads, pool_ir
+
+_lock = threading.Lock()
+
+
+def threads() -> int:
+    """How many threads large kernels use: ADJIT_NUM_THREADS, or the cores that this process may run on."""
+    given = os.environ.get("ADJIT_NUM_THREADS", "")
+    if given.isdigit() and int(given) > 0:
+        return int(given)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def addresses() -> dict[str, int]:
+    """Addresses of the shared routines, by name; the pool's workers are started."""
+    with _lock:
+        return _addresses(llvm.host())
+
+
+@lru_cache(maxsize=4)
+def _addresses(target: llvm.Target) -> dict[str, int]:
+    text = pool_ir(target.triple) + gemm.gemm_ir(target.vector_bytes)
+    names = [*gemm.NAMES.values(), "adjit_parallel", "adjit_serial", "adjit_pool_start"]
+    loaded = llvm.Library(llvm.assemble(text, target), names, {})
+    _keep.append(loaded)
+    if has_threads(target.triple):
+        ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32)(loaded.address["adjit_pool_start"])(max(0, threads() - 1))
+    return loaded.address
+
+
+_keep: list[llvm.Library] = []

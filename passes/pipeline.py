@@ -19,6 +19,7 @@ from .fold import fold
 from .fuse import fuse
 from .legalize import legalize
 from .simplify import simplify
+from .transparent import drop_custom_gradients
 
 Pass: TypeAlias = Callable[[Func], Func]
 Observer: TypeAlias = Callable[[str, Func], None]
@@ -62,6 +63,7 @@ def verified(func: Func, after: str) -> None:
 
 # `simplify` runs again after the common subexpressions have become one value: `sub(x, x)` and its like show only then.
 OPTIMIZE = Pipeline(
+    drop_custom_gradients,
     fold,
     simplify,
     eliminate_common_subexpressions,

@@ -43,7 +43,7 @@ class Cell(Protocol):
 class Trace(Builder):
     """A builder that knows the user: where each op was written, what its result is called, which variables and arrays it reaches."""
 
-    value_class = Traced
+    value_class: type[Traced] = Traced  # users of another frontend hold a subclass
 
     def __init__(self, name: str = "", parent: Trace | None = None) -> None:
         super().__init__(parent=parent)
@@ -72,7 +72,7 @@ class Trace(Builder):
     def region(self) -> Trace:
         """A trace inside of this one: for a branch, or for the body of a loop."""
         region = Trace(self.name, self)
-        region.location, region.phase, region.origin = self.location, self.phase, self.origin
+        region.location, region.phase, region.origin, region.value_class = self.location, self.phase, self.origin, self.value_class
         return region
 
     # ---- statements
@@ -135,7 +135,7 @@ class Trace(Builder):
 
     def parameter(self, type: TensorType, name: str | None = None, weak: bool = False, location: Location | None = None) -> Traced:
         """A value that this trace is given: not yet in `params`, where order counts."""
-        value = Traced(type, name, weak)
+        value = self.value_class(type, name, weak)
         value.owner, value.location = self, location
         return value
 

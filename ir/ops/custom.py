@@ -1,0 +1,105 @@
+"""`custom_gradient` in the IR: values that are given on as they are, with a pullback that the user wrote.
+
+    args: inputs, then values, then whatever the pullback reads        results: the values
+
+The pullback is a block without free values: its parameters are what it reads and the cotangents of the results, its results the cotangents
+of some of the inputs. All that it needs stands among the operands, so that passes may rename, move and clone the statement like any other.
+Derivatives are taken from functions as they were traced; `passes.transparent` then drops the statement, and native code never sees one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ..errors import GradientError
+from ..types import TensorType
+from .base import Array, Op, perform
+
+if TYPE_CHECKING:
+    from ..func import Block
+    from ..operand import Operand
+
+
+@dataclass(frozen=True, eq=False)
+class CustomGradient(Op, abstract=True):
+    """Gives its `values` operands on. `pulled` are the positions of the inputs that the block yields cotangents of."""
+
+    function: str  # the user's name for it
+    inputs: int
+    values: int
+    pulled: tuple[int, ...]
+    block: ClassVar[Block]  # of each object, and no field: the text of the IR does not show it, and cannot be parsed therefore
+
+    name = "custom_gradient"
+
+    @staticmethod
+    def of(function: str, inputs: int, values: int, pulled: Sequence[int], block: Block) -> CustomGradient:
+        op = CustomGradient(function, inputs, values, tuple(pulled))
+        object.__setattr__(op, "block", block)
+        return op
+
+    def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
+        return types[self.inputs : self.inputs + self.values]
+
+    def evaluate(self, *arrays: Array) -> tuple[Array, ...]:
+        return arrays[self.inputs : self.inputs + self.values]
+
+    def pushforward(
+        self, results: tuple[Operand, ...], args: tuple[Operand, ...], tangents: tuple[Operand | None, ...]
+    ) -> list[Operand | None]:
+        raise no_forward_derivative(self.function)
+
+    def pullback(
+        self, results: tuple[Operand, ...], args: tuple[Operand, ...], cotangents: tuple[Operand | None, ...], needed: Sequence[bool]
+    ) -> list[Operand | None]:
+        read = args[self.inputs + self.values :]
+        given = [r.literal(0.0, r.type) if c is None else c for r, c in zip(results, cotangents, strict=True) if r.type.is_float]
+        out: list[Operand | None] = [None] * len(args)
+        for position, d in zip(self.pulled, instantiate(self.block, [*read, *given]), strict=True):
+            out[position] = d
+        return out
+
+
+def no_forward_derivative(function: str) -> GradientError:
+    return GradientError(f"{function}: a custom_gradient has no forward derivative; use reverse mode (GradientTape, grad, vjp)")
+
+
+def instantiate(block: Block, args: Sequence[Operand]) -> list[Operand]:
+    """The statements of a block without free values, emitted where we are with `args` for its parameters; its results."""
+    from ..builder import current_builder  # noqa: PLC0415 - the builder emits ops, and ops find the builder
+
+    table: dict[int, Operand] = {id(p): a for p, a in zip(block.params, args, strict=True)}
+    for stmt in block.stmts:
+        operands = tuple(table.get(id(a), a) for a in stmt.args)
+        out: Any
+        if stmt.blocks:
+            builder = current_builder()
+            assert builder is not None
+            out = builder.emit(stmt.op, operands, tuple(clone(b, table) for b in stmt.blocks), [r.type for r in stmt.results])
+        else:
+            out = perform(stmt.op, *operands)
+        for old, new in zip(stmt.results, out if isinstance(out, tuple) else (out,), strict=True):
+            table[id(old)] = new
+    return [table.get(id(r), r) for r in block.results]
+
+
+def clone(block: Block, table: dict[int, Operand]) -> Block:
+    """The block with values of its own in place of those it defines; `table` says what stands for values of the blocks around."""
+    from ..func import Block, Stmt, Value  # noqa: PLC0415 - the IR is made of ops
+
+    def fresh(values: Sequence[Any]) -> tuple[Any, ...]:
+        out = tuple(Value(v.type, v.name) for v in values)
+        table.update((id(old), new) for old, new in zip(values, out, strict=True))
+        return out
+
+    def renamed(operands: Sequence[Operand]) -> tuple[Operand, ...]:
+        return tuple(table.get(id(x), x) for x in operands)
+
+    params = fresh(block.params)
+    stmts = []
+    for stmt in block.stmts:
+        args, blocks = renamed(stmt.args), tuple(clone(b, table) for b in stmt.blocks)
+        stmts.append(Stmt(stmt.op, args, fresh(stmt.results), blocks, stmt.location, stmt.phase, stmt.origin))
+    return Block(params, stmts, renamed(block.results), renamed(block.saving))

@@ -1,0 +1,228 @@
+"""`custom_gradient`: a function whose derivative the user writes.
+
+Owns the protocol (`f(*args)` gives the result and `grad_fn`, which takes the result's cotangents and gives the arguments') and its two forms:
+eagerly a tape records one statement that calls `grad_fn`; in a trace `grad_fn` is traced at once, into the block of a `custom_gradient` op.
+
+What `f` computes on the way is recorded as usual, but does not lead to the result: gradients take the user's way. It does lead to what
+`grad_fn` closes over, so that derivatives of higher order are those of `grad_fn`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from adjit.ir.errors import GradientError
+from adjit.ir.func import Block, Value
+from adjit.ir.operand import Literal, Operand, as_operand
+from adjit.ir.ops.base import Op
+from adjit.ir.ops.custom import CustomGradient, no_forward_derivative
+from adjit.ir.types import TensorType
+from adjit.tracer.convert import present
+from adjit.tracer.frames import definition
+from adjit.tracer.pytree import TreeDef, flatten
+from adjit.tracer.trace import Trace, current_trace
+
+from .recording import Recorder, join, leave, listening
+from .tensor import Tensor, tensor, wrap
+from .variable import Store, Variable
+
+Present = Callable[[Operand], Operand]
+
+
+def custom_gradient(f: Callable[..., Any], present: Present = present) -> Callable[..., Any]:
+    """A function that computes `f(*args)[0]` and is differentiated by `f(*args)[1]`.
+
+    >>> @custom_gradient
+    ... def log1pexp(x):
+    ...     e = np.exp(x)
+    ...     return np.log(1 + e), lambda upstream: upstream * (1 - 1 / (1 + e))
+
+    `grad_fn` takes one cotangent for each array of the result and gives one gradient (or None) for each positional argument, then for each
+    array among the keyword arguments, in the order of the call. If `f` reads trainable variables, `grad_fn` takes `variables=`, and gives
+    `(gradients, gradients of the variables)`.
+    """
+
+    @functools.wraps(f)
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        return Call(f, args, kwargs, present).run()
+
+    return differentiated
+
+
+class Call:
+    """One call: which of its arguments are differentiated, and how the user's gradients find their way to them."""
+
+    def __init__(self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], present: Present) -> None:
+        self.f = f
+        self.name = str(getattr(f, "__name__", type(f).__name__))
+        self.present = present
+        positional, tree = flatten(args)
+        keyword, keyword_tree = flatten(kwargs)
+        self.given_args = [self.argument(x) for x in positional]
+        self.given_kwargs = [self.argument(x) for x in keyword]
+        self.trees = (tree, keyword_tree)
+        # one gradient for each of these, in the order that `grad_fn` gives them
+        self.places = [*self.given_args, *(x for x in self.given_kwargs if isinstance(x, Operand))]
+        self.inputs = [x for x in self.places if isinstance(x, Operand) and x.type.is_float]
+        self.variables: list[Variable] = []
+        self.out_tree: TreeDef | None = None
+        self.grad_fn: Callable[..., Any] = lambda *_: None
+
+    def argument(self, x: Any) -> Any:
+        """Arrays and variables as what the user holds; numbers and everything else as they are."""
+        if isinstance(x, Operand):
+            return self.present(as_operand(x))
+        return self.present(tensor(x)) if isinstance(x, np.ndarray | np.generic) else x
+
+    def run(self) -> Any:
+        tree, keyword_tree = self.trees
+        reads = Reads()
+        join(reads)
+        try:
+            out = self.f(*tree.unflatten(self.given_args), **keyword_tree.unflatten(self.given_kwargs))
+        finally:
+            leave(reads)
+        if not (isinstance(out, tuple | list) and len(out) == 2 and callable(out[1])):
+            raise GradientError(f"{self.name}: a custom_gradient function returns its result and a function: (result, grad_fn)").at(
+                definition(self.f)
+            )
+        result, self.grad_fn = out
+        self.variables = [v for v in reads.variables.values() if not any(reads.values[v.store] is x for x in self.inputs)]
+        self.inputs += [reads.values[v.store] for v in self.variables]
+        leaves, self.out_tree = flatten(result)
+        values = [as_operand(tensor(leaf)) for leaf in leaves]
+        trace = current_trace()
+        results = self.recorded(values) if trace is None else self.emitted(trace, values)
+        return self.out_tree.unflatten([self.present(r) for r in results])
+
+    # ---- the two forms
+
+    def recorded(self, values: Sequence[Operand]) -> list[Operand]:
+        """Eagerly: results with identities of their own, which tapes know as those of one statement."""
+        results: list[Operand] = []
+        for value in values:
+            assert isinstance(value, Tensor)
+            result = wrap(value.data)
+            result.__class__ = type(value)
+            results.append(result)
+        op = EagerCustomGradient(self)
+        for recorder in listening.recorders:
+            recorder.applied(op, tuple(self.inputs), tuple(results))
+        return results
+
+    def emitted(self, trace: Trace, values: Sequence[Operand]) -> list[Operand]:
+        """In a trace: a statement that holds the traced `grad_fn`."""
+        region = trace.region()
+        region.phase = "backward"
+        cotangents = [region.parameter(v.type, f"{v.name}.bar" if isinstance(v, Value) and v.name else None) for v in values if v.type.is_float]
+        with region:
+            given = iter(cotangents)
+            found = self.gradients([self.present(next(given)) if v.type.is_float else None for v in values])
+            pulled = [i for i, d in enumerate(found) if d is not None]
+            block = region.finish([d for d in found if d is not None])
+        if region.written:
+            raise GradientError(f"{self.name}: the gradient function of a custom_gradient must not assign to variables").at(definition(self.f))
+        own = set(map(id, cotangents))
+        read = [v for v in block.free() if id(v) not in own]
+        op = CustomGradient.of(self.name, len(self.inputs), len(values), pulled, Block([*read, *cotangents], block.stmts, block.results))
+        return list(trace.emit(op, (*self.inputs, *values, *read)))
+
+    # ---- the user's gradients
+
+    def gradients(self, cotangents: Sequence[Operand | None]) -> list[Operand | None]:
+        """What `grad_fn` gives for each of `inputs`, checked."""
+        if self.variables:
+            if not takes_variables(self.grad_fn):
+                names = ", ".join(repr(v.name) for v in self.variables)
+                raise TypeError(
+                    "If using @custom_gradient with a function that uses variables, then grad_fn must accept a 'variables' keyword argument: "
+                    f"{self.name} reads {names}"
+                )
+            pair = self.grad_fn(*cotangents, variables=self.variables)
+            if not (isinstance(pair, tuple | list) and len(pair) == 2):
+                raise GradientError(f"{self.name}: with variables, grad_fn returns (gradients, gradients of the variables)").at(definition(self.f))
+            found, of_variables = pair
+            theirs = listed(of_variables)
+        else:
+            found, theirs = self.grad_fn(*cotangents), []
+        mine = listed(found)
+        if len(mine) != len(self.places):
+            extra = len(self.places) - len(self.given_args)
+            hint = f" ({extra} of them for keyword arguments, which count too; give None where there is none)" if extra else ""
+            raise GradientError(f"{self.name}: grad_fn should give {len(self.places)} gradients{hint}, and gave {len(mine)}").at(definition(self.f))
+        if len(theirs) != len(self.variables):
+            raise GradientError(f"{self.name}: grad_fn should give {len(self.variables)} gradients of variables, and gave {len(theirs)}")
+        kept = [d for d, x in zip(mine, self.places, strict=True) if isinstance(x, Operand) and x.type.is_float]
+        return [self.checked(d, x.type) for d, x in zip([*kept, *theirs], self.inputs, strict=True)]
+
+    def checked(self, d: Any, type: TensorType) -> Operand | None:
+        if d is None:
+            return None
+        operand = Literal(d, type) if isinstance(d, bool | int | float) and not type.shape else as_operand(d)
+        if operand.type.shape != type.shape:
+            raise GradientError(f"{self.name}: grad_fn gave a gradient of type {operand.type} for an argument of type {type}").at(
+                definition(self.f)
+            )
+        return operand if operand.type.dtype == type.dtype else operand.astype(type.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class EagerCustomGradient(Op, abstract=True):
+    """A finished call, as one op: how eager tapes see it."""
+
+    call: Call
+
+    name = "custom_gradient"  # of no text: it never stands in the IR
+
+    def pushforward(
+        self, results: tuple[Operand, ...], args: tuple[Operand, ...], tangents: tuple[Operand | None, ...]
+    ) -> list[Operand | None]:
+        raise no_forward_derivative(self.call.name)
+
+    def pullback(
+        self, results: tuple[Operand, ...], args: tuple[Operand, ...], cotangents: tuple[Operand | None, ...], needed: Sequence[bool]
+    ) -> list[Operand | None]:
+        given = [self.seed(c, r) if r.type.is_float else None for c, r in zip(cotangents, results, strict=True)]
+        return self.call.gradients(given)
+
+    def seed(self, cotangent: Operand | None, result: Operand) -> Operand:
+        return self.call.present(result.literal(0.0, result.type) if cotangent is None else cotangent)
+
+
+class Reads(Recorder):
+    """Hears which trainable variables are read."""
+
+    def __init__(self) -> None:
+        self.variables: dict[Store, Variable] = {}
+        self.values: dict[Store, Operand] = {}
+
+    def applied(self, op: Op, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> None:
+        pass
+
+    def stand_ins(self, args: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        return args
+
+    def read(self, variable: Variable, value: Operand) -> None:
+        if variable.trainable:
+            self.variables.setdefault(variable.store, variable)
+            self.values.setdefault(variable.store, value)
+
+    def last_read(self, store: Store) -> Operand | None:
+        return self.values.get(store)
+
+
+def listed(gradients: Any) -> list[Any]:
+    """What `grad_fn` gave, one entry for each argument: a single gradient stands for a list of one."""
+    return flatten(gradients, is_leaf=lambda x: x is None)[0]
+
+
+def takes_variables(function: Callable[..., Any]) -> bool:
+    import inspect  # noqa: PLC0415 - slow to import, and few custom gradients read variables
+
+    parameters = inspect.signature(function).parameters.values()
+    return any(p.name == "variables" or p.kind is p.VAR_KEYWORD for p in parameters)

@@ -3,6 +3,8 @@
 Owns: `Op`, the registry, and `apply`, the one door through which every op is emitted or evaluated.
 Refuses: knowing any particular op.
 
+Owns, too, what `vmap` makes of an op (`batch`): mostly the same op with its axes moved on (`widened`).
+
 Derivatives are written per argument: `jvp(i, y, args, d)` pushes a tangent of argument `i` forward, `vjp(i, y, args, d)` pulls a cotangent
 of the result back to argument `i`. Both are written in terms of operands, so the same rule serves the eager tape, the adjoint pass and,
 applied again, derivatives of any order. None means: no derivative reaches this argument.
@@ -18,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
-from ..errors import AdjitError, OutOfBoundsError
+from ..errors import AdjitError, OutOfBoundsError, UnsupportedError
 from ..types import DType, TensorType
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ class Op:
     can_fail: ClassVar[bool] = False  # may raise at run time
     error: ClassVar[type[AdjitError]] = OutOfBoundsError  # what native code raises when it does
     differentiable: ClassVar[bool] = True
+    in_place: ClassVar[int | None] = None  # the argument that native code may change into the result, if nobody reads it afterwards
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -86,6 +89,22 @@ class Op:
                 if part is not None:
                     total = part if total is None else total + part
         return [total]
+
+    def widened(self, size: int) -> Op:
+        """The same op for operands that all have one more leading axis, of `size`: ops that name axes or shapes move them on."""
+        raise UnsupportedError(f"{self.name}: vmap does not know how to batch it")
+
+    def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Any:
+        """The results for `size` examples at once, along a leading axis. Arguments that are not `batched` are shared by all."""
+        from .shape import lead  # noqa: PLC0415 - shapes are ops, and ops are defined here
+
+        return apply(self.widened(size), *(a if has else lead(a, size) for a, has in zip(args, batched, strict=True)))
+
+    def guarded(
+        self, size: int, active: Operand, args: tuple[Operand, ...], batched: Sequence[bool]
+    ) -> tuple[tuple[Operand, ...], Sequence[bool]]:
+        """Arguments with which the op does not fail on examples that are not `active` (bool[size]), of which nobody reads the results."""
+        return args, batched
 
     def splat(self, *values: Any) -> Any:
         """The one value that fills the whole result when every operand is filled with one value; None when it is not that simple."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import AdjitError, CheckError, DTypeError, ShapeError, UnsupportedError
 from ..types import BOOL, TensorType
 from .base import Array, Loops, Op, Window, apply, perform
 from .maps import cast
+from .reduce import all as all_true
+from .shape import lead, reshape, slice_
 
 __all__ = ["check", "print_"]
 
@@ -54,6 +57,15 @@ class Assert(Effect):
             raise CheckError(self.message)
         return ()
 
+    def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Any:
+        return apply(self, all_true(args[0]))
+
+    def guarded(
+        self, size: int, active: Operand, args: tuple[Operand, ...], batched: Sequence[bool]
+    ) -> tuple[tuple[Operand, ...], Sequence[bool]]:
+        condition = args[0] if batched[0] else lead(args[0], size)
+        return (condition | ~active,), (True,)
+
     def lower(self, k: Loops, outs: tuple[Window, ...], condition: Window) -> None:
         holds = k.load(condition)
         k.fail_if(k.scalar.xor(holds, k.scalar.like(holds, True)), self.message.replace("{", "{{").replace("}", "}}"))
@@ -71,6 +83,17 @@ class Print(Effect):
     def evaluate(self, *arrays: Array) -> tuple[()]:
         print(self.template.format(*(a if a.shape else a[()] for a in arrays)))
         return ()
+
+    def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Any:
+        for k in range(size):
+            row = (reshape(slice_(a, [slice(k, k + 1)]), a.type.shape[1:]) if has else a for a, has in zip(args, batched, strict=True))
+            perform(self, *row)
+        return ()
+
+    def guarded(
+        self, size: int, active: Operand, args: tuple[Operand, ...], batched: Sequence[bool]
+    ) -> tuple[tuple[Operand, ...], Sequence[bool]]:
+        raise UnsupportedError("print: in a branch or loop that some examples of a vmap take and others do not; print after it")
 
     def lower(self, k: Loops, outs: tuple[Window, ...], *args: Window) -> None:
         raise UnsupportedError("print: native code does not print yet; return the value, and print it outside of the compiled function")

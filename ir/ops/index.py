@@ -16,7 +16,7 @@ from ..types import I64, TensorType
 from .base import Array, Loops, Op, Reg, Window, apply, nest
 from .create import iota
 from .maps import where
-from .shape import broadcast_to, reshape
+from .shape import broadcast_to, lead, move_lead, move_to_lead, reshape, trail
 
 __all__: list[str] = []
 
@@ -42,6 +42,19 @@ class Gather(Op):
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
         return apply(ScatterAdd(), d.literal(0, args[0].type), d, *args[1:]) if i == 0 else None
 
+    def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Operand:
+        x, *indices = args
+        if not batched[0]:
+            return apply(self, x, *(i if has else lead(i, size) for i, has in zip(indices, batched[1:], strict=True)))
+        if any(batched[1:]):
+            return apply(self, x, *examples(size, indices, batched[1:]))
+        return move_to_lead(apply(self, move_lead(x, len(indices)), *indices), indices[0].ndim)
+
+    def guarded(
+        self, size: int, active: Operand, args: tuple[Operand, ...], batched: Sequence[bool]
+    ) -> tuple[tuple[Operand, ...], Sequence[bool]]:
+        return harmless(1, size, active, args, batched)
+
     def lower(self, k: Loops, out: Window, x: Window, *indices: Window) -> None:
         with nest(k, indices[0].type.shape) as index:
             k.copy(out.at(*index), x.at(*native_positions(self.name, k, x.type, indices, index)))
@@ -51,6 +64,7 @@ class Scatter(Op, abstract=True):
     """`x` with rows changed by those of `updates`: args x, updates, *indices, where updates has the type that Gather would give."""
 
     can_fail = True
+    in_place = 0
 
     def infer(self, *types: TensorType) -> TensorType:
         x, updates, *indices = types
@@ -58,6 +72,19 @@ class Scatter(Op, abstract=True):
         if updates != wanted:
             raise ShapeError(f"{self.name}: the updates are {updates}, but the indices select {wanted} of {x}")
         return x
+
+    def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Operand:
+        x, updates, *indices = args
+        x, updates = x if batched[0] else lead(x, size), updates if batched[1] else lead(updates, size)
+        if any(batched[2:]):
+            return apply(self, x, updates, *examples(size, indices, batched[2:]))
+        out = apply(self, move_lead(x, len(indices)), move_lead(updates, indices[0].ndim), *indices)
+        return move_to_lead(out, len(indices))
+
+    def guarded(
+        self, size: int, active: Operand, args: tuple[Operand, ...], batched: Sequence[bool]
+    ) -> tuple[tuple[Operand, ...], Sequence[bool]]:
+        return harmless(2, size, active, args, batched)
 
 
 class ScatterAdd(Scatter):
@@ -122,6 +149,21 @@ class ScatterSet(Scatter):
         k.copy(out, x)
         with nest(k, indices[0].type.shape) as index:
             k.copy(out.at(*native_positions(self.name, k, x.type, indices, index)), updates.at(*index))
+
+
+def examples(size: int, indices: Sequence[Operand], batched: Sequence[bool]) -> list[Operand]:
+    """Index arrays for a batch of index arrays: the number of the example before all others."""
+    wide = [i if has else lead(i, size) for i, has in zip(indices, batched, strict=True)]
+    return [trail(iota((size,), 0, I64), wide[0].type.shape), *wide]
+
+
+def harmless(
+    first: int, size: int, active: Operand, args: tuple[Operand, ...], batched: Sequence[bool]
+) -> tuple[tuple[Operand, ...], Sequence[bool]]:
+    """The arguments with indices (from `first` on) of 0 for the examples that are not active."""
+    wide = [i if has else lead(i, size) for i, has in zip(args[first:], batched[first:], strict=True)]
+    inside = [where(trail(active, i.type.shape), i, 0) for i in wide]
+    return (*args[:first], *inside), (*batched[:first], *(True for _ in inside))
 
 
 def last_writes(x: Operand, indices: Sequence[Operand]) -> Operand:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -56,6 +56,9 @@ class Concatenate(Op):
         spans[self.axis] = range(start, start + args[i].type.shape[self.axis])
         return read_window(d, spans)
 
+    def widened(self, size: int) -> Concatenate:
+        return replace(self, axis=self.axis + 1)
+
     def lower(self, k: Loops, out: Window, *args: Window) -> None:
         start = 0
         for x in args:
@@ -88,6 +91,7 @@ class SetSlice(Op):
     starts: tuple[int, ...]
     stops: tuple[int, ...]
     steps: tuple[int, ...]
+    in_place: ClassVar[int | None] = 0
 
     def infer(self, *types: TensorType) -> TensorType:
         x, update = types
@@ -109,6 +113,9 @@ class SetSlice(Op):
         if i == 0:
             return apply(self, d, d.literal(0, args[1].type))
         return read_window(d, list(map(range, self.starts, self.stops, self.steps)))
+
+    def widened(self, size: int) -> SetSlice:
+        return SetSlice((0, *self.starts), (size, *self.stops), (1, *self.steps))
 
     def lower(self, k: Loops, out: Window, x: Window, update: Window) -> None:
         k.copy(out, x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from ..errors import DTypeError, ShapeError
 from ..types import BOOL, I64, TensorType, broadcast_shapes, matmul_shape
 from .base import Array, Loops, Op, Window, apply
 from .maps import cast, common_dtype
-from .shape import broadcast_to, reshape, transpose
+from .shape import broadcast_to, lead, reshape, transpose
 
 if TYPE_CHECKING:
     from ..operand import Operand
@@ -44,6 +45,24 @@ class Matmul(Op):
         d = reshape(d, (*left.shape[:-1], right.shape[-1]))
         product = apply(self, d, swap(right)) if i == 0 else apply(self, swap(left), d)
         return reshape(product, args[i].shape)
+
+    def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Operand:
+        """One product of larger matrices where one operand is the same for all examples, else a stack of products."""
+        (a, b), (left, right) = args, batched
+        out = matmul_shape(a.shape[left:], b.shape[right:])
+        if right and not left and a.ndim == 2 and b.ndim == 2:
+            return apply(self, b, swap(a))
+        if right and not left and a.ndim == 2 and b.ndim == 3:
+            columns = reshape(transpose(b, (1, 0, 2)), (b.shape[1], size * b.shape[2]))
+            return transpose(reshape(apply(self, a, columns), (a.shape[0], size, b.shape[2])), (1, 0, 2))
+        if right and not left and a.ndim == 1 and b.ndim == 2:
+            return apply(self, b, a)
+        if left and not right and b.ndim <= 2:
+            return reshape(matmul(a, b), (size, *out))
+        a, b = a if left else lead(a, size), b if right else lead(b, size)
+        rows = reshape(a, (size, 1, a.shape[1])) if a.ndim == 2 else a
+        columns = reshape(b, (size, b.shape[1], 1)) if b.ndim == 2 else b
+        return reshape(apply(self, rows, columns), (size, *out))
 
     def lower(self, k: Loops, out: Window, a: Window, b: Window) -> None:
         k.matmul(out, a, b)

@@ -303,6 +303,9 @@ class Detach(View):
     def evaluate(self, *arrays: Array) -> Any:
         return arrays[0]
 
+    def widened(self, size: int) -> Detach:
+        return self
+
     def view(self, layout: Layout, source: TensorType) -> Layout:
         return layout
 

@@ -64,6 +64,9 @@ class Map(Op, abstract=True):
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
         return self._chain(i, y, args, d)
 
+    def widened(self, size: int) -> Map:
+        return self
+
     def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
         """Native code for a few elements at a time."""
         raise NotImplementedError(f"{self.name}: no lowering")
@@ -169,12 +172,6 @@ class Cast(Unary):
                 return saturated(x, self.dtype)
             return x.astype(self.dtype)
 
-    def _chain(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
-        (x,) = args
-        if not (x.type.is_float and self.dtype.kind == "f"):
-            return None
-        return cast(d, self.dtype if d.type.dtype == x.type.dtype else x.type.dtype)
-
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
         return cast(d, self.dtype) if args[0].type.is_float and self.dtype.kind == "f" else None
 
@@ -250,10 +247,8 @@ class Where(Map):
 
 def where(condition: Operand, a: Operand | float, b: Operand | float) -> Operand:
     dtype = common_dtype(a, b)
-    scalars = [x for x in (a, b) if isinstance(x, bool | int | float)]
     operands = [x for x in (condition, a, b) if not isinstance(x, bool | int | float)]
     shape = broadcast_shapes("where", *(x.type.shape for x in operands))
-    del scalars
     branches = [
         condition.literal(checked_scalar("where", x, dtype), TensorType(dtype, shape))
         if isinstance(x, bool | int | float)
@@ -261,3 +256,16 @@ def where(condition: Operand, a: Operand | float, b: Operand | float) -> Operand
         for x in (a, b)
     ]
     return apply(Where(), broadcast_to(cast(condition, BOOL), shape), *branches)
+
+
+class Copy(Unary):
+    """The operand in a buffer of its own, contiguous: put in by the buffer planner where a view will not do."""
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return arrays[0].copy()
+
+    def _chain(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        return d
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        return xs[0]

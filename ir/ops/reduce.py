@@ -5,7 +5,7 @@ Owns: sums, products, extrema and their positions, any and all. Refuses: running
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -33,6 +33,9 @@ class Reduce(Op, abstract=True):
         (x,) = types
         check_kind(self, x)
         return x.with_shape(reduced_shape(x.shape, normalize_axes(self.axes, x.rank, self.name)))
+
+    def widened(self, size: int) -> Reduce:
+        return replace(self, axes=tuple(a + 1 for a in self.axes))
 
     def identity(self, dtype: DType) -> float | int | bool:
         """The value that `combine` leaves the other operand with."""
@@ -212,6 +215,9 @@ class ArgExtremum(Op, abstract=True):
         if x.shape[normalize_axis(self.axis, x.rank, self.name)] == 0:
             raise ShapeError(f"{self.name}: axis {self.axis} of {x} is empty, and has no such position")
         return TensorType(I64, reduced_shape(x.shape, (self.axis,)))
+
+    def widened(self, size: int) -> ArgExtremum:
+        return replace(self, axis=self.axis + 1)
 
     def lower(self, k: Loops, out: Window, x: Window) -> None:
         emit, shape = k.scalar, x.type.shape

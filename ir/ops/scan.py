@@ -36,6 +36,9 @@ class Scan(Op, abstract=True):
         normalize_axis(self.axis, x.rank, self.name)
         return x
 
+    def widened(self, size: int) -> Scan:
+        return replace(self, axis=self.axis + 1)
+
     def forwards(self, array: Array) -> Array:
         """The array in the order of the scan; its own inverse."""
         return np.flip(array, self.axis) if self.reverse else array

@@ -44,12 +44,39 @@ class Broadcast(View):
         axes = tuple(range(lead)) + tuple(lead + a for a, n in enumerate(source) if n == 1 and self.shape[lead + a] != 1)
         return d.sum(axes).reshape(source)
 
+    def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Operand:
+        source = args[0].type.shape[1:]
+        aligned = reshape(args[0], (size, *(1,) * (len(self.shape) - len(source)), *source))
+        return broadcast_to(aligned, (size, *self.shape))
+
     def view(self, layout: Layout, source: TensorType) -> Layout:
         return layout.broadcast(source.shape, self.shape)
 
 
 def broadcast_to(x: Operand, shape: Shape) -> Operand:
     return x if x.type.shape == shape else apply(Broadcast(shape), x)
+
+
+def lead(x: Operand, size: int) -> Operand:
+    """`x` repeated along a new leading axis."""
+    return apply(Broadcast((size, *x.type.shape)), x)
+
+
+def trail(x: Operand, shape: Shape) -> Operand:
+    """`x` repeated along the axes that `shape` has behind those of `x`."""
+    rank = len(x.type.shape)
+    return broadcast_to(reshape(x, (*x.type.shape, *(1,) * (len(shape) - rank))), shape)
+
+
+def move_lead(x: Operand, places: int) -> Operand:
+    """The leading axis behind the `places` axes that follow it."""
+    rank = len(x.type.shape)
+    return transpose(x, (*range(1, places + 1), 0, *range(places + 1, rank)))
+
+
+def move_to_lead(x: Operand, axis: int) -> Operand:
+    """The axis before all others: the inverse of `move_lead`."""
+    return transpose(x, (axis, *(a for a in range(len(x.type.shape)) if a != axis)))
 
 
 @dataclass(frozen=True)
@@ -66,6 +93,9 @@ class Reshape(View):
 
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return reshape(d, args[0].type.shape)
+
+    def widened(self, size: int) -> Reshape:
+        return Reshape((size, *self.shape))
 
     def view(self, layout: Layout, source: TensorType) -> Layout | None:
         return layout.reshaped(source.shape, self.shape)
@@ -93,6 +123,9 @@ class Transpose(View):
 
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return transpose(d, inverse(self.axes))
+
+    def widened(self, size: int) -> Transpose:
+        return Transpose((0, *(a + 1 for a in self.axes)))
 
     def view(self, layout: Layout, source: TensorType) -> Layout:
         return layout.permuted(self.axes)
@@ -130,6 +163,9 @@ class Slice(View):
             low.append(start if kept else size)
             high.append(size - start - (kept - 1) * step - 1 if kept else 0)
         return pad(d, low, high, [step - 1 for step in self.steps])
+
+    def widened(self, size: int) -> Slice:
+        return Slice((0, *self.starts), (size, *self.stops), (1, *self.steps))
 
     def view(self, layout: Layout, source: TensorType) -> Layout:
         return layout.sliced(self.starts, self.steps)
@@ -197,6 +233,9 @@ class Flip(View):
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return flip(d, self.axes)
 
+    def widened(self, size: int) -> Flip:
+        return Flip(tuple(a + 1 for a in self.axes))
+
     def view(self, layout: Layout, source: TensorType) -> Layout:
         return layout.flipped(self.axes, source.shape)
 
@@ -234,6 +273,9 @@ class Pad(Op):
 
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return read_window(d, list(map(range, *self._window(args[0].type.shape))))
+
+    def widened(self, size: int) -> Pad:
+        return replace(self, low=(0, *self.low), high=(0, *self.high), interior=(0, *self.interior))
 
     def lower(self, k: Loops, out: Window, x: Window) -> None:
         k.fill(out, self.value)

@@ -31,6 +31,9 @@ class StackOp(Op, abstract=True):
             raise DTypeError(f"{self.name}: takes a stack, not {type}")
         return type
 
+    def widened(self, size: int) -> StackOp:
+        return self
+
     def position(self, stack: Any, index: Array) -> int:
         if not 0 <= int(index) < len(stack):
             raise OutOfBoundsError(f"{self.name}: element {int(index)} of {len(stack)}")

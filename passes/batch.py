@@ -1,0 +1,321 @@
+"""Batching: a function of one example becomes a function of many, along a leading axis. `vmap` is built on it.
+
+Ops know their own rules (`Op.batch`). This pass carries through a function which values differ between examples, and rewrites regions:
+
+- an `if` on a predicate that all examples share stays one; where they differ, both branches run and a `where` chooses. What could fail in a
+  branch is kept from failing for the examples that do not take it (`Op.guarded`);
+- a `for` with shared bounds stays one; with bounds of their own, all examples run as often as the longest, and those that are done keep
+  their carries;
+- a `while` runs until all examples are done; those that are keep their carries.
+
+What loops save always differs between examples. Refuses: fused functions (batch first), and cotangents of stacks that examples share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
+
+from adjit.ir import ops
+from adjit.ir.builder import Builder, current_builder
+from adjit.ir.errors import UnsupportedError
+from adjit.ir.func import Block, Func, Stmt, Value
+from adjit.ir.operand import Literal, Operand
+from adjit.ir.ops.base import apply
+from adjit.ir.ops.control import Checkpoint, For, If, Region, While
+from adjit.ir.ops.custom import CustomGradient
+from adjit.ir.ops.index import Gather, ScatterSet
+from adjit.ir.ops.shape import lead, trail
+from adjit.ir.ops.stack import StackAccumulate, StackOp, StackRead
+from adjit.ir.types import BOOL, I64, StackType, TensorType
+
+Marked: TypeAlias = tuple[Operand, bool]  # an operand, and whether it has the leading axis
+
+INDEX = TensorType(I64)
+
+
+def batch_func(func: Func, batched: Sequence[bool], size: int) -> Func:
+    """`@f.vmap`: the parameters marked in `batched` and all results have a leading axis of `size` more."""
+    params = [Value(wide(p.type, size) if has else p.type, p.name) for p, has in zip(func.params, batched, strict=True)]
+    if func.updates:
+        raise UnsupportedError(f"@{func.name} assigns a variable, of which all examples of a batch have one; return the value instead")
+    with Builder(params) as builder:
+        results = [lifted(r, size) for r in batch_block(func.block, params, batched, size)]
+        return func.replace(name=f"{func.name}.vmap", block=builder.finish(results), plan=None)
+
+
+def batch_block(block: Block, args: Sequence[Operand], batched: Sequence[bool], size: int) -> list[Marked]:
+    """Emit the block's statements on `args`, of which those marked in `batched` have a leading axis of `size`; gives its results."""
+    batcher = Batcher(size)
+    batcher.set(block.params, zip(args, batched, strict=True))
+    batcher.run(block.stmts)
+    return [batcher[r] for r in block.results]
+
+
+def inline(block: Block, args: Sequence[Operand]) -> list[Operand]:
+    """Emit a copy of the block's statements on `args`; gives its results."""
+    return [result for result, _ in batch_block(block, args, [False] * len(args), 0)]
+
+
+def wide(type: TensorType, size: int) -> TensorType:
+    """The type of a batch."""
+    return StackType(wide(type.element, size)) if isinstance(type, StackType) else type.with_shape((size, *type.shape))
+
+
+def lifted(marked: Marked, size: int) -> Operand:
+    """A value that all examples share, repeated for each; one that has the axis as it is."""
+    x, has = marked
+    if not has and isinstance(x.type, StackType):
+        raise UnsupportedError("vmap: the cotangent of what a loop outside of it saved; compute the loop in the function that is mapped")
+    return x if has else lead(x, size)
+
+
+def choose(condition: Operand, a: Operand, b: Operand) -> Operand:
+    """`a` for the examples where the condition (bool[size]) holds, else `b`."""
+    if isinstance(a.type, StackType):
+        raise UnsupportedError("vmap: a second derivative through a loop in a branch that examples take differently")
+    return ops.where(trail(condition, a.type.shape), a, b)
+
+
+class Batcher:
+    """The walk through a block: what became of each value. `active` marks the examples whose results will be read; None: all."""
+
+    def __init__(self, size: int, active: Operand | None = None, table: dict[int, Marked] | None = None) -> None:
+        self.size = size
+        self.active = active
+        self.table: dict[int, Marked] = {} if table is None else table
+        self.regions: dict[type[Any], Callable[[Stmt], list[Marked]]] = {
+            If: self.branches, Checkpoint: self.shared, For: self.for_loop, While: self.while_loop,
+        }  # fmt: skip
+
+    def __getitem__(self, x: Operand) -> Marked:
+        return self.table.get(id(x), (x, False))
+
+    def set(self, values: Sequence[Operand], marked: Iterable[Marked]) -> None:
+        self.table.update(zip(map(id, values), marked, strict=True))
+
+    def inside(self, active: Operand | None) -> Batcher:
+        return Batcher(self.size, active, self.table)
+
+    def run(self, stmts: Sequence[Stmt]) -> None:
+        builder = here()
+        for stmt in stmts:
+            with builder.at(stmt.location, stmt.phase, stmt.origin):
+                results = self.region(stmt) if isinstance(stmt.op, Region) else self.statement(stmt)
+            self.set(stmt.results, results)
+            for old, (new, _) in zip(stmt.results, results, strict=True):
+                if isinstance(new, Value) and new.name is None and isinstance(old, Value):
+                    new.name = old.name
+
+    def statement(self, stmt: Stmt) -> list[Marked]:
+        marked = [self[a] for a in stmt.args]
+        args, has = tuple(x for x, _ in marked), tuple(h for _, h in marked)
+        if stmt.op.can_fail and self.active is not None:
+            args, has = stmt.op.guarded(self.size, self.active, args, has)  # type: ignore[assignment]
+        if not any(has):
+            return [(r, False) for r in here().emit(stmt.op, args)]
+        if isinstance(stmt.op, StackOp):
+            return [(self.stack_op(stmt.op, marked), True)]
+        if isinstance(stmt.op, CustomGradient):
+            return self.custom(stmt.op, marked)
+        out = stmt.op.batch(self.size, args, has)
+        return [(r, True) for r in (out if isinstance(out, tuple) else (out,))]
+
+    def region(self, stmt: Stmt) -> list[Marked]:
+        rule = self.regions.get(type(stmt.op))
+        if rule is None:
+            raise UnsupportedError(f"{stmt.op.name}: functions are batched before their statements are fused").at(stmt.location)
+        return rule(stmt)
+
+    # ---- branches
+
+    def branches(self, stmt: Stmt) -> list[Marked]:
+        predicate, differs = self[stmt.args[0]]
+        if not differs:
+            return self.shared(stmt)
+        sides: list[list[Operand]] = []
+        for block, taken in zip(stmt.blocks, (predicate, ~predicate), strict=True):
+            inner = self.inside(taken if self.active is None else self.active & taken)
+            inner.run(block.stmts)
+            sides.append([lifted(inner[r], self.size) for r in block.results])
+        return [(choose(predicate, a, b), True) for a, b in zip(*sides, strict=True)]
+
+    def shared(self, stmt: Stmt) -> list[Marked]:
+        """An `if` that all examples decide alike, or a `checkpoint`: the same statement, with its blocks batched."""
+        children = [self.child() for _ in stmt.blocks]
+        for child, block in zip(children, stmt.blocks, strict=True):
+            with child:
+                self.run(block.stmts)
+        has = [any(self[r][1] for r in row) for row in zip(*(b.results for b in stmt.blocks), strict=True)]
+        blocks = tuple(self.finish(child, b.results, has) for child, b in zip(children, stmt.blocks, strict=True))
+        return self.emit(stmt, [self[a][0] for a in stmt.args], blocks, has)
+
+    # ---- loops
+
+    def for_loop(self, stmt: Stmt) -> list[Marked]:
+        start, stop = stmt.args[:2]
+        if self[start][1] or self[stop][1]:
+            return self.ragged_for(stmt)
+        (body,) = stmt.blocks
+        inits = [self[x] for x in stmt.args[2:]]
+        has = [h for _, h in inits]
+        while True:
+            index, *params = self.params(body, [False, *has])
+            child = self.child([index, *params])
+            with child:
+                self.set(body.params, zip([index, *params], [False, *has], strict=True))
+                self.run(body.stmts)
+            found = [h or self[r][1] for h, r in zip(has, body.results, strict=True)]
+            if found == has:
+                break
+            has = found
+        block = self.finish(child, body.results, has, body.saving)
+        args = [self[start][0], self[stop][0], *(lifted(x, self.size) if h else x[0] for x, h in zip(inits, has, strict=True))]
+        return self.emit(stmt, args, (block,), has)
+
+    def ragged_for(self, stmt: Stmt) -> list[Marked]:
+        """Bounds differ: count from 0 to the largest number of trips; an example that has made all of its own keeps its carries."""
+        start, stop, *inits = (lifted(self[a], self.size) for a in stmt.args)
+        (body,) = stmt.blocks
+        trips = stop - start if self.active is None else ops.where(self.active, stop - start, 0)
+        most = trips.max(0) if self.size else Literal(0, INDEX)
+        j, *params = self.params(body, [False] + [True] * len(inits))
+        child = self.child([j, *params])
+        with child:
+            going = lead(j, self.size) < trips
+            inner = self.inside(going)
+            inner.set(body.params, [(start + lead(j, self.size), True), *((p, True) for p in params)])
+            inner.run(body.stmts)
+            following = [choose(going, lifted(inner[r], self.size), p) for r, p in zip(body.results, params, strict=True)]
+            saving = [lifted(inner[s], self.size) for s in body.saving]
+        return self.emit(stmt, [Literal(0, INDEX), most, *inits], (child.finish(following, saving),), [True] * len(inits))
+
+    def while_loop(self, stmt: Stmt) -> list[Marked]:
+        condition, body = stmt.blocks
+        inits = [self[x] for x in stmt.args]
+        has = [h for _, h in inits]
+        while self.active is None:
+            children = []
+            for block in (condition, body):
+                params = self.params(block, has)
+                children.append(self.child(params))
+                with children[-1]:
+                    self.set(block.params, zip(params, has, strict=True))
+                    self.run(block.stmts)
+            if self[condition.results[0]][1]:
+                break
+            found = [h or self[r][1] for h, r in zip(has, body.results, strict=True)]
+            if found == has:
+                blocks = (self.finish(children[0], condition.results, [False]), self.finish(children[1], body.results, has, body.saving))
+                return self.emit(stmt, [lifted(x, self.size) if h else x[0] for x, h in zip(inits, has, strict=True)], blocks, has)
+            has = found
+        return self.ragged_while(stmt, [lifted(x, self.size) for x in inits])
+
+    def ragged_while(self, stmt: Stmt, inits: list[Operand]) -> list[Marked]:
+        """Examples end at different trips: a further carry holds which of them go on."""
+        condition, body = stmt.blocks
+        flags = TensorType(BOOL, (self.size,))
+        first = self.holds(condition, inits, self.active)
+        outer = [*self.params(condition, [True] * len(inits)), Value(flags, "going")]
+        test = self.child(outer)
+        with test:
+            some = ops.any(outer[-1])
+        params, going = self.params(body, [True] * len(inits)), Value(flags, "going")
+        child = self.child([*params, going])
+        with child:
+            inner = self.inside(going)
+            inner.set(body.params, [(p, True) for p in params])
+            inner.run(body.stmts)
+            following = [choose(going, lifted(inner[r], self.size), p) for r, p in zip(body.results, params, strict=True)]
+            saving = [lifted(inner[s], self.size) for s in body.saving]
+            following.append(self.holds(condition, following, going))
+        blocks = (test.finish([some]), child.finish(following, saving))
+        out = self.emit(stmt, [*inits, first], blocks, [True] * (len(inits) + 1))
+        return [*out[: len(inits)], *out[len(inits) + 1 :]]
+
+    def holds(self, condition: Block, carries: Sequence[Operand], active: Operand | None) -> Operand:
+        """Which of the active examples pass a loop's condition."""
+        inner = self.inside(active)
+        inner.set(condition.params, [(c, True) for c in carries])
+        inner.run(condition.stmts)
+        out = lifted(inner[condition.results[0]], self.size)
+        return out if active is None else active & out
+
+    # ---- derivatives that users wrote
+
+    def custom(self, op: CustomGradient, marked: Sequence[Marked]) -> list[Marked]:
+        """The op on lifted inputs and values, with its derivative batched."""
+        given = op.inputs + op.values
+        read, has_read = [x for x, _ in marked[given:]], [h for _, h in marked[given:]]
+
+        def batched(block: Block) -> Block:
+            return batch_func(Func(op.function, block), [*has_read, *(True for _ in block.params[len(read) :])], self.size).block
+
+        wide_op = CustomGradient.of(op.function, op.inputs, op.values, op.pulled, batched(op.block))
+        args = [*(lifted(x, self.size) for x in marked[:given]), *read]
+        return [(r, True) for r in here().emit(wide_op, args)]
+
+    # ---- stacks
+
+    def stack_op(self, op: StackOp, marked: Sequence[Marked]) -> Operand:
+        if not isinstance(op, StackRead | StackAccumulate):
+            return apply(op, *(lifted(x, self.size) for x in marked))
+        (stack, has_stack), (index, has_index), *rest = marked
+        if not has_index:
+            return apply(op, lifted(marked[0], self.size) if rest else stack, index, *(lifted(x, self.size) for x in rest))
+        if self.active is not None:
+            index = ops.where(self.active, index, 0)
+        if isinstance(op, StackRead):
+            element = stack.type.element if isinstance(stack.type, StackType) else stack.type
+            blank: Operand = Literal(0, element if has_stack else wide(element, self.size))
+
+            def read(k: Operand, out: Operand) -> Operand:
+                row = apply(op, stack, apply(Gather(), index, k))
+                return apply(ScatterSet(), out, apply(Gather(), row, k) if has_stack else row, k)
+
+            return self.for_each(read, blank)
+        stack, x = lifted(marked[0], self.size), lifted(rest[0], self.size)
+        if self.active is not None:
+            x = choose(self.active, x, Literal(0, x.type))
+
+        def add(k: Operand, out: Operand) -> Operand:
+            row = apply(ScatterSet(), Literal(0, x.type), apply(Gather(), x, k), k)
+            return apply(op, out, apply(Gather(), index, k), row)
+
+        return self.for_each(add, stack)
+
+    def for_each(self, step: Callable[[Operand, Operand], Operand], init: Operand) -> Operand:
+        """A loop over the examples."""
+        k, carry = Value(INDEX), Value(init.type)
+        child = self.child([k, carry])
+        with child:
+            out = step(k, carry)
+        return here().emit(For(), (Literal(0, INDEX), Literal(self.size, INDEX), init), (child.finish([out]),), [init.type])[0]
+
+    # ---- parts
+
+    def child(self, params: Sequence[Value] = ()) -> Builder:
+        parent = here()
+        out = Builder(params, parent)
+        out.location, out.phase, out.origin = parent.location, parent.phase, parent.origin
+        return out
+
+    def params(self, block: Block, has: Sequence[bool]) -> list[Value]:
+        return [Value(wide(p.type, self.size) if h else p.type, p.name) for p, h in zip(block.params, has, strict=True)]
+
+    def finish(self, child: Builder, results: Sequence[Operand], has: Sequence[bool], saving: Sequence[Operand] = ()) -> Block:
+        with child:
+            out = [lifted(self[r], self.size) if h else self[r][0] for r, h in zip(results, has, strict=True)]
+            return child.finish(out, [lifted(self[s], self.size) for s in saving])
+
+    def emit(self, stmt: Stmt, args: Sequence[Operand], blocks: tuple[Block, ...], has: Sequence[bool]) -> list[Marked]:
+        """The new region; what its last block saves comes after what it yields."""
+        last = blocks[-1]
+        results = here().emit(stmt.op, args, blocks, [*(r.type for r in last.results), *(StackType(s.type) for s in last.saving)])
+        return list(zip(results, [*has, *(True for _ in last.saving)], strict=True))
+
+
+def here() -> Builder:
+    builder = current_builder()
+    assert builder is not None
+    return builder

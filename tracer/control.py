@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError, TraceError
 from adjit.ir.operand import Literal, Operand, as_operand
@@ -17,10 +16,12 @@ from adjit.ir.ops.base import apply
 from adjit.ir.ops.index import Gather
 from adjit.ir.types import I64, TensorType
 
+from .branches import emit_if
 from .convert import to_operand
 from .frames import definition, user_location
+from .loops import Loop, emit_for, emit_while
 from .pytree import TreeDef, flatten, tree_map
-from .regions import UNDEFINED, Entry, Kind, Loop, Wording, conform, emit_for, emit_if, emit_while, is_traced, kind_of
+from .regions import UNDEFINED, Entry, Kind, Wording, conform, is_traced, kind_of
 from .trace import current_trace
 
 CHECKPOINTS = ("none", "sqrt", "binomial")
@@ -31,14 +32,15 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
     trace = current_trace()
     if trace is None or not is_traced(pred):
         return true_fn(*operands) if pred else false_fn(*operands)
-    branches = [lambda f=f: [f(*operands)] for f in (true_fn, false_fn)]
+    then, other = converted(true_fn), converted(false_fn)
+    branches = [lambda: [then(*operands)], lambda: [other(*operands)]]
     words = Wording("`cond`", ("from true_fn", "from false_fn"), lambda name, side: definition((true_fn, false_fn)[side]))
     return emit_if(trace, pred, branches, [Entry("the result of cond")], words)[0]
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
     """`branches[index](*operands)`; an index below 0 chooses the first branch, one past the end the last."""
-    functions = list(branches)
+    functions = [converted(f) for f in branches]
     if not functions:
         raise TraceError("switch: no branches").at(user_location())
     if current_trace() is None or not is_traced(index):
@@ -69,9 +71,10 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
         while cond_fn(state):
             state = body_fn(state)
         return state
+    test, body = converted(cond_fn), converted(body_fn)
     words = Wording("`while_loop`", ("before the loop", "from body_fn"), lambda name, side: definition(body_fn) if side else None)
-    loop = Loop([Entry("the state")], [init], lambda k, values: [body_fn(values[0])], words, False, checkpoint)
-    return emit_while(trace, loop, lambda values: cond_fn(values[0]))[0]
+    loop = Loop([Entry("the state")], [init], lambda k, values: [body(values[0])], words, False, checkpoint)
+    return emit_while(trace, loop, lambda values: test(values[0]))[0]
 
 
 def fori_loop(lower: Any, upper: Any, body_fn: Callable[[Any, Any], Any], init: Any, *, checkpoint: str | int = "none") -> Any:
@@ -85,8 +88,9 @@ def fori_loop(lower: Any, upper: Any, body_fn: Callable[[Any, Any], Any], init: 
         return state
     start, stop = (bound(x, "fori_loop") for x in (lower, upper))
     certain = isinstance(start, int) and isinstance(stop, int) and start < stop
+    body = converted(body_fn)
     words = Wording("`fori_loop`", ("before the loop", "from body_fn"), lambda name, side: definition(body_fn) if side else None)
-    loop = Loop([Entry("the state")], [init], lambda k, values: [body_fn(k, values[0])], words, certain, checkpoint)
+    loop = Loop([Entry("the state")], [init], lambda k, values: [body(k, values[0])], words, certain, checkpoint)
     return emit_for(trace, loop, start, stop)[0]
 
 
@@ -107,12 +111,13 @@ def scan(
     if trace is None:
         return _scan_eagerly(f, init, rows, tree, count, reverse)
     trees: list[TreeDef] = []
+    function = converted(f)
 
     def step(k: Operand | None, values: list[Any]) -> list[Any]:
         assert k is not None
         carry, buffers = values
         at = (count - 1) - k if reverse else k
-        carry, y = pair(f(carry, tree.unflatten([row_at(row, at) for row in rows])))
+        carry, y = pair(function(carry, tree.unflatten([row_at(row, at) for row in rows])))
         ys, y_tree = flatten(y)
         trees[:] = [y_tree]
         kinds = [row_kind(leaf) for leaf in ys]
@@ -131,19 +136,25 @@ def scan(
 
 def map(f: Callable[[Any], Any], xs: Any) -> Any:
     """`np.stack([f(x) for x in xs])`, for structures of arrays as well."""
-    return scan(lambda carry, x: (carry, f(x)), None, xs)[1]
+    function = converted(f)
+    return scan(lambda carry, x: (carry, function(x)), None, xs)[1]
 
 
 # ---- parts
 
 
+def converted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with its own control flow made traceable, while something is traced."""
+    if current_trace() is None:
+        return function
+    from .autograph.convert import convert  # noqa: PLC0415 - conversion needs `ast`, which `import adjit` does not
+
+    return convert(function)
+
+
 def check_checkpoint(checkpoint: str | int) -> None:
     if checkpoint not in CHECKPOINTS and (not isinstance(checkpoint, int) or isinstance(checkpoint, bool) or checkpoint < 1):
-        raise ValueError(f"checkpoint must be one of {', '.join(map_repr(CHECKPOINTS))} or a positive number of states to keep, not {checkpoint!r}")
-
-
-def map_repr(words: Sequence[str]) -> list[str]:
-    return [repr(word) for word in words]
+        raise ValueError(f"checkpoint is 'none', 'sqrt', 'binomial' or a positive number of states to keep, not {checkpoint!r}")
 
 
 def bound(x: Any, what: str) -> Operand | int:

@@ -1,7 +1,7 @@
 """Lists that a traced loop appends to: while the body is traced, and after the loop.
 
-After a loop whose number of trips is known, the list is a `StackedList`: the values lie in one array for all trips. It has the length, the items
-and the order of the Python list that the loop would have made; `np.stack` of it costs nothing.
+After a loop whose number of trips is known, the list is a `StackedList`: the values lie in one array for all trips. It has the length, the
+items and the order of the Python list that the loop would have made; `np.stack` of it costs nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class GrowingList(list[Any]):
             "a list that a traced loop appends to cannot be read inside of the loop: keep the last value in a variable of its own"
         ).at(user_location())
 
-    __getitem__ = __setitem__ = __delitem__ = __contains__ = __len__ = _unknown  # type: ignore[assignment]
+    __getitem__ = __setitem__ = __delitem__ = __contains__ = __len__ = _unknown
     pop = remove = insert = index = count = sort = reverse = clear = _unknown  # type: ignore[assignment]
 
 
@@ -60,7 +60,7 @@ class StackedList(Sequence[Any]):
     def at(self, key: Any) -> Any:
         """An item at a traced index."""
         if self.first or len(self.trees) != 1:
-            raise TraceError("a list that several lines appended to has no items at traced indices; make an array of it first").at(user_location())
+            raise TraceError("a list that several lines appended to takes no traced index; make an array of it first").at(user_location())
         return self.row(0, key)
 
     def row(self, item: int, trip: Any) -> Any:

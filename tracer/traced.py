@@ -56,10 +56,9 @@ class Traced(ArrayMethods, Value):
     # ---- what needs a value that is not there yet
 
     def __bool__(self) -> bool:
-        self._unknown(
-            "its truth is",
-            "`if`, `while`, `and`, `or`, `not` and `assert` cannot decide on it here: choose between values with np.where(condition, a, b)",
-        )
+        from .autograph.convert import undecided  # noqa: PLC0415 - only an error needs it
+
+        self._unknown("its truth is", undecided())
 
     def __int__(self) -> int:
         self._unknown("int() of it is", "keep it traced, with .astype(int)")

@@ -1,0 +1,179 @@
+"""Python's own functions on traced values: what they mean where a plain call would ask for the value."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.errors import UnsupportedError
+from adjit.ir.operand import Operand, as_operand
+from adjit.ir.types import BOOL, F64, I64, DType
+
+from ..convert import numbers, to_operand
+from ..frames import user_location
+from ..growing import StackedList
+from ..regions import is_traced
+from ..trace import Traced, current_trace
+from .items import enumerate_items, make_range, reversed_items, zip_items
+
+
+def _extremum(python: Callable[..., Any], pairwise: Callable[..., Any], whole: Callable[..., Any]) -> Callable[..., Any]:
+    def public(*args: Any, **options: Any) -> Any:
+        if not options and len(args) == 1 and is_traced(args[0]) and args[0].ndim == 1:
+            return whole(as_operand(args[0]))
+        values = list(args[0]) if len(args) == 1 else list(args)
+        if not any(is_traced(v) for v in values):
+            return python(values, **options)
+        if options:
+            raise UnsupportedError(f"{python.__name__}() of traced values takes no {', '.join(options)}").at(user_location())
+        out = values[0]
+        for value in values[1:]:
+            # Python keeps the first of equals, and so does the derivative
+            out = pairwise(*numbers(out, value))
+        return out
+
+    return public
+
+
+min_ = _extremum(builtins.min, ops.minimum, ops.min)
+max_ = _extremum(builtins.max, ops.maximum, ops.max)
+
+
+def sum_(iterable: Any, /, start: Any = 0) -> Any:
+    if is_traced(iterable) and as_operand(iterable).ndim:
+        total = ops.sum(as_operand(iterable), 0)
+        return total if isinstance(start, int) and start == 0 else start + total
+    return builtins.sum(iterable, start)
+
+
+def all_(iterable: Any, /) -> Any:
+    return _decided(iterable, builtins.all, ops.logical_and, ops.all, False)
+
+
+def any_(iterable: Any, /) -> Any:
+    return _decided(iterable, builtins.any, ops.logical_or, ops.any, True)
+
+
+def _decided(iterable: Any, python: Callable[..., Any], pairwise: Callable[..., Any], whole: Callable[..., Any], decisive: bool) -> Any:
+    if is_traced(iterable):
+        operand = as_operand(iterable)
+        return whole(operand) if operand.ndim == 1 else _decided(list(operand), python, pairwise, whole, decisive)  # type: ignore[call-overload]
+    known: Any = not decisive
+    for value in iterable:
+        if is_traced(value):
+            known = value if known is (not decisive) else pairwise(known, value)
+        elif bool(value) is decisive:
+            return decisive
+    return ops.cast(known, BOOL) if isinstance(known, Operand) else known
+
+
+def _number(python: type, dtype: DType) -> Callable[..., Any]:
+    def public(*args: Any, **options: Any) -> Any:
+        if len(args) != 1 or options or not is_traced(args[0]):
+            return python(*args, **options)
+        operand = as_operand(args[0])
+        if operand.type.size != 1:
+            raise TypeError(f"{python.__name__}(): {operand.type} has {operand.type.size} elements, not one")
+        out = ops.cast(ops.reshape(operand, ()), dtype)
+        if isinstance(out, Traced) and out is not operand:
+            out.weak = True  # as the Python number that it stands for
+        return out
+
+    return public
+
+
+def print_(*values: Any, **options: Any) -> None:
+    """Prints at every run what is traced or stands in a traced branch or loop; anything else once, while tracing."""
+    trace = current_trace()
+    if trace is None or (trace.parent is None and not any(is_traced(v) for v in values)):
+        builtins.print(*values, **options)
+        return
+    sep = options.pop("sep", None)
+    end = options.pop("end", None)
+    if any(v is not None for v in options.values()) or end not in (None, "\n"):
+        raise UnsupportedError("print() of traced values takes no option but sep").at(user_location())
+    parts = ["{}" if is_traced(v) else str(v).replace("{", "{{").replace("}", "}}") for v in values]
+    between = " " if sep is None else sep.replace("{", "{{").replace("}", "}}")
+    ops.print_(between.join(parts), *(as_operand(v) for v in values if is_traced(v)))
+
+
+def map_(function: Any, /, *iterables: Any, **options: Any) -> Any:
+    from .convert import convert  # noqa: PLC0415 - conversion knows these functions
+
+    return builtins.map(convert(function), *iterables, **options)
+
+
+def filter_(function: Any, iterable: Any, /) -> Any:
+    from .convert import convert  # noqa: PLC0415 - conversion knows these functions
+
+    return builtins.filter(None if function is None else convert(function), iterable)
+
+
+def range_(*bounds: Any) -> Any:
+    return make_range(bounds, False)
+
+
+# ---- lists that a loop made, given to NumPy
+
+
+def stack(xs: Any, /, axis: int = 0, **options: Any) -> Any:
+    if not isinstance(xs, StackedList):
+        return np.stack(xs, axis, **options)
+    stacked: Any = xs.stacked()
+    return np.moveaxis(stacked, 0, axis) if axis else stacked
+
+
+def concatenate(xs: Any, /, axis: int | None = 0, **options: Any) -> Any:
+    if not isinstance(xs, StackedList):
+        return np.concatenate(xs, axis, **options)
+    stacked = xs.stacked()
+    if axis == 0 and stacked.ndim > 1:
+        return ops.reshape(stacked, (stacked.shape[0] * stacked.shape[1], *stacked.shape[2:]))
+    return np.concatenate(list(xs), axis, **options)
+
+
+def _array(numpy: Callable[..., Any]) -> Callable[..., Any]:
+    def public(x: Any, /, *args: Any, **options: Any) -> Any:
+        if isinstance(x, StackedList):
+            return _typed(x.stacked(), *args, **options)
+        if isinstance(x, list | tuple) and any(is_traced(v) for v in x):
+            return _typed(ops.concatenate([ops.reshape(v, (1, *v.type.shape)) for v in map(to_operand, x)], 0), *args, **options)
+        return numpy(x, *args, **options)
+
+    return public
+
+
+def _typed(x: Operand, dtype: Any = None) -> Operand:
+    return x if dtype is None else x.astype(dtype)
+
+
+_OVERLOADS: dict[Any, Callable[..., Any]] = {
+    builtins.min: min_, builtins.max: max_, builtins.sum: sum_, builtins.all: all_, builtins.any: any_, builtins.print: print_,
+    builtins.int: _number(int, I64), builtins.float: _number(float, F64), builtins.bool: _number(bool, BOOL), builtins.range: range_,
+    builtins.enumerate: enumerate_items, builtins.zip: zip_items, builtins.reversed: reversed_items, builtins.map: map_,
+    builtins.filter: filter_,
+}  # fmt: skip
+
+# Only reached where an argument is a list that the function appends to: NumPy's calls are left alone otherwise.
+_LISTS: dict[Any, Callable[..., Any]] = {
+    np.stack: stack, np.concatenate: concatenate, np.array: _array(np.array), np.asarray: _array(np.asarray),
+}  # fmt: skip
+
+
+def overload(function: Any) -> Callable[..., Any] | None:
+    """What stands for one of Python's own functions in converted code."""
+    try:
+        return _OVERLOADS.get(function)
+    except TypeError:  # not hashable
+        return None
+
+
+def list_overload(function: Any) -> Callable[..., Any] | None:
+    try:
+        return _LISTS.get(function)
+    except TypeError:
+        return None

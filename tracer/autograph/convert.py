@@ -1,0 +1,239 @@
+"""From a function to the function that traces its control flow, and what is converted at all.
+
+A converted function has the user's globals, defaults and closure (the same cells, not copies), file, lines and columns; only its code is
+another. Code is converted once per code object. Functions of libraries are left alone, as is everything without source.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from types import CellType, CodeType, FrameType, FunctionType, MethodType, ModuleType
+from typing import Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
+
+from ..frames import is_ours
+from .builtin import overload
+from .jumps import placed, with_type_params
+from .names import scope_nodes
+from .rewrite import AG, Rewriter
+from .source import LAMBDA, NoSource, parse_function
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+LIBRARIES = frozenset({"adjit", "numpy", "scipy", "pytest", "_pytest", "hypothesis", *sys.stdlib_module_names} - {"__main__"})
+GENERATORS = 0x20 | 0x80 | 0x100 | 0x200  # generator, coroutine, iterable coroutine, asynchronous generator
+REMEMBERED = 4096
+
+
+class Converted(NamedTuple):
+    """The result of a conversion: the new code, or why there is none."""
+
+    original: CodeType  # kept so that its id stays its own
+    code: CodeType | None
+    reason: str
+
+
+_codes: dict[int, Converted] = {}
+_functions: WeakKeyDictionary[FunctionType, Callable[..., Any]] = WeakKeyDictionary()
+_library: dict[str, bool] = {}
+
+
+def do_not_convert(function: F) -> F:
+    """A decorator: the function is traced as it is; its `if` and `while` must not depend on traced values."""
+    code = getattr(function, "__code__", None)
+    if isinstance(code, CodeType):
+        remember(code, None, "it is marked do_not_convert")
+    return function
+
+
+def convert(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with its control flow made traceable; the function itself where there is nothing to convert."""
+    if isinstance(function, FunctionType):
+        known = _functions.get(function)
+        if known is None:
+            known = _functions[function] = convert_function(function)
+        return known
+    if isinstance(function, MethodType):
+        inner = convert(function.__func__)
+        return function if inner is function.__func__ else MethodType(inner, function.__self__)
+    if type(function) is partial:
+        return partial(convert(function.func), *function.args, **function.keywords)
+    if isinstance(function, type) or is_library(type(function).__module__):
+        return function
+    call: Any = getattr(type(function), "__call__", None)  # noqa: B004 - the function itself is wanted, not the answer
+    new = convert(call) if isinstance(call, FunctionType) else call
+    return function if new is call else MethodType(new, function)
+
+
+def convert_function(function: FunctionType) -> Callable[..., Any]:
+    code = function.__code__
+    if AG in code.co_freevars:
+        return function
+    found = _codes.get(id(code)) or remember(code, *convert_code(function))
+    if found.code is None:
+        return function
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    cells[AG] = _operators()
+    closure = tuple(cells[name] for name in found.code.co_freevars)
+    out = FunctionType(found.code, function.__globals__, function.__name__, function.__defaults__, closure)
+    out.__kwdefaults__ = function.__kwdefaults__
+    out.__qualname__, out.__module__, out.__doc__ = function.__qualname__, function.__module__, function.__doc__
+    out.__dict__.update(function.__dict__)
+    return out
+
+
+def remember(code: CodeType, new: CodeType | None, reason: str) -> Converted:
+    if len(_codes) >= REMEMBERED:
+        _codes.clear()
+    out = _codes[id(code)] = Converted(code, new, reason)
+    return out
+
+
+def convert_code(function: FunctionType) -> tuple[CodeType | None, str]:
+    """New code for a function, or None and why."""
+    if is_library(function.__module__) or in_site_packages(function.__code__):
+        return None, f"{function.__module__} is a library, which is traced as it is"
+    try:
+        node = rewritten(function)
+    except NoSource as reason:
+        return None, str(reason)
+    code = function.__code__
+    module, depth = wrapped(node, function)
+    return renamed(found_code(compile(module, code.co_filename, "exec", dont_inherit=True), depth), code), ""
+
+
+def rewritten(function: FunctionType) -> ast.FunctionDef:
+    """The function's definition, rewritten; raises NoSource."""
+    code = function.__code__
+    if code.co_flags & GENERATORS:
+        raise NoSource("generators and coroutines are not converted")
+    node = parse_function(function)
+    if any(isinstance(n, ast.TryStar) for n in scope_nodes(node.body)):
+        raise NoSource("`except*` is not converted")
+    node.decorator_list = []
+    node.args.defaults, node.args.kw_defaults, node.returns = [], [None] * len(node.args.kwonlyargs), None
+    for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg):
+        if arg is not None:
+            arg.annotation = None
+    used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    return Rewriter(used, partial(needs_no_conversion, function.__globals__)).function(node, frozenset(code.co_freevars))
+
+
+def wrapped(node: ast.FunctionDef, function: FunctionType) -> tuple[ast.Module, int]:
+    """The definition inside of a function that has its free variables, and the number of scopes around it.
+
+    Private names (`self.__x`) are made of the name of their class: where there are any, the definition stands in a class of that name.
+    """
+    node.name = "function__0"  # a function that calls itself means the global, or the cell, of its name
+    path = function.__qualname__.split(".")
+    owner = path[-2] if len(path) > 1 and path[-2] != "<locals>" else ""
+    inner: ast.stmt = node
+    private = bool(owner) and any(name.startswith(f"_{owner.lstrip('_')}__") for name in all_names(function.__code__))
+    if private:
+        inner = with_type_params(ast.ClassDef(owner, [], [], [inner], []))
+    free = [ast.arg(name) for name in dict.fromkeys((*function.__code__.co_freevars, AG))]
+    outer = with_type_params(ast.FunctionDef("outer", ast.arguments([], free, None, [], [], None, []), [inner], [], None))
+    return ast.Module([placed(outer, node)], []), 3 if private else 2
+
+
+def all_names(code: CodeType) -> list[str]:
+    out = [*code.co_names, *code.co_varnames]
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            out += all_names(inner)
+    return out
+
+
+def found_code(code: CodeType, depth: int) -> CodeType:
+    """The function's code inside of what was compiled around it."""
+    for _ in range(depth):
+        code = next(c for c in code.co_consts if isinstance(c, CodeType))
+    return code
+
+
+def renamed(code: CodeType, original: CodeType) -> CodeType:
+    """Names as the user knows them: code that stands for a part of a function has the function's name."""
+    consts = tuple(
+        renamed(c, original) if isinstance(c, CodeType) and "__" in c.co_name and c.co_name.rpartition("__")[2].isdigit() else c
+        for c in code.co_consts
+    )
+    return code.replace(co_name=original.co_name, co_qualname=original.co_qualname, co_consts=consts)
+
+
+def _operators() -> CellType:
+    from . import operators  # noqa: PLC0415 - the operators convert what they call
+
+    return CellType(operators)
+
+
+# ---- what is not converted
+
+
+def is_library(module: str | None) -> bool:
+    """Whether a module is one of ours, of NumPy's or of Python's own."""
+    name = module or ""
+    found = _library.get(name)
+    if found is None:
+        found = _library[name] = name.partition(".")[0] in LIBRARIES
+    return found
+
+
+def in_site_packages(code: CodeType) -> bool:
+    return "site-packages" in code.co_filename or "dist-packages" in code.co_filename
+
+
+def needs_no_conversion(namespace: dict[str, Any], name: str, attributes: Sequence[str]) -> bool:
+    """Whether a global name, or what is reached from it, is surely a library's: its calls are left as they are written."""
+    if name not in namespace:
+        return not attributes and hasattr(builtins, name) and overload(getattr(builtins, name)) is None
+    value = namespace[name]
+    if isinstance(value, ModuleType):
+        return bool(attributes) and is_library(value.__name__)
+    return not attributes and is_library(getattr(value, "__module__", None)) and overload(value) is None
+
+
+def why_not(code: CodeType) -> str | None:
+    """Why a function's code was not converted; None when it was, or nobody tried."""
+    found = _codes.get(id(code))
+    if found is not None:
+        return found.reason or None
+    return LAMBDA if code.co_name == "<lambda>" else None
+
+
+def undecided() -> str:
+    """Why the user's line that is running cannot decide on a traced value, and what to do."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_ours(frame):
+        frame = frame.f_back
+    instead = "choose between values with np.where(condition, a, b), or between functions with aj.cond(condition, f, g)"
+    if frame is None:
+        return instead
+    code = frame.f_code
+    if code.co_name.endswith("comp>") or code.co_name == "<genexpr>":
+        return f"a condition inside of a comprehension cannot decide on it: write a loop, or {instead}"
+    reason = why_not(code)
+    if reason is not None:
+        return f"`{code.co_name}` was not converted to trace `if`, `while`, `and`, `or`, `not` and `assert`: {reason}; or {instead}"
+    return f"this construct of Python cannot decide on it: {instead}"
+
+
+def to_code(function: Callable[..., Any]) -> str:
+    """The source that is traced in place of the function's own."""
+    inner = getattr(function, "__func__", None) or getattr(function, "__wrapped__", None) or function
+    if not isinstance(inner, FunctionType):
+        raise TypeError(f"to_code takes a Python function, not {type(function).__name__}")
+    try:
+        node = rewritten(inner)
+    except NoSource as reason:
+        raise ValueError(f"{inner.__name__} is not converted: {reason}") from None
+    try:
+        import astunparse  # noqa: PLC0415 - for people who look; tracing does without
+
+        text: str = astunparse.unparse(node)
+    except Exception:  # syntax that is newer than astunparse
+        text = ast.unparse(node)
+    return text.strip() + "\n"

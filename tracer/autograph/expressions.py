@@ -1,0 +1,235 @@
+"""What rewritten code calls: expressions that decide something, calls, assertions, and updates in place."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.errors import TraceError
+from adjit.ir.func import Stmt
+from adjit.ir.operand import Literal, Operand, as_operand
+from adjit.ir.ops.base import perform
+from adjit.ir.ops.effects import Assert
+from adjit.ir.ops.maps import Map
+from adjit.ir.types import BOOL, TensorType
+
+from ..branches import emit_if
+from ..convert import to_operand
+from ..frames import raised_at, user_location
+from ..regions import Attempt, Entry, Wording, is_traced, predicate
+from ..trace import current_trace
+from .builtin import any_, list_overload, overload
+from .convert import convert
+
+CHEAP = 16  # statements on scalars that are rather computed in vain than branched around
+
+# ---- and, or, not, comparisons, conditional expressions
+
+
+def and_(first: Any, *rest: Callable[[], Any]) -> Any:
+    return _decide(first, rest, False)
+
+
+def or_(first: Any, *rest: Callable[[], Any]) -> Any:
+    return _decide(first, rest, True)
+
+
+def _decide(first: Any, rest: tuple[Callable[[], Any], ...], decisive: bool) -> Any:
+    """The first value whose truth is `decisive`, or the last one: what `and` (False) and `or` (True) mean."""
+    value = first
+    for i, thunk in enumerate(rest):
+        if is_traced(value):
+            return _decide_at_run_time(value, partial(_decide_rest, rest[i:], decisive), decisive)
+        if bool(value) is decisive:
+            return value
+        value = thunk()
+    return value
+
+
+def _decide_rest(thunks: tuple[Callable[[], Any], ...], decisive: bool) -> Any:
+    return _decide(thunks[0](), thunks[1:], decisive)
+
+
+def _decide_at_run_time(value: Any, others: Callable[[], Any], decisive: bool) -> Any:
+    trace = current_trace()
+    assert trace is not None
+    test = predicate(value, "`or`" if decisive else "`and`")
+    start = Attempt(trace)
+    other = others()
+    if as_operand(value).type.dtype == BOOL and is_bool(other) and cheap(trace.stmts[start.count :]):
+        if not is_traced(other):
+            return test if bool(other) is not decisive else decisive
+        return (ops.logical_or if decisive else ops.logical_and)(test, predicate(other, "`or`" if decisive else "`and`"))
+    start.undo()
+    words = Wording("`or`" if decisive else "`and`", ("on the left", "on the right"))
+    sides = [lambda: [value], lambda: [others()]]
+    return emit_if(trace, test, sides if decisive else sides[::-1], [Entry("the value")], words)[0]
+
+
+def is_bool(x: Any) -> bool:
+    return isinstance(x, bool | np.bool_) or (isinstance(x, Operand) and as_operand(x).type.dtype == BOOL)
+
+
+def cheap(stmts: list[Stmt]) -> bool:
+    """Whether statements may be run where they need not: they cannot fail, have no effect, and cost less than a branch."""
+    return len(stmts) <= CHEAP and all(
+        isinstance(s.op, Map) and not s.op.can_fail and not s.op.effect and s.results[0].type.size == 1 for s in stmts
+    )
+
+
+def not_(value: Any) -> Any:
+    return ops.logical_not(predicate(value, "`not`")) if is_traced(value) else not value
+
+
+def compare(left: Any, *rest: Any) -> Any:
+    """`a < b <= c`: operators as text, and the right sides as functions, for those after a false one are not evaluated."""
+    symbol, thunk, *more = rest
+    right = thunk()
+    here = _compared(left, symbol, right)
+    return and_(here, lambda: compare(right, *more)) if more else here
+
+
+def _compared(left: Any, symbol: str, right: Any) -> Any:
+    match symbol:
+        case "in":
+            return contains(right, left)
+        case "not in":
+            return not_(contains(right, left))
+        case "is":
+            return left is right
+        case "is not":
+            return left is not right
+    return _COMPARISONS[symbol](left, right)
+
+
+_COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne}
+
+
+def contains(container: Any, value: Any) -> Any:
+    if is_traced(container):
+        return ops.any(as_operand(container) == value)
+    if not isinstance(container, list | tuple | set | frozenset | range) or not (is_traced(value) or any(is_traced(v) for v in container)):
+        return value in container
+    same = [item is value or (as_operand(item) == value if isinstance(item, Operand) else value == item) for item in container]
+    return any_(same)
+
+
+def if_exp(test: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
+    trace = current_trace()
+    if trace is None or not is_traced(test):
+        return then() if test else other()
+    words = Wording("conditional expression", ("before `if`", "after `else`"))
+    return emit_if(trace, test, [lambda: [then()], lambda: [other()]], [Entry("the value of the conditional expression")], words)[0]
+
+
+# ---- calls
+
+
+def callee(function: Any) -> Any:
+    """What is called in place of a function: its conversion, or what stands for one of Python's own on traced values."""
+    if isinstance(function, FunctionType):
+        return list_overload(function) or convert(function)
+    found = overload(function) or list_overload(function)
+    if found is not None:
+        return found
+    if isinstance(function, BuiltinFunctionType | type | Operand):
+        return function
+    return convert(function) if callable(function) else function
+
+
+# ---- assertions and exceptions
+
+
+def assert_stmt(test: Any, message: Callable[[], Any] | None = None) -> None:
+    if not is_traced(test):
+        if not test:
+            raise AssertionError(*(() if message is None else (message(),)))
+        return
+    text = "assertion failed" if message is None else str(message())
+    perform(Assert(text), predicate(test, "`assert`"))
+
+
+def raised(error: Any) -> Any:
+    """Marks an exception as raised by a line of the user's, on purpose."""
+    instance = error() if isinstance(error, type) else error
+    try:
+        instance.adjit_raised = True
+    except AttributeError:
+        return error
+    return instance
+
+
+@contextmanager
+def raising() -> Iterator[None]:
+    """A branch that ends in `raise` fails when it runs, not while it is traced."""
+    try:
+        yield
+    except Exception as error:
+        trace = current_trace()
+        if not getattr(error, "adjit_raised", False) or trace is None:
+            raise
+        perform(Assert(f"{type(error).__name__}: {error}"), Literal(False, TensorType(BOOL)))
+        trace.stmts[-1] = trace.stmts[-1].replace(location=raised_at(error.__traceback__))
+        trace.dead_end = True
+
+
+# ---- updates in place
+
+
+def _augmented(python: Callable[[Any, Any], Any], plain: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def update(x: Any, value: Any) -> Any:
+        # a NumPy array cannot take a traced value in; the variable gets a new array
+        return plain(x, value) if isinstance(x, np.ndarray) and is_traced(value) else python(x, value)
+
+    return update
+
+
+iadd = _augmented(operator.iadd, operator.add)
+isub = _augmented(operator.isub, operator.sub)
+imul = _augmented(operator.imul, operator.mul)
+itruediv = _augmented(operator.itruediv, operator.truediv)
+ifloordiv = _augmented(operator.ifloordiv, operator.floordiv)
+imod = _augmented(operator.imod, operator.mod)
+ipow = _augmented(operator.ipow, operator.pow)
+imatmul = _augmented(operator.imatmul, operator.matmul)
+iand = _augmented(operator.iand, operator.and_)
+ior = _augmented(operator.ior, operator.or_)
+ixor = _augmented(operator.ixor, operator.xor)
+ilshift = _augmented(operator.ilshift, operator.lshift)
+irshift = _augmented(operator.irshift, operator.rshift)
+
+
+def set_item(x: Any, key: Any, value: Any, argument: str = "") -> Any:
+    """`x[key] = value`; gives what the variable holds from now on: a new array where x is traced or takes something traced."""
+    functional = isinstance(x, Operand) or (isinstance(x, np.ndarray) and (is_traced(value) or traced_key(key)))
+    if not functional or current_trace() is None:
+        x[key] = value  # a tensor says what to do instead
+        return x
+    if argument:
+        raise TraceError(
+            f"`{argument}[...] = ...` would change an argument, which the caller of a traced function does not see; "
+            f"copy it first: {argument} = {argument}.copy()"
+        ).at(user_location())
+    return ops.setitem(to_operand(x), key, value)
+
+
+def update_item(x: Any, key: Any, update: Callable[[Any, Any], Any], value: Any, argument: str = "") -> Any:
+    """`x[key] += value` and its like."""
+    return set_item(x, key, update(x[key] if not traced_key(key) else to_operand(x)[key], value), argument)  # type: ignore[index]
+
+
+def traced_key(key: Any) -> bool:
+    return any(map(traced_key, key)) if isinstance(key, tuple) else is_traced(key)
+
+
+__all__ = [
+    "and_", "assert_stmt", "callee", "compare", "if_exp", "not_", "or_", "raised", "set_item", "update_item", "iadd", "isub", "imul",
+    "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior", "ixor", "ilshift", "irshift",
+]  # fmt: skip

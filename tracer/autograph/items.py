@@ -1,0 +1,143 @@
+"""What loops go over when the number of a trip may be traced: ranges, rows of arrays, and `enumerate`, `zip` and `reversed` of them."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.errors import TraceError
+from adjit.ir.operand import Literal, Operand, as_operand
+from adjit.ir.types import I64, TensorType
+
+from ..control import bound, check_checkpoint, row_at
+from ..convert import to_operand
+from ..frames import user_location
+from ..growing import StackedList
+from ..regions import is_traced
+
+
+class Items:
+    """`length` items, an int or a traced scalar; `item(k)` is the k-th, for a Python integer or a traced one."""
+
+    def __init__(self, length: int | Operand, item: Callable[[Any], Any], rolled: bool = False, checkpoint: str | int = "none") -> None:
+        self.length = length
+        self.item = item
+        self.rolled = rolled  # whether the user wants a loop, however few the trips
+        self.checkpoint = checkpoint
+
+    def __len__(self) -> int:
+        if not isinstance(self.length, int):
+            raise TraceError("len(): the number of items is only known when the function runs").at(user_location())
+        return self.length
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self.item(k) for k in builtins.range(len(self)))
+
+    def like(self, item: Callable[[Any], Any], length: int | Operand | None = None) -> Items:
+        return Items(self.length if length is None else length, item, self.rolled, self.checkpoint)
+
+
+def range(*bounds: Any, checkpoint: str | int = "none") -> Any:
+    """Python's range; a loop over it stays a loop in compiled code, however few its trips.
+
+    `checkpoint` bounds what reverse mode keeps of the trips: "none", a number of states, "sqrt" or "binomial".
+    """
+    check_checkpoint(checkpoint)
+    return make_range(bounds, True, checkpoint)
+
+
+def make_range(bounds: tuple[Any, ...], rolled: bool, checkpoint: str | int = "none") -> Any:
+    if not any(is_traced(b) for b in bounds):
+        plain = builtins.range(*bounds)
+        return Items(len(plain), partial(at_range, plain), True, checkpoint) if rolled else plain
+    ends = [bound(b, "range") for b in bounds]
+    start = ends[0] if len(ends) > 1 else 0
+    stop = ends[1] if len(ends) > 1 else ends[0]
+    step = ends[2] if len(ends) > 2 else 1
+    return Items(trip_count(start, stop, step), lambda k: affine(start, step, k), rolled, checkpoint)
+
+
+def at_range(plain: builtins.range, k: Any) -> Any:
+    return plain[k] if isinstance(k, int) else affine(plain.start, plain.step, k)
+
+
+def affine(start: Any, step: Any, k: Any) -> Any:
+    """`start + k * step`, without what changes nothing."""
+    scaled = k if isinstance(step, int) and step == 1 else k * step
+    return scaled if isinstance(start, int) and start == 0 else start + scaled
+
+
+def trip_count(start: Any, stop: Any, step: Any) -> Operand:
+    """`len(range(start, stop, step))`."""
+    span = stop if isinstance(start, int) and start == 0 else stop - start
+    if isinstance(step, int):
+        if step == 0:
+            raise ValueError("range() arg 3 must not be zero")
+        if step == 1:
+            return as_index(span)  # negative for an empty range, which makes no trips either
+        count = (span + (step - 1)) // step if step > 0 else (-span + (-step - 1)) // -step
+    else:
+        ops.check(ops.not_equal(step, 0), "range() arg 3 must not be zero")
+        size = ops.absolute(step)
+        forward = ops.where(ops.greater(step, 0), as_index(span), -as_index(span))
+        count = (forward + (size - 1)) // ops.maximum(size, 1)
+    return ops.maximum(as_index(count), 0)
+
+
+def as_index(x: Any) -> Operand:
+    return Literal(x, TensorType(I64)) if isinstance(x, int) else ops.cast(x, I64)
+
+
+def as_items(iterable: Any, tracing: bool) -> Items | None:
+    """The items of what a traced loop can go over; None for any other iterable, which Python goes over."""
+    if isinstance(iterable, Items):
+        return iterable
+    if not tracing:
+        return None
+    if isinstance(iterable, builtins.range):
+        return Items(len(iterable), partial(at_range, iterable))
+    if isinstance(iterable, StackedList):
+        return Items(len(iterable), lambda k: iterable[k])
+    if isinstance(iterable, Operand) or (isinstance(iterable, np.ndarray) and iterable.dtype.kind in "biuf"):
+        if not iterable.shape:
+            raise TypeError(f"iteration over a 0-dimensional value ({as_operand(iterable).type})")
+        rows, held = to_operand(iterable), cast(Any, iterable)
+        return Items(rows.type.shape[0], lambda k: held[k] if isinstance(k, int) else row_at(rows, k))
+    return None
+
+
+def enumerate_items(iterable: Any, start: Any = 0) -> Any:
+    items = _sliceable(iterable)
+    return builtins.enumerate(iterable, start) if items is None else items.like(lambda k: (affine(start, 1, k), items.item(k)))
+
+
+def reversed_items(iterable: Any) -> Any:
+    items = _sliceable(iterable)
+    return builtins.reversed(iterable) if items is None else items.like(lambda k: items.item((items.length - 1) - k))
+
+
+def zip_items(*iterables: Any, strict: bool = False) -> Any:
+    found = [_sliceable(x) for x in iterables]
+    if not found or any(f is None for f in found):
+        return builtins.zip(*iterables, strict=strict)
+    parts = [f for f in found if f is not None]
+    lengths = [part.length for part in parts]
+    if strict and len({n for n in lengths if isinstance(n, int)}) > 1:
+        raise ValueError("zip(): arguments have different lengths")
+    length = lengths[0]
+    for other in lengths[1:]:
+        static = isinstance(length, int) and isinstance(other, int)
+        length = min(length, other) if static else ops.minimum(as_index(length), as_index(other))  # type: ignore[type-var]
+    return parts[0].like(lambda k: tuple(part.item(k) for part in parts), length)
+
+
+def _sliceable(iterable: Any) -> Items | None:
+    """Items of arrays that are traced and of ranges with traced ends: what plain Python would unroll, or not know how to go over."""
+    if isinstance(iterable, Items):
+        return iterable
+    return as_items(iterable, True) if is_traced(iterable) or isinstance(iterable, StackedList | builtins.range) else None

@@ -1,0 +1,276 @@
+"""`break`, `continue` and early `return` turned into flags and branches, so that every block has one way out.
+
+What follows a branch that always jumps moves into the other branch; only where a jump is nested deeper is what follows guarded by its flag:
+
+    if c:            if c:                       if a:                 if a:
+        return x  ->     ret = x                     if b:         ->      if b:
+    y = f(x)         else:                               break                 stop = True
+    return y             y = f(x); ret = y           s = s + 1             else:
+                     return ret                  t = t + 1                 s = s + 1
+                                                                       if not stop:
+                                                                           t = t + 1
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+from .names import scope_nodes
+
+N = TypeVar("N", bound=ast.AST)
+D = TypeVar("D", ast.FunctionDef, ast.ClassDef)
+
+
+class Leave(ast.Pass):
+    """Placeholder statement: leave what is around, for the function has returned."""
+
+
+class LoopFlags(NamedTuple):
+    stop: str
+    skip: str
+
+
+class Jumps:
+    """Lowers one function's body. Afterwards `stops` has the flag that ends each loop early, and `result` the name of the return value."""
+
+    def __init__(self, fresh: Callable[[str], str]) -> None:
+        self.fresh = fresh
+        self.stops: dict[ast.AST, str] = {}
+        self.result: str | None = None
+        self.done = ""
+        self.set: dict[str, list[ast.Assign]] = {}  # the assignments of each flag
+        self.read: set[str] = set()
+
+    def function(self, body: Sequence[ast.stmt], at: ast.AST) -> list[ast.stmt]:
+        returns = [node for node in scope_nodes(body) if isinstance(node, ast.Return)]
+        # what follows a branch that raises moves into the other branch, a last `return` with it
+        moved = any(isinstance(node, ast.Raise) for node in scope_nodes(body))
+        if all(node is body[-1] and not moved for node in returns):
+            return self.cleaned(self.block(body, None).stmts)
+        self.result, self.done = self.fresh("result"), self.fresh("done")
+        whole = list(body)
+        if not always_jumps(whole):
+            whole.append(placed(ast.Return(ast.Constant(None)), body[-1]))
+        lowered = self.cleaned([self.flag(self.done, False, body[0]), *self.block(whole, None).stmts])
+        return [*lowered, placed(ast.Return(load(self.result)), body[-1])]
+
+    # ---- statements
+
+    def block(self, stmts: Sequence[ast.stmt], loop: LoopFlags | None) -> Lowered:
+        """The statements without jumps, and the flags that may be set at their end."""
+        out: list[ast.stmt] = []
+        todo = list(stmts)
+        flags: set[str] = set()
+        while todo:
+            stmt = todo.pop(0)
+            match stmt:
+                case ast.Break():
+                    assert loop
+                    return Lowered([*out, self.flag(loop.stop, True, stmt)], flags | {loop.stop})
+                case ast.Continue():
+                    assert loop
+                    return Lowered([*out, self.flag(loop.skip, True, stmt)], flags | {loop.skip})
+                case ast.Return() if self.result:
+                    value = stmt.value or placed(ast.Constant(None), stmt)
+                    out += [placed(ast.Assign([store(self.result)], value), stmt), self.flag(self.done, True, stmt)]
+                    return self.left(out, flags, loop, stmt)
+                case Leave():
+                    return self.left(out, flags, loop, stmt)
+                case ast.If():
+                    branch, rest = self.branch(stmt, todo, loop)
+                    out.append(branch.stmt)
+                    flags |= branch.flags
+                    if rest is None:
+                        return Lowered(out, flags)
+                    todo = rest
+                case ast.While() | ast.For():
+                    before, lowered, after = self.loop(stmt)
+                    out += [*before, lowered]
+                    todo = after + ([] if endless(stmt) else todo)
+                    if any(isinstance(node, ast.Return) for node in scope_nodes(stmt.body)) and (todo or loop is not None):
+                        self.read.add(self.done)
+                        todo.insert(0, placed(ast.If(load(self.done), [placed(Leave(), stmt)], []), stmt))
+                case ast.With():
+                    inside = self.block(stmt.body, loop)
+                    out.append(placed(ast.With(stmt.items, inside.stmts), stmt))
+                    flags |= inside.flags
+                    todo = self.guarded(todo, inside.flags, always_jumps(stmt.body, raising=False))
+                case ast.Try():
+                    lowered, inner = self.attempt(stmt, loop)
+                    out.append(lowered)
+                    flags |= inner
+                    todo = self.guarded(todo, inner, False)
+                case ast.Match():
+                    cases = [(case, self.block(case.body, loop)) for case in stmt.cases]
+                    inner = set().union(*(lowered.flags for _, lowered in cases))
+                    out.append(placed(ast.Match(stmt.subject, [ast.match_case(c.pattern, c.guard, body.stmts) for c, body in cases]), stmt))
+                    flags |= inner
+                    todo = self.guarded(todo, inner, False)
+                case _:
+                    out.append(stmt)
+        return Lowered(out, flags)
+
+    def left(self, out: list[ast.stmt], flags: set[str], loop: LoopFlags | None, at: ast.stmt) -> Lowered:
+        """After a return: the loop around, if any, stops too."""
+        if loop is None:
+            return Lowered(out or [placed(ast.Pass(), at)], flags | {self.done})
+        return Lowered([*out, self.flag(loop.stop, True, at)], flags | {loop.stop})
+
+    def branch(self, stmt: ast.If, rest: list[ast.stmt], loop: LoopFlags | None) -> tuple[Branch, list[ast.stmt] | None]:
+        """The lowered `if`, and what is left to lower after it; None when nothing of this block is."""
+        then_jumps, else_jumps = always_jumps(stmt.body), always_jumps(stmt.orelse)
+        absorbed = bool(rest) and then_jumps != else_jumps
+        then = self.block(stmt.body + rest if absorbed and else_jumps else stmt.body, loop)
+        other = self.block(stmt.orelse + rest if absorbed and then_jumps else stmt.orelse, loop)
+        lowered = placed(ast.If(stmt.test, then.stmts, other.stmts), stmt)
+        flags = then.flags | other.flags
+        if absorbed or (then_jumps and else_jumps):
+            return Branch(lowered, flags), None
+        return Branch(lowered, flags), self.guarded(rest, flags, False)
+
+    def guarded(self, rest: list[ast.stmt], flags: set[str], jumps: bool) -> list[ast.stmt]:
+        """What follows a statement that may have jumped."""
+        if jumps or not rest:
+            return []
+        if not flags:
+            return rest
+        self.read |= flags
+        at = rest[0]
+        clear = [placed(ast.UnaryOp(ast.Not(), load(flag)), at) for flag in sorted(flags)]
+        test = clear[0] if len(clear) == 1 else placed(ast.BoolOp(ast.And(), list(clear)), at)
+        return [placed(ast.If(test, rest, []), at)]
+
+    def loop(self, stmt: ast.While | ast.For) -> tuple[list[ast.stmt], ast.stmt, list[ast.stmt]]:
+        """What comes before the loop, the loop, and what comes after it and is still to be lowered."""
+        flags = LoopFlags(self.fresh("stop"), self.fresh("skip"))
+        body = self.block(stmt.body, flags).stmts
+        if flags.skip in self.set and flags.skip in self.read:
+            body.insert(0, self.flag(flags.skip, False, stmt.body[0]))
+        lowered: ast.While | ast.For
+        if isinstance(stmt, ast.While):
+            lowered = placed(ast.While(stmt.test, body, []), stmt)
+        else:
+            lowered = placed(ast.For(stmt.target, stmt.iter, body, []), stmt)
+        before: list[ast.stmt] = []
+        after = list(stmt.orelse)
+        if flags.stop in self.set:
+            before.append(self.flag(flags.stop, False, stmt))
+            self.stops[lowered] = flags.stop
+            self.read.add(flags.stop)
+            after = self.guarded(after, {flags.stop}, False)
+        return before, lowered, after
+
+    def attempt(self, stmt: ast.Try, loop: LoopFlags | None) -> tuple[ast.Try, set[str]]:
+        body, last = self.block(stmt.body, loop), self.block(stmt.finalbody, loop)
+        orelse = self.block(self.guarded(list(stmt.orelse), body.flags, always_jumps(stmt.body)), loop)
+        handlers = [(h, self.block(h.body, loop)) for h in stmt.handlers]
+        flags = body.flags | last.flags | orelse.flags
+        flags = flags.union(*(b.flags for _, b in handlers))
+        caught = [placed(ast.ExceptHandler(h.type, h.name, b.stmts), h) for h, b in handlers]
+        return placed(ast.Try(body.stmts, caught, orelse.stmts, last.stmts), stmt), flags
+
+    # ---- flags
+
+    def flag(self, name: str, value: bool, at: ast.AST) -> ast.Assign:
+        assign = placed(ast.Assign([store(name)], ast.Constant(value)), at)
+        self.set.setdefault(name, []).append(assign)
+        return assign
+
+    def cleaned(self, stmts: list[ast.stmt]) -> list[ast.stmt]:
+        """Without the assignments of flags that nobody reads."""
+        idle = {id(assign) for name, assigns in self.set.items() if name not in self.read for assign in assigns}
+        return list(_without(stmts, idle)) if idle else stmts
+
+
+class Lowered(NamedTuple):
+    stmts: list[ast.stmt]
+    flags: set[str]
+
+
+class Branch(NamedTuple):
+    stmt: ast.If
+    flags: set[str]
+
+
+def _without(stmts: Sequence[ast.stmt], idle: set[int]) -> Iterator[ast.stmt]:
+    for stmt in stmts:
+        if id(stmt) in idle:
+            continue
+        for node in (stmt, *getattr(stmt, "handlers", ()), *getattr(stmt, "cases", ())):
+            for field in ("body", "orelse", "finalbody"):
+                inner = getattr(node, field, None)
+                if isinstance(inner, list) and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                    kept = list(_without(inner, idle))
+                    if inner and not kept and field == "body":
+                        kept = [placed(ast.Pass(), inner[0])]
+                    setattr(node, field, kept)
+        yield stmt
+
+
+def always_jumps(stmts: Sequence[ast.stmt], raising: bool = True) -> bool:
+    """Whether control surely leaves the block before its end. A `with` block may swallow what is raised in it, but no other jump."""
+    for stmt in stmts:
+        match stmt:
+            case ast.Break() | ast.Continue() | ast.Return() | Leave():
+                return True
+            case ast.Raise() if raising:
+                return True
+            case ast.If() if always_jumps(stmt.body, raising) and always_jumps(stmt.orelse, raising):
+                return True
+            case ast.With() if always_jumps(stmt.body, raising=False):
+                return True
+            case ast.While() if endless(stmt):
+                return True
+    return False
+
+
+def endless(stmt: ast.stmt) -> bool:
+    """`while True` without a `break` of its own: only `return` and `raise` leave it."""
+    return isinstance(stmt, ast.While) and isinstance(stmt.test, ast.Constant) and bool(stmt.test.value) and not breaks(stmt.body)
+
+
+def breaks(stmts: Sequence[ast.stmt]) -> bool:
+    """Whether there is a `break` for the loop around these statements."""
+    for stmt in stmts:
+        if isinstance(stmt, ast.Break):
+            return True
+        inner: list[ast.stmt] = [*getattr(stmt, "orelse", ()), *getattr(stmt, "finalbody", ())]
+        if not isinstance(stmt, ast.While | ast.For | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inner += getattr(stmt, "body", ())
+        for part in (*getattr(stmt, "handlers", ()), *getattr(stmt, "cases", ())):
+            inner += part.body
+        if breaks(inner):
+            return True
+    return False
+
+
+def placed(node: N, at: ast.AST) -> N:
+    """`node`, and whatever in it has no place yet, at the user's lines and columns of `at`."""
+    place = {name: getattr(at, name) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset")}
+    todo: list[ast.AST] = [node]
+    while todo:
+        found = todo.pop()
+        if "lineno" in found._attributes:
+            if hasattr(found, "lineno"):
+                continue
+            for name, value in place.items():
+                setattr(found, name, value)
+        todo.extend(ast.iter_child_nodes(found))
+    return node
+
+
+def with_type_params(node: D) -> D:
+    """Python 3.12 wants the list, earlier ones do not know it."""
+    if "type_params" in node._fields:
+        node.type_params = getattr(node, "type_params", [])  # type: ignore[attr-defined]
+    return node
+
+
+def load(name: str) -> ast.Name:
+    return ast.Name(name, ast.Load())
+
+
+def store(name: str) -> ast.Name:
+    return ast.Name(name, ast.Store())

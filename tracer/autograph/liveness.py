@@ -1,0 +1,114 @@
+"""Which variables are still read after a statement: what a traced branch or loop must hand on.
+
+Runs on bodies whose jumps are gone (`jumps`): blocks then have one way in and one way out. A local function counts as reading what it
+takes from around it wherever its name is read.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .names import Usage, free_names, scope_nodes
+
+Names = frozenset[str]
+
+
+class Live(NamedTuple):
+    """Of an `if` or a loop: names read after it; of a loop also those that its test or a trip may read before binding them."""
+
+    after: Names
+    head: Names = frozenset()
+
+
+class Liveness:
+    """`of[node]` for every `if`, `while` and `for` of a body."""
+
+    def __init__(self, body: Sequence[ast.stmt], stops: dict[ast.AST, str], always: Names) -> None:
+        self.of: dict[ast.AST, Live] = {}
+        self.stops = stops
+        self.captured = captured_names(body)
+        self.block(body, always)
+
+    def reads(self, usage: Usage) -> Names:
+        out = set(usage.reads)
+        todo = [name for name in out if name in self.captured]
+        while todo:
+            more = self.captured[todo.pop()] - out
+            out |= more
+            todo += [name for name in more if name in self.captured]
+        return frozenset(out)
+
+    def block(self, stmts: Sequence[ast.stmt], after: Names) -> Names:
+        for stmt in reversed(stmts):
+            after = self.statement(stmt, after)
+        return after
+
+    def statement(self, stmt: ast.stmt, after: Names) -> Names:
+        match stmt:
+            case ast.If():
+                self.of[stmt] = Live(after)
+                return self.expression(stmt.test, self.block(stmt.body, after) | self.block(stmt.orelse, after))
+            case ast.While() | ast.For():
+                return self.loop(stmt, after)
+            case ast.With():
+                inside = self.block(stmt.body, after)
+                for item in reversed(stmt.items):
+                    inside = self.expression(item, inside)
+                return inside
+            case ast.Try():
+                last = self.block(stmt.finalbody, after)
+                handlers = [self.handler(h, last) for h in stmt.handlers]
+                # an exception may leave the body anywhere: what handlers and the end read stays live throughout
+                caught = last.union(*handlers) if stmt.handlers or stmt.finalbody else frozenset()
+                return self.block(stmt.body, self.block(stmt.orelse, last) | caught) | caught
+            case ast.Match():
+                bodies = [self.block(case.body, after) - Usage.of(case.pattern).binds for case in stmt.cases]
+                tests = [self.reads(Usage.of([case.pattern, *([case.guard] if case.guard else [])])) for case in stmt.cases]
+                return self.reads(Usage.of(stmt.subject)) | after.union(*bodies, *tests)
+            case ast.Return():
+                return self.expression(stmt, frozenset())
+            case ast.AugAssign():
+                return after | self.reads(Usage.of(stmt))
+        return self.expression(stmt, after)
+
+    def handler(self, handler: ast.ExceptHandler, after: Names) -> Names:
+        inside = self.block(handler.body, after) - ({handler.name} if handler.name else set())
+        return inside | self.reads(Usage.of(handler.type)) if handler.type else inside
+
+    def expression(self, node: ast.AST, after: Names) -> Names:
+        usage = Usage.of(node)
+        return (after - usage.binds) | self.reads(usage)
+
+    def loop(self, stmt: ast.While | ast.For, after: Names) -> Names:
+        stop = {self.stops[stmt]} if stmt in self.stops else set()
+        targets = Usage.of(stmt.target).binds if isinstance(stmt, ast.For) else set()
+        head = after | stop
+        while True:
+            trip = self.block(stmt.body, head) - targets
+            if isinstance(stmt, ast.While):
+                test = Usage.of(stmt.test)
+                trip = (trip - test.binds) | self.reads(test)
+                more = head | (after - test.binds) | trip
+            else:
+                more = head | trip
+            if more == head:
+                break
+            head = more
+        self.of[stmt] = Live(after, trip | stop)
+        return head | self.reads(Usage.of(stmt.iter)) if isinstance(stmt, ast.For) else head
+
+
+def captured_names(body: Sequence[ast.stmt]) -> dict[str, set[str]]:
+    """For each name that a local function is bound to, what such functions take from around them."""
+    out: dict[str, set[str]] = {}
+    for node in scope_nodes(body):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                out.setdefault(node.name, set()).update(free_names(node))
+            case ast.Assign(targets=targets, value=ast.Lambda() as function):
+                for target in targets:
+                    if isinstance(target, ast.Name):
+                        out.setdefault(target.id, set()).update(free_names(function))
+    return out

@@ -1,0 +1,169 @@
+"""Which names a piece of Python reads, binds and changes in the scope of its function.
+
+Nested functions and comprehensions are scopes of their own: only what they take from outside counts as read here.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+# Methods of lists that a loop may call on one of its variables: the variable counts as changed.
+GROWING = ("append", "extend")
+CHANGING = ("add", "clear", "discard", "insert", "pop", "popitem", "remove", "reverse", "setdefault", "sort", "update")
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+class Usage:
+    """Names of one scope. `changes` are read names whose object is changed in place: `a[i] = x`, `a.append(x)`."""
+
+    __slots__ = ("reads", "binds", "changes", "appends", "outside", "declared")
+
+    def __init__(self) -> None:
+        self.reads: set[str] = set()
+        self.binds: set[str] = set()
+        self.changes: set[str] = set()
+        self.appends: set[str] = set()
+        self.outside = False  # whether objects change that are no variable of the function: attributes, globals
+        self.declared: set[str] = set()  # global and nonlocal
+
+    @staticmethod
+    def of(nodes: ast.AST | Iterable[ast.AST]) -> Usage:
+        usage = Usage()
+        for node in [nodes] if isinstance(nodes, ast.AST) else nodes:
+            usage.visit(node)
+        return usage
+
+    def visit(self, node: ast.AST) -> None:
+        handler = _HANDLERS.get(type(node))
+        if handler is not None:
+            handler(self, node)
+        else:
+            for child in ast.iter_child_nodes(node):
+                self.visit(child)
+
+    def visit_name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Load):
+            self.reads.add(node.id)
+        else:
+            self.binds.add(node.id)
+
+    def visit_augmented(self, node: ast.AugAssign) -> None:
+        if isinstance(node.target, ast.Name):
+            self.reads.add(node.target.id)
+        self.visit(node.target)
+        self.visit(node.value)
+
+    def visit_store(self, node: ast.Subscript | ast.Attribute) -> None:
+        if not isinstance(node.ctx, ast.Load):
+            name = root(node) if isinstance(node, ast.Subscript) else None
+            if name is None:
+                self.outside = True
+            else:
+                self.changes.add(name)
+        for child in ast.iter_child_nodes(node):
+            self.visit(child)
+
+    def visit_call(self, node: ast.Call) -> None:
+        match node.func:
+            case ast.Attribute(value=ast.Name(id=name), attr=method) if method in GROWING:
+                self.changes.add(name)
+                self.appends.add(name)
+            case ast.Attribute(attr=method) if method in GROWING or method in CHANGING:
+                self.outside = True
+        for child in ast.iter_child_nodes(node):
+            self.visit(child)
+
+    def visit_function(self, node: Function | ast.Lambda) -> None:
+        if not isinstance(node, ast.Lambda):
+            self.binds.add(node.name)
+            for decorator in node.decorator_list:
+                self.visit(decorator)
+        for default in (*node.args.defaults, *node.args.kw_defaults):
+            if default is not None:
+                self.visit(default)
+        self.reads |= free_names(node)
+
+    def visit_class(self, node: ast.ClassDef) -> None:
+        inner = Usage()
+        for child in ast.iter_child_nodes(node):
+            inner.visit(child)
+        self.reads |= inner.reads
+        self.binds.add(node.name)
+
+    def visit_comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
+        inner = Usage()
+        targets = Usage()
+        for generator in node.generators:
+            targets.visit(generator.target)
+            inner.visit(generator.iter)
+            for test in generator.ifs:
+                inner.visit(test)
+        for part in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
+            inner.visit(part)
+        self.reads |= inner.reads - targets.binds
+        self.binds |= inner.binds  # `:=` binds outside of a comprehension
+        self.outside |= inner.outside
+        self.changes |= inner.changes - targets.binds
+        self.appends |= inner.appends - targets.binds
+
+    def visit_import(self, node: ast.Import | ast.ImportFrom) -> None:
+        self.binds.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+
+    def visit_named(self, node: ast.ExceptHandler | ast.MatchAs | ast.MatchStar) -> None:
+        if node.name:
+            self.binds.add(node.name)
+        for child in ast.iter_child_nodes(node):
+            self.visit(child)
+
+    def visit_mapping(self, node: ast.MatchMapping) -> None:
+        if node.rest:
+            self.binds.add(node.rest)
+        for child in ast.iter_child_nodes(node):
+            self.visit(child)
+
+    def visit_declaration(self, node: ast.Global | ast.Nonlocal) -> None:
+        self.declared.update(node.names)
+
+
+_HANDLERS: dict[type[ast.AST], Any] = {
+    ast.Name: Usage.visit_name, ast.AugAssign: Usage.visit_augmented, ast.Subscript: Usage.visit_store, ast.Attribute: Usage.visit_store,
+    ast.Call: Usage.visit_call, ast.FunctionDef: Usage.visit_function, ast.AsyncFunctionDef: Usage.visit_function,
+    ast.Lambda: Usage.visit_function, ast.ClassDef: Usage.visit_class, ast.ListComp: Usage.visit_comprehension,
+    ast.SetComp: Usage.visit_comprehension, ast.DictComp: Usage.visit_comprehension, ast.GeneratorExp: Usage.visit_comprehension,
+    ast.Import: Usage.visit_import, ast.ImportFrom: Usage.visit_import, ast.ExceptHandler: Usage.visit_named,
+    ast.MatchAs: Usage.visit_named, ast.MatchStar: Usage.visit_named, ast.MatchMapping: Usage.visit_mapping,
+    ast.Global: Usage.visit_declaration, ast.Nonlocal: Usage.visit_declaration,
+}  # fmt: skip
+
+
+def root(node: ast.expr) -> str | None:
+    """The name that `a[i][j]` starts from."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def parameters(args: ast.arguments) -> list[str]:
+    every = (*args.posonlyargs, *args.args, args.vararg, *args.kwonlyargs, args.kwarg)
+    return [arg.arg for arg in every if arg is not None]
+
+
+def free_names(node: Function | ast.Lambda) -> set[str]:
+    """What a function takes from the scopes around it."""
+    usage = Usage.of([node.body] if isinstance(node, ast.Lambda) else node.body)
+    own = usage.binds - usage.declared | set(parameters(node.args))
+    return (usage.reads | usage.declared) - own
+
+
+def scope_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """The nodes of one scope: nested functions and classes are given, but not entered."""
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            stack.extend(ast.iter_child_nodes(node))

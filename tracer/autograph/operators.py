@@ -1,0 +1,362 @@
+"""What rewritten code calls: statements. Everything that such code reaches as `ag__` is here or in `expressions`.
+
+A value decides, when the statement runs, whether it is traced or plain Python. Variables are reached through the cells of the functions
+that stand for branches and bodies: an empty cell is a variable that nothing was assigned to.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterable, Sequence
+from types import CellType, CodeType, FunctionType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.location import Location
+from adjit.ir.operand import Literal, as_operand
+from adjit.ir.types import I64, TensorType
+
+from ..branches import emit_if
+from ..frames import location_in
+from ..growing import GrowingList
+from ..loops import Loop, emit_for, emit_while
+from ..pytree import flatten
+from ..regions import UNDEFINED, Attempt, Entry, Wording, is_traced
+from ..trace import Trace, current_trace
+from . import expressions
+from .expressions import *  # noqa: F403 - `ag__` is one name
+from .items import Items, as_items
+from .rewrite import RESULT
+
+Names: TypeAlias = tuple[str, ...]
+
+UNROLL = 64  # trips: more are tried as a loop first
+STATEMENTS = 4096  # of all trips of an unrolled loop: with more, it is tried as a loop as well
+
+slice = builtins.slice
+
+
+class State:
+    """The variables that a statement may leave with another value."""
+
+    def __init__(self, function: Callable[..., Any], names: Names) -> None:
+        assert isinstance(function, FunctionType)
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        self.names = names
+        self.cells = [cells[name] for name in names]
+
+    def read(self) -> list[Any]:
+        return [contents(cell) for cell in self.cells]
+
+    def write(self, values: Iterable[Any]) -> None:
+        for cell, value in zip(self.cells, values, strict=True):
+            if value is not UNDEFINED:
+                cell.cell_contents = value
+            elif contents(cell) is not UNDEFINED:
+                del cell.cell_contents
+
+
+def contents(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return UNDEFINED
+
+
+def own(value: Any) -> Any:
+    """A value that a branch or a body may change in place without anybody else seeing it."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if type(value) not in (list, dict, GrowingList):
+        return value
+    leaves, tree = flatten(value)
+    return tree.unflatten([own(leaf) for leaf in leaves])
+
+
+def keep_identity(before: Any, given: Sequence[Any], left: Sequence[Any], value: Any) -> Any:
+    """A list or dict that was changed, not replaced, stays the object that it was: others may hold it."""
+    if type(before) in (list, dict) and type(value) is type(before) and all(a is b for a, b in zip(given, left, strict=True)):
+        if isinstance(before, dict):
+            before.clear()
+            before.update(value)
+        else:
+            before[:] = value
+        return before
+    return value
+
+
+def entry(name: str, fresh: bool = False) -> Entry:
+    if name.startswith(f"{RESULT}__"):
+        return Entry("what the function returns", optional=True, fresh=fresh)
+    return Entry(name, fresh=fresh)
+
+
+def assigned_line(function: Callable[..., Any], name: str) -> Location | None:
+    """The last line of a branch or a body that assigns a variable."""
+    assert isinstance(function, FunctionType)
+    return _last_store(function.__code__, name)
+
+
+def _last_store(code: CodeType, name: str) -> Location | None:
+    from dis import get_instructions  # noqa: PLC0415 - only errors ask
+
+    found: Location | None = None
+    for instruction in get_instructions(code):
+        if instruction.opname in ("STORE_DEREF", "STORE_FAST", "STORE_GLOBAL") and instruction.argval == name:
+            found = location_in(code, instruction.offset)
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType) and name in inner.co_freevars:
+            found = _last_store(inner, name) or found
+    return found
+
+
+# ---- if
+
+
+def if_stmt(test: Any, then: Callable[[], None], other: Callable[[], None], names: Names = (), scratch: Names = ()) -> None:
+    """`names` are read after the statement, `scratch` are not."""
+    trace = current_trace()
+    if trace is None or not is_traced(test):
+        then() if test else other()
+        return
+    state = State(then, names + scratch)
+    before = state.read()
+    count = len(names)
+    given: list[list[Any]] = []
+    left: list[list[Any]] = []
+
+    def branch(function: Callable[[], None]) -> list[Any]:
+        given.append([own(value) for value in before])
+        state.write(given[-1])
+        with expressions.raising():
+            function()
+        left.append(state.read())
+        return left[-1][:count]
+
+    words = Wording("`if`", ("in the `if` branch", "in the `else` branch"), lambda name, side: assigned_line((then, other)[side], name))
+    try:
+        values = emit_if(trace, test, [lambda: branch(then), lambda: branch(other)], [entry(name) for name in names], words)
+    finally:
+        state.write(before)
+    kept = [keep_identity(b, [g[i] for g in given], [x[i] for x in left], v) for i, (b, v) in enumerate(zip(before, values))]
+    state.write([*kept, *before[count:]])
+
+
+# ---- loops
+
+
+class LoopState:
+    """The variables of a loop: `carried` from trip to trip, `fresh` assigned by every trip before it is read, `scratch` not read after."""
+
+    def __init__(self, body: Callable[..., None], carried: Names, fresh: Names, scratch: Names, stop: str | None) -> None:
+        self.body = body
+        self.names = carried + fresh
+        self.state = State(body, self.names)
+        self.every = State(body, self.names + scratch)
+        self.entries = [*(entry(name) for name in carried), *(entry(name, fresh=True) for name in fresh)]
+        self.flag = State(body, (stop,)) if stop else None
+
+    def stopped(self) -> Any:
+        """The flag of `break` and `return`."""
+        return self.flag.read()[0] if self.flag else False
+
+    def words(self, what: str) -> Wording:
+        return Wording(what, ("before the loop", "after a trip"), lambda name, side: assigned_line(self.body, name) if side else None)
+
+    def emit(
+        self, what: str, certain: bool, checkpoint: str | int, emit: Callable[[Loop], list[Any]], step: Callable[[Any], None]
+    ) -> None:
+        """Trace the loop; whatever happens, no value of its inside stays behind in a variable."""
+        before = self.every.read()
+        given: list[list[Any]] = []
+        left: list[list[Any]] = []
+
+        def trip(k: Any, values: list[Any]) -> list[Any]:
+            self.every.write(before)
+            # at the start of a trip nothing has returned yet, and no flag is set: the loop would not be here
+            given[:] = [[UNDEFINED if e.optional else own(value) for e, value in zip(self.entries, values, strict=True)]]
+            self.state.write(given[0])
+            if self.flag:
+                self.flag.write([False])
+            step(k)
+            left[:] = [self.state.read()]
+            return left[0]
+
+        start = [own(value) if type(value) in (list, dict) else value for value in before[: len(self.names)]]
+        try:
+            values = emit(Loop(self.entries, start, trip, self.words(what), certain, checkpoint))
+        finally:
+            self.every.write(before)
+        kept = [keep_identity(b, [given[0][i]], [left[0][i]], v) for i, (b, v) in enumerate(zip(before, values))]
+        self.state.write(kept)
+
+    def attempt(self, build: Callable[[], None], mark: Attempt, before: list[Any]) -> bool:
+        """Try to build a loop in place of what was traced since `mark`; whether that worked."""
+        mark.undo()
+        self.every.write(before)
+        try:
+            build()
+        except Exception:  # whatever a body cannot do on traced values, it can do trip by trip; what is wrong will raise there again
+            mark.undo()
+            self.every.write(before)
+            return False
+        return True
+
+
+def while_stmt(
+    test: Callable[[], Any], body: Callable[[], None], carried: Names = (), fresh: Names = (), scratch: Names = (), *,
+    stop: str | None = None, roll: bool = True, binds: bool = False,
+) -> None:  # fmt: skip
+    """`binds`: the test itself assigns variables (with `:=`)."""
+    loop = LoopState(body, carried, fresh, scratch, stop)
+
+    def go_on() -> Any:
+        stopped = loop.stopped()
+        return test() if stopped is False else expressions.and_(expressions.not_(stopped), test)
+
+    trace = current_trace()
+    if trace is None:
+        while go_on():
+            body()
+        return
+
+    def build(certain: bool) -> None:
+        def step(k: Any) -> None:
+            if binds:
+                go_on()
+            body()
+
+        def holds(values: list[Any]) -> Any:
+            loop.state.write(values)
+            return go_on()
+
+        loop.emit("`while`", certain, "none", lambda whole: emit_while(trace, whole, holds), step)
+        if binds:
+            go_on()
+
+    start, first = Attempt(trace), loop.every.read()
+    trips = 0
+    while True:
+        tested, before = Attempt(trace), loop.every.read()
+        holds = go_on()
+        if is_traced(holds):
+            tested.undo()
+            loop.every.write(before)
+            # the trip before this test was certain, for the test was decided while tracing: the loop may start there
+            if trips == 1 and roll:
+                if loop.attempt(lambda: build(True), start, first):
+                    return
+                go_on()
+                body()
+            build(False)
+            return
+        if not holds:
+            return
+        if trips == UNROLL and roll:
+            if loop.attempt(lambda: build(True), start, first):
+                return
+            trips, roll = 0, False  # all over again, trip by trip
+            continue
+        body()
+        trips += 1
+
+
+def for_stmt(
+    iterable: Any, body: Callable[[Any], None], carried: Names = (), fresh: Names = (), scratch: Names = (), *,
+    stop: str | None = None, roll: bool = True,
+) -> None:  # fmt: skip
+    trace = current_trace()
+    loop = LoopState(body, carried, fresh, scratch, stop)
+    items = as_items(iterable, trace is not None)
+    if items is None or trace is None:
+        _for_each(loop, iterable, body)
+        return
+    if not isinstance(items.length, int):
+        _rolled(trace, loop, items, body)
+        return
+    if items.length == 0:
+        return
+    if items.rolled:
+        _rolled(trace, loop, items, body)
+        return
+    start, before = Attempt(trace), loop.every.read()
+    build = lambda: _rolled(trace, loop, items, body)  # noqa: E731 - one name for what is tried twice
+    if not roll or items.length == 1:
+        _for_each(loop, items, body)
+        return
+    if items.length > UNROLL:
+        if not loop.attempt(build, start, before):
+            _for_each(loop, items, body)
+        return
+    body(items.item(0))
+    worth = is_traced(loop.stopped()) or start.statements * items.length > STATEMENTS
+    if worth and loop.attempt(build, start, before):
+        return
+    if worth:
+        _for_each(loop, items, body)
+    else:
+        _for_each(loop, (items.item(k) for k in builtins.range(1, items.length)), body)
+
+
+def _for_each(loop: LoopState, iterable: Iterable[Any], body: Callable[[Any], None]) -> None:
+    """Trip by trip. Once a traced value has decided whether the loop goes on, each further trip is a branch."""
+    names = loop.names
+    scratch = tuple(name for name in loop.every.names if name not in names)
+    for item in iterable:
+        stopped = loop.stopped()
+        if is_traced(stopped):
+            _trip(expressions.not_(stopped), item, loop, body, names, scratch)
+        elif stopped:
+            return
+        else:
+            body(item)
+
+
+def _trip(test: Any, item: Any, loop: LoopState, body: Callable[[Any], None], names: Names, scratch: Names) -> None:
+    trace = current_trace()
+    assert trace is not None
+    before = loop.every.read()
+    count = len(names)
+
+    def branch(run: bool) -> list[Any]:
+        loop.every.write([own(value) for value in before])
+        if run:
+            with expressions.raising():
+                body(item)
+        return loop.every.read()[:count]
+
+    words = Wording("`for`", ("after this trip", "after the loop was left"), lambda name, side: assigned_line(body, name))
+    try:
+        entries = [e._replace(optional=True) for e in loop.entries]
+        values = emit_if(trace, test, [lambda: branch(True), lambda: branch(False)], entries, words)
+    finally:
+        loop.every.write(before)
+    loop.state.write(values)
+
+
+def _rolled(trace: Trace, loop: LoopState, items: Items, body: Callable[[Any], None]) -> None:
+    length = items.length
+    certain = isinstance(length, int) and length > 0
+    if loop.flag is None:
+        loop.emit("`for`", certain, items.checkpoint, lambda whole: emit_for(trace, whole, 0, length), lambda k: body(items.item(k)))
+        return
+    # a loop that may be left early is a `while` with a counter
+    counter: list[Any] = []
+    limit = Literal(length, TensorType(I64)) if isinstance(length, int) else length
+
+    def emit(whole: Loop) -> list[Any]:
+        def step(_: Any, values: list[Any]) -> list[Any]:
+            counter[:] = values[:1]
+            return [values[0] + 1, *whole.step(None, values[1:])]
+
+        def holds(values: list[Any]) -> Any:
+            loop.state.write(values[1:])
+            inside = ops.less(as_operand(values[0]), limit)
+            stopped = loop.stopped()
+            return ops.logical_and(expressions.not_(stopped), inside) if is_traced(stopped) else inside
+
+        return emit_while(trace, whole._replace(entries=[Entry("k"), *whole.entries], init=[0, *whole.init], step=step), holds)[1:]
+
+    loop.emit("`for`", certain, items.checkpoint, emit, lambda _: body(items.item(counter[0])))

@@ -1,0 +1,368 @@
+"""The rewriting itself: statements and expressions that a traced value might decide become calls of `operators`.
+
+    if x > 0:                 def then__1():
+        y = x                     nonlocal y
+    else:             ->          y = x
+        y = -x                def else__2():
+                                  nonlocal y
+                                  y = -x
+                              ag__.if_stmt(x > 0, then__1, else__2, ('y',))
+
+Variables stay variables of the user's function: the new functions reach them with `nonlocal`, and the operators through their cells. Every
+new node has the place of the user's code that it stands for.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Sequence
+
+from .jumps import Jumps, load, placed, store, with_type_params
+from .liveness import Liveness
+from .names import Usage, parameters
+
+AG = "ag__"  # the name of the operators in rewritten code
+RESULT = "result"  # the variable of an early return: `result__1`
+
+AUGMENTED: dict[type[ast.operator], str] = {
+    ast.Add: "iadd", ast.Sub: "isub", ast.Mult: "imul", ast.Div: "itruediv", ast.FloorDiv: "ifloordiv", ast.Mod: "imod", ast.Pow: "ipow",
+    ast.MatMult: "imatmul", ast.BitAnd: "iand", ast.BitOr: "ior", ast.BitXor: "ixor", ast.LShift: "ilshift", ast.RShift: "irshift",
+}  # fmt: skip
+COMPARED: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.Is: "is", ast.IsNot: "is not", ast.In: "in",
+    ast.NotIn: "not in",
+}  # fmt: skip
+
+
+class Rewriter:
+    """Rewrites one function, nested ones included. `plain(name, attributes)` tells callees that need no conversion: those of libraries."""
+
+    def __init__(self, used: Iterable[str], plain: Callable[[str, Sequence[str]], bool]) -> None:
+        self.used = set(used)
+        self.plain = plain
+        self.count = 0
+
+    def fresh(self, base: str) -> str:
+        while True:
+            self.count += 1
+            name = f"{base}__{self.count}"
+            if name not in self.used:
+                return name
+
+    def function(self, node: ast.FunctionDef, around: frozenset[str]) -> ast.FunctionDef:
+        """`around`: the variables of the functions around this one."""
+        return FunctionRewriter(self, node, around).rewritten()
+
+
+class FunctionRewriter:
+    """The rewriting of one function's own statements."""
+
+    def __init__(self, whole: Rewriter, node: ast.FunctionDef, around: frozenset[str]) -> None:
+        self.whole = whole
+        self.node = node
+        self.arguments = set(parameters(node.args))
+        usage = Usage.of(node.body)
+        outer = {name for stmt in ast.walk(node) if isinstance(stmt, ast.Nonlocal) for name in stmt.names}
+        self.locals = (usage.binds - usage.declared) | self.arguments
+        self.variables = self.locals | outer | (around - usage.declared)  # what new functions may reach with `nonlocal`
+        self.globals = usage.declared - outer
+        self.rebound = usage.binds
+        self.appended = usage.appends
+        jumps = Jumps(whole.fresh)
+        self.body = jumps.function(node.body, node)
+        self.locals |= Usage.of(self.body).binds - usage.declared
+        self.variables |= self.locals
+        # what the functions around this one hold must be right when it returns
+        self.live = Liveness(self.body, jumps.stops, frozenset(self.variables - self.locals))
+        self.stops = jumps.stops
+        self.declared: set[str] = set()  # variables that only new functions bind now
+        self.expressions = Expressions(self)
+
+    def rewritten(self) -> ast.FunctionDef:
+        body = self.block(self.body)
+        doc = [body.pop(0)] if body and is_text(body[0]) else []
+        # an annotation makes a name local to the function, and does nothing else
+        needed = sorted((self.declared & self.locals) - self.arguments)
+        top = self.node.body[0]
+        local: list[ast.stmt] = [placed(ast.AnnAssign(store(name), ast.Constant("variable"), None, 1), top) for name in needed]
+        out = with_type_params(ast.FunctionDef(self.node.name, self.node.args, [*doc, *local, *body], self.node.decorator_list, None))
+        return placed(out, self.node)
+
+    # ---- statements
+
+    def block(self, stmts: Sequence[ast.stmt]) -> list[ast.stmt]:
+        return [new for stmt in stmts for new in self.statement(stmt)]
+
+    def statement(self, stmt: ast.stmt) -> list[ast.stmt]:
+        match stmt:
+            case ast.If():
+                return self.if_(stmt)
+            case ast.While():
+                return self.while_(stmt)
+            case ast.For():
+                return self.for_(stmt)
+            case ast.With():
+                items = [ast.withitem(self.expression(i.context_expr), i.optional_vars) for i in stmt.items]
+                return [placed(ast.With(items, self.block(stmt.body)), stmt)]
+            case ast.Try():
+                handlers = [placed(ast.ExceptHandler(h.type, h.name, self.block(h.body)), h) for h in stmt.handlers]
+                return [placed(ast.Try(self.block(stmt.body), handlers, self.block(stmt.orelse), self.block(stmt.finalbody)), stmt)]
+            case ast.Match():
+                cases = [ast.match_case(c.pattern, c.guard, self.block(c.body)) for c in stmt.cases]
+                return [placed(ast.Match(self.expression(stmt.subject), cases), stmt)]
+            case ast.FunctionDef():
+                inner = self.whole.function(stmt, frozenset(self.variables))
+                inner.decorator_list = [self.expression(d) for d in inner.decorator_list]
+                return [inner]
+            case ast.AsyncFunctionDef() | ast.ClassDef():
+                return [stmt]
+            case ast.Assert():
+                message = [self.thunk(stmt.msg)] if stmt.msg else []
+                return [self.call_statement("assert_stmt", [self.expression(stmt.test), *message], stmt)]
+            case ast.Raise(exc=ast.expr() as error):
+                return [placed(ast.Raise(self.operator("raised", [self.expression(error)], error), stmt.cause), stmt)]
+            case ast.AugAssign():
+                return [self.augmented(stmt)]
+            case ast.Assign():
+                return self.assign(stmt)
+        return [self.expressions.visit(stmt)]
+
+    def if_(self, stmt: ast.If) -> list[ast.stmt]:
+        usage = Usage.of([*stmt.body, *stmt.orelse])
+        changed = self.changed(usage)
+        after = self.live.of[stmt].after | lasting(usage)
+        then = self.new_function("then", [], changed, self.block(stmt.body), stmt.body[0], usage)
+        other = self.new_function("else", [], changed, self.block(stmt.orelse), stmt.orelse[0] if stmt.orelse else stmt, usage)
+        test = self.expression(stmt.test)
+        names = [names_tuple(changed & after), names_tuple(changed - after)]
+        return [then, other, self.call_statement("if_stmt", [test, load(then.name), load(other.name), *trimmed(names)], stmt, stmt.test)]
+
+    def while_(self, stmt: ast.While) -> list[ast.stmt]:
+        tested = Usage.of(stmt.test)
+        usage = Usage.of([*stmt.body, stmt.test])
+        changed = self.changed(usage)
+        returns: list[ast.stmt] = [placed(ast.Return(self.expression(stmt.test)), stmt.test)]
+        test = self.new_function("test", [], self.changed(tested), returns, stmt.test, tested)
+        body = self.new_function("body", [], changed, self.block(stmt.body), stmt.body[0], usage)
+        call = self.loop_call("while_stmt", [load(test.name), load(body.name)], stmt, stmt.test, changed, usage)
+        if tested.binds:
+            call.value.keywords.append(placed(ast.keyword("binds", ast.Constant(True)), stmt))  # type: ignore[attr-defined]
+        return [test, body, call]
+
+    def for_(self, stmt: ast.For) -> list[ast.stmt]:
+        usage = Usage.of([*stmt.body, stmt.target])
+        changed = self.changed(usage)
+        item = self.whole.fresh("item")
+        start: list[ast.stmt] = self.assign(placed(ast.Assign([stmt.target], load(item)), stmt.target))
+        body = self.new_function("body", [item], changed, [*start, *self.block(stmt.body)], stmt.body[0], usage)
+        return [body, self.loop_call("for_stmt", [self.expression(stmt.iter), load(body.name)], stmt, stmt.iter, changed, usage)]
+
+    def loop_call(
+        self, operator: str, args: list[ast.expr], stmt: ast.While | ast.For, end: ast.expr, changed: set[str], usage: Usage
+    ) -> ast.Expr:
+        live = self.live.of[stmt]
+        carried = changed & (live.head | lasting(usage))
+        fresh = changed & live.after - carried
+        names = [names_tuple(carried), names_tuple(fresh), names_tuple(changed - carried - fresh)]
+        call = self.call_statement(operator, [*args, *trimmed(names)], stmt, end)
+        assert isinstance(call.value, ast.Call)
+        if stmt in self.stops:
+            call.value.keywords.append(placed(ast.keyword("stop", ast.Constant(self.stops[stmt])), stmt))
+        if usage.outside or (usage.binds | usage.changes) - self.variables:
+            call.value.keywords.append(placed(ast.keyword("roll", ast.Constant(False)), stmt))
+        return call
+
+    def assign(self, stmt: ast.Assign) -> list[ast.stmt]:
+        """`a[key] = value` on a local name gives the name a new array where arrays cannot be written; anything else stays."""
+        if not any(self.writes_item(t) for target in stmt.targets for t in ast.walk(target)):
+            return [self.expressions.visit(stmt)]
+        if len(stmt.targets) == 1 and self.writes_item(stmt.targets[0]):
+            return [self.set_item(stmt.targets[0], self.expression(stmt.value), stmt)]
+        value = self.whole.fresh("value")
+        out: list[ast.stmt] = [placed(ast.Assign([store(value)], self.expression(stmt.value)), stmt)]
+        for target in stmt.targets:
+            out += self.unpack(target, load(value), stmt)
+        return out
+
+    def unpack(self, target: ast.expr, value: ast.expr, stmt: ast.stmt) -> list[ast.stmt]:
+        if self.writes_item(target):
+            return [self.set_item(target, value, stmt)]
+        if not isinstance(target, ast.Tuple | ast.List) or any(isinstance(t, ast.Starred) for t in target.elts):
+            return [placed(ast.Assign([self.expressions.visit(target)], value), stmt)]
+        parts = [self.whole.fresh("part") for _ in target.elts]
+        out: list[ast.stmt] = [placed(ast.Assign([ast.Tuple([store(p) for p in parts], ast.Store())], value), stmt)]
+        for part, inner in zip(parts, target.elts, strict=True):
+            out += self.unpack(inner, load(part), stmt)
+        return out
+
+    def writes_item(self, target: ast.AST) -> bool:
+        return isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and target.value.id in self.locals
+
+    def set_item(self, target: ast.expr, value: ast.expr, stmt: ast.stmt) -> ast.stmt:
+        assert isinstance(target, ast.Subscript)
+        assert isinstance(target.value, ast.Name)
+        name = target.value.id
+        args = [load(name), subscript(self.expression(target.slice)), value]
+        return placed(ast.Assign([store(name)], self.operator("set_item", [*args, *self.argument(name)], stmt)), stmt)
+
+    def argument(self, name: str) -> list[ast.expr]:
+        """Said of a parameter that still is what the caller passed: the caller would not see what is written to it."""
+        return [ast.Constant(name)] if name in self.arguments and name not in self.rebound else []
+
+    def augmented(self, stmt: ast.AugAssign) -> ast.stmt:
+        operator = AUGMENTED[type(stmt.op)]
+        value = self.expression(stmt.value)
+        match stmt.target:
+            case ast.Name(id=name) if name not in self.globals:
+                return placed(ast.Assign([store(name)], self.operator(operator, [load(name), value], stmt)), stmt)
+            case ast.Subscript(value=ast.Name(id=name)) if name in self.locals:
+                args = [load(name), subscript(self.expression(stmt.target.slice)), self.ag(operator, stmt), value]
+                return placed(ast.Assign([store(name)], self.operator("update_item", [*args, *self.argument(name)], stmt)), stmt)
+        return placed(ast.AugAssign(self.expressions.visit(stmt.target), stmt.op, value), stmt)
+
+    # ---- new nodes
+
+    def changed(self, usage: Usage) -> set[str]:
+        """The variables of the function that a piece of it may leave with another value."""
+        return (usage.binds | usage.changes) & self.variables
+
+    def new_function(
+        self, base: str, args: list[str], changed: set[str], body: list[ast.stmt], at: ast.AST, usage: Usage
+    ) -> ast.FunctionDef:
+        head: list[ast.stmt] = []
+        if changed:
+            head.append(ast.Nonlocal(sorted(changed)))
+            self.declared |= changed
+        outer = sorted(usage.binds & self.globals)
+        if outer:
+            head.append(ast.Global(outer))
+        arguments = ast.arguments([], [ast.arg(a) for a in args], None, [], [], None, [])
+        name = self.whole.fresh(base)
+        return placed(with_type_params(ast.FunctionDef(name, arguments, [*head, *(body or [ast.Pass()])], [], None)), at)
+
+    def expression(self, node: ast.expr) -> ast.expr:
+        out: ast.expr = self.expressions.visit(node)
+        return out
+
+    def thunk(self, node: ast.expr) -> ast.expr:
+        nothing = ast.arguments([], [], None, [], [], None, [])
+        return placed(ast.Lambda(nothing, self.expression(node)), node)
+
+    def ag(self, name: str, at: ast.AST) -> ast.expr:
+        return placed(ast.Attribute(load(AG), name, ast.Load()), at)
+
+    def operator(self, name: str, args: list[ast.expr], at: ast.AST) -> ast.Call:
+        return placed(ast.Call(self.ag(name, at), args, []), at)
+
+    def call_statement(self, name: str, args: list[ast.expr], stmt: ast.stmt, end: ast.expr | None = None) -> ast.Expr:
+        """A call at the place of a statement's first line: a traceback marks its head, not its whole body."""
+        head = ast.Pass(lineno=stmt.lineno, col_offset=stmt.col_offset, end_lineno=stmt.end_lineno, end_col_offset=stmt.end_col_offset)
+        if end is not None:
+            head.end_lineno, head.end_col_offset = end.end_lineno, end.end_col_offset
+        return placed(ast.Expr(self.operator(name, args, head)), head)
+
+
+class Expressions(ast.NodeTransformer):
+    """Expressions that decide something, and calls."""
+
+    def __init__(self, function: FunctionRewriter) -> None:
+        self.function = function
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:  # noqa: N802 - the name that ast gives it
+        if binds(node.values[1:]):
+            return self.visited(node)
+        name = "and_" if isinstance(node.op, ast.And) else "or_"
+        first, *rest = node.values
+        return self.function.operator(name, [self.visit(first), *map(self.function.thunk, rest)], node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:  # noqa: N802
+        if not isinstance(node.op, ast.Not):
+            return self.visited(node)
+        return self.function.operator("not_", [self.visit(node.operand)], node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:  # noqa: N802
+        member = any(isinstance(op, ast.In | ast.NotIn) for op in node.ops)
+        if (len(node.ops) == 1 and not member) or binds(node.comparators):
+            return self.visited(node)
+        args: list[ast.expr] = [self.visit(node.left)]
+        for op, right in zip(node.ops, node.comparators, strict=True):
+            args += [ast.Constant(COMPARED[type(op)]), self.function.thunk(right)]
+        return self.function.operator("compare", args, node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:  # noqa: N802
+        if binds([node.body, node.orelse]):
+            return self.visited(node)
+        args = [self.visit(node.test), self.function.thunk(node.body), self.function.thunk(node.orelse)]
+        return self.function.operator("if_exp", args, node)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:  # noqa: N802
+        function = self.function
+        new = self.visited(node)
+        assert isinstance(new, ast.Call)
+        path = dotted_path(node.func)
+        if path == ["super"] and not node.args:
+            first = next(iter(parameters(function.node.args)), None)
+            new.args = [placed(load("__class__"), node), placed(load(first), node)] if first else []
+            return new
+        grown = any(isinstance(arg, ast.Name) and arg.id in function.appended for arg in node.args)
+        if path and path[0] not in function.variables and function.whole.plain(path[0], path[1:]) and not grown:
+            return new
+        new.func = function.operator("callee", [new.func], node.func)
+        return new
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:  # noqa: N802
+        return self.visited(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:  # noqa: N802
+        return node
+
+    def visited(self, node: ast.expr) -> ast.expr:
+        out = self.generic_visit(node)
+        assert isinstance(out, ast.expr)
+        return out
+
+
+def binds(nodes: Sequence[ast.expr]) -> bool:
+    """Whether moving expressions into a function of their own would change what they mean."""
+    return any(isinstance(n, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for node in nodes for n in ast.walk(node))
+
+
+def dotted_path(node: ast.expr) -> list[str]:
+    """["np", "linalg", "norm"] for `np.linalg.norm`; empty for what is no such path."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return [node.id, *reversed(parts)] if isinstance(node, ast.Name) else []
+
+
+def subscript(node: ast.expr) -> ast.expr:
+    """What is written between brackets, as an expression of its own: `1:n` is slice(1, n)."""
+    match node:
+        case ast.Slice():
+            parts = [part or ast.Constant(None) for part in (node.lower, node.upper, node.step)]
+            return placed(ast.Call(placed(ast.Attribute(load(AG), "slice", ast.Load()), node), list(parts), []), node)
+        case ast.Tuple():
+            return placed(ast.Tuple([subscript(e) for e in node.elts], ast.Load()), node)
+    return node
+
+
+def lasting(usage: Usage) -> set[str]:
+    """Names whose objects change in place and were there before: others may hold them, whether or not the name is read again."""
+    return usage.changes - usage.binds
+
+
+def names_tuple(names: set[str]) -> ast.expr:
+    return ast.Tuple([ast.Constant(name) for name in sorted(names)], ast.Load())
+
+
+def trimmed(tuples: list[ast.expr]) -> list[ast.expr]:
+    """Without the empty ones at the end, which are the defaults."""
+    while tuples and isinstance(tuples[-1], ast.Tuple) and not tuples[-1].elts:
+        tuples.pop()
+    return tuples
+
+
+def is_text(stmt: ast.stmt) -> bool:
+    return isinstance(stmt, ast.Expr) and isinstance(stmt.value, ast.Constant) and isinstance(stmt.value.value, str)
+

@@ -1,0 +1,81 @@
+"""The source of a function, as a syntax tree with the user's own lines and columns.
+
+The lines are found through the code object, without `inspect`, which reads and tokenises far more than it needs to.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from types import CodeType, FunctionType
+
+NOT_FOUND = "its source is not at hand (typed at a prompt, or made by exec): put it in a file"
+CHANGED = "its source has changed since it was imported: reload it"
+LAMBDA = "a lambda is not converted: write it as a def"
+
+
+class NoSource(Exception):
+    """Why a function cannot be converted; ends in what to do about it."""
+
+
+def parse_function(function: FunctionType) -> ast.FunctionDef:
+    """The definition of a function; raises NoSource."""
+    code = function.__code__
+    if code.co_name == "<lambda>":
+        raise NoSource(LAMBDA)
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    first = code.co_firstlineno
+    if not 0 < first <= len(lines):
+        raise NoSource(NOT_FOUND)
+    block = block_of(lines, first, last_line(code))
+    indented = block[0][:1] in (" ", "\t")
+    try:
+        # a line in front gives an indented definition something to stand in: columns stay what they are
+        tree = ast.parse(("if True:\n" if indented else "") + "".join(block))
+    except SyntaxError:
+        raise NoSource(CHANGED) from None
+    holder = tree.body[0]
+    node = holder.body[0] if indented and isinstance(holder, ast.If) else holder
+    if not isinstance(node, ast.FunctionDef) or node.name != code.co_name or own_parameters(code) != parameters_in_order(node.args):
+        raise NoSource(CHANGED)
+    ast.increment_lineno(node, first - (2 if indented else 1))
+    return node
+
+
+def block_of(lines: list[str], first: int, last: int) -> list[str]:
+    """Lines `first` to `last`, and those after them that are indented deeper than the first: a body may end in statements without code."""
+    depth = indentation(lines[first - 1])
+    while last < len(lines):
+        line = lines[last]
+        if line.strip() and not line.lstrip().startswith("#") and indentation(line) <= depth:
+            break
+        last += 1
+    return lines[first - 1 : last]
+
+
+def indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def last_line(code: CodeType) -> int:
+    last = code.co_firstlineno
+    for _, end, _, _ in code.co_positions():
+        if end is not None and end > last:
+            last = end
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            last = max(last, last_line(inner))
+    return last
+
+
+def own_parameters(code: CodeType) -> tuple[str, ...]:
+    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
+    return code.co_varnames[:count]
+
+
+def parameters_in_order(args: ast.arguments) -> tuple[str, ...]:
+    """As code objects list them: `*args` and `**kwargs` last."""
+    plain = [arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
+    return (*plain, *(arg.arg for arg in (args.vararg, args.kwarg) if arg is not None))
+
+

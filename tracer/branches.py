@@ -1,0 +1,134 @@
+"""Building `if` while tracing: two branches, traced one after the other, whose results meet in one type each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from adjit.ir import ops
+from adjit.ir.operand import Literal, Operand
+from adjit.ir.ops.control import If
+
+from .pytree import TreeDef, flatten, spelled
+from .regions import (
+    UNDEFINED,
+    Entry,
+    Kind,
+    Wording,
+    blank,
+    conform,
+    finish,
+    hold,
+    join,
+    kind_of,
+    mismatch,
+    name_of,
+    predicate,
+    same_static,
+)  # fmt: skip
+from .trace import Trace
+from .traced import WeakSplat
+
+
+class Choice(NamedTuple):
+    """A leaf that the two branches give differently."""
+
+    kind: Kind
+    sides: tuple[Any, Any]
+    name: str | None
+
+
+def emit_if(
+    trace: Trace, condition: Any, branches: Sequence[Callable[[], Sequence[Any]]], entries: Sequence[Entry], words: Wording
+) -> list[Any]:
+    """Trace both branches, each giving a value for each entry, and emit the `if` that chooses between them."""
+    test = predicate(condition, words.what)
+    regions: list[Trace] = []
+    outcomes: list[Sequence[Any]] = []
+    for branch in branches:
+        region = trace.region()
+        with region:
+            outcomes.append(branch())
+        regions.append(region)
+    choices: list[Choice] = []
+    builds: list[Callable[[Iterator[Operand]], Any]] = []
+    dead = tuple(region.dead_end for region in regions)
+    for entry, a, b in zip(entries, *outcomes, strict=True):
+        builds.append(_meet(entry, (a, b), dead, words, choices))
+    cells = [cell for cell in trace.cells if any(id(cell) in region.written for region in regions)]
+    for cell in cells:
+        sides = tuple(region.written.get(id(cell)) for region in regions)
+        current = trace.read(cell)
+        choices.append(Choice(Kind(cell.type, False), (sides[0] or current, sides[1] or current), cell.name))
+    trace.dead_end = trace.dead_end or all(dead)
+    results = iter(_choose(trace, test, regions, choices, words))
+    values = [build(results) for build in builds]
+    for cell in cells:
+        trace.written[id(cell)] = next(results)
+    return values
+
+
+def _meet(
+    entry: Entry, sides: tuple[Any, Any], dead: tuple[bool, ...], words: Wording, choices: list[Choice]
+) -> Callable[[Iterator[Operand]], Any]:
+    """Note what the `if` has to choose for this entry; gives the function that builds the entry's value from the results."""
+    a, b = sides
+    if a is b:
+        return lambda results: a
+    for missing, there in ((0, b), (1, a)):
+        if sides[missing] is UNDEFINED or dead[missing]:
+            if not (entry.optional or dead[missing]):
+                raise mismatch(words, entry, "", sides, f"assign it in both, or before the {words.what}, for it is used after it")
+            if dead[1 - missing]:
+                return lambda results: UNDEFINED
+            leaves, tree = flatten(there)
+            return _build(entry, tree, [(blank(leaf), leaf) if missing == 0 else (leaf, blank(leaf)) for leaf in leaves], words, choices)
+    (a_leaves, tree), (b_leaves, b_tree) = flatten(a), flatten(b)
+    if tree != b_tree:
+        raise mismatch(words, entry, "", sides, f"both branches of a traced {words.what} must give it the same structure")
+    return _build(entry, tree, list(zip(a_leaves, b_leaves, strict=True)), words, choices)
+
+
+def _build(
+    entry: Entry, tree: TreeDef, pairs: Sequence[tuple[Any, Any]], words: Wording, choices: list[Choice]
+) -> Callable[[Iterator[Operand]], Any]:
+    parts: list[Any] = []
+    for (a, b), path in zip(pairs, tree.key_paths(), strict=True):
+        where = spelled(path)
+        ours, theirs = kind_of(a), kind_of(b)
+        if same_static(a, b):
+            parts.append((a,))
+            continue
+        kind = join(ours, theirs) if ours and theirs else None
+        if kind is None:
+            how = "; cast with .astype, or reshape" if ours and theirs else ": only numbers and arrays may differ"
+            raise mismatch(words, entry, where, (a, b), f"both branches of a traced {words.what} must give it one type{how}")
+        parts.append(None)
+        choices.append(Choice(kind, (a, b), name_of(entry, where)))
+    return lambda results: tree.unflatten([next(results) if part is None else part[0] for part in parts])
+
+
+def _choose(trace: Trace, test: Operand, regions: Sequence[Trace], choices: Sequence[Choice], words: Wording) -> list[Operand]:
+    yields: list[list[Operand]] = []
+    for side, region in enumerate(regions):
+        with region:
+            yields.append([conform(choice.sides[side], choice.kind) for choice in choices])
+    known = [_truth(test, a, b) for a, b in zip(*yields, strict=True)]
+    chosen = [i for i, value in enumerate(known) if value is None]
+    out: list[Operand] = [test if value is None else value for value in known]
+    if chosen or any(region.stmts for region in regions):
+        blocks = tuple(finish(region, [row[i] for i in chosen]) for region, row in zip(regions, yields, strict=True))
+        results = trace.emit(If(), (test,), blocks, [choices[i].kind.type for i in chosen])
+        hold(trace, results, [choices[i].name for i in chosen], [choices[i].kind for i in chosen])
+        for i, result in zip(chosen, results, strict=True):
+            out[i] = result
+    return out
+
+
+def _truth(test: Operand, a: Operand, b: Operand) -> Operand | None:
+    """A flag set in one branch and cleared in the other is the condition itself."""
+    if not (isinstance(a, Literal) and isinstance(b, Literal)) or a.type != test.type or b.type != test.type:
+        return None
+    if a.value == b.value:
+        return WeakSplat(a.value, a.type)
+    return test if a.value else ops.logical_not(test)

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 
-from adjit.ir.func import Func
-from adjit.ir.ops.base import Array
+from adjit.ir.func import Block, Func
+from adjit.ir.ops.base import Array, View
+from adjit.ir.ops.control import For, Region, While
+from adjit.ir.ops.linalg import Matmul
+from adjit.ir.ops.maps import FloatUnary
 
 from . import library, llvm, products, stacks
+from .kernels import MATH_COST
 from .module import Module
 
 DETAILS = 8  # i64 words that a failing kernel may leave for the message
+QUICK = 200_000  # operations: about twenty microseconds, which other Python threads can wait for
 
 
 class Native:
@@ -28,8 +34,10 @@ class Native:
         self.name = func.name
         self.arena_bytes = module.plan.arena_bytes + module.work_bytes
         self.result_types = tuple(r.type for r in func.results)
+        self.quick = work(func.block) < QUICK
         self._library = llvm.Library(llvm.assemble(self.llvm, self.target), ["adjit_main"], _addresses(module.imports))
-        self._main = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(self._library.address["adjit_main"])
+        self.address = self._library.address["adjit_main"]
+        self._main = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(self.address)
         self._arenas: list[Array] = []
         self._count = module.buffer_count
 
@@ -43,7 +51,7 @@ class Native:
         try:
             arena = self._arenas.pop()
         except IndexError:
-            arena = _aligned(self.arena_bytes)
+            arena = self.new_arena()
         error = (ctypes.c_int64 * DETAILS)()
         try:
             code = self._main(table, arena.__array_interface__["data"][0], error)
@@ -52,6 +60,12 @@ class Native:
         if code:
             self._raise(code, list(error))
         return results
+
+    def new_arena(self) -> Array:
+        """Memory for one call at a time."""
+        raw = np.empty(self.arena_bytes + 64, np.uint8)
+        shift = -raw.__array_interface__["data"][0] % 64
+        return raw[shift : shift + self.arena_bytes]
 
     def _raise(self, code: int, details: list[int]) -> None:
         if code == stacks.INTERRUPTED:
@@ -62,10 +76,20 @@ class Native:
         raise failure.error(failure.message.format(*details)).at(failure.location)
 
 
-def _aligned(nbytes: int) -> Array:
-    raw = np.empty(nbytes + 64, np.uint8)
-    shift = -raw.__array_interface__["data"][0] % 64
-    return raw[shift : shift + nbytes]
+def work(block: Block) -> float:
+    """A rough count of operations, to tell calls of microseconds from longer ones. A loop may take any time."""
+    total = 0.0
+    for stmt in block.stmts:
+        if isinstance(stmt.op, For | While):
+            return math.inf
+        if isinstance(stmt.op, Matmul):
+            total += stmt.args[0].type.size * stmt.result.type.shape[-1] if stmt.result.type.shape else stmt.args[0].type.size
+        elif isinstance(stmt.op, Region):
+            total += sum(map(work, stmt.blocks))
+        elif not isinstance(stmt.op, View):
+            size = max((x.type.size for x in (*stmt.args, *stmt.results)), default=0)
+            total += size * (MATH_COST if isinstance(stmt.op, FloatUnary) else 1)
+    return total
 
 
 def _addresses(names: set[str]) -> dict[str, int]:

@@ -85,11 +85,15 @@ def level_for(text: str) -> int:
     return 2 if lines <= LINES_AT_LEVEL_2 else 1 if lines <= LINES_AT_LEVEL_1 else 0
 
 
-def assemble(text: str, target: Target | None = None) -> bytes:
-    """Object code of a module."""
+def assemble(text: str, target: Target | None = None, optimize: bool = False) -> bytes:
+    """Object code of a module; `optimize` runs LLVM's own pipeline first, for text that is written to be read."""
     target = target or host()
     with _lock:
-        return bytes(_machine(target, level_for(text)).emit_object(_parse(text, target)))
+        machine, module = _machine(target, level_for(text)), _parse(text, target)
+        if optimize:
+            builder = _llvm().create_pass_builder(machine, _llvm().create_pipeline_tuning_options(speed_level=2))
+            builder.getModulePassManager().run(module, builder)
+        return bytes(machine.emit_object(module))
 
 
 def assembly(text: str, target: Target | None = None) -> str:

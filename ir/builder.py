@@ -16,6 +16,7 @@ import numpy as np
 
 from .errors import AdjitError, TraceError
 from .func import Block, Phase, Stmt, Value
+from .gate import gate
 from .location import Location
 from .operand import Concrete, Literal, Operand, evaluate, fold_literals
 from .ops.base import Array, Op, apply, result_types
@@ -33,6 +34,17 @@ def current_builder() -> Builder | None:
     return stack[-1] if stack else None
 
 
+@contextmanager
+def outside_builders() -> Iterator[None]:
+    """No builder is active inside: ops evaluate, though a function is being traced around. For values that exist before any run of it."""
+    before = getattr(_active, "stack", [])
+    _active.stack = []
+    try:
+        yield
+    finally:
+        _active.stack = before
+
+
 class Builder:
     """Collects the statements of one block."""
 
@@ -46,15 +58,18 @@ class Builder:
         self.phase: Phase = "forward"
         self.origin: Stmt | None = None
         self.capture: Callable[[Array], Operand] | None = parent.capture if parent else None
+        self.adopt: Callable[[Concrete], Operand] | None = parent.adopt if parent else None  # makes parameters of all arrays, small ones too
 
     def __enter__(self) -> Builder:
         if not hasattr(_active, "stack"):
             _active.stack = []
         _active.stack.append(self)
+        gate.close()
         return self
 
     def __exit__(self, *exc: object) -> None:
         _active.stack.pop()
+        gate.open()
 
     @contextmanager
     def at(self, location: Location | None, phase: Phase, origin: Stmt | None) -> Iterator[None]:
@@ -95,6 +110,8 @@ class Builder:
         """A concrete array inside the IR: a literal if uniform, a small constant, or a captured parameter."""
         if not isinstance(operand, Concrete):
             raise TraceError(f"{operand!r} cannot stand in the IR")
+        if self.adopt is not None:
+            return self.adopt(operand)
         data = operand.data
         if data.size and (data.size == 1 or (data == data.flat[0]).all()) and not (data.dtype.kind == "f" and data.flat[0] == 0 and mixed_zeros(data)):
             return Literal(data.flat[0], operand.type)

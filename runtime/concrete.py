@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import NoneType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
+from adjit.ir.types import TensorType
 from adjit.tracer.trace import Program
 
 from .executable import Call, Executable, prepared
 from .recording import listening
 from .tensor import Tensor, wrap
 from .variable import Store, Variable, updating
+
+if TYPE_CHECKING:
+    from adjit.codegen.entry import Route
 
 
 class ConcreteFunction:
@@ -65,6 +69,29 @@ class ConcreteFunction:
                     return self._finish(self._wrapped(self._native(arrays)))
         arrays += self._captures
         return self._finish(self._wrapped(self._native(arrays)))
+
+    def route(self, arguments: Sequence[TensorType | None]) -> Route | None:
+        """The table by which the native entry runs this specialisation; None where it cannot, or should not hold the GIL for so long.
+
+        `arguments` are the types of the arrays that it takes, None for a Python float.
+        """
+        from adjit.codegen.entry import BARE, MAX_BUFFERS, NOTHING, TUPLE, Route  # noqa: PLC0415 - LLVM is loaded by now
+
+        program, entries = self.program, self.program.out_tree.entries
+        leaves = len(program.func.results)
+        if len(entries) == 1 and entries[0] is None:
+            kind = BARE
+        elif len(entries) == 1 and entries[0] is not None and entries[0].cls is NoneType:
+            kind = NOTHING
+        elif entries[0] is not None and entries[0].cls is tuple and len(entries) == leaves + 1 and not any(entries[1:]):
+            kind = TUPLE
+        else:
+            return None
+        too_many = len(program.func.params) + leaves > MAX_BUFFERS
+        if too_many or program.static or not getattr(self._native, "quick", False) or any(store is None for store, *_ in self._variables):
+            return None
+        variables = [(store, updated) for store, _, updated in self._variables]
+        return Route(arguments, variables, self._captures, self._types, kind, Tensor, self._native)
 
     def run_recorded(self, leaves: Sequence[Operand], stores: Sequence[Store]) -> Any:
         """The same call, announced to the tapes that listen. `leaves` are the traced arguments as tensors."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from adjit.ir.gate import gate
+
 
 class Config:
     """Misspelt settings raise instead of doing nothing."""
@@ -28,6 +30,8 @@ class Config:
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self.__slots__:
             raise AttributeError(f"there is no setting {name!r}; settings are {', '.join(self.__slots__)}")
+        if name == "eager" and bool(value) != getattr(self, "eager", False):
+            (gate.close if value else gate.open)()
         object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:

@@ -28,6 +28,7 @@ from .concrete import ConcreteFunction
 from .config import config
 from .inspection import Inspection
 from .recording import listening, suspended
+from .shortcut import Shortcut
 from .signature import Signature, is_array, probe, take_apart
 from .tensor import tensor
 from .variable import Store, Variable, scope
@@ -59,10 +60,15 @@ class Function:
         self._traces = 0
         self._complete = False  # has been traced to the end once: from then on no variable may be created
         self._instances: dict[int, tuple[Callable[[], Any], Function]] = {}
+        self._shortcut = Shortcut(self)
 
     # ---- calls
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._enter(args, kwargs, None)
+
+    def _long_way(self, *args: Any, **kwargs: Any) -> Any:
+        """Where the native entry sends the calls that it does not take."""
         return self._enter(args, kwargs, None)
 
     def _enter(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
@@ -87,6 +93,8 @@ class Function:
             return self._inline(args, kwargs, instance)
         signature = take_apart(args, kwargs, self._static)
         concrete = self._concrete(signature, short, instance)
+        if short is not None and instance is None and not kwargs:
+            self._shortcut.add(args, concrete)
         if listening.recorders:
             return concrete.run_recorded(signature.tensors(), signature.stores)
         return concrete.run(signature.arrays, signature.stores)
@@ -131,9 +139,13 @@ class Function:
         self._cache[key] = concrete
         concrete.used = next(_stamps)
         if len(self._cache) > self._max_traces:
+            for recent in self._shortcut.used():
+                recent.used = next(_stamps)
+            concrete.used = next(_stamps)
             oldest = min(self._cache, key=lambda k: self._cache[k].used)
             dropped = self._cache.pop(oldest)
             self._short = {k: c for k, c in self._short.items() if c is not dropped}
+            self._shortcut.drop(dropped)
 
     @contextmanager
     def _creating(self, closed_over: set[Store]) -> Iterator[None]:
@@ -166,9 +178,13 @@ class Function:
         with self._lock:
             entry = self._instances.get(id(instance))
             if entry is None or entry[0]() is not instance:
-                own = Function(self._fn, self._name, tuple(self._static), self._max_traces)
+                own = self._clone()
                 entry = self._instances[id(instance)] = (self._reference(instance), own)
             return entry[1]
+
+    def _clone(self) -> Function:
+        """The same function with an empty cache."""
+        return Function(self._fn, self._name, tuple(self._static), self._max_traces)
 
     def _reference(self, instance: Any) -> Callable[[], Any]:
         key, table = id(instance), self._instances
@@ -198,6 +214,7 @@ class Function:
         with self._lock:
             self._cache.clear()
             self._short.clear()
+            self._shortcut.drop()
             self._instances.clear()
 
     @property

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
+from adjit.ir.gate import gate
+
 if TYPE_CHECKING:
     from adjit.ir.operand import Operand
     from adjit.ir.ops.base import Op
@@ -43,10 +45,14 @@ listening = _Listening()
 
 def join(recorder: Recorder) -> None:
     listening.recorders = (*listening.recorders, recorder)
+    gate.close()
 
 
 def leave(recorder: Recorder) -> None:
-    listening.recorders = tuple(r for r in listening.recorders if r is not recorder)
+    left = tuple(r for r in listening.recorders if r is not recorder)
+    for _ in range(len(listening.recorders) - len(left)):
+        gate.open()
+    listening.recorders = left
 
 
 @contextmanager

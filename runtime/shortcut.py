@@ -1,0 +1,64 @@
+"""Calls that need no Python: functions of plain arrays that are done within microseconds enter native code directly.
+
+Owns the decision which specialisations get a route (see `codegen.entry`), and the exchange of a function's `__call__` for the native entry.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from adjit.ir.types import TensorType, as_dtype
+
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from adjit.codegen.entry import Entry, Route
+
+    from .concrete import ConcreteFunction
+    from .function import Function
+
+MAX_ROUTES = 8
+
+
+class Shortcut:
+    """The native entry of one function, once it has a specialisation that qualifies."""
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self._entry: Entry | None = None
+        self._routes: list[tuple[ConcreteFunction, Route]] = []
+
+    def add(self, args: tuple[Any, ...], concrete: ConcreteFunction) -> None:
+        """Give a specialisation a route, if it and the arguments that it was called with qualify."""
+        from adjit.codegen.entry import Entry, available  # noqa: PLC0415 - LLVM is loaded by now; `import adjit` does without
+
+        plain = all(type(a) in (np.ndarray, Tensor, float) for a in args)
+        if not plain or not available() or any(known is concrete for known, _ in self._routes):
+            return
+        route = concrete.route([None if isinstance(a, float) else TensorType(as_dtype(a.dtype), a.shape) for a in args])
+        if route is None:
+            return
+        self._routes = [(concrete, route), *self._routes[: MAX_ROUTES - 1]]
+        if self._entry is None:
+            function = self._function
+            self._entry = Entry(function._long_way, function._name)
+            # Python looks `__call__` up on the class: a class of its own lets each function have its own
+            cls = type(function)
+            function.__class__ = type(cls.__name__, (cls,), {"__call__": self._entry.call, "__module__": cls.__module__, "__doc__": cls.__doc__})
+        self._install()
+
+    def used(self) -> list[ConcreteFunction]:
+        """The specialisations that the native entry ran since this was last asked."""
+        return [concrete for concrete, route in self._routes if route.was_used()]
+
+    def drop(self, concrete: ConcreteFunction | None = None) -> None:
+        """Forget one specialisation, or all."""
+        self._routes = [] if concrete is None else [(c, r) for c, r in self._routes if c is not concrete]
+        if self._entry is not None:
+            self._install()
+
+    def _install(self) -> None:
+        assert self._entry is not None
+        self._entry.install([route for _, route in self._routes])

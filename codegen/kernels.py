@@ -19,7 +19,7 @@ from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.create import Iota
 from adjit.ir.ops.maps import FloatUnary, Map
 from adjit.ir.ops.reduce import Reduce
-from adjit.ir.plan import Plan
+from adjit.ir.plan import Place, Plan
 from adjit.ir.types import I64, Shape, TensorType
 
 from . import memory, products
@@ -56,7 +56,7 @@ class Kernel:
         self.vector_bytes = context.vector_bytes
         self.text = Text()
         self.text.outlined = context.outlined
-        self.pointers: dict[tuple[int, int], str] = {}
+        self.pointers: dict[tuple[Place, int], str] = {}  # what shares memory has one pointer, so that `copy` can see it
         self.arguments: list[tuple[Value, int]] = []  # root and byte offset, in the order of the parameters
         self.failures: list[Failure] = []  # what each code means that the kernel may return
         self.location: Location | None = None  # of the statement being written
@@ -66,11 +66,16 @@ class Kernel:
         self.work_bytes = 0  # scratch memory that it wants, as its last pointer
 
     def pointer(self, root: Value, layout: Layout) -> str:
-        key = (id(root), layout.offset)
+        offset = layout.offset * root.type.dtype.itemsize
+        key = (self.plan.places[id(root)], offset)
         if key not in self.pointers:
             self.pointers[key] = f"%p{len(self.pointers)}"
-            self.arguments.append((root, layout.offset * root.type.dtype.itemsize))
+            self.arguments.append((root, offset))
         return self.pointers[key]
+
+    def take_pointers(self, count: int) -> None:
+        """Parameters %p0, %p1, ... for a caller that knows what they stand for."""
+        self.pointers = {(Place("param", k), 0): f"%p{k}" for k in range(count)}
 
     def access(self, value: Operand) -> Access:
         window = self.plan.windows[id(value)]
@@ -221,6 +226,8 @@ class LoopKernel(Kernel):
         memory.store(self.text, target.at(*index).pointer, value, "0", 1, 1)
 
     def copy(self, target: Window, source: Window) -> None:
+        if target.access == source.access:
+            return  # computed in place
         self._nest(target, [source.access], lambda chunk: chunk.put(0, chunk.load(0)))
 
     def accumulate(self, target: Window, source: Window) -> None:
@@ -284,7 +291,16 @@ def lowered_kernel(stmt: Stmt, context: Context) -> LoopKernel:
 def copy_kernel(target: Access, source: Access, shape: Shape, context: Context) -> Kernel:
     """A copy between the windows behind its two pointers, %p0 and %p1."""
     kernel = Kernel(context)
-    kernel.pointers = {(0, 0): "%p0", (0, 1): "%p1"}
+    kernel.take_pointers(2)
     body = lambda chunk: chunk.put(0, chunk.load(0))  # noqa: E731
     Nest(kernel.text, context.vector_bytes, shape, [source], [target], [], body).emit()
+    return kernel
+
+
+def add_kernel(target: Access, source: Access, shape: Shape, context: Context) -> Kernel:
+    """target += source, behind the pointers %p0 and %p1."""
+    kernel = Kernel(context)
+    kernel.take_pointers(2)
+    body = lambda chunk: chunk.put(0, chunk.emit.add(chunk.load(0), chunk.load(1)))  # noqa: E731
+    Nest(kernel.text, context.vector_bytes, shape, [target, source], [target], [], body, aliased=frozenset((0,))).emit()
     return kernel

@@ -7,26 +7,28 @@ It returns 0, the number of a `Failure`, or a negative code of `stacks`. It leav
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from adjit.ir.errors import AdjitError
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import View
-from adjit.ir.ops.control import For, Fuse, If, While
+from adjit.ir.ops.control import Checkpoint, For, Fuse, If, While
 from adjit.ir.ops.create import Constant
-from adjit.ir.ops.stack import StackRead
 from adjit.ir.ops.maps import FloatUnary
+from adjit.ir.ops.stack import StackAccumulate, StackAdd, StackCopy, StackOp, StackRead, StackZeros
 from adjit.ir.plan import Place, Plan
 from adjit.ir.types import I64, StackType, row_major
 
 from . import llvm, memory, stacks
 from .emitter import VectorEmitter
-from .kernels import Context, Failure, Kernel, copy_kernel, fused_kernel, lowered_kernel
+from .kernels import Context, Failure, Kernel, add_kernel, copy_kernel, fused_kernel, lowered_kernel
 from .lanes import Reg, Text
 from .memory import Access
 from .nest import Nest
 from .registers import register_kernel
 
-
+POLL_EVERY = 64  # trips between two looks for Ctrl-C: a trip through several kernels takes far longer than one in registers
 INLINE_MATH = 100  # functions of the vector math library: a program with more of them calls them, rather than inlining each
 
 
@@ -49,7 +51,8 @@ class Module:
         self.imports: set[str] = set()
         self.constants: list[str] = []
         self.failures: list[Failure] = []
-        self.handles: list[int] = []  # arena offsets of stacks
+        roots = {id(w.root): w.root for w in self.plan.windows.values() if isinstance(w.root.type, StackType)}
+        self.handles = sorted(self.plan.places[root].index for root in roots)  # arena offsets of stacks
         self.text = Text()
         self.scalar = VectorEmitter(self.text)
         self.uses_runtime = False
@@ -77,7 +80,7 @@ class Module:
         definitions = [definition.replace("@{}", f"@{name}", 1) for definition, name in self.functions.items()]
         body = "\n".join([*entry, *text.slots, *text.lines])
         main = f"define i64 @adjit_main(ptr %buffers, ptr %arena, ptr %error) nounwind {{\nentry:\n{body}\n}}\n"
-        runtime = [stacks.RUNTIME] if self.uses_runtime else []
+        runtime = [stacks.runtime()] if self.uses_runtime else []
         return "\n".join([*sorted(self.declares), *self.constants, *runtime, *(self.context.outlined or {}).values(), *definitions, main])
 
     # ---- statements
@@ -92,7 +95,6 @@ class Module:
             return
         if isinstance(op, If | For | While):
             self.uses_runtime = True
-            self.open_stacks(stmt)
         if isinstance(op, Constant):
             data = "".join(f"\\{byte:02X}" for byte in op.data)
             name = f"@c{self.plan.place(stmt.result).index}"  # type: ignore[arg-type]
@@ -107,8 +109,11 @@ class Module:
             self.count(stmt)
         elif isinstance(op, While):
             self.repeat(stmt)
-        elif isinstance(op, StackRead):
-            self.unstack(stmt)
+        elif isinstance(op, Checkpoint):
+            self.block(stmt.blocks[0])
+            self.copy_all(stmt.results, stmt.blocks[0].results)
+        elif isinstance(op, StackOp):
+            self.on_stack(stmt)
         else:
             self.call(lowered_kernel(stmt, self.context))
 
@@ -175,14 +180,22 @@ class Module:
         """Bring a value into another's buffer, unless it was made there."""
         if isinstance(source, Value) and self.plan.place(source) == self.plan.place(target):
             return
+        if isinstance(target.type, StackType):
+            self.allocate(stacks.copy_call(self.handle(target), self.handle(source), target.type.element))
+            return
         self.copy_to(self.window(target).pointer, source)
+
+    def copy_all(self, targets: Sequence[Operand], sources: Sequence[Operand]) -> None:
+        for target, source in zip(targets, sources, strict=True):
+            assert isinstance(target, Value)
+            self.copy(target, source)
 
     def copy_to(self, pointer: str, source: Operand) -> None:
         shape, dtype = source.type.shape, source.type.dtype
         target = Access("%p0", row_major(shape), dtype)
         if isinstance(source, Literal):
             kernel = Kernel(self.context)
-            kernel.pointers = {(0, 0): "%p0"}
+            kernel.take_pointers(1)
             value = source.value
             Nest(kernel.text, self.context.vector_bytes, shape, [], [target], [], lambda c: c.put(0, c.emit.const(dtype, value))).emit()
             self.invoke(kernel, [pointer])
@@ -200,8 +213,7 @@ class Module:
         for label, block in zip((then, otherwise), stmt.blocks, strict=True):
             text.start(label)
             self.block(block)
-            for result, value in zip(stmt.results, block.results, strict=True):
-                self.copy(result, value)  # type: ignore[arg-type]
+            self.copy_all(stmt.results, block.results)
             text.jump(after)
         text.start(after)
 
@@ -209,8 +221,11 @@ class Module:
         """`for`: the counter lives in its own buffer, where the kernels of the body read it."""
         (body,) = stmt.blocks
         counter = body.params[0]
-        stop = self.scalar.convert(self.read(stmt.args[1]), I64)
+        start, stop = (self.scalar.convert(self.read(a), I64) for a in stmt.args[:2])
         self.copy(counter, stmt.args[0])
+        for stack in stmt.results[len(body.results) :]:
+            trips = self.scalar.sub(stop, start).name
+            self.allocate(stacks.reserve_call(self.handle(stack), trips, stack.type.element))  # type: ignore[attr-defined]
 
         def condition() -> Reg:
             return self.scalar.compare("lt", self.scalar.convert(self.read(counter), I64), stop)
@@ -230,19 +245,22 @@ class Module:
 
         self.loop(stmt, stmt.args, condition, lambda: None)
 
-    def loop(self, stmt, initial, condition, step) -> None:  # type: ignore[no-untyped-def]
+    def loop(self, stmt: Stmt, initial: Sequence[Operand], condition: Callable[[], Reg], step: Callable[[], None]) -> None:
         """Carries are copied in once, run the body while the condition holds, and stay in their buffers."""
         text, body = self.text, stmt.blocks[-1]
         carries = body.params[len(body.params) - len(body.results) :]
         saved = list(zip(stmt.results[len(carries) :], body.saving, strict=True))
-        for carry, value in zip(carries, initial, strict=True):
-            self.copy(carry, value)
+        for stack, _ in saved:
+            memory.store(text, self.handle(stack), Reg("0", I64), "1", 1, 1)
+        self.copy_all(carries, initial)
+        trips = text.reserve("i64")
+        text.put(f"store i64 0, ptr {trips}")
         head, inside, after = (text.fresh_label() for _ in range(3))
         text.jump(head)
         text.start(head)
         text.put(f"br i1 {condition().name}, label %{inside}, label %{after}")
         text.start(inside)
-        self.leave_if(text.define("call i1 @adjit_interrupted()"), str(stacks.INTERRUPTED))
+        self.poll(trips)
         for stack, value in saved:
             if any(value is p for p in body.params):
                 self.push(stack, value)
@@ -250,35 +268,64 @@ class Module:
         for stack, value in saved:
             if not any(value is p for p in body.params):
                 self.push(stack, value)
-        for carry, value in zip(carries, body.results, strict=True):
-            self.copy(carry, value)
+        self.copy_all(carries, body.results)
         step()
         text.jump(head)
         text.start(after)
 
+    def poll(self, trips: str) -> None:
+        """Every so many trips, look for Ctrl-C."""
+        text, look, go = self.text, self.text.fresh_label(), self.text.fresh_label()
+        following = text.define(f"add i64 {text.define(f'load i64, ptr {trips}')}, 1")
+        text.put(f"store i64 {following}, ptr {trips}")
+        low = text.define(f"and i64 {following}, {POLL_EVERY - 1}")
+        text.put(f"br i1 {text.define(f'icmp eq i64 {low}, 0')}, label %{look}, label %{go}")
+        text.start(look)
+        self.leave_if(text.define("call i1 @adjit_interrupted()"), str(stacks.INTERRUPTED))
+        text.jump(go)
+        text.start(go)
+
     # ---- stacks
 
-    def open_stacks(self, stmt: Stmt) -> None:
-        for result in stmt.results:
-            if isinstance(result.type, StackType):
-                at = self.plan.place(result).index  # type: ignore[arg-type]
-                self.handles.append(at)
-                memory.store(self.text, self.moved("%arena", at), Reg("0", I64), "1", 1, 1)
+    def handle(self, stack: Operand) -> str:
+        return self.pointer(self.plan.place(stack))  # type: ignore[arg-type]
+
+    def allocate(self, call: str) -> None:
+        """A call that says whether there was memory."""
+        self.uses_runtime = True
+        failed = self.text.define(f"xor i1 {self.text.define(call)}, true")
+        self.leave_if(failed, str(stacks.OUT_OF_MEMORY))
 
     def push(self, stack: Operand, value: Operand) -> None:
-        handle = self.pointer(self.plan.place(stack))  # type: ignore[arg-type]
-        address = self.text.define(f"call ptr @adjit_push(ptr {handle}, i64 {stacks.element_bytes(value.type)})")
+        address = self.text.define(f"call ptr @adjit_push(ptr {self.handle(stack)}, i64 {stacks.element_bytes(value.type)})")
         self.leave_if(self.text.define(f"icmp eq ptr {address}, null"), str(stacks.OUT_OF_MEMORY))
         self.copy_to(address, value)
 
-    def unstack(self, stmt: Stmt) -> None:
-        stack, index = stmt.args
-        type_ = stmt.result.type
-        data = self.text.define(f"load ptr, ptr {self.pointer(self.plan.place(stack))}")  # type: ignore[arg-type]
-        offset = self.scalar.mul(self.scalar.convert(self.read(index), I64), self.scalar.const(I64, stacks.element_bytes(type_)))
-        address = self.text.define(f"getelementptr i8, ptr {data}, i64 {offset.name}")
-        access = Access("%p1", row_major(type_.shape), type_.dtype)
-        kernel = copy_kernel(access._replace(pointer="%p0"), access, type_.shape, self.context)
-        self.invoke(kernel, [self.window(stmt.result).pointer, address])
+    def on_stack(self, stmt: Stmt) -> None:
+        stack = stmt.args[0]
+        assert isinstance(stack.type, StackType)
+        element = stack.type.element
+        match stmt.op:
+            case StackZeros():
+                self.allocate(stacks.zeros_call(self.handle(stmt.result), self.handle(stack), element))
+            case StackCopy():
+                self.allocate(stacks.copy_call(self.handle(stmt.result), self.handle(stack), element))
+            case StackAdd():
+                self.text.put(stacks.add_call(self.handle(stack), self.handle(stmt.args[1]), element))
+            case StackRead():
+                target = self.window(stmt.result)
+                access = Access("%p1", row_major(element.shape), element.dtype)
+                kernel = copy_kernel(target._replace(pointer="%p0"), access, element.shape, self.context)
+                self.invoke(kernel, [target.pointer, self.element(stack, stmt.args[1])])
+            case StackAccumulate():
+                source = self.window(stmt.args[2])
+                access = Access("%p0", row_major(element.shape), element.dtype)
+                kernel = add_kernel(access, source._replace(pointer="%p1"), element.shape, self.context)
+                self.invoke(kernel, [self.element(stack, stmt.args[1]), source.pointer])
 
-
+    def element(self, stack: Operand, index: Operand) -> str:
+        """The address of an element."""
+        data = self.text.define(f"load ptr, ptr {self.handle(stack)}")
+        size = self.scalar.const(I64, stacks.element_bytes(stack.type))
+        offset = self.scalar.mul(self.scalar.convert(self.read(index), I64), size)
+        return self.text.define(f"getelementptr i8, ptr {data}, i64 {offset.name}")

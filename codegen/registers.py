@@ -1,20 +1,22 @@
 """Regions on scalars as one kernel: branches and loops whose values never leave the registers.
 
 Free values are loaded once, at the top; carries are phis; what a loop saves goes straight to its stack, which a counted loop reserves whole
-before its first trip.
+before its first trip. Stacks are memory: their values stand for the address of their data, which is loaded once they are made.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from adjit.ir.errors import UnsupportedError
-from adjit.ir.func import Block, Stmt
+from adjit.ir.func import Block, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import View
-from adjit.ir.ops.control import For, Fuse, If, While
+from adjit.ir.ops.control import Checkpoint, For, Fuse, If, While
 from adjit.ir.ops.index import Gather
 from adjit.ir.ops.maps import Map
 from adjit.ir.ops.reduce import Reduce
-from adjit.ir.ops.stack import StackRead
+from adjit.ir.ops.stack import StackAccumulate, StackAdd, StackCopy, StackOp, StackRead, StackZeros
 from adjit.ir.types import BOOL, I64, StackType
 
 from . import memory, stacks
@@ -40,22 +42,30 @@ class RegisterKernel(LoopKernel):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.values: dict[int, Reg] = {}
-        self.handles: dict[int, str] = {}  # stacks
+        self.data: dict[int, str] = {}  # root of a stack -> the address of its elements
 
     # ---- operands
 
     def open(self, value: Operand) -> None:
-        """Load a free scalar, or the address of a free stack, before everything else."""
-        if isinstance(value, Literal) or id(value) in self.values or id(value) in self.handles:
+        """Load a free scalar, or the address of a free stack's elements, before everything else."""
+        if isinstance(value, Literal) or id(value) in self.values:
             return
         if isinstance(value.type, StackType):
-            self.handles[id(value)] = self.window(value).pointer
+            self.load_data(value)
         elif value.type.size == 1:
             window = self.window(value)
             self.values[id(value)] = memory.load(self.text, window.pointer, value.type.dtype, "0", 1, 1)
 
     def read(self, x: Operand) -> Reg:
         return self.scalar.const(x.type.dtype, x.value) if isinstance(x, Literal) else self.values[id(x)]
+
+    def bind(self, results: Sequence[Operand], operands: Sequence[Operand]) -> None:
+        """Let results be what the operands are. Stacks that lie elsewhere are copied."""
+        for result, operand in zip(results, operands, strict=True):
+            if isinstance(result.type, StackType):
+                self.move_stack(result, operand)
+            else:
+                self.values[id(result)] = self.read(operand)
 
     # ---- statements
 
@@ -70,7 +80,7 @@ class RegisterKernel(LoopKernel):
             self.values[id(stmt.result)] = op.scalar(self.scalar, *map(self.read, stmt.args))
         elif isinstance(op, View | Reduce):  # of one element
             self.values[id(stmt.result)] = self.read(stmt.args[0])
-        elif isinstance(op, Fuse):
+        elif isinstance(op, Fuse | Checkpoint):
             (body,) = stmt.blocks
             self.statements(body)
             self.bind(stmt.results, body.results)
@@ -82,90 +92,98 @@ class RegisterKernel(LoopKernel):
             self.repeat(stmt)
         elif isinstance(op, Gather):
             self.gather(stmt)
-        elif isinstance(op, StackRead):
-            self.unstack(stmt)
+        elif isinstance(op, StackOp):
+            self.on_stack(stmt)
         else:
             raise UnsupportedError(f"{op.name} does not run in registers").at(stmt.location)
-
-    def bind(self, results: tuple[Operand, ...], operands: tuple[Operand, ...]) -> None:
-        for result, operand in zip(results, operands, strict=True):
-            self.values[id(result)] = self.read(operand)
 
     def branch(self, stmt: Stmt) -> None:
         text = self.text
         then, otherwise, after = (text.fresh_label() for _ in range(3))
+        scalars = [k for k, r in enumerate(stmt.results) if not isinstance(r.type, StackType)]
+        others = [k for k, r in enumerate(stmt.results) if isinstance(r.type, StackType)]
         text.put(f"br i1 {self.read(stmt.args[0]).name}, label %{then}, label %{otherwise}")
         yielded: list[tuple[str, list[Reg]]] = []
         for label, block in zip((then, otherwise), stmt.blocks, strict=True):
             text.start(label)
             self.statements(block)
-            yielded.append((text.block, [self.read(r) for r in block.results]))
+            regs = [self.read(block.results[k]) for k in scalars]
+            self.bind([stmt.results[k] for k in others], [block.results[k] for k in others])
+            yielded.append((text.block, regs))
             text.jump(after)
         text.start(after)
-        for k, result in enumerate(stmt.results):
-            arms = ", ".join(f"[{regs[k].name}, %{label}]" for label, regs in yielded)
-            name = text.define(f"phi {LLVM_TYPE[result.type.dtype]} {arms}")
-            self.values[id(result)] = Reg(name, result.type.dtype)
+        for n, k in enumerate(scalars):
+            arms = ", ".join(f"[{regs[n].name}, %{label}]" for label, regs in yielded)
+            dtype = stmt.results[k].type.dtype
+            self.values[id(stmt.results[k])] = Reg(text.define(f"phi {LLVM_TYPE[dtype]} {arms}"), dtype)
+        for k in others:
+            self.load_data(stmt.results[k])
+
+    # ---- loops
 
     def count(self, stmt: Stmt) -> None:
         """`for`: the counter and the carries are phis; the trip count is known before the first trip, so stacks are reserved whole."""
-        text, (body,) = self.text, stmt.blocks
+        (body,) = stmt.blocks
         start, stop = (self.scalar.convert(self.read(a), I64) for a in stmt.args[:2])
-        saved = self.saved_stacks(stmt, body)
         trips = self.scalar.sub(stop, start)
-        for handle, element in saved:
-            self.reserve(handle, trips, element)
-        counter, position = body.params[0], len(body.params) - len(body.results)
+        saved = stmt.results[len(body.results) :]
+        for stack in saved:
+            self.allocate(stacks.reserve_call(self.handle(stack), trips.name, stack.type.element))  # type: ignore[attr-defined]
+            self.load_data(stack)
+        counter = body.params[0]
 
         def condition(phis: list[Reg]) -> str:
             return self.scalar.compare("lt", phis[0], stop).name
 
-        def run(phis: list[Reg]) -> list[Reg]:
+        def run(phis: list[Reg]) -> Reg:
             self.values[id(counter)] = self.scalar.convert(phis[0], counter.type.dtype)
-            for param, phi in zip(body.params[position:], phis[1:], strict=True):
-                self.values[id(param)] = phi
             self.poll(phis[0])
             self.statements(body)
-            for (handle, _), value in zip(saved, body.saving, strict=True):
-                data = text.define(f"load ptr, ptr {handle}")
-                memory.store(text, data, self.read(value), self.scalar.sub(phis[0], start).name, 1, 1)
-            return [self.scalar.add(phis[0], self.scalar.const(I64, 1)), *map(self.read, body.results)]
+            if saved:
+                trip = self.scalar.sub(phis[0], start).name
+                for stack, value in zip(saved, body.saving, strict=True):
+                    memory.store(self.text, self.data_of(stack), self.read(value), trip, 1, 1)
+            return self.scalar.add(phis[0], self.scalar.const(I64, 1))
 
-        final = self.loop_of([start, *map(self.read, stmt.args[2:])], condition, run)
-        for handle, _ in saved:
-            memory.store(text, handle, self.scalar.select(self.scalar.compare("gt", trips, self.scalar.const(I64, 0)), trips, self.scalar.const(I64, 0)), "1", 1, 1)
-        for result, value in zip(stmt.results, final[1:], strict=False):
-            self.values[id(result)] = value
+        self.loop(stmt, start, condition, run)
+        none = self.scalar.const(I64, 0)
+        for stack in saved:
+            memory.store(self.text, self.handle(stack), self.scalar.select(self.scalar.compare("gt", trips, none), trips, none), "1", 1, 1)
 
     def repeat(self, stmt: Stmt) -> None:
-        """`while`: the carries are phis, with a trip counter beside them to look for Ctrl-C now and then."""
-        text, (test, body) = self.text, stmt.blocks
-        saved = self.saved_stacks(stmt, body)
+        """`while`: beside the carries goes a trip counter, which is also where the next elements of the stacks go."""
+        test, body = stmt.blocks
+        saved = stmt.results[len(body.results) :]
 
         def condition(phis: list[Reg]) -> str:
-            for param, phi in zip(test.params, phis[1:], strict=True):
-                self.values[id(param)] = phi
+            self.enter(test.params, stmt.args, phis[1:])
             self.statements(test)
             return self.read(test.results[0]).name
 
-        def run(phis: list[Reg]) -> list[Reg]:
-            for param, phi in zip(body.params, phis[1:], strict=True):
-                self.values[id(param)] = phi
+        def run(phis: list[Reg]) -> Reg:
             self.poll(phis[0])
             self.statements(body)
-            for (handle, element), value in zip(saved, body.saving, strict=True):
-                address = text.define(f"call ptr @adjit_push(ptr {handle}, i64 {stacks.element_bytes(element)})")
-                self.leave_if(text.define(f"icmp eq ptr {address}, null"), stacks.OUT_OF_MEMORY)
-                memory.store(text, address, self.read(value), "0", 1, 1)
-            return [self.scalar.add(phis[0], self.scalar.const(I64, 1)), *map(self.read, body.results)]
+            for stack, value in zip(saved, body.saving, strict=True):
+                self.grow(stack, phis[0])
+                memory.store(self.text, self.data_of(stack), self.read(value), phis[0].name, 1, 1)
+            return self.scalar.add(phis[0], self.scalar.const(I64, 1))
 
-        final = self.loop_of([self.scalar.const(I64, 0), *map(self.read, stmt.args)], condition, run)
-        for result, value in zip(stmt.results, final[1:], strict=False):
-            self.values[id(result)] = value
+        trips = self.loop(stmt, self.scalar.const(I64, 0), condition, run)
+        for stack in saved:
+            memory.store(self.text, self.handle(stack), trips, "1", 1, 1)
+            self.load_data(stack)
 
-    def loop_of(self, initial, condition, run) -> list[Reg]:  # type: ignore[no-untyped-def]
-        """A loop that tests at the top; `run` gives the next values of the phis. Returns their final values."""
-        text = self.text
+    def loop(self, stmt: Stmt, first: Reg, condition: Callable[[list[Reg]], str], run: Callable[[list[Reg]], Reg]) -> Reg:
+        """A loop that tests at the top. `first` is where a counter starts, of which `run` gives the next value; returns its last.
+
+        Phis are the counter and the carries but for stacks, whose memory is that of their first values.
+        """
+        text, body = self.text, stmt.blocks[-1]
+        inits = stmt.args[len(stmt.args) - len(body.results) :]
+        params = body.params[len(body.params) - len(body.results) :]
+        slots = [k for k, p in enumerate(params) if not isinstance(p.type, StackType)]
+        others = [k for k, p in enumerate(params) if isinstance(p.type, StackType)]
+        initial = [first, *(self.read(inits[k]) for k in slots)]
         before, head, inside, after = text.block, *(text.fresh_label() for _ in range(3))
         text.jump(head)
         text.start(head)
@@ -175,35 +193,91 @@ class RegisterKernel(LoopKernel):
         test = condition(phis)
         text.put(f"br i1 {test}, label %{inside}, label %{after}")
         text.start(inside)
-        following = run(phis)
-        for line, phi, first, next_ in zip(lines, phis, initial, following, strict=True):
-            text.lines[line] = f"{phi.name} = phi {LLVM_TYPE[phi.dtype]} [{first.name}, %{before}], [{next_.name}, %{text.block}]"
+        self.enter(params, inits, phis[1:])
+        following = [run(phis), *(self.read(body.results[k]) for k in slots)]
+        for k in others:
+            self.move_stack(params[k], body.results[k])
+        for line, phi, start, next_ in zip(lines, phis, initial, following, strict=True):
+            text.lines[line] = f"{phi.name} = phi {LLVM_TYPE[phi.dtype]} [{start.name}, %{before}], [{next_.name}, %{text.block}]"
         text.jump(head)
         text.start(after)
-        return phis
+        self.enter(stmt.results[: len(params)], inits, phis[1:])
+        return phis[0]
 
-    # ---- memory
+    def enter(self, params: Sequence[Operand], inits: Sequence[Operand], phis: Sequence[Reg]) -> None:
+        """Let the scalars among the parameters be the phis; a stack's memory is known by its root."""
+        following = iter(phis)
+        for param in params:
+            if not isinstance(param.type, StackType):
+                self.values[id(param)] = next(following)
 
-    def saved_stacks(self, stmt: Stmt, body: Block) -> list[tuple[str, object]]:
-        """(handle, element type) of each stack that a loop fills, emptied."""
-        out = []
-        for stack in stmt.results[len(body.results) :]:
-            assert isinstance(stack.type, StackType)
-            handle = self.handles[id(stack)] = self.window(stack).pointer
-            memory.store(self.text, handle, Reg("0", I64), "1", 1, 1)
-            out.append((handle, stack.type.element))
-        return out
+    def poll(self, trip: Reg) -> None:
+        """Every so many trips, look for Ctrl-C."""
+        text, look, go = self.text, self.text.fresh_label(), self.text.fresh_label()
+        low = text.define(f"and i64 {trip.name}, {POLL_EVERY - 1}")
+        due = text.define(f"icmp eq i64 {low}, {POLL_EVERY - 1}")
+        text.put(f"br i1 {due}, label %{look}, label %{go}")
+        text.start(look)
+        self.leave_if(text.define("call i1 @adjit_interrupted()"), stacks.INTERRUPTED)
+        text.jump(go)
+        text.start(go)
 
-    def reserve(self, handle: str, count: Reg, element) -> None:  # type: ignore[no-untyped-def]
-        call = f"call i1 @adjit_reserve(ptr {handle}, i64 {count.name}, i64 {stacks.element_bytes(element)})"
-        fits = self.text.define(call)
-        self.leave_if(self.text.define(f"xor i1 {fits}, true"), stacks.OUT_OF_MEMORY)
+    # ---- stacks
 
-    def unstack(self, stmt: Stmt) -> None:
-        stack, index = stmt.args
-        data = self.text.define(f"load ptr, ptr {self.handles[id(stack)]}")
-        at = self.scalar.convert(self.read(index), I64)
-        self.values[id(stmt.result)] = memory.load(self.text, data, stmt.result.type.dtype, at.name, 1, 1)
+    def root(self, stack: Operand) -> Value:
+        return self.plan.windows[id(stack)].root
+
+    def handle(self, stack: Operand) -> str:
+        return self.window(stack).pointer
+
+    def data_of(self, stack: Operand) -> str:
+        return self.data[id(self.root(stack))]
+
+    def load_data(self, stack: Operand) -> None:
+        self.data[id(self.root(stack))] = self.text.define(f"load ptr, ptr {self.handle(stack)}")
+
+    def allocate(self, call: str) -> None:
+        """A call that says whether there was memory."""
+        self.leave_if(self.text.define(f"xor i1 {self.text.define(call)}, true"), stacks.OUT_OF_MEMORY)
+
+    def move_stack(self, target: Operand, source: Operand) -> None:
+        if self.root(target) is not self.root(source):
+            self.allocate(stacks.copy_call(self.handle(target), self.handle(source), source.type.element))  # type: ignore[attr-defined]
+
+    def grow(self, stack: Operand, count: Reg) -> None:
+        """Room for one more element."""
+        text, full, there = self.text, self.text.fresh_label(), self.text.fresh_label()
+        capacity = memory.load(text, self.handle(stack), I64, "2", 1, 1)
+        text.put(f"br i1 {self.scalar.compare('ge', count, capacity).name}, label %{full}, label %{there}")
+        text.start(full)
+        wanted = self.scalar.add(self.scalar.add(count, count), self.scalar.const(I64, 16))
+        self.allocate(stacks.reserve_call(self.handle(stack), wanted.name, stack.type.element))  # type: ignore[attr-defined]
+        text.jump(there)
+        text.start(there)
+        self.load_data(stack)
+
+    def on_stack(self, stmt: Stmt) -> None:
+        stack = stmt.args[0]
+        assert isinstance(stack.type, StackType)
+        element = stack.type.element
+        match stmt.op:
+            case StackZeros():
+                self.allocate(stacks.zeros_call(self.handle(stmt.result), self.handle(stack), element))
+                self.load_data(stmt.result)
+            case StackCopy():
+                self.allocate(stacks.copy_call(self.handle(stmt.result), self.handle(stack), element))
+                self.load_data(stmt.result)
+            case StackAdd():
+                self.text.put(stacks.add_call(self.handle(stack), self.handle(stmt.args[1]), element))
+            case StackRead():
+                at = self.scalar.convert(self.read(stmt.args[1]), I64)
+                self.values[id(stmt.result)] = memory.load(self.text, self.data_of(stack), element.dtype, at.name, 1, 1)
+            case StackAccumulate():
+                at = self.scalar.convert(self.read(stmt.args[1]), I64)
+                before = memory.load(self.text, self.data_of(stack), element.dtype, at.name, 1, 1)
+                memory.store(self.text, self.data_of(stack), self.scalar.add(before, self.read(stmt.args[2])), at.name, 1, 1)
+
+    # ---- arrays
 
     def gather(self, stmt: Stmt) -> None:
         """One element of an array, its indices checked."""
@@ -218,14 +292,3 @@ class RegisterKernel(LoopKernel):
             self.fail_if(inside, f"gather: index {{0}} is out of bounds for axis {axis} of size {size}", raw)
             at.append(wrapped)
         self.values[id(stmt.result)] = self.load(self.window(x), *at)
-
-    def poll(self, trip: Reg) -> None:
-        """Every so many trips, look for Ctrl-C."""
-        text, look, go = self.text, self.text.fresh_label(), self.text.fresh_label()
-        low = text.define(f"and i64 {trip.name}, {POLL_EVERY - 1}")
-        due = text.define(f"icmp eq i64 {low}, {POLL_EVERY - 1}")
-        text.put(f"br i1 {due}, label %{look}, label %{go}")
-        text.start(look)
-        self.leave_if(text.define("call i1 @adjit_interrupted()"), stacks.INTERRUPTED)
-        text.jump(go)
-        text.start(go)

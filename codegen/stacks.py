@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from adjit.ir.types import TensorType
 
+from .lanes import LLVM_TYPE
+
 OUT_OF_MEMORY = -1
 INTERRUPTED = -2
 
@@ -72,6 +74,45 @@ none:
   ret ptr null
 }
 
+; `to` becomes as long as `from`, and holds zeros; false when there is no memory
+define internal i1 @adjit_zeros(ptr %to, ptr %from, i64 %bytes) nounwind noinline {
+entry:
+  %from.at = getelementptr i64, ptr %from, i64 1
+  %count = load i64, ptr %from.at
+  %fits = call i1 @adjit_reserve(ptr %to, i64 %count, i64 %bytes)
+  br i1 %fits, label %fill, label %none
+fill:
+  %to.at = getelementptr i64, ptr %to, i64 1
+  store i64 %count, ptr %to.at
+  %data = load ptr, ptr %to
+  %size = mul i64 %count, %bytes
+  call void @llvm.memset.p0.i64(ptr %data, i8 0, i64 %size, i1 false)
+  ret i1 true
+none:
+  ret i1 false
+}
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+
+; `to` becomes what `from` is; false when there is no memory
+define internal i1 @adjit_copy(ptr %to, ptr %from, i64 %bytes) nounwind noinline {
+entry:
+  %from.at = getelementptr i64, ptr %from, i64 1
+  %count = load i64, ptr %from.at
+  %fits = call i1 @adjit_reserve(ptr %to, i64 %count, i64 %bytes)
+  br i1 %fits, label %fill, label %none
+fill:
+  %to.at = getelementptr i64, ptr %to, i64 1
+  store i64 %count, ptr %to.at
+  %data = load ptr, ptr %to
+  %source = load ptr, ptr %from
+  %size = mul i64 %count, %bytes
+  call void @llvm.memcpy.p0.p0.i64(ptr %data, ptr %source, i64 %size, i1 false)
+  ret i1 true
+none:
+  ret i1 false
+}
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+
 ; whether the user pressed Ctrl-C (Python's signal handlers run here)
 define internal i1 @adjit_interrupted() nounwind noinline {
 entry:
@@ -87,6 +128,56 @@ release:
   ret i1 %hit
 }
 """
+
+# to[k] += from[k], element by element
+ADD = """
+define internal void @adjit_add_{type}(ptr %to, ptr %from, i64 %size) nounwind noinline {{
+entry:
+  %count.at = getelementptr i64, ptr %to, i64 1
+  %count = load i64, ptr %count.at
+  %end = mul i64 %count, %size
+  %a = load ptr, ptr %to
+  %b = load ptr, ptr %from
+  br label %head
+head:
+  %k = phi i64 [0, %entry], [%next, %body]
+  %more = icmp slt i64 %k, %end
+  br i1 %more, label %body, label %done
+body:
+  %a.at = getelementptr {type}, ptr %a, i64 %k
+  %b.at = getelementptr {type}, ptr %b, i64 %k
+  %x = load {type}, ptr %a.at
+  %y = load {type}, ptr %b.at
+  %sum = fadd {type} %x, %y
+  store {type} %sum, ptr %a.at
+  %next = add i64 %k, 1
+  br label %head
+done:
+  ret void
+}}
+"""
+
+
+def runtime() -> str:
+    return RUNTIME + "".join(ADD.format(type=type) for type in ("float", "double"))
+
+
+def zeros_call(to: str, source: str, element: TensorType) -> str:
+    """Calls that give an `i1`: whether there was memory."""
+    return f"call i1 @adjit_zeros(ptr {to}, ptr {source}, i64 {element_bytes(element)})"
+
+
+def copy_call(to: str, source: str, element: TensorType) -> str:
+    return f"call i1 @adjit_copy(ptr {to}, ptr {source}, i64 {element_bytes(element)})"
+
+
+def reserve_call(stack: str, count: str, element: TensorType) -> str:
+    return f"call i1 @adjit_reserve(ptr {stack}, i64 {count}, i64 {element_bytes(element)})"
+
+
+def add_call(to: str, source: str, element: TensorType) -> str:
+    """A call that gives nothing."""
+    return f"call void @adjit_add_{LLVM_TYPE[element.dtype]}(ptr {to}, ptr {source}, i64 {element.size})"
 
 
 def element_bytes(element: TensorType) -> int:

@@ -16,12 +16,12 @@ from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.layout import Layout
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import View
-from adjit.ir.ops.control import For, Fuse, If, Region, While
+from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Region, While
 from adjit.ir.ops.create import Constant
 from adjit.ir.ops.maps import Map
 from adjit.ir.plan import Place, Plan
-from adjit.ir.types import StackType
 
+from .stacks import is_stack, make_stacks_private
 from .windows import Windows
 
 ALIGNMENT = 64
@@ -30,7 +30,7 @@ STACK_BYTES = 24  # the handle of a stack: data, count, capacity
 
 def plan_buffers(func: Func) -> Func:
     """The same Func with copies where a view will not do, and a plan for all its values."""
-    func, plan = Windows(func).planned()
+    func, plan = Windows(make_stacks_private(func)).planned()
     _Placer(func, plan).place()
     return func.replace(plan=plan)
 
@@ -92,13 +92,15 @@ class _Placer:
             if not isinstance(stmt.op, Region) or isinstance(stmt.op, Fuse) or id(stmt) in self.plan.registers:
                 self.read(_reads(stmt))
                 self.make(stmt, stmt.results)
-            elif isinstance(stmt.op, If):
+            elif isinstance(stmt.op, If | Checkpoint):
                 self.visit_if(stmt)
             else:
                 self.visit_loop(stmt)
 
     def make(self, stmt: Stmt, values: Iterable[Operand]) -> None:
         for value in values:
+            if is_stack(value):
+                continue  # placed beforehand, for the whole call
             root = self.root(value)
             self.made_at[id(root)] = self.clock
             self.makers[id(root)] = stmt
@@ -106,7 +108,7 @@ class _Placer:
 
     def read(self, values: Iterable[Operand]) -> None:
         for value in values:
-            if isinstance(value, Value):
+            if isinstance(value, Value) and not is_stack(value):
                 root = id(self.root(value))
                 self.uses.append((root, self.clock, tuple(self.loops)))
                 self.reads[root] = self.clock
@@ -119,7 +121,8 @@ class _Placer:
             self.clock += 1
             self.read(block.results)
             for result, value in zip(stmt.results, block.results, strict=True):
-                self.host(result, value, since=self.made_at[id(result)])
+                if not is_stack(result):
+                    self.host(result, value, since=self.made_at[id(result)])
         self.read(stmt.results)
 
     def host(self, result: Operand, value: Operand, since: int) -> None:
@@ -147,7 +150,7 @@ class _Placer:
         self.read(body.saving)
         loop.end = self.clock
         for carry, following in zip(body.params[len(body.params) - len(body.results) :], body.results, strict=True):
-            if following is not carry:
+            if following is not carry and not is_stack(carry):
                 self.carried.append((carry, self.root(following), self.reads.get(id(carry), -1)))
         self.read(body.params)
         self.loops.pop()
@@ -175,6 +178,11 @@ class _Placer:
         return last_read < at or self.elementwise(self.makers[id(new)], old, new)
 
     def elementwise(self, stmt: Stmt, old: Value, new: Value) -> bool:
+        if stmt.op.in_place is not None:
+            window = self.plan.windows[id(stmt.args[stmt.op.in_place])]
+            others = [a for k, a in enumerate(stmt.args) if k != stmt.op.in_place]
+            exact = window.root is old and window.layout == Layout.contiguous(new.type.shape)
+            return exact and all(self.root(a) is not old for a in others)
         if not isinstance(stmt.op, Fuse):
             return False
         (body,) = stmt.blocks
@@ -190,22 +198,21 @@ class _Placer:
     def fill_arena(self) -> None:
         places = self.plan.places
         arena = _Arena()
+        for stack in {id(w.root): w.root for w in self.plan.windows.values() if is_stack(w.root)}.values():
+            places[id(stack)] = Place("arena", arena.take(STACK_BYTES))
         dying: dict[int, list[Value]] = {}
         constants = 0
         now = 0
         for at, stmt, root in self.order:
             for moment in range(now, at):
                 for value in dying.pop(moment, ()):
-                    arena.give(places[id(value)].index, _nbytes(value))
+                    arena.give(places[id(value)].index, value.type.nbytes)
             now = at
             if id(root) in places:
                 continue
             if isinstance(stmt.op, Constant):
                 places[id(root)] = Place("constant", constants)
                 constants += 1
-                continue
-            if isinstance(root.type, StackType):  # lives as long as the call
-                places[id(root)] = Place("arena", arena.take(STACK_BYTES))
                 continue
             if id(root) in self.hosts:
                 places[id(root)] = places[id(self.hosts[id(root)])]
@@ -215,7 +222,7 @@ class _Placer:
             if heir is not None:
                 places[id(root)] = places[id(heirs.pop(heir))]
             else:
-                places[id(root)] = Place("arena", arena.take(_nbytes(root)))
+                places[id(root)] = Place("arena", arena.take(root.type.nbytes))
             dying.setdefault(max(self.last_use.get(id(root), at), at), []).append(root)
         self.plan.arena_bytes = arena.high
 
@@ -223,10 +230,6 @@ class _Placer:
 def _reads(stmt: Stmt) -> Sequence[Operand]:
     """Values that a statement reads, those inside its regions included."""
     return [*stmt.args, *(v for block in stmt.blocks for v in block.free())]
-
-
-def _nbytes(root: Value) -> int:
-    return STACK_BYTES if isinstance(root.type, StackType) else root.type.nbytes
 
 
 class _Arena:

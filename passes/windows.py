@@ -11,14 +11,16 @@ from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.layout import Layout
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import View
-from adjit.ir.ops.control import For, Fuse, If, Region, While
+from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Region, While
 from adjit.ir.ops.create import Constant, Fill
 from adjit.ir.ops.index import Gather
 from adjit.ir.ops.maps import Copy, Map
 from adjit.ir.ops.reduce import Reduce
-from adjit.ir.ops.stack import StackRead
+from adjit.ir.ops.stack import StackOp
 from adjit.ir.plan import Plan, Window
-from adjit.ir.types import StackType, row_major
+from adjit.ir.types import row_major
+
+from .stacks import StackRoots, is_stack
 
 
 class Windows:
@@ -27,6 +29,7 @@ class Windows:
         self.plan = Plan()
         self.stmts: list[Stmt] = []
         self.made: set[int] = set()  # roots that the block being walked made itself, and nobody has taken
+        self.stack_roots = StackRoots()
 
     def planned(self) -> tuple[Func, Plan]:
         for param in self.func.params:
@@ -39,8 +42,11 @@ class Windows:
         return self.func.replace(block=block, updates=updates), self.plan
 
     def own(self, value: Operand) -> None:
-        """A buffer of its own."""
+        """A buffer of its own; a stack lies where its root does."""
         assert isinstance(value, Value)
+        if is_stack(value):
+            self.plan.windows[id(value)] = Window(self.stack_roots.of(value), Layout.contiguous(value.type.shape))
+            return
         self.plan.windows[id(value)] = Window(value, Layout.contiguous(value.type.shape))
         self.made.add(id(value))
 
@@ -48,7 +54,7 @@ class Windows:
         for stmt in stmts:
             if isinstance(stmt.op, View):
                 self.view(stmt)
-            elif isinstance(stmt.op, If) and not fits_registers(stmt):
+            elif isinstance(stmt.op, If | Checkpoint) and not fits_registers(stmt):
                 self.visit_if(stmt)
             elif isinstance(stmt.op, For | While) and not fits_registers(stmt):
                 self.visit_loop(stmt)
@@ -56,9 +62,11 @@ class Windows:
                 self.visit(stmt)
 
     def visit(self, stmt: Stmt) -> None:
-        if isinstance(stmt.op, If | For | While):
+        if isinstance(stmt.op, If | For | While | Checkpoint):
             self.plan.registers.add(id(stmt))
+            self.stacks_inside(stmt)
         self.stmts.append(stmt)
+        self.stack_roots.leave(stmt)
         for result in stmt.results:
             self.own(result)
             if isinstance(stmt.op, Constant):
@@ -79,9 +87,24 @@ class Windows:
 
     # ---- regions
 
+    def stacks_inside(self, stmt: Stmt) -> None:
+        """What a region in registers has no buffers for are scalars: stacks are in memory."""
+        if isinstance(stmt.op, For | While):
+            self.stack_roots.enter(stmt)
+        for block in stmt.blocks:
+            for inner in block.stmts:
+                self.stacks_inside(inner)
+            for value in (*block.params, *(r for inner in block.stmts for r in inner.results)):
+                if is_stack(value):
+                    self.own(value)
+        self.stack_roots.leave(stmt)
+
     def visit_if(self, stmt: Stmt) -> None:
+        """An `if`, or the one block of a `checkpoint`."""
         blocks = tuple(self.inside(block, []) for block in stmt.blocks)
-        self.stmts.append(stmt.replace(blocks=blocks))
+        stmt = stmt.replace(blocks=blocks)
+        self.stmts.append(stmt)
+        self.stack_roots.leave(stmt)
         for result in stmt.results:
             self.own(result)
 
@@ -89,6 +112,7 @@ class Windows:
         """The carries are the body's parameters; the condition's parameters and the results are windows on them."""
         body = stmt.blocks[-1]
         carries = body.params[len(body.params) - len(body.results) :]
+        self.stack_roots.enter(stmt)
         for param in body.params:
             self.own(param)
         if isinstance(stmt.op, While):
@@ -97,6 +121,7 @@ class Windows:
         self.stmts.append(stmt.replace(blocks=tuple(self.inside(b, list(carries) if b is body else []) for b in stmt.blocks)))
         for result, carry in zip(stmt.results, carries, strict=False):
             self.plan.windows[id(result)] = self.plan.windows[id(carry)]
+        self.stack_roots.leave(stmt)
         for stack in stmt.results[len(carries) :]:
             self.own(stack)
 
@@ -107,7 +132,7 @@ class Windows:
         self.visit_all(block.stmts)
         results: list[Operand] = list(block.results)
         for k, carry in enumerate(carries):
-            if results[k] is not carry:
+            if results[k] is not carry and not is_stack(carry):
                 results[k] = self.fresh(results[k])
         out = Block(block.params, self.stmts, results, block.saving)
         self.stmts, self.made = outer_stmts, outer_made
@@ -139,7 +164,7 @@ class Windows:
 
 
 def fits_registers(stmt: Stmt) -> bool:
-    """Whether a region computes on scalars only, so that it can run in registers as one kernel."""
+    """Whether a region computes on scalars only, and stacks of them, so that it can run in registers as one kernel."""
     for block in stmt.blocks:
         if not all(_is_scalar(x) for x in (*block.params, *block.results, *block.saving)):
             return False
@@ -152,12 +177,11 @@ def fits_registers(stmt: Stmt) -> bool:
             elif isinstance(inner.op, Gather):
                 if not all(_is_scalar(i) for i in inner.args[1:]):
                     return False
-            elif isinstance(inner.op, StackRead):
-                continue
-            elif not isinstance(inner.op, Map | View | Reduce) or not all(_is_scalar(a) for a in inner.args):
+            elif not isinstance(inner.op, Map | View | Reduce | StackOp) or not all(_is_scalar(a) for a in inner.args):
                 return False
     return True
 
 
 def _is_scalar(x: Operand) -> bool:
-    return x.type.size == 1 and not isinstance(x.type, StackType)
+    """Of a stack, whether its elements are scalars."""
+    return x.type.size == 1

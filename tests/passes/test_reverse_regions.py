@@ -1,0 +1,147 @@
+"""Reverse mode through branches and loops: against finite differences, of second order, with checkpoints, interpreted and compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adjit.codegen.compile import compile_func
+from adjit.ir.func import Block, Func
+from adjit.ir.interpreter import run
+from adjit.ir.parser import parse_func
+from adjit.ir.printer import print_func
+from adjit.ir.verifier import verify
+from adjit.passes.adjoint import value_and_grad_func
+from adjit.passes.pipeline import OPTIMIZE
+
+from tests.passes.loop_programs import PROGRAMS
+
+CHECKPOINTS = ("{checkpoint=2}", "{checkpoint=100}", '{checkpoint="sqrt"}', '{checkpoint="binomial"}')
+
+
+def floating(func: Func) -> list[int]:
+    return [i for i, p in enumerate(func.params) if p.type.is_float]
+
+
+def differences(func: Func, arrays: tuple[Any, ...], result: int = 0, step: float = 1e-6) -> list[Any]:
+    """Central differences of one result by every floating parameter."""
+    out = []
+    for i in floating(func):
+        gradient = np.zeros(arrays[i].shape)
+        for at in np.ndindex(arrays[i].shape):
+            moved = []
+            for sign in (1, -1):
+                x = np.array(arrays[i])
+                x[at] += sign * step
+                moved.append(run(func, *arrays[:i], x, *arrays[i + 1 :])[result])
+            gradient[at] = (moved[0] - moved[1]) / (2 * step)
+        out.append(gradient)
+    return out
+
+
+def checked(func: Func) -> Func:
+    verify(func)
+    again = parse_func(print_func(func))
+    assert print_func(again) == print_func(func)
+    return func
+
+
+def weighted_gradient(func: Func) -> Func:
+    """A function whose only result is a scalar that depends on all gradients of `func`: what second order is taken of."""
+    gradient = value_and_grad_func(func)
+    from adjit.ir import ops  # noqa: PLC0415
+    from adjit.ir.builder import Builder  # noqa: PLC0415
+
+    with Builder(gradient.params) as builder:
+        builder.stmts.extend(gradient.stmts)
+        total = None
+        for n, d in enumerate(gradient.results[len(func.results) :]):
+            part = ops.sum(d * (n + 0.5))
+            total = part if total is None else total + part
+        block = builder.finish([total])
+    return gradient.replace(block=block)
+
+
+def compiled(func: Func, arrays: tuple[Any, ...]) -> list[Any]:
+    return compile_func(OPTIMIZE(func))([np.array(a) for a in arrays])
+
+
+def assert_all_close(got: Any, want: Any, rtol: float = 1e-12, atol: float = 1e-13) -> None:
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_gradient(name: str) -> None:
+    program = PROGRAMS[name]
+    func = program.func()
+    gradient = checked(value_and_grad_func(func))
+    got = run(gradient, *program.arrays)
+    assert_all_close(got[:1], run(func, *program.arrays))
+    assert_all_close(got[1:], differences(func, program.arrays), rtol=1e-6, atol=1e-8)
+    assert_all_close(run(OPTIMIZE(gradient), *program.arrays), got)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_gradient_compiled(name: str) -> None:
+    program = PROGRAMS[name]
+    gradient = value_and_grad_func(program.func())
+    assert_all_close(compiled(gradient, program.arrays), run(gradient, *program.arrays))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_second_order(name: str) -> None:
+    program = PROGRAMS[name]
+    first = weighted_gradient(program.func())
+    second = checked(value_and_grad_func(first))
+    got = run(second, *program.arrays)
+    assert_all_close(got[1:], differences(first, program.arrays), rtol=1e-5, atol=1e-7)
+    assert_all_close(run(OPTIMIZE(second), *program.arrays), got, rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_second_order_compiled(name: str) -> None:
+    program = PROGRAMS[name]
+    second = value_and_grad_func(weighted_gradient(program.func()))
+    assert_all_close(compiled(second, program.arrays), run(second, *program.arrays), rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["polynomial", "until_small", "nested", "branch_in_loop", "vectors"])
+def test_third_order(name: str) -> None:
+    program = PROGRAMS[name]
+    second = weighted_gradient(weighted_gradient(program.func()))
+    third = value_and_grad_func(second)
+    verify(third)
+    got = run(third, *program.arrays)
+    assert_all_close(got[1:], differences(second, program.arrays), rtol=1e-4, atol=1e-6)
+    assert_all_close(compiled(third, program.arrays), got, rtol=1e-9)
+
+
+@pytest.mark.parametrize("how", CHECKPOINTS)
+@pytest.mark.parametrize("name", [n for n, p in PROGRAMS.items() if "{how}" in p.text])
+def test_checkpoints_change_nothing(name: str, how: str) -> None:
+    program = PROGRAMS[name]
+    want = run(value_and_grad_func(program.func()), *program.arrays)
+    gradient = value_and_grad_func(program.func(" " + how))
+    verify(gradient)
+    assert_all_close(run(gradient, *program.arrays), want)
+    assert_all_close(compiled(gradient, program.arrays), want)
+
+
+def test_checkpoints_change_nothing_of_second_order() -> None:
+    for name in ("traced_bounds", "until_small"):
+        program = PROGRAMS[name]
+        want = run(value_and_grad_func(weighted_gradient(program.func())), *program.arrays)
+        second = value_and_grad_func(weighted_gradient(program.func(" {checkpoint=2}")))
+        verify(second)
+        assert_all_close(run(second, *program.arrays), want, rtol=1e-10)
+        assert_all_close(compiled(second, program.arrays), want, rtol=1e-10)
+
+
+def test_results_that_nobody_differentiates_cost_nothing() -> None:
+    func = PROGRAMS["polynomial"].func()
+    block = Block(func.params, func.stmts, [func.params[0]])
+    gradient = value_and_grad_func(func.replace(block=block))
+    assert not any(s.phase == "backward" for s in gradient.stmts)

@@ -39,11 +39,17 @@ class Entry(NamedTuple):
     """One thing that a region gives: a variable of the user's, or the result of a function."""
 
     name: str
+    variable: str = ""  # as it stands in the source
     optional: bool = False  # read only where it was assigned, which adjit itself has arranged: any value will do elsewhere
     fresh: bool = False  # no trip of the loop reads it before assigning it
 
     def __str__(self) -> str:
-        return f"`{self.name}`" if self.name.isidentifier() else self.name
+        return f"`{self.name}`" if self.is_name else self.name
+
+    @property
+    def is_name(self) -> bool:
+        """Whether it is spelled as in the source: `y`, `self.h`."""
+        return self.name.replace(".", "").isidentifier()
 
 
 class Wording(NamedTuple):
@@ -54,7 +60,7 @@ class Wording(NamedTuple):
     find: Find = lambda name, side: None
 
     def side(self, entry: Entry, index: int, value: Any) -> str:
-        location = self.find(entry.name, index) or getattr(value, "location", None)
+        location = self.find(entry.variable, index) or getattr(value, "location", None)
         return self.sides[index] + (f" ({location.file.rpartition('/')[2]}:{location.line})" if location else "")
 
 
@@ -150,12 +156,12 @@ def describe(value: Any) -> str:
 
 def mismatch(words: Wording, entry: Entry, path: str, values: tuple[Any, Any], advice: str) -> TraceError:
     sides = [f"{describe(v)} {words.side(entry, i, v)}" for i, v in enumerate(values)]
-    name = f"`{entry.name}{path}`" if entry.name.isidentifier() else f"{entry.name}{path}"
+    name = f"`{entry.name}{path}`" if entry.is_name else f"{entry.name}{path}"
     return TraceError(f"{name} is {sides[0]}, but {sides[1]}; {advice}").at(user_location())
 
 
 def name_of(entry: Entry, path: str = "") -> str | None:
-    return entry.name if entry.name.isidentifier() and not path else None
+    return entry.name if entry.is_name and not path else None
 
 
 def hold(trace: Trace, results: Sequence[Value], names: Sequence[str | None], kinds: Sequence[Kind]) -> None:

@@ -1,6 +1,6 @@
 """Programs that branch: `if`, early `return`, `and`/`or`/`not`, comparisons, conditional expressions, assertions."""
 
-# ruff: noqa: B007, PERF401, RET504 - programs as people write them
+# ruff: noqa: RET504 - programs as people write them
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Programs that loop: `for`, `while`, `break`, `continue`, `else`, zero trips, ranges with steps, rows, lists."""
 
-# ruff: noqa: B007, PERF401, RET504 - programs as people write them
+# ruff: noqa: B007, PERF401 - programs as people write them
 
 from __future__ import annotations
 

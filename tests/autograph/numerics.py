@@ -1,6 +1,6 @@
 """Algorithms as numerical people write them."""
 
-# ruff: noqa: B007, PERF401, RET504 - programs as people write them
+# ruff: noqa: B007 - programs as people write them
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Programs with functions, methods, closures, defaults, `with` and `try` around and inside of control flow."""
 
-# ruff: noqa: B007, PERF401, RET504 - programs as people write them
+
 
 from __future__ import annotations
 

@@ -120,7 +120,14 @@ def rewritten(function: FunctionType) -> ast.FunctionDef:
         if arg is not None:
             arg.annotation = None
     used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-    return Rewriter(used, partial(needs_no_conversion, function.__globals__)).function(node, frozenset(code.co_freevars))
+    whole = Rewriter(used, partial(needs_no_conversion, function.__globals__), owner_of(function))
+    return whole.function(node, frozenset(code.co_freevars))
+
+
+def owner_of(function: FunctionType) -> str:
+    """The name of the class that a method was written in."""
+    path = function.__qualname__.split(".")
+    return path[-2] if len(path) > 1 and path[-2] != "<locals>" else ""
 
 
 def wrapped(node: ast.FunctionDef, function: FunctionType) -> tuple[ast.Module, int]:
@@ -129,8 +136,7 @@ def wrapped(node: ast.FunctionDef, function: FunctionType) -> tuple[ast.Module, 
     Private names (`self.__x`) are made of the name of their class: where there are any, the definition stands in a class of that name.
     """
     node.name = "function__0"  # a function that calls itself means the global, or the cell, of its name
-    path = function.__qualname__.split(".")
-    owner = path[-2] if len(path) > 1 and path[-2] != "<locals>" else ""
+    owner = owner_of(function)
     inner: ast.stmt = node
     private = bool(owner) and any(name.startswith(f"_{owner.lstrip('_')}__") for name in all_names(function.__code__))
     if private:

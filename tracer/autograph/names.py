@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-# Methods of lists that a loop may call on one of its variables: the variable counts as changed.
+# Methods by which Python's containers change in place.
 GROWING = ("append", "extend")
 CHANGING = ("add", "clear", "discard", "insert", "pop", "popitem", "remove", "reverse", "setdefault", "sort", "update")
 
@@ -18,16 +18,20 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class Usage:
-    """Names of one scope. `changes` are read names whose object is changed in place: `a[i] = x`, `a.append(x)`."""
+    """Names of one scope. `changes` are read names whose object is changed in place: `a[i] = x`, `a.append(x)`.
 
-    __slots__ = ("reads", "binds", "changes", "appends", "outside", "declared")
+    `attributes` are those that are set or changed in place, spelled from a name on: `self.h = x`, `self.cache[k] = x`.
+    """
+
+    __slots__ = ("reads", "binds", "changes", "appends", "attributes", "outside", "declared")
 
     def __init__(self) -> None:
         self.reads: set[str] = set()
         self.binds: set[str] = set()
         self.changes: set[str] = set()
         self.appends: set[str] = set()
-        self.outside = False  # whether objects change that are no variable of the function: attributes, globals
+        self.attributes: set[str] = set()
+        self.outside = False  # whether objects change in ways that are not followed
         self.declared: set[str] = set()  # global and nonlocal
 
     @staticmethod
@@ -59,21 +63,29 @@ class Usage:
 
     def visit_store(self, node: ast.Subscript | ast.Attribute) -> None:
         if not isinstance(node.ctx, ast.Load):
-            name = root(node) if isinstance(node, ast.Subscript) else None
-            if name is None:
-                self.outside = True
-            else:
-                self.changes.add(name)
+            self.change(node)
         for child in ast.iter_child_nodes(node):
             self.visit(child)
 
+    def change(self, node: ast.expr) -> None:
+        """The object that an expression gives is changed in place, or (of an attribute) replaced."""
+        while isinstance(node, ast.Subscript):
+            node = node.value
+        path = dotted_path(node)
+        if len(path) > 1:
+            self.attributes.add(".".join(path))
+        elif path:
+            self.changes.add(path[0])
+        else:
+            self.outside = True
+
     def visit_call(self, node: ast.Call) -> None:
         match node.func:
-            case ast.Attribute(value=ast.Name(id=name), attr=method) if method in GROWING:
-                self.changes.add(name)
-                self.appends.add(name)
-            case ast.Attribute(attr=method) if method in GROWING or method in CHANGING:
-                self.outside = True
+            case ast.Attribute(value=held, attr=method) if method in GROWING or method in CHANGING:
+                self.change(held)
+                if isinstance(held, ast.Name):
+                    self.appends.add(held.id)
+                self.outside |= method not in GROWING
         for child in ast.iter_child_nodes(node):
             self.visit(child)
 
@@ -109,6 +121,7 @@ class Usage:
         self.outside |= inner.outside
         self.changes |= inner.changes - targets.binds
         self.appends |= inner.appends - targets.binds
+        self.attributes |= inner.attributes
 
     def visit_import(self, node: ast.Import | ast.ImportFrom) -> None:
         self.binds.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
@@ -140,11 +153,13 @@ _HANDLERS: dict[type[ast.AST], Any] = {
 }  # fmt: skip
 
 
-def root(node: ast.expr) -> str | None:
-    """The name that `a[i][j]` starts from."""
-    while isinstance(node, ast.Subscript):
+def dotted_path(node: ast.expr) -> list[str]:
+    """["np", "linalg", "norm"] for `np.linalg.norm`; empty for what is no such path."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
         node = node.value
-    return node.id if isinstance(node, ast.Name) else None
+    return [node.id, *reversed(parts)] if isinstance(node, ast.Name) else []
 
 
 def parameters(args: ast.arguments) -> list[str]:

@@ -1,115 +1,31 @@
 """What rewritten code calls: statements. Everything that such code reaches as `ag__` is here or in `expressions`.
 
-A value decides, when the statement runs, whether it is traced or plain Python. Variables are reached through the cells of the functions
-that stand for branches and bodies: an empty cell is a variable that nothing was assigned to.
+A value decides, when the statement runs, whether it is traced or plain Python.
 """
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable, Sequence
-from types import CellType, CodeType, FunctionType
-from typing import Any, TypeAlias
-
-import numpy as np
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from adjit.ir import ops
-from adjit.ir.location import Location
 from adjit.ir.operand import Literal, as_operand
 from adjit.ir.types import I64, TensorType
 
 from ..branches import emit_if
-from ..frames import location_in
-from ..growing import GrowingList
 from ..loops import Loop, emit_for, emit_while
-from ..pytree import flatten
 from ..regions import UNDEFINED, Attempt, Entry, Wording, is_traced
 from ..trace import Trace, current_trace
 from . import expressions
 from .expressions import *  # noqa: F403 - `ag__` is one name
 from .items import Items, as_items
-from .rewrite import RESULT
-
-Names: TypeAlias = tuple[str, ...]
+from .state import Names, State, assigned_line, entry, keep_identity, own
 
 UNROLL = 64  # trips: more are tried as a loop first
 STATEMENTS = 4096  # of all trips of an unrolled loop: with more, it is tried as a loop as well
 
 slice = builtins.slice
-
-
-class State:
-    """The variables that a statement may leave with another value."""
-
-    def __init__(self, function: Callable[..., Any], names: Names) -> None:
-        assert isinstance(function, FunctionType)
-        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-        self.names = names
-        self.cells = [cells[name] for name in names]
-
-    def read(self) -> list[Any]:
-        return [contents(cell) for cell in self.cells]
-
-    def write(self, values: Iterable[Any]) -> None:
-        for cell, value in zip(self.cells, values, strict=True):
-            if value is not UNDEFINED:
-                cell.cell_contents = value
-            elif contents(cell) is not UNDEFINED:
-                del cell.cell_contents
-
-
-def contents(cell: CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return UNDEFINED
-
-
-def own(value: Any) -> Any:
-    """A value that a branch or a body may change in place without anybody else seeing it."""
-    if isinstance(value, np.ndarray):
-        return value.copy()
-    if type(value) not in (list, dict, GrowingList):
-        return value
-    leaves, tree = flatten(value)
-    return tree.unflatten([own(leaf) for leaf in leaves])
-
-
-def keep_identity(before: Any, given: Sequence[Any], left: Sequence[Any], value: Any) -> Any:
-    """A list or dict that was changed, not replaced, stays the object that it was: others may hold it."""
-    if type(before) in (list, dict) and type(value) is type(before) and all(a is b for a, b in zip(given, left, strict=True)):
-        if isinstance(before, dict):
-            before.clear()
-            before.update(value)
-        else:
-            before[:] = value
-        return before
-    return value
-
-
-def entry(name: str, fresh: bool = False) -> Entry:
-    if name.startswith(f"{RESULT}__"):
-        return Entry("what the function returns", optional=True, fresh=fresh)
-    return Entry(name, fresh=fresh)
-
-
-def assigned_line(function: Callable[..., Any], name: str) -> Location | None:
-    """The last line of a branch or a body that assigns a variable."""
-    assert isinstance(function, FunctionType)
-    return _last_store(function.__code__, name)
-
-
-def _last_store(code: CodeType, name: str) -> Location | None:
-    from dis import get_instructions  # noqa: PLC0415 - only errors ask
-
-    found: Location | None = None
-    for instruction in get_instructions(code):
-        if instruction.opname in ("STORE_DEREF", "STORE_FAST", "STORE_GLOBAL") and instruction.argval == name:
-            found = location_in(code, instruction.offset)
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType) and name in inner.co_freevars:
-            found = _last_store(inner, name) or found
-    return found
 
 
 # ---- if
@@ -121,7 +37,7 @@ def if_stmt(test: Any, then: Callable[[], None], other: Callable[[], None], name
     if trace is None or not is_traced(test):
         then() if test else other()
         return
-    state = State(then, names + scratch)
+    state = State((then, other), names + scratch)
     before = state.read()
     count = len(names)
     given: list[list[Any]] = []
@@ -153,10 +69,10 @@ class LoopState:
     def __init__(self, body: Callable[..., None], carried: Names, fresh: Names, scratch: Names, stop: str | None) -> None:
         self.body = body
         self.names = carried + fresh
-        self.state = State(body, self.names)
-        self.every = State(body, self.names + scratch)
+        self.state = State((body,), self.names)
+        self.every = State((body,), self.names + scratch)
         self.entries = [*(entry(name) for name in carried), *(entry(name, fresh=True) for name in fresh)]
-        self.flag = State(body, (stop,)) if stop else None
+        self.flag = State((body,), (stop,)) if stop else None
 
     def stopped(self) -> Any:
         """The flag of `break` and `return`."""
@@ -302,23 +218,21 @@ def for_stmt(
 
 def _for_each(loop: LoopState, iterable: Iterable[Any], body: Callable[[Any], None]) -> None:
     """Trip by trip. Once a traced value has decided whether the loop goes on, each further trip is a branch."""
-    names = loop.names
-    scratch = tuple(name for name in loop.every.names if name not in names)
     for item in iterable:
         stopped = loop.stopped()
         if is_traced(stopped):
-            _trip(expressions.not_(stopped), item, loop, body, names, scratch)
+            _trip(expressions.not_(stopped), item, loop, body)
         elif stopped:
             return
         else:
             body(item)
 
 
-def _trip(test: Any, item: Any, loop: LoopState, body: Callable[[Any], None], names: Names, scratch: Names) -> None:
+def _trip(test: Any, item: Any, loop: LoopState, body: Callable[[Any], None]) -> None:
     trace = current_trace()
     assert trace is not None
     before = loop.every.read()
-    count = len(names)
+    count = len(loop.names)
 
     def branch(run: bool) -> list[Any]:
         loop.every.write([own(value) for value in before])

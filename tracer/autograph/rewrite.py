@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from .jumps import Jumps, load, placed, store, with_type_params
 from .liveness import Liveness
-from .names import Usage, parameters
+from .names import Usage, dotted_path, parameters
 
 AG = "ag__"  # the name of the operators in rewritten code
 RESULT = "result"  # the variable of an early return: `result__1`
@@ -37,9 +37,10 @@ COMPARED: dict[type[ast.cmpop], str] = {
 class Rewriter:
     """Rewrites one function, nested ones included. `plain(name, attributes)` tells callees that need no conversion: those of libraries."""
 
-    def __init__(self, used: Iterable[str], plain: Callable[[str, Sequence[str]], bool]) -> None:
+    def __init__(self, used: Iterable[str], plain: Callable[[str, Sequence[str]], bool], owner: str = "") -> None:
         self.used = set(used)
         self.plain = plain
+        self.owner = owner.lstrip("_")  # the class around, if any: private names are made of it
         self.count = 0
 
     def fresh(self, base: str) -> str:
@@ -48,6 +49,13 @@ class Rewriter:
             name = f"{base}__{self.count}"
             if name not in self.used:
                 return name
+
+    def names(self, names: Iterable[str]) -> ast.expr:
+        """Names as the operators find them: `self.__x` in a class `Cell` is `self._Cell__x`."""
+        return ast.Tuple([ast.Constant(".".join(map(self.mangled, name.split(".")))) for name in sorted(names)], ast.Load())
+
+    def mangled(self, name: str) -> str:
+        return f"_{self.owner}{name}" if self.owner and name.startswith("__") and not name.endswith("__") else name
 
     def function(self, node: ast.FunctionDef, around: frozenset[str]) -> ast.FunctionDef:
         """`around`: the variables of the functions around this one."""
@@ -130,11 +138,11 @@ class FunctionRewriter:
     def if_(self, stmt: ast.If) -> list[ast.stmt]:
         usage = Usage.of([*stmt.body, *stmt.orelse])
         changed = self.changed(usage)
-        after = self.live.of[stmt].after | lasting(usage)
-        then = self.new_function("then", [], changed, self.block(stmt.body), stmt.body[0], usage)
-        other = self.new_function("else", [], changed, self.block(stmt.orelse), stmt.orelse[0] if stmt.orelse else stmt, usage)
+        after = self.live.of[stmt].after | self.lasting(usage)
+        then = self.new_function("then", [], changed, self.block(stmt.body), stmt.body[0])
+        other = self.new_function("else", [], changed, self.block(stmt.orelse), stmt.orelse[0] if stmt.orelse else stmt)
         test = self.expression(stmt.test)
-        names = [names_tuple(changed & after), names_tuple(changed - after)]
+        names = [self.whole.names(changed & after), self.whole.names(changed - after)]
         return [then, other, self.call_statement("if_stmt", [test, load(then.name), load(other.name), *trimmed(names)], stmt, stmt.test)]
 
     def while_(self, stmt: ast.While) -> list[ast.stmt]:
@@ -142,8 +150,8 @@ class FunctionRewriter:
         usage = Usage.of([*stmt.body, stmt.test])
         changed = self.changed(usage)
         returns: list[ast.stmt] = [placed(ast.Return(self.expression(stmt.test)), stmt.test)]
-        test = self.new_function("test", [], self.changed(tested), returns, stmt.test, tested)
-        body = self.new_function("body", [], changed, self.block(stmt.body), stmt.body[0], usage)
+        test = self.new_function("test", [], self.changed(tested), returns, stmt.test)
+        body = self.new_function("body", [], changed, self.block(stmt.body), stmt.body[0])
         call = self.loop_call("while_stmt", [load(test.name), load(body.name)], stmt, stmt.test, changed, usage)
         if tested.binds:
             call.value.keywords.append(placed(ast.keyword("binds", ast.Constant(True)), stmt))  # type: ignore[attr-defined]
@@ -154,21 +162,21 @@ class FunctionRewriter:
         changed = self.changed(usage)
         item = self.whole.fresh("item")
         start: list[ast.stmt] = self.assign(placed(ast.Assign([stmt.target], load(item)), stmt.target))
-        body = self.new_function("body", [item], changed, [*start, *self.block(stmt.body)], stmt.body[0], usage)
+        body = self.new_function("body", [item], changed, [*start, *self.block(stmt.body)], stmt.body[0])
         return [body, self.loop_call("for_stmt", [self.expression(stmt.iter), load(body.name)], stmt, stmt.iter, changed, usage)]
 
     def loop_call(
         self, operator: str, args: list[ast.expr], stmt: ast.While | ast.For, end: ast.expr, changed: set[str], usage: Usage
     ) -> ast.Expr:
         live = self.live.of[stmt]
-        carried = changed & (live.head | lasting(usage))
+        carried = changed & (live.head | self.lasting(usage))
         fresh = changed & live.after - carried
-        names = [names_tuple(carried), names_tuple(fresh), names_tuple(changed - carried - fresh)]
+        names = [self.whole.names(carried), self.whole.names(fresh), self.whole.names(changed - carried - fresh)]
         call = self.call_statement(operator, [*args, *trimmed(names)], stmt, end)
         assert isinstance(call.value, ast.Call)
         if stmt in self.stops:
             call.value.keywords.append(placed(ast.keyword("stop", ast.Constant(self.stops[stmt])), stmt))
-        if usage.outside or (usage.binds | usage.changes) - self.variables:
+        if usage.outside:
             call.value.keywords.append(placed(ast.keyword("roll", ast.Constant(False)), stmt))
         return call
 
@@ -223,17 +231,23 @@ class FunctionRewriter:
     # ---- new nodes
 
     def changed(self, usage: Usage) -> set[str]:
-        """The variables of the function that a piece of it may leave with another value."""
-        return (usage.binds | usage.changes) & self.variables
+        """What a piece of the function may leave with another value: variables, globals, and attributes of what was there before it."""
+        names = (usage.binds | usage.changes) & (self.variables | self.globals)
+        return names | {path for path in usage.attributes if path.partition(".")[0] not in usage.binds}
+
+    def lasting(self, usage: Usage) -> set[str]:
+        """What others may see whether or not the function reads it again: globals, attributes, objects changed in place."""
+        return (usage.changes - usage.binds) | usage.attributes | self.globals
 
     def new_function(
-        self, base: str, args: list[str], changed: set[str], body: list[ast.stmt], at: ast.AST, usage: Usage
+        self, base: str, args: list[str], changed: set[str], body: list[ast.stmt], at: ast.AST
     ) -> ast.FunctionDef:
         head: list[ast.stmt] = []
-        if changed:
-            head.append(ast.Nonlocal(sorted(changed)))
-            self.declared |= changed
-        outer = sorted(usage.binds & self.globals)
+        own = sorted(changed & self.variables)
+        if own:
+            head.append(ast.Nonlocal(own))
+            self.declared.update(own)
+        outer = sorted(changed & self.globals)
         if outer:
             head.append(ast.Global(outer))
         arguments = ast.arguments([], [ast.arg(a) for a in args], None, [], [], None, [])
@@ -327,15 +341,6 @@ def binds(nodes: Sequence[ast.expr]) -> bool:
     return any(isinstance(n, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for node in nodes for n in ast.walk(node))
 
 
-def dotted_path(node: ast.expr) -> list[str]:
-    """["np", "linalg", "norm"] for `np.linalg.norm`; empty for what is no such path."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return [node.id, *reversed(parts)] if isinstance(node, ast.Name) else []
-
-
 def subscript(node: ast.expr) -> ast.expr:
     """What is written between brackets, as an expression of its own: `1:n` is slice(1, n)."""
     match node:
@@ -345,15 +350,6 @@ def subscript(node: ast.expr) -> ast.expr:
         case ast.Tuple():
             return placed(ast.Tuple([subscript(e) for e in node.elts], ast.Load()), node)
     return node
-
-
-def lasting(usage: Usage) -> set[str]:
-    """Names whose objects change in place and were there before: others may hold them, whether or not the name is read again."""
-    return usage.changes - usage.binds
-
-
-def names_tuple(names: set[str]) -> ast.expr:
-    return ast.Tuple([ast.Constant(name) for name in sorted(names)], ast.Load())
 
 
 def trimmed(tuples: list[ast.expr]) -> list[ast.expr]:

@@ -1,0 +1,150 @@
+"""The places of the user's program that rewritten statements read and write: variables, globals, attributes of objects.
+
+Variables are reached through the cells of the functions that stand for branches and bodies: an empty cell is a variable that nothing was
+assigned to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from types import CellType, CodeType, FunctionType
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from adjit.ir.location import Location
+
+from ..frames import location_in
+from ..growing import GrowingList
+from ..pytree import flatten
+from ..regions import UNDEFINED, Entry
+from .rewrite import RESULT
+
+Names: TypeAlias = tuple[str, ...]
+
+
+class State:
+    """Places of the user's program that a statement may leave with another value: variables, globals, attributes of objects."""
+
+    def __init__(self, functions: Sequence[Callable[..., Any]], names: Names) -> None:
+        cells: dict[str, CellType] = {}
+        for function in functions:
+            assert isinstance(function, FunctionType)
+            cells.update(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        self.places: list[Place] = []
+        for name in names:
+            root, *path = name.split(".")
+            place: Place = Variable(cells[root]) if root in cells else Global(function.__globals__, root)
+            self.places.append(Attribute(place.read(), path) if path else place)
+
+    def read(self) -> list[Any]:
+        return [place.read() for place in self.places]
+
+    def write(self, values: Iterable[Any]) -> None:
+        for place, value in zip(self.places, values, strict=True):
+            place.write(value)
+
+
+class Place(Protocol):
+    def read(self) -> Any: ...
+    def write(self, value: Any) -> None: ...
+
+
+class Variable(NamedTuple):
+    """A variable of the function, in its cell."""
+
+    cell: CellType
+
+    def read(self) -> Any:
+        try:
+            return self.cell.cell_contents
+        except ValueError:
+            return UNDEFINED
+
+    def write(self, value: Any) -> None:
+        if value is not UNDEFINED:
+            self.cell.cell_contents = value
+        elif self.read() is not UNDEFINED:
+            del self.cell.cell_contents
+
+
+class Global(NamedTuple):
+    namespace: dict[str, Any]
+    name: str
+
+    def read(self) -> Any:
+        return self.namespace.get(self.name, UNDEFINED)
+
+    def write(self, value: Any) -> None:
+        if value is not UNDEFINED:
+            self.namespace[self.name] = value
+        else:
+            self.namespace.pop(self.name, None)
+
+
+class Attribute:
+    """An attribute of an object that is there before the statement. The object itself must not be another one after it."""
+
+    def __init__(self, root: Any, path: Sequence[str]) -> None:
+        for name in path[:-1]:
+            root = getattr(root, name, UNDEFINED)
+        self.object = root
+        self.name = path[-1]
+
+    def read(self) -> Any:
+        return UNDEFINED if self.object is UNDEFINED else getattr(self.object, self.name, UNDEFINED)
+
+    def write(self, value: Any) -> None:
+        if self.object is UNDEFINED or value is self.read():
+            return
+        if value is UNDEFINED:
+            delattr(self.object, self.name)
+        else:
+            setattr(self.object, self.name, value)
+
+
+def own(value: Any) -> Any:
+    """A value that a branch or a body may change in place without anybody else seeing it."""
+    if isinstance(value, np.ndarray) or type(value) is set:
+        return value.copy()
+    if type(value) not in (list, dict, GrowingList):
+        return value
+    leaves, tree = flatten(value)
+    return tree.unflatten([own(leaf) for leaf in leaves])
+
+
+def keep_identity(before: Any, given: Sequence[Any], left: Sequence[Any], value: Any) -> Any:
+    """A list or dict that was changed, not replaced, stays the object that it was: others may hold it."""
+    if type(before) in (list, dict) and type(value) is type(before) and all(a is b for a, b in zip(given, left, strict=True)):
+        if isinstance(before, dict):
+            before.clear()
+            before.update(value)
+        else:
+            before[:] = value
+        return before
+    return value
+
+
+def entry(name: str, fresh: bool = False) -> Entry:
+    if name.startswith(f"{RESULT}__"):
+        return Entry("what the function returns", name, optional=True, fresh=fresh)
+    return Entry(name, name, fresh=fresh)
+
+
+def assigned_line(function: Callable[..., Any], name: str) -> Location | None:
+    """The last line of a branch or a body that assigns a variable."""
+    assert isinstance(function, FunctionType)
+    return _last_store(function.__code__, name.rpartition(".")[2])
+
+
+def _last_store(code: CodeType, name: str) -> Location | None:
+    from dis import get_instructions  # noqa: PLC0415 - only errors ask
+
+    found: Location | None = None
+    for instruction in get_instructions(code):
+        if instruction.opname in ("STORE_DEREF", "STORE_FAST", "STORE_GLOBAL", "STORE_ATTR") and instruction.argval == name:
+            found = location_in(code, instruction.offset)
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            found = _last_store(inner, name) or found
+    return found

@@ -1,6 +1,8 @@
 """adjit: NumPy in, native gradients out."""
 
 # ruff: noqa: I001 - one name a line would make this page four times as long
+from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
+
 import numpy as _np
 
 from adjit.ir.errors import (
@@ -52,6 +54,9 @@ from adjit.tracer.surface.shapes import (
     vstack,
 )  # fmt: skip
 
+if _TYPE_CHECKING:
+    from adjit import nn as nn, tf as tf
+
 __version__ = "0.1.0"
 
 abs = absolute
@@ -62,6 +67,17 @@ float32, float64 = _np.float32, _np.float64
 int8, int16, int32, int64 = _np.int8, _np.int16, _np.int32, _np.int64
 uint8, uint16, uint32, uint64 = _np.uint8, _np.uint16, _np.uint32, _np.uint64
 pi, e, inf, nan, newaxis = _np.pi, _np.e, _np.inf, _np.nan, None
+
+_LATE = {"nn": "adjit.nn", "tf": "adjit.tf"}  # rooms that are loaded when they are first named: `import adjit` stays cheap
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _LATE:
+        from importlib import import_module  # noqa: PLC0415 - see above
+
+        return import_module(_LATE[name])
+    raise AttributeError(f"module 'adjit' has no attribute {name!r}")
+
 
 __all__ = [
     # functions and their derivatives

@@ -1,0 +1,133 @@
+"""Activation functions, and how layers find them by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from adjit.ir import ops
+from adjit.ir.operand import Operand
+from adjit.tracer.convert import to_operand
+from adjit.tracer.surface import elementwise, reductions
+
+__all__ = [
+    "celu", "elu", "exponential", "gelu", "get_activation", "hard_sigmoid", "hard_silu", "hard_tanh", "leaky_relu", "linear",
+    "log_sigmoid", "log_softmax", "mish", "relu", "relu6", "selu", "sigmoid", "silu", "softmax", "softplus", "softsign", "tanh",
+]  # fmt: skip
+
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805  # fixed points of mean 0 and variance 1
+
+relu = elementwise.relu
+sigmoid = elementwise.sigmoid
+softplus = elementwise.softplus
+tanh = elementwise.tanh
+exponential = elementwise.exp
+softmax = reductions.softmax
+log_softmax = reductions.log_softmax
+
+
+def linear(x: Any) -> Operand:
+    """x itself."""
+    return to_operand(x)
+
+
+def relu6(x: Any) -> Operand:
+    """x between 0 and 6."""
+    return ops.clip(to_operand(x), 0.0, 6.0)
+
+
+def leaky_relu(x: Any, negative_slope: float = 0.2) -> Operand:
+    """x above 0, `negative_slope * x` below."""
+    v = to_operand(x)
+    return ops.where(v > 0.0, v, negative_slope * v)
+
+
+def elu(x: Any, alpha: float = 1.0) -> Operand:
+    """x above 0, alpha * (exp(x) - 1) below."""
+    v = to_operand(x)
+    return ops.where(v > 0.0, v, alpha * ops.expm1(ops.minimum(v, 0.0)))
+
+
+def celu(x: Any, alpha: float = 1.0) -> Operand:
+    """x above 0, alpha * (exp(x / alpha) - 1) below."""
+    v = to_operand(x)
+    return ops.where(v > 0.0, v, alpha * ops.expm1(ops.minimum(v, 0.0) / alpha))
+
+
+def selu(x: Any) -> Operand:
+    """The elu that keeps mean 0 and variance 1 through layers."""
+    return SELU_SCALE * elu(x, SELU_ALPHA)
+
+
+def gelu(x: Any, approximate: bool = False) -> Operand:
+    """x times the normal distribution function of x; `approximate` by tanh."""
+    v = to_operand(x)
+    if approximate:
+        return 0.5 * v * (1.0 + ops.tanh(math.sqrt(2.0 / math.pi) * (v + 0.044715 * (v * v * v))))
+    return 0.5 * v * (1.0 + ops.erf(v * math.sqrt(0.5)))
+
+
+def gelu_tanh(x: Any) -> Operand:
+    """gelu, approximated by tanh."""
+    return gelu(x, approximate=True)
+
+
+def silu(x: Any) -> Operand:
+    """x * sigmoid(x), also called swish."""
+    v = to_operand(x)
+    return v * ops.sigmoid(v)
+
+
+def mish(x: Any) -> Operand:
+    """x * tanh(softplus(x))."""
+    v = to_operand(x)
+    return v * ops.tanh(ops.softplus(v))
+
+
+def softsign(x: Any) -> Operand:
+    """x / (1 + |x|)."""
+    v = to_operand(x)
+    return v / (1.0 + ops.absolute(v))
+
+
+def log_sigmoid(x: Any) -> Operand:
+    """log(sigmoid(x)), without overflow."""
+    return -ops.softplus(-to_operand(x))
+
+
+def hard_sigmoid(x: Any) -> Operand:
+    """x / 6 + 0.5 between 0 and 1."""
+    return ops.clip(to_operand(x) * (1.0 / 6.0) + 0.5, 0.0, 1.0)
+
+
+def hard_silu(x: Any) -> Operand:
+    """x * hard_sigmoid(x), also called hard swish."""
+    v = to_operand(x)
+    return v * hard_sigmoid(v)
+
+
+def hard_tanh(x: Any) -> Operand:
+    """x between -1 and 1."""
+    return ops.clip(to_operand(x), -1.0, 1.0)
+
+
+NAMED: dict[str, Callable[..., Operand]] = {
+    "celu": celu, "elu": elu, "exponential": exponential, "gelu": gelu, "gelu_tanh": gelu_tanh, "hard_sigmoid": hard_sigmoid,
+    "hard_silu": hard_silu, "hard_swish": hard_silu, "hard_tanh": hard_tanh, "leaky_relu": leaky_relu, "linear": linear,
+    "log_sigmoid": log_sigmoid, "log_softmax": log_softmax, "mish": mish, "relu": relu, "relu6": relu6, "selu": selu, "sigmoid": sigmoid,
+    "silu": silu, "softmax": softmax, "softplus": softplus, "softsign": softsign, "swish": silu, "tanh": tanh,
+}  # fmt: skip
+
+
+def get_activation(what: str | Callable[..., Any] | None) -> Callable[..., Any]:
+    """An activation by its name, or itself; None is `linear`."""
+    if what is None:
+        return linear
+    if isinstance(what, str):
+        if what not in NAMED:
+            raise ValueError(f"there is no activation {what!r}; there are {', '.join(sorted(NAMED))}")
+        return NAMED[what]
+    if not callable(what):
+        raise TypeError(f"an activation is a name or a function, not {what!r}")
+    return what

@@ -1,0 +1,250 @@
+"""The plain layers: dense, embedding, dropout, shapes, and compositions of layers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.builder import outside_builders
+from adjit.ir.errors import DTypeError, ShapeError
+from adjit.ir.operand import Operand
+from adjit.runtime import random
+from adjit.runtime.recording import suspended
+from adjit.runtime.variable import Variable
+from adjit.tracer.convert import to_operand
+
+from .activations import get_activation
+from .initializers import Initializer, next_seed
+from .module import Module, as_input, check_features, is_training, takes
+
+Init = str | Initializer | Callable[..., Any]
+
+
+class Dense(Module):
+    """activation(x @ kernel + bias), on the last axis. `input_shape` (without the batch axis) creates the variables at once."""
+
+    bias: Variable | None
+
+    def __init__(
+        self, units: int, activation: str | Callable[..., Any] | None = None, use_bias: bool = True,
+        kernel_initializer: Init = "glorot_uniform", bias_initializer: Init = "zeros", input_shape: Sequence[int] | None = None,
+        **more: Any,
+    ) -> None:  # fmt: skip
+        input_dim = more.pop("input_dim", None)
+        super().__init__(**more)
+        self.units = positive(self, "units", units)
+        self.activation = get_activation(activation)
+        self.use_bias = use_bias
+        self.kernel_initializer, self.bias_initializer = kernel_initializer, bias_initializer
+        self.input_shape = (input_dim,) if input_dim is not None else None if input_shape is None else tuple(input_shape)
+        if self.input_shape is not None:
+            self.build((None, *self.input_shape))
+            self.built = True
+
+    def build(self, shape: Any) -> None:
+        if not shape:
+            raise ShapeError(f"{self.name}: takes inputs with a last axis of features, not a scalar")
+        self.kernel = self.add_variable("kernel", (shape[-1], self.units), self.kernel_initializer)
+        self.bias = self.add_variable("bias", (self.units,), self.bias_initializer) if self.use_bias else None
+
+    def call(self, x: Any) -> Any:
+        x = as_input(self, x)
+        check_features(self, x, self.kernel.shape[0])
+        out = x @ self.kernel
+        out = out if self.bias is None else out + self.bias
+        return self.activation(out)
+
+
+class Embedding(Module):
+    """Rows of a table for integers in [0, input_dim). With `mask_zero`, 0 means "nothing": the layers after it skip those steps."""
+
+    def __init__(
+        self, input_dim: int, output_dim: int, embeddings_initializer: Init = "random_uniform", mask_zero: bool = False, **more: Any
+    ) -> None:
+        super().__init__(**more)
+        self.input_dim, self.output_dim = positive(self, "input_dim", input_dim), positive(self, "output_dim", output_dim)
+        self.embeddings_initializer, self.mask_zero = embeddings_initializer, mask_zero
+
+    def build(self, shape: Any) -> None:
+        self.embeddings = self.add_variable("embeddings", (self.input_dim, self.output_dim), self.embeddings_initializer)
+
+    def call(self, x: Any) -> Any:
+        x = to_operand(x)
+        if x.dtype.kind not in "iu":
+            raise DTypeError(f"{self.name}: takes integers, the numbers of rows of its table, not {x.type}; use .astype('int32')")
+        return ops.getitem(self.embeddings.read_operand(), within(x, self.input_dim))
+
+    def compute_mask(self, x: Any, mask: Any = None) -> Any:
+        return to_operand(x) != 0 if self.mask_zero else mask
+
+
+def within(index: Operand, size: int) -> Operand:
+    """Indices that do not count from the end: a negative one becomes one past the end, which raises."""
+    return index if index.dtype.kind == "u" else ops.where(index < 0, size, index)
+
+
+class Dropout(Module):
+    """In training, zeroes elements with probability `rate` and divides the others by 1 - rate; x itself otherwise.
+
+    `noise_shape` broadcasts: axes of size 1 are dropped as a whole. The random state is a variable: it is saved, and a seed repeats it.
+    """
+
+    def __init__(self, rate: float, noise_shape: Sequence[int | None] | None = None, seed: int | None = None, **more: Any) -> None:
+        super().__init__(**more)
+        if not 0.0 <= rate < 1.0:
+            raise ValueError(f"{self.name}: the rate is a probability in [0, 1), not {rate}")
+        self.rate, self.seed = float(rate), seed
+        self.noise_shape = None if noise_shape is None else tuple(noise_shape)
+
+    def build(self, shape: Any) -> None:
+        seed = next_seed() if self.seed is None else self.seed
+        self.state = self.add_variable("state", (2,), lambda shape, dtype: random.key(seed), trainable=False, dtype=np.uint32)
+
+    def call(self, x: Any) -> Any:
+        x = to_operand(x)
+        if not is_training() or self.rate == 0.0:
+            return x
+        x = as_input(self, x)
+        noise = self.noise_shape or (None,) * x.ndim
+        shape = tuple(n if m is None else m for n, m in zip(x.shape, noise, strict=True))
+        keys = random.split(self.state)
+        self.state.assign(keys[0])  # type: ignore[index]
+        kept = random.uniform(keys[1], shape, x.dtype) >= self.rate  # type: ignore[index]
+        return ops.where(kept, x * (1.0 / (1.0 - self.rate)), 0.0)
+
+
+class Activation(Module):
+    """An activation as a layer."""
+
+    def __init__(self, activation: str | Callable[..., Any], **more: Any) -> None:
+        super().__init__(**more)
+        self.activation = get_activation(activation)
+
+    def call(self, x: Any) -> Any:
+        return self.activation(as_input(self, x))
+
+
+class Lambda(Module):
+    """Any function as a layer."""
+
+    def __init__(self, function: Callable[..., Any], **more: Any) -> None:
+        super().__init__(**more)
+        self.function = function
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+
+class Flatten(Module):
+    """All axes but the first as one."""
+
+    def call(self, x: Any) -> Any:
+        x = to_operand(x)
+        return ops.reshape(x, (x.shape[0], math.prod(x.shape[1:]))) if x.ndim else ops.reshape(x, (1, 1))
+
+
+class Reshape(Module):
+    """The axes after the first in another shape; one size may be -1."""
+
+    def __init__(self, target_shape: Sequence[int], **more: Any) -> None:
+        super().__init__(**more)
+        self.target_shape = tuple(target_shape)
+
+    def call(self, x: Any) -> Any:
+        x = to_operand(x)
+        known = math.prod(n for n in self.target_shape if n != -1)
+        size = math.prod(x.shape[1:])
+        target = tuple(size // max(known, 1) if n == -1 else n for n in self.target_shape)
+        if math.prod(target) != size:
+            raise ShapeError(f"{self.name}: {x.type} has {size} elements after the first axis, which do not make {list(self.target_shape)}")
+        return ops.reshape(x, (x.shape[0], *target))
+
+
+class Input(Module):
+    """The shape of the input, without the batch axis: the first of the layers of a `Sequential`, so that it is built at once."""
+
+    def __init__(self, shape: Sequence[int], dtype: Any = None, **more: Any) -> None:
+        super().__init__(**more)
+        self.input_shape = tuple(shape)
+        self.input_dtype = np.dtype(dtype or self.dtype)
+
+    def call(self, x: Any) -> Any:
+        x = to_operand(x)
+        if x.shape[1:] != self.input_shape:
+            raise ShapeError(f"{self.name}: takes batches of shape {list(self.input_shape)}, not {x.type}")
+        return x
+
+
+class Sequential(Module):
+    """Layers (or plain functions) one after the other."""
+
+    def __init__(self, layers: Iterable[Any] = (), **more: Any) -> None:
+        super().__init__(**more)
+        self.layers: list[Any] = []
+        for layer in layers:
+            self.add(layer)
+
+    def add(self, layer: Any) -> None:
+        if isinstance(layer, type) or not callable(layer):
+            what = f"the class {layer.__name__}: did you mean {layer.__name__}(...)?" if isinstance(layer, type) else repr(layer)
+            raise TypeError(f"{self.name}: layer {len(self.layers)} is no layer and no function, but {what}")
+        self.layers.append(layer)
+        self._build_early()
+
+    def pop(self) -> Any:
+        return self.layers.pop()
+
+    def _build_early(self) -> None:
+        """With the shape of the input known, the layers are called once on zeros: their variables are there before the first batch."""
+        shape = getattr(self.layers[0], "input_shape", None)
+        if shape is None or getattr(self.layers[-1], "built", True):
+            return
+        kind = self.layers[0].input_dtype if isinstance(self.layers[0], Input) else self.layers[0].dtype
+        with outside_builders(), suspended():
+            self(np.zeros((1, *shape), kind), training=False)
+
+    def call(self, x: Any, mask: Any = None) -> Any:
+        if not self.layers:
+            raise ShapeError(f"{self.name}: has no layers yet; add() some")
+        for layer in self.layers:
+            if not isinstance(layer, Module):
+                x = layer(x)
+                continue
+            out = layer(x, mask=mask) if mask is not None and takes(type(layer).call, "mask") else layer(x)
+            mask = layer.compute_mask(x, mask)
+            x = out
+        return x
+
+    def __len__(self) -> int:
+        return len(self.layers)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.layers[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.layers)
+
+
+class Residual(Module):
+    """x + inner(x)."""
+
+    def __init__(self, inner: Any, **more: Any) -> None:
+        super().__init__(**more)
+        self.inner = inner
+
+    def call(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+        x = as_input(self, x)
+        out = to_operand(self.inner(x, *args, **kwargs))
+        if out.shape != x.shape:
+            raise ShapeError(f"{self.name}: the inner layer gives {out.type} for {x.type}, and only equal shapes add up; project one")
+        return x + out
+
+
+def positive(layer: Module, what: str, value: Any) -> int:
+    if int(value) != value or value < 1:
+        raise ValueError(f"{layer.name}: {what} must be a positive whole number, not {value!r}")
+    return int(value)

@@ -1,0 +1,83 @@
+"""What is done to gradients before they are applied, and averages of what they lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.operand import Operand
+from adjit.runtime.variable import Variable
+from adjit.tracer.convert import to_operand
+
+from .module import Module
+
+__all__ = ["clip_by_value", "clip_by_norm", "clip_by_global_norm", "global_norm", "ExponentialMovingAverage"]
+
+
+def clip_by_value(gradients: Sequence[Any], limit: float) -> list[Operand]:
+    """Every element between -limit and limit."""
+    return [ops.clip(to_operand(g), -float(limit), float(limit)) for g in gradients]
+
+
+def scaled_down(g: Operand, norm: Operand, limit: float) -> Operand:
+    """g times limit / norm where the norm is beyond the limit. An infinite or NaN norm gives NaN rather than a silent zero."""
+    factor = limit / ops.maximum(norm, limit)
+    factor = ops.where(ops.isfinite(norm), factor, float("nan"))
+    return g * factor.astype(g.dtype)
+
+
+def clip_by_norm(gradients: Sequence[Any], limit: float) -> list[Operand]:
+    """Every gradient scaled to a Euclidean norm of at most `limit`."""
+    operands = [to_operand(g) for g in gradients]
+    return [scaled_down(g, ops.sqrt(ops.sum(g * g)), float(limit)) for g in operands]
+
+
+def global_norm(gradients: Sequence[Any]) -> Operand:
+    """The Euclidean norm of all gradients as one vector."""
+    operands = [to_operand(g) for g in gradients]
+    total = ops.sum(ops.square(operands[0]))
+    for g in operands[1:]:
+        total = total + ops.sum(ops.square(g))
+    return ops.sqrt(total)
+
+
+def clip_by_global_norm(gradients: Sequence[Any], limit: float) -> tuple[list[Operand], Operand]:
+    """All gradients scaled by one factor, to a global norm of at most `limit`; and the norm before."""
+    operands = [to_operand(g) for g in gradients]
+    norm = global_norm(operands)
+    return [scaled_down(g, norm, float(limit)) for g in operands], norm
+
+
+class ExponentialMovingAverage(Module):
+    """Running averages of variables: average = decay * average + (1 - decay) * variable, at every `update()`.
+
+    `update` compiles inside of a training step. `with average.swapped():` puts the averages in place of the variables.
+    """
+
+    def __init__(self, variables: Sequence[Variable], decay: float = 0.999, **more: Any) -> None:
+        super().__init__(**more)
+        if not 0.0 <= decay < 1.0:
+            raise ValueError(f"{self.name}: the decay is a number in [0, 1), not {decay}")
+        self.decay = float(decay)
+        self._stores = [v.store for v in variables]
+        self.averages = [Variable(v.numpy().copy(), trainable=False, name=f"{v.name or 'variable'}.average") for v in variables]
+
+    def update(self) -> None:
+        for store, average in zip(self._stores, self.averages, strict=True):
+            average.assign(self.decay * average + (1.0 - self.decay) * Variable.of(store))
+
+    @contextmanager
+    def swapped(self) -> Iterator[None]:
+        """The variables hold their averages inside, and their own values again after it."""
+        own = [np.array(Variable.of(store).numpy()) for store in self._stores]
+        for store, average in zip(self._stores, self.averages, strict=True):
+            Variable.of(store).assign(average.numpy())
+        try:
+            yield
+        finally:
+            for store, value in zip(self._stores, own, strict=True):
+                Variable.of(store).assign(value)

@@ -1,0 +1,259 @@
+"""First values of variables, from seeds: the same seed gives the same bits.
+
+An initialiser is a function of a shape and a dtype. `set_seed` starts the sequence from which initialisers and dropout without a seed of
+their own draw theirs; until it is called, the sequence starts anywhere.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from adjit.ir.errors import ShapeError
+from adjit.ir.ops.base import Array
+from adjit.ir.types import DType, as_dtype
+from adjit.runtime import random
+
+__all__ = [
+    "Initializer", "Zeros", "Ones", "Constant", "Identity", "RandomNormal", "RandomUniform", "TruncatedNormal", "VarianceScaling",
+    "GlorotUniform", "GlorotNormal", "HeUniform", "HeNormal", "LecunUniform", "LecunNormal", "Orthogonal", "get_initializer",
+    "next_seed", "set_seed",
+]  # fmt: skip
+
+TRUNCATED_STD = 0.87962566103423978  # of a standard normal cut at two standard deviations
+
+
+class SeedSequence:
+    """Seeds, one after the other, from a first one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.start(int.from_bytes(os.urandom(4), "little"))
+
+    def start(self, seed: int) -> None:
+        with self._lock:
+            self._words = np.random.SeedSequence(seed)
+
+    def next(self) -> int:
+        with self._lock:
+            return int(self._words.spawn(1)[0].generate_state(1, np.uint32)[0] >> 1)
+
+
+_seeds = SeedSequence()
+
+
+def set_seed(seed: int) -> None:
+    """Start the sequence of seeds: models made after it are the same in every run."""
+    _seeds.start(seed)
+
+
+def next_seed() -> int:
+    return _seeds.next()
+
+
+class Initializer:
+    """Base of initialisers: `draw(key, shape, dtype)` gives the values for a random key."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        self.seed = seed
+
+    def __call__(self, shape: Sequence[int], dtype: Any = np.float32) -> Array:
+        seed = next_seed() if self.seed is None else self.seed
+        return np.asarray(self.draw(random.key(seed), tuple(shape), as_dtype(np.dtype(dtype))))
+
+    def draw(self, key: Any, shape: tuple[int, ...], dtype: DType) -> Any:
+        raise NotImplementedError(type(self).__name__)
+
+
+class Constant(Initializer):
+    """One value everywhere."""
+
+    def __init__(self, value: Any = 0.0) -> None:
+        self.value = value
+
+    def __call__(self, shape: Sequence[int], dtype: Any = np.float32) -> Array:
+        return np.broadcast_to(np.asarray(self.value, dtype), tuple(shape)).copy()
+
+
+class Zeros(Constant):
+    """0 everywhere."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+
+class Ones(Constant):
+    """1 everywhere."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+
+class Identity(Initializer):
+    """The identity matrix, times `gain`."""
+
+    def __init__(self, gain: float = 1.0) -> None:
+        self.gain = gain
+
+    def __call__(self, shape: Sequence[int], dtype: Any = np.float32) -> Array:
+        if len(shape) != 2:
+            raise ShapeError(f"Identity: takes the shape of a matrix, not {list(shape)}")
+        return np.asarray(self.gain * np.eye(shape[0], shape[1]), dtype)
+
+
+class RandomNormal(Initializer):
+    """Normal numbers."""
+
+    def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: int | None = None) -> None:
+        super().__init__(seed)
+        self.mean, self.stddev = mean, stddev
+
+    def draw(self, key: Any, shape: tuple[int, ...], dtype: DType) -> Any:
+        return random.normal(key, shape, dtype) * self.stddev + self.mean
+
+
+class RandomUniform(Initializer):
+    """Uniform numbers in [minval, maxval)."""
+
+    def __init__(self, minval: float = -0.05, maxval: float = 0.05, seed: int | None = None) -> None:
+        super().__init__(seed)
+        self.minval, self.maxval = minval, maxval
+
+    def draw(self, key: Any, shape: tuple[int, ...], dtype: DType) -> Any:
+        return random.uniform(key, shape, dtype, self.minval, self.maxval)
+
+
+class TruncatedNormal(Initializer):
+    """Normal numbers, those beyond two standard deviations drawn again."""
+
+    def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: int | None = None) -> None:
+        super().__init__(seed)
+        self.mean, self.stddev = mean, stddev
+
+    def draw(self, key: Any, shape: tuple[int, ...], dtype: DType) -> Any:
+        out = np.array(random.normal(key, shape, dtype))
+        for attempt in range(1, 1000):
+            outside = np.abs(out) > 2.0
+            if not outside.any():
+                break
+            again = np.asarray(random.normal(random.fold_in(key, attempt), shape, dtype))
+            out[outside] = again[outside]
+        return out * dtype.type(self.stddev) + dtype.type(self.mean)
+
+
+class VarianceScaling(Initializer):
+    """Numbers whose variance is `scale` over the number of inputs ("fan_in"), outputs ("fan_out") or their mean ("fan_avg")."""
+
+    def __init__(self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal", seed: int | None = None) -> None:
+        super().__init__(seed)
+        if mode not in ("fan_in", "fan_out", "fan_avg"):
+            raise ValueError(f"VarianceScaling: mode {mode!r}; fan_in, fan_out and fan_avg exist")
+        if distribution not in ("truncated_normal", "untruncated_normal", "uniform"):
+            raise ValueError(f"VarianceScaling: distribution {distribution!r}; truncated_normal, untruncated_normal and uniform exist")
+        self.scale, self.mode, self.distribution = scale, mode, distribution
+
+    def draw(self, key: Any, shape: tuple[int, ...], dtype: DType) -> Any:
+        inputs, outputs = fans(shape)
+        fan = {"fan_in": inputs, "fan_out": outputs, "fan_avg": (inputs + outputs) / 2.0}[self.mode]
+        variance = self.scale / max(1.0, fan)
+        if self.distribution == "uniform":
+            limit = math.sqrt(3.0 * variance)
+            return random.uniform(key, shape, dtype, -limit, limit)
+        if self.distribution == "untruncated_normal":
+            return random.normal(key, shape, dtype) * math.sqrt(variance)
+        return TruncatedNormal(stddev=math.sqrt(variance) / TRUNCATED_STD).draw(key, shape, dtype)
+
+
+def fans(shape: Sequence[int]) -> tuple[float, float]:
+    """Numbers of inputs and outputs of a unit: the last two axes of a kernel, times its other axes (the places of a filter)."""
+    if len(shape) < 2:
+        size = float(shape[0]) if shape else 1.0
+        return size, size
+    places = math.prod(shape[:-2])
+    return float(shape[-2] * places), float(shape[-1] * places)
+
+
+class GlorotUniform(VarianceScaling):
+    """Glorot and Bengio's: variance 2 / (inputs + outputs), uniform."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        super().__init__(1.0, "fan_avg", "uniform", seed)
+
+
+class GlorotNormal(VarianceScaling):
+    """Glorot and Bengio's: variance 2 / (inputs + outputs), truncated normal."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        super().__init__(1.0, "fan_avg", "truncated_normal", seed)
+
+
+class HeUniform(VarianceScaling):
+    """He's, for rectified units: variance 2 / inputs, uniform."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        super().__init__(2.0, "fan_in", "uniform", seed)
+
+
+class HeNormal(VarianceScaling):
+    """He's, for rectified units: variance 2 / inputs, truncated normal."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        super().__init__(2.0, "fan_in", "truncated_normal", seed)
+
+
+class LecunUniform(VarianceScaling):
+    """LeCun's: variance 1 / inputs, uniform."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        super().__init__(1.0, "fan_in", "uniform", seed)
+
+
+class LecunNormal(VarianceScaling):
+    """LeCun's: variance 1 / inputs, truncated normal."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        super().__init__(1.0, "fan_in", "truncated_normal", seed)
+
+
+class Orthogonal(Initializer):
+    """A matrix with orthonormal rows or columns, whichever are fewer, times `gain`; leading axes are flattened."""
+
+    def __init__(self, gain: float = 1.0, seed: int | None = None) -> None:
+        super().__init__(seed)
+        self.gain = gain
+
+    def draw(self, key: Any, shape: tuple[int, ...], dtype: DType) -> Any:
+        if len(shape) < 2:
+            raise ShapeError(f"Orthogonal: takes a shape of at least two axes, not {list(shape)}")
+        rows, columns = math.prod(shape[:-1]), shape[-1]
+        gaussian = np.asarray(random.normal(key, (max(rows, columns), min(rows, columns)), np.float64))
+        q, r = np.linalg.qr(gaussian)
+        q = q * np.where(np.diag(r) < 0, -1.0, 1.0)  # makes the distribution uniform over rotations
+        matrix = q if rows >= columns else q.T
+        return (self.gain * matrix.reshape(shape)).astype(dtype)
+
+
+NAMED: dict[str, Callable[[], Initializer]] = {
+    "zeros": Zeros, "ones": Ones, "identity": Identity, "random_normal": RandomNormal, "random_uniform": RandomUniform,
+    "truncated_normal": TruncatedNormal, "glorot_uniform": GlorotUniform, "glorot_normal": GlorotNormal, "he_uniform": HeUniform,
+    "he_normal": HeNormal, "lecun_uniform": LecunUniform, "lecun_normal": LecunNormal, "orthogonal": Orthogonal,
+    "variance_scaling": VarianceScaling,
+}  # fmt: skip
+
+
+def get_initializer(what: str | Initializer | Callable[..., Any]) -> Callable[..., Any]:
+    """An initialiser by its name, its class, or itself."""
+    if isinstance(what, str):
+        if what not in NAMED:
+            raise ValueError(f"there is no initializer {what!r}; there are {', '.join(NAMED)}")
+        return NAMED[what]()
+    if isinstance(what, type):
+        return get_initializer(what())
+    if not callable(what):
+        raise TypeError(f"an initializer is a name or a function of (shape, dtype), not {what!r}")
+    return what

@@ -1,0 +1,307 @@
+"""Losses: functions that give a loss for each example, and classes that reduce those to one number.
+
+    mean_squared_error(y_true, y_pred)          # one value an example: the mean over the last axis
+    MeanSquaredError()(y_true, y_pred)          # their mean
+    MeanSquaredError(reduction="sum")(y_true, y_pred, sample_weight=w)
+
+Logarithms are safe: with `from_logits` nothing overflows; with probabilities, those are kept `EPSILON` away from 0 and 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from adjit.ir import ops
+from adjit.ir.errors import DTypeError, ShapeError
+from adjit.ir.operand import Operand
+from adjit.ir.types import F32, broadcast_shapes
+from adjit.tracer.convert import to_operands
+from adjit.tracer.surface import reductions
+
+from .core import within
+
+__all__ = [
+    "Loss", "MeanSquaredError", "MeanAbsoluteError", "MeanAbsolutePercentageError", "Huber", "LogCosh", "Hinge", "SquaredHinge",
+    "CategoricalHinge", "Poisson", "KLDivergence", "CosineSimilarity", "BinaryCrossentropy", "CategoricalCrossentropy",
+    "SparseCategoricalCrossentropy", "mean_squared_error", "mean_absolute_error", "mean_absolute_percentage_error", "huber", "log_cosh",
+    "hinge", "squared_hinge", "categorical_hinge", "poisson", "kl_divergence", "cosine_similarity", "binary_crossentropy",
+    "categorical_crossentropy", "sparse_categorical_crossentropy", "get_loss", "reduce_loss",
+]  # fmt: skip
+
+EPSILON = 1e-7  # how near to 0 and 1 probabilities may come
+REDUCTIONS = ("sum_over_batch_size", "mean", "sum", "none")
+
+
+def pair(name: str, y_true: Any, y_pred: Any) -> tuple[Operand, Operand]:
+    """Labels and predictions in the dtype of the predictions, of one rank."""
+    y_true, y_pred = to_operands(y_true, y_pred)
+    if not y_pred.type.is_float:
+        y_pred = y_pred.astype(F32)
+    y_true = y_true.astype(y_pred.dtype)
+    if y_true.ndim == y_pred.ndim - 1 and y_pred.shape[-1] == 1:
+        y_true = ops.reshape(y_true, (*y_true.shape, 1))
+    elif y_pred.ndim == y_true.ndim - 1 and y_true.shape[-1] == 1:
+        y_pred = ops.reshape(y_pred, (*y_pred.shape, 1))
+    if y_true.ndim != y_pred.ndim:
+        raise ShapeError(f"{name}: labels {y_true.type} and predictions {y_pred.type} differ in rank; they would broadcast to a wrong loss")
+    broadcast_shapes(f"{name}: labels {y_true.type} and predictions {y_pred.type}", y_true.shape, y_pred.shape)
+    return y_true, y_pred
+
+
+def mean_last(x: Operand) -> Operand:
+    """The mean over the last axis; a scalar stays."""
+    return ops.sum(x, -1) * (1.0 / max(1, x.shape[-1])) if x.ndim else x
+
+
+# ---- regression
+
+
+def mean_squared_error(y_true: Any, y_pred: Any) -> Operand:
+    """mean((y_pred - y_true)**2)"""
+    y_true, y_pred = pair("mean_squared_error", y_true, y_pred)
+    return mean_last(ops.square(y_pred - y_true))
+
+
+def mean_absolute_error(y_true: Any, y_pred: Any) -> Operand:
+    """mean(|y_pred - y_true|)"""
+    y_true, y_pred = pair("mean_absolute_error", y_true, y_pred)
+    return mean_last(ops.absolute(y_pred - y_true))
+
+
+def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Operand:
+    """100 * mean(|y_pred - y_true| / |y_true|)"""
+    y_true, y_pred = pair("mean_absolute_percentage_error", y_true, y_pred)
+    return 100.0 * mean_last(ops.absolute(y_pred - y_true) / ops.maximum(ops.absolute(y_true), EPSILON))
+
+
+def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Operand:
+    """Half the square of errors up to `delta`, linear beyond."""
+    y_true, y_pred = pair("huber", y_true, y_pred)
+    error = ops.absolute(y_pred - y_true)
+    small = ops.minimum(error, delta)
+    return mean_last(small * (error - 0.5 * small))
+
+
+def log_cosh(y_true: Any, y_pred: Any) -> Operand:
+    """mean(log(cosh(y_pred - y_true))), without overflow."""
+    y_true, y_pred = pair("log_cosh", y_true, y_pred)
+    error = y_pred - y_true
+    return mean_last(error + ops.softplus(-2.0 * error) - math.log(2.0))
+
+
+def poisson(y_true: Any, y_pred: Any) -> Operand:
+    """mean(y_pred - y_true * log(y_pred))"""
+    y_true, y_pred = pair("poisson", y_true, y_pred)
+    return mean_last(y_pred - y_true * ops.log(y_pred + EPSILON))
+
+
+# ---- margins
+
+
+def signed(y_true: Operand) -> Operand:
+    """Labels 0 and 1 as -1 and 1; those that already are stay."""
+    binary = ops.all(ops.logical_or(ops.equal(y_true, 0.0), ops.equal(y_true, 1.0)))
+    return ops.where(binary, 2.0 * y_true - 1.0, y_true)
+
+
+def hinge(y_true: Any, y_pred: Any) -> Operand:
+    """mean(max(0, 1 - y_true * y_pred)), for labels -1 and 1 (or 0 and 1)."""
+    y_true, y_pred = pair("hinge", y_true, y_pred)
+    return mean_last(ops.maximum(1.0 - signed(y_true) * y_pred, 0.0))
+
+
+def squared_hinge(y_true: Any, y_pred: Any) -> Operand:
+    """mean(max(0, 1 - y_true * y_pred)**2), for labels -1 and 1 (or 0 and 1)."""
+    y_true, y_pred = pair("squared_hinge", y_true, y_pred)
+    return mean_last(ops.square(ops.maximum(1.0 - signed(y_true) * y_pred, 0.0)))
+
+
+def categorical_hinge(y_true: Any, y_pred: Any) -> Operand:
+    """max(0, 1 + the best wrong score - the right one), for one-hot labels."""
+    y_true, y_pred = pair("categorical_hinge", y_true, y_pred)
+    right = ops.sum(y_true * y_pred, -1)
+    wrong = ops.max((1.0 - y_true) * y_pred, -1)
+    return ops.maximum(wrong - right + 1.0, 0.0)
+
+
+def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Operand:
+    """The cosine of the angle, negative so that smaller is nearer: -1 for the same direction."""
+    y_true, y_pred = pair("cosine_similarity", y_true, y_pred)
+    unit = [x * ops.rsqrt(ops.maximum(ops.sum(x * x, axis, True), 1e-12)) for x in (y_true, y_pred)]
+    return -ops.sum(unit[0] * unit[1], axis)
+
+
+# ---- distributions
+
+
+def kl_divergence(y_true: Any, y_pred: Any) -> Operand:
+    """sum(y_true * log(y_true / y_pred)) of two distributions on the last axis."""
+    y_true, y_pred = (ops.clip(x, EPSILON, 1.0) for x in pair("kl_divergence", y_true, y_pred))
+    return ops.sum(y_true * (ops.log(y_true) - ops.log(y_pred)), -1)
+
+
+def binary_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0) -> Operand:
+    """The mean of -log p of labels 0 and 1 (or probabilities between)."""
+    y_true, y_pred = pair("binary_crossentropy", y_true, y_pred)
+    if label_smoothing:
+        y_true = y_true * (1.0 - label_smoothing) + 0.5 * label_smoothing
+    if from_logits:
+        return mean_last(ops.softplus(y_pred) - y_pred * y_true)
+    p = ops.clip(y_pred, EPSILON, 1.0 - EPSILON)
+    return mean_last(-(y_true * ops.log(p) + (1.0 - y_true) * ops.log1p(-p)))
+
+
+def log_probabilities(y_pred: Operand, from_logits: bool, axis: int) -> Operand:
+    if from_logits:
+        return reductions.log_softmax(y_pred, axis)
+    total = ops.sum(y_pred, axis, True)
+    return ops.log(ops.clip(y_pred / total, EPSILON, 1.0 - EPSILON))
+
+
+def categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1) -> Operand:
+    """-sum(y_true * log p) for one-hot labels (or distributions) on `axis`."""
+    y_true, y_pred = to_operands(y_true, y_pred)
+    if y_true.shape != y_pred.shape:
+        hint = "; for labels that are class numbers use the sparse loss" if y_true.ndim == y_pred.ndim - 1 else ""
+        raise ShapeError(f"categorical_crossentropy: labels {y_true.type} and predictions {y_pred.type} differ in shape{hint}")
+    y_true, y_pred = pair("categorical_crossentropy", y_true, y_pred)
+    if label_smoothing:
+        y_true = y_true * (1.0 - label_smoothing) + label_smoothing / y_pred.shape[axis]
+    return -ops.sum(y_true * log_probabilities(y_pred, from_logits, axis), axis)
+
+
+def sparse_categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, ignore_class: int | None = None) -> Operand:
+    """-log p of the class that each label numbers; the classes are the last axis of the predictions.
+
+    A label outside of the classes raises. Where the label is `ignore_class`, the loss is 0.
+    """
+    y_true, y_pred = to_operands(y_true, y_pred)
+    if not y_pred.type.is_float or not y_pred.ndim:
+        raise ShapeError(f"sparse_categorical_crossentropy: predictions must be floats with a last axis of classes, not {y_pred.type}")
+    if y_true.ndim == y_pred.ndim and y_true.shape[-1] == 1:
+        y_true = ops.reshape(y_true, y_true.shape[:-1])
+    if y_true.shape != y_pred.shape[:-1]:
+        hint = "; for one-hot labels use categorical_crossentropy" if y_true.shape == y_pred.shape else ""
+        raise ShapeError(
+            f"sparse_categorical_crossentropy: labels {y_true.type} must have the shape {list(y_pred.shape[:-1])} "
+            f"of the predictions {y_pred.type} without its last axis{hint}"
+        )
+    if y_true.dtype.kind not in "iu":
+        if y_true.dtype.kind == "b":
+            raise DTypeError(f"sparse_categorical_crossentropy: labels are class numbers, not {y_true.type}; use .astype('int32')")
+        y_true = y_true.astype("int64")
+    classes = y_pred.shape[-1]
+    ignored = None
+    if ignore_class is not None:
+        ignored = ops.equal(y_true, ignore_class)
+        y_true = ops.where(ignored, 0, y_true)
+    rows = ops.reshape(log_probabilities(y_pred, from_logits, -1), (-1, classes))
+    labels = ops.reshape(within(y_true, classes), -1)
+    picked = ops.getitem(rows, (ops.iota((rows.shape[0],), 0), labels))
+    loss = ops.reshape(-picked, y_true.shape)
+    return loss if ignored is None else ops.where(ignored, 0.0, loss)
+
+
+# ---- reduction
+
+
+def reduce_loss(values: Operand, sample_weight: Any = None, reduction: str = "sum_over_batch_size") -> Operand:
+    """Losses of examples, weighted and reduced: to their mean ("sum_over_batch_size": over their number; "mean": over the weights)."""
+    weight: Operand | None = None
+    if sample_weight is not None:
+        values, weight = to_operands(values, sample_weight)
+        weight = weight.astype(values.dtype)
+        if weight.ndim == values.ndim + 1 and weight.shape[-1] == 1:
+            weight = ops.reshape(weight, weight.shape[:-1])
+        if weight.ndim > values.ndim or (weight.shape != values.shape[: weight.ndim] and weight.shape not in ((), (1,))):
+            raise ShapeError(f"sample_weight {weight.type} does not fit the losses {values.type}: one weight an example")
+        if weight.ndim < values.ndim and weight.ndim:
+            weight = ops.reshape(weight, weight.shape + (1,) * (values.ndim - weight.ndim))
+        weight = ops.broadcast_to(weight, values.shape)
+        values = values * weight
+    if reduction == "none":
+        return values
+    total = ops.sum(values)
+    if reduction == "sum":
+        return total
+    if reduction == "mean" and weight is not None:
+        return total / ops.maximum(ops.sum(weight), EPSILON)
+    return total * (1.0 / max(1, values.size))
+
+
+class Loss:
+    """Base of losses: `call(y_true, y_pred)` gives one value an example; calling the loss weights and reduces them."""
+
+    function: ClassVar[Callable[..., Operand]]
+
+    def __init__(self, reduction: str | None = "sum_over_batch_size", name: str | None = None, **options: Any) -> None:
+        self.reduction = "none" if reduction is None else reduction
+        if self.reduction not in REDUCTIONS:
+            raise ValueError(f"{type(self).__name__}: reduction {reduction!r}; there are {', '.join(REDUCTIONS)}")
+        self.name = name or type(self).__name__
+        self.options = options
+        code = getattr(type(self), "function", self.call).__code__
+        names = code.co_varnames[2 : code.co_argcount] if hasattr(type(self), "function") else tuple(options)
+        for option in options:
+            if option not in names:
+                raise TypeError(f"{type(self).__name__} has no option {option!r}; it has {', '.join(('reduction', *names))}")
+
+    def call(self, y_true: Any, y_pred: Any) -> Operand:
+        return type(self).function(y_true, y_pred, **self.options)
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Operand:
+        return reduce_loss(self.call(y_true, y_pred), sample_weight, self.reduction)
+
+    def __repr__(self) -> str:
+        options = "".join(f", {k}={v!r}" for k, v in self.options.items())
+        return f"{type(self).__name__}(reduction={self.reduction!r}{options})"
+
+
+def _class(name: str, function: Callable[..., Operand], doc: str) -> type[Loss]:
+    return type(name, (Loss,), {"function": staticmethod(function), "__doc__": doc, "__module__": __name__})
+
+
+MeanSquaredError = _class("MeanSquaredError", mean_squared_error, "The mean of squared errors.")
+MeanAbsoluteError = _class("MeanAbsoluteError", mean_absolute_error, "The mean of absolute errors.")
+MeanAbsolutePercentageError = _class(
+    "MeanAbsolutePercentageError", mean_absolute_percentage_error, "The mean of absolute errors, in per cent of the labels."
+)
+Huber = _class("Huber", huber, "Half the square of errors up to `delta`, linear beyond.")
+LogCosh = _class("LogCosh", log_cosh, "The mean of log(cosh(error)).")
+Poisson = _class("Poisson", poisson, "The negative log-likelihood of a Poisson distribution, up to a constant.")
+Hinge = _class("Hinge", hinge, "The hinge loss, for labels -1 and 1.")
+SquaredHinge = _class("SquaredHinge", squared_hinge, "The squared hinge loss, for labels -1 and 1.")
+CategoricalHinge = _class("CategoricalHinge", categorical_hinge, "The hinge loss of one-hot labels.")
+CosineSimilarity = _class("CosineSimilarity", cosine_similarity, "The negative cosine of the angle between labels and predictions.")
+KLDivergence = _class("KLDivergence", kl_divergence, "The Kullback-Leibler divergence of the predicted distribution from the true one.")
+BinaryCrossentropy = _class("BinaryCrossentropy", binary_crossentropy, "Cross-entropy of labels 0 and 1.")
+CategoricalCrossentropy = _class("CategoricalCrossentropy", categorical_crossentropy, "Cross-entropy of one-hot labels.")
+SparseCategoricalCrossentropy = _class(
+    "SparseCategoricalCrossentropy", sparse_categorical_crossentropy, "Cross-entropy of labels that are class numbers."
+)
+
+NAMED: dict[str, Callable[..., Operand]] = {
+    "mean_squared_error": mean_squared_error, "mse": mean_squared_error, "mean_absolute_error": mean_absolute_error,
+    "mae": mean_absolute_error, "mean_absolute_percentage_error": mean_absolute_percentage_error, "mape": mean_absolute_percentage_error,
+    "huber": huber, "log_cosh": log_cosh, "logcosh": log_cosh, "poisson": poisson, "hinge": hinge, "squared_hinge": squared_hinge,
+    "categorical_hinge": categorical_hinge, "cosine_similarity": cosine_similarity, "kl_divergence": kl_divergence, "kld": kl_divergence,
+    "binary_crossentropy": binary_crossentropy, "categorical_crossentropy": categorical_crossentropy,
+    "sparse_categorical_crossentropy": sparse_categorical_crossentropy,
+}  # fmt: skip
+
+
+def get_loss(what: Any) -> Callable[..., Operand]:
+    """A loss that gives one number: by its name, from a function of (y_true, y_pred), or itself."""
+    if isinstance(what, Loss):
+        return what
+    if isinstance(what, type) and issubclass(what, Loss):
+        return what()
+    if isinstance(what, str):
+        if what not in NAMED:
+            raise ValueError(f"there is no loss {what!r}; there are {', '.join(NAMED)}")
+        what = NAMED[what]
+    if not callable(what):
+        raise TypeError(f"a loss is a name or a function of (y_true, y_pred), not {what!r}")
+    return lambda y_true, y_pred, sample_weight=None: reduce_loss(to_operands(what(y_true, y_pred))[0], sample_weight)

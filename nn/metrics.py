@@ -1,0 +1,374 @@
+"""Metrics: numbers gathered over many batches. Their state is variables, so that updating one is part of a compiled step.
+
+    accuracy = metrics.SparseCategoricalAccuracy()
+    accuracy.update_state(labels, predictions)      # or accuracy(labels, predictions), which also gives the result
+    float(accuracy.result()); accuracy.reset_state()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.errors import ShapeError
+from adjit.ir.operand import Operand
+from adjit.ir.types import F64, I64
+from adjit.runtime.variable import Variable
+from adjit.tracer.convert import to_operand, to_operands
+
+from . import losses
+from .module import Module
+
+__all__ = [
+    "Metric", "Mean", "Sum", "Accuracy", "BinaryAccuracy", "CategoricalAccuracy", "SparseCategoricalAccuracy",
+    "TopKCategoricalAccuracy", "SparseTopKCategoricalAccuracy", "MeanSquaredError", "RootMeanSquaredError", "MeanAbsoluteError",
+    "BinaryCrossentropy", "CategoricalCrossentropy", "SparseCategoricalCrossentropy", "Precision", "Recall", "AUC", "get_metric",
+]  # fmt: skip
+
+
+class Metric(Module):
+    """Base of metrics: `update_state` adds a batch, `result` gives the number so far, `reset_state` starts again."""
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name)
+        self.built = True
+
+    def add_state(self, name: str, shape: tuple[int, ...] = ()) -> Variable:
+        return Variable(np.zeros(shape, np.float64), trainable=False, name=f"{self.name}.{name}")
+
+    def update_state(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError(type(self).__name__)
+
+    def result(self) -> Operand:
+        raise NotImplementedError(type(self).__name__)
+
+    def reset_state(self) -> None:
+        for variable in self.variables:
+            variable.assign(np.zeros(variable.shape, variable.dtype))
+
+    reset_states = reset_state
+
+    def call(self, *args: Any, **kwargs: Any) -> Operand:
+        self.update_state(*args, **kwargs)
+        return self.result()
+
+
+class Average(Metric):
+    """Base of metrics that are weighted means."""
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name)
+        self.total, self.count = self.add_state("total"), self.add_state("count")
+
+    def gather(self, values: Any, sample_weight: Any = None) -> None:
+        x = to_operand(values).astype(F64)
+        if sample_weight is None:
+            self.total.assign_add(ops.sum(x))
+            self.count.assign_add(float(x.size))
+            return
+        _, weight = to_operands(x, sample_weight)
+        weight = weight.astype(F64)
+        if weight.ndim > x.ndim and weight.shape[x.ndim :] == (1,) * (weight.ndim - x.ndim):
+            weight = ops.reshape(weight, weight.shape[: x.ndim])
+        if weight.shape != x.shape[: weight.ndim]:
+            raise ShapeError(f"{self.name}: weights {weight.type} do not fit the values {x.type}")
+        weight = ops.broadcast_to(ops.reshape(weight, weight.shape + (1,) * (x.ndim - weight.ndim)), x.shape)
+        self.total.assign_add(ops.sum(x * weight))
+        self.count.assign_add(ops.sum(weight))
+
+    def result(self) -> Operand:
+        count = self.count.read_operand()
+        return ops.where(ops.equal(count, 0.0), 0.0, self.total / ops.where(ops.equal(count, 0.0), 1.0, count))
+
+
+class Mean(Average):
+    """The weighted mean of all values."""
+
+    def update_state(self, values: Any, sample_weight: Any = None) -> None:
+        self.gather(values, sample_weight)
+
+
+class Sum(Metric):
+    """The sum of all values."""
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name)
+        self.total = self.add_state("total")
+
+    def update_state(self, values: Any, sample_weight: Any = None) -> None:
+        x = to_operand(values).astype(F64)
+        self.total.assign_add(ops.sum(x if sample_weight is None else x * to_operand(sample_weight).astype(F64)))
+
+    def result(self) -> Operand:
+        return self.total.read_operand()
+
+
+class MeanOf(Average):
+    """The mean of a function of labels and predictions."""
+
+    def __init__(self, function: Callable[..., Any], name: str | None = None, **options: Any) -> None:
+        super().__init__(name)
+        self.function, self.options = function, options
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        self.gather(self.function(y_true, y_pred, **self.options), sample_weight)
+
+
+# ---- accuracies
+
+
+def equal_labels(y_true: Any, y_pred: Any) -> Operand:
+    """Whether labels and predicted labels are equal."""
+    y_true, y_pred = to_operands(y_true, y_pred)
+    if y_true.shape != y_pred.shape:
+        raise ShapeError(f"accuracy: labels {y_true.type} and predicted labels {y_pred.type} differ in shape")
+    return ops.equal(y_true, y_pred)
+
+
+def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Operand:
+    """The share of labels 0 and 1 that the predictions are on the right side of the threshold of."""
+    y_true, y_pred = losses.pair("binary_accuracy", y_true, y_pred)
+    return losses.mean_last(ops.equal(y_true, (y_pred > threshold).astype(y_true.dtype)).astype(y_pred.dtype))
+
+
+def categorical_accuracy(y_true: Any, y_pred: Any) -> Operand:
+    """Whether the largest prediction is at the one of the one-hot label."""
+    y_true, y_pred = losses.pair("categorical_accuracy", y_true, y_pred)
+    return ops.equal(ops.argmax(y_true, -1), ops.argmax(y_pred, -1))
+
+
+def class_labels(name: str, y_true: Any, y_pred: Any) -> tuple[Operand, Operand]:
+    y_true, y_pred = to_operands(y_true, y_pred)
+    if y_true.ndim == y_pred.ndim and y_true.shape[-1] == 1:
+        y_true = ops.reshape(y_true, y_true.shape[:-1])
+    if y_true.shape != y_pred.shape[:-1]:
+        raise ShapeError(f"{name}: labels {y_true.type} must have the shape of the predictions {y_pred.type} without its last axis")
+    return y_true.astype(I64), y_pred
+
+
+def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Operand:
+    """Whether the largest prediction is at the class that the label numbers."""
+    labels, y_pred = class_labels("sparse_categorical_accuracy", y_true, y_pred)
+    return ops.equal(labels, ops.argmax(y_pred, -1))
+
+
+def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Operand:
+    """Whether the prediction for the label's class is among the k largest."""
+    labels, y_pred = class_labels("sparse_top_k_categorical_accuracy", y_true, y_pred)
+    chosen = ops.one_hot(labels, y_pred.shape[-1], dtype=y_pred.dtype)
+    score = ops.sum(chosen * y_pred, -1, True)
+    return ops.sum(y_pred > score, -1) < k
+
+
+def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Operand:
+    """Whether the prediction at the one of the one-hot label is among the k largest."""
+    y_true, y_pred = losses.pair("top_k_categorical_accuracy", y_true, y_pred)
+    return sparse_top_k_categorical_accuracy(ops.argmax(y_true, -1), y_pred, k)
+
+
+class Accuracy(MeanOf):
+    """How often predicted labels are right."""
+
+    def __init__(self, name: str | None = "accuracy") -> None:
+        super().__init__(equal_labels, name)
+
+
+class BinaryAccuracy(MeanOf):
+    """How often predictions are on the right side of a threshold."""
+
+    def __init__(self, name: str | None = "binary_accuracy", threshold: float = 0.5) -> None:
+        super().__init__(binary_accuracy, name, threshold=threshold)
+
+
+class CategoricalAccuracy(MeanOf):
+    """How often the largest prediction is that of the one-hot label."""
+
+    def __init__(self, name: str | None = "categorical_accuracy") -> None:
+        super().__init__(categorical_accuracy, name)
+
+
+class SparseCategoricalAccuracy(MeanOf):
+    """How often the largest prediction is that of the label's class."""
+
+    def __init__(self, name: str | None = "sparse_categorical_accuracy") -> None:
+        super().__init__(sparse_categorical_accuracy, name)
+
+
+class TopKCategoricalAccuracy(MeanOf):
+    """How often the prediction for the one-hot label is among the k largest."""
+
+    def __init__(self, k: int = 5, name: str | None = "top_k_categorical_accuracy") -> None:
+        super().__init__(top_k_categorical_accuracy, name, k=k)
+
+
+class SparseTopKCategoricalAccuracy(MeanOf):
+    """How often the prediction for the label's class is among the k largest."""
+
+    def __init__(self, k: int = 5, name: str | None = "sparse_top_k_categorical_accuracy") -> None:
+        super().__init__(sparse_top_k_categorical_accuracy, name, k=k)
+
+
+# ---- errors
+
+
+class MeanSquaredError(MeanOf):
+    """The mean of squared errors."""
+
+    def __init__(self, name: str | None = "mean_squared_error") -> None:
+        super().__init__(losses.mean_squared_error, name)
+
+
+class RootMeanSquaredError(MeanSquaredError):
+    """The root of the mean of squared errors."""
+
+    def __init__(self, name: str | None = "root_mean_squared_error") -> None:
+        super().__init__(name)
+
+    def result(self) -> Operand:
+        return ops.sqrt(super().result())
+
+
+class MeanAbsoluteError(MeanOf):
+    """The mean of absolute errors."""
+
+    def __init__(self, name: str | None = "mean_absolute_error") -> None:
+        super().__init__(losses.mean_absolute_error, name)
+
+
+class BinaryCrossentropy(MeanOf):
+    """Cross-entropy of labels 0 and 1."""
+
+    def __init__(self, name: str | None = "binary_crossentropy", from_logits: bool = False, label_smoothing: float = 0.0) -> None:
+        super().__init__(losses.binary_crossentropy, name, from_logits=from_logits, label_smoothing=label_smoothing)
+
+
+class CategoricalCrossentropy(MeanOf):
+    """Cross-entropy of one-hot labels."""
+
+    def __init__(self, name: str | None = "categorical_crossentropy", from_logits: bool = False, label_smoothing: float = 0.0) -> None:
+        super().__init__(losses.categorical_crossentropy, name, from_logits=from_logits, label_smoothing=label_smoothing)
+
+
+class SparseCategoricalCrossentropy(MeanOf):
+    """Cross-entropy of labels that are class numbers."""
+
+    def __init__(self, name: str | None = "sparse_categorical_crossentropy", from_logits: bool = False) -> None:
+        super().__init__(losses.sparse_categorical_crossentropy, name, from_logits=from_logits)
+
+
+# ---- counts by threshold
+
+
+class Confusion(Metric):
+    """Counts of labels and predictions by thresholds: the base of precision, recall and AUC."""
+
+    def __init__(self, thresholds: Sequence[float], name: str | None = None) -> None:
+        super().__init__(name)
+        self.thresholds = np.asarray(thresholds, np.float64)
+        shape = self.thresholds.shape
+        self.true_positives, self.false_positives = self.add_state("true_positives", shape), self.add_state("false_positives", shape)
+        self.positives, self.negatives = self.add_state("positives"), self.add_state("negatives")
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        y_true, y_pred = losses.pair(self.name, y_true, y_pred)
+        truth, scores = ops.reshape(y_true, -1) > 0.5, ops.reshape(y_pred, (-1, 1)).astype(F64)
+        weight = truth.astype(F64) * 0.0 + 1.0
+        if sample_weight is not None:
+            weight = weight * ops.reshape(to_operand(sample_weight).astype(F64), -1)
+        above = (scores > to_operand(self.thresholds)).astype(F64)
+        hit, miss = ops.where(truth, weight, 0.0), ops.where(truth, 0.0, weight)
+        self.true_positives.assign_add(hit @ above)
+        self.false_positives.assign_add(miss @ above)
+        self.positives.assign_add(ops.sum(hit))
+        self.negatives.assign_add(ops.sum(miss))
+
+
+def ratio(a: Any, b: Any) -> Operand:
+    """a / b, 0 where b is."""
+    return ops.where(ops.equal(b, 0.0), 0.0, a / ops.where(ops.equal(b, 0.0), 1.0, b))
+
+
+class Precision(Confusion):
+    """Of what is predicted (above the threshold), the share that is right."""
+
+    def __init__(self, threshold: float = 0.5, name: str | None = "precision") -> None:
+        super().__init__([threshold], name)
+
+    def result(self) -> Operand:
+        hits = self.true_positives.read_operand()
+        return ops.reshape(ratio(hits, hits + self.false_positives), ())
+
+
+class Recall(Confusion):
+    """Of the positive labels, the share that is predicted (above the threshold)."""
+
+    def __init__(self, threshold: float = 0.5, name: str | None = "recall") -> None:
+        super().__init__([threshold], name)
+
+    def result(self) -> Operand:
+        return ratio(ops.reshape(self.true_positives.read_operand(), ()), self.positives.read_operand())
+
+
+class AUC(Confusion):
+    """The area under the ROC curve, by the trapezoidal rule over `num_thresholds` thresholds between 0 and 1."""
+
+    def __init__(self, num_thresholds: int = 200, name: str | None = "auc", from_logits: bool = False) -> None:
+        inner = [(i + 1) / (num_thresholds - 1) for i in range(num_thresholds - 2)]
+        super().__init__([-1e-7, *inner, 1.0 + 1e-7], name)
+        self.from_logits = from_logits
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        super().update_state(y_true, ops.sigmoid(to_operand(y_pred)) if self.from_logits else y_pred, sample_weight)
+
+    def result(self) -> Operand:
+        x, y = ratio(self.false_positives, self.negatives.read_operand()), ratio(self.true_positives, self.positives.read_operand())
+        widths = ops.slice_(x, [slice(None, -1)]) - ops.slice_(x, [slice(1, None)])
+        return ops.sum(widths * (ops.slice_(y, [slice(None, -1)]) + ops.slice_(y, [slice(1, None)])) * 0.5)
+
+
+NAMED: dict[str, Callable[[], Metric]] = {
+    "binary_accuracy": BinaryAccuracy, "categorical_accuracy": CategoricalAccuracy,
+    "sparse_categorical_accuracy": SparseCategoricalAccuracy, "top_k_categorical_accuracy": TopKCategoricalAccuracy,
+    "sparse_top_k_categorical_accuracy": SparseTopKCategoricalAccuracy, "mse": lambda: MeanSquaredError("mse"),
+    "mean_squared_error": MeanSquaredError, "mae": lambda: MeanAbsoluteError("mae"), "mean_absolute_error": MeanAbsoluteError,
+    "root_mean_squared_error": RootMeanSquaredError, "binary_crossentropy": BinaryCrossentropy,
+    "categorical_crossentropy": CategoricalCrossentropy, "sparse_categorical_crossentropy": SparseCategoricalCrossentropy,
+    "precision": Precision, "recall": Recall, "auc": AUC,
+}  # fmt: skip
+
+
+def accuracy_for(y_true_shape: Sequence[int], y_pred_shape: Sequence[int]) -> Callable[..., Operand]:
+    """Which accuracy labels and predictions of these shapes call for, as "accuracy" in Keras."""
+    if y_pred_shape[-1:] in ((1,), ()) or (len(y_pred_shape) == 1 and tuple(y_true_shape) == tuple(y_pred_shape)):
+        return binary_accuracy
+    return categorical_accuracy if tuple(y_true_shape) == tuple(y_pred_shape) else sparse_categorical_accuracy
+
+
+def automatic_accuracy(y_true: Any, y_pred: Any) -> Operand:
+    y_true, y_pred = to_operands(y_true, y_pred)
+    return accuracy_for(y_true.shape, y_pred.shape)(y_true, y_pred)
+
+
+class AutoAccuracy(MeanOf):
+    """Binary, categorical or sparse accuracy, by the shapes that come."""
+
+    def __init__(self, name: str | None = "accuracy") -> None:
+        super().__init__(automatic_accuracy, name)
+
+
+def get_metric(what: Any) -> Metric:
+    """A metric by its name ("accuracy" looks at the shapes), from a function of (y_true, y_pred), its class, or itself."""
+    if isinstance(what, Metric):
+        return what
+    if isinstance(what, type) and issubclass(what, Metric):
+        return what()
+    if what in ("accuracy", "acc"):
+        return AutoAccuracy(str(what))
+    if isinstance(what, str) and what in NAMED:
+        return NAMED[what]()
+    if callable(what):
+        return MeanOf(what, getattr(what, "__name__", None))
+    raise ValueError(f"there is no metric {what!r}; there are accuracy, {', '.join(NAMED)}")

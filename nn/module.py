@@ -1,0 +1,255 @@
+"""Module: a layer or model that owns variables and other modules.
+
+Owns how variables are found and named (`variables`, `named_variables`), when they are created (on the first call, from the shape of the
+input), and whether a call is for training. Attributes that are variables, modules, or lists, tuples and dicts of them belong to the module;
+nothing has to be registered, and `super().__init__()` may be left out.
+
+    class Block(nn.Module):
+        def __init__(self, units):
+            self.inner = nn.Dense(units, activation="relu")
+            self.drop = nn.Dropout(0.1)
+
+        def call(self, x):
+            return x + self.drop(self.inner(x))
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from adjit.ir.builder import outside_builders
+from adjit.ir.errors import AdjitError, ShapeError
+from adjit.ir.operand import Operand
+from adjit.ir.ops.base import Array
+from adjit.ir.types import DType, as_dtype
+from adjit.runtime.recording import suspended
+from adjit.runtime.variable import Variable
+from adjit.tracer.convert import to_operand
+
+from .initializers import Initializer, get_initializer
+
+
+class _Calls(threading.local):
+    """The calls of modules that are under way on this thread."""
+
+    training: bool | None = None
+
+
+_calls = _Calls()
+_counts: dict[str, int] = {}
+_counting = threading.Lock()
+
+
+def is_training() -> bool:
+    """Whether the call under way is for training: what the nearest call with `training=` said, else False."""
+    return bool(_calls.training)
+
+
+@contextmanager
+def training_mode(training: bool | None) -> Iterator[None]:
+    """Calls of modules inside are for training, or not; None leaves it as it is."""
+    before = _calls.training
+    if training is not None:
+        _calls.training = bool(training)
+    try:
+        yield
+    finally:
+        _calls.training = before
+
+
+class Module:
+    """Base of layers and models: define `call`, and `build` where variables depend on the shape of the input."""
+
+    trainable: bool
+    built: bool
+    dtype: DType
+    _name: str
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        self = super().__new__(cls)
+        self.trainable = True
+        self.built = False
+        self.dtype = as_dtype(np.float32)
+        self._name = ""
+        return self
+
+    def __init__(self, name: str | None = None, dtype: Any = None, trainable: bool = True) -> None:
+        self._name = name or ""
+        self.trainable = trainable
+        if dtype is not None:
+            self.dtype = as_dtype(np.dtype(dtype))
+            if self.dtype.kind != "f":
+                raise TypeError(f"{self.name}: variables of a layer are floats, not {self.dtype}; use 'float32' or 'float64'")
+
+    @property
+    def name(self) -> str:
+        """The name given, or one made of the class and a number."""
+        if not self._name:
+            base = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(self).__name__).lower()
+            with _counting:
+                count = _counts[base] = _counts.get(base, -1) + 1
+            self._name = f"{base}_{count}" if count else base
+        return self._name
+
+    # ---- calls
+
+    def build(self, *shapes: Any) -> None:
+        """Create variables; called once, before the first `call`, with the shapes of its arguments (None for what is no array)."""
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} defines no call(self, x)")
+
+    def __call__(self, *args: Any, training: bool | None = None, **kwargs: Any) -> Any:
+        with training_mode(training):
+            try:
+                if not self.built:
+                    self.build(*(getattr(a, "shape", None) for a in args))
+                    self.built = True
+                if takes(type(self).call, "training"):
+                    kwargs["training"] = is_training()
+                return self.call(*args, **kwargs)
+            except AdjitError as error:
+                given = ", ".join(str(getattr(a, "type", None) or describe(a)) for a in args)
+                error.add_note(f"  in the layer {self.name!r} ({type(self).__name__}), called with {given}")
+                raise
+
+    def add_variable(
+        self, name: str, shape: Sequence[int], initializer: str | Initializer | Callable[..., Any] = "zeros", trainable: bool = True,
+        dtype: Any = None,
+    ) -> Variable:  # fmt: skip
+        """A new variable, filled by an initialiser. Its value is computed now, even while a function is being traced."""
+        kind = self.dtype if dtype is None else as_dtype(np.dtype(dtype))
+        with outside_builders(), suspended():
+            value = get_initializer(initializer)(tuple(shape), kind)
+        return Variable(np.asarray(value), trainable=trainable, name=f"{self.name}.{name}", dtype=kind)
+
+    def compute_mask(self, x: Any, mask: Any = None) -> Any:
+        """The mask of time steps that goes with the result; by default that of the input."""
+        return mask
+
+    # ---- variables
+
+    def named_variables(self) -> Iterator[tuple[str, Variable]]:
+        """Every variable once, with the way that leads to it: `layers.0.kernel`."""
+        for path, variable, _ in walk(self, "", True, set()):
+            yield path, variable
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all inside of it."""
+        return iter(find_modules(self, set()))
+
+    @property
+    def variables(self) -> list[Variable]:
+        return [variable for _, variable, _ in walk(self, "", True, set())]
+
+    @property
+    def trainable_variables(self) -> list[Variable]:
+        """Trainable variables of this module and of those inside that are not frozen (`trainable = False`)."""
+        return [variable for _, variable, free in walk(self, "", True, set()) if free and variable.trainable]
+
+    @property
+    def non_trainable_variables(self) -> list[Variable]:
+        return [variable for _, variable, free in walk(self, "", True, set()) if not (free and variable.trainable)]
+
+    weights = variables
+    trainable_weights = trainable_variables
+    non_trainable_weights = non_trainable_variables
+
+    def get_weights(self) -> list[Array]:
+        """Copies of the values of all variables."""
+        return [v.numpy().copy() for v in self.variables]
+
+    def set_weights(self, values: Iterable[Any]) -> None:
+        """Assign all variables, in the order of `variables`."""
+        given, named = list(values), list(self.named_variables())
+        if len(given) != len(named):
+            names = ", ".join(path for path, _ in named) or "not built yet: call it once"
+            raise ShapeError(f"{self.name}: {len(given)} arrays for {len(named)} variables ({names})")
+        arrays = [np.asarray(value) for value in given]
+        for (path, variable), array in zip(named, arrays, strict=True):
+            if array.shape != variable.shape:
+                raise ShapeError(f"{self.name}: {path} is {variable.type}: an array of shape {list(array.shape)} does not fit it")
+        for (_, variable), array in zip(named, arrays, strict=True):
+            variable.assign(array.astype(variable.dtype))
+
+    def count_params(self) -> int:
+        """How many numbers all variables hold."""
+        return sum(v.type.size for v in self.variables)
+
+    def summary(self) -> str:
+        """A table of the variables: names, types and how many numbers."""
+        found = list(walk(self, "", True, set()))
+        rows = [(path, str(v.type), f"{v.type.size:,}" + ("" if free and v.trainable else "  (frozen)")) for path, v, free in found]
+        widths = [max((len(row[k]) for row in rows), default=0) for k in range(2)]
+        lines = [f"{type(self).__name__} {self.name!r}: {self.count_params():,} numbers in {len(rows)} variables"]
+        return "\n".join(lines + [f"  {path:<{widths[0]}}  {kind:<{widths[1]}}  {size}" for path, kind, size in rows])
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}, {self.count_params():,} numbers in {len(self.variables)} variables>"
+
+
+def takes(function: Callable[..., Any], argument: str) -> bool:
+    """Whether a function has a parameter of this name."""
+    code = getattr(function, "__code__", None)
+    return code is not None and argument in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+def children(value: Any) -> Iterable[tuple[str, Any]]:
+    if isinstance(value, Module):
+        return [(name, x) for name, x in vars(value).items()]
+    if isinstance(value, dict):
+        return [(str(key), x) for key, x in value.items()]
+    return [(str(i), x) for i, x in enumerate(value)]
+
+
+def walk(value: Any, path: str, free: bool, seen: set[int]) -> Iterator[tuple[str, Variable, bool]]:
+    """Variables below `value`: (path, variable, whether no module on the way is frozen). A variable that is shared comes once."""
+    if isinstance(value, Variable):
+        if id(value.store) not in seen:
+            seen.add(id(value.store))
+            yield path, value, free
+    elif isinstance(value, Module | list | tuple | dict) and id(value) not in seen:
+        seen.add(id(value))
+        if isinstance(value, Module):
+            free = free and value.trainable
+        for name, child in children(value):
+            if isinstance(child, Variable | Module | list | tuple | dict):
+                yield from walk(child, f"{path}.{name}" if path else name, free, seen)
+
+
+def find_modules(value: Any, seen: set[int]) -> list[Module]:
+    out: list[Module] = []
+    if isinstance(value, Module | list | tuple | dict) and id(value) not in seen:
+        seen.add(id(value))
+        if isinstance(value, Module):
+            out.append(value)
+        for _, child in children(value):
+            if isinstance(child, Module | list | tuple | dict):
+                out += find_modules(child, seen)
+    return out
+
+
+def describe(x: Any) -> str:
+    shape = getattr(x, "shape", None)
+    return type(x).__name__ if shape is None else f"{x.dtype}{list(shape)}"
+
+
+def as_input(layer: Module, x: Any) -> Operand:
+    """The input of a layer, in the layer's dtype: layers compute in the dtype of their variables, as Keras does."""
+    operand = to_operand(x)
+    return operand if operand.dtype == layer.dtype and not operand.weak else operand.astype(layer.dtype)
+
+
+def check_features(layer: Module, x: Operand, size: int, axis: int = -1) -> None:
+    """The size that the variables were made for."""
+    if not x.shape or x.shape[axis] != size:
+        raise ShapeError(
+            f"{layer.name}: built for inputs with {size} features on axis {axis}, called with {x.type}; "
+            "reshape the input, or make a new layer for it"
+        )

@@ -1,0 +1,151 @@
+"""Learning rates that change with the number of updates. A schedule is a function of the step, which may be traced."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from adjit.ir import ops
+from adjit.ir.operand import Operand
+from adjit.ir.types import F64
+from adjit.tracer.convert import to_operand
+
+__all__ = [
+    "Schedule", "Constant", "StepDecay", "ExponentialDecay", "InverseTimeDecay", "PiecewiseConstantDecay", "PolynomialDecay", "CosineDecay",
+    "CosineDecayRestarts", "WarmUp",
+]  # fmt: skip
+
+
+class Schedule:
+    """Base of schedules: define `rate(step)`, for a step counted from 0 as a float64 scalar."""
+
+    def __call__(self, step: Any) -> Operand:
+        return to_operand(self.rate(to_operand(step).astype(F64)))
+
+    def rate(self, step: Operand) -> Any:
+        raise NotImplementedError(type(self).__name__)
+
+
+class Constant(Schedule):
+    """One rate for ever."""
+
+    def __init__(self, value: float) -> None:
+        self.value = float(value)
+
+    def rate(self, step: Operand) -> Any:
+        return 0.0 * step + self.value
+
+
+class ExponentialDecay(Schedule):
+    """initial * decay_rate ** (step / decay_steps); with `staircase`, in whole steps of `decay_steps`."""
+
+    def __init__(self, initial_learning_rate: float, decay_steps: int, decay_rate: float, staircase: bool = False) -> None:
+        self.initial, self.steps, self.decay, self.staircase = initial_learning_rate, decay_steps, decay_rate, staircase
+
+    def rate(self, step: Operand) -> Any:
+        passed = step / float(self.steps)
+        return self.initial * ops.power(self.decay, ops.floor(passed) if self.staircase else passed)
+
+
+class StepDecay(ExponentialDecay):
+    """initial, times `factor` after every `every` steps."""
+
+    def __init__(self, initial_learning_rate: float, every: int, factor: float = 0.1) -> None:
+        super().__init__(initial_learning_rate, every, factor, staircase=True)
+
+
+class InverseTimeDecay(Schedule):
+    """initial / (1 + decay_rate * step / decay_steps)"""
+
+    def __init__(self, initial_learning_rate: float, decay_steps: int, decay_rate: float, staircase: bool = False) -> None:
+        self.initial, self.steps, self.decay, self.staircase = initial_learning_rate, decay_steps, decay_rate, staircase
+
+    def rate(self, step: Operand) -> Any:
+        passed = step / float(self.steps)
+        return self.initial / (1.0 + self.decay * (ops.floor(passed) if self.staircase else passed))
+
+
+class PiecewiseConstantDecay(Schedule):
+    """values[0] up to and including step boundaries[0], values[1] up to boundaries[1], and so on."""
+
+    def __init__(self, boundaries: Sequence[int], values: Sequence[float]) -> None:
+        if len(values) != len(boundaries) + 1:
+            raise ValueError(f"PiecewiseConstantDecay: {len(boundaries)} boundaries part {len(boundaries) + 1} values, not {len(values)}")
+        self.boundaries, self.values = tuple(boundaries), tuple(values)
+
+    def rate(self, step: Operand) -> Any:
+        out: Any = 0.0 * step + self.values[-1]
+        for boundary, value in zip(reversed(self.boundaries), reversed(self.values[:-1]), strict=True):
+            out = ops.where(step <= float(boundary), value, out)
+        return out
+
+
+class PolynomialDecay(Schedule):
+    """From the initial rate to `end_learning_rate` in `decay_steps`, along (1 - step / decay_steps) ** power; with `cycle`, over again."""
+
+    def __init__(
+        self, initial_learning_rate: float, decay_steps: int, end_learning_rate: float = 0.0001, power: float = 1.0, cycle: bool = False
+    ) -> None:
+        self.initial, self.steps, self.end, self.power, self.cycle = initial_learning_rate, decay_steps, end_learning_rate, power, cycle
+
+    def rate(self, step: Operand) -> Any:
+        total: Any = float(self.steps)
+        if self.cycle:
+            total = total * ops.maximum(ops.ceil(step / float(self.steps)), 1.0)
+        left = 1.0 - ops.minimum(step, total) / total
+        return (self.initial - self.end) * ops.power(left, self.power) + self.end
+
+
+class CosineDecay(Schedule):
+    """From the initial rate to `alpha` times it in `decay_steps`, along half a cosine, after a linear warm-up to `warmup_target`."""
+
+    def __init__(
+        self, initial_learning_rate: float, decay_steps: int, alpha: float = 0.0, warmup_target: float | None = None, warmup_steps: int = 0
+    ) -> None:
+        self.initial, self.steps, self.alpha = initial_learning_rate, decay_steps, alpha
+        self.target, self.warmup = warmup_target, warmup_steps
+
+    def rate(self, step: Operand) -> Any:
+        top = self.initial if self.target is None else self.target
+        warmup = float(self.warmup if self.target is not None else 0)
+        after = ops.clip((step - warmup) / float(self.steps), 0.0, 1.0)
+        cosine = 0.5 * (1.0 + ops.cos(math.pi * after))
+        out = top * ((1.0 - self.alpha) * cosine + self.alpha)
+        if not warmup:
+            return out
+        return ops.where(step < warmup, self.initial + (top - self.initial) * (step / warmup), out)
+
+
+class CosineDecayRestarts(Schedule):
+    """Half a cosine over and over: each cycle `t_mul` times as long as the one before, and `m_mul` times as high."""
+
+    def __init__(
+        self, initial_learning_rate: float, first_decay_steps: int, t_mul: float = 2.0, m_mul: float = 1.0, alpha: float = 0.0
+    ) -> None:
+        self.initial, self.first, self.t_mul, self.m_mul, self.alpha = initial_learning_rate, first_decay_steps, t_mul, m_mul, alpha
+
+    def rate(self, step: Operand) -> Any:
+        passed = step / float(self.first)
+        if self.t_mul == 1.0:
+            cycle = ops.floor(passed)
+            within = passed - cycle
+        else:
+            cycle = ops.floor(ops.log(1.0 - passed * (1.0 - self.t_mul)) / math.log(self.t_mul))
+            start = (1.0 - ops.power(self.t_mul, cycle)) / (1.0 - self.t_mul)
+            within = (passed - start) / ops.power(self.t_mul, cycle)
+        cosine = 0.5 * ops.power(self.m_mul, cycle) * (1.0 + ops.cos(math.pi * within))
+        return self.initial * ((1.0 - self.alpha) * cosine + self.alpha)
+
+
+class WarmUp(Schedule):
+    """A linear rise from 0 over `steps`, then `after` (a rate or a schedule that starts there)."""
+
+    def __init__(self, after: float | Callable[[Any], Any], steps: int) -> None:
+        self.after = after if callable(after) else Constant(after)
+        self.steps = steps
+
+    def rate(self, step: Operand) -> Any:
+        top = to_operand(self.after(0.0 * step)).astype(F64)
+        later = to_operand(self.after(ops.maximum(step - float(self.steps), 0.0))).astype(F64)
+        return ops.where(step < float(self.steps), top * ((step + 1.0) / float(self.steps + 1)), later)

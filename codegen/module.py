@@ -29,7 +29,7 @@ from .nest import Nest
 from .registers import register_kernel
 
 POLL_EVERY = 64  # trips between two looks for Ctrl-C: a trip through several kernels takes far longer than one in registers
-INLINE_MATH = 100  # functions of the vector math library: a program with more of them calls them, rather than inlining each
+INLINE_MATH = 32  # functions of the vector math library: a program with more of them calls them, rather than inlining each
 
 
 def count_math(block: Block) -> int:

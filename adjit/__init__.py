@@ -23,8 +23,9 @@ from adjit.runtime.function import Function, function
 from adjit.runtime.inspection import Inspection
 from adjit.runtime.tape import GradientTape
 from adjit.runtime.tensor import Tensor, tensor
-from adjit.runtime.transforms import grad, jvp, value_and_grad, vjp
+from adjit.runtime.transforms import grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp
 from adjit.runtime.variable import Variable
+from adjit.runtime.vmap import vmap
 from adjit.tracer.pytree import register_pytree_node, tree_map
 from adjit.tracer.surface.create import (
     arange, asarray, eye, full, full_like, identity, linspace, meshgrid, ones, ones_like, tri, zeros, zeros_like,
@@ -81,8 +82,8 @@ def __getattr__(name: str) -> _Any:
 
 __all__ = [
     # functions and their derivatives
-    "Function", "GradientTape", "Inspection", "Tensor", "Variable", "config", "constant", "function", "grad", "jvp", "random",
-    "register_pytree_node", "stop_gradient", "tensor", "tree_map", "value_and_grad", "vjp",
+    "Function", "GradientTape", "Inspection", "Tensor", "Variable", "config", "constant", "function", "grad", "hessian", "hvp",
+    "jacobian", "jvp", "linearize", "random", "register_pytree_node", "stop_gradient", "tensor", "tree_map", "value_and_grad", "vjp", "vmap",
     # errors
     "AdjitError", "CheckError", "DTypeError", "GradientError", "OutOfBoundsError", "ParseError", "ShapeError", "TraceError",
     "UnsupportedError", "VerifyError",

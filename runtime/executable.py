@@ -136,6 +136,11 @@ class Call(Op, abstract=True):
 
 
 def call(executable: Executable, *args: Operand) -> tuple[Operand, ...]:
+    """The results of compiled code; while something is traced, its statements become part of the trace."""
+    if any(isinstance(a, Value) for a in args):
+        from adjit.passes.batch import inline  # noqa: PLC0415 - as in `optimize`
+
+        return tuple(inline(executable.func.block, args))
     out: Any = apply(Call(executable), *args)
     return out if isinstance(out, tuple) else (out,)
 

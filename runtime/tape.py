@@ -15,9 +15,11 @@ from typing import Any
 
 from adjit.ir.errors import GradientError
 from adjit.ir.operand import Operand, as_operand
+from adjit.ir.types import TensorType
 from adjit.passes.reverse import backpropagate
 from adjit.tracer.pytree import flatten
 
+from .jacobians import batch_jacobian_block, jacobian_blocks
 from .record import Record, new_record
 from .recording import join, leave
 from .variable import Variable
@@ -123,23 +125,79 @@ class GradientTape:
         `output_gradients` weighs the targets' elements (ones by default). A variable stands for all its values read inside of the tape.
         """
         zeros = wants_zeros(unconnected_gradients)
-        record = self._record
-        if record is None:
-            raise RuntimeError(SPENT)
-        if self._recording and not self._persistent:
-            self._stop()
+        record = self._asked()
         targets, seeds = seeded_targets(record, target, output_gradients)
         leaves, tree = flatten(sources)
         asked = [source_operands(record, s) for s in leaves]
-        try:
+        with self._spending():
             found = iter(differentiate(record, targets, seeds, [x for xs in asked for x in xs]))
             gradients = [total([next(found) for _ in xs]) for xs in asked]
+        finished = [finish(record, g, s, s.type, zeros) for g, s in zip(gradients, leaves, strict=True)]
+        return tree.unflatten(finished)
+
+    def jacobian(self, target: Any, sources: Any, unconnected_gradients: str | None = None) -> Any:
+        """For each source, the derivatives of every element of the target: shape target.shape + source.shape, in the structure of `sources`.
+
+        All rows are computed at once, in one batched sweep. Several targets (a structure) give a structure of these.
+        """
+        zeros = wants_zeros(unconnected_gradients)
+        record = self._asked()
+        targets, target_tree = flatten(target)
+        leaves, tree = flatten(sources)
+        asked = [source_operands(record, s) for s in leaves]
+        out: list[Any] = []
+        with self._spending():
+            for each in targets:
+                found = iter(jacobian_row(record, seeded_targets(record, each, None)[0], [x for xs in asked for x in xs]))
+                parts = [total([next(found) for _ in xs]) for xs in asked]
+                types = [s.type.with_shape(each.type.shape + s.type.shape) for s in leaves]
+                row = [finish(record, d, s, t, zeros) for d, s, t in zip(parts, leaves, types, strict=True)]
+                out.append(tree.unflatten(row))
+        return target_tree.unflatten(out)
+
+    def batch_jacobian(self, target: Any, source: Any, unconnected_gradients: str | None = None) -> Any:
+        """The derivatives of each row of the target by the same row of the source: shape [rows, *target.shape[1:], *source.shape[1:]].
+
+        Rows are taken to be independent: what one row of the target owes to another row of the source is added to its own.
+        """
+        zeros = wants_zeros(unconnected_gradients)
+        record = self._asked()
+        rows, its = as_operand(target).type.shape, source.type.shape
+        if not rows or not its or rows[0] != its[0]:
+            raise ValueError(f"Need first dimension of target shape ({rows}) and source shape ({its}) to match.")
+        targets, asked = seeded_targets(record, target, None)[0], source_operands(record, source)
+        with self._spending():
+            stmts = record.statements()
+            connected = record.connected(stmts)
+            found = total([batch_jacobian_block(stmts, t, x) for t in targets for x in asked if id(x) in connected])
+        return finish(record, found, source, source.type.with_shape((*rows, *its[1:])), zeros)
+
+    def explain(self, target: Any, source: Any) -> str:
+        """One line that says why the gradient of `target` by `source` is None; or that it is not.
+
+        A tape that is not persistent is spent by `gradient`: ask it before.
+        """
+        from .explain import explain  # noqa: PLC0415 - only who wonders about a None needs it
+
+        return explain(self._record, target, source, self._persistent)
+
+    def _asked(self) -> Record:
+        """The record, of which derivatives are asked now."""
+        if self._record is None:
+            raise RuntimeError(SPENT)
+        if self._recording and not self._persistent:
+            self._stop()
+        return self._record
+
+    @contextmanager
+    def _spending(self) -> Iterator[None]:
+        """Derivatives are computed inside: afterwards, only a persistent tape still knows what it recorded."""
+        try:
+            yield
         finally:
             if not self._persistent:
                 self.watched_variables()
                 self._record = None
-        finished = [finish(record, g, s, zeros) for g, s in zip(gradients, leaves, strict=True)]
-        return tree.unflatten(finished)
 
 
 def wants_zeros(unconnected: Any) -> bool:
@@ -207,6 +265,16 @@ def differentiate(record: Record, targets: list[Operand], seeds: list[Operand], 
     return [found.get(id(s)) for s in sources]
 
 
+def jacobian_row(record: Record, targets: Sequence[Operand], sources: Sequence[Operand]) -> list[Operand | None]:
+    """The derivatives of one target (of which a variable has as many values as were read) by each source."""
+    stmts = record.statements()
+    connected = record.connected(stmts)
+    wanted = [s for s in sources if id(s) in connected and s.type.is_float]
+    rows = jacobian_blocks(stmts, targets, wanted) if wanted else []
+    found = {id(s): total([row[i] for row in rows]) for i, s in enumerate(wanted)}
+    return [found.get(id(s)) for s in sources]
+
+
 def total(parts: Sequence[Operand | None]) -> Operand | None:
     out: Operand | None = None
     for part in parts:
@@ -215,10 +283,10 @@ def total(parts: Sequence[Operand | None]) -> Operand | None:
     return out
 
 
-def finish(record: Record, gradient: Operand | None, source: Operand, zeros: bool) -> Operand | None:
-    """The gradient as the user holds it: eagerly a tensor, in a trace a traced value or a constant."""
+def finish(record: Record, gradient: Operand | None, source: Operand, type: TensorType, zeros: bool) -> Operand | None:
+    """The derivative, of this type, as the user holds it: eagerly a tensor, in a trace a traced value or a constant."""
     if gradient is None:
         if not zeros or not source.type.is_float:
             return None
-        gradient = source.literal(0.0, source.type)
+        gradient = source.literal(0.0, type)
     return record.give(gradient)

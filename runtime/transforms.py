@@ -1,7 +1,7 @@
-"""Derivatives as functions of functions: `grad`, `value_and_grad`, `vjp`, `jvp`.
+"""Derivatives as functions of functions: `grad`, `value_and_grad`, `vjp`, `jvp`, `linearize`, `jacobian`, `hessian`, `hvp`.
 
-Each records the call of the user's function on a tape of its own, so that they work eagerly, inside of `@function` and of each other. The
-arguments that are differentiated get fresh identities first: the same tensor reached through a closure stays a constant.
+Each records the call of the user's function, so that they work eagerly, inside of `@function` and of each other. The arguments that are
+differentiated get fresh identities first: the same tensor reached through a closure stays a constant.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from adjit.passes.forward import push_forward
 from adjit.tracer.pytree import TreeDef, flatten
 from adjit.tracer.trace import Traced, current_trace
 
+from .jacobians import Mode, jacobian_blocks
 from .record import new_record
 from .recording import join, leave
 from .tape import GradientTape, checked_seed
@@ -47,58 +48,158 @@ def value_and_grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has
 
     @functools.wraps(fn)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        positions = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-        args, sources = with_fresh(name_of(fn), args, positions)
+        args, sources = with_fresh(name_of(fn), args, positions_of(argnums))
         with GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(sources)
             out = fn(*args, **kwargs)
-        value = scalar_value(name_of(fn), out[0] if has_aux else out)
+        out, aux = parted(name_of(fn), out, has_aux)
+        value = scalar_value(name_of(fn), out)
         gradients = tape.gradient(value, sources, unconnected_gradients="zero")
-        return (value, out[1]) if has_aux else value, gradients[0] if isinstance(argnums, int) else tuple(gradients)
+        return (value, aux) if has_aux else value, gradients[0] if isinstance(argnums, int) else tuple(gradients)
 
     return differentiated
 
 
-def vjp(fn: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """`fn(*args)`, and a function that pulls cotangents of the result (None: zero) back to a tuple of cotangents of the arguments."""
+def vjp(fn: Callable[..., Any], *args: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """`fn(*args)`, and a function that pulls cotangents of the result (None: zero) back to a tuple of cotangents of the arguments.
+
+    With `has_aux`, `fn` returns `(result, aux)`, and `vjp` gives `(result, pullback, aux)`.
+    """
     args, sources = with_fresh(name_of(fn), args, range(len(args)))
     with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
         tape.watch(sources)
         out = fn(*args)
+    out, aux = parted(name_of(fn), out, has_aux)
 
     def pullback(cotangents: Any) -> Any:
         leaves, tree = flatten(cotangents, is_leaf=lambda x: x is None)
         weights = tree.unflatten([0.0 if c is None else c for c in leaves])  # to a tape, None would mean ones
         return tuple(tape.gradient(out, sources, output_gradients=weights, unconnected_gradients="zero"))
 
-    return out, pullback
+    return (out, pullback, aux) if has_aux else (out, pullback)
 
 
-def jvp(fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """`fn(*primals)`, and the derivative of it in the direction of `tangents`, which have the structure of `primals`."""
-    args, sources = with_fresh(name_of(fn), tuple(primals), range(len(primals)))
-    flat, tree = flatten(sources)
-    directions, its_tree = flatten(list(tangents))
-    if its_tree != tree:
-        raise GradientError(f"jvp: the tangents {its_tree} do not have the structure of the primals, {tree}")
-    record = new_record(watch_accessed=False)
-    record.start()
-    join(record)
-    try:
-        for x in flat:
-            record.watch(x)
-        out = fn(*args)
-    finally:
-        leave(record)
-        record.stop()
-    pushed = push_forward(record.statements(), flat, [checked_seed(d, x) for d, x in zip(directions, flat, strict=True)])
-    results, out_tree = flatten(out)
-    return out, out_tree.unflatten([record.give(pushed[id(r)] if id(r) in pushed else zeros(r)) for r in results])
+def jvp(fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> tuple[Any, ...]:
+    """`fn(*primals)`, and the derivative of it in the direction of `tangents`, which have the structure of `primals`.
+
+    With `has_aux`, `fn` returns `(result, aux)`, and `jvp` gives `(result, tangent, aux)`.
+    """
+    call = Linearization(fn, tuple(primals), {}, range(len(primals)), has_aux)
+    tangent = call.push(tangents)
+    return (call.out, tangent, call.aux) if has_aux else (call.out, tangent)
 
 
-def zeros(x: Any) -> Operand:
-    operand = as_operand(x)
-    return operand.literal(0, operand.type)
+def linearize(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """`fn(*primals)`, and the linear function of tangents that is its derivative there: `fn` runs once, however often that is called.
+
+    With `has_aux`, `fn` returns `(result, aux)`, and `linearize` gives `(result, linear, aux)`.
+    """
+    call = Linearization(fn, primals, {}, range(len(primals)), has_aux)
+
+    def linear(*tangents: Any) -> Any:
+        return call.push(tangents)
+
+    return (call.out, linear, call.aux) if has_aux else (call.out, linear)
+
+
+def jacobian(
+    fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: Mode | None = None
+) -> Callable[..., Any]:
+    """A function that gives the derivative of each array in `fn(*args)` by each array in the arguments at `argnums`.
+
+    The result has the structure of `fn`'s, with that of the arguments in place of each array; shapes are those of the result's array, then of
+    the argument's. `mode` is "forward" or "reverse"; by default the one that fewer sweeps do with.
+
+    >>> jacobian(lambda x: x * x)(np.array([1.0, 2.0]))
+    Tensor([[2., 0.],
+            [0., 4.]], f64[2,2])
+    """
+
+    @functools.wraps(fn)
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        call = Linearization(fn, args, kwargs, positions_of(argnums), has_aux)
+        results, tree = flatten(call.out)
+        targets = [as_operand(r) for r in results]
+        rows = jacobian_blocks(call.statements, targets, call.flat, mode)
+        full = [
+            [call.give(zeros(t, t.type.shape + s.type.shape) if d is None else d) for d, s in zip(row, call.flat, strict=True)]
+            for t, row in zip(targets, rows, strict=True)
+        ]
+        parts = [call.tree.unflatten(row) for row in full]
+        out = tree.unflatten([part[0] if isinstance(argnums, int) else tuple(part) for part in parts])
+        return (out, call.aux) if has_aux else out
+
+    return differentiated
+
+
+def hessian(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: Mode | None = None) -> Callable[..., Any]:
+    """A function that gives the second derivatives of the scalar `fn(*args)` by the arguments at `argnums`: the Jacobian of its gradient.
+
+    For one array x the shape is x.shape + x.shape; for structures, the structure of the arguments inside of itself.
+    """
+    return jacobian(grad(fn, argnums, has_aux), argnums, has_aux, mode)
+
+
+def hvp(fn: Callable[..., Any], primals: Any, tangents: Any) -> Any:
+    """The product of the Hessian of the scalar `fn(*primals)` with `tangents`, in the structure of `primals`; no matrix is formed.
+
+    A single argument need not be in a tuple.
+    """
+    several = isinstance(primals, tuple | list)
+    points, directions = (primals, tangents) if several else ((primals,), (tangents,))
+    _, out = jvp(grad(fn, argnums=range(len(points))), tuple(points), tuple(directions))
+    return type(primals)(out) if several else out[0]
+
+
+class Linearization:
+    """A call of a function, recorded: its result, and the statements that tangents are pushed through."""
+
+    def __init__(
+        self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], positions: Sequence[int], has_aux: bool
+    ) -> None:
+        self.name = name_of(fn)
+        args, sources = with_fresh(self.name, args, positions)
+        self.flat, self.tree = flatten(sources)
+        self.record = record = new_record(watch_accessed=False)
+        record.start()
+        join(record)
+        try:
+            for x in self.flat:
+                record.watch(x)
+            out = fn(*args, **kwargs)
+        finally:
+            leave(record)
+            record.stop()
+        self.statements = record.statements()
+        self.out, self.aux = parted(self.name, out, has_aux)
+        self.give = record.give
+
+    def push(self, tangents: Sequence[Any]) -> Any:
+        """The tangent of the result, in its structure."""
+        directions, tree = flatten(list(tangents))
+        if tree != self.tree:
+            raise GradientError(f"{self.name}: the tangents {tree} do not have the structure of the primals, {self.tree}")
+        seeds = [checked_seed(d, x) for d, x in zip(directions, self.flat, strict=True)]
+        pushed = push_forward(self.statements, self.flat, seeds)
+        results, out_tree = flatten(self.out)
+        return out_tree.unflatten([self.give(pushed[id(r)] if id(r) in pushed else zeros(as_operand(r))) for r in results])
+
+
+def zeros(x: Operand, shape: tuple[int, ...] | None = None) -> Operand:
+    return x.literal(0, x.type if shape is None else x.type.with_shape(shape))
+
+
+def positions_of(argnums: int | Sequence[int]) -> tuple[int, ...]:
+    return (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+
+def parted(what: str, out: Any, has_aux: bool) -> tuple[Any, Any]:
+    """A result and what comes beside it."""
+    if not has_aux:
+        return out, None
+    if not isinstance(out, tuple | list) or len(out) != 2:
+        raise GradientError(f"{what}: with has_aux it must return a pair (result, aux), not {type(out).__name__}")
+    return out[0], out[1]
 
 
 def with_fresh(what: str, args: tuple[Any, ...], positions: Sequence[int]) -> tuple[tuple[Any, ...], list[Any]]:

@@ -1,0 +1,93 @@
+"""Jacobians of what was recorded: one sweep over the statements for all rows (reverse mode) or all columns (forward mode) at once.
+
+The sweep itself is mapped with `vmap` over a basis of seeds, so that it runs as one batched program, whatever the number of rows. Owns the
+choice of the mode and the shapes; `tape` and `transforms` bring the statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal as OneOf, TypeAlias
+
+from adjit.ir import ops
+from adjit.ir.errors import GradientError
+from adjit.ir.func import Stmt
+from adjit.ir.operand import Operand
+from adjit.ir.ops.shape import move_lead
+from adjit.ir.types import TensorType
+from adjit.passes.forward import push_forward
+from adjit.passes.reverse import backpropagate
+
+from .tensor import tensor
+from .vmap import vmap
+
+Mode: TypeAlias = OneOf["forward", "reverse"]
+Row: TypeAlias = list[Operand | None]
+
+
+def jacobian_blocks(
+    stmts: Sequence[Stmt], targets: Sequence[Operand], sources: Sequence[Operand], mode: Mode | None = None
+) -> list[Row]:
+    """For each target and each source the derivative, of shape target.shape + source.shape; None where they are not connected.
+
+    Without a `mode`, the one that needs fewer sweeps; forward mode where it is a tie, and reverse mode where there is no forward mode.
+    """
+    if mode not in (None, "forward", "reverse"):
+        raise GradientError(f"mode is 'forward', 'reverse' or None (the cheaper one), not {mode!r}")
+    tall = sum(s.type.size for s in sources) <= sum(t.type.size for t in targets)
+    if mode == "forward" or (mode is None and tall):
+        try:
+            return _columns(stmts, targets, sources)
+        except GradientError:
+            if mode is not None:
+                raise
+    return [_rows(stmts, t, sources) for t in targets]
+
+
+def batch_jacobian_block(stmts: Sequence[Stmt], target: Operand, source: Operand) -> Operand | None:
+    """The derivative of each example of the target by the same example of the source: shape [b, *target.shape[1:], *source.shape[1:]]."""
+    count, *rest = target.type.shape
+    each = target.type.with_shape(rest)
+
+    def pull(seed: Any) -> Row:
+        return backpropagate(stmts, [target], [ops.broadcast_to(seed, target.type.shape)], [source])
+
+    (found,) = _mapped(pull, each)
+    if found is None:
+        return None
+    return ops.reshape(move_lead(found, 1), (count, *rest, *source.type.shape[1:]))
+
+
+def _rows(stmts: Sequence[Stmt], target: Operand, sources: Sequence[Operand]) -> Row:
+    found = _mapped(lambda seed: backpropagate(stmts, [target], [seed], sources), target.type)
+    return [None if d is None else ops.reshape(d, target.type.shape + s.type.shape) for d, s in zip(found, sources, strict=True)]
+
+
+def _columns(stmts: Sequence[Stmt], targets: Sequence[Operand], sources: Sequence[Operand]) -> list[Row]:
+    out: list[Row] = [[] for _ in targets]
+    for source in sources:
+
+        def push(seed: Any, source: Operand = source) -> Row:
+            known = push_forward(stmts, [source], [seed])
+            return [known.get(id(t)) for t in targets]
+
+        for row, d, target in zip(out, _mapped(push, source.type), targets, strict=True):
+            row.append(None if d is None else ops.reshape(move_lead(d, target.ndim), target.type.shape + source.type.shape))
+    return out
+
+
+def _mapped(sweep: Callable[[Any], Row], type: TensorType) -> Row:
+    """`sweep` on each seed of the basis, along a leading axis. One seed needs no map."""
+    if type.size == 1:
+        one = tensor(1.0).literal(1.0, type)
+        return [None if d is None else ops.reshape(d, (1, *d.type.shape)) for d in sweep(one)]
+    connected: list[bool] = []
+
+    def linear(seed: Any) -> list[Operand]:
+        found = sweep(seed)
+        connected[:] = [d is not None for d in found]
+        return [d for d in found if d is not None]
+
+    seeds = ops.reshape(ops.eye(type.size, dtype=type.dtype), (type.size, *type.shape))
+    given = iter(vmap(linear)(tensor(seeds)))
+    return [next(given) if has else None for has in connected]

@@ -89,7 +89,7 @@ def _number(python: type, dtype: DType) -> Callable[..., Any]:
 def print_(*values: Any, **options: Any) -> None:
     """Prints at every run what is traced or stands in a traced branch or loop; anything else once, while tracing."""
     trace = current_trace()
-    if trace is None or (trace.parent is None and not any(is_traced(v) for v in values)):
+    if trace is None or trace.root().python_prints or (trace.parent is None and not any(is_traced(v) for v in values)):
         builtins.print(*values, **options)
         return
     sep = options.pop("sep", None)

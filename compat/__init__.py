@@ -1,0 +1,158 @@
+"""adjit.tf: TensorFlow's spellings. `from adjit import tf` in place of `import tensorflow as tf`.
+
+Tensors, variables, tapes and functions are adjit's own, in TensorFlow's dress: they print as its do, Python floats are float32, dtypes are
+never promoted, and `tf.function` traces once for each value of a Python argument. This page lists the names; what is not here and is a part
+of TensorFlow raises an error that says so.
+"""
+
+# ruff: noqa: A004 - TensorFlow has `abs`, `pow`, `print`, `range`, `round` and `slice`
+from __future__ import annotations
+
+import contextlib as _contextlib
+import importlib as _importlib
+from typing import Any as _Any
+
+from adjit.runtime.custom_gradient import custom_gradient as _custom_gradient
+from adjit.tracer.trace import current_trace as _current_trace
+
+from . import autograph as autograph
+from . import config as config
+from . import data as data
+from . import debugging as debugging
+from . import dtypes as dtypes
+from . import errors as errors
+from . import linalg as linalg
+from . import math as math
+from . import nn as nn
+from . import random as random
+from .array import *  # noqa: F403 - its `__all__` are names of `tf`
+from .array import slice_ as slice
+from .control import case, cond, foldl, foldr, map_fn, scan, switch_case, vectorized_map, while_loop
+from .debugging import Assert
+from .dtypes import DType, as_dtype, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64
+from .dtypes import bool_ as bool
+from .errors import out_of_scope as _out_of_scope
+from .function import function
+from .linalg import einsum, matmul, norm, tensordot
+from .math import (
+    abs, acos, acosh, add, add_n, argmax, argmin, asin, asinh, atan, atan2, atanh, cast, clip_by_global_norm, clip_by_norm, clip_by_value, cos,
+    cosh, cumsum, divide, equal, exp, floor, greater, greater_equal, less, less_equal, logical_and, logical_not, logical_or, maximum, minimum,
+    multiply, negative, not_equal, pow, reduce_all, reduce_any, reduce_logsumexp, reduce_max, reduce_mean, reduce_min, reduce_prod, reduce_sum,
+    round, saturate_cast, scalar_mul, sigmoid, sign, sin, sinh, sqrt, square, subtract, tan, tanh, truediv,
+)  # fmt: skip
+from .module import Module
+from .printing import print
+from .shape import TensorShape
+from .specs import TensorSpec
+from .tape import GradientTape, UnconnectedGradients
+from .tensor import Tensor, convert_to_tensor, dress as _dress
+from .variable import Variable
+
+newaxis = None
+
+
+def custom_gradient(f: _Any = None) -> _Any:
+    """A function whose gradient you write: `f(*args)` returns the result and a function of the upstream gradients."""
+    return _custom_gradient(f, _dress)
+
+
+def executing_eagerly() -> bool:  # type: ignore[valid-type] # `bool` is a dtype here
+    """Whether ops run now; not inside of a function that is being traced."""
+    return _current_trace() is None
+
+
+def device(name: _Any) -> _Any:
+    """A context without effect: there is one device."""
+    return _contextlib.nullcontext(name)
+
+
+def name_scope(name: _Any) -> _Any:
+    """A context without effect: values are named after your variables."""
+    return _contextlib.nullcontext(name)
+
+
+def init_scope() -> _Any:
+    """A context without effect: variables are created on the first call, outside of the trace."""
+    return _contextlib.nullcontext()
+
+
+def group(*inputs: _Any, name: str | None = None) -> None:
+    """Nothing to do: ops run in the order of the program."""
+
+
+def control_dependencies(control_inputs: _Any) -> _Any:
+    """A context without effect: effects keep the order of the program."""
+    return _contextlib.nullcontext()
+
+
+def no_op(name: str | None = None) -> None:
+    """Nothing."""
+
+
+def recompute_grad(f: _Any) -> _Any:
+    """f itself: memory is planned for the whole step."""
+    return f
+
+
+def ensure_shape(x: _Any, shape: _Any, name: str | None = None) -> _Any:
+    """x, if it has that shape."""
+    out = convert_to_tensor(x)
+    if not TensorShape(shape).is_compatible_with(out.shape):
+        raise errors.InvalidShape(f"Shape of tensor {out.shape} is not compatible with expected shape {TensorShape(shape)}")
+    return out
+
+
+_OUT_OF_SCOPE = {
+    "saved_model": "save arrays of variables with numpy.savez",
+    "train": "save arrays of variables with numpy.savez",
+    "summary": "write logs with a library of your choice",
+    "profiler": "use function.inspect(...) to see what is compiled",
+    "io": "read files with NumPy",
+    "image": "prepare images with NumPy",
+    "audio": "prepare audio with NumPy",
+    "strings": "keep text in Python",
+    "string": "keep text in Python",
+    "ragged": "pad to one length",
+    "RaggedTensor": "pad to one length",
+    "sparse": "use dense tensors",
+    "SparseTensor": "use dense tensors",
+    "SparseTensorSpec": "use dense tensors",
+    "RaggedTensorSpec": "pad to one length",
+    "IndexedSlices": "gradients of gather are dense",
+    "TensorArray": "use a list, or tf.scan and tf.map_fn",
+    "distribute": "adjit trains on one machine",
+    "tpu": "adjit runs on the CPU",
+    "lite": "adjit compiles for the machine it runs on",
+    "lookup": "use a dict",
+    "feature_column": "prepare features with NumPy",
+    "signal": "use NumPy's fft outside of the gradient",
+    "compat": "there is no tf.compat.v1: adjit.tf mirrors TensorFlow 2",
+    "raw_ops": "use the functions of tf",
+    "experimental": "use adjit's own functions, which take NumPy's spellings",
+    "gradients": "use tf.GradientTape",
+    "numpy_function": "NumPy's functions take tensors directly",
+    "py_function": "a compiled function cannot call Python while it runs",
+    "half": "use float32",
+    "float16": "use float32",
+    "bfloat16": "use float32",
+    "complex64": "use real numbers",
+    "complex128": "use real numbers",
+    "complex": "use real numbers",
+    "quantization": "use float32",
+    "Graph": "tf.function traces what you call",
+    "Session": "tf.function traces what you call",
+    "placeholder": "use the arguments of a tf.function",
+}
+
+
+def __getattr__(name: str) -> _Any:
+    if name == "keras":
+        try:
+            return _importlib.import_module(f"{__name__}.keras")
+        except ModuleNotFoundError as error:
+            if error.name != f"{__name__}.keras":
+                raise
+            _out_of_scope("tf.keras", "layers, losses and optimizers are in adjit.nn")
+    if name in _OUT_OF_SCOPE:
+        _out_of_scope(f"tf.{name}", _OUT_OF_SCOPE[name])
+    raise AttributeError(f"adjit.tf has no attribute {name!r}")

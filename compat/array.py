@@ -1,0 +1,390 @@
+"""Making, shaping, joining, slicing and indexing of tensors: the functions of `tf` itself."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.operand import Operand
+from adjit.ir.ops.shape import Reshape
+from adjit.tracer.autograph.items import range as rolled_range
+from adjit.tracer.regions import is_traced
+from adjit.tracer.surface import create, elementwise, indexing, shapes
+
+from .dtypes import as_dtype, float32, int32
+from .errors import InvalidShape, out_of_scope
+from .shape import TensorShape
+from .tensor import Tensor, check_dtypes, convert_to_tensor, dress, pair, same_dtypes, tracing
+from .variable import Variable
+from .wrapping import axes_of, public, sizes_of
+
+# ---- making
+
+
+@public
+def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = "Const") -> Any:
+    """A tensor of a value; with a `shape`, reshaped to it, or filled with the one value."""
+    x = convert_to_tensor(value, dtype)
+    if shape is None:
+        return x
+    sizes = sizes_of(shape)
+    return ops.broadcast_to(ops.reshape(x, ()), sizes) if x.type.size == 1 else ops.reshape(x, sizes)
+
+
+@public
+def zeros(shape: Any, dtype: Any = float32, name: str | None = None, layout: Any = None) -> Any:
+    return create.zeros(sizes_of(shape), as_dtype(dtype).dtype)
+
+
+@public
+def ones(shape: Any, dtype: Any = float32, name: str | None = None, layout: Any = None) -> Any:
+    return create.ones(sizes_of(shape), as_dtype(dtype).dtype)
+
+
+@public
+def fill(dims: Any, value: Any, name: str | None = None) -> Any:
+    return ops.broadcast_to(convert_to_tensor(value), sizes_of(dims))
+
+
+@public
+def zeros_like(input: Any, dtype: Any = None, name: str | None = None, layout: Any = None) -> Any:
+    x = convert_to_tensor(input)
+    return create.zeros(x.type.shape, x.type.dtype if dtype is None else as_dtype(dtype).dtype)
+
+
+@public
+def ones_like(input: Any, dtype: Any = None, name: str | None = None, layout: Any = None) -> Any:
+    x = convert_to_tensor(input)
+    return create.ones(x.type.shape, x.type.dtype if dtype is None else as_dtype(dtype).dtype)
+
+
+@public
+def eye(num_rows: int, num_columns: int | None = None, batch_shape: Any = None, dtype: Any = float32, name: str | None = None) -> Any:
+    out = create.eye(int(num_rows), None if num_columns is None else int(num_columns), dtype=as_dtype(dtype).dtype)
+    return out if batch_shape is None else ops.broadcast_to(out, (*sizes_of(batch_shape), *out.type.shape))
+
+
+def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = None) -> Any:  # noqa: A001
+    """Numbers from start (or 0) up to the limit, without it. With a limit that is traced, something that only `for` takes."""
+    bounds = (0, start, delta) if limit is None else (start, limit, delta)
+    if any(is_traced(b) for b in bounds):
+        return rolled_range(*bounds)
+    arrays = [np.asarray(convert_to_tensor(b)) for b in bounds]
+    kind = np.result_type(*arrays) if dtype is None else as_dtype(dtype).dtype
+    return convert_to_tensor(np.arange(*(a.item() for a in arrays), dtype=kind))
+
+
+@public
+def linspace(start: Any, stop: Any, num: int, name: str | None = None, axis: int = 0) -> Any:
+    low = convert_to_tensor(start)
+    high = convert_to_tensor(stop, dtype_hint=low.dtype)
+    check_dtypes("linspace", low, high)
+    return create.linspace(low, high, int(num), axis=axis)
+
+
+
+@public
+def one_hot(
+    indices: Any, depth: int, on_value: Any = None, off_value: Any = None, axis: int | None = None, dtype: Any = None, name: str | None = None
+) -> Any:
+    values = [v for v in (on_value, off_value) if v is not None]
+    kind = as_dtype(dtype) if dtype is not None else convert_to_tensor(values[0]).dtype if values else float32
+    out = indexing.one_hot(convert_to_tensor(indices), int(depth), kind.dtype, -1 if axis is None else axis)
+    if not values:
+        return out
+    on, off = (convert_to_tensor(d if v is None else v, kind) for v, d in ((on_value, 1), (off_value, 0)))
+    return ops.where(ops.not_equal(out, 0), ops.broadcast_to(on, out.type.shape), ops.broadcast_to(off, out.type.shape))
+
+
+@public
+def sequence_mask(lengths: Any, maxlen: int | None = None, dtype: Any = None, name: str | None = None) -> Any:
+    sizes = convert_to_tensor(lengths)
+    width = int(sizes.numpy().max()) if maxlen is None else int(maxlen)
+    mask = ops.less(create.arange(width, dtype=sizes.type.dtype), ops.reshape(sizes, (*sizes.type.shape, 1)))
+    return mask if dtype is None else ops.cast(mask, as_dtype(dtype).dtype)
+
+
+# ---- what a tensor is
+
+
+def shape(input: Any, out_type: Any = int32, name: str | None = None) -> Any:
+    """The shape as a tensor; it is known while tracing too."""
+    return convert_to_tensor(np.array(_type(input).shape, as_dtype(out_type).dtype))
+
+
+def size(input: Any, out_type: Any = int32, name: str | None = None) -> Any:
+    return convert_to_tensor(np.array(_type(input).size, as_dtype(out_type).dtype))
+
+
+def rank(input: Any, name: str | None = None) -> Any:
+    return convert_to_tensor(np.array(len(_type(input).shape), np.int32))
+
+
+def shape_n(input: Sequence[Any], out_type: Any = int32, name: str | None = None) -> list[Any]:
+    return [shape(x, out_type) for x in input]
+
+
+def is_tensor(x: Any) -> bool:
+    return isinstance(x, Operand)
+
+
+def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
+    return TensorShape(np.broadcast_shapes(tuple(shape_x), tuple(shape_y)))
+
+
+def get_static_value(tensor: Any, partial: bool = False) -> Any:
+    """The value of a constant; None of what is traced."""
+    return None if is_traced(tensor) else np.asarray(convert_to_tensor(tensor))
+
+
+def _type(x: Any) -> Any:
+    return (x if isinstance(x, Operand) else convert_to_tensor(x)).type
+
+
+# ---- shaping
+
+
+@public
+def identity(input: Any, name: str | None = None) -> Any:
+    """The same value under an identity of its own."""
+    x = convert_to_tensor(input)
+    return ops.apply(Reshape(x.type.shape), x)
+
+
+@public
+def reshape(tensor: Any, shape: Any, name: str | None = None) -> Any:
+    return ops.reshape(convert_to_tensor(tensor), sizes_of(shape))
+
+
+@public
+def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str | None = "transpose") -> Any:
+    return ops.transpose(convert_to_tensor(a), None if perm is None else sizes_of(perm))
+
+
+@public
+def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Any:
+    return shapes.squeeze(convert_to_tensor(input), axes_of(axis) or None)
+
+
+
+@public
+def expand_dims(input: Any, axis: Any, name: str | None = None) -> Any:
+    return shapes.expand_dims(convert_to_tensor(input), axes_of(axis))
+
+
+@public
+def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Any:
+    return ops.broadcast_to(convert_to_tensor(input), sizes_of(shape))
+
+
+@public
+def tile(input: Any, multiples: Any, name: str | None = None) -> Any:
+    return shapes.tile(convert_to_tensor(input), sizes_of(multiples))
+
+
+@public
+def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None = None) -> Any:
+    return shapes.repeat(convert_to_tensor(input), sizes_of(repeats) if not isinstance(repeats, int) else repeats, axis)
+
+
+@public
+def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None) -> Any:
+    widths = np.asarray(convert_to_tensor(paddings)).tolist()
+    x = convert_to_tensor(tensor)
+    kind = mode.lower()
+    return shapes.pad(x, widths, constant_values=constant_values) if kind == "constant" else shapes.pad(x, widths, kind)
+
+
+@public
+def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
+    return ops.flip(convert_to_tensor(tensor), axes_of(axis))
+
+
+@public
+def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Any:
+    return shapes.roll(convert_to_tensor(input), axes_of(shift), axes_of(axis))
+
+
+@public
+def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[Operand]:
+    return list(create.meshgrid(*(convert_to_tensor(a) for a in args), indexing=indexing))
+
+
+# ---- joining and splitting
+
+
+def _converted(values: Any) -> list[Any]:
+    xs = list(values)
+    hint = next((as_dtype(x.type.dtype) for x in xs if isinstance(x, Operand)), None)
+    return same_dtypes("ConcatV2", [convert_to_tensor(x, dtype_hint=hint) for x in xs])
+
+
+@public
+def concat(values: Any, axis: Any, name: str | None = "concat") -> Any:
+    if isinstance(values, Operand):
+        return values
+    return ops.concatenate(_converted(values), axes_of(axis))
+
+
+@public
+def stack(values: Any, axis: int = 0, name: str | None = "stack") -> Any:
+    return shapes.stack(_converted(values), axis)
+
+
+@public
+def unstack(value: Any, num: int | None = None, axis: int = 0, name: str | None = "unstack") -> list[Operand]:
+    return list(shapes.unstack(convert_to_tensor(value), axis=axis))
+
+
+@public
+def split(value: Any, num_or_size_splits: Any, axis: int = 0, num: int | None = None, name: str | None = "split") -> list[Operand]:
+    """Equal parts, or parts of the sizes given (one may be -1)."""
+    x = convert_to_tensor(value)
+    if isinstance(num_or_size_splits, int):
+        return shapes.split(x, num_or_size_splits, axis)
+    sizes = list(sizes_of(num_or_size_splits))
+    if -1 in sizes:
+        sizes[sizes.index(-1)] = x.type.shape[axis] - builtins.sum(s for s in sizes if s != -1)
+    if builtins.sum(sizes) != x.type.shape[axis]:
+        raise InvalidShape(f"split: sizes {sizes} do not add up to {x.type.shape[axis]}, the size of axis {axis}")
+    return shapes.split(x, np.cumsum(sizes)[:-1].tolist(), axis)
+
+
+# ---- choosing
+
+
+@public
+def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
+    """x where the condition holds, else y; alone, the indices where it holds (outside of a trace only)."""
+    test = convert_to_tensor(condition)
+    if x is None and y is None:
+        if is_traced(test):
+            out_of_scope("tf.where(condition) inside of a tf.function", "its shape would depend on values: use tf.where(condition, x, y)")
+        return convert_to_tensor(np.argwhere(np.asarray(test)))
+    if x is None or y is None:
+        raise ValueError("x and y must both be non-None or both be None.")
+    a, b = pair("where", x, y)
+    return elementwise.where(ops.cast(test, np.dtype(bool)), a, b)
+
+
+@public
+def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = None, batch_dims: int = 0, name: str | None = None) -> Any:
+    """Rows (or slices along an axis) by index."""
+    x, index = convert_to_tensor(params), convert_to_tensor(indices)
+    where = batch_dims if axis is None else axes_of(axis)
+    if not batch_dims:
+        return indexing.take(x, index, axis=where)
+    key = tuple(ops.reshape(create.arange(n), tuple(n if i == j else 1 for j in builtins.range(len(index.type.shape))))
+                for i, n in enumerate(index.type.shape[:batch_dims]))  # fmt: skip
+    if where != batch_dims:
+        out_of_scope("gather(axis=...) behind the batch dimensions", "transpose the axis next to them")
+    return x[(*key, index)]
+
+
+@public
+def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None = None) -> Any:
+    if batch_dims:
+        out_of_scope("gather_nd(batch_dims=...)", "use tf.gather")
+    return convert_to_tensor(params)[_nd_key(convert_to_tensor(indices))]
+
+
+def _nd_key(index: Any) -> tuple[Any, ...]:
+    return tuple(index[..., i] for i in builtins.range(index.type.shape[-1]))
+
+
+@public
+def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Any:
+    """Zeros of a shape, with updates added at indices."""
+    new = convert_to_tensor(updates)
+    return ops.additem(dress(create.zeros(sizes_of(shape), new.type.dtype)), _nd_key(convert_to_tensor(indices)), new)
+
+
+@public
+def tensor_scatter_nd_update(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
+    x = convert_to_tensor(tensor)
+    return ops.setitem(x, _nd_key(convert_to_tensor(indices)), convert_to_tensor(updates, dtype_hint=x.dtype))
+
+
+@public
+def tensor_scatter_nd_add(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
+    x = convert_to_tensor(tensor)
+    return ops.additem(x, _nd_key(convert_to_tensor(indices)), convert_to_tensor(updates, dtype_hint=x.dtype))
+
+
+@public
+def boolean_mask(tensor: Any, mask: Any, axis: int | None = None, name: str = "boolean_mask") -> Any:
+    where = convert_to_tensor(mask)
+    if is_traced(where):
+        out_of_scope("tf.boolean_mask inside of a tf.function", "its shape would depend on values: use tf.where(mask, x, 0)")
+    return convert_to_tensor(tensor)[(slice(None),) * (axis or 0) + (where,)]
+
+
+@public
+def slice_(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
+    """`tf.slice`: from begin, so many elements (-1: to the end) along each axis."""
+    x = convert_to_tensor(input_)
+    pairs = zip(sizes_of(begin), sizes_of(size), x.type.shape, strict=True)
+    return x[tuple(slice(b, n if s == -1 else b + s) for b, s, n in pairs)]
+
+
+@public
+def strided_slice(input_: Any, begin: Any, end: Any, strides: Any = None, name: str | None = None) -> Any:
+    x = convert_to_tensor(input_)
+    steps = (1,) * len(sizes_of(begin)) if strides is None else sizes_of(strides)
+    return x[tuple(slice(*each) for each in zip(sizes_of(begin), sizes_of(end), steps, strict=True))]
+
+
+@public
+def searchsorted(sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = int32, name: str | None = None) -> Any:
+    return ops.cast(indexing.searchsorted(convert_to_tensor(sorted_sequence), convert_to_tensor(values), side=side), as_dtype(out_type).dtype)
+
+
+def _sorted_order(what: str, values: Any, axis: int, direction: str) -> Any:
+    x = convert_to_tensor(values)
+    if tracing():
+        out_of_scope(f"{what} inside of a tf.function", "there is no compiled sort")
+    order = np.argsort(np.asarray(x) if direction == "ASCENDING" else -np.asarray(x), axis=axis, kind="stable")
+    return x, order
+
+
+@public
+def sort(values: Any, axis: int = -1, direction: str = "ASCENDING", name: str | None = None) -> Any:
+    x, order = _sorted_order("tf.sort", values, axis, direction)
+    return indexing.take_along_axis(x, convert_to_tensor(order), axis=axis)
+
+
+@public
+def argsort(values: Any, axis: int = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None) -> Any:
+    return ops.cast(convert_to_tensor(_sorted_order("tf.argsort", values, axis, direction)[1]), int32.dtype)
+
+
+@public
+def unique(x: Any, out_idx: Any = int32, name: str | None = None) -> Any:
+    """The values in the order of their first appearance, and the index of each element's value."""
+    data = np.asarray(convert_to_tensor(x))
+    values, first, inverse = np.unique(data, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    places = np.argsort(order)
+    return convert_to_tensor(values[order]), convert_to_tensor(places[inverse].astype(as_dtype(out_idx).dtype))
+
+
+# ---- derivatives
+
+
+@public
+def stop_gradient(input: Any, name: str | None = None) -> Any:
+    """The value, as a constant to tapes."""
+    return ops.stop_gradient(convert_to_tensor(input))
+
+
+__all__ = [
+    "Tensor", "Variable", "argsort", "boolean_mask", "broadcast_static_shape", "broadcast_to", "concat", "constant", "convert_to_tensor",
+    "expand_dims", "eye", "fill", "gather", "gather_nd", "get_static_value", "identity", "is_tensor", "linspace", "meshgrid", "one_hot", "ones",
+    "ones_like", "pad", "range", "rank", "repeat", "reshape", "reverse", "roll", "scatter_nd", "searchsorted", "sequence_mask", "shape",
+    "shape_n", "size", "sort", "split", "squeeze", "stack", "stop_gradient", "strided_slice", "tensor_scatter_nd_add",
+    "tensor_scatter_nd_update", "tile", "transpose", "unique", "unstack", "where", "zeros", "zeros_like",
+]  # fmt: skip

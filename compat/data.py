@@ -1,0 +1,219 @@
+"""tf.data, the small part of it that a training loop over arrays needs: slices, batches, shuffling, repetition and maps, in plain Python.
+
+Refuses everything else, by name: any iterable of arrays does as well in a loop of your own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from adjit.tracer.pytree import flatten, tree_map
+
+from .errors import out_of_scope
+from .specs import TensorSpec, spec_of
+from .tensor import convert_to_tensor, eager
+
+AUTOTUNE = -1
+
+
+class Dataset:
+    """Something to iterate over, as often as wanted."""
+
+    def __init__(self, start: Callable[[], Iterator[Any]], length: int | None = None) -> None:
+        self._start = start
+        self._length = length  # None: unknown; -1: infinite
+
+    # ---- where elements come from
+
+    @staticmethod
+    def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
+        """The rows of a tensor, or of each of a structure of tensors."""
+        whole = tree_map(lambda x: np.asarray(convert_to_tensor(x)), _as_leaves(tensors))
+        sizes = {len(x) for x in flatten(whole)[0]}
+        if len(sizes) != 1:
+            raise ValueError(f"Dimension 0 in the tensors must be equal, but they are {sorted(sizes)}")
+        (count,) = sizes
+        return Dataset(lambda: (tree_map(lambda x: eager(np.array(x[i])), whole) for i in range(count)), count)
+
+    @staticmethod
+    def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
+        element = tree_map(convert_to_tensor, _as_leaves(tensors))
+        return Dataset(lambda: iter([element]), 1)
+
+    @staticmethod
+    def range(*args: Any, output_type: Any = np.int64, name: str | None = None) -> Dataset:
+        numbers = range(*(int(a) for a in args))
+        return Dataset(lambda: (convert_to_tensor(np.array(i), output_type) for i in numbers), len(numbers))
+
+    @staticmethod
+    def zip(*datasets: Any, name: str | None = None) -> Dataset:
+        parts = datasets[0] if len(datasets) == 1 and isinstance(datasets[0], list | tuple) else datasets
+        lengths = [d._length for d in parts if d._length != -1]
+        shortest = None if None in lengths else min((n for n in lengths if n is not None), default=-1)
+        return Dataset(lambda: zip(*parts, strict=False), shortest)
+
+    @staticmethod
+    def from_generator(generator: Callable[[], Any], *args: Any, **kwargs: Any) -> Dataset:
+        return Dataset(lambda: (tree_map(convert_to_tensor, x) for x in generator()))
+
+    # ---- what is done with them
+
+    def batch(self, batch_size: Any, drop_remainder: bool = False, **ignored: Any) -> Dataset:
+        """Elements stacked, so many at a time."""
+        size = int(batch_size)
+
+        def batches() -> Iterator[Any]:
+            held: list[Any] = []
+            for element in self:
+                held.append(element)
+                if len(held) == size:
+                    yield _stacked(held)
+                    held = []
+            if held and not drop_remainder:
+                yield _stacked(held)
+
+        known = self._length is not None and self._length >= 0
+        length = None if self._length is None else -1 if not known else (self._length if drop_remainder else self._length + size - 1) // size
+        return Dataset(batches, length)
+
+    def shuffle(self, buffer_size: Any, seed: int | None = None, reshuffle_each_iteration: bool = True, name: str | None = None) -> Dataset:
+        """Elements in random order, as far as a buffer of that size mixes them."""
+        size = int(buffer_size)
+        state = np.random.default_rng(seed)
+        once = int(state.integers(2**63))
+
+        def shuffled() -> Iterator[Any]:
+            choose = state if reshuffle_each_iteration else np.random.default_rng(once)
+            held: list[Any] = []
+            for element in self:
+                held.append(element)
+                if len(held) >= size:
+                    yield _drawn(held, choose)
+            while held:
+                yield _drawn(held, choose)
+
+        return Dataset(shuffled, self._length)
+
+    def repeat(self, count: Any = None, name: str | None = None) -> Dataset:
+        """The elements again and again."""
+        times = -1 if count is None else int(count)
+
+        def repeated() -> Iterator[Any]:
+            turn = 0
+            while turn != times:
+                yield from self
+                turn += 1
+
+        return Dataset(repeated, -1 if times < 0 else None if self._length is None else self._length * times)
+
+    def map(self, map_func: Callable[..., Any], num_parallel_calls: Any = None, deterministic: Any = None, name: str | None = None) -> Dataset:
+        """A function of each element; of its parts, if it is a tuple."""
+
+        def mapped() -> Iterator[Any]:
+            for element in self:
+                out = map_func(*element) if type(element) is tuple else map_func(element)
+                yield tree_map(convert_to_tensor, out)
+
+        return Dataset(mapped, self._length)
+
+    def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
+        def kept() -> Iterator[Any]:
+            return (x for x in self if bool(predicate(*x) if type(x) is tuple else predicate(x)))
+
+        return Dataset(kept)
+
+    def take(self, count: Any, name: str | None = None) -> Dataset:
+        number = int(count)
+
+        def first() -> Iterator[Any]:
+            if number == 0:
+                return
+            for i, element in enumerate(self, 1):
+                yield element
+                if i == number:
+                    return
+
+        known = self._length is not None and self._length >= 0
+        return Dataset(first, min(number, self._length or 0) if known and number >= 0 else number if self._length == -1 else None)
+
+    def skip(self, count: Any, name: str | None = None) -> Dataset:
+        number = int(count)
+        known = self._length is not None and self._length >= 0
+        return Dataset(lambda: (x for i, x in enumerate(self) if i >= number), max((self._length or 0) - number, 0) if known else self._length)
+
+    def enumerate(self, start: int = 0, name: str | None = None) -> Dataset:
+        return Dataset(lambda: ((convert_to_tensor(np.int64(i)), x) for i, x in enumerate(self, start)), self._length)
+
+    def prefetch(self, buffer_size: Any, name: str | None = None) -> Dataset:
+        """Nothing to do: elements are arrays in memory already."""
+        return self
+
+    def cache(self, filename: str = "", name: str | None = None) -> Dataset:
+        """The elements of the first pass, kept in memory."""
+        if filename:
+            out_of_scope("Dataset.cache(filename)", "call cache() to keep the elements in memory")
+        kept: list[Any] = []
+        return Dataset(lambda: iter(kept or kept.extend(self) or kept), self._length)
+
+    def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Any], Any], name: str | None = None) -> Any:
+        state = tree_map(convert_to_tensor, initial_state)
+        for element in self:
+            state = reduce_func(state, element)
+        return state
+
+    # ---- looking at it
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._start()
+
+    def as_numpy_iterator(self) -> Iterator[Any]:
+        return (tree_map(lambda t: t.numpy(), x) for x in self)
+
+    def cardinality(self) -> Any:
+        return convert_to_tensor(np.int64(-2 if self._length is None else self._length))
+
+    def __len__(self) -> int:
+        if self._length is None or self._length < 0:
+            raise TypeError("The dataset is infinite." if self._length == -1 else "The dataset length is unknown.")
+        return self._length
+
+    @property
+    def element_spec(self) -> Any:
+        first = next(iter(self), None)
+        return None if first is None else tree_map(spec_of, first)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        out_of_scope(f"tf.data.Dataset.{name}", "iterate over NumPy arrays, or use from_tensor_slices, batch, shuffle, repeat and map")
+
+
+def _as_leaves(tensors: Any) -> Any:
+    """A list of numbers is one tensor; tuples and dicts are structures."""
+    if isinstance(tensors, dict):
+        return {k: _as_leaves(v) for k, v in tensors.items()}
+    if isinstance(tensors, tuple):
+        return tuple(_as_leaves(v) for v in tensors)
+    return convert_to_tensor(tensors)
+
+
+def _stacked(elements: list[Any]) -> Any:
+    return tree_map(lambda *rows: eager(np.stack([np.asarray(r) for r in rows])), *elements)
+
+
+def _drawn(held: list[Any], choose: np.random.Generator) -> Any:
+    at = int(choose.integers(len(held)))
+    held[at], held[-1] = held[-1], held[at]
+    return held.pop()
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    out_of_scope(f"tf.data.{name}", "tf.data.Dataset has from_tensor_slices, batch, shuffle, repeat and map")
+
+
+__all__ = ["AUTOTUNE", "Dataset", "TensorSpec"]

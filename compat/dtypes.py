@@ -1,0 +1,122 @@
+"""TensorFlow's dtypes: `tf.float32` and its like, thin names for NumPy's.
+
+A `DType` compares equal to the NumPy dtype it names and passes wherever one is asked for. Refuses: dtypes that adjit does not compute in
+(float16, complex, strings); those names raise from `adjit.tf` itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from adjit.ir.types import DTYPES
+from adjit.ir.types import as_dtype as supported
+
+
+class DType:
+    """`tf.float32`: prints as TensorFlow's do, and is NumPy's float32 to everybody else."""
+
+    __slots__ = ("dtype",)
+
+    dtype: np.dtype[Any]
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = supported(dtype)
+
+    @property
+    def name(self) -> str:
+        return str(self.dtype.name)
+
+    @property
+    def as_numpy_dtype(self) -> type[Any]:
+        return self.dtype.type
+
+    @property
+    def base_dtype(self) -> DType:
+        return self
+
+    @property
+    def is_floating(self) -> bool:
+        return self.dtype.kind == "f"
+
+    @property
+    def is_integer(self) -> bool:
+        return self.dtype.kind in "iu"
+
+    @property
+    def is_unsigned(self) -> bool:
+        return self.dtype.kind == "u"
+
+    @property
+    def is_bool(self) -> bool:
+        return self.dtype.kind == "b"
+
+    @property
+    def is_complex(self) -> bool:
+        return False
+
+    @property
+    def size(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def min(self) -> Any:
+        return False if self.is_bool else self._limits().min
+
+    @property
+    def max(self) -> Any:
+        return True if self.is_bool else self._limits().max
+
+    @property
+    def limits(self) -> tuple[Any, Any]:
+        return self.min, self.max
+
+    def _limits(self) -> Any:
+        return np.finfo(self.dtype) if self.is_floating else np.iinfo(self.dtype)
+
+    def is_compatible_with(self, other: Any) -> bool:
+        return self == as_dtype(other)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "dtype":  # not set yet, while an object is being copied
+            raise AttributeError(name)
+        return getattr(self.dtype, name)  # `kind`, `itemsize`, ...: the ops ask a tensor's dtype for them
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, DType):
+            return self.dtype == other.dtype
+        try:
+            return self.dtype == supported(other)
+        except TypeError:
+            return False
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+    def __reduce__(self) -> Any:
+        return as_dtype, (self.name,)
+
+    def __repr__(self) -> str:
+        return f"tf.{self.name}"
+
+    def __str__(self) -> str:
+        return f"<dtype: {self.name!r}>"
+
+
+_known = {dtype: DType(dtype) for dtype in DTYPES.values()}
+
+float32, float64, bool_ = (_known[DTYPES[n]] for n in ("f32", "f64", "bool"))
+int8, int16, int32, int64 = (_known[DTYPES[n]] for n in ("i8", "i16", "i32", "i64"))
+uint8, uint16, uint32, uint64 = (_known[DTYPES[n]] for n in ("u8", "u16", "u32", "u64"))
+
+_python = {float: float32, int: int32, bool: bool_}
+
+
+def as_dtype(spec: Any) -> DType:
+    """The dtype of that name or type; Python's `float` and `int` are float32 and int32 here."""
+    if isinstance(spec, DType):
+        return spec
+    if isinstance(spec, type) and spec in _python:
+        return _python[spec]
+    return _known[supported("f32" if spec == "float" else "i32" if spec == "int" else spec)]

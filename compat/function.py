@@ -1,0 +1,283 @@
+"""tf.function: adjit's functions by TensorFlow's rules.
+
+Python numbers are static: each value is a trace of its own. Arguments are bound to the parameters first, so that `f(1)` and `f(x=1)` share a
+trace; with an `input_signature` they are converted and checked. Inside, values are tensors in TensorFlow's dress, and what the function
+returns becomes tensors too.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from adjit.ir.builder import current_builder
+from adjit.ir.errors import AdjitError
+from adjit.ir.operand import Operand
+from adjit.runtime.concrete import ConcreteFunction as Compiled
+from adjit.runtime.config import config
+from adjit.runtime.function import Function as RuntimeFunction
+from adjit.runtime.recording import listening
+from adjit.runtime.signature import Static, take_apart
+from adjit.runtime.variable import Variable as RuntimeVariable
+from adjit.tracer.autograph.convert import convert
+from adjit.tracer.pytree import flatten, tree_map
+from adjit.tracer.trace import Trace, current_trace
+
+from .errors import translate
+from .specs import TensorSpec, spec_of
+from .tensor import EagerTensor, SymbolicTensor, convert_to_tensor, dress, dress_structure
+from .variable import Variable
+
+PYTHON = (bool, int, float, complex, str, bytes)
+
+
+class Body:
+    """The user's function between a trace and TensorFlow: its arguments are dressed, its results made tensors."""
+
+    def __init__(self, fn: Callable[..., Any], autograph: bool) -> None:
+        functools.update_wrapper(self, fn)
+        self.fn = fn
+        self.autograph = autograph
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        trace = current_trace()
+        fn = self.fn
+        if trace is not None:
+            dress_trace(trace)
+            fn = convert(fn) if self.autograph else fn
+        args, kwargs = tree_map(dress_argument, (args, kwargs))
+        return tree_map(as_result, fn(*args, **kwargs))
+
+
+def dress_trace(trace: Trace) -> None:
+    """From here on, values of this trace are made as users of TensorFlow hold them."""
+    trace.value_class = SymbolicTensor
+    trace.root().python_prints = True
+
+
+def dress_argument(x: Any) -> Any:
+    if type(x) is RuntimeVariable:  # the variable of a call, which stands for whatever variable the call brings
+        x.__class__ = Variable
+        return x
+    return x.value if isinstance(x, Static) else dress(x)
+
+
+def as_result(x: Any) -> Any:
+    if isinstance(x, Operand):
+        return x.read_operand() if isinstance(x, RuntimeVariable) else dress(x)
+    return convert_to_tensor(x) if isinstance(x, bool | int | float | np.ndarray | np.generic) else x
+
+
+class Function(RuntimeFunction):
+    """What `@tf.function` makes."""
+
+    def __init__(
+        self, fn: Callable[..., Any], input_signature: Sequence[Any] | None = None, autograph: bool = True, reduce_retracing: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(Body(fn, autograph), getattr(fn, "__name__", None))
+        self._user = fn
+        self._input_signature = None if input_signature is None else tuple(input_signature)
+        self._autograph = autograph
+        self._reduce = reduce_retracing
+        self._parameters = inspect.signature(fn)
+        parameters = self._parameters.parameters
+        self._method = list(parameters)[:1] in (["self"], ["cls"])
+        simple = all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters.values())
+        self._arity = len(parameters) - self._method if simple else -1  # so many positional arguments leave nothing to bind
+
+    def _clone(self) -> Function:
+        return Function(self._user, self._input_signature, self._autograph, self._reduce)
+
+    # ---- calls
+
+    def _enter(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
+        try:
+            if current_builder() is None and not config.eager:
+                if kwargs or len(args) != self._arity or self._input_signature is not None or not all(type(a) is EagerTensor for a in args):
+                    args, kwargs = self._bound(args, kwargs, instance)
+                elif not listening.recorders:
+                    args = tuple([a.data for a in args])  # nobody asks which tensors these are: the arrays alone go the shortest way
+            elif self._input_signature is not None:
+                args, kwargs = self._signed(*self._positional(args, kwargs, instance))
+            return dress_structure(super()._enter(args, kwargs, instance))
+        except AdjitError as error:
+            translate(error)
+            raise
+
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments as the cache tells them apart: by parameter, with defaults, Python numbers by value."""
+        args, kwargs = self._positional(args, kwargs, instance)
+        if self._input_signature is not None:
+            args, kwargs = self._signed(args, kwargs)
+        args, kwargs = tree_map(lambda x: Static(x) if type(x) in PYTHON else x, (args, kwargs))
+        return args, kwargs
+
+    def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        bound = self._parameters.bind(*(() if instance is None else (instance,)), *args, **kwargs)
+        bound.apply_defaults()
+        return bound.args[0 if instance is None else 1 :], bound.kwargs
+
+    def _signed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        signature = self._input_signature
+        assert signature is not None
+        given = (*args, *kwargs.values())
+        if len(given) < len(signature):
+            raise TypeError(f"Binding inputs to tf.function failed: {self._name} has a signature of {len(signature)} inputs, and got {len(given)}")
+        names = [n for n in self._parameters.parameters if not (self._method and n in ("self", "cls"))]
+        checked = [
+            tree_map(functools.partial(conforming, name), spec, x) if not isinstance(spec, TensorSpec) else conforming(name, spec, x)
+            for name, spec, x in zip(names, signature, given, strict=False)
+        ]
+        rest = given[len(signature) :]
+        return (*checked, *rest), {}
+
+    # ---- what TensorFlow lets users ask
+
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+        """One trace: of these arguments, or of the `TensorSpec`s that stand for them."""
+        if not args and not kwargs and self._input_signature is not None:
+            args = self._input_signature
+        given = tree_map(lambda x: x.example() if isinstance(x, TensorSpec) else x, (args, kwargs))
+        bound = self._bound(*given, None)
+        return ConcreteFunction(self, bound[0], bound[1], self._concrete(take_apart(*bound, self._static)))
+
+    @property
+    def python_function(self) -> Callable[..., Any]:
+        return self._user
+
+    @property
+    def input_signature(self) -> tuple[Any, ...] | None:
+        return self._input_signature
+
+    @property
+    def function_spec(self) -> inspect.Signature:
+        return self._parameters
+
+    def experimental_get_tracing_count(self) -> int:
+        return self.trace_count + sum(own.trace_count for _, own in self._instances.values())
+
+    def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
+        return "\n\n".join(signature_text(self, compiled) for compiled in self._cache.values())
+
+    def __repr__(self) -> str:
+        return f"<tf.function {getattr(self._user, '__qualname__', self._name)}, {self.cache_size} compiled>"
+
+
+class ConcreteFunction:
+    """One trace of a function, callable with tensors of the dtypes and shapes that it was traced with."""
+
+    def __init__(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], compiled: Compiled) -> None:
+        self._function = function
+        self._compiled = compiled
+        leaves, self._tree = flatten((args, kwargs))
+        self._template = [x if isinstance(x, Static) else spec_of(x) for x in leaves]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        given = iter(flatten((args, kwargs))[0])
+        names = iter(self._names())
+        leaves: list[Any] = []
+        for template in self._template:
+            name = next(names)
+            if isinstance(template, Static):
+                leaves.append(template.value)
+                continue
+            x = next(given, None)
+            if x is None:
+                raise TypeError(f"Binding inputs to tf.function failed: {self.name} is missing the input {name!r}")
+            leaves.append(conforming(name, template, x))
+        if self._template.count(None) == 0 and (extra := list(given)) and not all(type(x) in PYTHON for x in extra):
+            raise TypeError(f"Binding inputs to tf.function failed: {self.name} got {len(extra)} inputs too many")
+        args, kwargs = self._tree.unflatten(leaves)
+        return self._function(*args, **kwargs)
+
+    def _names(self) -> list[str]:
+        parameters = list(self._function._parameters.parameters)
+        paths = self._tree.key_paths()
+        return [str(p[1][1]) if p[0][1] == 1 else parameters[p[1][1]] if p[1][1] < len(parameters) else str(p[1][1]) for p in paths]
+
+    @property
+    def name(self) -> str:
+        return self._function._name
+
+    @property
+    def graph(self) -> Graph:
+        return Graph(self._compiled)
+
+    @property
+    def structured_input_signature(self) -> Any:
+        return self._tree.unflatten([t.value if isinstance(t, Static) else t for t in self._template])
+
+    @property
+    def structured_outputs(self) -> Any:
+        return outputs_of(self._compiled)
+
+    def pretty_printed_signature(self, verbose: bool = True) -> str:
+        return signature_text(self._function, self._compiled)
+
+    def __repr__(self) -> str:
+        return f"<ConcreteFunction {self.name}{tuple(self._template)}>"
+
+
+class Graph:
+    """What was traced: `as_graph_def()` gives its text, which is adjit's IR."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self._func = compiled.program.func
+
+    def as_graph_def(self) -> str:
+        return str(self._func)
+
+    def get_operations(self) -> list[str]:
+        return [stmt.op.name for stmt in self._func.stmts]
+
+    def __str__(self) -> str:
+        return str(self._func)
+
+
+def conforming(name: str, spec: Any, x: Any) -> Any:
+    """An argument as its `TensorSpec` wants it; a TypeError where it does not fit."""
+    if not isinstance(spec, TensorSpec):
+        return x
+    try:
+        value = x if isinstance(x, RuntimeVariable) else convert_to_tensor(x, None if isinstance(x, Operand) else spec.dtype)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"Binding inputs to tf.function failed due to `Can not cast {x!r} to {spec!r}` for the input {name!r}: {error}") from None
+    if not spec.is_compatible_with(value):
+        raise TypeError(f"Binding inputs to tf.function failed due to `Can not cast {spec_of(value)!r} to {spec!r}` for the input {name!r}")
+    return value
+
+
+def outputs_of(compiled: Compiled) -> Any:
+    return compiled.program.rebuild([TensorSpec(r.type.shape, r.type.dtype) for r in compiled.program.func.results])
+
+
+def signature_text(function: Function, compiled: Compiled) -> str:
+    program = compiled.program
+    parameters = program.func.params
+    lines = [f"{function._name}", "Input Parameters:"]
+    lines += [f"  {p.name} (POSITIONAL_OR_KEYWORD): {TensorSpec(p.type.shape, p.type.dtype)!r}" for p in parameters[: program.arguments]]
+    lines += ["Output Type:", f"  {outputs_of(compiled)!r}", "Captures:"]
+    captured = [f"  {p.name}: {TensorSpec(p.type.shape, p.type.dtype)!r}" for p in parameters[program.arguments :]]
+    return "\n".join([*lines, *(captured or ["  None"])])
+
+
+def function(
+    func: Callable[..., Any] | None = None, input_signature: Sequence[Any] | None = None, autograph: bool = True,
+    jit_compile: bool | None = None, reduce_retracing: bool = False, experimental_implements: Any = None,
+    experimental_autograph_options: Any = None, experimental_attributes: Any = None, experimental_relax_shapes: Any = None,
+    experimental_compile: bool | None = None, experimental_follow_type_hints: Any = None,
+) -> Any:  # fmt: skip
+    """Compile a Python function: `@tf.function`, `@tf.function(input_signature=[...])` or `tf.function(f)`.
+
+    Everything is compiled to native code, whatever `jit_compile` says. Shapes are specialised: an unknown dimension of a signature is one
+    trace a size.
+    """
+
+    def decorate(fn: Callable[..., Any]) -> Function:
+        return Function(fn, input_signature, autograph, reduce_retracing)
+
+    return decorate if func is None else decorate(func)

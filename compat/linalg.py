@@ -1,0 +1,158 @@
+"""tf.linalg: products, norms, diagonals and bands of matrices. Refuses factorisations: adjit has no primitive for them yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.operand import Operand
+from adjit.tracer.surface import create, indexing, reductions, shapes
+from adjit.tracer.surface import einsum as _einsum
+from adjit.tracer.surface import linalg as _linalg
+
+from .array import eye as eye
+from .errors import InvalidShape, out_of_scope
+from .math import global_norm as global_norm
+from .math import l2_normalize as l2_normalize
+from .tensor import convert_to_tensor, dress, pair
+from .wrapping import axes_of, public
+
+
+def _matrices(what: str, a: Any, b: Any) -> tuple[Any, Any]:
+    x, y = pair(what, convert_to_tensor(a) if not isinstance(a, Operand) and not isinstance(b, Operand) else a, b)
+    return dress(x), dress(y)
+
+
+@public
+def matmul(
+    a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, adjoint_a: bool = False, adjoint_b: bool = False,
+    a_is_sparse: bool = False, b_is_sparse: bool = False, output_type: Any = None, name: str | None = None,
+) -> Any:  # fmt: skip
+    """The product of two matrices, or of stacks of them."""
+    x, y = _matrices("MatMul", a, b)
+    if len(x.type.shape) < 2 or len(y.type.shape) < 2:
+        raise InvalidShape(
+            f"MatMul: In[0] and In[1] must have at least 2 dimensions, not {list(x.type.shape)} and {list(y.type.shape)}; "
+            "use tf.linalg.matvec or tf.tensordot for vectors"
+        )
+    x = shapes.matrix_transpose(x) if transpose_a or adjoint_a else x
+    y = shapes.matrix_transpose(y) if transpose_b or adjoint_b else y
+    return ops.matmul(x, y)
+
+
+@public
+def matvec(a: Any, b: Any, transpose_a: bool = False, adjoint_a: bool = False, name: str | None = None) -> Any:
+    x, y = _matrices("MatVec", a, b)
+    x = shapes.matrix_transpose(x) if transpose_a or adjoint_a else x
+    out = ops.matmul(x, ops.reshape(y, (*y.type.shape, 1)))
+    return ops.reshape(out, out.type.shape[:-1])
+
+
+@public
+def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Any:
+    return _linalg.tensordot(*_matrices("Tensordot", a, b), axes=axes)
+
+
+@public
+def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Any:
+    return _einsum.einsum(equation, *(convert_to_tensor(x) for x in inputs))
+
+
+@public
+def cross(a: Any, b: Any, name: str | None = None) -> Any:
+    return _linalg.cross(*_matrices("Cross", a, b))
+
+
+@public
+def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    """The norm of all elements, or along an axis; of matrices with two axes."""
+    x = convert_to_tensor(tensor)
+    kind = None if ord == "euclidean" else ord
+    if axis is None:
+        flat = reductions.norm(ops.reshape(x, (-1,)), None if kind == "fro" else kind)
+        return ops.reshape(flat, (1,) * len(x.type.shape)) if keepdims else flat
+    return reductions.norm(x, kind, axes_of(axis), keepdims)
+
+
+@public
+def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str | None = None) -> tuple[Any, Any]:
+    x = convert_to_tensor(tensor)
+    size = norm(x, ord, axis, keepdims=True)
+    return x / size, size
+
+
+@public
+def trace(x: Any, name: str | None = None) -> Any:
+    return indexing.trace(convert_to_tensor(x), axis1=-2, axis2=-1)
+
+
+@public
+def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = False) -> Any:
+    return shapes.matrix_transpose(convert_to_tensor(a))
+
+
+adjoint = matrix_transpose
+
+
+@public
+def diag(diagonal: Any, name: str = "diag", k: int = 0) -> Any:
+    """Matrices with the last axis on a diagonal."""
+    x = convert_to_tensor(diagonal)
+    place = create.eye(x.type.shape[-1] + abs(k), k=k, dtype=x.type.dtype)
+    rows = shapes.pad(x, [(0, 0)] * (len(x.type.shape) - 1) + [(0, k) if k >= 0 else (-k, 0)])
+    return ops.reshape(rows, (*rows.type.shape, 1)) * place
+
+
+@public
+def diag_part(input: Any, name: str = "diag_part", k: int = 0) -> Any:
+    return indexing.diagonal(convert_to_tensor(input), k, -2, -1)
+
+
+tensor_diag, tensor_diag_part = diag, diag_part
+
+
+@public
+def set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: int = 0) -> Any:
+    x = convert_to_tensor(input)
+    if k:
+        out_of_scope("set_diag(k=...)", "use tf.where with a mask")
+    on = ops.equal(ops.iota(x.type.shape, len(x.type.shape) - 2), ops.iota(x.type.shape, len(x.type.shape) - 1))
+    d = convert_to_tensor(diagonal, dtype_hint=x.dtype)
+    size, (rows, columns) = d.type.shape[-1], x.type.shape[-2:]
+    column = shapes.pad(d, [(0, 0)] * (len(d.type.shape) - 1) + [(0, rows - size)])
+    return ops.where(on, ops.broadcast_to(ops.reshape(column, (*column.type.shape, 1)), (*x.type.shape[:-1], columns)), x)
+
+
+@public
+def band_part(input: Any, num_lower: int, num_upper: int, name: str | None = None) -> Any:
+    """The matrix with zeros outside of a band around its diagonal; -1 keeps a whole triangle."""
+    x = convert_to_tensor(input)
+    row, column = (ops.iota(x.type.shape, len(x.type.shape) - n) for n in (2, 1))
+    offset = dress(column) - dress(row)
+    keep = ops.full(x.type.shape, True)
+    if num_lower >= 0:
+        keep = ops.logical_and(keep, ops.greater_equal(offset, -int(num_lower)))
+    if num_upper >= 0:
+        keep = ops.logical_and(keep, ops.less_equal(offset, int(num_upper)))
+    return ops.where(keep, x, ops.full(x.type.shape, 0, x.type.dtype))
+
+
+def _factorisation(name: str) -> Any:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        out_of_scope(f"tf.linalg.{name}", "compute it with NumPy outside of the gradient")
+
+    refuse.__name__ = name
+    return refuse
+
+
+inv, det, logdet, slogdet, solve, lstsq, cholesky, qr, svd, eigh, eigvalsh, pinv, expm, triangular_solve = map(
+    _factorisation,
+    "inv det logdet slogdet solve lstsq cholesky qr svd eigh eigvalsh pinv expm triangular_solve".split(),
+)
+
+
+def matrix_rank(a: Any, tol: Any = None) -> Any:
+    """Of a constant: rank is not a continuous function."""
+    return convert_to_tensor(np.array(np.linalg.matrix_rank(np.asarray(convert_to_tensor(a)), tol), np.int32))

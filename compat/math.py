@@ -1,0 +1,285 @@
+"""tf.math: elementwise functions, reductions and scans; most are names of `tf` itself too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.operand import Operand, as_operand
+from adjit.ir.types import I64
+from adjit.tracer.surface import elementwise, indexing, reductions
+
+from .dtypes import as_dtype, int32, int64
+from .errors import InvalidShape
+from .tensor import convert_to_tensor, pair, true_quotient
+from .wrapping import axes_of, binary, floating, public, unary
+
+# ---- elementwise
+
+abs = unary(ops.absolute, "abs")  # noqa: A001
+negative = unary(ops.neg, "negative")
+sign = unary(ops.sign, "sign")
+square = unary(ops.square, "square")
+exp, expm1 = unary(ops.exp, "exp", True), unary(ops.expm1, "expm1", True)
+log, log1p = unary(ops.log, "log", True), unary(ops.log1p, "log1p", True)
+sqrt, rsqrt = unary(ops.sqrt, "sqrt", True), unary(ops.rsqrt, "rsqrt", True)
+sin, cos, tan = unary(ops.sin, "sin", True), unary(ops.cos, "cos", True), unary(ops.tan, "tan", True)
+asin, acos, atan = unary(ops.asin, "asin", True), unary(ops.acos, "acos", True), unary(ops.atan, "atan", True)
+sinh, cosh, tanh = unary(ops.sinh, "sinh", True), unary(ops.cosh, "cosh", True), unary(ops.tanh, "tanh", True)
+asinh, acosh, atanh = unary(ops.asinh, "asinh", True), unary(ops.acosh, "acosh", True), unary(ops.atanh, "atanh", True)
+erf = unary(ops.erf, "erf", True)
+erfc = unary(lambda x: 1.0 - ops.erf(x), "erfc", True)
+sigmoid = unary(ops.sigmoid, "sigmoid", True)
+softplus = unary(ops.softplus, "softplus", True)
+log_sigmoid = unary(lambda x: ops.neg(ops.softplus(ops.neg(x))), "log_sigmoid", True)
+softsign = unary(lambda x: x / (ops.absolute(x) + 1.0), "softsign", True)
+reciprocal = unary(elementwise.reciprocal, "reciprocal", True)
+floor, ceil, rint = unary(ops.floor, "floor"), unary(ops.ceil, "ceil"), unary(elementwise.rint, "rint")
+round = unary(ops.round, "round")  # noqa: A001
+is_nan, is_inf, is_finite = unary(ops.isnan, "is_nan"), unary(ops.isinf, "is_inf"), unary(ops.isfinite, "is_finite")
+logical_not = unary(ops.logical_not, "logical_not")
+sinc = unary(elementwise.sinc, "sinc", True)
+
+add, subtract, multiply = binary(ops.add, "add"), binary(ops.sub, "subtract"), binary(ops.mul, "multiply")
+divide = truediv = binary(true_quotient, "divide")
+floordiv, floormod = binary(ops.floor_divide, "floordiv"), binary(ops.remainder, "floormod")
+mod = floormod
+pow = binary(ops.power, "pow")  # noqa: A001
+maximum, minimum = binary(ops.maximum, "maximum"), binary(ops.minimum, "minimum")
+atan2 = binary(ops.atan2, "atan2")
+squared_difference = binary(lambda a, b: ops.square(ops.sub(a, b)), "squared_difference")
+equal, not_equal = binary(ops.equal, "equal"), binary(ops.not_equal, "not_equal")
+less, less_equal = binary(ops.less, "less"), binary(ops.less_equal, "less_equal")
+greater, greater_equal = binary(ops.greater, "greater"), binary(ops.greater_equal, "greater_equal")
+logical_and, logical_or = binary(ops.logical_and, "logical_and"), binary(ops.logical_or, "logical_or")
+logical_xor = binary(ops.logical_xor, "logical_xor")
+xlogy = binary(lambda a, b: _where_zero(a, lambda: a * ops.log(b)), "xlogy")
+xlog1py = binary(lambda a, b: _where_zero(a, lambda: a * ops.log1p(b)), "xlog1py")
+divide_no_nan = binary(lambda a, b: _no_nan(b, lambda: true_quotient(a, b)), "divide_no_nan")
+multiply_no_nan = binary(lambda a, b: _no_nan(b, lambda: ops.mul(a, b)), "multiply_no_nan")
+
+
+def _where_zero(x: Any, value: Callable[[], Operand]) -> Operand:
+    """0 where x is, whatever the value is there: the adjoint of `where` keeps it out of gradients too."""
+    return ops.where(ops.equal(x, 0.0), 0.0, value())
+
+
+def _no_nan(divisor: Any, value: Callable[[], Operand]) -> Operand:
+    out = value()
+    return ops.where(ops.equal(convert_to_tensor(divisor, dtype_hint=as_dtype(out.type.dtype)), 0), 0.0, out)
+
+
+@public
+def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
+    """x as another dtype; floats lose their fraction on the way to integers."""
+    wanted = as_dtype(dtype)
+    if not isinstance(x, Operand):
+        x = convert_to_tensor(np.asarray(x).astype(wanted.dtype) if isinstance(x, bool | int | float) else x)
+    return ops.cast(as_operand(x), wanted.dtype)
+
+
+@public
+def add_n(inputs: Any, name: str | None = None) -> Any:
+    """The sum of a list of tensors of one shape."""
+    xs = [convert_to_tensor(x) for x in inputs]
+    if any(x.type != xs[0].type for x in xs):
+        raise InvalidShape(f"add_n: the inputs must have one dtype and shape, not {', '.join(str(x.type) for x in xs)}")
+    total = xs[0]
+    for x in xs[1:]:
+        total = total + x
+    return total
+
+
+accumulate_n = add_n
+
+
+@public
+def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
+    return multiply(scalar, x)
+
+
+@public
+def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
+    x = convert_to_tensor(t)
+    return ops.minimum(*pair("clip_by_value", ops.maximum(*pair("clip_by_value", x, clip_value_min)), clip_value_max))
+
+
+@public
+def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
+    """t, scaled so that its norm is at most `clip_norm`."""
+    x = floating("clip_by_norm", t)
+    size = reductions.norm(x, axis=axes_of(axes), keepdims=True) if axes is not None else reductions.norm(ops.reshape(x, (-1,)))
+    bound = convert_to_tensor(clip_norm, dtype_hint=x.dtype)
+    return x * bound / ops.maximum(size, ops.broadcast_to(bound, size.type.shape))
+
+
+@public
+def global_norm(t_list: Any, name: str | None = None) -> Any:
+    """The norm of all elements of all tensors together; entries that are None do not count."""
+    squares = [ops.sum(ops.square(convert_to_tensor(t))) for t in t_list if t is not None]
+    return ops.sqrt(add_n(squares))
+
+
+def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None) -> tuple[list[Any], Any]:
+    """The tensors, scaled together so that their global norm is at most `clip_norm`; and that norm."""
+    norm = global_norm(t_list) if use_norm is None else convert_to_tensor(use_norm)
+    bound = convert_to_tensor(clip_norm, dtype_hint=as_dtype(norm.type.dtype))
+    scale = bound / maximum(norm, bound)
+    # an infinite or undefined norm makes everything NaN, rather than hide that the gradients are lost
+    scale = scale + (norm - norm)
+    return [None if t is None else convert_to_tensor(t) * scale for t in t_list], norm
+
+
+@public
+def polyval(coeffs: Any, x: Any, name: str | None = None) -> Any:
+    total = convert_to_tensor(0.0)
+    for c in coeffs:
+        total = total * x + c
+    return total
+
+
+# ---- reductions
+
+
+def _reduction(function: Callable[..., Operand], name: str) -> Callable[..., Any]:
+    @public
+    def reduce(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+        x = convert_to_tensor(input_tensor)
+        out = function(x, axes_of(axis), keepdims)
+        return ops.cast(out, x.type.dtype)
+
+    reduce.__name__ = reduce.__qualname__ = name
+    return reduce
+
+
+def _mean(x: Operand, axis: Any, keepdims: bool) -> Operand:
+    """Integers have an integer mean here, rounded towards zero."""
+    out = reductions.mean(x, axis, keepdims=keepdims)
+    return out if x.type.is_float else ops.trunc(out)
+
+
+reduce_sum = _reduction(ops.sum, "reduce_sum")
+reduce_prod = _reduction(ops.prod, "reduce_prod")
+reduce_mean = _reduction(_mean, "reduce_mean")
+reduce_max = _reduction(ops.max, "reduce_max")
+reduce_min = _reduction(ops.min, "reduce_min")
+reduce_all = _reduction(ops.all, "reduce_all")
+reduce_any = _reduction(ops.any, "reduce_any")
+reduce_variance = _reduction(lambda x, axis, keepdims: reductions.var(x, axis, keepdims=keepdims), "reduce_variance")
+reduce_std = _reduction(lambda x, axis, keepdims: reductions.std(x, axis, keepdims=keepdims), "reduce_std")
+reduce_logsumexp = _reduction(lambda x, axis, keepdims: reductions.logsumexp(x, axis, keepdims), "reduce_logsumexp")
+reduce_euclidean_norm = _reduction(lambda x, axis, keepdims: ops.sqrt(ops.sum(ops.square(x), axis, keepdims)), "reduce_euclidean_norm")
+
+
+@public
+def count_nonzero(input: Any, axis: Any = None, keepdims: bool = False, dtype: Any = int64, name: str | None = None) -> Any:
+    counted = reductions.count_nonzero(convert_to_tensor(input), axes_of(axis), keepdims=keepdims)
+    return ops.cast(counted, as_dtype(dtype).dtype)
+
+
+@public
+def argmax(input: Any, axis: Any = None, output_type: Any = int64, name: str | None = None) -> Any:
+    """The index of the largest element along an axis: along the first, unless told."""
+    return ops.cast(ops.argmax(convert_to_tensor(input), 0 if axis is None else axes_of(axis)), as_dtype(output_type).dtype)
+
+
+@public
+def argmin(input: Any, axis: Any = None, output_type: Any = int64, name: str | None = None) -> Any:
+    return ops.cast(ops.argmin(convert_to_tensor(input), 0 if axis is None else axes_of(axis)), as_dtype(output_type).dtype)
+
+
+@public
+def cumsum(x: Any, axis: int = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Any:
+    return _scanned(ops.cumsum, convert_to_tensor(x), axes_of(axis), exclusive, reverse, 0)
+
+
+@public
+def cumprod(x: Any, axis: int = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Any:
+    return _scanned(ops.cumprod, convert_to_tensor(x), axes_of(axis), exclusive, reverse, 1)
+
+
+def _scanned(function: Callable[..., Operand], x: Any, axis: int, exclusive: bool, reverse: bool, neutral: int) -> Operand:
+    axis %= len(x.type.shape)
+    if reverse:
+        return ops.flip(_scanned(function, ops.flip(x, axis), axis, exclusive, False, neutral), axis)
+    if exclusive:
+        first = [slice(None)] * axis
+        head = x[(*first, slice(0, 1))] * 0 + neutral
+        x = ops.concatenate([head, x[(*first, slice(0, -1))]], axis)
+    return ops.cast(function(x, axis), x.type.dtype)
+
+
+# ---- segments and counting
+
+
+@public
+def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Any:
+    ids = convert_to_tensor(segment_ids)
+    return unsorted_segment_sum(data, ids, int(ids.numpy().max()) + 1 if ids.type.size else 0)
+
+
+@public
+def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
+    x, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
+    rest = x.type.shape[len(ids.type.shape) :]
+    zeros = x.literal(0, x.type.with_shape((int(num_segments), *rest)))
+    return ops.additem(convert_to_tensor(zeros), ids, x)
+
+
+@public
+def bincount(arr: Any, weights: Any = None, minlength: int | None = None, maxlength: int | None = None, dtype: Any = int32) -> Any:
+    ids = convert_to_tensor(arr).numpy()
+    counted = np.bincount(ids.reshape(-1), None if weights is None else np.asarray(weights).reshape(-1), minlength or 0)
+    return convert_to_tensor(counted[:maxlength].astype(as_dtype(dtype).dtype if weights is None else np.asarray(weights).dtype))
+
+
+@public
+def in_top_k(targets: Any, predictions: Any, k: int, name: str | None = None) -> Any:
+    """Whether fewer than k predictions of each row are larger than the one of its target."""
+    scores, labels = convert_to_tensor(predictions), convert_to_tensor(targets)
+    own = indexing.take_along_axis(scores, ops.reshape(labels, (-1, 1)), axis=1)
+    larger = ops.sum(ops.cast(ops.greater(scores, ops.broadcast_to(own, scores.type.shape)), I64), 1)
+    return ops.less(larger, int(k))
+
+
+@public
+def confusion_matrix(labels: Any, predictions: Any, num_classes: int | None = None, weights: Any = None, dtype: Any = int32) -> Any:
+    rows, columns = convert_to_tensor(labels), convert_to_tensor(predictions)
+    if num_classes is None:
+        num_classes = int(max(rows.numpy().max(), columns.numpy().max())) + 1
+    kind = as_dtype(dtype).dtype
+    one = convert_to_tensor(np.ones(rows.type.shape, kind) if weights is None else np.asarray(weights).astype(kind))
+    return ops.additem(convert_to_tensor(np.zeros((num_classes, num_classes), kind)), (rows, columns), one)
+
+
+def is_strictly_increasing(x: Any) -> Any:
+    t = convert_to_tensor(x)
+    return reduce_all(t[1:] > t[:-1])
+
+
+def is_non_decreasing(x: Any) -> Any:
+    t = convert_to_tensor(x)
+    return reduce_all(t[1:] >= t[:-1])
+
+
+@public
+def approximate_equal(x: Any, y: Any, tolerance: float = 1e-5, name: str | None = None) -> Any:
+    a, b = pair("approximate_equal", x, y)
+    return ops.less(ops.absolute(ops.sub(a, b)), tolerance)
+
+
+@public
+def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Any:
+    """`cast`, where values out of range become the nearest in range."""
+    return ops.cast(convert_to_tensor(value), as_dtype(dtype).dtype)
+
+
+@public
+def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Any:
+    """x divided by its norm along the axis."""
+    t = floating("l2_normalize", x)
+    squared = ops.sum(ops.square(t), axes_of(axis), True)
+    return t * ops.rsqrt(ops.maximum(squared, epsilon))

@@ -1,0 +1,78 @@
+"""tf.Module: an object that knows the variables in its attributes, at any depth."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .variable import Variable
+
+
+class Module:
+    """Base of layers and models: `variables`, `trainable_variables` and `submodules` are found in the attributes, sorted by name."""
+
+    _name: str
+
+    def __init__(self, name: str | None = None) -> None:
+        self._name = name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(self).__name__).lower()
+
+    @property
+    def name(self) -> str:
+        return getattr(self, "_name", type(self).__name__.lower())
+
+    @property
+    def name_scope(self) -> Any:
+        return contextlib.nullcontext(self.name)
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        return tuple(self._flatten(predicate=lambda x: isinstance(x, Variable)))
+
+    @property
+    def trainable_variables(self) -> tuple[Variable, ...]:
+        return tuple(v for v in self.variables if v.trainable)
+
+    @property
+    def non_trainable_variables(self) -> tuple[Variable, ...]:
+        return tuple(v for v in self.variables if not v.trainable)
+
+    @property
+    def submodules(self) -> tuple[Module, ...]:
+        return tuple(self._flatten(predicate=lambda x: isinstance(x, Module)))
+
+    def _flatten(self, predicate: Callable[[Any], bool], seen: set[int] | None = None) -> Iterator[Any]:
+        """What is found here, then what is found in the modules below; each object once."""
+        seen = {id(self)} if seen is None else seen
+        below: list[Module] = []
+        for _, value in sorted(vars(self).items()):
+            for leaf in _leaves(value):
+                if id(leaf) in seen:
+                    continue
+                if isinstance(leaf, Module):
+                    below.append(leaf)
+                if isinstance(leaf, Module | Variable):
+                    seen.add(id(leaf))
+                    if predicate(leaf):
+                        yield leaf
+        for module in below:
+            yield from module._flatten(predicate, seen)
+
+    @classmethod
+    def with_name_scope(cls, method: Callable[..., Any]) -> Callable[..., Any]:
+        return method
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        for key in sorted(value, key=str):
+            yield from _leaves(value[key])
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield value

@@ -1,0 +1,82 @@
+"""TensorShape: a tuple of sizes with TensorFlow's methods. A size may be None in a `TensorSpec`; a tensor's never is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+
+class TensorShape(tuple[int | None, ...]):
+    """`x.shape`: a tuple that also answers `as_list()`, `rank` and `is_compatible_with`."""
+
+    __slots__ = ()
+
+    def __new__(cls, dims: Iterable[Any] = ()) -> TensorShape:
+        if isinstance(dims, TensorShape):
+            return dims
+        return super().__new__(cls, (None if d is None else int(d) for d in dims))
+
+    @property
+    def rank(self) -> int:
+        return len(self)
+
+    @property
+    def ndims(self) -> int:
+        return len(self)
+
+    @property
+    def dims(self) -> list[int | None]:
+        return list(self)
+
+    def as_list(self) -> list[int | None]:
+        return list(self)
+
+    def is_fully_defined(self) -> bool:
+        return None not in self
+
+    def num_elements(self) -> int | None:
+        total = 1
+        for d in self:
+            if d is None:
+                return None
+            total *= d
+        return total
+
+    def is_compatible_with(self, other: Any) -> bool:
+        """Whether one tensor may have both shapes."""
+        theirs = TensorShape(other)
+        return len(self) == len(theirs) and all(a is None or b is None or a == b for a, b in zip(self, theirs, strict=True))
+
+    def assert_is_compatible_with(self, other: Any) -> None:
+        if not self.is_compatible_with(other):
+            raise ValueError(f"Shapes {self} and {TensorShape(other)} are incompatible")
+
+    def concatenate(self, other: Any) -> TensorShape:
+        return TensorShape((*self, *TensorShape(other)))
+
+    def __add__(self, other: Any) -> TensorShape:  # type: ignore[override]
+        return self.concatenate(other)
+
+    def __radd__(self, other: Any) -> TensorShape:
+        return TensorShape((*other, *self))
+
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        return TensorShape(found) if isinstance(key, slice) else found
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, tuple | list) and tuple(self) == tuple(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
+
+    def __reduce__(self) -> Any:
+        return TensorShape, (tuple(self),)
+
+    def __repr__(self) -> str:
+        return f"TensorShape({list(self)})"
+
+    def __str__(self) -> str:
+        return tuple.__repr__(self)

@@ -1,0 +1,53 @@
+"""TensorSpec: the dtype and shape that an argument must have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from adjit.ir.operand import Operand, as_operand
+
+from .dtypes import as_dtype, float32
+from .shape import TensorShape
+from .tensor import EagerTensor, convert_to_tensor, eager
+
+
+class TensorSpec:
+    """`tf.TensorSpec([None, 3], tf.float32)`: None stands for any size; a shape of None for any shape."""
+
+    __slots__ = ("shape", "dtype", "name")
+
+    def __init__(self, shape: Any = None, dtype: Any = float32, name: str | None = None) -> None:
+        self.shape = None if shape is None else TensorShape(shape)
+        self.dtype = as_dtype(dtype)
+        self.name = name
+
+    @staticmethod
+    def from_tensor(tensor: Any, name: str | None = None) -> TensorSpec:
+        operand = as_operand(tensor)
+        return TensorSpec(operand.type.shape, operand.type.dtype, name)
+
+    def is_compatible_with(self, value: Any) -> bool:
+        other = value if isinstance(value, TensorSpec) else spec_of(value)
+        return self.dtype == other.dtype and (self.shape is None or other.shape is None or self.shape.is_compatible_with(other.shape))
+
+    def example(self) -> EagerTensor:
+        """A tensor of this type, for a trace; a size that is not known is 1."""
+        shape = () if self.shape is None else [1 if d is None else d for d in self.shape]
+        return eager(np.zeros(shape, self.dtype.dtype))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TensorSpec) and (self.shape, self.dtype, self.name) == (other.shape, other.dtype, other.name)
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype))
+
+    def __repr__(self) -> str:
+        shape = "<unknown>" if self.shape is None else str(self.shape)
+        return f"TensorSpec(shape={shape}, dtype={self.dtype!r}, name={self.name!r})"
+
+
+def spec_of(value: Any) -> TensorSpec:
+    operand = as_operand(value) if isinstance(value, Operand) else convert_to_tensor(value)
+    return TensorSpec(operand.type.shape, operand.type.dtype)

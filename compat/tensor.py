@@ -1,0 +1,382 @@
+"""Tensors with TensorFlow's look: the same objects as everywhere in adjit, dressed in classes that print, compare and convert as its do.
+
+`Tensor` holds what they share; `EagerTensor`, `SymbolicTensor` and `ConstantTensor` are the runtime's tensor, a traced value and a constant of a
+trace. `dress` changes the class of an object in place, so that tapes and traces, which know it by identity, still do.
+
+Arithmetic is strict, as TensorFlow's: dtypes are never promoted, Python numbers and NumPy arrays take the dtype of the tensor beside them.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.errors import AdjitError
+from adjit.ir.operand import Concrete, Literal, Operand, as_operand
+from adjit.ir.ops.base import Array, Op
+from adjit.ir.types import F32, F64, TensorType
+from adjit.runtime.tensor import Tensor as RuntimeTensor
+from adjit.runtime.tensor import WeakTensor, materialize, numeric_array, wrap
+from adjit.tracer.arrays import ArrayMethods
+from adjit.tracer.pytree import flatten
+from adjit.tracer.traced import Splat, Traced, WeakSplat
+
+from .dtypes import DType, as_dtype
+from .errors import InvalidDType, out_of_scope, translate
+from .shape import TensorShape
+
+
+class Tensor(ArrayMethods):
+    """What eager tensors, traced values and constants of a trace have in common: `isinstance(x, tf.Tensor)` holds for all."""
+
+    __slots__ = ()
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        return as_dtype(self.type.dtype)
+
+    @property
+    def shape(self) -> TensorShape:  # type: ignore[override]
+        return TensorShape(self.type.shape)
+
+    def get_shape(self) -> TensorShape:
+        return self.shape
+
+    def set_shape(self, shape: Any) -> None:
+        """Shapes are always known here: this only checks that the two agree."""
+        self.shape.assert_is_compatible_with(shape)
+
+    @property
+    def device(self) -> str:
+        return "/job:localhost/replica:0/task:0/device:CPU:0"
+
+    def ref(self) -> Reference:
+        return Reference(self)
+
+    def __getitem__(self, key: Any) -> Operand:
+        try:
+            return dress(ops.getitem(self, key))
+        except AdjitError as error:
+            translate(error)
+            raise
+
+    def __eq__(self, other: object) -> Any:
+        return False if other is None or isinstance(other, str) else _equal(self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return True if other is None or isinstance(other, str) else _not_equal(self, other)
+
+    __hash__ = Operand.__hash__
+
+
+class EagerTensor(Tensor, RuntimeTensor):
+    """A tensor that has its value."""
+
+    __slots__ = ()
+
+    def __init__(self, value: Any, dtype: Any = None) -> None:
+        RuntimeTensor.__init__(self, value, None if dtype is None else as_dtype(dtype).dtype)
+
+    def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
+        return dress_results(super().apply_op(op, args))
+
+    def numpy(self) -> Any:
+        """The value: a copy, or a NumPy scalar."""
+        return self.data.copy() if self.data.ndim else self.data[()]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if copy or (dtype is not None and np.dtype(dtype) != self.data.dtype):
+            return np.array(self.data, dtype)
+        return RuntimeTensor.numpy(self)
+
+    def __reduce__(self) -> Any:
+        return EagerTensor, (np.array(self.data),)
+
+    def __repr__(self) -> str:
+        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={value_text(self.data)}>"
+
+    def __str__(self) -> str:
+        text = str(self.data)
+        return f"tf.Tensor({chr(10) if chr(10) in text else ''}{text}, shape={self.shape}, dtype={self.dtype.name})"
+
+
+class SymbolicTensor(Tensor, Traced):
+    """A tensor inside of a function that is being traced."""
+
+    __slots__ = ()
+
+    def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
+        return dress_results(super().apply_op(op, args))
+
+    def __repr__(self) -> str:
+        return f'Tensor("{self.name or "tensor"}:0", shape={self.shape}, dtype={self.dtype.name})'
+
+    __str__ = __repr__
+
+
+class ConstantTensor(Tensor, Splat):
+    """A tensor inside of a trace that is filled with one known value."""
+
+    __slots__ = ()
+
+    def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
+        return dress_results(super().apply_op(op, args))
+
+    def __repr__(self) -> str:
+        return f'Tensor("Const:0", shape={self.shape}, dtype={self.dtype.name})'
+
+    __str__ = __repr__
+
+
+class Reference:
+    """`x.ref()`: x as a key of a dict."""
+
+    __slots__ = ("_x",)
+
+    def __init__(self, x: Any) -> None:
+        self._x = x
+
+    def deref(self) -> Any:
+        return self._x
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reference) and self._x is other._x
+
+    def __hash__(self) -> int:
+        return id(self._x)
+
+    def __repr__(self) -> str:
+        return f"<Reference wrapping {self._x!r}>"
+
+
+def value_text(data: Array) -> str:
+    """A value inside of a repr: Python's text of a scalar, NumPy's repr of an array, on lines of its own if it has several."""
+    if not data.ndim:
+        return str(data[()])
+    text = repr(data)
+    return f"\n{text}" if "\n" in text else text
+
+
+# ---- dressing
+
+_DRESSES: dict[type[Any], type[Any]] = {
+    RuntimeTensor: EagerTensor,
+    WeakTensor: EagerTensor,
+    Traced: SymbolicTensor,
+    Splat: ConstantTensor,
+    WeakSplat: ConstantTensor,
+}
+
+
+def dress(x: Any) -> Any:
+    """An operand as users of TensorFlow hold it: the same object, where it can be."""
+    dress = _DRESSES.get(type(x))
+    if dress is not None:
+        x.__class__ = dress
+        return x
+    return dress_bare(x) if type(x) is Literal or type(x) is Concrete else x
+
+
+def dress_bare(x: Operand) -> Operand:
+    if isinstance(x, Literal):
+        out: Operand = ConstantTensor(x.value, x.type) if tracing() else materialize(x)
+        return out if isinstance(out, Tensor) else dress(out)
+    assert isinstance(x, Concrete)
+    return eager(x.data)
+
+
+def dress_results(out: Any) -> Any:
+    return tuple(map(dress, out)) if type(out) is tuple else dress(out)
+
+
+def dress_structure(structure: Any) -> Any:
+    """A structure of results, dressed; itself, for what can be dressed in place."""
+    leaves, tree = flatten(structure)
+    dressed = [dress(leaf) for leaf in leaves]
+    return structure if all(a is b for a, b in zip(leaves, dressed, strict=True)) else tree.unflatten(dressed)
+
+
+def tracing() -> bool:
+    from adjit.tracer.trace import current_trace  # noqa: PLC0415 - the trace knows traced values, which are dressed here
+
+    return current_trace() is not None
+
+
+def eager(array: Array) -> EagerTensor:
+    """A tensor around an array that nobody will write to."""
+    out: EagerTensor = EagerTensor.__new__(EagerTensor)
+    out.data = array
+    out.type = TensorType(array.dtype, array.shape)
+    return out
+
+
+# ---- conversion
+
+
+def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Any:
+    """Anything like an array as a tensor. Python floats become float32, ints int32; NumPy arrays keep their dtype."""
+    wanted = None if dtype is None else as_dtype(dtype)
+    if isinstance(value, Operand):
+        operand = dress(as_operand(value))
+        if wanted is not None and operand.type.dtype != wanted.dtype:
+            raise ValueError(f"Tensor conversion requested dtype {wanted.name} for Tensor with dtype {operand.dtype.name}: {operand!r}")
+        return operand
+    if isinstance(value, list | tuple) and holds_operand(value):
+        return packed(value, wanted)
+    if wanted is None and dtype_hint is not None:
+        try:
+            return eager(converted(value, as_dtype(dtype_hint)))
+        except TypeError:
+            pass
+    return eager(converted(value, wanted))
+
+
+def converted(value: Any, wanted: DType | None) -> Array:
+    """A value that is no operand as an array of its own."""
+    refuse_text(value)
+    array = numeric_array(value)
+    if isinstance(value, np.ndarray | np.generic) or hasattr(type(value), "__array__"):
+        return array.astype(wanted.dtype) if wanted is not None and wanted.dtype != array.dtype else array.copy()
+    if wanted is None:
+        if array.dtype.kind == "f":
+            return array.astype(np.float32)
+        return array.astype(np.int32) if array.dtype == np.int64 and fits_int32(array) else array.copy()
+    if array.size and ((array.dtype.kind == "f" and wanted.dtype.kind != "f") or (array.dtype.kind == "b") != (wanted.dtype.kind == "b")):
+        raise TypeError(f"Cannot convert {value!r} to EagerTensor of dtype {wanted.name}")
+    return wrap_checked(value, array, wanted)
+
+
+def wrap_checked(value: Any, array: Array, wanted: DType) -> Array:
+    if wanted.is_integer and array.size and not (wanted.min <= array.min() and array.max() <= wanted.max):
+        raise ValueError(f"Can't convert Python sequence with out-of-range integer to Tensor: {value!r} does not fit {wanted.name}")
+    return array.astype(wanted.dtype)
+
+
+def fits_int32(array: Array) -> bool:
+    limits = np.iinfo(np.int32)
+    return not array.size or bool(limits.min <= array.min() and array.max() <= limits.max)
+
+
+def refuse_text(value: Any) -> None:
+    if isinstance(value, str | bytes):
+        out_of_scope("a tensor of strings", "keep text in Python")
+
+
+def holds_operand(value: Any) -> bool:
+    return isinstance(value, Operand) or (isinstance(value, list | tuple) and any(map(holds_operand, value)))
+
+
+def packed(values: Any, wanted: DType | None) -> Any:
+    """A list of tensors (and numbers) as one tensor with a new first axis."""
+    hint = wanted or first_dtype(values)
+    parts = [convert_to_tensor(v, dtype=wanted, dtype_hint=hint) for v in values]
+    return dress(ops.concatenate([ops.reshape(p, (1, *p.type.shape)) for p in same_dtypes("pack", parts)], 0))
+
+
+def first_dtype(value: Any) -> DType | None:
+    if isinstance(value, Operand):
+        return as_dtype(value.type.dtype)
+    if isinstance(value, list | tuple):
+        return next((found for found in map(first_dtype, value) if found is not None), None)
+    return None
+
+
+def same_dtypes(what: str, xs: list[Any]) -> list[Any]:
+    for x in xs[1:]:
+        check_dtypes(what, xs[0], x)
+    return xs
+
+
+def check_dtypes(what: str, a: Operand, b: Operand) -> None:
+    if a.type.dtype != b.type.dtype:
+        raise InvalidDType(
+            f"cannot compute {what} as input #1(zero-based) was expected to be a {a.type.dtype} tensor but is a {b.type.dtype} tensor: "
+            "TensorFlow does not promote dtypes; use tf.cast"
+        )
+
+
+def beside(what: str, x: Operand, other: Any) -> Any:
+    """What stands beside tensor x in an op: an operand of its dtype, or a Python number that takes it."""
+    kind = type(other)
+    if kind is float or kind is int or kind is bool:
+        here = x.type.dtype.kind
+        if (kind is float and here != "f") or (kind is bool) != (here == "b"):
+            check_dtypes(what, x, convert_to_tensor(other))
+        return other
+    if not isinstance(other, Operand):
+        other = convert_to_tensor(other, dtype_hint=as_dtype(x.type.dtype))
+    other = as_operand(other)
+    check_dtypes(what, x, other)
+    return other
+
+
+def pair(what: str, a: Any, b: Any) -> tuple[Any, Any]:
+    """The two operands of a function: at least one a tensor, both of one dtype."""
+    if isinstance(a, Operand):
+        x = dress(as_operand(a))
+        return x, beside(what, x, b)
+    if isinstance(b, Operand):
+        y = dress(as_operand(b))
+        return beside(what, y, a), y
+    x = convert_to_tensor(a)
+    return x, beside(what, x, b)
+
+
+def true_quotient(a: Any, b: Any) -> Operand:
+    """Integers divide as floats: the small ones as float32, the others as float64."""
+    x = a if isinstance(a, Operand) else b
+    if x.type.dtype.kind in "iu":
+        wide = F32 if x.type.dtype.itemsize <= 2 else F64
+        a, b = (ops.cast(v, wide) if isinstance(v, Operand) else v for v in (a, b))
+    return ops.div(a, b)
+
+
+# ---- operators
+
+
+def binary(what: str, function: Callable[[Any, Any], Operand]) -> Callable[[Any, Any], Any]:
+    """`function` of two operands, with TensorFlow's rules for what may stand beside what."""
+
+    def combine(a: Any, b: Any) -> Any:
+        try:
+            return dress(function(*pair(what, a, b)))
+        except AdjitError as error:
+            translate(error)
+            raise
+
+    return combine
+
+
+_equal, _not_equal = binary("Equal", ops.equal), binary("NotEqual", ops.not_equal)
+
+_OPERATORS: dict[str, tuple[str, Callable[[Any, Any], Operand]]] = {
+    "add": ("AddV2", ops.add), "sub": ("Sub", ops.sub), "mul": ("Mul", ops.mul), "truediv": ("RealDiv", true_quotient),
+    "floordiv": ("FloorDiv", ops.floor_divide), "mod": ("FloorMod", ops.remainder), "pow": ("Pow", ops.power),
+    "and": ("LogicalAnd", ops.bitwise_and), "or": ("LogicalOr", ops.bitwise_or), "xor": ("LogicalXor", ops.bitwise_xor),
+}  # fmt: skip
+_COMPARISONS = {"lt": ops.less, "le": ops.less_equal, "gt": ops.greater, "ge": ops.greater_equal}
+
+
+def _define_operators() -> None:
+    """Each operator in both directions; `Variable`s read themselves and end here too."""
+    for name, (what, function) in _OPERATORS.items():
+        combine = binary(what, function)
+        setattr(Tensor, f"__{name}__", _method(combine))
+        setattr(Tensor, f"__r{name}__", _method(lambda a, b, combine=combine: combine(b, a)))
+    for name, function in _COMPARISONS.items():
+        setattr(Tensor, f"__{name}__", _method(binary(name.capitalize(), function)))
+    setattr(Tensor, "__divmod__", lambda self, other: (operator.floordiv(self, other), operator.mod(self, other)))  # noqa: B010
+
+
+def _method(combine: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        return combine(self, other)
+
+    return method
+
+
+_define_operators()

@@ -1,0 +1,118 @@
+"""tf.Variable: adjit's, with TensorFlow's constructor, names and text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adjit.ir.operand import Operand
+from adjit.runtime.variable import Variable as RuntimeVariable
+from adjit.tracer.trace import current_trace
+
+from .dtypes import DType, as_dtype
+from .shape import TensorShape
+from .tensor import Reference, convert_to_tensor, dress, value_text
+
+
+class Variable(RuntimeVariable):
+    """A tensor that can be assigned. Python floats become float32, ints int32.
+
+    >>> Variable(3.0)
+    <tf.Variable 'Variable:0' shape=() dtype=float32, numpy=3.0>
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self, initial_value: Any = None, trainable: bool | None = None, validate_shape: bool = True, caching_device: Any = None,
+        name: str | None = None, variable_def: Any = None, dtype: Any = None, import_scope: str | None = None, constraint: Any = None,
+        synchronization: Any = None, aggregation: Any = None, shape: Any = None,
+    ) -> None:  # fmt: skip
+        if initial_value is None:
+            raise ValueError("The `initial_value` arg to `tf.Variable` must be given: a tensor, or a function without arguments that makes one")
+        value = initial_value() if callable(initial_value) and not isinstance(initial_value, Operand) else initial_value
+        value = value if isinstance(value, Operand) and dtype is None else convert_to_tensor(value, dtype)
+        super().__init__(value, trainable is not False, name)
+        if shape is not None and not TensorShape(shape).is_compatible_with(self.shape):
+            raise ValueError(f"The initial value's shape ({self.shape}) is not compatible with the explicitly supplied `shape` argument ({shape}).")
+
+    @property
+    def name(self) -> str:
+        return f"{self.store.name or 'Variable'}:0"
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        return as_dtype(self.store.type.dtype)
+
+    @property
+    def shape(self) -> TensorShape:  # type: ignore[override]
+        return TensorShape(self.store.type.shape)
+
+    def get_shape(self) -> TensorShape:
+        return self.shape
+
+    @property
+    def device(self) -> str:
+        return "/job:localhost/replica:0/task:0/device:CPU:0"
+
+    def ref(self) -> Reference:
+        return Reference(self)
+
+    # ---- reading and assigning
+
+    def read_operand(self) -> Operand:
+        out: Operand = dress(super().read_operand())
+        return out
+
+    def read_value(self) -> Operand:
+        return self.read_operand()
+
+    def numpy(self) -> Any:
+        data = super().numpy()
+        return data.copy() if data.ndim else data[()]
+
+    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Variable:
+        super().assign(self._fitting(value))
+        return self
+
+    def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Variable:
+        super().assign(self.read_operand() + self._fitting(delta))
+        return self
+
+    def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Variable:
+        super().assign(self.read_operand() - self._fitting(delta))
+        return self
+
+    def _fitting(self, value: Any) -> Operand:
+        out = convert_to_tensor(value, None if isinstance(value, Operand) else self.dtype)
+        if out.dtype != self.dtype:
+            raise ValueError(f"Tensor conversion requested dtype {self.dtype.name} for Tensor with dtype {out.dtype.name}: use tf.cast")
+        if out.type.shape != self.store.type.shape:
+            raise ValueError(
+                f"Cannot assign value to variable '{self.name}': Shape mismatch. The variable shape {self.shape}, and the assigned value "
+                f"shape {out.shape} are incompatible."
+            )
+        return out  # type: ignore[no-any-return]
+
+    # ---- Python's protocols
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self.read_operand().__array__(dtype, copy)  # type: ignore[attr-defined]
+
+    def __copy__(self) -> Variable:
+        return Variable(self.read_operand(), self.trainable, name=self.store.name)
+
+    def __reduce__(self) -> Any:
+        return _restored, (RuntimeVariable.numpy(self).copy(), self.trainable, self.store.name)
+
+    def __repr__(self) -> str:
+        text = "<traced>" if current_trace() is not None else value_text(self.store.data)
+        return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, numpy={text}>"
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return format(self.store.data[()], spec) if spec else repr(self)
+
+
+def _restored(data: Any, trainable: bool, name: str | None) -> Variable:
+    return Variable(data, trainable, name=name)

@@ -2,7 +2,7 @@
 
     i64 adjit_main(ptr buffers, ptr arena, ptr error)     buffers: the parameters' arrays, then the results'
 
-It returns 0, the number of a `Failure`, or a negative code of `stacks`. It leaves through one door, where the stacks of its loops are freed.
+It returns 0, the number of a `Failure`, or a negative code of `stacks`. It leaves through one door, where all stacks are freed.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ class RegisterKernel(LoopKernel):
                     memory.store(self.text, self.data_of(stack), self.read(value), trip, 1, 1)
             return self.scalar.add(phis[0], self.scalar.const(I64, 1))
 
-        self.loop(stmt, start, condition, run)
+        self.carry(stmt, start, condition, run)
         none = self.scalar.const(I64, 0)
         for stack in saved:
             memory.store(self.text, self.handle(stack), self.scalar.select(self.scalar.compare("gt", trips, none), trips, none), "1", 1, 1)
@@ -168,12 +168,12 @@ class RegisterKernel(LoopKernel):
                 memory.store(self.text, self.data_of(stack), self.read(value), phis[0].name, 1, 1)
             return self.scalar.add(phis[0], self.scalar.const(I64, 1))
 
-        trips = self.loop(stmt, self.scalar.const(I64, 0), condition, run)
+        trips = self.carry(stmt, self.scalar.const(I64, 0), condition, run)
         for stack in saved:
             memory.store(self.text, self.handle(stack), trips, "1", 1, 1)
             self.load_data(stack)
 
-    def loop(self, stmt: Stmt, first: Reg, condition: Callable[[list[Reg]], str], run: Callable[[list[Reg]], Reg]) -> Reg:
+    def carry(self, stmt: Stmt, first: Reg, condition: Callable[[list[Reg]], str], run: Callable[[list[Reg]], Reg]) -> Reg:
         """A loop that tests at the top. `first` is where a counter starts, of which `run` gives the next value; returns its last.
 
         Phis are the counter and the carries but for stacks, whose memory is that of their first values.

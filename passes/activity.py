@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from adjit.ir.func import Block, Stmt
+from adjit.ir.func import Block, Stmt, Value
 from adjit.ir.operand import Operand
 from adjit.ir.ops.control import For, Region, While
 
 
-def carried_params(stmt: Stmt, block: Block) -> tuple[Operand, ...]:
+def carried_params(stmt: Stmt, block: Block) -> tuple[Value, ...]:
     """The parameters of a loop's block that are carried: all but the counter of a `for`."""
     return block.params[1:] if isinstance(stmt.op, For) else block.params
 

@@ -1,8 +1,9 @@
 """Buffer planning: which value lives where.
 
-Views get no buffer: they are windows on their operand's. A result is computed straight into the array that is returned, an updated parameter
-straight into its own buffer where nobody can see the difference, a loop's next carry straight into the carry's, and everything else shares one
-arena, by liveness, with elementwise results written over operands that die there. Regions that fit into registers get no buffers inside.
+Views get no buffer: they are windows on their operand's. A result is computed straight into the array that is returned, an updated
+parameter straight into its own buffer where nobody can see the difference, a loop's next carry straight into the carry's, and everything
+else shares one arena, by liveness, with elementwise results written over operands that die there. Regions that fit into registers get no
+buffers inside.
 
 `windows.py` finds the windows and puts in the copies that they need; this pass then gives every buffer a place.
 """
@@ -59,7 +60,7 @@ class _Placer:
         self.last_use: dict[int, int] = {}
         self.last_failure = -1
         self.carried: list[tuple[Value, Value, int]] = []  # a carry, its next value, and where the loop's body last reads the carry
-        self.hosts: dict[int, Value] = {}  # roots that are made in another's buffer: a branch's yield in the result's, a next in the carry's
+        self.hosts: dict[int, Value] = {}  # roots made in another's buffer: a branch's yield in the result's, a next in the carry's
 
     def root(self, value: Operand) -> Value:
         return self.plan.windows[id(value)].root

@@ -1,7 +1,7 @@
 """Loops with `checkpoint`: two loops, one inside the other, that do the same.
 
-Reverse mode of nested loops keeps the carries at the trips of the outer one, and runs the inner one again. So a loop that is cut into segments
-needs memory for the starts of the segments and for one segment:
+Reverse mode of nested loops keeps the carries at the trips of the outer one, and runs the inner one again. So a loop that is cut into
+segments needs memory for the starts of the segments and for one segment:
 
     an int      segments of that many trips
     "sqrt"      segments of about the square root of the number of trips. Where it is not known (`while`), they grow by one trip each

@@ -1,6 +1,7 @@
 """Forward mode: tangents of values, from those of the sources.
 
 `push_forward` is the twin of `reverse.backpropagate`, for eager statements and IR alike. `jvp_func` is the pass that is built on it.
+Branches and loops are in `forward_regions`.
 """
 
 from __future__ import annotations
@@ -11,26 +12,45 @@ from contextlib import AbstractContextManager, nullcontext
 from adjit.ir.builder import Builder, current_builder
 from adjit.ir.func import Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
+from adjit.ir.ops.control import Region
+
+from .forward_regions import push_region
 
 
 def push_forward(stmts: Sequence[Stmt], sources: Sequence[Operand], tangents: Sequence[Operand]) -> dict[int, Operand]:
-    """The tangent of every value that depends on a source differentiably, by the value's id."""
+    """The tangent of every value that depends on a source differentiably, by the value's id. The statements are there already."""
     known = {id(s): t for s, t in zip(sources, tangents, strict=True) if s.type.is_float}
     for stmt in stmts:
-        given = tuple(known.get(id(a)) for a in stmt.args)
-        if all(g is None for g in given):
-            continue
         with tangent_of(stmt):
-            for result, d in zip(stmt.results, stmt.op.pushforward(stmt.results, stmt.args, given), strict=True):
-                if d is not None and result.type.is_float:
-                    known[id(result)] = d
-                    name_tangent(d, result)
+            if isinstance(stmt.op, Region):
+                push_region(stmt, known, append_with_tangents, in_place=False)
+            else:
+                push(stmt, known)
     return known
 
 
-def name_tangent(d: Operand, value: Operand) -> None:
-    if isinstance(d, Value) and d.name is None and isinstance(value, Value) and value.name:
-        d.name = f"{value.name}.dot"
+def append_with_tangents(stmts: Sequence[Stmt], known: dict[int, Operand]) -> None:
+    """Append statements to the active builder, each with the statements that compute its tangents behind it."""
+    builder = current_builder()
+    assert builder is not None
+    for stmt in stmts:
+        with tangent_of(stmt):
+            if not isinstance(stmt.op, Region):
+                builder.stmts.append(stmt)
+                push(stmt, known)
+            elif not push_region(stmt, known, append_with_tangents, in_place=True):
+                builder.stmts.append(stmt)
+
+
+def push(stmt: Stmt, known: dict[int, Operand]) -> None:
+    given = tuple(known.get(id(a)) for a in stmt.args)
+    if all(g is None for g in given):
+        return
+    for result, d in zip(stmt.results, stmt.op.pushforward(stmt.results, stmt.args, given), strict=True):
+        if d is not None and result.type.is_float:
+            known[id(result)] = d
+            if isinstance(d, Value) and d.name is None and isinstance(result, Value) and result.name:
+                d.name = f"{result.name}.dot"
 
 
 def tangent_of(stmt: Stmt) -> AbstractContextManager[None]:
@@ -43,9 +63,9 @@ def jvp_func(func: Func) -> Func:
     """`@f.jvp`: takes the parameters, then a tangent for each floating one; gives the results, then a tangent for each floating one."""
     sources = [p for p in func.params if p.type.is_float]
     tangents = [Value(p.type, f"{p.name}.dot" if p.name else None) for p in sources]
+    known: dict[int, Operand] = {id(s): t for s, t in zip(sources, tangents, strict=True)}
     with Builder([*func.params, *tangents]) as builder:
-        builder.stmts.extend(func.stmts)
-        known = push_forward(func.stmts, sources, tangents)
+        append_with_tangents(func.stmts, known)
         dots = [known.get(id(r), Literal(0.0, r.type)) for r in func.results if r.type.is_float]
         block = builder.finish([*func.results, *dots], func.block.saving)
     return func.replace(name=f"{func.name}.jvp", block=block, plan=None)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from adjit.ir.errors import UnsupportedError
@@ -19,9 +20,9 @@ from adjit.ir.operand import Operand
 from adjit.ir.ops.base import View
 from adjit.ir.ops.control import Region
 from adjit.ir.ops.create import Constant
-from adjit.ir.ops.elementary import Atan2, FloatUnary, Hypot, Logaddexp, Rsqrt, Sqrt
+from adjit.ir.ops.elementary import Atan2, Hypot, Logaddexp, Rsqrt, Sqrt
 from adjit.ir.ops.index import Gather
-from adjit.ir.ops.maps import Map
+from adjit.ir.ops.maps import FloatUnary, Map
 from adjit.ir.ops.powers import Power
 from adjit.ir.ops.random import Normal, RandomBits, Uniform
 from adjit.ir.ops.reduce import Reduce
@@ -99,7 +100,7 @@ def _forced(needs: Iterable[Value], maker: dict[int, Stmt], params: set[int], ma
         stmt = maker.get(id(value))
         if stmt is None:
             if id(value) in params and (isinstance(value.type, StackType) or not may_keep):
-                raise UnsupportedError(f"the derivative needs {value!r}, a carried stack, at every trip; such loops cannot be differentiated again")
+                raise UnsupportedError(f"the derivative needs {value!r}, a carried stack, at every trip: this loop has no further derivative")
             continue
         if (isinstance(value.type, StackType) or not may_keep) and id(stmt) not in forced:
             forced.add(id(stmt))
@@ -168,7 +169,7 @@ class _Cut:
             path = [self.SINK]
             while path[-1] != self.SOURCE:
                 path.append(parents[path[-1]])
-            steps = [(a, b) for b, a in zip(path, path[1:])]
+            steps = [(a, b) for b, a in pairwise(path)]
             flow = min(self.links[a][b] for a, b in steps)
             for a, b in steps:
                 self.links[a][b] -= flow
@@ -217,7 +218,7 @@ def copied(stmt: Stmt, renaming: Renaming, phase: Phase | None = None, origin: S
 def copied_block(block: Block, renaming: Renaming, phase: Phase | None = None, origin: Stmt | None = None) -> Block:
     params = fresh(block.params, renaming)
     stmts = [copied(s, renaming, phase, origin) for s in block.stmts if not s.op.effect]
-    return Block(params, stmts, renaming.all(block.results), renaming.all(block.saving))  # type: ignore[arg-type]
+    return Block(params, stmts, renaming.all(block.results), renaming.all(block.saving))
 
 
 def fresh(values: Sequence[Operand], renaming: Renaming) -> tuple[Value, ...]:

@@ -2,7 +2,7 @@
 
 `backpropagate` is the whole of it, and serves the eager tape (statements on tensors) and the adjoint pass (statements on IR values) alike:
 the rules of the ops are written with operators, which evaluate on the former and emit on the latter. Branches and loops, which only the
-latter has, are in `reverse_regions`; they may replace a forward statement by one that gives the same results and keeps more for the adjoint.
+latter has, are in `reverse_regions`; they may replace a forward statement by one that has the same results and keeps more.
 """
 
 from __future__ import annotations

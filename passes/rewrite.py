@@ -12,7 +12,7 @@ from typing import NamedTuple
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Op
-from adjit.ir.ops.control import For, Fuse, If, Region, While
+from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Region, While
 
 # Ops whose two operands may be exchanged without a bit of the result changing. `maximum` and `minimum` are not here: of 0.0 and -0.0 they
 # may give either.
@@ -73,6 +73,8 @@ class Carried(NamedTuple):
 def carried(stmt: Stmt, i: int) -> Carried:
     """Everything that the i-th result of a region statement depends on, its control operands apart."""
     op, blocks = stmt.op, stmt.blocks
+    if isinstance(op, For | While) and i >= len(blocks[-1].results):
+        return Carried((), (), (blocks[-1].saving[i - len(blocks[-1].results)],))
     if isinstance(op, For):
         return Carried((stmt.args[2 + i],), (blocks[0].params[1 + i],), (blocks[0].results[i],))
     if isinstance(op, While):
@@ -90,27 +92,27 @@ def controls(stmt: Stmt) -> tuple[Operand, ...]:
 
 
 def can_narrow(stmt: Stmt) -> bool:
-    """Whether single results of this region may be dropped: we know how they are carried, and no twin counts on their places."""
-    return isinstance(stmt.op, Fuse | If | For | While) and not any(b.saving for b in stmt.blocks)
+    """Whether single results of this region may be dropped: we know how they are carried."""
+    return isinstance(stmt.op, Fuse | If | For | While | Checkpoint)
 
 
 def narrowed(stmt: Stmt, keep: Sequence[int], blocks: Sequence[Block]) -> Stmt:
     """A region statement with only the results `keep`; `blocks` are the new bodies, still with all parameters and results."""
+    if not isinstance(stmt.op, For | While):
+        cut = [Block(b.params, b.stmts, [b.results[i] for i in keep]) for b in blocks]
+        return stmt.replace(results=tuple(stmt.results[i] for i in keep), blocks=tuple(cut))
+    *tests, body = blocks
+    carries = len(body.results)
+    slots = [i for i in keep if i < carries]
 
-    def kept(items: Sequence[Operand], lead: int = 0) -> tuple[Operand, ...]:
-        return (*items[:lead], *(items[lead + i] for i in keep))
+    def kept(items: Sequence[Value]) -> list[Value]:
+        first = len(items) - carries
+        return [*items[:first], *(items[first + i] for i in slots)]
 
-    args, lead, first = stmt.args, 0, 0
-    if isinstance(stmt.op, For):
-        args, lead = kept(args, 2), 1
-    elif isinstance(stmt.op, While):
-        args, first = kept(args), 1  # the condition's block yields its verdict, not the carried values
-    has_params = isinstance(stmt.op, For | While)
-    cut = [
-        Block(kept(b.params, lead) if has_params else b.params, b.stmts, b.results if n < first else kept(b.results))  # type: ignore[arg-type]
-        for n, b in enumerate(blocks)
-    ]
-    return stmt.replace(args=args, results=kept(stmt.results), blocks=tuple(cut))
+    saving = [body.saving[i - carries] for i in keep if i >= carries]
+    narrow = Block(kept(body.params), body.stmts, [body.results[i] for i in slots], saving)
+    cut = [*(Block(kept(b.params), b.stmts, b.results) for b in tests), narrow]
+    return stmt.replace(args=tuple(kept(stmt.args)), results=tuple(stmt.results[i] for i in keep), blocks=tuple(cut))  # type: ignore[arg-type]
 
 
 def walk(block: Block) -> Iterator[Stmt]:

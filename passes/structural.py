@@ -13,11 +13,14 @@ import numpy as np
 
 from adjit.ir.func import Stmt
 from adjit.ir.operand import Literal, Operand
+from adjit.ir.ops.arithmetic import Add
 from adjit.ir.ops.base import Op
+from adjit.ir.ops.index import ScatterAdd
 from adjit.ir.ops.maps import Cast, Mul
 from adjit.ir.ops.powers import IntegerPow
 from adjit.ir.ops.reduce import Max, Min, Reduce, Sum
 from adjit.ir.ops.shape import Broadcast, Flip, Reshape, Slice, Transpose
+from adjit.ir.ops.stack import StackAccumulate, StackAdd, StackZeros
 from adjit.ir.types import DType, TensorType
 
 
@@ -239,3 +242,30 @@ def sink_broadcast(r: Rewriter, stmt: Stmt) -> Operand | None:
         return None
     small = [Literal(a.value, a.type.with_shape(source.shape)) if isinstance(a, Literal) else a for a in args]
     return r.emit(Broadcast(stmt.result.type.shape), (r.emit(stmt.op, tuple(small)),))
+
+
+@structural(StackAdd)
+def add_in_place(r: Rewriter, stmt: Stmt) -> Operand | None:
+    """stack_add(x, stack_accumulate(stack_zeros, i, d)) => stack_accumulate(x, i, d): a sum over all trips becomes that of one element."""
+    a, b = stmt.args
+    for x, other in ((a, b), (b, a)):
+        if r.made_by(other, StackZeros):
+            return x
+        made = r.made_by(other, StackAccumulate)
+        if made and r.made_by(made.args[0], StackZeros):
+            return r.emit(StackAccumulate(), (x, *made.args[1:]))
+    return None
+
+
+@structural(Add)
+def scatter_into_sum(r: Rewriter, stmt: Stmt) -> Operand | None:
+    """add(x, scatter_add(0, u, i)) => scatter_add(x, u, i): the sum touches what it changes alone.
+
+    Of the zeros in x that it does not touch, negative ones stay negative.
+    """
+    a, b = stmt.args
+    for x, other in ((a, b), (b, a)):
+        made = r.made_by(other, ScatterAdd)
+        if made and isinstance(made.args[0], Literal) and made.args[0].value == 0:
+            return r.emit(ScatterAdd(), (x, *made.args[1:]))
+    return None

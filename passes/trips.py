@@ -20,9 +20,10 @@ def stepping(body: Block, params: Sequence[Value]) -> dict[int, Literal]:
     out: dict[int, Literal] = {}
     for slot, (param, following) in enumerate(zip(params, body.results, strict=True)):
         maker = makers.get(id(following))
-        if maker is not None and isinstance(maker.op, Add) and param.type == INDEX and maker.args[0] is param:
-            if isinstance(maker.args[1], Literal):
-                out[slot] = maker.args[1]
+        if param.type == INDEX and maker is not None and isinstance(maker.op, Add):
+            before, step = maker.args
+            if before is param and isinstance(step, Literal):
+                out[slot] = step
     return out
 
 

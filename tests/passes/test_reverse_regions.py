@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from adjit.codegen.compile import compile_func
+from adjit.ir import ops
+from adjit.ir.builder import Builder
 from adjit.ir.func import Block, Func
 from adjit.ir.interpreter import run
 from adjit.ir.parser import parse_func
@@ -15,7 +17,6 @@ from adjit.ir.printer import print_func
 from adjit.ir.verifier import verify
 from adjit.passes.adjoint import value_and_grad_func
 from adjit.passes.pipeline import OPTIMIZE
-
 from tests.passes.loop_programs import PROGRAMS
 
 CHECKPOINTS = ("{checkpoint=2}", "{checkpoint=100}", '{checkpoint="sqrt"}', '{checkpoint="binomial"}')
@@ -51,9 +52,6 @@ def checked(func: Func) -> Func:
 def weighted_gradient(func: Func) -> Func:
     """A function whose only result is a scalar that depends on all gradients of `func`: what second order is taken of."""
     gradient = value_and_grad_func(func)
-    from adjit.ir import ops  # noqa: PLC0415
-    from adjit.ir.builder import Builder  # noqa: PLC0415
-
     with Builder(gradient.params) as builder:
         builder.stmts.extend(gradient.stmts)
         total = None

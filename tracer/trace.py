@@ -44,6 +44,7 @@ class Trace(Builder):
     """A builder that knows the user: where each op was written, what its result is called, which variables and arrays it reaches."""
 
     value_class: type[Traced] = Traced  # users of another frontend hold a subclass
+    python_prints = False  # whether Python's `print` prints while tracing, as TensorFlow's users know it, rather than in every run
 
     def __init__(self, name: str = "", parent: Trace | None = None) -> None:
         super().__init__(parent=parent)

@@ -6,7 +6,7 @@ identical text and share one function.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -22,11 +22,12 @@ from adjit.ir.ops.reduce import Reduce
 from adjit.ir.plan import Place, Plan
 from adjit.ir.types import I64, Shape, TensorType
 
-from . import memory, products
+from . import contraction, memory, products
 from .emitter import VectorEmitter
 from .lanes import Reg, Text
 from .memory import Access
 from .nest import Chunk, Loop, Nest, Reduction
+from .parallel import emit_nest
 
 MATH_COST = 8  # a call of the vector math library, in plain instructions
 
@@ -64,6 +65,7 @@ class Kernel:
         self.leaves = False  # whether it may return early
         self.imports: set[str] = set()
         self.work_bytes = 0  # scratch memory that it wants, as its last pointer
+        self.helpers: list[str] = []  # functions that only this kernel calls, named after it
 
     def pointer(self, root: Value, layout: Layout) -> str:
         offset = layout.offset * root.type.dtype.itemsize
@@ -90,7 +92,8 @@ class Kernel:
         if self.leaves:
             params.append("ptr %error")
         body = "\n".join([*self.text.slots, *self.text.lines, last])
-        return f"define internal {result} @{name}({', '.join(params)}) nounwind {{\nentry:\n{body}\n}}\n"
+        main = f"define internal {result} @{{}}({', '.join(params)}) nounwind {{\nentry:\n{body}\n}}\n"
+        return "".join([*self.helpers, main]).replace("@{}", f"@{name}")
 
 
 def fused_kernel(stmt: Stmt, context: Context) -> Kernel:
@@ -133,9 +136,8 @@ def fused_kernel(stmt: Stmt, context: Context) -> Kernel:
             if id(s.result) in positions:
                 chunk.put(positions[id(s.result)], value)
 
-    Nest(
-        kernel.text,
-        context.vector_bytes,
+    emit_nest(
+        kernel,
         domain,
         accesses,
         [kernel.access(v) for v in outputs.values()],
@@ -144,7 +146,7 @@ def fused_kernel(stmt: Stmt, context: Context) -> Kernel:
         ops=sum(MATH_COST if isinstance(s.op, FloatUnary) else 1 for s in block.stmts),
         indexed=frozenset(s.op.axis for s in block.stmts if isinstance(s.op, Iota)),
         aliased=aliased,
-    ).emit()
+    )
     return kernel
 
 
@@ -183,6 +185,12 @@ class Window:
         for i, stride in zip(index, self.strides, strict=False):
             pointer = memory.element(self.text, pointer, self.type.dtype, memory.scaled(self.text, i.name, stride))
         return Window(self.text, pointer, self.type.with_shape(self.type.shape[len(index) :]), self.strides[len(index) :])
+
+    def sliding(self, axis: int, count: int, step: int, size: int, dilation: int = 1) -> Window:
+        shape, strides = list(self.type.shape), list(self.strides)
+        shape[axis : axis + 1] = [count, size]
+        strides[axis : axis + 1] = [strides[axis] * step, strides[axis] * dilation]
+        return Window(self.text, self.pointer, self.type.with_shape(shape), tuple(strides))
 
     def expanded(self, axis: int) -> Window:
         """With a new axis of size 1."""
@@ -254,6 +262,18 @@ class LoopKernel(Kernel):
                 self.matmul(target.at(i), a.at(i), b.at(i))
             return
         products.matrix_product(self, target, a, b)
+
+    def contract(self, spec: str, target: Window, a: Window, b: Window, accumulate: bool = False) -> None:
+        contraction.contract(self, spec, target, a, b, accumulate)
+
+    def map(self, function: Callable[..., Sequence[Reg]], targets: Sequence[Window], sources: Sequence[Window]) -> None:
+        def body(chunk: Chunk) -> None:
+            for i, value in enumerate(function(chunk.emit, *(chunk.load(k) for k in range(len(sources))))):
+                chunk.put(i, value)
+
+        inputs, outputs = [w.access for w in sources], [w.access for w in targets]
+        aliased = frozenset(range(len(outputs)))
+        Nest(self.text, self.vector_bytes, targets[0].type.shape, inputs, outputs, [], body, aliased=aliased).emit()
 
     def fail_if(self, condition: Reg, what: str, *details: Reg) -> None:
         failure = Failure(self.error, what, self.location)

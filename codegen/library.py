@@ -21,6 +21,11 @@ def threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def runner() -> str:
+    """The routine that runs chunks: on all threads, or on the only one. The chunks are the same."""
+    return "adjit_parallel" if threads() > 1 else "adjit_serial"
+
+
 def addresses() -> dict[str, int]:
     """Addresses of the shared routines, by name; the pool's workers are started."""
     with _lock:

@@ -77,7 +77,7 @@ class Module:
             text.put(f"call void @free(ptr {data})")
         text.put(f"ret i64 {text.define('load i64, ptr %code')}")
         self.declares |= text.declares
-        definitions = [definition.replace("@{}", f"@{name}", 1) for definition, name in self.functions.items()]
+        definitions = [definition.replace("@{}", f"@{name}") for definition, name in self.functions.items()]
         body = "\n".join([*entry, *text.slots, *text.lines])
         main = f"define i64 @adjit_main(ptr %buffers, ptr %arena, ptr %error) nounwind {{\nentry:\n{body}\n}}\n"
         runtime = [stacks.runtime()] if self.uses_runtime else []

@@ -144,6 +144,7 @@ class Nest:
             order = [a for a in order if a != inner] + [inner]
         self.order = order
         self.sizes = [sizes[a] for a in order]
+        self._classify_reductions()
 
     def _score(self, axis: int, size: int) -> float:
         """How well the nest vectorises along an axis."""
@@ -154,6 +155,14 @@ class Nest:
     # ---- the walk
 
     def emit(self) -> None:
+        """The whole nest, by one thread."""
+        for k in sorted(self.prefilled):
+            self.prefill(k)
+        if not self.empty:
+            self.walk()
+
+    def _classify_reductions(self) -> None:
+        """Where each reduction's totals live, and which outputs start from the identity because they are added to in memory."""
         rank = len(self.order)
         self.prefilled: set[int] = set()
         self.kept_depth: list[int] = []  # per reduction: position of its innermost kept axis, -1 for none
@@ -164,9 +173,11 @@ class Nest:
             reduced_outside = any(axis in r.axes for axis in self.order[: max(depth, 0)])
             if self.empty or depth == rank - 1 >= 0 or reduced_outside:
                 self.prefilled.add(k)
-                self._prefill(r)
-        if self.empty:
-            return
+
+    def walk(self, span: tuple[str, str] | None = None) -> None:
+        """The loops; `span` bounds the outermost one, for a part of the work."""
+        rank = len(self.order)
+        self.span = span
         self.slots: dict[int, tuple[str, DType]] = {}
         self.indices: dict[int, str] = {}
         if rank == 0:
@@ -174,8 +185,9 @@ class Nest:
         else:
             self._level(0)
 
-    def _prefill(self, r: Reduction) -> None:
+    def prefill(self, k: int) -> None:
         """Fill a reduction's output with the identity, in a nest of its own over the kept axes."""
+        r = self.reductions[k]
         shape = tuple(1 if a in r.axes else n for a, n in enumerate(self.domain))
         value = r.op.identity(r.output.dtype)
         fill = lambda chunk: chunk.put(0, chunk.emit.const(r.output.dtype, value))  # noqa: E731
@@ -189,7 +201,8 @@ class Nest:
         if position == rank - 1:
             self._inner(self.sizes[position])
         else:
-            with Loop(self.text, "0", str(self.sizes[position])) as loop:
+            start, stop = self.span if self.span and position == 0 else ("0", str(self.sizes[position]))
+            with Loop(self.text, start, stop) as loop:
                 self.indices[self.order[position]] = loop.index
                 self._level(position + 1)
             del self.indices[self.order[position]]

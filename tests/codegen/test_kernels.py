@@ -75,6 +75,34 @@ def test_long_float_sums_keep_their_digits() -> None:
     assert total == pytest.approx(0.1 * 3_000_001, rel=1e-6)  # one float32 accumulator would lose four digits
 
 
+BIG = [(300_000,), (700, 600), (3, 200_000), (100_000, 5), (40, 50, 300), (8192 * 40,)]
+
+
+@pytest.mark.parametrize("shape", BIG, ids=str)
+def test_large_nests_are_cut_into_chunks(shape: tuple[int, ...]) -> None:
+    def fn(x: Any) -> Any:
+        e = ops.exp(x * 0.1)
+        return (e.sum(), e, *(e.sum(a) for a in range(len(shape))), (x * x).max(), ops.transpose(e) + 1.0)
+
+    native = check(fn, sample(*shape), gradient=True)
+    assert "adjit_parallel" in native.llvm or "adjit_serial" in native.llvm
+
+
+def test_results_are_the_same_bits_for_every_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fn(x: Any, w: Any) -> Any:
+        e = ops.exp(ops.matmul(x, w) * 0.01)
+        return e, e.sum(), e.sum(0), e.sum(1)
+
+    arrays = [sample(500, 300, dtype="f4"), sample(300, 700, dtype="f4")]
+    answers = []
+    for threads in ("1", "2", "3"):
+        monkeypatch.setenv("ADJIT_NUM_THREADS", threads)
+        answers.append(compile_func(OPTIMIZE(build(fn, *arrays)))(arrays))
+    for other in answers[1:]:
+        for a, b in zip(answers[0], other, strict=True):
+            assert a.tobytes() == b.tobytes()
+
+
 def test_both_axes_of_a_pairwise_computation_reduce_in_one_kernel() -> None:
     def pairwise(x: Any, y: Any) -> Any:
         d = x.reshape(-1, 1) - y.reshape(1, -1)

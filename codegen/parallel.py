@@ -1,0 +1,186 @@
+"""Large loop nests on all cores.
+
+The outermost axis is cut into chunks, by size alone: a result is the same for every number of threads. A reduction over that axis leaves one
+partial result a chunk in scratch memory; they are combined in order at the end. A nest of a single axis is walked as rows of a fixed length,
+with what is left over as one more chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from adjit.ir.types import Shape
+
+from . import library, memory
+from .lanes import Text
+from .memory import Access
+from .nest import Body, Nest, Reduction
+
+if TYPE_CHECKING:
+    from .kernels import Kernel
+
+PARALLEL = 200_000  # operations: below, waking another thread costs more than it brings
+CHUNKS = 32  # enough for every thread to find work, few enough to combine
+ROW = 8192  # elements of a row that a single axis is cut into
+MAX_PARTIALS = 1 << 20  # bytes of partial results
+
+
+def emit_nest(
+    kernel: Kernel,
+    domain: Shape,
+    inputs: Sequence[Access],
+    outputs: Sequence[Access],
+    reductions: Sequence[Reduction],
+    body: Body,
+    ops: int,
+    indexed: frozenset[int],
+    aliased: frozenset[int],
+) -> None:
+    """A nest as the body of a kernel: on one thread if it is small, cut into chunks otherwise."""
+    whole = Nest(kernel.text, kernel.vector_bytes, domain, inputs, outputs, reductions, body, ops, indexed, aliased)
+    size = 1
+    for n in whole.sizes:
+        size *= n
+    if whole.empty or size * ops < PARALLEL or (len(whole.order) == 1 and indexed):
+        whole.emit()
+        return
+    cut = _Cut(kernel, whole, body, ops, indexed, aliased)
+    if cut.count < 2 or cut.partial_bytes > MAX_PARTIALS:
+        whole.emit()
+    else:
+        cut.emit()
+
+
+class _Cut:
+    def __init__(self, kernel: Kernel, whole: Nest, body: Body, ops: int, indexed: frozenset[int], aliased: frozenset[int]) -> None:
+        self.kernel = kernel
+        self.settings = (body, ops, indexed, aliased)
+        self.domain, self.inputs, self.outputs, self.reductions = whole.domain, whole.inputs, whole.outputs, whole.reductions
+        if len(whole.order) == 1:
+            self._as_rows(whole)
+        self.nest = self._nest(kernel.text, self.inputs, self.outputs, self.reductions)
+        rows = self.nest.sizes[0]
+        self.rows = -(-rows // min(rows, CHUNKS))  # of a chunk
+        self.count = -(-rows // self.rows)
+        self.total = rows
+        axis = self.nest.order[0]
+        self.partial = [k for k, r in enumerate(self.reductions) if axis in r.axes]
+        self.sizes = {k: self._output_size(self.reductions[k]) for k in self.partial}
+        slots = self.count + bool(self.rest_size)
+        self.offsets: dict[int, int] = {}
+        self.partial_bytes = 0
+        for k in self.partial:
+            self.offsets[k] = self.partial_bytes
+            self.partial_bytes += -(-slots * self.sizes[k] * self.reductions[k].output.dtype.itemsize // 64) * 64
+
+    def _nest(self, text: Text, inputs: Sequence[Access], outputs: Sequence[Access], reductions: Sequence[Reduction]) -> Nest:
+        body, ops, indexed, aliased = self.settings
+        barrier = indexed if self.rest_size is None else indexed | {0}  # or the rows would merge into one axis again
+        return Nest(text, self.kernel.vector_bytes, self.domain, inputs, outputs, reductions, body, ops, barrier, aliased)
+
+    rest_size: int | None = None  # elements after the last whole row; None for a nest of several axes
+
+    def _as_rows(self, whole: Nest) -> None:
+        """A single axis of n elements as n // ROW rows; the rest is a nest of its own."""
+        (axis,), (n,) = whole.order, whole.sizes
+        rows, left = divmod(n, ROW)
+
+        def rowed(access: Access) -> Access:
+            stride = access.strides[axis]
+            return access._replace(strides=(stride * ROW, stride))
+
+        self.rest_size = left
+        self.domain = (rows, ROW)
+        self.inputs, self.outputs = [rowed(a) for a in whole.inputs], [rowed(a) for a in whole.outputs]
+        self.reductions = [replace(r, axes=(0, 1) if axis in r.axes else (), output=rowed(r.output)) for r in whole.reductions]
+
+    def _output_size(self, r: Reduction) -> int:
+        size = 1
+        for axis, n in enumerate(self.domain):
+            size *= 1 if axis in r.axes else n
+        return size
+
+    # ---- text
+
+    def emit(self) -> None:
+        text, kernel = self.kernel.text, self.kernel
+        run = library.runner()
+        kernel.imports.add(run)
+        text.declares.add(f"declare void @{run}(ptr, ptr, i64)")
+        if self.partial_bytes:
+            kernel.work_bytes = max(kernel.work_bytes, self.partial_bytes)
+        for k in sorted(self.nest.prefilled):
+            if k not in self.partial:
+                self.nest.prefill(k)
+        kernel.helpers.append(self._chunk())
+        pointers = self._pointers()
+        table = text.reserve(f"[{len(pointers)} x ptr]")
+        for k, pointer in enumerate(pointers):
+            text.put(f"store ptr {pointer}, ptr {text.define(f'getelementptr ptr, ptr {table}, i64 {k}')}")
+        text.put(f"call void @{run}(ptr @{{}}.chunk, ptr {table}, i64 {self.count})")
+        if self.rest_size:
+            self._emit_rest()
+        for k in self.partial:
+            self._combine(k)
+
+    def _pointers(self) -> list[str]:
+        return [*self.kernel.pointers.values(), *(["%work"] if self.partial_bytes else [])]
+
+    def _chunk(self) -> str:
+        """The function that runs one chunk: `void (ptr pointers, i64 chunk, i64 worker)`."""
+        text = Text()
+        text.outlined = self.kernel.text.outlined
+        for k, pointer in enumerate(self._pointers()):
+            text.put(f"{pointer}.at = getelementptr ptr, ptr %pointers, i64 {k}")
+            text.put(f"{pointer} = load ptr, ptr {pointer}.at")
+        start = text.define(f"mul i64 %chunk, {self.rows}")
+        after = text.define(f"add i64 {start}, {self.rows}")
+        inside = text.define(f"icmp slt i64 {after}, {self.total}")
+        stop = text.define(f"select i1 {inside}, i64 {after}, i64 {self.total}")
+        nest = self._nest(text, self.inputs, self.outputs, self._with_partials(text, "%chunk"))
+        for k in sorted(nest.prefilled):
+            if k in self.partial:
+                nest.prefill(k)
+        nest.walk((start, stop))
+        self.kernel.text.declares |= text.declares
+        body = "\n".join([*text.slots, *text.lines, "ret void"])
+        return f"define internal void @{{}}.chunk(ptr %pointers, i64 %chunk, i64 %worker) nounwind {{\nentry:\n{body}\n}}\n"
+
+    def _with_partials(self, text: Text, slot: str) -> list[Reduction]:
+        """The reductions, those over the cut axis into their partial results number `slot`."""
+        out = list(self.reductions)
+        for k in self.partial:
+            r = self.reductions[k]
+            base = text.define(f"getelementptr i8, ptr %work, i64 {self.offsets[k]}")
+            index = memory.scaled(text, slot, self.sizes[k])
+            out[k] = replace(r, output=r.output._replace(pointer=memory.element(text, base, r.output.dtype, index)))
+        return out
+
+    def _emit_rest(self) -> None:
+        """What is left after the last whole row, into the last partial results."""
+        body, ops, _, aliased = self.settings
+        text, done = self.kernel.text, self.total * ROW
+
+        def moved(access: Access) -> Access:
+            stride = access.strides[1]
+            pointer = memory.element(text, access.pointer, access.dtype, str(done * stride)) if stride else access.pointer
+            return Access(pointer, (stride,), access.dtype)
+
+        reductions = [
+            replace(r, axes=(0,) if r.axes else (), output=moved(r.output)) for r in self._with_partials(text, str(self.count))
+        ]
+        inputs, outputs = [moved(a) for a in self.inputs], [moved(a) for a in self.outputs]
+        assert self.rest_size
+        Nest(text, self.kernel.vector_bytes, (self.rest_size,), inputs, outputs, reductions, body, ops, frozenset(), aliased).emit()
+
+    def _combine(self, k: int) -> None:
+        """Partial results, in their order, to the reduction's output."""
+        text, r, size = self.kernel.text, self.reductions[k], self.sizes[k]
+        base = text.define(f"getelementptr i8, ptr %work, i64 {self.offsets[k]}")
+        slots = self.count + bool(self.rest_size)
+        partials = Access(base, (size, 1), r.output.dtype)
+        output = Access(r.output.pointer, (0, 1), r.output.dtype)
+        combined = Reduction(type(r.op)((0,)), (0,), output)
+        Nest(text, self.kernel.vector_bytes, (slots, size), [partials], [], [combined], lambda c: c.reduce(0, c.load(0))).emit()

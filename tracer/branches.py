@@ -57,9 +57,8 @@ def emit_if(
         builds.append(_meet(entry, (a, b), dead, words, choices))
     cells = [cell for cell in trace.cells if any(id(cell) in region.written for region in regions)]
     for cell in cells:
-        sides = tuple(region.written.get(id(cell)) for region in regions)
-        current = trace.read(cell)
-        choices.append(Choice(Kind(cell.type, False), (sides[0] or current, sides[1] or current), cell.name))
+        then, other = (region.written.get(id(cell), trace.read(cell)) for region in regions)
+        choices.append(Choice(Kind(cell.type, False), (then, other), cell.name))
     trace.dead_end = trace.dead_end or all(dead)
     results = iter(_choose(trace, test, regions, choices, words))
     values = [build(results) for build in builds]

@@ -126,7 +126,7 @@ class Trace(Builder):
             if trace is value.owner:
                 return
             trace = trace.parent
-        raise leaked(value, what).at(user_location())
+        raise leaked(value, what, self).at(user_location())
 
     def constant(self, operand: Operand) -> Operand:
         known = self.root().stand_ins.get(id(operand))

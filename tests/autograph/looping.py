@@ -58,7 +58,7 @@ def hinted_range(x):
     return x
 
 
-@program((V, 2.0), (V, 100.0), (V, -100.0))
+@program((V, 2.5), (V, 100.0), (V, -100.0))
 def break_in_if_in_while(x, limit):
     total = 0.0
     i = 0

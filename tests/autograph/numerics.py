@@ -29,7 +29,7 @@ def newton_to_tolerance_on_vector(a):
     return x
 
 
-@program((3.0, 0.0, 4.0))
+@program((3.0, 0.0, 4.0), differentiable=False)
 def bisection(target, low, high):
     while high - low > 1e-6:
         middle = 0.5 * (low + high)
@@ -59,7 +59,7 @@ def collatz(n):
     return steps
 
 
-@program((0.0, 1.0, 2.0, 0.01))
+@program((0.0, 1.0, 2.0, 0.01), differentiable=False)
 def adaptive_ode(t, y, end, tolerance):
     h = 0.5
     steps = 0

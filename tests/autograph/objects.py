@@ -39,7 +39,7 @@ def make_scaler(limit):
     return scale
 
 
-@program((1.0,), (4.0,))
+@program((0.75,), (4.0,))
 def closure_with_state(x):
     scale = make_scaler(2.0)
     return scale(x) + scale(x + 1)

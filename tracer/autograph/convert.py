@@ -12,17 +12,16 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import CellType, CodeType, FrameType, FunctionType, MethodType, ModuleType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from ..frames import is_ours
 from .builtin import overload
 from .jumps import placed, with_type_params
-from .names import scope_nodes
+from .marks import is_marked
+from .names import statements
 from .rewrite import AG, Rewriter
 from .source import LAMBDA, NoSource, parse_function
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 LIBRARIES = frozenset({"adjit", "numpy", "scipy", "pytest", "_pytest", "hypothesis", *sys.stdlib_module_names} - {"__main__"})
 GENERATORS = 0x20 | 0x80 | 0x100 | 0x200  # generator, coroutine, iterable coroutine, asynchronous generator
@@ -40,14 +39,6 @@ class Converted(NamedTuple):
 _codes: dict[int, Converted] = {}
 _functions: WeakKeyDictionary[FunctionType, Callable[..., Any]] = WeakKeyDictionary()
 _library: dict[str, bool] = {}
-
-
-def do_not_convert(function: F) -> F:
-    """A decorator: the function is traced as it is; its `if` and `while` must not depend on traced values."""
-    code = getattr(function, "__code__", None)
-    if isinstance(code, CodeType):
-        remember(code, None, "it is marked do_not_convert")
-    return function
 
 
 def convert(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -95,6 +86,8 @@ def remember(code: CodeType, new: CodeType | None, reason: str) -> Converted:
 
 def convert_code(function: FunctionType) -> tuple[CodeType | None, str]:
     """New code for a function, or None and why."""
+    if is_marked(function.__code__):
+        return None, "it is marked do_not_convert"
     if is_library(function.__module__) or in_site_packages(function.__code__):
         return None, f"{function.__module__} is a library, which is traced as it is"
     try:
@@ -112,7 +105,7 @@ def rewritten(function: FunctionType) -> ast.FunctionDef:
     if code.co_flags & GENERATORS:
         raise NoSource("generators and coroutines are not converted")
     node = parse_function(function)
-    if any(isinstance(n, ast.TryStar) for n in scope_nodes(node.body)):
+    if any(isinstance(n, ast.TryStar) for n in statements(node.body)):
         raise NoSource("`except*` is not converted")
     node.decorator_list = []
     node.args.defaults, node.args.kw_defaults, node.returns = [], [None] * len(node.args.kwonlyargs), None

@@ -17,7 +17,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from .names import scope_nodes
+from .names import children, statements
 
 N = TypeVar("N", bound=ast.AST)
 D = TypeVar("D", ast.FunctionDef, ast.ClassDef)
@@ -44,9 +44,9 @@ class Jumps:
         self.read: set[str] = set()
 
     def function(self, body: Sequence[ast.stmt], at: ast.AST) -> list[ast.stmt]:
-        returns = [node for node in scope_nodes(body) if isinstance(node, ast.Return)]
+        returns = [node for node in statements(body) if isinstance(node, ast.Return)]
         # what follows a branch that raises moves into the other branch, a last `return` with it
-        moved = any(isinstance(node, ast.Raise) for node in scope_nodes(body))
+        moved = any(isinstance(node, ast.Raise) for node in statements(body))
         if all(node is body[-1] and not moved for node in returns):
             return self.cleaned(self.block(body, None).stmts)
         self.result, self.done = self.fresh("result"), self.fresh("done")
@@ -89,7 +89,7 @@ class Jumps:
                     before, lowered, after = self.loop(stmt)
                     out += [*before, lowered]
                     todo = after + ([] if endless(stmt) else todo)
-                    if any(isinstance(node, ast.Return) for node in scope_nodes(stmt.body)) and (todo or loop is not None):
+                    if any(isinstance(node, ast.Return) for node in statements(stmt.body)) and (todo or loop is not None):
                         self.read.add(self.done)
                         todo.insert(0, placed(ast.If(load(self.done), [placed(Leave(), stmt)], []), stmt))
                 case ast.With():
@@ -257,7 +257,7 @@ def placed(node: N, at: ast.AST) -> N:
                 continue
             for name, value in place.items():
                 setattr(found, name, value)
-        todo.extend(ast.iter_child_nodes(found))
+        todo.extend(children(found))
     return node
 
 

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .names import Usage, free_names, scope_nodes
+from .names import Usage, free_names, statements
 
 Names = frozenset[str]
 
@@ -103,7 +103,7 @@ class Liveness:
 def captured_names(body: Sequence[ast.stmt]) -> dict[str, set[str]]:
     """For each name that a local function is bound to, what such functions take from around them."""
     out: dict[str, set[str]] = {}
-    for node in scope_nodes(body):
+    for node in statements(body):
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 out.setdefault(node.name, set()).update(free_names(node))

@@ -17,6 +17,18 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
+def children(node: ast.AST) -> list[ast.AST]:
+    """`ast.iter_child_nodes` as a list, which is what conversion spends its time on."""
+    out: list[ast.AST] = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, ast.AST):
+            out.append(value)
+        elif isinstance(value, list):
+            out += [item for item in value if isinstance(item, ast.AST)]
+    return out
+
+
 class Usage:
     """Names of one scope. `changes` are read names whose object is changed in place: `a[i] = x`, `a.append(x)`.
 
@@ -46,7 +58,7 @@ class Usage:
         if handler is not None:
             handler(self, node)
         else:
-            for child in ast.iter_child_nodes(node):
+            for child in children(node):
                 self.visit(child)
 
     def visit_name(self, node: ast.Name) -> None:
@@ -64,7 +76,7 @@ class Usage:
     def visit_store(self, node: ast.Subscript | ast.Attribute) -> None:
         if not isinstance(node.ctx, ast.Load):
             self.change(node)
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             self.visit(child)
 
     def change(self, node: ast.expr) -> None:
@@ -86,7 +98,7 @@ class Usage:
                 if isinstance(held, ast.Name):
                     self.appends.add(held.id)
                 self.outside |= method not in GROWING
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             self.visit(child)
 
     def visit_function(self, node: Function | ast.Lambda) -> None:
@@ -101,7 +113,7 @@ class Usage:
 
     def visit_class(self, node: ast.ClassDef) -> None:
         inner = Usage()
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             inner.visit(child)
         self.reads |= inner.reads
         self.binds.add(node.name)
@@ -129,13 +141,13 @@ class Usage:
     def visit_named(self, node: ast.ExceptHandler | ast.MatchAs | ast.MatchStar) -> None:
         if node.name:
             self.binds.add(node.name)
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             self.visit(child)
 
     def visit_mapping(self, node: ast.MatchMapping) -> None:
         if node.rest:
             self.binds.add(node.rest)
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             self.visit(child)
 
     def visit_declaration(self, node: ast.Global | ast.Nonlocal) -> None:
@@ -174,11 +186,22 @@ def free_names(node: Function | ast.Lambda) -> set[str]:
     return (usage.reads | usage.declared) - own
 
 
-def scope_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """The nodes of one scope: nested functions and classes are given, but not entered."""
-    stack = list(nodes)
+def statements(stmts: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of one scope, nested blocks included; those of nested functions and classes are not."""
+    stack = list(stmts)
     while stack:
-        node = stack.pop()
-        yield node
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            stack.extend(ast.iter_child_nodes(node))
+        stmt = stack.pop()
+        yield stmt
+        if not isinstance(stmt, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            for block in blocks(stmt):
+                stack.extend(block)
+
+
+def blocks(stmt: ast.AST) -> Iterator[list[ast.stmt]]:
+    """The lists of statements inside of one."""
+    for name in ("body", "orelse", "finalbody"):
+        inner = getattr(stmt, name, None)
+        if isinstance(inner, list) and inner:
+            yield inner
+    for part in (*getattr(stmt, "handlers", ()), *getattr(stmt, "cases", ())):
+        yield part.body

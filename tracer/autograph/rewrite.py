@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from .jumps import Jumps, load, placed, store, with_type_params
 from .liveness import Liveness
-from .names import Usage, dotted_path, parameters
+from .names import Usage, dotted_path, parameters, statements
 
 AG = "ag__"  # the name of the operators in rewritten code
 RESULT = "result"  # the variable of an early return: `result__1`
@@ -70,7 +70,7 @@ class FunctionRewriter:
         self.node = node
         self.arguments = set(parameters(node.args))
         usage = Usage.of(node.body)
-        outer = {name for stmt in ast.walk(node) if isinstance(stmt, ast.Nonlocal) for name in stmt.names}
+        outer = {name for stmt in statements(node.body) if isinstance(stmt, ast.Nonlocal) for name in stmt.names}
         self.locals = (usage.binds - usage.declared) | self.arguments
         self.variables = self.locals | outer | (around - usage.declared)  # what new functions may reach with `nonlocal`
         self.globals = usage.declared - outer

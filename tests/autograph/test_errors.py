@@ -1,0 +1,283 @@
+"""What users read when control flow cannot be traced: the variable, both types, both lines, and what to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adjit.ir.builder import current_builder
+from adjit.ir.errors import AdjitError, CheckError, ShapeError, TraceError
+from adjit.ir.interpreter import run
+from adjit.tracer.autograph.convert import convert
+from adjit.tracer.autograph.marks import do_not_convert
+from tests.tracer.running import trace
+
+V = np.arange(4.0)
+
+
+def one_branch(x):
+    if x > 0:
+        y = x * 2
+    return y
+
+
+def shapes(x):
+    if x[0] > 0:
+        y = x
+    else:
+        y = x[:2]
+    return y
+
+
+def dtypes(x):
+    pair = (x, x)
+    if x[0] > 0:
+        pair = (x, x.astype("f4"))
+    return pair
+
+
+def structures(x):
+    if x > 0:
+        y = (x, x)
+    else:
+        y = [x]
+    return y
+
+
+def return_types(x):
+    if x > 0:
+        return x
+    return "no"
+
+
+def falls_off_the_end(x):
+    if x > 0:
+        return x
+
+
+def carried_shape(x, n):
+    y = x
+    for _ in range(n):
+        y = y[:2]
+    return y
+
+
+def carried_none(x, n):
+    y = None
+    while n > 0:
+        y = x
+        n = n - 1
+    return y
+
+
+def carried_text(x, n):
+    mode = "a"
+    for _ in range(n):
+        mode = mode + "b"
+    return x, mode
+
+
+def first_assigned_in_loop(x, n):
+    for i in range(n):
+        y = x * i
+    return y
+
+
+def append_in_while(x):
+    ys = []
+    while x < 5:
+        ys.append(x)
+        x = x + 1
+    return ys
+
+
+class Holder:
+    pass
+
+
+def attribute_in_one_branch(x):
+    holder = Holder()
+    if x > 0:
+        holder.value = x
+    return holder.value
+
+
+def truth_of_array(x):
+    if x > 0:
+        return x
+    return -x
+
+
+def write_to_argument(x):
+    x[0] = 1.0
+    return x
+
+
+def condition_in_comprehension(x):
+    return [v for v in x if v > 0]
+
+
+@do_not_convert
+def marked(x):
+    if x > 0:
+        return x
+    return -x
+
+
+def calls_marked(x):
+    return marked(x)
+
+
+not_marked = lambda x: x if x > 0 else -x  # noqa: E731
+
+namespace: dict[str, Any] = {}
+exec("def without_source(x):\n    if x > 0: return x\n    return -x", namespace)
+
+# function, arguments, error, message; $N stands for N lines below the `def`
+CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] = [
+    (one_branch, (1.0,), TraceError,
+     "`y` is f64[] in the `if` branch (test_errors.py:$2), but not assigned in the `else` branch; "
+     "assign it in both, or before the `if`, for it is used after it"),
+    (shapes, (V,), TraceError,
+     "`y` is f64[4] in the `if` branch (test_errors.py:$2), but f64[2] in the `else` branch (test_errors.py:$4); "
+     "both branches of a traced `if` must give it one type; cast with .astype, or reshape"),
+    (dtypes, (V,), TraceError,
+     "`pair[1]` is f32[4] in the `if` branch (test_errors.py:$3), but f64[4] in the `else` branch (test_errors.py:$0); "
+     "both branches of a traced `if` must give it one type; cast with .astype, or reshape"),
+    (structures, (1.0,), TraceError,
+     "`y` is a tuple of 2 in the `if` branch (test_errors.py:$2), but a list of 1 in the `else` branch (test_errors.py:$4); "
+     "both branches of a traced `if` must give it the same structure"),
+    (return_types, (1.0,), TraceError,
+     "what the function returns is f64[] in the `if` branch (test_errors.py:$2), but 'no' in the `else` branch (test_errors.py:$3); "
+     "both branches of a traced `if` must give it one type: only numbers and arrays may differ"),
+    (falls_off_the_end, (1.0,), TraceError,
+     "what the function returns is f64[] in the `if` branch (test_errors.py:$2), but None in the `else` branch (test_errors.py:$1); "
+     "both branches of a traced `if` must give it the same structure"),
+    (carried_shape, (V, 3), TraceError,
+     "`y` is f64[4] before the loop (test_errors.py:$0), but f64[2] after a trip (test_errors.py:$3); "
+     "a traced loop must leave its type as it is; cast or reshape it before the loop"),
+    (carried_none, (V, 3), TraceError,
+     "`y` is None before the loop, but f64[4] after a trip (test_errors.py:$3); a traced loop must leave its structure as it is"),
+    (carried_text, (V, 3), TraceError,
+     "`mode` is 'a' before the loop, but 'ab' after a trip (test_errors.py:$3); only numbers and arrays may change in a traced loop"),
+    (first_assigned_in_loop, (V, 3), TraceError,
+     "`y` is not assigned before the loop, but f64[4] after a trip (test_errors.py:$2); "
+     "the loop may run no trip at all: assign `y` before it, for it is used after it"),
+    (append_in_while, (1.0,), TraceError,
+     "`ys` is a list that the loop appends to, but the number of trips is only known when it runs; make a buffer first "
+     "(ys = np.zeros((most, ...))) and write its rows (ys[i] = value), or use aj.scan"),
+    (attribute_in_one_branch, (1.0,), TraceError,
+     "`holder.value` is f64[] in the `if` branch (test_errors.py:$3), but not assigned in the `else` branch; "
+     "assign it in both, or before the `if`, for it is used after it"),
+    (truth_of_array, (V,), ShapeError, "`if`: the truth of bool[4] is ambiguous; use .any() or .all()"),
+    (write_to_argument, (V,), TraceError,
+     "`x[...] = ...` would change an argument, which the caller of a traced function does not see; copy it first: x = x.copy()"),
+    (condition_in_comprehension, (V,), TraceError, "a condition inside of a comprehension cannot decide on it: write a loop, or choose"),
+    (calls_marked, (1.0,), TraceError, "`marked` was not converted to trace `if`, `while`, `and`, `or`, `not` and `assert`: it is marked"),
+    (not_marked, (1.0,), TraceError, "a lambda is not converted: write it as a def; or choose between values with np.where"),
+    (namespace["without_source"], (1.0,), TraceError,
+     "its source is not at hand (typed at a prompt, or made by exec): put it in a file; or choose between values with np.where"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("function", "args", "kind", "message"), CASES, ids=[c[0].__name__ for c in CASES])
+def test_message(function: Callable[..., Any], args: tuple[Any, ...], kind: type[AdjitError], message: str) -> None:
+    first = function.__code__.co_firstlineno
+    expected = re.sub(r"\$(\d+)", lambda m: str(first + int(m[1])), message)
+    with pytest.raises(kind) as caught:
+        trace(convert(function), *args)
+    assert expected in str(caught.value)
+    assert caught.value.location is not None
+    assert current_builder() is None
+
+
+def test_statement_that_fails_is_named() -> None:
+    with pytest.raises(TraceError) as caught:
+        trace(convert(shapes), V)
+    line = shapes.__code__.co_firstlineno + 1
+    assert str(caught.value).endswith(f"test_errors.py:{line}:5 in shapes:  if x[0] > 0:")
+
+
+def test_region_values_do_not_leak() -> None:
+    kept = []
+
+    def f(x):
+        if x > 0:
+            keep(kept, x * 2)
+        return kept[0] + 1
+
+    def keep(where, value):
+        where.append(value)
+
+    with pytest.raises(TraceError, match="computed inside of a branch or a loop and is used outside of it"):
+        trace(convert(f), 1.0)
+
+
+def test_exception_in_a_body_leaves_variables_as_they_were() -> None:
+    seen = {}
+
+    def f(x, n):
+        y = x
+        try:
+            for i in range(n):
+                y = y * 2
+                y = y @ np.ones((7, 7))
+        except ShapeError:
+            seen["y"] = y is x
+        return y
+
+    program = trace(convert(f), V, 3)
+    assert seen == {"y": True}
+    assert program.func.results[0] is program.func.params[0]
+
+
+def test_raise_in_a_branch_fails_when_it_runs() -> None:
+    def f(x):
+        if x < 0:
+            raise ValueError(f"x must not be negative, {'really'}")
+        return x * 2
+
+    func = trace(convert(f), 1.0).func
+    assert run(func, np.float64(3.0))[0] == 6.0
+    with pytest.raises(CheckError, match="ValueError: x must not be negative, really") as caught:
+        run(func, np.float64(-3.0))
+    assert caught.value.location.line == f.__code__.co_firstlineno + 2
+
+
+def test_assertion_fails_when_it_runs() -> None:
+    def f(x, limit):
+        assert limit == 5, "known while tracing"
+        for i in range(limit):
+            assert x < i + 1, "too large"
+        return x
+
+    def g(x):
+        return f(x, 5)
+
+    func = trace(convert(g), 0.5).func
+    assert run(func, np.float64(0.25))[0] == 0.25
+    with pytest.raises(CheckError, match="too large"):
+        run(func, np.float64(1.25))
+
+
+def test_assertion_on_known_values_fails_at_once() -> None:
+    def f(x, mode):
+        assert mode == "a", f"no such mode: {mode}"
+        return x
+
+    with pytest.raises(AssertionError, match="no such mode: b"):
+        trace(convert(f), 1.0, "b")
+
+
+def test_undefined_variables_stay_python_errors() -> None:
+    def f(x, flag):
+        if flag:
+            y = x
+        return y
+
+    with pytest.raises(UnboundLocalError, match="y"):
+        trace(convert(f), 1.0, False)

@@ -1,0 +1,24 @@
+"""`do_not_convert`: functions that are traced as they are written. Apart from the rest, which needs `ast`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import CodeType
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_marked: dict[int, CodeType] = {}  # the code is kept, so that its id stays its own
+
+
+def do_not_convert(function: F) -> F:
+    """A decorator: the function is traced as it is; its `if` and `while` must not depend on traced values."""
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, CodeType):
+        raise TypeError(f"do_not_convert takes a Python function, not {type(function).__name__}")
+    _marked[id(code)] = code
+    return function
+
+
+def is_marked(code: CodeType) -> bool:
+    return id(code) in _marked

@@ -83,7 +83,8 @@ def __getattr__(name: str) -> _Any:
 __all__ = [
     # functions and their derivatives
     "Function", "GradientTape", "Inspection", "Tensor", "Variable", "config", "constant", "function", "grad", "hessian", "hvp",
-    "jacobian", "jvp", "linearize", "random", "register_pytree_node", "stop_gradient", "tensor", "tree_map", "value_and_grad", "vjp", "vmap",
+    "jacobian", "jvp", "linearize", "random", "register_pytree_node", "stop_gradient", "tensor", "tree_map", "value_and_grad", "vjp",
+    "vmap",
     # errors
     "AdjitError", "CheckError", "DTypeError", "GradientError", "OutOfBoundsError", "ParseError", "ShapeError", "TraceError",
     "UnsupportedError", "VerifyError",

@@ -7,7 +7,8 @@ choice of the mode and the shapes; `tape` and `transforms` bring the statements.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal as OneOf, TypeAlias
+from typing import Any, TypeAlias
+from typing import Literal as OneOf
 
 from adjit.ir import ops
 from adjit.ir.errors import GradientError

@@ -8,18 +8,32 @@ told nothing: the trace keeps all statements anyway, and the record remembers fr
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 from adjit.ir.builder import current_builder
 from adjit.ir.errors import TraceError
 from adjit.ir.func import Stmt, Value
+from adjit.ir.location import Location
 from adjit.ir.operand import Concrete, Literal, Operand
 from adjit.ir.ops.base import Op
 from adjit.ir.ops.shape import Reshape
 from adjit.passes.rewrite import operands_read
+from adjit.tracer.frames import user_location
 from adjit.tracer.trace import Splat, current_trace
 
 from .tensor import materialize
 from .variable import Store, Variable
+
+
+@dataclass(frozen=True)
+class Assign(Op, abstract=True):
+    """A value on its way through a variable, as a dead end of a record."""
+
+    variable: str | None
+
+    name = "assign"
+    differentiable: ClassVar[bool] = False
 
 
 class Record:
@@ -71,6 +85,14 @@ class Record:
 
     def applied(self, op: Op, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> None: ...
 
+    def assigned(self, variable: Variable, value: Operand) -> None: ...
+
+    def left(self, tensor: Operand) -> None: ...
+
+    def everything(self) -> Sequence[Stmt]:
+        """The statements, and those through which no derivative passes: for `explain`."""
+        raise NotImplementedError
+
     def statements(self) -> Sequence[Stmt]:
         raise NotImplementedError
 
@@ -84,25 +106,62 @@ class Record:
 
 
 class EagerRecord(Record):
-    """Statements on tensors. What depends on something watched is watched itself."""
+    """Statements on tensors. What depends on something watched is watched itself.
+
+    What depends on it, but not differentiably, is `lost`: of that, only what `explain` has to know is kept, with the user's lines.
+    """
 
     def __init__(self, watch_accessed: bool) -> None:
         super().__init__(watch_accessed)
         self.stmts: list[Stmt] = []
+        self.dead_ends: list[Stmt] = []  # statements on what is lost, and those where it was
+        self.lost: dict[int, Operand] = {}
+        self.exits: dict[int, Location | None] = {}  # id of a watched tensor -> where it left for NumPy
+        self.assignments: dict[Store, Stmt] = {}
 
     def applied(self, op: Op, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> None:
-        if not op.differentiable:
-            return
         watched = self.watched
         for arg in args:
             if id(arg) in watched:
                 break
         else:
+            if self.lost and any(id(a) in self.lost for a in args):
+                self.lose(Stmt(op, args, results))
             return
-        self.stmts.append(Stmt(op, args, results))
+        if not op.differentiable:
+            self.lose(Stmt(op, args, results, (), user_location()))
+            return
+        stmt = Stmt(op, args, results)
+        self.stmts.append(stmt)
         for result in results:
             if result.type.is_float:
                 watched[id(result)] = result
+            else:
+                stmt.location = user_location()
+                self.lost[id(result)] = result
+
+    def lose(self, stmt: Stmt) -> None:
+        self.dead_ends.append(stmt)
+        self.lost.update((id(r), r) for r in stmt.results)
+
+    def assigned(self, variable: Variable, value: Operand) -> None:
+        if id(value) in self.watched or id(value) in self.lost:
+            self.assignments[variable.store] = Stmt(Assign(variable.name), (value,), (), (), user_location())
+        else:
+            self.assignments.pop(variable.store, None)
+
+    def read(self, variable: Variable, value: Operand) -> None:
+        assignment = self.assignments.get(variable.store)
+        if assignment is not None and id(value) not in self.lost:
+            self.lose(assignment.replace(results=(value,)))
+        super().read(variable, value)
+
+    def left(self, tensor: Operand) -> None:
+        if id(tensor) in self.watched:
+            self.exits.setdefault(id(tensor), user_location())
+
+    def everything(self) -> Sequence[Stmt]:
+        return [*self.stmts, *self.dead_ends]
 
     def statements(self) -> Sequence[Stmt]:
         return list(self.stmts)  # a copy: the sweep itself may be recorded here
@@ -162,6 +221,10 @@ class TraceRecord(Record):
                     kept.append(stmt)
                     since.update((id(r), n) for r in stmt.results if r.type.is_float)
         return kept
+
+    def everything(self) -> Sequence[Stmt]:
+        stmts = self.trace.stmts
+        return [stmt for first, last in self.stretches for stmt in stmts[first:last]]
 
     def connected(self, stmts: Sequence[Stmt]) -> Container[int]:
         return self.watched.keys() | {id(r) for stmt in stmts for r in stmt.results if r.type.is_float}

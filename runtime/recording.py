@@ -35,6 +35,14 @@ class Recorder(Protocol):
     def last_read(self, store: Store) -> Operand | None:
         """What the last reading of the variable gave: readings between two assignments give one value."""
 
+    def assigned(self, variable: Variable, value: Operand) -> None:
+        """A variable was given a new value, eagerly."""
+        return None
+
+    def left(self, tensor: Operand) -> None:
+        """A tensor became a NumPy array or a Python number: what is computed with that is not recorded."""
+        return None
+
 
 class _Listening(threading.local):
     recorders: tuple[Recorder, ...] = ()

@@ -136,7 +136,7 @@ class GradientTape:
         return tree.unflatten(finished)
 
     def jacobian(self, target: Any, sources: Any, unconnected_gradients: str | None = None) -> Any:
-        """For each source, the derivatives of every element of the target: shape target.shape + source.shape, in the structure of `sources`.
+        """Derivatives of every element of the target by every element of each source: shape target.shape + source.shape.
 
         All rows are computed at once, in one batched sweep. Several targets (a structure) give a structure of these.
         """

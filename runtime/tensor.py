@@ -53,6 +53,7 @@ class Tensor(ArrayMethods, Concrete):
 
     def numpy(self) -> Array:
         """The value as a read-only array that shares this tensor's memory; `.copy()` it to write."""
+        self._leave()
         view = self.data.view()
         view.flags.writeable = False
         return view
@@ -61,6 +62,7 @@ class Tensor(ArrayMethods, Concrete):
         if copy or (dtype is not None and np.dtype(dtype) != self.data.dtype):
             if copy is False:
                 raise ValueError(f"a {self.type} tensor cannot become {np.dtype(dtype)} without a copy")
+            self._leave()
             return np.array(self.data, dtype)
         return self.numpy()
 
@@ -77,10 +79,16 @@ class Tensor(ArrayMethods, Concrete):
 
     def item(self) -> Any:
         """The only element, as a Python number."""
+        self._leave()
         return self.data.item()
 
     def tolist(self) -> Any:
+        self._leave()
         return self.data.tolist()
+
+    def _leave(self) -> None:
+        for recorder in listening.recorders:
+            recorder.left(self)
 
     def __float__(self) -> float:
         return float(self._only("float"))
@@ -102,6 +110,7 @@ class Tensor(ArrayMethods, Concrete):
     def _only(self, what: str) -> Any:
         if self.data.size != 1:
             raise TypeError(f"{what}(): a {self.type} tensor has {self.data.size} elements, not one")
+        self._leave()
         return self.data.item()
 
     def __iter__(self) -> Iterator[Operand]:

@@ -107,8 +107,8 @@ def jacobian(
 ) -> Callable[..., Any]:
     """A function that gives the derivative of each array in `fn(*args)` by each array in the arguments at `argnums`.
 
-    The result has the structure of `fn`'s, with that of the arguments in place of each array; shapes are those of the result's array, then of
-    the argument's. `mode` is "forward" or "reverse"; by default the one that fewer sweeps do with.
+    The result has the structure of `fn`'s, with that of the arguments in place of each array; shapes are those of the result's array, then
+    of the argument's. `mode` is "forward" or "reverse"; by default the one that fewer sweeps do with.
 
     >>> jacobian(lambda x: x * x)(np.array([1.0, 2.0]))
     Tensor([[2., 0.],
@@ -132,7 +132,9 @@ def jacobian(
     return differentiated
 
 
-def hessian(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: Mode | None = None) -> Callable[..., Any]:
+def hessian(
+    fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: Mode | None = None
+) -> Callable[..., Any]:
     """A function that gives the second derivatives of the scalar `fn(*args)` by the arguments at `argnums`: the Jacobian of its gradient.
 
     For one array x the shape is x.shape + x.shape; for structures, the structure of the arguments inside of itself.

@@ -179,6 +179,8 @@ class Variable(ArrayMethods, Operand):
         data = separate(owned_array(operand))
         with updating:
             self.store.data = data
+        for recorder in listening.recorders:
+            recorder.assigned(self, operand)
         return self
 
     def assign_add(self, delta: Any) -> Variable:

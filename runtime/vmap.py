@@ -42,9 +42,9 @@ KEPT = 512  # compiled programs of eager vmaps
 def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     """A function that maps `fn` over an axis of its arguments, all examples at once.
 
-    `in_axes` says which axis of each array among the positional arguments counts the examples: one number for all, or a tuple with a number
-    (or a structure of numbers) for each argument; None: all examples share it. Keyword arguments are mapped over their first axis. `out_axes`
-    says, in the same way, where the axis goes in the results.
+    `in_axes` says which axis of each array among the positional arguments counts the examples: one number for all, or a tuple with a
+    number (or a structure of numbers) for each argument; None: all examples share it. Keyword arguments are mapped over their first axis.
+    `out_axes` says, in the same way, where the axis goes in the results.
 
     >>> vmap(np.dot, in_axes=(0, None))(np.ones((2, 3)), np.ones(3))
     Tensor([3., 3.], f64[2])
@@ -125,7 +125,8 @@ class Mapping:
                     trace.check_reachable(result, "return")
             block = trace.finish(results)
         if trace.written:
-            raise TraceError(f"vmap of {self.name}: it assigns a Variable, of which all examples have one; return the value instead").at(location)
+            words = f"vmap of {self.name}: it assigns a Variable, of which all examples have one; return the value instead"
+            raise TraceError(words).at(location)
         return Example(block, tree, {i: leaf for i, leaf in enumerate(out) if not is_result(leaf)})
 
     def batched(self, example: Example, args: Sequence[Operand], more: Sequence[Operand] = ()) -> list[Operand]:
@@ -160,7 +161,8 @@ class Mapping:
         with builder:
             results = self.batched(example, self.inputs)
         for stmt in builder.stmts:
-            stmt.args = tuple(Literal(a.value, a.type) if isinstance(a, Literal) else a for a in stmt.args)  # a scalar that gave way is a scalar
+            # a statement keeps plain literals, as those that `Trace.emit` makes do
+            stmt.args = tuple(Literal(a.value, a.type) if isinstance(a, Literal) else a for a in stmt.args)
             for result in stmt.results:
                 if isinstance(result, Traced):
                     result.owner, result.location = trace, stmt.location
@@ -176,7 +178,8 @@ class Mapping:
                 example = self.example(trace)
             cells = dict(zip(trace.cells, (p for _, p in trace._cells.values()), strict=True))
         except AdjitError as error:
-            raise error.at(raised_at(error.__traceback__))
+            error.at(raised_at(error.__traceback__))
+            raise
         finally:
             trace.forget()
         params = [Value(x.type, p.name) for x, p in zip(self.inputs, example.block.params, strict=True)]
@@ -266,7 +269,7 @@ def spread_axes(axes: Any, structure: Any, what: str) -> list[int | None]:
         return [axes] * flatten(structure)[1].leaves
     ours, theirs = find_node_type(type(structure)), find_node_type(type(axes))
     if ours is None or theirs is None:
-        raise ShapeError(f"{what}: {axes!r} has not the structure of {flatten(structure)[1]}; give axes as integers, None, or tuples of them")
+        raise ShapeError(f"{what}: {axes!r} has not the structure of {flatten(structure)[1]}; axes are integers, None, or tuples of them")
     (parts, _), (given, _) = ours.flatten(structure), theirs.flatten(axes)
     parts, given = list(parts), list(given)
     if len(parts) != len(given):

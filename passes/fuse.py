@@ -6,7 +6,8 @@ other ops, and for views of them. A statement may join group p when 2p >= ready 
 So no cycle can arise, and nothing is searched: every statement looks at a bounded number of groups.
 
 Statements join the earliest group that makes their operands. Where only a later group reads the result, they then sink into that one, if
-this saves a trip through memory: `1 - y*y` of a `tanh` is computed in the backward loop, from the y that is stored anyway.
+this saves a trip through memory: `1 - y*y` of a `tanh` is computed in the backward loop, from the y that is stored anyway. Where several
+groups read a value that is cheap to make from what they have, each makes it again: the differences of all pairs are never stored.
 
 Views (`transpose`, `broadcast`, `slice`, ...) stay outside: native code reads its operands through their layouts. Constants that cost
 nothing to make (`fill`, `iota`) are made again inside each group that reads them. Every elementwise op and reduction ends up in a region, a
@@ -20,10 +21,12 @@ from collections.abc import Iterator
 
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Operand
+from adjit.ir.ops.arithmetic import Add, Neg, Sub
 from adjit.ir.ops.base import View
 from adjit.ir.ops.control import Fuse
-from adjit.ir.ops.maps import Map
+from adjit.ir.ops.maps import Map, Mul
 from adjit.ir.ops.reduce import Reduce
+from adjit.ir.ops.shape import Broadcast
 from adjit.ir.types import Shape, TensorType
 
 from .rewrite import Renaming, is_pure, operands_read
@@ -31,6 +34,8 @@ from .rewrite import Renaming, is_pure, operands_read
 MAX_OPS = 256  # statements in a group: LLVM's back end is super-linear in the size of a basic block
 MAX_TENSORS = 48  # tensors that a group reads and writes: each costs an address; a bound on what is known when a statement joins
 SMALL = 4096  # elements: below, unrelated statements share a group, for the loop costs more than the traffic that separating would save
+SPREAD = 4  # a broadcast to so many times the size reads next to nothing
+CHEAP = (Add, Sub, Mul, Neg)  # ops that cost less than a trip of their result through memory
 RECENT = 4  # groups of one shape that a statement looks back at
 
 ELSEWHERE = -1  # a reader that is no group
@@ -128,6 +133,7 @@ class _Grouping:
         self.readers: dict[tuple[int, Shape], _Item] = {}  # value, domain -> the last group of that domain that reads it
         self.recent: dict[Shape, deque[_Item]] = {}
         self.free_to_make: dict[int, Stmt] = {}  # value -> the statement that makes it from nothing
+        self.small: set[int] = set()  # values spread out from much smaller ones: reading them costs nothing
 
     def place(self, stmt: Stmt) -> None:
         if fusible(stmt):
@@ -189,6 +195,8 @@ class _Grouping:
 
     def _view(self, stmt: Stmt) -> None:
         (source,) = stmt.args
+        if id(source) in self.small or (isinstance(stmt.op, Broadcast) and source.type.size * SPREAD <= stmt.result.type.size):
+            self.small.add(id(stmt.result))
         self._leaves(source)
         item = self.home.get(id(source))
         if item is None:
@@ -261,6 +269,8 @@ class _Grouping:
                 else:
                     kept.append(stmt)
             item.stmts = kept[::-1]
+            for stmt in kept:
+                self._recompute(stmt, item)
 
     def _only_reader(self, stmt: Stmt, item: _Item) -> _Item | None:
         uses = self.uses.get(id(stmt.result), ())
@@ -279,12 +289,39 @@ class _Grouping:
         """
         cost, can_follow = 0, True
         for value, count in Counter(map(id, values_of(stmt))).items():
-            if value in target.reads or value in target.made or value in self.free_to_make:
+            if self._is_free(value, target):
                 continue
             is_stored = value not in item.made or value in item.yields
             cost += 1 if is_stored else 2
             can_follow = can_follow and not is_stored and self.uses[value] == {item.position: count}
         return cost < 2 or (cost == 2 and can_follow)
+
+    def _is_free(self, value: int, target: _Item) -> bool:
+        return value in target.reads or value in target.made or value in self.free_to_make or value in self.small
+
+    def _recompute(self, stmt: Stmt, item: _Item) -> None:
+        """Make a value that costs next to nothing again in every later group that reads it, rather than store and load it."""
+        uses = self.uses.get(id(stmt.result), {})
+        if not isinstance(stmt.op, CHEAP) or ELSEWHERE in uses or id(stmt.result) in self.final or id(stmt.result) not in item.yields:
+            return
+        targets = [self.items[position] for position in uses if position != item.position]
+        free = all(
+            t.domain == item.domain and t.open and t.has_room(stmt) and all(self._is_free(id(v), t) for v in values_of(stmt)) for t in targets
+        )
+        if not free:
+            return
+        item.yields.discard(id(stmt.result))
+        for target in targets:
+            target.reads.discard(id(stmt.result))
+            target.made.add(id(stmt.result))
+            target.inner[stmt.result] = twin(stmt.result)
+            target.sunk.append(stmt.replace(results=(target.inner[stmt.result],)))
+            del uses[target.position]
+            for value in values_of(stmt):
+                if id(value) in self.free_to_make:
+                    target.make_again(self.free_to_make[id(value)])
+                else:
+                    self._used(value, target)
 
     def _move(self, stmt: Stmt, item: _Item, target: _Item) -> None:
         result = id(stmt.result)

@@ -18,6 +18,7 @@ from .dce import eliminate_dead_code
 from .fold import fold
 from .fuse import fuse
 from .legalize import legalize
+from .licm import hoist_invariants
 from .simplify import simplify
 from .transparent import drop_custom_gradients
 
@@ -61,13 +62,15 @@ def verified(func: Func, after: str) -> None:
         raise
 
 
-# `simplify` runs again after the common subexpressions have become one value: `sub(x, x)` and its like show only then.
+# `simplify` runs again after the common subexpressions have become one value: `sub(x, x)` and its like show only then. What leaves
+# a loop and its adjoint is the same value more often than not, which the second search finds.
 OPTIMIZE = Pipeline(
     drop_custom_gradients,
     fold,
     simplify,
     eliminate_common_subexpressions,
     simplify,
+    hoist_invariants,
     eliminate_common_subexpressions,
     eliminate_dead_code,
     legalize,

@@ -45,8 +45,8 @@ def test_tangents_follow_the_statements() -> None:
         """
         func @f.jvp(%x: f64[3], %n: i64[3], %x.dot: f64[3]) -> (f64[3], i64[3], f64[3]) {
           %y: f64[3] = exp %x
-          %z: f64[3] = sub %y, %x
           %y.dot: f64[3] = mul %x.dot, %y
+          %z: f64[3] = sub %y, %x
           %0: f64[3] = neg %x.dot
           %z.dot: f64[3] = add %y.dot, %0
           return %z, %n, %z.dot

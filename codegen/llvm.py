@@ -16,6 +16,8 @@ from typing import Any
 
 from adjit.ir.errors import AdjitError
 
+from . import cache
+
 LINES_AT_LEVEL_2 = 20_000
 LINES_AT_LEVEL_1 = 60_000
 
@@ -51,9 +53,23 @@ def _llvm() -> Any:
     import llvmlite.binding as llvm  # noqa: PLC0415 - costs 130 ms: only when something is compiled
 
     llvm.initialize_native_target()
+    return llvm
+
+
+@lru_cache(maxsize=1)
+def _compiler() -> Any:
+    """LLVM with what only compiling needs: code from the disk cache is linked without it."""
+    llvm = _llvm()
     llvm.initialize_native_asmprinter()
     llvm.initialize_native_asmparser()
     return llvm
+
+
+@lru_cache(maxsize=1)
+def _versions() -> str:
+    import llvmlite  # noqa: PLC0415 - as above
+
+    return f"llvmlite {llvmlite.__version__}, LLVM {'.'.join(map(str, _llvm().llvm_version_info))}"
 
 
 @lru_cache(maxsize=16)
@@ -70,7 +86,7 @@ def _jit() -> Any:
 
 
 def _parse(text: str, target: Target) -> Any:
-    llvm = _llvm()
+    llvm = _compiler()
     layout = _machine(target, 2).target_data
     try:
         module = llvm.parse_assembly(f'target triple = "{target.triple}"\ntarget datalayout = "{layout}"\n{text}')
@@ -87,13 +103,18 @@ def level_for(text: str) -> int:
 
 def assemble(text: str, target: Target | None = None, optimize: bool = False) -> bytes:
     """Object code of a module; `optimize` runs LLVM's own pipeline first, for text that is written to be read."""
-    target = target or host()
-    with _lock:
-        machine, module = _machine(target, level_for(text)), _parse(text, target)
-        if optimize:
-            builder = _llvm().create_pass_builder(machine, _llvm().create_pipeline_tuning_options(speed_level=2))
-            builder.getModulePassManager().run(module, builder)
-        return bytes(machine.emit_object(module))
+    target, level = target or host(), level_for(text)
+
+    def compile_text() -> bytes:
+        with _lock:
+            machine, module = _machine(target, level), _parse(text, target)
+            if optimize:
+                builder = _llvm().create_pass_builder(machine, _llvm().create_pipeline_tuning_options(speed_level=2))
+                builder.getModulePassManager().run(module, builder)
+            return bytes(machine.emit_object(module))
+
+    parts = (text, target.triple, target.cpu, target.features, f"level {level}, optimize {optimize}", _versions())
+    return cache.cached(parts, compile_text)
 
 
 def assembly(text: str, target: Target | None = None) -> str:

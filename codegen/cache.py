@@ -1,0 +1,159 @@
+"""Object code on disk, so that a program which was compiled once starts warm.
+
+    ADJIT_CACHE_DIR   where: by default $XDG_CACHE_HOME/adjit, or ~/.cache/adjit
+    ADJIT_CACHE=0     off
+
+What is read here is executed. So the directory must belong to this user and be writable by nobody else, and so must every entry; an entry
+carries a SHA-256 of its name and its code. Anything that is not as it should be (corrupt, truncated, foreign, unreadable) is a miss, and is
+replaced; a disk that is full or read-only means that nothing is kept. No call ever fails, or says a word, because of this cache.
+
+Entries are named by a hash of all that decides the code. They hold no addresses: what they import is bound by name when they are linked.
+Processes need no lock: an entry appears by a rename, whole. There is no state in memory either, so forks and threads are safe.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+FORMAT = "1"  # of the entries, and of what llvm.py does with the text: a new number makes all entries misses
+MAGIC = b"adjit object " + FORMAT.encode() + b"\n"
+SUFFIX, UNFINISHED = ".object", ".tmp"
+LIMIT = 512 << 20  # bytes of all entries
+LOOKS = 32  # how often the whole directory is looked at while LIMIT bytes are written, on average
+TOUCH_AFTER = 3600.0  # seconds: an entry that is used has an mtime of at most this age
+ABANDON_AFTER = 3600.0  # seconds: after which the temporary file of a process that died is removed
+
+HAS_POSIX = hasattr(os, "geteuid") and os.open in os.supports_dir_fd and os.scandir in os.supports_fd
+
+
+def cached(parts: Sequence[str], make: Callable[[], bytes]) -> bytes:
+    """What `make` gives, from the disk if it was made before; `parts` are all that it depends on."""
+    path = directory()
+    if path is None:
+        return make()
+    key = digest(*(part.encode() for part in (FORMAT, *parts)))
+    found = load(path, key)
+    if found is None:
+        found = make()
+        store(path, key, found)
+    return found
+
+
+def directory() -> str | None:
+    """Where entries are kept; None when there is no cache."""
+    if not HAS_POSIX or os.environ.get("ADJIT_CACHE") == "0":
+        return None
+    given, base = os.environ.get("ADJIT_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME", "")
+    if given:
+        return os.path.abspath(os.path.expanduser(given))
+    if not os.path.isabs(base):  # the XDG specification has relative paths ignored
+        base = os.path.expanduser("~/.cache")
+    return os.path.join(base, "adjit") if os.path.isabs(base) else None  # a user without a home has none
+
+
+def digest(*parts: bytes) -> bytes:
+    """SHA-256 of a sequence: where one part ends and the next begins counts."""
+    import hashlib  # noqa: PLC0415 - loads OpenSSL, 4 ms
+
+    out = hashlib.sha256()
+    for part in parts:
+        out.update(len(part).to_bytes(8, "little"))
+        out.update(part)
+    return out.digest()
+
+
+def load(path: str, key: bytes) -> bytes | None:
+    """The code of an entry; None when there is none that can be trusted."""
+    try:
+        with _opened(path) as folder:
+            # O_NONBLOCK: whatever lies there under our name, opening it does not hang
+            entry = os.open(key.hex() + SUFFIX, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+            with os.fdopen(entry, "rb") as file:
+                status = os.fstat(entry)
+                if not (stat.S_ISREG(status.st_mode) and _is_ours(status) and status.st_size <= LIMIT):
+                    return None
+                content = file.read()
+                if time.time() - status.st_mtime > TOUCH_AFTER:
+                    with suppress(OSError):  # a read-only disk: its entries are as good
+                        os.utime(entry)
+    except (OSError, ValueError):
+        return None
+    start = len(MAGIC) + len(key)
+    checksum, code = content[len(MAGIC) : start], content[start:]
+    return code if content.startswith(MAGIC) and checksum == digest(key, code) else None
+
+
+def store(path: str, key: bytes, code: bytes) -> None:
+    """Keep an entry, if the disk allows it."""
+    content = MAGIC + digest(key, code) + code
+    if len(content) * LOOKS > LIMIT:
+        return
+    with suppress(OSError, ValueError):
+        _make(path)
+        with _opened(path) as folder:
+            _write(folder, key.hex() + SUFFIX, content)
+            # no process knows what the others write: by chance, in proportion to the bytes, one of them looks at the whole
+            if int.from_bytes(os.urandom(8), "little") * LIMIT < len(content) * LOOKS << 64:
+                _trim(folder)
+
+
+def _make(path: str) -> None:
+    if not os.path.isdir(path):
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        with suppress(FileExistsError):
+            os.mkdir(path, 0o700)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[int]:
+    """The directory, held open: what was checked is what is used, whatever happens to its name."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if not _is_ours(os.fstat(folder)):
+            raise PermissionError(f"{path} belongs to another user, or others may write to it")
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _is_ours(status: os.stat_result) -> bool:
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _write(folder: int, name: str, content: bytes) -> None:
+    """Without fsync: an entry that a power failure left half written is found out by its checksum."""
+    temporary = os.urandom(8).hex() + UNFINISHED
+    entry = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
+    try:
+        with os.fdopen(entry, "wb") as file:
+            file.write(content)
+        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary, dir_fd=folder)
+        raise
+
+
+def _trim(folder: int) -> None:
+    """Remove the entries that were used least recently, and what dead processes left."""
+    entries: list[tuple[float, int, str]] = []
+    abandoned = time.time() - ABANDON_AFTER
+    with os.scandir(folder) as files:
+        for file in files:
+            with suppress(FileNotFoundError):  # another process is doing the same
+                status = file.stat(follow_symlinks=False)
+                if file.name.endswith(SUFFIX):
+                    entries.append((status.st_mtime, status.st_size, file.name))
+                elif file.name.endswith(UNFINISHED) and status.st_mtime < abandoned:
+                    os.unlink(file.name, dir_fd=folder)
+    excess = sum(size for _, size, _ in entries) - LIMIT * (LOOKS - 2) // LOOKS
+    for _, size, name in sorted(entries):
+        if excess <= 0:
+            return
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=folder)
+        excess -= size

@@ -1,0 +1,50 @@
+"""`checkpoint`: a function whose intermediate values reverse mode computes again, rather than keep until then."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from adjit.ir.operand import Operand, as_operand
+from adjit.ir.ops.control import Checkpoint
+
+from .control import converted
+from .pytree import flatten
+from .regions import conform, finish, hold, kind_of
+from .trace import Trace, current_trace
+
+
+def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """`fn`, of which the backward pass keeps the arguments alone: it runs `fn` again, which takes time for memory.
+
+    Inside of `@function`. Where ops run one by one there is nobody who could run `fn` again, and it is called as it is.
+    """
+
+    @functools.wraps(fn)
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        trace = current_trace()
+        return fn(*args, **kwargs) if trace is None else _emit(trace, converted(fn), args, kwargs)
+
+    return checkpointed
+
+
+def _emit(trace: Trace, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Trace `fn` into a region of its own. What it returns, and the variables that it assigns, are the results of the region."""
+    region = trace.region()
+    with region:
+        leaves, tree = flatten(fn(*args, **kwargs))
+        kinds = [kind_of(leaf) for leaf in leaves]
+        yields: list[Operand] = [conform(leaf, kind) for leaf, kind in zip(leaves, kinds, strict=True) if kind is not None]
+    cells = [cell for cell in trace.cells if id(cell) in region.written]
+    yields += [as_operand(region.written[id(cell)]) for cell in cells]
+    trace.dead_end = trace.dead_end or region.dead_end
+    results = trace.emit(Checkpoint(), (), (finish(region, yields),), [y.type for y in yields])
+    given = [kind for kind in kinds if kind is not None]
+    count = len(given)
+    hold(trace, results[:count], [getattr(y, "name", None) for y in yields[:count]], given)
+    for cell, value in zip(cells, results[count:], strict=True):
+        value.name = cell.name
+        trace.written[id(cell)] = value
+    found = iter(results)
+    return tree.unflatten([leaf if kind is None else next(found) for leaf, kind in zip(leaves, kinds, strict=True)])

@@ -1,8 +1,8 @@
 """Contractions of two windows: sums of products over shared axes, as `np.einsum` writes them, in tiles held in registers.
 
-Where `gemm.py` packs its operands, this reads them where they lie, through any strides: the windows of a convolution overlap in memory, and a
-copy of them would be many times the image. A tile is ROWS positions of one axis of the result times up to VECTORS vectors of another; the
-axes that are summed away are loops inside, with the tile as their carried values.
+Where `gemm.py` packs its operands, this reads them where they lie, through any strides: the windows of a convolution overlap in memory,
+and a copy of them would be many times the image. A tile is ROWS positions of one axis of the result times up to VECTORS vectors of another;
+the axes that are summed away are loops inside, with the tile as their carried values.
 """
 
 from __future__ import annotations
@@ -179,9 +179,8 @@ class _Contraction:
         whole = size // step * step
         if whole > step:
             with Loop(self.text, "0", str(whole), step) as loop:
-                carried = [
-                    [Reg(loop.carry(emit.type(self.dtype), s.name), self.dtype) for emit, s in zip(emitters, line, strict=True)] for line in sums
-                ]
+                kinds = [emit.type(self.dtype) for emit in emitters]
+                carried = [[Reg(loop.carry(kind, s.name), self.dtype) for kind, s in zip(kinds, line, strict=True)] for line in sums]
                 here = [at[0], *self._moved(at, label, loop.index)[1:]]
                 after = carried
                 for u in range(step):
@@ -210,7 +209,8 @@ class _Contraction:
             if key not in loaded:
                 place = memory.element(text, at[operand], dtype, str(offset))
                 if across[operand] == 0:
-                    loaded[key] = memory.splat(text, load(operand, offset, 1) if width > 1 else memory.load(text, place, dtype, "0", 1, 1), width)
+                    one = memory.load(text, place, dtype, "0", 1, 1) if width == 1 else load(operand, offset, 1)
+                    loaded[key] = memory.splat(text, one, width)
                 else:
                     loaded[key] = memory.load(text, place, dtype, "0", across[operand], width)
             return loaded[key]

@@ -20,7 +20,7 @@ from adjit.ir.ops.create import Iota
 from adjit.ir.ops.maps import FloatUnary, Map
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.plan import Place, Plan
-from adjit.ir.types import I64, Shape, TensorType
+from adjit.ir.types import I64, Shape, TensorType, row_major
 
 from . import contraction, memory, products
 from .emitter import VectorEmitter
@@ -192,6 +192,10 @@ class Window:
         strides[axis : axis + 1] = [strides[axis] * step, strides[axis] * dilation]
         return Window(self.text, self.pointer, self.type.with_shape(shape), tuple(strides))
 
+    def transposed(self, *axes: int) -> Window:
+        shape, strides = ([old[a] for a in axes] for old in (self.type.shape, self.strides))
+        return Window(self.text, self.pointer, self.type.with_shape(shape), tuple(strides))
+
     def expanded(self, axis: int) -> Window:
         """With a new axis of size 1."""
         shape, strides = list(self.type.shape), list(self.strides)
@@ -262,6 +266,12 @@ class LoopKernel(Kernel):
                 self.matmul(target.at(i), a.at(i), b.at(i))
             return
         products.matrix_product(self, target, a, b)
+
+    def scratch(self, type: TensorType) -> Window:
+        offset = -(-self.work_bytes // 64) * 64
+        self.work_bytes = offset + type.nbytes
+        pointer = self.text.define(f"getelementptr i8, ptr %work, i64 {offset}")
+        return Window(self.text, pointer, type, row_major(type.shape))
 
     def contract(self, spec: str, target: Window, a: Window, b: Window, accumulate: bool = False) -> None:
         contraction.contract(self, spec, target, a, b, accumulate)

@@ -6,6 +6,7 @@ Each module lists its functions in `__all__`; op classes are imported from their
 from . import control as control, stack as stack
 from .arithmetic import *
 from .base import REGISTRY as REGISTRY, Op as Op, apply as apply
+from .convolution import *
 from .create import *
 from .division import *
 from .effects import *
@@ -16,6 +17,7 @@ from .keys import *
 from .linalg import *
 from .logic import *
 from .maps import *
+from .pooling import *
 from .powers import *
 from .random import *
 from .reduce import *

@@ -13,7 +13,7 @@ applied again, derivatives of any order. None means: no derivative reaches this 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
@@ -211,6 +211,12 @@ class Window(Protocol):
         """Drop leading axes by fixing them at run-time indices (i64 registers)."""
         ...
 
+    def sliding(self, axis: int, count: int, step: int, size: int, dilation: int = 1) -> Window:
+        """An axis as two: `count` positions `step` apart, and `size` elements `dilation` apart from each; they may overlap."""
+        ...
+
+    def transposed(self, *axes: int) -> Window: ...
+
 
 class Loops(Protocol):
     """Loop nests over windows; implemented by codegen. Scalar arithmetic goes through `scalar`."""
@@ -230,6 +236,18 @@ class Loops(Protocol):
 
     def fill(self, target: Window, value: float | int | bool) -> None: ...
     def matmul(self, target: Window, a: Window, b: Window) -> None: ...
+    def scratch(self, type: TensorType) -> Window:
+        """Memory of the kernel's own, in row-major order, until it ends. Asked for outside of loops."""
+        ...
+
+    def contract(self, spec: str, target: Window, a: Window, b: Window, accumulate: bool = False) -> None:
+        """target = (or +=) a sum of products, as `np.einsum` writes it: "ij,ik,kj" names the axes of target, a and b."""
+        ...
+
+    def map(self, function: Callable[..., Sequence[Reg]], targets: Sequence[Window], sources: Sequence[Window]) -> None:
+        """`function(emit, *elements of sources)` gives the elements of the targets, all windows of one shape; targets do not overlap."""
+        ...
+
     def fail_if(self, condition: Reg, what: str, *details: Reg) -> None:
         """Leave the native function when `condition` holds; the runtime raises with `what` formatted with the details (i64 registers)."""
         ...

@@ -1,0 +1,337 @@
+"""Convolutions over spatial axes, channels last: images [batch, *sizes, channels], filters [*sizes, channels / groups, features].
+
+Owns three primitives, which are the three derivatives of one trilinear form (sums over all o, r, c, k of one group)
+
+    T(x, w, d) = sum x[n, o * stride + r * dilation, c] * w[r, c, k] * d[n, o, k]
+
+`convolve` is its derivative by d, `convolve_input` by x and `convolve_filter` by w: the derivatives of each are the other two, to any
+order. Refuses: padding, which is a `pad` before (or a slice after) them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import DTypeError, ShapeError
+from ..types import Shape, TensorType
+from .base import Array, Loops, Op, Window, apply
+from .maps import cast, common_dtype
+from .shape import pad, slice_
+
+__all__ = ["conv", "conv_transpose", "same_padding"]
+
+if TYPE_CHECKING:
+    from ..operand import Operand
+
+
+@dataclass(frozen=True)
+class Convolution(Op, abstract=True):
+    """What the three ops share: distances between positions (`strides`) and between places of the filter (`dilations`), and groups."""
+
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    groups: int
+
+    def output_sizes(self, sizes: Shape, places: Shape) -> Shape:
+        spans = [(r - 1) * b + 1 for r, b in zip(places, self.dilations)]
+        return tuple((n - span) // s + 1 if n >= span else 0 for n, span, s in zip(sizes, spans, self.strides))
+
+    def check(self, x: TensorType, w: TensorType, d: TensorType) -> None:
+        """The types of the three arguments of the form, whichever of them is the result."""
+        rank = len(self.strides)
+        if not x.dtype == w.dtype == d.dtype or not x.is_float:
+            raise DTypeError(f"{self.name}: operands must be floats of one dtype, not {x}, {w} and {d}")
+        if not x.rank == w.rank == d.rank == rank + 2 or len(self.dilations) != rank or rank < 1:
+            raise ShapeError(
+                f"{self.name}: {x} and {w} with {rank} strides: images are [batch, sizes, channels], filters [sizes, channels, features]"
+            )
+        if min(self.strides) < 1 or min(self.dilations) < 1 or self.groups < 1:
+            given = f"{self.strides}, {self.dilations} and {self.groups}"
+            raise ShapeError(f"{self.name}: strides, dilations and groups are at least 1, not {given}")
+        if 0 in w.shape[:-2]:
+            raise ShapeError(f"{self.name}: a filter without places: {w}")
+        channels, features = x.shape[-1], w.shape[-1]
+        if channels != w.shape[-2] * self.groups or features % self.groups:
+            raise ShapeError(
+                f"{self.name}: {x} has {channels} channels, and {w} in {self.groups} group(s) takes {w.shape[-2] * self.groups} "
+                f"and gives {features}, which the groups must divide"
+            )
+        if d.shape != (x.shape[0], *self.output_sizes(x.shape[1:-1], w.shape[:-2]), features):
+            raise ShapeError(f"{self.name}: {x} and {w} do not give {d}")
+
+    # ---- NumPy
+
+    def places(self, x: Array, sizes: Shape, places: Shape) -> list[tuple[tuple[int, ...], tuple[slice, ...]]]:
+        """For each place of the filter, the part of x that it meets at the positions of a result of these sizes."""
+        out = []
+        for place in np.ndindex(*places):
+            starts = [r * b for r, b in zip(place, self.dilations)]
+            cut = [slice(a, a + (n - 1) * s + 1 if n else a, s) for a, n, s in zip(starts, sizes, self.strides)]
+            out.append((place, (slice(None), *cut)))
+        return out
+
+    def grouped(self, x: Array) -> Array:
+        """The last axis as (groups, what is left)."""
+        return x.reshape(*x.shape[:-1], self.groups, x.shape[-1] // self.groups)
+
+    # ---- native code: einsum letters are n batch, A.. positions, a.. places, g groups, c channels, k features
+
+    def letters(self) -> tuple[str, str]:
+        rank = len(self.strides)
+        return "ABDEF"[:rank], "abdef"[:rank]
+
+    def image(self, x: Window, sizes: Shape, places: Shape) -> tuple[str, Window]:
+        """x as the form meets it: [n, A, a, B, b, .., g, c], its positions and places overlapping in memory."""
+        label, window = "n", x
+        for i, (n, s, r, b, A, a) in enumerate(zip(sizes, self.strides, places, self.dilations, *self.letters())):
+            window = window.sliding(1 + 2 * i, n, s, r, b)
+            label += A + a
+        return label + "gc", self.split(window, len(window.type.shape) - 1)
+
+    def split(self, window: Window, axis: int) -> Window:
+        size = window.type.shape[axis] // self.groups
+        return window.sliding(axis, self.groups, size, size)
+
+    def filter(self, w: Window) -> tuple[str, Window]:
+        """w as [a, b, .., c, g, k]."""
+        return self.letters()[1] + "cgk", self.split(w, len(w.type.shape) - 1)
+
+    def result(self, d: Window) -> tuple[str, Window]:
+        """d as [n, A, B, .., g, k]."""
+        return "n" + self.letters()[0] + "gk", self.split(d, len(d.type.shape) - 1)
+
+
+@dataclass(frozen=True)
+class Convolve(Convolution):
+    """The convolution (without flipping, as everywhere in deep learning) of x by w."""
+
+    def infer(self, *types: TensorType) -> TensorType:
+        x, w = types
+        out = x.with_shape((*x.shape[:1], *self.output_sizes(x.shape[1:-1], w.shape[:-2]), *w.shape[-1:]))
+        self.check(x, w, out)
+        return out
+
+    def evaluate(self, *arrays: Array) -> Array:
+        x, w = arrays
+        sizes = self.output_sizes(x.shape[1:-1], w.shape[:-2])
+        out = np.zeros((x.shape[0], *sizes, self.groups, w.shape[-1] // self.groups), x.dtype)
+        filters = self.grouped(w)
+        for place, part in self.places(x, sizes, w.shape[:-2]):
+            out += np.einsum("...gc,cgk->...gk", self.grouped(x[part]), filters[place], optimize=True)
+        return out.reshape(*out.shape[:-2], w.shape[-1])
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        return apply(self, d, args[1]) if i == 0 else apply(self, args[0], d)
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        x, w = args
+        if i == 0:
+            return apply(ConvolveInput(self.strides, self.dilations, self.groups, x.type.shape[1:-1]), d, w)
+        return apply(ConvolveFilter(self.strides, self.dilations, self.groups, w.type.shape[:-2]), x, d)
+
+    def lower(self, k: Loops, out: Window, x: Window, w: Window) -> None:
+        (kept, target), (image, xs), (filter, ws) = self.result(out), self.image(x, out.type.shape[1:-1], w.type.shape[:-2]), self.filter(w)
+        k.contract(f"{kept},{image},{filter}", target, xs, ws)
+
+
+@dataclass(frozen=True)
+class ConvolveInput(Convolution):
+    """From d and w, the cotangent of images of these spatial `sizes`: also called transposed convolution."""
+
+    sizes: tuple[int, ...]
+
+    def infer(self, *types: TensorType) -> TensorType:
+        d, w = types
+        out = d.with_shape((*d.shape[:1], *self.sizes, *(c * self.groups for c in w.shape[-2:-1])))
+        self.check(out, w, d)
+        return out
+
+    def evaluate(self, *arrays: Array) -> Array:
+        d, w = arrays
+        out = np.zeros((d.shape[0], *self.sizes, w.shape[-2] * self.groups), d.dtype)
+        filters, cotangent = self.grouped(w), self.grouped(d)
+        for place, part in self.places(out, d.shape[1:-1], w.shape[:-2]):
+            meets = np.einsum("...gk,cgk->...gc", cotangent, filters[place], optimize=True)
+            out[part] += meets.reshape(*d.shape[:-1], out.shape[-1])
+        return out
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        return apply(self, d, args[1]) if i == 0 else apply(self, args[0], d)
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        result, w = args
+        if i == 0:
+            return apply(Convolve(self.strides, self.dilations, self.groups), d, w)
+        return apply(ConvolveFilter(self.strides, self.dilations, self.groups, w.type.shape[:-2]), d, result)
+
+    def lower(self, k: Loops, out: Window, d: Window, w: Window) -> None:
+        """Image by image, with the filter transposed beforehand, so that channels lie side by side."""
+        rank = len(self.strides)
+        places, (_, filter) = w.type.shape[:-2], self.filter(w)
+        axes = tuple(range(rank))
+        turned = k.scratch(w.type.with_shape((*places, self.groups, w.type.shape[-1] // self.groups, w.type.shape[-2])))
+        k.copy(turned, filter.transposed(*axes, rank + 1, rank + 2, rank))
+        if all(s == 1 for s in self.strides) and out.type.size and d.type.size:
+            self._gathering(k, out, d, turned)
+        else:
+            self._scattering(k, out, d, turned)
+
+    def _gathering(self, k: Loops, out: Window, d: Window, turned: Window) -> None:
+        """With neighbouring positions: a convolution of d, with zeros around it, by the filter from its last place to its first."""
+        places, (positions, letters) = turned.type.shape[:-3], self.letters()
+        reach = [(r - 1) * b for r, b in zip(places, self.dilations)]
+        around = k.scratch(d.type.with_shape((*(n + 2 * e for n, e in zip(d.type.shape[1:-1], reach)), d.type.shape[-1])))
+        inside, windows = around, self.split(around, len(places))
+        for axis, (n, e, r, b, size) in enumerate(zip(d.type.shape[1:-1], reach, places, self.dilations, self.sizes)):
+            inside = inside.slice(axis, e, n)
+            windows = windows.sliding(2 * axis, size, 1, r, b)
+            turned = turned.slice(axis, r - 1, r, -1)
+        k.fill(around, 0)
+        meets = "".join(map("".join, zip(positions, letters)))
+        with k.loop(d.type.shape[0]) as n:
+            k.copy(inside, d.at(n))
+            k.contract(f"{positions}gc,{meets}gk,{letters}gkc", self.split(out.at(n), len(places)), windows, turned)
+
+    def _scattering(self, k: Loops, out: Window, d: Window, turned: Window) -> None:
+        """Each place of the filter adds to the elements that it meets: at one place, every position meets another one."""
+        k.fill(out, 0)
+        places, (positions, letters) = turned.type.shape[:-3], self.letters()
+        with k.loop(d.type.shape[0]) as n:
+            given = self.split(d.at(n), len(places))
+            for place in np.ndindex(*places):
+                met, weights = out.at(n), turned
+                for axis, (r, size, s, b) in enumerate(zip(place, d.type.shape[1:-1], self.strides, self.dilations)):
+                    met = met.slice(axis, r * b, size, s)
+                    weights = weights.slice(axis, r, 1)
+                k.contract(f"{positions}gc,{positions}gk,{letters}gkc", self.split(met, len(places)), given, weights, accumulate=True)
+
+
+@dataclass(frozen=True)
+class ConvolveFilter(Convolution):
+    """From x and d, the cotangent of a filter of these spatial `sizes`."""
+
+    sizes: tuple[int, ...]
+
+    def infer(self, *types: TensorType) -> TensorType:
+        x, d = types
+        out = x.with_shape((*self.sizes, *(c // self.groups for c in x.shape[-1:]), *d.shape[-1:]))
+        self.check(x, out, d)
+        return out
+
+    def evaluate(self, *arrays: Array) -> Array:
+        x, d = arrays
+        out = np.zeros((*self.sizes, x.shape[-1] // self.groups, self.groups, d.shape[-1] // self.groups), x.dtype)
+        cotangent = self.grouped(d)
+        for place, part in self.places(x, d.shape[1:-1], self.sizes):
+            rows = [a.reshape(-1, *a.shape[-2:]) for a in (self.grouped(x[part]), cotangent)]
+            out[place] = np.einsum("mgc,mgk->cgk", *rows, optimize=True)
+        return out.reshape(*out.shape[:-2], d.shape[-1])
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        return apply(self, d, args[1]) if i == 0 else apply(self, args[0], d)
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        x, result = args
+        if i == 0:
+            return apply(ConvolveInput(self.strides, self.dilations, self.groups, x.type.shape[1:-1]), result, d)
+        return apply(Convolve(self.strides, self.dilations, self.groups), x, d)
+
+    def lower(self, k: Loops, out: Window, x: Window, d: Window) -> None:
+        """Summed over the images one after the other: what one image needs fits the cache, and the filter stays there."""
+        k.fill(out, 0)
+        (image, xs), (given, ds), (filter, ws) = self.image(x, d.type.shape[1:-1], self.sizes), self.result(d), self.filter(out)
+        with k.loop(x.type.shape[0]) as n:
+            k.contract(f"{filter},{image[1:]},{given[1:]}", ws, xs.at(n), ds.at(n), accumulate=True)
+
+
+# ---- frontends
+
+
+def per_axis(name: str, value: int | Sequence[int], rank: int) -> tuple[int, ...]:
+    out = (int(value),) * rank if isinstance(value, int) else tuple(int(v) for v in value)
+    if len(out) != rank:
+        raise ShapeError(f"conv: {name} {value!r} for {rank} spatial axes")
+    return out
+
+
+def same_padding(size: int, places: int, stride: int, dilation: int = 1) -> tuple[int, int]:
+    """How much to pad in front and behind so that there are ceil(size / stride) positions: the odd one behind, as TensorFlow does."""
+    span = (places - 1) * dilation + 1
+    total = max((-(-size // stride) - 1) * stride + span - size, 0)
+    return total // 2, total - total // 2
+
+
+def paddings(padding: str | Sequence[Any], sizes: Shape, places: Shape, strides: Shape, dilations: Shape) -> list[tuple[int, int]]:
+    """Widths in front and behind of each spatial axis: from "valid", "same", "causal", or given as numbers or pairs."""
+    if isinstance(padding, str):
+        kind = padding.lower()
+        if kind == "valid":
+            return [(0, 0)] * len(sizes)
+        if kind == "same":
+            return [same_padding(*each) for each in zip(sizes, places, strides, dilations)]
+        if kind == "causal":
+            return [((r - 1) * b, 0) for r, b in zip(places, dilations)]
+        raise ShapeError(f"conv: padding {padding!r}; there are 'valid', 'same', 'causal' and pairs of numbers, one an axis")
+    out = [(int(p), int(p)) if isinstance(p, int) else (int(p[0]), int(p[1])) for p in padding]
+    if len(out) != len(sizes):
+        raise ShapeError(f"conv: padding {padding!r} for {len(sizes)} spatial axes")
+    return out
+
+
+def spatial_rank(name: str, x: Operand, w: Operand) -> int:
+    if x.ndim < 3 or w.ndim != x.ndim:
+        raise ShapeError(f"{name}: images {x.type} and filters {w.type}: both have one or more spatial axes and two others")
+    return x.ndim - 2
+
+
+def conv(
+    x: Operand, w: Operand, strides: int | Sequence[int] = 1, padding: str | Sequence[Any] = "valid",
+    dilations: int | Sequence[int] = 1, groups: int = 1,
+) -> Operand:  # fmt: skip
+    """The convolution of images [batch, *sizes, channels] by filters [*sizes, channels / groups, features]."""
+    rank = spatial_rank("conv", x, w)
+    s, b = per_axis("strides", strides, rank), per_axis("dilations", dilations, rank)
+    dtype = common_dtype(x, w)
+    widths = paddings(padding, x.shape[1:-1], w.shape[:-2], s, b)
+    padded = pad(cast(x, dtype), [0, *(p for p, _ in widths), 0], [0, *(p for _, p in widths), 0])
+    return apply(Convolve(s, b, groups), padded, cast(w, dtype))
+
+
+def conv_transpose(
+    x: Operand, w: Operand, strides: int | Sequence[int] = 1, padding: str | Sequence[Any] = "valid",
+    dilations: int | Sequence[int] = 1, groups: int = 1, output_padding: int | Sequence[int] | None = None,
+) -> Operand:  # fmt: skip
+    """The transpose of `conv` by filters [*sizes, features / groups, channels]: from the sizes of its results to those of its images.
+
+    Images of several sizes have results of one size: "same" gives `stride` times the size, "valid" the largest, and `output_padding` is
+    added to the smallest (Keras' conventions). What no position reaches is 0.
+    """
+    rank = spatial_rank("conv_transpose", x, w)
+    s, b = per_axis("strides", strides, rank), per_axis("dilations", dilations, rank)
+    dtype = common_dtype(x, w)
+    extra = (None,) * rank if output_padding is None else per_axis("output_padding", output_padding, rank)
+    widths: Sequence[Any] = (padding,) * rank if isinstance(padding, str) else paddings(padding, x.shape[1:-1], w.shape[:-2], s, b)
+    reach = tuple((n - 1) * t + (r - 1) * u + 1 for n, r, t, u in zip(x.shape[1:-1], w.shape[:-2], s, b))
+    cuts = [transposed_cut(*each) for each in zip(x.shape[1:-1], s, reach, widths, extra)]
+    whole = apply(ConvolveInput(s, b, groups, reach), cast(x, dtype), cast(w, dtype))
+    whole = pad(whole, [0] * (rank + 2), [0, *(max(cut.stop - n, 0) for cut, n in zip(cuts, reach)), 0])
+    return slice_(whole, [slice(None), *cuts])
+
+
+def transposed_cut(size: int, stride: int, reach: int, padding: str | tuple[int, int], extra: int | None) -> slice:
+    """Which part of the elements that the positions reach is the result."""
+    if isinstance(padding, tuple):
+        return slice(padding[0], reach - padding[1] + (extra or 0))
+    if padding not in ("same", "valid"):
+        raise ShapeError(f"conv_transpose: padding {padding!r}; there are 'valid', 'same' and pairs of numbers, one an axis")
+    if extra is not None:
+        span = reach - (size - 1) * stride
+        before = span // 2 if padding == "same" else 0
+        return slice(before, before + reach - 2 * before + extra)
+    wanted = size * stride if padding == "same" else max(reach, size * stride)
+    before = max(reach - wanted, 0) // 2
+    return slice(before, before + wanted)

@@ -1,0 +1,293 @@
+"""Pooling over windows of spatial axes, channels last: sums and maxima of [batch, *sizes, channels], and what their derivatives need.
+
+`sum_pool` and `spread_pool` are each other's transposes. `max_pool`'s derivatives pick (`pick_max`) or place (`place_max`) at the first
+maximum of each window, as TensorFlow does. Padding is a `pad` before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import DTypeError, ShapeError
+from ..types import I64, Shape, TensorType
+from .base import Array, Emitter, Loops, Op, Reg, Window, apply, nest
+from .convolution import paddings, per_axis
+from .shape import pad
+
+__all__ = ["max_pool", "avg_pool"]
+
+if TYPE_CHECKING:
+    from ..operand import Operand
+
+TOGETHER = 16  # places of a window that one loop reads
+
+
+@dataclass(frozen=True)
+class Pooling(Op, abstract=True):
+    """What the ops share: the sizes of a window, and the distances between windows."""
+
+    window: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def pooled(self, x: TensorType) -> TensorType:
+        rank = len(self.window)
+        if not x.is_float:
+            raise DTypeError(f"{self.name}: takes floats, not {x}")
+        if x.rank != rank + 2 or len(self.strides) != rank or rank < 1:
+            raise ShapeError(f"{self.name}: {x} with a window of {rank} axes: images are [batch, sizes, channels]")
+        if min(self.window) < 1 or min(self.strides) < 1:
+            raise ShapeError(f"{self.name}: sizes and strides of windows are at least 1, not {self.window} and {self.strides}")
+        sizes = tuple((n - r) // s + 1 if n >= r else 0 for n, r, s in zip(x.shape[1:-1], self.window, self.strides))
+        return x.with_shape((x.shape[0], *sizes, x.shape[-1]))
+
+    def places(self, sizes: Shape) -> list[tuple[slice, ...]]:
+        """For each place of a window, the elements that stand there in all windows."""
+        return [
+            (slice(None), *(slice(r, r + (n - 1) * s + 1 if n else r, s) for r, n, s in zip(place, sizes, self.strides)))
+            for place in np.ndindex(*self.window)
+        ]
+
+    def native_places(self, x: Window, sizes: Shape) -> list[Window]:
+        out = []
+        for place in np.ndindex(*self.window):
+            window = x
+            for i, (r, n, s) in enumerate(zip(place, sizes, self.strides)):
+                window = window.slice(1 + i, r, n, s)
+            out.append(window)
+        return out
+
+
+def fold(k: Loops, out: Window, parts: Sequence[Window], combine: Callable[[Emitter, Reg, Reg], Reg]) -> None:
+    """out = parts combined from the first to the last, elementwise."""
+
+    def together(emit: Emitter, *values: Reg) -> list[Reg]:
+        total = values[0]
+        for value in values[1:]:
+            total = combine(emit, total, value)
+        return [total]
+
+    for start in range(0, len(parts), TOGETHER):
+        some = list(parts[start : start + TOGETHER])
+        k.map(together, [out], some if start == 0 else [out, *some])
+
+
+class SumPool(Pooling):
+    """Sums over windows."""
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return self.pooled(types[0])
+
+    def evaluate(self, *arrays: Array) -> Array:
+        (x,) = arrays
+        out = np.zeros(self.pooled(TensorType(x.dtype, x.shape)).shape, x.dtype)
+        for part in self.places(out.shape[1:-1]):
+            out += x[part]
+        return out
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        return apply(self, d)
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        return apply(SpreadPool(self.window, self.strides, args[0].type.shape[1:-1]), d)
+
+    def lower(self, k: Loops, out: Window, x: Window) -> None:
+        fold(k, out, self.native_places(x, out.type.shape[1:-1]), lambda emit, a, b: emit.add(a, b))
+
+
+@dataclass(frozen=True)
+class SpreadPool(Pooling):
+    """Every element added to all places of its window, in images of these spatial `sizes`: the transpose of `sum_pool`."""
+
+    sizes: tuple[int, ...]
+
+    def infer(self, *types: TensorType) -> TensorType:
+        (d,) = types
+        out = d.with_shape((*d.shape[:1], *self.sizes, *d.shape[-1:]))
+        if d.rank < 3 or self.pooled(out) != d:
+            raise ShapeError(f"{self.name}: windows {self.window} of {out} do not give {d}")
+        return out
+
+    def evaluate(self, *arrays: Array) -> Array:
+        (d,) = arrays
+        out = np.zeros((d.shape[0], *self.sizes, d.shape[-1]), d.dtype)
+        for part in self.places(d.shape[1:-1]):
+            out[part] += d
+        return out
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        return apply(self, d)
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        return apply(SumPool(self.window, self.strides), d)
+
+    def lower(self, k: Loops, out: Window, d: Window) -> None:
+        k.fill(out, 0)
+        for part in self.native_places(out, d.type.shape[1:-1]):
+            k.accumulate(part, d)
+
+
+# ---- maxima
+
+
+def beats(emit: Emitter, rival: Reg, best: Reg) -> Reg:
+    """Whether a later element takes the place of the best so far: it is larger, or the first NaN."""
+    first_nan = emit.and_(emit.compare("ne", rival, rival), emit.compare("eq", best, best))
+    return emit.or_(emit.compare("gt", rival, best), first_nan)
+
+
+def first_maxima(x: Array, places: Sequence[tuple[slice, ...]]) -> Array:
+    """The number of the place of the first maximum of each window; NaN wins."""
+    parts = np.stack([x[part] for part in places])
+    return np.asarray(np.argmax(parts, axis=0))  # NumPy's argmax is the first, and the first NaN before all
+
+
+class MaxPool(Pooling):
+    """The largest element of each window; NaN wins."""
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return self.pooled(types[0])
+
+    def evaluate(self, *arrays: Array) -> Array:
+        (x,) = arrays
+        shape = self.pooled(TensorType(x.dtype, x.shape)).shape
+        parts = self.places(shape[1:-1])
+        out = x[parts[0]].copy()
+        for part in parts[1:]:
+            np.maximum(out, x[part], out=out)
+        return out
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        return apply(PickMax(self.window, self.strides), args[0], d)
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        return apply(PlaceMax(self.window, self.strides), args[0], d)
+
+    def lower(self, k: Loops, out: Window, x: Window) -> None:
+        parts = self.native_places(x, out.type.shape[1:-1])
+        fold(k, out, parts, lambda emit, a, b: emit.select(beats(emit, b, a), b, a))
+
+
+class PickMax(Pooling):
+    """Of v, the elements that stand where x has the first maximum of each window: args x, v."""
+
+    def infer(self, *types: TensorType) -> TensorType:
+        x, v = types
+        if x != v:
+            raise ShapeError(f"{self.name}: types differ: {x} and {v}")
+        return self.pooled(x)
+
+    def evaluate(self, *arrays: Array) -> Array:
+        x, v = arrays
+        parts = self.places(self.pooled(TensorType(x.dtype, x.shape)).shape[1:-1])
+        at = first_maxima(x, parts)
+        return np.asarray(np.take_along_axis(np.stack([v[part] for part in parts]), at[None], 0)[0])
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        return apply(self, args[0], d) if i == 1 else None
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        return apply(PlaceMax(self.window, self.strides), args[0], d) if i == 1 else None
+
+    def lower(self, k: Loops, out: Window, x: Window, v: Window) -> None:
+        sizes = out.type.shape[1:-1]
+        seen, taken = self.native_places(x, sizes), self.native_places(v, sizes)
+
+        def pick(emit: Emitter, *values: Reg) -> list[Reg]:
+            count = len(values) // 2
+            best, found = values[0], values[count]
+            for rival, its in zip(values[1:count], values[count + 1 :]):
+                wins = beats(emit, rival, best)
+                best, found = emit.select(wins, rival, best), emit.select(wins, its, found)
+            return [found]
+
+        with nest(k, (out.type.shape[0], *sizes)) as index:
+            k.map(pick, [out.at(*index)], [w.at(*index) for w in (*seen, *taken)])
+
+
+class PlaceMax(Pooling):
+    """d, added to zeros where x has the first maximum of each window: args x, d. The transpose of `pick_max` by v."""
+
+    def infer(self, *types: TensorType) -> TensorType:
+        x, d = types
+        if self.pooled(x) != d:
+            raise ShapeError(f"{self.name}: windows {self.window} of {x} do not give {d}")
+        return x
+
+    def evaluate(self, *arrays: Array) -> Array:
+        x, d = arrays
+        out = np.zeros(x.shape, x.dtype)
+        parts = self.places(d.shape[1:-1])
+        at = first_maxima(x, parts)
+        for number, part in enumerate(parts):
+            out[part] += np.where(at == number, d, 0)
+        return out
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        return apply(self, args[0], d) if i == 1 else None
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        return apply(PickMax(self.window, self.strides), args[0], d) if i == 1 else None
+
+    def lower(self, k: Loops, out: Window, x: Window, d: Window) -> None:
+        """Window by window, along the channels: windows that overlap add to one element one after the other."""
+        sizes = d.type.shape[1:-1]
+        k.fill(out, 0)
+        seen, placed = self.native_places(x, sizes), self.native_places(out, sizes)
+        count = math.prod(self.window)
+
+        def place(emit: Emitter, *values: Reg) -> list[Reg]:
+            d, old, best = values[0], values[1 : 1 + count], values[1 + count]
+            number = emit.const(I64, 0)
+            for i, rival in enumerate(values[2 + count :], 1):
+                wins = beats(emit, rival, best)
+                best, number = emit.select(wins, rival, best), emit.select(wins, emit.const(I64, i), number)
+            zero = emit.like(d, 0.0)
+            return [emit.add(o, emit.select(emit.compare("eq", number, emit.const(I64, i)), d, zero)) for i, o in enumerate(old)]
+
+        with nest(k, (x.type.shape[0], *sizes)) as index:
+            targets = [w.at(*index) for w in placed]
+            k.map(place, targets, [d.at(*index), *targets, *(w.at(*index) for w in seen)])
+
+
+# ---- frontends
+
+
+def windows(x: Operand, window: Any, strides: Any, padding: str | Sequence[Any]) -> tuple[Shape, Shape, list[tuple[int, int]]]:
+    rank = x.ndim - 2
+    if rank < 1:
+        raise ShapeError(f"pool: {x.type}: images are [batch, sizes, channels]")
+    sizes = per_axis("window", window, rank)
+    steps = sizes if strides is None else per_axis("strides", strides, rank)
+    return sizes, steps, paddings(padding, x.shape[1:-1], sizes, steps, (1,) * rank)
+
+
+def padded(x: Operand, widths: Sequence[tuple[int, int]], value: float) -> Operand:
+    return pad(x, [0, *(p for p, _ in widths), 0], [0, *(p for _, p in widths), 0], None, value)
+
+
+def max_pool(
+    x: Operand, window: int | Sequence[int], strides: int | Sequence[int] | None = None, padding: str | Sequence[Any] = "valid"
+) -> Operand:
+    """Maxima over windows of the spatial axes of [batch, *sizes, channels]; strides are the window's sizes unless given."""
+    sizes, steps, widths = windows(x, window, strides, padding)
+    return apply(MaxPool(sizes, steps), padded(x, widths, -math.inf))
+
+
+def avg_pool(
+    x: Operand, window: int | Sequence[int], strides: int | Sequence[int] | None = None, padding: str | Sequence[Any] = "valid"
+) -> Operand:
+    """Means over windows of the spatial axes of [batch, *sizes, channels]; padding does not count."""
+    sizes, steps, widths = windows(x, window, strides, padding)
+    total = apply(SumPool(sizes, steps), padded(x, widths, 0.0))
+    if not any(map(any, widths)):
+        return total * (1.0 / math.prod(sizes))
+    ones = np.pad(np.ones(x.shape[1:-1]), widths)[None, ..., None]
+    counts = SumPool(sizes, steps).evaluate(ones).astype(x.dtype)
+    from ..operand import Concrete  # noqa: PLC0415 - operands apply ops, and this one op needs an array of its own
+
+    return total / Concrete(counts)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import math
+import sys
+from collections import deque
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -14,12 +16,15 @@ from adjit.ir.ops.base import Array, View
 from adjit.ir.ops.control import For, Region, While
 from adjit.ir.ops.linalg import Matmul
 from adjit.ir.ops.maps import FloatUnary
+from adjit.ir.types import TensorType
 
 from . import library, llvm, products, stacks
 from .kernels import MATH_COST
 from .module import Module
 
 DETAILS = 8  # i64 words that a failing kernel may leave for the message
+LARGE, HUGE = 1 << 18, 1 << 26  # bytes of results whose buffers are kept for the next call
+KEPT = 2  # buffers of each: the caller often holds one result while the next is computed
 QUICK = 200_000  # operations: about twenty microseconds, which other Python threads can wait for
 
 
@@ -39,6 +44,8 @@ class Native:
         self.address = self._library.address["adjit_main"]
         self._main = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(self.address)
         self._arenas: list[Array] = []
+        # large results come from buffers that are used again once nobody holds them: fresh memory costs a page fault every few kilobytes
+        self._results = [(t, deque[Array]() if LARGE <= t.nbytes <= HUGE else None) for t in self.result_types]
         self._count = module.buffer_count
 
     @cached_property
@@ -46,7 +53,7 @@ class Native:
         return llvm.assembly(self.llvm, self.target)
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
-        results = [np.empty(t.shape, t.dtype) for t in self.result_types]
+        results = [np.empty(t.shape, t.dtype) if pool is None else recycled(t, pool) for t, pool in self._results]
         table = (ctypes.c_void_p * self._count)(*[a.__array_interface__["data"][0] for a in (*arrays, *results)])
         try:
             arena = self._arenas.pop()
@@ -74,6 +81,24 @@ class Native:
             raise MemoryError(f"@{self.name}: no memory to save what the backward pass of a loop needs; give the loop a checkpoint=")
         failure = self.failures[code - 1]
         raise failure.error(failure.message.format(*details)).at(failure.location)
+
+
+def recycled(type: TensorType, pool: deque[Array]) -> Array:
+    """An array on a buffer of the pool that no array, tensor or view refers to any more; on a new one if there is none."""
+    for _ in range(len(pool)):
+        try:
+            buffer = pool.popleft()  # taken out while we look, so that no other thread takes it too
+        except IndexError:
+            break
+        free = sys.getrefcount(buffer) == 2  # `buffer`, and the argument
+        array = buffer.view(type.dtype).reshape(type.shape) if free else None
+        pool.append(buffer)
+        if array is not None:
+            return array
+    buffer = np.empty(type.nbytes, np.uint8)
+    if len(pool) < KEPT:
+        pool.append(buffer)
+    return buffer.view(type.dtype).reshape(type.shape)
 
 
 def work(block: Block) -> float:

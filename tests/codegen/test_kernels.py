@@ -153,3 +153,20 @@ def test_identical_kernels_are_compiled_once() -> None:
     func = build(lambda a, b, w: (ops.matmul(ops.tanh(a), w), ops.matmul(ops.tanh(b), w)), sample(4, 4), sample(4, 4), sample(4, 4))
     native = compile_func(OPTIMIZE(func))
     assert native.llvm.count("define internal") < native.llvm.count("call void @k")
+
+
+def test_buffers_of_large_results_are_used_again_only_when_nobody_looks() -> None:
+    x = np.zeros(100_000)
+    native = compile_func(OPTIMIZE(build(lambda x: x + 1.0, x)))
+    (first,) = native([x])
+    view = first[10:20]
+    (second,) = native([x + 1])
+    (third,) = native([x + 2])
+    assert (first[0], second[0], third[0]) == (1.0, 2.0, 3.0)
+    del first
+    (fourth,) = native([x + 3])
+    assert view[0] == 1.0
+    assert fourth[0] == 4.0
+    del view, second, third, fourth
+    (fifth,) = native([x])
+    assert any(fifth.base is buffer for _, pool in native._results for buffer in pool or ())

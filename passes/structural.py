@@ -19,7 +19,7 @@ from adjit.ir.ops.index import ScatterAdd
 from adjit.ir.ops.maps import Cast, Mul
 from adjit.ir.ops.powers import IntegerPow
 from adjit.ir.ops.reduce import Max, Min, Reduce, Sum
-from adjit.ir.ops.shape import Broadcast, Flip, Reshape, Slice, Transpose
+from adjit.ir.ops.shape import Broadcast, Flip, Pad, Reshape, Slice, Transpose
 from adjit.ir.ops.stack import StackAccumulate, StackAdd, StackZeros
 from adjit.ir.types import DType, TensorType
 
@@ -56,6 +56,15 @@ def join_reshapes(r: Rewriter, stmt: Stmt) -> Operand | None:
     """reshape(reshape(x)) => reshape(x): both keep the row-major order."""
     inner = r.made_by(stmt.args[0], Reshape)
     return r.emit(stmt.op, inner.args) if inner else None
+
+
+@structural(Add)
+def add_before_padding(r: Rewriter, stmt: Stmt) -> Operand | None:
+    """add(pad(x), pad(y)) => pad(add(x, y)), for the same padding with zeros: 0 + 0 is 0. Gradients of slices add up like this."""
+    x, y = (r.made_by(a, Pad) for a in stmt.args)
+    if x is None or y is None or x.op != y.op or not isinstance(x.op, Pad) or x.op.value != 0 or x.args[0].type != y.args[0].type:
+        return None
+    return r.emit(x.op, (r.emit(stmt.op, (x.args[0], y.args[0])),))
 
 
 @structural(Broadcast)

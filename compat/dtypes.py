@@ -110,13 +110,12 @@ float32, float64, bool_ = (_known[DTYPES[n]] for n in ("f32", "f64", "bool"))
 int8, int16, int32, int64 = (_known[DTYPES[n]] for n in ("i8", "i16", "i32", "i64"))
 uint8, uint16, uint32, uint64 = (_known[DTYPES[n]] for n in ("u8", "u16", "u32", "u64"))
 
-_python = {float: float32, int: int32, bool: bool_}
+_python: dict[type | str, DType] = {float: float32, int: int32, bool: bool_, "float": float32, "int": int32}
 
 
 def as_dtype(spec: Any) -> DType:
     """The dtype of that name or type; Python's `float` and `int` are float32 and int32 here."""
     if isinstance(spec, DType):
         return spec
-    if isinstance(spec, type) and spec in _python:
-        return _python[spec]
-    return _known[supported("f32" if spec == "float" else "i32" if spec == "int" else spec)]
+    found = _known.get(spec) if isinstance(spec, np.dtype) else _python.get(spec) if isinstance(spec, type | str) else None
+    return _known[supported(spec)] if found is None else found

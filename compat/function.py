@@ -14,13 +14,17 @@ from typing import Any
 
 import numpy as np
 
+from adjit.ir import ops
 from adjit.ir.builder import current_builder
 from adjit.ir.errors import AdjitError
+from adjit.ir.func import Value
 from adjit.ir.operand import Operand
+from adjit.ir.types import F32, I32, I64
 from adjit.runtime.concrete import ConcreteFunction as Compiled
 from adjit.runtime.config import config
 from adjit.runtime.function import Function as RuntimeFunction
 from adjit.runtime.recording import listening
+from adjit.runtime.shortcut import Shortcut
 from adjit.runtime.signature import Static, take_apart
 from adjit.runtime.variable import Variable as RuntimeVariable
 from adjit.tracer.autograph.convert import convert
@@ -68,8 +72,18 @@ def dress_argument(x: Any) -> Any:
 
 def as_result(x: Any) -> Any:
     if isinstance(x, Operand):
-        return x.read_operand() if isinstance(x, RuntimeVariable) else dress(x)
+        x = x.read_operand() if isinstance(x, RuntimeVariable) else x
+        if x.weak and isinstance(x, Value):  # a Python number that a loop or a branch computed
+            return dress(ops.cast(x, I32 if x.type.dtype == I64 else F32 if x.type.is_float else x.type.dtype))
+        return dress(x)
     return convert_to_tensor(x) if isinstance(x, bool | int | float | np.ndarray | np.generic) else x
+
+
+class NoShortcut(Shortcut):
+    """Calls go through Python: the native entry would give tensors without their dress."""
+
+    def add(self, args: tuple[Any, ...], concrete: Compiled) -> None:
+        pass
 
 
 class Function(RuntimeFunction):
@@ -79,6 +93,7 @@ class Function(RuntimeFunction):
         self, fn: Callable[..., Any], input_signature: Sequence[Any] | None = None, autograph: bool = True, reduce_retracing: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(Body(fn, autograph), getattr(fn, "__name__", None))
+        self._shortcut = NoShortcut(self)
         self._user = fn
         self._input_signature = None if input_signature is None else tuple(input_signature)
         self._autograph = autograph

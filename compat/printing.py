@@ -60,4 +60,8 @@ def _array_text(x: Any, summarize: int, indent: int = 1) -> str:
 def _number_text(value: Any) -> str:
     if isinstance(value, np.bool_):
         return str(int(value))
-    return f"{float(value):.9g}" if value.dtype == np.float32 else f"{float(value):.17g}" if value.dtype.kind == "f" else str(value)
+    if value.dtype.kind != "f":
+        return str(value)
+    few, enough = (6, 9) if value.dtype == np.float32 else (15, 17)
+    text = f"{float(value):.{few}g}"
+    return text if value.dtype.type(text) == value else f"{float(value):.{enough}g}"

@@ -10,6 +10,7 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.operand import Operand, as_operand
 from adjit.runtime.tape import GradientTape as RuntimeTape
+from adjit.runtime.variable import Variable as RuntimeVariable
 from adjit.tracer.pytree import flatten
 
 from .errors import translated
@@ -29,6 +30,7 @@ class GradientTape(RuntimeTape):
     @translated
     def gradient(self, target: Any, sources: Any, output_gradients: Any = None, unconnected_gradients: Any = UnconnectedGradients.NONE) -> Any:
         weights = None if output_gradients is None else _weights(output_gradients)
+        self._read_targets(target)
         return dress_structure(super().gradient(target, sources, weights, unconnected_gradients))
 
     @translated
@@ -56,6 +58,13 @@ class GradientTape(RuntimeTape):
         unit = np.eye(size, dtype=as_operand(target).type.dtype).reshape(size, 1, *shape[1:])
         rows = self._swept(target, source, np.broadcast_to(unit, (size, *shape)), unconnected_gradients)
         return _stacked(rows, source, lambda parts, s: _joined(parts, (*shape, *its[1:]), 1))
+
+    def _read_targets(self, target: Any) -> None:
+        """A variable that is itself a target is one even if nothing read it inside of the tape."""
+        record = self._record
+        for leaf in flatten(target)[0] if record is not None else ():
+            if isinstance(leaf, RuntimeVariable) and record is not None and not record.values(leaf):
+                record.read(leaf, leaf.read_operand())
 
     def _swept(self, target: Any, sources: Any, seeds: Any, unconnected: Any) -> list[Any]:
         """Gradients for each seed, in the structure of the sources: one reverse sweep each."""

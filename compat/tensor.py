@@ -22,6 +22,7 @@ from adjit.ir.types import F32, F64, TensorType
 from adjit.runtime.tensor import Tensor as RuntimeTensor
 from adjit.runtime.tensor import WeakTensor, materialize, numeric_array, wrap
 from adjit.tracer.arrays import ArrayMethods
+from adjit.tracer.numpy_table import call_ufunc
 from adjit.tracer.pytree import flatten
 from adjit.tracer.traced import Splat, Traced, WeakSplat
 
@@ -71,6 +72,11 @@ class Tensor(ArrayMethods):
         return True if other is None or isinstance(other, str) else _not_equal(self, other)
 
     __hash__ = Operand.__hash__
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """An operator with an array on its left is the tensor's; a function of NumPy's computes as everywhere in adjit."""
+        combine = _UFUNCS.get(ufunc) if method == "__call__" and not kwargs else None
+        return call_ufunc(ufunc, method, inputs, kwargs) if combine is None else combine(*inputs)
 
 
 class EagerTensor(Tensor, RuntimeTensor):
@@ -353,12 +359,23 @@ def binary(what: str, function: Callable[[Any, Any], Operand]) -> Callable[[Any,
 
 _equal, _not_equal = binary("Equal", ops.equal), binary("NotEqual", ops.not_equal)
 
+_product = binary("MatMul", ops.matmul)
+
 _OPERATORS: dict[str, tuple[str, Callable[[Any, Any], Operand]]] = {
     "add": ("AddV2", ops.add), "sub": ("Sub", ops.sub), "mul": ("Mul", ops.mul), "truediv": ("RealDiv", true_quotient),
     "floordiv": ("FloorDiv", ops.floor_divide), "mod": ("FloorMod", ops.remainder), "pow": ("Pow", ops.power),
     "and": ("LogicalAnd", ops.bitwise_and), "or": ("LogicalOr", ops.bitwise_or), "xor": ("LogicalXor", ops.bitwise_xor),
 }  # fmt: skip
 _COMPARISONS = {"lt": ops.less, "le": ops.less_equal, "gt": ops.greater, "ge": ops.greater_equal}
+
+
+_UFUNCS: dict[np.ufunc, Callable[[Any, Any], Any]] = {
+    np.matmul: _product, np.equal: _equal, np.not_equal: _not_equal, np.add: binary("AddV2", ops.add), np.subtract: binary("Sub", ops.sub),
+    np.multiply: binary("Mul", ops.mul), np.true_divide: binary("RealDiv", true_quotient),
+    np.floor_divide: binary("FloorDiv", ops.floor_divide), np.remainder: binary("FloorMod", ops.remainder),
+    np.power: binary("Pow", ops.power), np.less: binary("Less", ops.less), np.less_equal: binary("LessEqual", ops.less_equal),
+    np.greater: binary("Greater", ops.greater), np.greater_equal: binary("GreaterEqual", ops.greater_equal),
+}  # fmt: skip
 
 
 def _define_operators() -> None:
@@ -369,6 +386,8 @@ def _define_operators() -> None:
         setattr(Tensor, f"__r{name}__", _method(lambda a, b, combine=combine: combine(b, a)))
     for name, function in _COMPARISONS.items():
         setattr(Tensor, f"__{name}__", _method(binary(name.capitalize(), function)))
+    setattr(Tensor, "__matmul__", lambda self, other: _product(self, other))  # noqa: B010
+    setattr(Tensor, "__rmatmul__", lambda self, other: _product(other, self))  # noqa: B010
     setattr(Tensor, "__divmod__", lambda self, other: (operator.floordiv(self, other), operator.mod(self, other)))  # noqa: B010
 
 

@@ -10,7 +10,7 @@ from adjit.tracer.trace import current_trace
 
 from .dtypes import DType, as_dtype
 from .shape import TensorShape
-from .tensor import Reference, convert_to_tensor, dress, value_text
+from .tensor import Reference, Tensor, convert_to_tensor, dress, value_text
 
 
 class Variable(RuntimeVariable):
@@ -94,6 +94,9 @@ class Variable(RuntimeVariable):
         return out  # type: ignore[no-any-return]
 
     # ---- Python's protocols
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return Tensor.__array_ufunc__(self, ufunc, method, *inputs, **kwargs)  # type: ignore[arg-type] # it asks nothing of a tensor
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return self.read_operand().__array__(dtype, copy)  # type: ignore[attr-defined]

@@ -5,12 +5,19 @@
     history = trainer.fit(images, labels, epochs=5)
 """
 
+# ruff: noqa: I001 - one name a line would make this page four times as long
 from . import activations, initializers, losses, metrics, optimizers, schedules
+from .attention import MultiHeadAttention
+from .convolutional import (
+    AvgPool1D, AvgPool2D, Conv1D, Conv1DTranspose, Conv2D, Conv2DTranspose, DepthwiseConv2D, GlobalAvgPool1D, GlobalAvgPool2D,
+    GlobalMaxPool1D, GlobalMaxPool2D, MaxPool1D, MaxPool2D, UpSampling2D, ZeroPadding2D,
+)  # fmt: skip
 from .core import Activation, Dense, Dropout, Embedding, Flatten, Input, Lambda, Reshape, Residual, Sequential
 from .gradients import ExponentialMovingAverage, clip_by_global_norm, clip_by_norm, clip_by_value, global_norm
 from .initializers import set_seed
 from .module import Module, is_training, training_mode
 from .normalization import BatchNorm, LayerNorm, RMSNorm
+from .recurrent import GRU, LSTM, Bidirectional, SimpleRNN
 
 __all__ = [
     # parts
@@ -18,8 +25,10 @@ __all__ = [
     # modules
     "Module", "is_training", "set_seed", "training_mode",
     # layers
-    "Activation", "BatchNorm", "Dense", "Dropout", "Embedding", "Flatten", "Input", "Lambda", "LayerNorm", "RMSNorm", "Reshape", "Residual",
-    "Sequential",
+    "Activation", "AvgPool1D", "AvgPool2D", "BatchNorm", "Bidirectional", "Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Dense",
+    "DepthwiseConv2D", "Dropout", "Embedding", "Flatten", "GRU", "GlobalAvgPool1D", "GlobalAvgPool2D", "GlobalMaxPool1D",
+    "GlobalMaxPool2D", "Input", "LSTM", "Lambda", "LayerNorm", "MaxPool1D", "MaxPool2D", "MultiHeadAttention", "RMSNorm", "Reshape",
+    "Residual", "Sequential", "SimpleRNN", "UpSampling2D", "ZeroPadding2D",
     # gradients
     "ExponentialMovingAverage", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "global_norm",
 ]  # fmt: skip

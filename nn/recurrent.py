@@ -1,0 +1,258 @@
+"""Recurrent layers over [batch, time, features]: one compiled loop over time, with the products of the inputs taken out of it.
+
+Variables are laid out as Keras does: an LSTM's gates are input, forget, cell and output; a GRU's update, reset and candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.builder import outside_builders
+from adjit.ir.errors import ShapeError
+from adjit.ir.operand import Operand
+from adjit.ir.types import BOOL, TensorType
+from adjit.runtime.recording import suspended
+from adjit.runtime.variable import Variable
+from adjit.tracer.control import scan
+from adjit.tracer.convert import present, to_operand
+
+from .activations import get_activation
+from .core import Init, positive
+from .initializers import get_initializer
+from .module import Module, as_input, check_features
+
+States = tuple[Operand, ...]
+
+
+class Recurrent(Module):
+    """Base of recurrent layers.
+
+    Gives the last output, or with `return_sequences` all of them; with `return_state`, the last states after it. A `mask` [batch, time]
+    says which steps count: the others leave the states as they are. `go_backwards` starts at the end, and gives its outputs in that order.
+    A `stateful` layer starts a batch with the states that the last one ended with, until `reset_state()`.
+    """
+
+    gates: ClassVar[int] = 1
+    states: ClassVar[int] = 1
+    bias: Variable | None
+
+    def __init__(
+        self, units: int, activation: str | Callable[..., Any] | None = "tanh", use_bias: bool = True,
+        kernel_initializer: Init = "glorot_uniform", recurrent_initializer: Init = "orthogonal", bias_initializer: Init = "zeros",
+        return_sequences: bool = False, return_state: bool = False, go_backwards: bool = False, stateful: bool = False,
+        unroll: bool = False, input_shape: Sequence[int] | None = None, **more: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(**more)
+        self.units = positive(self, "units", units)
+        self.activation = get_activation(activation)
+        self.use_bias = use_bias
+        self.kernel_initializer, self.recurrent_initializer = kernel_initializer, recurrent_initializer
+        self.bias_initializer = bias_initializer
+        self.return_sequences, self.return_state = return_sequences, return_state
+        self.go_backwards, self.stateful, self.unroll = go_backwards, stateful, unroll
+        self.input_shape = None if input_shape is None else tuple(input_shape)
+        self.kept: list[Variable] = []
+
+    def build(self, shape: Any, *_: Any) -> None:
+        if shape is None or len(shape) != 3:
+            raise ShapeError(f"{self.name}: takes [batch, time, features], not the shape {shape}")
+        width = self.gates * self.units
+        self.kernel = self.add_variable("kernel", (shape[-1], width), self.kernel_initializer)
+        self.recurrent_kernel = self.add_variable("recurrent_kernel", (self.units, width), self.recurrent_initializer)
+        self.bias = self.add_variable("bias", self.bias_shape(), self.first_bias) if self.use_bias else None
+        if self.stateful:
+            self.kept = [self.add_variable(f"state_{i}", (shape[0], self.units), "zeros", trainable=False) for i in range(self.states)]
+
+    def bias_shape(self) -> tuple[int, ...]:
+        return (self.gates * self.units,)
+
+    def first_bias(self, shape: Any, dtype: Any) -> Any:
+        return get_initializer(self.bias_initializer)(shape, dtype)
+
+    def project(self, x: Operand) -> Operand:
+        """What the inputs of all steps contribute: one product for the whole sequence."""
+        out = x @ self.kernel
+        return out if self.bias is None else out + self.bias
+
+    def step(self, x: Operand, states: States) -> States:
+        """The next states (the first is the output), from what the input contributes."""
+        raise NotImplementedError(type(self).__name__)
+
+    def reset_state(self) -> None:
+        """Start again from zeros; of a stateful layer."""
+        for variable in self.kept:
+            variable.assign(np.zeros(variable.shape, variable.dtype))
+
+    reset_states = reset_state
+
+    def call(self, x: Any, initial_state: Any = None, mask: Any = None) -> Any:
+        sequence = as_input(self, x)
+        if sequence.ndim != 3:
+            raise ShapeError(f"{self.name}: takes [batch, time, features], not {sequence.type}")
+        if sequence.shape[1] == 0:
+            raise ShapeError(f"{self.name}: a sequence of no steps: {sequence.type}")
+        check_features(self, sequence, self.kernel.shape[0])
+        states = self._first(sequence, initial_state)
+        steps = ops.transpose(self.project(sequence), (1, 0, 2))
+        masks = None if mask is None else self._masks(mask, sequence)
+        if self.go_backwards:
+            steps, masks = ops.flip(steps, 0), None if masks is None else ops.flip(masks, 0)
+        last, outputs = self._run(states, steps, masks)
+        for variable, state in zip(self.kept, last, strict=False):
+            variable.assign(state)
+        out = ops.transpose(outputs, (1, 0, 2)) if self.return_sequences else last[0]
+        return (out, *last) if self.return_state else out
+
+    def _first(self, x: Operand, initial_state: Any) -> States:
+        shape = (x.shape[0], self.units)
+        if initial_state is None and self.kept:
+            if self.kept[0].shape != shape:
+                raise ShapeError(
+                    f"{self.name}: is stateful and was built for batches of {self.kept[0].shape[0]}, called with {x.type}; "
+                    "keep the size of batches, or make the layer not stateful"
+                )
+            return tuple(v.read_operand() for v in self.kept)
+        if initial_state is None:
+            return tuple(present(x.literal(0.0, TensorType(self.dtype, shape))) for _ in range(self.states))
+        given = tuple(initial_state) if isinstance(initial_state, tuple | list) else (initial_state,)
+        states = tuple(as_input(self, s) for s in given)
+        if len(states) != self.states or any(s.shape != shape for s in states):
+            raise ShapeError(
+                f"{self.name}: takes {self.states} initial state(s) of shape {list(shape)}, not {', '.join(str(s.type) for s in states)}"
+            )
+        return states
+
+    def _masks(self, mask: Any, x: Operand) -> Operand:
+        masks = to_operand(mask)
+        if masks.shape != x.shape[:2]:
+            raise ShapeError(f"{self.name}: the mask {masks.type} must be [batch, time] of {x.type}")
+        return ops.reshape(ops.transpose(masks.astype(BOOL)), (x.shape[1], x.shape[0], 1))
+
+    def _run(self, states: States, steps: Operand, masks: Operand | None) -> tuple[States, Operand]:
+        def advance(states: States, inputs: tuple[Operand, ...]) -> tuple[States, Operand]:
+            new = self.step(inputs[0], states)
+            if len(inputs) > 1:
+                new = tuple(ops.where(inputs[1], n, old) for n, old in zip(new, states, strict=True))
+            return new, new[0]
+
+        inputs = (steps,) if masks is None else (steps, masks)
+        if not self.unroll:
+            last, outputs = scan(advance, states, inputs)
+            return tuple(last), outputs
+        kept = []
+        for t in range(steps.shape[0]):
+            states, output = advance(states, tuple(ops.getitem(x, t) for x in inputs))
+            kept.append(ops.reshape(output, (1, *output.shape)))
+        return states, ops.concatenate(kept, 0)
+
+    def compute_mask(self, x: Any, mask: Any = None) -> Any:
+        return mask if self.return_sequences else None
+
+
+class SimpleRNN(Recurrent):
+    """activation(x @ kernel + h @ recurrent_kernel + bias)"""
+
+    def step(self, x: Operand, states: States) -> States:
+        return (to_operand(self.activation(x + states[0] @ self.recurrent_kernel)),)
+
+
+def parts(x: Operand, count: int) -> list[Operand]:
+    """The last axis in equal parts."""
+    size = x.shape[-1] // count
+    return [ops.slice_(x, [*[slice(None)] * (x.ndim - 1), slice(i * size, (i + 1) * size)]) for i in range(count)]
+
+
+class LSTM(Recurrent):
+    """Long short-term memory; its states are the output and the cell."""
+
+    gates, states = 4, 2
+
+    def __init__(self, units: int, recurrent_activation: Any = "sigmoid", unit_forget_bias: bool = True, **more: Any) -> None:
+        super().__init__(units, **more)
+        self.recurrent_activation = get_activation(recurrent_activation)
+        self.unit_forget_bias = unit_forget_bias
+
+    def first_bias(self, shape: Any, dtype: Any) -> Any:
+        with outside_builders(), suspended():
+            bias = np.array(super().first_bias(shape, dtype))
+        if self.unit_forget_bias:
+            bias[self.units : 2 * self.units] = 1.0  # remember, until told otherwise
+        return bias
+
+    def step(self, x: Operand, states: States) -> States:
+        h, c = states
+        i, f, g, o = parts(x + h @ self.recurrent_kernel, 4)
+        gate = self.recurrent_activation
+        c = gate(f) * c + gate(i) * self.activation(g)
+        return gate(o) * self.activation(c), c
+
+
+class GRU(Recurrent):
+    """Gated recurrent unit; with `reset_after` (the default) the reset gate acts on the product, and biases are two."""
+
+    gates = 3
+
+    def __init__(self, units: int, recurrent_activation: Any = "sigmoid", reset_after: bool = True, **more: Any) -> None:
+        super().__init__(units, **more)
+        self.recurrent_activation = get_activation(recurrent_activation)
+        self.reset_after = reset_after
+
+    def bias_shape(self) -> tuple[int, ...]:
+        return (2, 3 * self.units) if self.reset_after else (3 * self.units,)
+
+    def project(self, x: Operand) -> Operand:
+        out = x @ self.kernel
+        if self.bias is None:
+            return out
+        return out + (ops.getitem(self.bias.read_operand(), 0) if self.reset_after else self.bias)
+
+    def step(self, x: Operand, states: States) -> States:
+        (h,) = states
+        xz, xr, xh = parts(x, 3)
+        gate = self.recurrent_activation
+        if self.reset_after:
+            inner = h @ self.recurrent_kernel
+            if self.bias is not None:
+                inner = inner + ops.getitem(self.bias.read_operand(), 1)
+            hz, hr, hh = parts(inner, 3)
+            z, r = gate(xz + hz), gate(xr + hr)
+            candidate = self.activation(xh + r * hh)
+        else:
+            weights = self.recurrent_kernel.read_operand()
+            both, last = (ops.slice_(weights, [slice(None), s]) for s in (slice(2 * self.units), slice(2 * self.units, None)))
+            hz, hr = parts(h @ both, 2)
+            z, r = gate(xz + hz), gate(xr + hr)
+            candidate = self.activation(xh + (r * h) @ last)
+        return (z * h + (1.0 - z) * candidate,)
+
+
+class Bidirectional(Module):
+    """A recurrent layer in both directions, made by `make()` once for each; outputs are concatenated, added, multiplied or averaged."""
+
+    def __init__(self, make: Callable[[], Recurrent], merge_mode: str | None = "concat", **more: Any) -> None:
+        super().__init__(**more)
+        if merge_mode not in ("concat", "sum", "mul", "ave", None):
+            raise ValueError(f"{self.name}: merge_mode {merge_mode!r}; there are concat, sum, mul, ave and None")
+        if isinstance(make, Module):
+            raise TypeError(f"{self.name}: takes a function that makes a layer, for two are needed: Bidirectional(lambda: LSTM(8))")
+        self.forward, self.backward, self.merge_mode = make(), make(), merge_mode
+        self.backward.go_backwards = not self.forward.go_backwards
+
+    def call(self, x: Any, mask: Any = None) -> Any:
+        ahead, behind = self.forward(x, mask=mask), self.backward(x, mask=mask)
+        if self.forward.return_sequences:
+            behind = ops.flip(behind, 1)
+        if self.merge_mode is None:
+            return ahead, behind
+        if self.merge_mode == "concat":
+            return ops.concatenate([ahead, behind], -1)
+        if self.merge_mode == "mul":
+            return ahead * behind
+        return (ahead + behind) * (0.5 if self.merge_mode == "ave" else 1.0)
+
+    def compute_mask(self, x: Any, mask: Any = None) -> Any:
+        return self.forward.compute_mask(x, mask)

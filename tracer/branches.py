@@ -39,9 +39,13 @@ class Choice(NamedTuple):
 
 
 def emit_if(
-    trace: Trace, condition: Any, branches: Sequence[Callable[[], Sequence[Any]]], entries: Sequence[Entry], words: Wording
-) -> list[Any]:
-    """Trace both branches, each giving a value for each entry, and emit the `if` that chooses between them."""
+    trace: Trace, condition: Any, branches: Sequence[Callable[[], Sequence[Any]]], entries: Sequence[Entry], words: Wording,
+    loose: tuple[bool, bool] = (False, False),
+) -> list[Any]:  # fmt: skip
+    """Trace both branches, each giving a value for each entry, and emit the `if` that chooses between them.
+
+    `loose`: a branch after which nobody reads the entries (but the optional ones), so that their types need not fit.
+    """
     test = predicate(condition, words.what)
     regions: list[Trace] = []
     outcomes: list[Sequence[Any]] = []
@@ -54,7 +58,8 @@ def emit_if(
     builds: list[Callable[[Iterator[Operand]], Any]] = []
     dead = tuple(region.dead_end for region in regions)
     for entry, a, b in zip(entries, *outcomes, strict=True):
-        builds.append(_meet(entry, (a, b), dead, words, choices))
+        unread = tuple(d or (free and not entry.optional) for d, free in zip(dead, loose, strict=True))
+        builds.append(_meet(entry, (a, b), unread, words, choices))
     cells = [cell for cell in trace.cells if any(id(cell) in region.written for region in regions)]
     for cell in cells:
         then, other = (region.written.get(id(cell), trace.read(cell)) for region in regions)
@@ -68,24 +73,32 @@ def emit_if(
 
 
 def _meet(
-    entry: Entry, sides: tuple[Any, Any], dead: tuple[bool, ...], words: Wording, choices: list[Choice]
+    entry: Entry, sides: tuple[Any, Any], unread: tuple[bool, ...], words: Wording, choices: list[Choice]
 ) -> Callable[[Iterator[Operand]], Any]:
     """Note what the `if` has to choose for this entry; gives the function that builds the entry's value from the results."""
     a, b = sides
     if a is b:
         return lambda results: a
-    for missing, there in ((0, b), (1, a)):
-        if sides[missing] is UNDEFINED or dead[missing]:
-            if not (entry.optional or dead[missing]):
-                raise mismatch(words, entry, "", sides, f"assign it in both, or before the {words.what}, for it is used after it")
-            if dead[1 - missing]:
+    if a is not UNDEFINED and b is not UNDEFINED:
+        (a_leaves, tree), (b_leaves, b_tree) = flatten(a), flatten(b)
+        pairs = list(zip(a_leaves, b_leaves, strict=False))
+        if tree == b_tree and (not any(unread) or all(_fit(x, y) for x, y in pairs)):
+            return _build(entry, tree, pairs, words, choices)
+    for missing in (0, 1):
+        there = sides[1 - missing]
+        if unread[missing] or (sides[missing] is UNDEFINED and entry.optional):
+            if there is UNDEFINED:
                 return lambda results: UNDEFINED
             leaves, tree = flatten(there)
-            return _build(entry, tree, [(blank(leaf), leaf) if missing == 0 else (leaf, blank(leaf)) for leaf in leaves], words, choices)
-    (a_leaves, tree), (b_leaves, b_tree) = flatten(a), flatten(b)
-    if tree != b_tree:
-        raise mismatch(words, entry, "", sides, f"both branches of a traced {words.what} must give it the same structure")
-    return _build(entry, tree, list(zip(a_leaves, b_leaves, strict=True)), words, choices)
+            return _build(entry, tree, [(leaf, blank(leaf)) if missing else (blank(leaf), leaf) for leaf in leaves], words, choices)
+    if a is UNDEFINED or b is UNDEFINED:
+        raise mismatch(words, entry, "", sides, f"assign it in both, or before the {words.what}, for it is used after it")
+    raise mismatch(words, entry, "", sides, f"both branches of a traced {words.what} must give it the same structure")
+
+
+def _fit(a: Any, b: Any) -> bool:
+    ours, theirs = kind_of(a), kind_of(b)
+    return same_static(a, b) or (ours is not None and theirs is not None and join(ours, theirs) is not None)
 
 
 def _build(

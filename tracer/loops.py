@@ -94,6 +94,11 @@ class Carry:
         """Compare what a trip gives with what it took; whether that changes what is carried."""
         if self.tree is None:
             return self.define(out, certain)
+        if out is UNDEFINED and self.entry.optional:  # no trip assigns it: it stays what it was
+            changed = any(slot.kind is not None for slot in self.slots)
+            for slot in self.slots:
+                slot.kind = None
+            return changed
         if out is UNDEFINED:
             raise mismatch(self.words, self.entry, "", (self.before, out), "a traced loop must leave it assigned")
         if isinstance(self.before, list) and isinstance(out, list) and (self.growth is not None or length(out) > length(self.before)):
@@ -184,8 +189,9 @@ class Carry:
         if self.growth is not None:
             assert index is not None
             return [_set_row(slot, row, index) for slot, row in zip(self.buffers, self.rows, strict=True)]
-        leaves = flatten(out)[0] if self.tree is not None else []
-        return [conform(leaf, slot.kind) for slot, leaf in zip(self.slots, leaves, strict=True) if slot.kind is not None]
+        if self.tree is None or out is UNDEFINED:
+            return []
+        return [conform(leaf, slot.kind) for slot, leaf in zip(self.slots, flatten(out)[0], strict=True) if slot.kind is not None]
 
     def result(self, results: Iterator[Operand], trips: int | None) -> Any:
         """The value after the loop."""

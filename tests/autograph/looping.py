@@ -1,6 +1,6 @@
 """Programs that loop: `for`, `while`, `break`, `continue`, `else`, zero trips, ranges with steps, rows, lists."""
 
-# ruff: noqa: B007, PERF401 - programs as people write them
+# ruff: noqa: B007, PERF401, SIM - programs as people write them
 
 from __future__ import annotations
 
@@ -419,3 +419,31 @@ def maximum_by_hand(x):
             best = x[i]
             where = i
     return best * (where + 1)
+
+
+@program((3.0,), (-1.0,), (30.0,))
+def loop_that_returns_at_the_end_of_a_branch(x):
+    if x > 0:
+        while x < 100:
+            x = x * 2
+            if x > 60 and x < 70:
+                return x + 0.5
+    else:
+        for _ in range(4):
+            x = x - 1
+            if x < -3.5:
+                return x
+    return x * 10
+
+
+@program((2.0,), (5.0,))
+def walrus_in_while_with_break_and_else(x):
+    n = 0
+    while (y := x * 0.7) > 1:
+        x = y
+        n += 1
+        if n > 3:
+            break
+    else:
+        n = n + 100
+    return x + y + n

@@ -204,3 +204,39 @@ def function_chosen_by_static_value(x, n):
         for _ in hints.range(4):
             x = f(x) + n
     return x
+
+
+@program((2.0,), (-2.0,))
+def return_inside_of_with(x):
+    with contextlib.nullcontext():
+        if x > 0:
+            return x
+        y = x * 2
+    return y
+
+
+@program((2.0,), (-2.0,))
+def return_inside_of_try(x):
+    out = []
+    try:
+        if x > 0:
+            return x
+        x = x - 1
+    finally:
+        out.append(1)
+    return x + len(out)
+
+
+CACHE = {"a": 0.0}
+
+
+@program((2.0,), (-2.0,))
+def global_container_changed_in_branch(x):
+    CACHE["a"] = 0.0
+    if x > 0:
+        CACHE["a"] = x * 2
+    else:
+        CACHE.update(a=x)
+    out = CACHE["a"] + 1
+    CACHE["a"] = 0.0
+    return out

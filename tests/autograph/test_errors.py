@@ -54,7 +54,7 @@ def return_types(x):
     return "no"
 
 
-def falls_off_the_end(x):
+def falls_off_the_end(x):  # noqa: RET503
     if x > 0:
         return x
 
@@ -140,39 +140,39 @@ exec("def without_source(x):\n    if x > 0: return x\n    return -x", namespace)
 # function, arguments, error, message; $N stands for N lines below the `def`
 CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] = [
     (one_branch, (1.0,), TraceError,
-     "`y` is f64[] in the `if` branch (test_errors.py:$2), but not assigned in the `else` branch; "
-     "assign it in both, or before the `if`, for it is used after it"),
+     ("`y` is f64[] in the `if` branch (test_errors.py:$2), but not assigned in the `else` branch; "
+     "assign it in both, or before the `if`, for it is used after it")),
     (shapes, (V,), TraceError,
-     "`y` is f64[4] in the `if` branch (test_errors.py:$2), but f64[2] in the `else` branch (test_errors.py:$4); "
-     "both branches of a traced `if` must give it one type; cast with .astype, or reshape"),
+     ("`y` is f64[4] in the `if` branch (test_errors.py:$2), but f64[2] in the `else` branch (test_errors.py:$4); "
+     "both branches of a traced `if` must give it one type; cast with .astype, or reshape")),
     (dtypes, (V,), TraceError,
-     "`pair[1]` is f32[4] in the `if` branch (test_errors.py:$3), but f64[4] in the `else` branch (test_errors.py:$0); "
-     "both branches of a traced `if` must give it one type; cast with .astype, or reshape"),
+     ("`pair[1]` is f32[4] in the `if` branch (test_errors.py:$3), but f64[4] in the `else` branch (test_errors.py:$0); "
+     "both branches of a traced `if` must give it one type; cast with .astype, or reshape")),
     (structures, (1.0,), TraceError,
-     "`y` is a tuple of 2 in the `if` branch (test_errors.py:$2), but a list of 1 in the `else` branch (test_errors.py:$4); "
-     "both branches of a traced `if` must give it the same structure"),
+     ("`y` is a tuple of 2 in the `if` branch (test_errors.py:$2), but a list of 1 in the `else` branch (test_errors.py:$4); "
+     "both branches of a traced `if` must give it the same structure")),
     (return_types, (1.0,), TraceError,
-     "what the function returns is f64[] in the `if` branch (test_errors.py:$2), but 'no' in the `else` branch (test_errors.py:$3); "
-     "both branches of a traced `if` must give it one type: only numbers and arrays may differ"),
+     ("what the function returns is f64[] in the `if` branch (test_errors.py:$2), but 'no' in the `else` branch (test_errors.py:$3); "
+     "both branches of a traced `if` must give it one type: only numbers and arrays may differ")),
     (falls_off_the_end, (1.0,), TraceError,
-     "what the function returns is f64[] in the `if` branch (test_errors.py:$2), but None in the `else` branch (test_errors.py:$1); "
-     "both branches of a traced `if` must give it the same structure"),
+     ("what the function returns is f64[] in the `if` branch (test_errors.py:$2), but None in the `else` branch (test_errors.py:$1); "
+     "both branches of a traced `if` must give it the same structure")),
     (carried_shape, (V, 3), TraceError,
-     "`y` is f64[4] before the loop (test_errors.py:$0), but f64[2] after a trip (test_errors.py:$3); "
-     "a traced loop must leave its type as it is; cast or reshape it before the loop"),
+     ("`y` is f64[4] before the loop (test_errors.py:$0), but f64[2] after a trip (test_errors.py:$3); "
+     "a traced loop must leave its type as it is; cast or reshape it before the loop")),
     (carried_none, (V, 3), TraceError,
      "`y` is None before the loop, but f64[4] after a trip (test_errors.py:$3); a traced loop must leave its structure as it is"),
     (carried_text, (V, 3), TraceError,
      "`mode` is 'a' before the loop, but 'ab' after a trip (test_errors.py:$3); only numbers and arrays may change in a traced loop"),
     (first_assigned_in_loop, (V, 3), TraceError,
-     "`y` is not assigned before the loop, but f64[4] after a trip (test_errors.py:$2); "
-     "the loop may run no trip at all: assign `y` before it, for it is used after it"),
+     ("`y` is not assigned before the loop, but f64[4] after a trip (test_errors.py:$2); "
+     "the loop may run no trip at all: assign `y` before it, for it is used after it")),
     (append_in_while, (1.0,), TraceError,
-     "`ys` is a list that the loop appends to, but the number of trips is only known when it runs; make a buffer first "
-     "(ys = np.zeros((most, ...))) and write its rows (ys[i] = value), or use aj.scan"),
+     ("`ys` is a list that the loop appends to, but the number of trips is only known when it runs; make a buffer first "
+     "(ys = np.zeros((most, ...))) and write its rows (ys[i] = value), or use aj.scan")),
     (attribute_in_one_branch, (1.0,), TraceError,
-     "`holder.value` is f64[] in the `if` branch (test_errors.py:$3), but not assigned in the `else` branch; "
-     "assign it in both, or before the `if`, for it is used after it"),
+     ("`holder.value` is f64[] in the `if` branch (test_errors.py:$3), but not assigned in the `else` branch; "
+     "assign it in both, or before the `if`, for it is used after it")),
     (truth_of_array, (V,), ShapeError, "`if`: the truth of bool[4] is ambiguous; use .any() or .all()"),
     (write_to_argument, (V,), TraceError,
      "`x[...] = ...` would change an argument, which the caller of a traced function does not see; copy it first: x = x.copy()"),
@@ -223,7 +223,7 @@ def test_exception_in_a_body_leaves_variables_as_they_were() -> None:
     def f(x, n):
         y = x
         try:
-            for i in range(n):
+            for _ in range(n):
                 y = y * 2
                 y = y @ np.ones((7, 7))
         except ShapeError:

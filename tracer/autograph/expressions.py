@@ -156,11 +156,11 @@ def assert_stmt(test: Any, message: Callable[[], Any] | None = None) -> None:
     perform(Assert(text), predicate(test, "`assert`"))
 
 
-def raised(error: Any) -> Any:
-    """Marks an exception as raised by a line of the user's, on purpose."""
+def raised(error: Any, caught: bool = False) -> Any:
+    """Marks an exception as raised by a line of the user's, on purpose; `caught` where a handler of the same function may wait for it."""
     instance = error() if isinstance(error, type) else error
     try:
-        instance.adjit_raised = True
+        instance.adjit_raised = "caught" if caught else "left"
     except AttributeError:
         return error
     return instance
@@ -173,8 +173,14 @@ def raising() -> Iterator[None]:
         yield
     except Exception as error:
         trace = current_trace()
-        if not getattr(error, "adjit_raised", False) or trace is None:
+        how = getattr(error, "adjit_raised", None)
+        if how is None or trace is None:
             raise
+        if how == "caught":
+            raise TraceError(
+                f"a traced branch raises {type(error).__name__} inside of `try`: whether it does is only known when the function runs, and "
+                "nothing can catch it there; write the handler's work in the branch"
+            ).at(raised_at(error.__traceback__)) from error
         perform(Assert(f"{type(error).__name__}: {error}"), Literal(False, TensorType(BOOL)))
         trace.stmts[-1] = trace.stmts[-1].replace(location=raised_at(error.__traceback__))
         trace.dead_end = True

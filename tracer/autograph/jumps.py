@@ -17,7 +17,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from .names import children, statements
+from .names import Usage, children, statements
 
 N = TypeVar("N", bound=ast.AST)
 D = TypeVar("D", ast.FunctionDef, ast.ClassDef)
@@ -38,6 +38,7 @@ class Jumps:
     def __init__(self, fresh: Callable[[str], str]) -> None:
         self.fresh = fresh
         self.stops: dict[ast.AST, str] = {}
+        self.returns: dict[ast.AST, tuple[bool, bool]] = {}  # of each `if`: which branches leave the function
         self.result: str | None = None
         self.done = ""
         self.set: dict[str, list[ast.Assign]] = {}  # the assignments of each flag
@@ -89,9 +90,12 @@ class Jumps:
                     before, lowered, after = self.loop(stmt)
                     out += [*before, lowered]
                     todo = after + ([] if endless(stmt) else todo)
-                    if any(isinstance(node, ast.Return) for node in statements(stmt.body)) and (todo or loop is not None):
-                        self.read.add(self.done)
-                        todo.insert(0, placed(ast.If(load(self.done), [placed(Leave(), stmt)], []), stmt))
+                    if any(isinstance(node, ast.Return) for node in statements(stmt.body)):
+                        if todo or loop is not None:
+                            self.read.add(self.done)
+                            todo.insert(0, placed(ast.If(load(self.done), [placed(Leave(), stmt)], []), stmt))
+                        else:
+                            flags.add(self.done)
                 case ast.With():
                     inside = self.block(stmt.body, loop)
                     out.append(placed(ast.With(stmt.items, inside.stmts), stmt))
@@ -125,6 +129,7 @@ class Jumps:
         then = self.block(stmt.body + rest if absorbed and else_jumps else stmt.body, loop)
         other = self.block(stmt.orelse + rest if absorbed and then_jumps else stmt.orelse, loop)
         lowered = placed(ast.If(stmt.test, then.stmts, other.stmts), stmt)
+        self.returns[lowered] = (always_returns(stmt.body), always_returns(stmt.orelse))
         flags = then.flags | other.flags
         if absorbed or (then_jumps and else_jumps):
             return Branch(lowered, flags), None
@@ -144,6 +149,8 @@ class Jumps:
 
     def loop(self, stmt: ast.While | ast.For) -> tuple[list[ast.stmt], ast.stmt, list[ast.stmt]]:
         """What comes before the loop, the loop, and what comes after it and is still to be lowered."""
+        if isinstance(stmt, ast.While) and Usage.of(stmt.test).binds:
+            return self.binding_loop(stmt)
         flags = LoopFlags(self.fresh("stop"), self.fresh("skip"))
         body = self.block(stmt.body, flags).stmts
         if flags.skip in self.set and flags.skip in self.read:
@@ -161,6 +168,15 @@ class Jumps:
             self.read.add(flags.stop)
             after = self.guarded(after, {flags.stop}, False)
         return before, lowered, after
+
+    def binding_loop(self, stmt: ast.While) -> tuple[list[ast.stmt], ast.stmt, list[ast.stmt]]:
+        """A `while` whose test binds names with `:=`: the test moves into the body, which alone may change variables."""
+        ended = self.fresh("ended")
+        leave = [placed(ast.Assign([store(ended)], ast.Constant(True)), stmt.test), placed(ast.Break(), stmt.test)]
+        inside = placed(ast.If(stmt.test, stmt.body, leave), stmt)
+        before, lowered, _ = self.loop(placed(ast.While(ast.Constant(True), [inside], []), stmt))
+        after: list[ast.stmt] = [placed(ast.If(load(ended), stmt.orelse, []), stmt.orelse[0])] if stmt.orelse else []
+        return [placed(ast.Assign([store(ended)], ast.Constant(False)), stmt), *before], lowered, after
 
     def attempt(self, stmt: ast.Try, loop: LoopFlags | None) -> tuple[ast.Try, set[str]]:
         body, last = self.block(stmt.body, loop), self.block(stmt.finalbody, loop)
@@ -224,6 +240,15 @@ def always_jumps(stmts: Sequence[ast.stmt], raising: bool = True) -> bool:
             case ast.While() if endless(stmt):
                 return True
     return False
+
+
+def always_returns(stmts: Sequence[ast.stmt]) -> bool:
+    """Whether the block surely ends in `return`: its variables are not read any more."""
+    return bool(stmts) and (
+        isinstance(stmts[-1], ast.Return | Leave)
+        or (isinstance(stmts[-1], ast.If) and always_returns(stmts[-1].body) and always_returns(stmts[-1].orelse))
+        or (isinstance(stmts[-1], ast.With) and always_returns(stmts[-1].body))
+    )
 
 
 def endless(stmt: ast.stmt) -> bool:

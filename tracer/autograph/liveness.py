@@ -88,14 +88,10 @@ class Liveness:
         while True:
             trip = self.block(stmt.body, head) - targets
             if isinstance(stmt, ast.While):
-                test = Usage.of(stmt.test)
-                trip = (trip - test.binds) | self.reads(test)
-                more = head | (after - test.binds) | trip
-            else:
-                more = head | trip
-            if more == head:
+                trip |= self.reads(Usage.of(stmt.test))
+            if trip <= head:
                 break
-            head = more
+            head |= trip
         self.of[stmt] = Live(after, trip | stop)
         return head | self.reads(Usage.of(stmt.iter)) if isinstance(stmt, ast.For) else head
 

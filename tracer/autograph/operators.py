@@ -20,7 +20,7 @@ from ..trace import Trace, current_trace
 from . import expressions
 from .expressions import *  # noqa: F403 - `ag__` is one name
 from .items import Items, as_items
-from .state import Names, State, assigned_line, entry, keep_identity, own
+from .state import Names, Snapshot, State, assigned_line, entry, keep_identity, own
 
 UNROLL = 64  # trips: more are tried as a loop first
 STATEMENTS = 4096  # of all trips of an unrolled loop: with more, it is tried as a loop as well
@@ -31,8 +31,10 @@ slice = builtins.slice
 # ---- if
 
 
-def if_stmt(test: Any, then: Callable[[], None], other: Callable[[], None], names: Names = (), scratch: Names = ()) -> None:
-    """`names` are read after the statement, `scratch` are not."""
+def if_stmt(
+    test: Any, then: Callable[[], None], other: Callable[[], None], names: Names = (), scratch: Names = (), *, returns: str = ""
+) -> None:
+    """`names` are read after the statement, `scratch` are not; `returns` is the branch that leaves the function, if one does."""
     trace = current_trace()
     if trace is None or not is_traced(test):
         then() if test else other()
@@ -53,7 +55,8 @@ def if_stmt(test: Any, then: Callable[[], None], other: Callable[[], None], name
 
     words = Wording("`if`", ("in the `if` branch", "in the `else` branch"), lambda name, side: assigned_line((then, other)[side], name))
     try:
-        values = emit_if(trace, test, [lambda: branch(then), lambda: branch(other)], [entry(name) for name in names], words)
+        loose = (returns == "then", returns == "else")
+        values = emit_if(trace, test, [lambda: branch(then), lambda: branch(other)], [entry(name) for name in names], words, loose)
     finally:
         state.write(before)
     kept = [keep_identity(b, [g[i] for g in given], [x[i] for x in left], v) for i, (b, v) in enumerate(zip(before, values))]
@@ -108,24 +111,23 @@ class LoopState:
         kept = [keep_identity(b, [given[0][i]], [left[0][i]], v) for i, (b, v) in enumerate(zip(before, values))]
         self.state.write(kept)
 
-    def attempt(self, build: Callable[[], None], mark: Attempt, before: list[Any]) -> bool:
+    def attempt(self, build: Callable[[], None], mark: Attempt, before: Snapshot) -> bool:
         """Try to build a loop in place of what was traced since `mark`; whether that worked."""
         mark.undo()
-        self.every.write(before)
+        before.restore()
         try:
             build()
         except Exception:  # whatever a body cannot do on traced values, it can do trip by trip; what is wrong will raise there again
             mark.undo()
-            self.every.write(before)
+            before.restore()
             return False
         return True
 
 
 def while_stmt(
     test: Callable[[], Any], body: Callable[[], None], carried: Names = (), fresh: Names = (), scratch: Names = (), *,
-    stop: str | None = None, roll: bool = True, binds: bool = False,
+    stop: str | None = None, roll: bool = True,
 ) -> None:  # fmt: skip
-    """`binds`: the test itself assigns variables (with `:=`)."""
     loop = LoopState(body, carried, fresh, scratch, stop)
 
     def go_on() -> Any:
@@ -139,20 +141,13 @@ def while_stmt(
         return
 
     def build(certain: bool) -> None:
-        def step(k: Any) -> None:
-            if binds:
-                go_on()
-            body()
-
         def holds(values: list[Any]) -> Any:
             loop.state.write(values)
             return go_on()
 
-        loop.emit("`while`", certain, "none", lambda whole: emit_while(trace, whole, holds), step)
-        if binds:
-            go_on()
+        loop.emit("`while`", certain, "none", lambda whole: emit_while(trace, whole, holds), lambda _: body())
 
-    start, first = Attempt(trace), loop.every.read()
+    start, first = Attempt(trace), Snapshot(loop.every)
     trips = 0
     while True:
         tested, before = Attempt(trace), loop.every.read()
@@ -197,7 +192,7 @@ def for_stmt(
     if items.rolled:
         _rolled(trace, loop, items, body)
         return
-    start, before = Attempt(trace), loop.every.read()
+    start, before = Attempt(trace), Snapshot(loop.every)
     build = lambda: _rolled(trace, loop, items, body)  # noqa: E731 - one name for what is tried twice
     if not roll or items.length == 1:
         _for_each(loop, items, body)

@@ -82,8 +82,9 @@ class FunctionRewriter:
         self.variables |= self.locals
         # what the functions around this one hold must be right when it returns
         self.live = Liveness(self.body, jumps.stops, frozenset(self.variables - self.locals))
-        self.stops = jumps.stops
+        self.stops, self.returns = jumps.stops, jumps.returns
         self.declared: set[str] = set()  # variables that only new functions bind now
+        self.caught = 0  # how many `try` blocks with handlers are around the statement being rewritten
         self.expressions = Expressions(self)
 
     def rewritten(self) -> ast.FunctionDef:
@@ -114,7 +115,10 @@ class FunctionRewriter:
                 return [placed(ast.With(items, self.block(stmt.body)), stmt)]
             case ast.Try():
                 handlers = [placed(ast.ExceptHandler(h.type, h.name, self.block(h.body)), h) for h in stmt.handlers]
-                return [placed(ast.Try(self.block(stmt.body), handlers, self.block(stmt.orelse), self.block(stmt.finalbody)), stmt)]
+                self.caught += bool(handlers)
+                body = self.block(stmt.body)
+                self.caught -= bool(handlers)
+                return [placed(ast.Try(body, handlers, self.block(stmt.orelse), self.block(stmt.finalbody)), stmt)]
             case ast.Match():
                 cases = [ast.match_case(c.pattern, c.guard, self.block(c.body)) for c in stmt.cases]
                 return [placed(ast.Match(self.expression(stmt.subject), cases), stmt)]
@@ -128,7 +132,8 @@ class FunctionRewriter:
                 message = [self.thunk(stmt.msg)] if stmt.msg else []
                 return [self.call_statement("assert_stmt", [self.expression(stmt.test), *message], stmt)]
             case ast.Raise(exc=ast.expr() as error):
-                return [placed(ast.Raise(self.operator("raised", [self.expression(error)], error), stmt.cause), stmt)]
+                args = [self.expression(error), *([ast.Constant(True)] if self.caught else [])]
+                return [placed(ast.Raise(self.operator("raised", args, error), stmt.cause), stmt)]
             case ast.AugAssign():
                 return [self.augmented(stmt)]
             case ast.Assign():
@@ -143,19 +148,19 @@ class FunctionRewriter:
         other = self.new_function("else", [], changed, self.block(stmt.orelse), stmt.orelse[0] if stmt.orelse else stmt)
         test = self.expression(stmt.test)
         names = [self.whole.names(changed & after), self.whole.names(changed - after)]
-        return [then, other, self.call_statement("if_stmt", [test, load(then.name), load(other.name), *trimmed(names)], stmt, stmt.test)]
+        call = self.call_statement("if_stmt", [test, load(then.name), load(other.name), *trimmed(names)], stmt, stmt.test)
+        returns = [name for name, leaves in zip(("then", "else"), self.returns.get(stmt, ()), strict=False) if leaves]
+        if len(returns) == 1 and changed & after & self.rebound:
+            keyword(call, "returns", returns[0])
+        return [then, other, call]
 
     def while_(self, stmt: ast.While) -> list[ast.stmt]:
-        tested = Usage.of(stmt.test)
-        usage = Usage.of([*stmt.body, stmt.test])
+        usage = Usage.of(stmt.body)
         changed = self.changed(usage)
         returns: list[ast.stmt] = [placed(ast.Return(self.expression(stmt.test)), stmt.test)]
-        test = self.new_function("test", [], self.changed(tested), returns, stmt.test)
+        test = self.new_function("test", [], set(), returns, stmt.test)
         body = self.new_function("body", [], changed, self.block(stmt.body), stmt.body[0])
-        call = self.loop_call("while_stmt", [load(test.name), load(body.name)], stmt, stmt.test, changed, usage)
-        if tested.binds:
-            call.value.keywords.append(placed(ast.keyword("binds", ast.Constant(True)), stmt))  # type: ignore[attr-defined]
-        return [test, body, call]
+        return [test, body, self.loop_call("while_stmt", [load(test.name), load(body.name)], stmt, stmt.test, changed, usage)]
 
     def for_(self, stmt: ast.For) -> list[ast.stmt]:
         usage = Usage.of([*stmt.body, stmt.target])
@@ -173,11 +178,10 @@ class FunctionRewriter:
         fresh = changed & live.after - carried
         names = [self.whole.names(carried), self.whole.names(fresh), self.whole.names(changed - carried - fresh)]
         call = self.call_statement(operator, [*args, *trimmed(names)], stmt, end)
-        assert isinstance(call.value, ast.Call)
         if stmt in self.stops:
-            call.value.keywords.append(placed(ast.keyword("stop", ast.Constant(self.stops[stmt])), stmt))
+            keyword(call, "stop", self.stops[stmt])
         if usage.outside:
-            call.value.keywords.append(placed(ast.keyword("roll", ast.Constant(False)), stmt))
+            keyword(call, "roll", False)
         return call
 
     def assign(self, stmt: ast.Assign) -> list[ast.stmt]:
@@ -232,7 +236,7 @@ class FunctionRewriter:
 
     def changed(self, usage: Usage) -> set[str]:
         """What a piece of the function may leave with another value: variables, globals, and attributes of what was there before it."""
-        names = (usage.binds | usage.changes) & (self.variables | self.globals)
+        names = usage.binds & (self.variables | self.globals) | usage.changes
         return names | {path for path in usage.attributes if path.partition(".")[0] not in usage.binds}
 
     def lasting(self, usage: Usage) -> set[str]:
@@ -334,6 +338,11 @@ class Expressions(ast.NodeTransformer):
         out = self.generic_visit(node)
         assert isinstance(out, ast.expr)
         return out
+
+
+def keyword(statement: ast.Expr, name: str, value: str | bool) -> None:
+    assert isinstance(statement.value, ast.Call)
+    statement.value.keywords.append(placed(ast.keyword(name, ast.Constant(value)), statement))
 
 
 def binds(nodes: Sequence[ast.expr]) -> bool:

@@ -45,6 +45,21 @@ class State:
             place.write(value)
 
 
+class Snapshot:
+    """A state as it is now, with what its containers and arrays hold."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.values = state.read()
+        self.held = [own(value) for value in self.values]
+
+    def restore(self) -> None:
+        for value, held in zip(self.values, self.held, strict=True):
+            if value is not held:
+                put_back(value, own(held))
+        self.state.write(self.values)
+
+
 class Place(Protocol):
     def read(self) -> Any: ...
     def write(self, value: Any) -> None: ...
@@ -113,14 +128,22 @@ def own(value: Any) -> Any:
     return tree.unflatten([own(leaf) for leaf in leaves])
 
 
+def put_back(container: Any, contents: Any) -> None:
+    """Make a container or an array hold what another of its class holds."""
+    if isinstance(container, list):
+        list.clear(container)
+        list.extend(container, list.__iter__(contents))
+    elif isinstance(container, dict | set):
+        container.clear()
+        container.update(contents)
+    elif container.flags.writeable:
+        container[...] = contents
+
+
 def keep_identity(before: Any, given: Sequence[Any], left: Sequence[Any], value: Any) -> Any:
     """A list or dict that was changed, not replaced, stays the object that it was: others may hold it."""
     if type(before) in (list, dict) and type(value) is type(before) and all(a is b for a, b in zip(given, left, strict=True)):
-        if isinstance(before, dict):
-            before.clear()
-            before.update(value)
-        else:
-            before[:] = value
+        put_back(before, value)
         return before
     return value
 

@@ -421,7 +421,7 @@ def maximum_by_hand(x):
     return best * (where + 1)
 
 
-@program((3.0,), (-1.0,), (30.0,))
+@program((3.0,), (-1.0,), (16.25,))
 def loop_that_returns_at_the_end_of_a_branch(x):
     if x > 0:
         while x < 100:

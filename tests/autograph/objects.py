@@ -212,7 +212,7 @@ def return_inside_of_with(x):
         if x > 0:
             return x
         y = x * 2
-    return y
+    return y  # noqa: RET504
 
 
 @program((2.0,), (-2.0,))

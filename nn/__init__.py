@@ -6,22 +6,27 @@
 """
 
 # ruff: noqa: I001 - one name a line would make this page four times as long
-from . import activations, initializers, losses, metrics, optimizers, schedules
+from . import activations, callbacks, initializers, losses, metrics, optimizers, schedules
 from .attention import MultiHeadAttention
 from .convolutional import (
     AvgPool1D, AvgPool2D, Conv1D, Conv1DTranspose, Conv2D, Conv2DTranspose, DepthwiseConv2D, GlobalAvgPool1D, GlobalAvgPool2D,
     GlobalMaxPool1D, GlobalMaxPool2D, MaxPool1D, MaxPool2D, UpSampling2D, ZeroPadding2D,
 )  # fmt: skip
 from .core import Activation, Dense, Dropout, Embedding, Flatten, Input, Lambda, Reshape, Residual, Sequential
+from .callbacks import Callback, EarlyStopping, ModelCheckpoint
 from .gradients import ExponentialMovingAverage, clip_by_global_norm, clip_by_norm, clip_by_value, global_norm
+from .history import History
 from .initializers import set_seed
+from .lbfgs import LBFGS
 from .module import Module, is_training, training_mode
 from .normalization import BatchNorm, LayerNorm, RMSNorm
 from .recurrent import GRU, LSTM, Bidirectional, SimpleRNN
+from .training import Trainer, TrainingError
+from .weights import WeightsError, load, read_arrays, read_metadata, save, write_arrays
 
 __all__ = [
     # parts
-    "activations", "initializers", "losses", "metrics", "optimizers", "schedules",
+    "activations", "callbacks", "initializers", "losses", "metrics", "optimizers", "schedules",
     # modules
     "Module", "is_training", "set_seed", "training_mode",
     # layers
@@ -30,5 +35,9 @@ __all__ = [
     "GlobalMaxPool2D", "Input", "LSTM", "Lambda", "LayerNorm", "MaxPool1D", "MaxPool2D", "MultiHeadAttention", "RMSNorm", "Reshape",
     "Residual", "Sequential", "SimpleRNN", "UpSampling2D", "ZeroPadding2D",
     # gradients
-    "ExponentialMovingAverage", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "global_norm",
+    "ExponentialMovingAverage", "LBFGS", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "global_norm",
+    # training
+    "Callback", "EarlyStopping", "History", "ModelCheckpoint", "Trainer", "TrainingError",
+    # weights
+    "WeightsError", "load", "read_arrays", "read_metadata", "save", "write_arrays",
 ]  # fmt: skip

@@ -1,0 +1,179 @@
+"""What a trainer tells others while it trains, and the usual listeners."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from adjit.ir.ops.base import Array
+
+from .weights import save
+
+if TYPE_CHECKING:
+    from .training import Trainer
+
+__all__ = ["Callback", "EarlyStopping", "ModelCheckpoint", "ReduceLROnPlateau", "LearningRateScheduler", "CSVLogger", "LambdaCallback"]
+
+Logs = Mapping[str, float]
+
+
+class Callback:
+    """Base of listeners: override what is of interest. `self.trainer` is the trainer; `self.trainer.stop_training = True` ends it."""
+
+    trainer: Trainer
+
+    def on_train_begin(self) -> None: ...
+    def on_train_end(self, logs: Logs) -> None: ...
+    def on_epoch_begin(self, epoch: int) -> None: ...
+    def on_epoch_end(self, epoch: int, logs: Logs) -> None: ...
+    def on_batch_end(self, batch: int, logs: Logs) -> None: ...
+
+
+class Monitor(Callback):
+    """Base of listeners that compare a value with the best so far. `mode` is "min", "max", or "auto": max for accuracies and the like."""
+
+    def __init__(self, monitor: str = "val_loss", mode: str = "auto", min_delta: float = 0.0) -> None:
+        if mode not in ("auto", "min", "max"):
+            raise ValueError(f"{type(self).__name__}: mode {mode!r}; there are auto, min and max")
+        rising = any(word in monitor for word in ("acc", "auc", "precision", "recall"))
+        self.monitor, self.sign = monitor, -1.0 if mode == "max" or (mode == "auto" and rising) else 1.0
+        self.min_delta = abs(min_delta)
+        self.best = math.inf
+
+    def on_train_begin(self) -> None:
+        self.best = math.inf
+
+    def improved(self, logs: Logs) -> bool:
+        """Whether the value is better than the best by more than `min_delta`; it is the best then."""
+        if self.monitor not in logs:
+            raise KeyError(
+                f"{type(self).__name__} monitors {self.monitor!r}, which is not among {', '.join(logs)}; "
+                "give validation data, or monitor another value"
+            )
+        value = self.sign * logs[self.monitor]
+        if not value < self.best - self.min_delta:
+            return False
+        self.best = value
+        return True
+
+
+class EarlyStopping(Monitor):
+    """Stops when the value has not improved for `patience` epochs; `restore_best_weights` goes back to the best ones."""
+
+    def __init__(
+        self, monitor: str = "val_loss", patience: int = 0, min_delta: float = 0.0, mode: str = "auto", restore_best_weights: bool = False
+    ) -> None:
+        super().__init__(monitor, mode, min_delta)
+        self.patience, self.restore = patience, restore_best_weights
+        self.wait, self.stopped_epoch, self.best_epoch = 0, -1, -1
+        self.weights: list[Array] | None = None
+
+    def on_train_begin(self) -> None:
+        super().on_train_begin()
+        self.wait, self.stopped_epoch, self.weights = 0, -1, None
+
+    def on_epoch_end(self, epoch: int, logs: Logs) -> None:
+        if self.improved(logs):
+            self.wait, self.best_epoch = 0, epoch
+            if self.restore:
+                self.weights = self.trainer.model.get_weights()
+            return
+        self.wait += 1
+        if self.wait >= max(1, self.patience):
+            self.stopped_epoch = epoch
+            self.trainer.stop_training = True
+
+    def on_train_end(self, logs: Logs) -> None:
+        if self.weights is not None:
+            self.trainer.model.set_weights(self.weights)
+
+
+class ModelCheckpoint(Monitor):
+    """Saves after every epoch, or with `save_best_only` when the value improved. The path may have places: "run-{epoch}-{val_loss:.2f}".
+
+    The optimizer is saved as well, unless `save_weights_only`: `trainer.restore(path)` goes on from there.
+    """
+
+    def __init__(
+        self, path: Any, monitor: str = "val_loss", save_best_only: bool = False, save_weights_only: bool = False, mode: str = "auto"
+    ) -> None:
+        super().__init__(monitor, mode)
+        self.path, self.best_only, self.weights_only = os.fspath(path), save_best_only, save_weights_only
+
+    def on_epoch_end(self, epoch: int, logs: Logs) -> None:
+        if self.best_only and not self.improved(logs):
+            return
+        path = self.path.format(epoch=epoch, **logs)
+        if self.weights_only:
+            save(path, self.trainer.model)
+        else:
+            self.trainer.save(path)
+
+
+class ReduceLROnPlateau(Monitor):
+    """Multiplies the learning rate by `factor` when the value has not improved for `patience` epochs."""
+
+    def __init__(
+        self, monitor: str = "val_loss", factor: float = 0.1, patience: int = 10, min_delta: float = 1e-4, min_lr: float = 0.0,
+        mode: str = "auto",
+    ) -> None:  # fmt: skip
+        super().__init__(monitor, mode, min_delta)
+        self.factor, self.patience, self.min_lr, self.wait = factor, patience, min_lr, 0
+
+    def on_epoch_end(self, epoch: int, logs: Logs) -> None:
+        if self.improved(logs):
+            self.wait = 0
+            return
+        self.wait += 1
+        if self.wait >= self.patience:
+            optimizer, self.wait = self.trainer.optimizer, 0
+            if optimizer.schedule is not None:
+                raise ValueError(f"{type(self).__name__}: the learning rate of {optimizer.name} follows a schedule; use one or the other")
+            optimizer.learning_rate = max(self.min_lr, float(optimizer.learning_rate) * self.factor)
+
+
+class LearningRateScheduler(Callback):
+    """Sets the learning rate at the beginning of each epoch: `schedule(epoch)` or `schedule(epoch, rate)`."""
+
+    def __init__(self, schedule: Callable[..., float]) -> None:
+        self.schedule = schedule
+
+    def on_epoch_begin(self, epoch: int) -> None:
+        optimizer = self.trainer.optimizer
+        code = getattr(self.schedule, "__code__", None)
+        both = code is not None and code.co_argcount >= 2
+        optimizer.learning_rate = float(self.schedule(epoch, float(optimizer.learning_rate)) if both else self.schedule(epoch))
+
+
+class CSVLogger(Callback):
+    """Writes a line an epoch."""
+
+    def __init__(self, path: Any, separator: str = ",", append: bool = False) -> None:
+        self.path, self.separator, self.append = path, separator, append
+
+    def on_train_begin(self) -> None:
+        self.header = not (self.append and os.path.exists(self.path))
+        if not self.append:
+            open(self.path, "w", encoding="utf-8").close()
+
+    def on_epoch_end(self, epoch: int, logs: Logs) -> None:
+        with open(self.path, "a", encoding="utf-8") as file:
+            if self.header:
+                file.write(self.separator.join(["epoch", *logs]) + "\n")
+                self.header = False
+            file.write(self.separator.join([str(epoch), *(repr(float(v)) for v in logs.values())]) + "\n")
+
+
+class LambdaCallback(Callback):
+    """Functions in place of methods."""
+
+    def __init__(
+        self, on_epoch_begin: Callable[[int], Any] | None = None, on_epoch_end: Callable[[int, Logs], Any] | None = None,
+        on_batch_end: Callable[[int, Logs], Any] | None = None, on_train_begin: Callable[[], Any] | None = None,
+        on_train_end: Callable[[Logs], Any] | None = None,
+    ) -> None:  # fmt: skip
+        for name, function in list(locals().items()):
+            if name != "self" and function is not None:
+                setattr(self, name, function)

@@ -1,0 +1,119 @@
+"""Batches: from arrays, or from any iterable of them. Deterministic: the order of an epoch is a function of the seed and its number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sized
+from typing import Any
+
+import numpy as np
+
+from adjit.ir.errors import ShapeError
+from adjit.ir.operand import Operand
+from adjit.tracer.pytree import flatten, tree_map
+
+__all__ = ["Batches"]
+
+
+class Batches:
+    """`for x, y, weight in batches.epoch(k)`. `x` and `y` are arrays or structures of them; or `x` alone, an iterable of batches:
+
+    tuples (x,), (x, y) or (x, y, weight). An iterable is started anew every epoch; a generator, or a function that gives one, as well.
+    """
+
+    def __init__(
+        self, x: Any, y: Any = None, sample_weight: Any = None, batch_size: int | None = None, shuffle: bool = False, seed: int = 0,
+        steps: int | None = None, what: str = "fit",
+    ) -> None:  # fmt: skip
+        self.what, self.seed, self.shuffle, self.steps = what, seed, shuffle, steps
+        self.batch_size = 32 if batch_size is None else int(batch_size)
+        if self.batch_size < 1:
+            raise ValueError(f"{what}: batch_size must be positive, not {batch_size}")
+        self.source: Iterable[Any] | Callable[[], Iterable[Any]] | None = None
+        self.running: Iterator[Any] | None = None
+        if is_arrays(x):
+            self.data = tree_map(as_array, (x, y, sample_weight))
+            self.size = self._size()
+        else:
+            if y is not None or sample_weight is not None:
+                raise TypeError(f"{what}: an iterable of batches brings its own labels and weights; y and sample_weight go with arrays")
+            self.source = x
+            self.size = 0
+
+    def _size(self) -> int:
+        leaves, tree = flatten(self.data)
+        sizes = {path: leaf.shape[0] if leaf.shape else None for path, leaf in zip(tree.paths(), leaves, strict=True)}
+        found = set(sizes.values())
+        if len(found) != 1 or None in found:
+            names = {"[0]": "x", "[1]": "y", "[2]": "sample_weight"}
+            shapes = [list(leaf.shape) for leaf in leaves]
+            told = ", ".join(f"{names.get(path[:3], '')}{path[3:]} {shape}" for path, shape in zip(tree.paths(), shapes, strict=True))
+            raise ShapeError(f"{self.what}: arrays must have the same first axis, one row an example: {told}")
+        (size,) = found
+        if not size:
+            raise ShapeError(f"{self.what}: there are no examples")
+        return int(size or 0)
+
+    @property
+    def length(self) -> int | None:
+        """Batches an epoch, where known."""
+        if self.source is None:
+            whole = -(-self.size // self.batch_size)
+            return whole if self.steps is None else min(self.steps, whole)
+        if self.steps is not None:
+            return self.steps
+        return len(self.source) if isinstance(self.source, Sized) else None
+
+    def epoch(self, number: int = 0) -> Iterator[tuple[Any, Any, Any]]:
+        if self.source is not None:
+            yield from self._from_source()
+            return
+        order = np.random.default_rng([self.seed, number]).permutation(self.size) if self.shuffle else None
+        for k in range(self.length or 0):
+            part = slice(k * self.batch_size, (k + 1) * self.batch_size)
+            chosen: Any = part if order is None else order[part]
+            x, y, weight = tree_map(lambda a, chosen=chosen: a[chosen], self.data)
+            yield x, y, weight
+
+    def _from_source(self) -> Iterator[tuple[Any, Any, Any]]:
+        source = self.source
+        if self.running is None:
+            self.running = iter(source() if callable(source) else source)  # type: ignore[arg-type]
+        count = 0
+        while self.steps is None or count < self.steps:
+            try:
+                item = next(self.running)
+            except StopIteration:
+                self.running = None
+                if count == 0:
+                    raise ShapeError(
+                        f"{self.what}: the iterable gave no batches; a generator is spent after one epoch: pass a list, an object that can "
+                        "be iterated again, a function that makes a generator, or a number of steps an epoch"
+                    ) from None
+                return
+            count += 1
+            yield unpacked(self.what, item)
+
+
+def is_arrays(x: Any) -> bool:
+    """Whether x is an array or a structure of arrays, rather than an iterable of batches."""
+    if isinstance(x, Operand | np.ndarray | np.generic):
+        return True
+    if isinstance(x, list) and x and isinstance(x[0], tuple | dict):
+        return False
+    if isinstance(x, tuple | list | dict):
+        return all(hasattr(leaf, "shape") or isinstance(leaf, int | float | bool) for leaf in flatten(x)[0])
+    return hasattr(x, "__array__") and not hasattr(x, "__next__")
+
+
+def as_array(x: Any) -> Any:
+    return x.numpy() if hasattr(x, "numpy") else np.asarray(x)
+
+
+def unpacked(what: str, item: Any) -> tuple[Any, Any, Any]:
+    """A batch of an iterable as (x, y, weight)."""
+    if not isinstance(item, tuple):
+        return item, None, None
+    if not 1 <= len(item) <= 3:
+        raise ShapeError(f"{what}: a batch is x, (x, y) or (x, y, weight), not a tuple of {len(item)}")
+    x, y, weight = (*item, None, None)[:3]
+    return x, y, weight

@@ -1,0 +1,77 @@
+"""What happened in training: a list of values for each metric, and their curves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["History", "text_plot"]
+
+MARKS = "*o+x#@"
+
+
+class History:
+    """Values by name, one an epoch: `history["val_loss"][-1]`; `print(history.plot())` draws them."""
+
+    def __init__(self) -> None:
+        self.epoch: list[int] = []
+        self.history: dict[str, list[float]] = {}
+
+    def append(self, epoch: int, logs: Mapping[str, float]) -> None:
+        self.epoch.append(epoch)
+        for name, value in logs.items():
+            self.history.setdefault(name, []).append(float(value))
+
+    def __getitem__(self, name: str) -> list[float]:
+        if name not in self.history:
+            raise KeyError(f"there is no {name!r} in this history; there are {', '.join(self.history) or 'no values yet'}")
+        return self.history[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.history
+
+    def plot(self, path: Any = None, names: Sequence[str] | None = None) -> str:
+        """The curves as text; with a path also as a picture, if matplotlib is installed (the text says when it is not)."""
+        groups: dict[str, list[str]] = {}
+        for name in names or self.history:
+            groups.setdefault(name.removeprefix("val_"), []).append(name)
+        text = "\n\n".join(text_plot({name: self[name] for name in group}) for group in groups.values())
+        if path is None:
+            return text
+        try:
+            from matplotlib.figure import Figure  # noqa: PLC0415 - optional, and slow to import
+        except ImportError:
+            return f"{text}\n(no picture at {path}: matplotlib is not installed)"
+        figure = Figure(figsize=(5.0 * len(groups), 3.5), layout="constrained")
+        for axes, (title, group) in zip(figure.subplots(1, len(groups), squeeze=False)[0], groups.items(), strict=True):
+            for name in group:
+                axes.plot(self.epoch, self[name], label=name)
+            axes.set(title=title, xlabel="epoch")
+            axes.legend()
+        figure.savefig(path)
+        return text
+
+
+def text_plot(curves: Mapping[str, Sequence[float]], width: int = 64, height: int = 12) -> str:
+    """Curves drawn with characters, on a logarithmic scale where they span more than two orders of magnitude."""
+    values = [v for curve in curves.values() for v in curve if math.isfinite(v)]
+    if not values:
+        return f"{', '.join(curves)}: nothing to plot"
+    low, high = min(values), max(values)
+    logarithmic = low > 0 and high / low > 100
+    scale = math.log10 if logarithmic else float
+    bottom, top = scale(low), scale(high)
+    span = (top - bottom) or 1.0
+    grid = [[" "] * width for _ in range(height)]
+    for mark, curve in zip(MARKS * (1 + len(curves) // len(MARKS)), curves.values(), strict=False):
+        for column in range(width):
+            value = curve[round(column * (len(curve) - 1) / (width - 1))]
+            if math.isfinite(value):
+                grid[height - 1 - round((scale(value) - bottom) / span * (height - 1))][column] = mark
+    lines = []
+    for row, line in enumerate(grid):
+        at = top - span * row / (height - 1)
+        lines.append(f"{10.0**at if logarithmic else at:10.4g} |{''.join(line)}")
+    legend = "   ".join(f"{mark} {name}" for mark, name in zip(MARKS * 4, curves, strict=False))
+    return "\n".join([*lines, " " * 11 + "+" + "-" * width, f"{' ' * 12}{legend}"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import sys
+import weakref
 from collections import deque
 from collections.abc import Sequence
 from functools import cached_property
@@ -40,7 +41,8 @@ class Native:
         self.arena_bytes = module.plan.arena_bytes + module.work_bytes
         self.result_types = tuple(r.type for r in func.results)
         self.quick = work(func.block) < QUICK
-        self._library = llvm.Library(llvm.assemble(self.llvm, self.target), ["adjit_main"], _addresses(module.imports))
+        entries = ["adjit_main", stacks.RELEASE] if module.handles else ["adjit_main"]
+        self._library = llvm.Library(llvm.assemble(self.llvm, self.target), entries, _addresses(module.imports))
         self.address = self._library.address["adjit_main"]
         self._main = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(self.address)
         self._arenas: list[Array] = []
@@ -70,8 +72,12 @@ class Native:
 
     def new_arena(self) -> Array:
         """Memory for one call at a time."""
-        raw = np.empty(self.arena_bytes + 64, np.uint8)
-        shift = -raw.__array_interface__["data"][0] % 64
+        raw = np.zeros(self.arena_bytes + 64, np.uint8)  # zero: stacks are empty
+        start = raw.__array_interface__["data"][0]
+        shift = -start % 64
+        release = self._library.address.get(stacks.RELEASE)
+        if release is not None:
+            weakref.finalize(raw, _release, self._library, release, start + shift).atexit = False
         return raw[shift : shift + self.arena_bytes]
 
     def _raise(self, code: int, details: list[int]) -> None:
@@ -81,6 +87,11 @@ class Native:
             raise MemoryError(f"@{self.name}: no memory to save what the backward pass of a loop needs; give the loop a checkpoint=")
         failure = self.failures[code - 1]
         raise failure.error(failure.message.format(*details)).at(failure.location)
+
+
+def _release(library: llvm.Library, function: int, arena: int) -> None:
+    """Free the stacks of an arena. The library is an argument so that its code is still there."""
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)(arena)
 
 
 def recycled(type: TensorType, pool: deque[Array]) -> Array:

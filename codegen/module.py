@@ -52,7 +52,7 @@ class Module:
         self.constants: list[str] = []
         self.failures: list[Failure] = []
         roots = {id(w.root): w.root for w in self.plan.windows.values() if isinstance(w.root.type, StackType)}
-        self.handles = sorted(self.plan.places[root].index for root in roots)  # arena offsets of stacks
+        self.handles = {self.plan.places[key].index: stacks.element_bytes(root.type) for key, root in roots.items()}  # by arena offset
         self.text = Text()
         self.scalar = VectorEmitter(self.text)
         self.uses_runtime = False
@@ -69,21 +69,28 @@ class Module:
             self.copy(param, new)
         entry = [f"%t{k} = getelementptr ptr, ptr %buffers, i64 {k}\n%buf{k} = load ptr, ptr %t{k}" for k in range(self.buffer_count)]
         entry += ["%code = alloca i64", "store i64 0, ptr %code"]
-        entry += [f"%s{at} = getelementptr i8, ptr %arena, i64 {at}\nstore [3 x i64] zeroinitializer, ptr %s{at}" for at in self.handles]
         text.jump("leave")
         text.start("leave")
-        for at in self.handles:
-            data = text.define(f"load ptr, ptr %s{at}")
-            text.put(f"call void @free(ptr {data})")
+        text.lines += self.shrinking(stacks.KEPT_BYTES)
         text.put(f"ret i64 {text.define('load i64, ptr %code')}")
         self.declares |= text.declares
         definitions = [definition.replace("@{}", f"@{name}") for definition, name in self.functions.items()]
         body = "\n".join([*entry, *text.slots, *text.lines])
         main = f"define i64 @adjit_main(ptr %buffers, ptr %arena, ptr %error) nounwind {{\nentry:\n{body}\n}}\n"
-        runtime = [stacks.runtime()] if self.uses_runtime else []
+        runtime = [stacks.runtime()] if self.uses_runtime or self.handles else []
+        if self.handles:
+            release = "\n".join(self.shrinking(0))
+            main += f"define void @{stacks.RELEASE}(ptr %arena) nounwind {{\nentry:\n{release}\nret void\n}}\n"
         return "\n".join([*sorted(self.declares), *self.constants, *runtime, *(self.context.outlined or {}).values(), *definitions, main])
 
     # ---- statements
+    def shrinking(self, most: int) -> list[str]:
+        """Instructions that free the stacks that have more than `most` bytes."""
+        out = []
+        for at, element in self.handles.items():
+            out += [f"%s{at} = getelementptr i8, ptr %arena, i64 {at}", f"call void @adjit_shrink(ptr %s{at}, i64 {most // element})"]
+        return out
+
 
     def block(self, block: Block) -> None:
         for stmt in block.stmts:
@@ -281,7 +288,7 @@ class Module:
         low = text.define(f"and i64 {following}, {POLL_EVERY - 1}")
         text.put(f"br i1 {text.define(f'icmp eq i64 {low}, 0')}, label %{look}, label %{go}")
         text.start(look)
-        self.leave_if(text.define("call i1 @adjit_interrupted()"), str(stacks.INTERRUPTED))
+        self.leave_if(text.define("call preserve_allcc i1 @adjit_interrupted()"), str(stacks.INTERRUPTED))
         text.jump(go)
         text.start(go)
 

@@ -218,7 +218,7 @@ class RegisterKernel(LoopKernel):
         due = text.define(f"icmp eq i64 {low}, {POLL_EVERY - 1}")
         text.put(f"br i1 {due}, label %{look}, label %{go}")
         text.start(look)
-        self.leave_if(text.define("call i1 @adjit_interrupted()"), stacks.INTERRUPTED)
+        self.leave_if(text.define("call preserve_allcc i1 @adjit_interrupted()"), stacks.INTERRUPTED)
         text.jump(go)
         text.start(go)
 

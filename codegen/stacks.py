@@ -1,7 +1,8 @@
 """Growable stacks in native memory: what a loop saves for its backward twin.
 
-A handle is three words in the arena: data, count, capacity (in elements). The main function zeroes every handle when it starts and frees
-every stack when it leaves, whichever way it leaves.
+A handle is three words in the arena: data, count, capacity (in elements). A new arena is zero, and its stacks are empty. They keep their
+memory from call to call, for fresh memory costs a page fault every few kilobytes; but large ones are freed when the main function leaves,
+whichever way it leaves, and all of them by `adjit_release`, with the arena.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from adjit.ir.types import TensorType
 
 from .lanes import LLVM_TYPE
 
+RELEASE = "adjit_release"
+KEPT_BYTES = 1 << 24  # memory that a stack keeps for the next call, at most
 OUT_OF_MEMORY = -1
 INTERRUPTED = -2
 
@@ -22,7 +25,7 @@ declare i32 @PyErr_CheckSignals()
 declare void @PyErr_Clear()
 
 ; room for `wanted` elements of `bytes` bytes; false when there is no memory
-define internal i1 @adjit_reserve(ptr %stack, i64 %wanted, i64 %bytes) nounwind noinline {
+define internal preserve_allcc i1 @adjit_reserve(ptr %stack, i64 %wanted, i64 %bytes) nounwind noinline {
 entry:
   %held.at = getelementptr i64, ptr %stack, i64 2
   %held = load i64, ptr %held.at
@@ -61,7 +64,7 @@ entry:
 grow:
   %double = mul i64 %held, 2
   %wanted = add i64 %double, 16
-  %fits = call i1 @adjit_reserve(ptr %stack, i64 %wanted, i64 %bytes)
+  %fits = call preserve_allcc i1 @adjit_reserve(ptr %stack, i64 %wanted, i64 %bytes)
   br i1 %fits, label %put, label %none
 put:
   %next = add i64 %count, 1
@@ -74,12 +77,28 @@ none:
   ret ptr null
 }
 
+; frees a stack that has more than `most` elements
+define internal void @adjit_shrink(ptr %stack, i64 %most) nounwind {
+entry:
+  %held.at = getelementptr i64, ptr %stack, i64 2
+  %held = load i64, ptr %held.at
+  %large = icmp sgt i64 %held, %most
+  br i1 %large, label %drop, label %done
+drop:
+  %data = load ptr, ptr %stack
+  call void @free(ptr %data)
+  store [3 x i64] zeroinitializer, ptr %stack
+  br label %done
+done:
+  ret void
+}
+
 ; `to` becomes as long as `from`, and holds zeros; false when there is no memory
 define internal i1 @adjit_zeros(ptr %to, ptr %from, i64 %bytes) nounwind noinline {
 entry:
   %from.at = getelementptr i64, ptr %from, i64 1
   %count = load i64, ptr %from.at
-  %fits = call i1 @adjit_reserve(ptr %to, i64 %count, i64 %bytes)
+  %fits = call preserve_allcc i1 @adjit_reserve(ptr %to, i64 %count, i64 %bytes)
   br i1 %fits, label %fill, label %none
 fill:
   %to.at = getelementptr i64, ptr %to, i64 1
@@ -98,7 +117,7 @@ define internal i1 @adjit_copy(ptr %to, ptr %from, i64 %bytes) nounwind noinline
 entry:
   %from.at = getelementptr i64, ptr %from, i64 1
   %count = load i64, ptr %from.at
-  %fits = call i1 @adjit_reserve(ptr %to, i64 %count, i64 %bytes)
+  %fits = call preserve_allcc i1 @adjit_reserve(ptr %to, i64 %count, i64 %bytes)
   br i1 %fits, label %fill, label %none
 fill:
   %to.at = getelementptr i64, ptr %to, i64 1
@@ -114,7 +133,7 @@ none:
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 ; whether the user pressed Ctrl-C (Python's signal handlers run here)
-define internal i1 @adjit_interrupted() nounwind noinline {
+define internal preserve_allcc i1 @adjit_interrupted() nounwind noinline {
 entry:
   %state = call i32 @PyGILState_Ensure()
   %code = call i32 @PyErr_CheckSignals()
@@ -172,7 +191,7 @@ def copy_call(to: str, source: str, element: TensorType) -> str:
 
 
 def reserve_call(stack: str, count: str, element: TensorType) -> str:
-    return f"call i1 @adjit_reserve(ptr {stack}, i64 {count}, i64 {element_bytes(element)})"
+    return f"call preserve_allcc i1 @adjit_reserve(ptr {stack}, i64 {count}, i64 {element_bytes(element)})"
 
 
 def add_call(to: str, source: str, element: TensorType) -> str:

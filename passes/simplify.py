@@ -50,6 +50,7 @@ RULES = parse_rules(
     mul_zero:          mul(x, 0) => 0 if integer(x)                     # no NaN, infinity or sign to keep
     mul_negated:       mul(neg(x), neg(y)) => mul(x, y)                 # signs multiply apart from magnitudes
     mul_negated_by:    mul(neg(x), C) => mul(x, neg(C))                 # signs multiply apart from magnitudes
+    mul_negated_one:   mul(neg(x), y) => neg(mul(x, y))                 # signs multiply apart from magnitudes; sums take the neg up
     mul_mul:           mul(mul(x, C), D) => mul(x, mul(C, D)) if integer(x)   # integers wrap around, which is associative
     div_one:           div(x, 1) => x                                   # exact
     div_minus_one:     div(x, -1) => neg(x)                             # only the sign changes

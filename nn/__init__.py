@@ -12,7 +12,7 @@ from .convolutional import (
     AvgPool1D, AvgPool2D, Conv1D, Conv1DTranspose, Conv2D, Conv2DTranspose, DepthwiseConv2D, GlobalAvgPool1D, GlobalAvgPool2D,
     GlobalMaxPool1D, GlobalMaxPool2D, MaxPool1D, MaxPool2D, UpSampling2D, ZeroPadding2D,
 )  # fmt: skip
-from .core import Activation, Dense, Dropout, Embedding, Flatten, Input, Lambda, Reshape, Residual, Sequential
+from .core import Activation, Dense, Dropout, Embedding, Flatten, Input, Lambda, Masking, Reshape, Residual, Sequential
 from .callbacks import Callback, EarlyStopping, ModelCheckpoint
 from .gradients import ExponentialMovingAverage, clip_by_global_norm, clip_by_norm, clip_by_value, global_norm
 from .history import History
@@ -32,7 +32,7 @@ __all__ = [
     # layers
     "Activation", "AvgPool1D", "AvgPool2D", "BatchNorm", "Bidirectional", "Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Dense",
     "DepthwiseConv2D", "Dropout", "Embedding", "Flatten", "GRU", "GlobalAvgPool1D", "GlobalAvgPool2D", "GlobalMaxPool1D",
-    "GlobalMaxPool2D", "Input", "LSTM", "Lambda", "LayerNorm", "MaxPool1D", "MaxPool2D", "MultiHeadAttention", "RMSNorm", "Reshape",
+    "GlobalMaxPool2D", "Input", "LSTM", "Lambda", "LayerNorm", "Masking", "MaxPool1D", "MaxPool2D", "MultiHeadAttention", "RMSNorm", "Reshape",
     "Residual", "Sequential", "SimpleRNN", "UpSampling2D", "ZeroPadding2D",
     # gradients
     "ExponentialMovingAverage", "LBFGS", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "global_norm",

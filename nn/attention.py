@@ -56,12 +56,12 @@ class MultiHeadAttention(Module):
     def _project(self, name: str, x: Operand) -> Operand:
         """[batch, time, features] as [batch, heads, time, size]."""
         kernel = self.kernels[name].read_operand()
-        features, heads, size = kernel.shape
+        features, heads, size = kernel.type.shape
         check_features(self, x, features)
         out = x @ ops.reshape(kernel, (features, heads * size))
         if self.use_bias:
             out = out + ops.reshape(self.biases[name].read_operand(), (heads * size,))
-        return ops.transpose(ops.reshape(out, (*x.shape[:2], heads, size)), (0, 2, 1, 3))
+        return ops.transpose(ops.reshape(out, (*x.type.shape[:2], heads, size)), (0, 2, 1, 3))
 
     def call(
         self, query: Any, value: Any = None, key: Any = None, attention_mask: Any = None, use_causal_mask: bool = False,
@@ -71,9 +71,9 @@ class MultiHeadAttention(Module):
         values = queries if value is None else as_input(self, value)
         keys = values if key is None else as_input(self, key)
         for what, x in (("query", queries), ("value", values), ("key", keys)):
-            if x.ndim != 3 or x.shape[0] != queries.shape[0]:
+            if x.ndim != 3 or x.type.shape[0] != queries.type.shape[0]:
                 raise ShapeError(f"{self.name}: {what} must be [batch, time, features] with the batch of the query, not {x.type}")
-        if keys.shape[1] != values.shape[1]:
+        if keys.type.shape[1] != values.type.shape[1]:
             raise ShapeError(f"{self.name}: one value for each key is needed, not {values.type} for {keys.type}")
         q = self._project("query", queries) * (1.0 / math.sqrt(self.key_dim))
         k, v = self._project("key", keys), self._project("value", values)
@@ -83,28 +83,28 @@ class MultiHeadAttention(Module):
             scores = ops.where(visible, scores, float(np.finfo(self.dtype).min) / 2)  # finite: a row of nothing but these is no NaN
         weights = reductions.softmax(scores, -1)
         attended = (weights if self.dropout is None else self.dropout(weights)) @ v
-        batch, heads, time, size = attended.shape
+        batch, heads, time, size = attended.type.shape
         joined = ops.reshape(ops.transpose(attended, (0, 2, 1, 3)), (batch, time, heads * size))
         kernel = self.kernels["output"].read_operand()
-        out = joined @ ops.reshape(kernel, (heads * size, kernel.shape[-1]))
+        out = joined @ ops.reshape(kernel, (heads * size, kernel.type.shape[-1]))
         out = out + self.biases["output"] if self.use_bias else out
         return (out, weights) if return_attention_scores else out
 
     def _visible(self, scores: Operand, attention_mask: Any, mask: Any, causal: bool) -> Operand | None:
-        batch, _, queries, keys = scores.shape
+        batch, _, queries, keys = scores.type.shape
         out: Operand | None = None
         if attention_mask is not None:
             seen = to_operand(attention_mask).astype(BOOL)
-            if seen.ndim == 2 and seen.shape == (queries, keys):
+            if seen.ndim == 2 and seen.type.shape == (queries, keys):
                 seen = ops.reshape(seen, (1, queries, keys))
             if seen.ndim == 3:
-                seen = ops.reshape(seen, (seen.shape[0], 1, *seen.shape[1:]))
-            if seen.ndim != 4 or any(n not in (1, m) for n, m in zip(seen.shape, scores.shape, strict=True)):
+                seen = ops.reshape(seen, (seen.type.shape[0], 1, *seen.type.shape[1:]))
+            if seen.ndim != 4 or any(n not in (1, m) for n, m in zip(seen.type.shape, scores.type.shape, strict=True)):
                 raise ShapeError(f"{self.name}: attention_mask {seen.type} does not fit [batch, queries, keys] of the scores {scores.type}")
             out = seen
         if mask is not None:
             exists = to_operand(mask).astype(BOOL)
-            if exists.shape != (batch, keys):
+            if exists.type.shape != (batch, keys):
                 raise ShapeError(f"{self.name}: mask {exists.type} must be [batch, keys] of the scores {scores.type}")
             exists = ops.reshape(exists, (batch, 1, 1, keys))
             out = exists if out is None else ops.logical_and(out, exists)

@@ -209,7 +209,7 @@ class GlobalAvgPool(GlobalPool):
     def call(self, x: Any) -> Any:
         image = self.image(x)
         axes = tuple(range(1, self.rank + 1))
-        count = image.size // max(1, image.shape[0] * image.shape[-1])
+        count = image.size // max(1, image.type.shape[0] * image.type.shape[-1])
         return ops.sum(image, axes, self.keepdims) * (1.0 / max(1, count))
 
 
@@ -268,7 +268,7 @@ class UpSampling2D(Spatial):
 
     def call(self, x: Any) -> Any:
         image = self.image(x)
-        n, h, w, c = image.shape
+        n, h, w, c = image.type.shape
         a, b = self.size
         wide = ops.broadcast_to(ops.reshape(image, (n, h, 1, w, 1, c)), (n, h, a, w, b, c))
         return ops.reshape(wide, (n, h * a, w * b, c))

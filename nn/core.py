@@ -53,7 +53,7 @@ class Dense(Module):
 
     def call(self, x: Any) -> Any:
         x = as_input(self, x)
-        check_features(self, x, self.kernel.shape[0])
+        check_features(self, x, self.kernel.type.shape[0])
         out = x @ self.kernel
         out = out if self.bias is None else out + self.bias
         return self.activation(out)
@@ -74,7 +74,7 @@ class Embedding(Module):
 
     def call(self, x: Any) -> Any:
         x = to_operand(x)
-        if x.dtype.kind not in "iu":
+        if x.type.dtype.kind not in "iu":
             raise DTypeError(f"{self.name}: takes integers, the numbers of rows of its table, not {x.type}; use .astype('int32')")
         return ops.getitem(self.embeddings.read_operand(), within(x, self.input_dim))
 
@@ -84,7 +84,7 @@ class Embedding(Module):
 
 def within(index: Operand, size: int) -> Operand:
     """Indices that do not count from the end: a negative one becomes one past the end, which raises."""
-    return index if index.dtype.kind == "u" else ops.where(index < 0, size, index)
+    return index if index.type.dtype.kind == "u" else ops.where(index < 0, size, index)
 
 
 class Dropout(Module):
@@ -110,11 +110,29 @@ class Dropout(Module):
             return x
         x = as_input(self, x)
         noise = self.noise_shape or (None,) * x.ndim
-        shape = tuple(n if m is None else m for n, m in zip(x.shape, noise, strict=True))
+        shape = tuple(n if m is None else m for n, m in zip(x.type.shape, noise, strict=True))
         keys = random.split(self.state)
         self.state.assign(keys[0])  # type: ignore[index]
-        kept = random.uniform(keys[1], shape, x.dtype) >= self.rate  # type: ignore[index]
+        kept = random.uniform(keys[1], shape, x.type.dtype) >= self.rate  # type: ignore[index]
         return ops.where(kept, x * (1.0 / (1.0 - self.rate)), 0.0)
+
+
+class Masking(Module):
+    """Marks the time steps whose features all are `mask_value`: the layers after it skip them."""
+
+    def __init__(self, mask_value: float = 0.0, **more: Any) -> None:
+        super().__init__(**more)
+        self.mask_value = float(mask_value)
+
+    def call(self, x: Any) -> Any:
+        x = as_input(self, x)
+        return ops.where(self._present(x, True), x, 0.0)
+
+    def compute_mask(self, x: Any, mask: Any = None) -> Any:
+        return self._present(as_input(self, x), False)
+
+    def _present(self, x: Operand, keepdims: bool) -> Operand:
+        return ops.any(ops.not_equal(x, self.mask_value), -1, keepdims)
 
 
 class Activation(Module):
@@ -144,7 +162,7 @@ class Flatten(Module):
 
     def call(self, x: Any) -> Any:
         x = to_operand(x)
-        return ops.reshape(x, (x.shape[0], math.prod(x.shape[1:]))) if x.ndim else ops.reshape(x, (1, 1))
+        return ops.reshape(x, (x.type.shape[0], math.prod(x.type.shape[1:]))) if x.ndim else ops.reshape(x, (1, 1))
 
 
 class Reshape(Module):
@@ -157,11 +175,11 @@ class Reshape(Module):
     def call(self, x: Any) -> Any:
         x = to_operand(x)
         known = math.prod(n for n in self.target_shape if n != -1)
-        size = math.prod(x.shape[1:])
+        size = math.prod(x.type.shape[1:])
         target = tuple(size // max(known, 1) if n == -1 else n for n in self.target_shape)
         if math.prod(target) != size:
             raise ShapeError(f"{self.name}: {x.type} has {size} elements after the first axis, which do not make {list(self.target_shape)}")
-        return ops.reshape(x, (x.shape[0], *target))
+        return ops.reshape(x, (x.type.shape[0], *target))
 
 
 class Input(Module):
@@ -174,7 +192,7 @@ class Input(Module):
 
     def call(self, x: Any) -> Any:
         x = to_operand(x)
-        if x.shape[1:] != self.input_shape:
+        if x.type.shape[1:] != self.input_shape:
             raise ShapeError(f"{self.name}: takes batches of shape {list(self.input_shape)}, not {x.type}")
         return x
 
@@ -203,7 +221,7 @@ class Sequential(Module):
         shape = getattr(self.layers[0], "input_shape", None)
         if shape is None or getattr(self.layers[-1], "built", True):
             return
-        kind = self.layers[0].input_dtype if isinstance(self.layers[0], Input) else self.layers[0].dtype
+        kind = self.layers[0].input_dtype if isinstance(self.layers[0], Input) else self.layers[0].type.dtype
         with outside_builders(), suspended():
             self(np.zeros((1, *shape), kind), training=False)
 
@@ -239,7 +257,7 @@ class Residual(Module):
     def call(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         x = as_input(self, x)
         out = to_operand(self.inner(x, *args, **kwargs))
-        if out.shape != x.shape:
+        if out.type.shape != x.type.shape:
             raise ShapeError(f"{self.name}: the inner layer gives {out.type} for {x.type}, and only equal shapes add up; project one")
         return x + out
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -61,7 +61,8 @@ class Batches:
             return whole if self.steps is None else min(self.steps, whole)
         if self.steps is not None:
             return self.steps
-        return len(self.source) if isinstance(self.source, Sized) else None
+        count = getattr(self.source, "__len__", None)
+        return None if count is None else int(count())
 
     def epoch(self, number: int = 0) -> Iterator[tuple[Any, Any, Any]]:
         if self.source is not None:

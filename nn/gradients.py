@@ -27,7 +27,7 @@ def scaled_down(g: Operand, norm: Operand, limit: float) -> Operand:
     """g times limit / norm where the norm is beyond the limit. An infinite or NaN norm gives NaN rather than a silent zero."""
     factor = limit / ops.maximum(norm, limit)
     factor = ops.where(ops.isfinite(norm), factor, float("nan"))
-    return g * factor.astype(g.dtype)
+    return g * factor.astype(g.type.dtype)
 
 
 def clip_by_norm(gradients: Sequence[Any], limit: float) -> list[Operand]:

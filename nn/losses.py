@@ -39,20 +39,20 @@ def pair(name: str, y_true: Any, y_pred: Any) -> tuple[Operand, Operand]:
     y_true, y_pred = to_operands(y_true, y_pred)
     if not y_pred.type.is_float:
         y_pred = y_pred.astype(F32)
-    y_true = y_true.astype(y_pred.dtype)
-    if y_true.ndim == y_pred.ndim - 1 and y_pred.shape[-1] == 1:
-        y_true = ops.reshape(y_true, (*y_true.shape, 1))
-    elif y_pred.ndim == y_true.ndim - 1 and y_true.shape[-1] == 1:
-        y_pred = ops.reshape(y_pred, (*y_pred.shape, 1))
+    y_true = y_true.astype(y_pred.type.dtype)
+    if y_true.ndim == y_pred.ndim - 1 and y_pred.type.shape[-1] == 1:
+        y_true = ops.reshape(y_true, (*y_true.type.shape, 1))
+    elif y_pred.ndim == y_true.ndim - 1 and y_true.type.shape[-1] == 1:
+        y_pred = ops.reshape(y_pred, (*y_pred.type.shape, 1))
     if y_true.ndim != y_pred.ndim:
         raise ShapeError(f"{name}: labels {y_true.type} and predictions {y_pred.type} differ in rank; they would broadcast to a wrong loss")
-    broadcast_shapes(f"{name}: labels {y_true.type} and predictions {y_pred.type}", y_true.shape, y_pred.shape)
+    broadcast_shapes(f"{name}: labels {y_true.type} and predictions {y_pred.type}", y_true.type.shape, y_pred.type.shape)
     return y_true, y_pred
 
 
 def mean_last(x: Operand) -> Operand:
     """The mean over the last axis; a scalar stays."""
-    return ops.sum(x, -1) * (1.0 / max(1, x.shape[-1])) if x.ndim else x
+    return ops.sum(x, -1) * (1.0 / max(1, x.type.shape[-1])) if x.ndim else x
 
 
 # ---- regression
@@ -163,12 +163,12 @@ def log_probabilities(y_pred: Operand, from_logits: bool, axis: int) -> Operand:
 def categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1) -> Operand:
     """-sum(y_true * log p) for one-hot labels (or distributions) on `axis`."""
     y_true, y_pred = to_operands(y_true, y_pred)
-    if y_true.shape != y_pred.shape:
+    if y_true.type.shape != y_pred.type.shape:
         hint = "; for labels that are class numbers use the sparse loss" if y_true.ndim == y_pred.ndim - 1 else ""
         raise ShapeError(f"categorical_crossentropy: labels {y_true.type} and predictions {y_pred.type} differ in shape{hint}")
     y_true, y_pred = pair("categorical_crossentropy", y_true, y_pred)
     if label_smoothing:
-        y_true = y_true * (1.0 - label_smoothing) + label_smoothing / y_pred.shape[axis]
+        y_true = y_true * (1.0 - label_smoothing) + label_smoothing / y_pred.type.shape[axis]
     return -ops.sum(y_true * log_probabilities(y_pred, from_logits, axis), axis)
 
 
@@ -180,27 +180,27 @@ def sparse_categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool 
     y_true, y_pred = to_operands(y_true, y_pred)
     if not y_pred.type.is_float or not y_pred.ndim:
         raise ShapeError(f"sparse_categorical_crossentropy: predictions must be floats with a last axis of classes, not {y_pred.type}")
-    if y_true.ndim == y_pred.ndim and y_true.shape[-1] == 1:
-        y_true = ops.reshape(y_true, y_true.shape[:-1])
-    if y_true.shape != y_pred.shape[:-1]:
-        hint = "; for one-hot labels use categorical_crossentropy" if y_true.shape == y_pred.shape else ""
+    if y_true.ndim == y_pred.ndim and y_true.type.shape[-1] == 1:
+        y_true = ops.reshape(y_true, y_true.type.shape[:-1])
+    if y_true.type.shape != y_pred.type.shape[:-1]:
+        hint = "; for one-hot labels use categorical_crossentropy" if y_true.type.shape == y_pred.type.shape else ""
         raise ShapeError(
-            f"sparse_categorical_crossentropy: labels {y_true.type} must have the shape {list(y_pred.shape[:-1])} "
+            f"sparse_categorical_crossentropy: labels {y_true.type} must have the shape {list(y_pred.type.shape[:-1])} "
             f"of the predictions {y_pred.type} without its last axis{hint}"
         )
-    if y_true.dtype.kind not in "iu":
-        if y_true.dtype.kind == "b":
+    if y_true.type.dtype.kind not in "iu":
+        if y_true.type.dtype.kind == "b":
             raise DTypeError(f"sparse_categorical_crossentropy: labels are class numbers, not {y_true.type}; use .astype('int32')")
         y_true = y_true.astype("int64")
-    classes = y_pred.shape[-1]
+    classes = y_pred.type.shape[-1]
     ignored = None
     if ignore_class is not None:
         ignored = ops.equal(y_true, ignore_class)
         y_true = ops.where(ignored, 0, y_true)
     rows = ops.reshape(log_probabilities(y_pred, from_logits, -1), (-1, classes))
     labels = ops.reshape(within(y_true, classes), -1)
-    picked = ops.getitem(rows, (ops.iota((rows.shape[0],), 0), labels))
-    loss = ops.reshape(-picked, y_true.shape)
+    picked = ops.getitem(rows, (ops.iota((rows.type.shape[0],), 0), labels))
+    loss = ops.reshape(-picked, y_true.type.shape)
     return loss if ignored is None else ops.where(ignored, 0.0, loss)
 
 
@@ -212,14 +212,14 @@ def reduce_loss(values: Operand, sample_weight: Any = None, reduction: str = "su
     weight: Operand | None = None
     if sample_weight is not None:
         values, weight = to_operands(values, sample_weight)
-        weight = weight.astype(values.dtype)
-        if weight.ndim == values.ndim + 1 and weight.shape[-1] == 1:
-            weight = ops.reshape(weight, weight.shape[:-1])
-        if weight.ndim > values.ndim or (weight.shape != values.shape[: weight.ndim] and weight.shape not in ((), (1,))):
+        weight = weight.astype(values.type.dtype)
+        if weight.ndim == values.ndim + 1 and weight.type.shape[-1] == 1:
+            weight = ops.reshape(weight, weight.type.shape[:-1])
+        if weight.ndim > values.ndim or (weight.type.shape != values.type.shape[: weight.ndim] and weight.type.shape not in ((), (1,))):
             raise ShapeError(f"sample_weight {weight.type} does not fit the losses {values.type}: one weight an example")
         if weight.ndim < values.ndim and weight.ndim:
-            weight = ops.reshape(weight, weight.shape + (1,) * (values.ndim - weight.ndim))
-        weight = ops.broadcast_to(weight, values.shape)
+            weight = ops.reshape(weight, weight.type.shape + (1,) * (values.ndim - weight.ndim))
+        weight = ops.broadcast_to(weight, values.type.shape)
         values = values * weight
     if reduction == "none":
         return values
@@ -236,17 +236,27 @@ class Loss:
 
     function: ClassVar[Callable[..., Operand]]
 
-    def __init__(self, reduction: str | None = "sum_over_batch_size", name: str | None = None, **options: Any) -> None:
-        self.reduction = "none" if reduction is None else reduction
-        if self.reduction not in REDUCTIONS:
-            raise ValueError(f"{type(self).__name__}: reduction {reduction!r}; there are {', '.join(REDUCTIONS)}")
-        self.name = name or type(self).__name__
-        self.options = options
-        code = getattr(type(self), "function", self.call).__code__
-        names = code.co_varnames[2 : code.co_argcount] if hasattr(type(self), "function") else tuple(options)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """Options of the function first, as it has them, then `reduction="sum_over_batch_size"` and `name`."""
+        names = self.option_names()
+        if len(args) > len(names):
+            raise TypeError(f"{type(self).__name__} takes {', '.join(names)}, and {len(args)} values are given")
+        options = {**dict(zip(names, args, strict=False)), **options}
         for option in options:
             if option not in names:
-                raise TypeError(f"{type(self).__name__} has no option {option!r}; it has {', '.join(('reduction', *names))}")
+                raise TypeError(f"{type(self).__name__} has no option {option!r}; it has {', '.join(names)}")
+        reduction = options.pop("reduction", "sum_over_batch_size")
+        self.reduction = "none" if reduction is None else reduction
+        self.name = options.pop("name", None) or type(self).__name__
+        self.options = options
+        if self.reduction not in REDUCTIONS:
+            raise ValueError(f"{type(self).__name__}: reduction {reduction!r}; there are {', '.join(REDUCTIONS)}")
+
+    @classmethod
+    def option_names(cls) -> tuple[str, ...]:
+        function = getattr(cls, "function", None)
+        code = None if function is None else function.__code__
+        return (*(code.co_varnames[2 : code.co_argcount] if code else ()), "reduction", "name")
 
     def call(self, y_true: Any, y_pred: Any) -> Operand:
         return type(self).function(y_true, y_pred, **self.options)

@@ -47,7 +47,7 @@ class Metric(Module):
 
     def reset_state(self) -> None:
         for variable in self.variables:
-            variable.assign(np.zeros(variable.shape, variable.dtype))
+            variable.assign(np.zeros(variable.type.shape, variable.type.dtype))
 
     reset_states = reset_state
 
@@ -71,11 +71,11 @@ class Average(Metric):
             return
         _, weight = to_operands(x, sample_weight)
         weight = weight.astype(F64)
-        if weight.ndim > x.ndim and weight.shape[x.ndim :] == (1,) * (weight.ndim - x.ndim):
-            weight = ops.reshape(weight, weight.shape[: x.ndim])
-        if weight.shape != x.shape[: weight.ndim]:
+        if weight.ndim > x.ndim and weight.type.shape[x.ndim :] == (1,) * (weight.ndim - x.ndim):
+            weight = ops.reshape(weight, weight.type.shape[: x.ndim])
+        if weight.type.shape != x.type.shape[: weight.ndim]:
             raise ShapeError(f"{self.name}: weights {weight.type} do not fit the values {x.type}")
-        weight = ops.broadcast_to(ops.reshape(weight, weight.shape + (1,) * (x.ndim - weight.ndim)), x.shape)
+        weight = ops.broadcast_to(ops.reshape(weight, weight.type.shape + (1,) * (x.ndim - weight.ndim)), x.type.shape)
         self.total.assign_add(ops.sum(x * weight))
         self.count.assign_add(ops.sum(weight))
 
@@ -123,7 +123,7 @@ class MeanOf(Average):
 def equal_labels(y_true: Any, y_pred: Any) -> Operand:
     """Whether labels and predicted labels are equal."""
     y_true, y_pred = to_operands(y_true, y_pred)
-    if y_true.shape != y_pred.shape:
+    if y_true.type.shape != y_pred.type.shape:
         raise ShapeError(f"accuracy: labels {y_true.type} and predicted labels {y_pred.type} differ in shape")
     return ops.equal(y_true, y_pred)
 
@@ -131,7 +131,7 @@ def equal_labels(y_true: Any, y_pred: Any) -> Operand:
 def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Operand:
     """The share of labels 0 and 1 that the predictions are on the right side of the threshold of."""
     y_true, y_pred = losses.pair("binary_accuracy", y_true, y_pred)
-    return losses.mean_last(ops.equal(y_true, (y_pred > threshold).astype(y_true.dtype)).astype(y_pred.dtype))
+    return losses.mean_last(ops.equal(y_true, (y_pred > threshold).astype(y_true.type.dtype)).astype(y_pred.type.dtype))
 
 
 def categorical_accuracy(y_true: Any, y_pred: Any) -> Operand:
@@ -142,9 +142,9 @@ def categorical_accuracy(y_true: Any, y_pred: Any) -> Operand:
 
 def class_labels(name: str, y_true: Any, y_pred: Any) -> tuple[Operand, Operand]:
     y_true, y_pred = to_operands(y_true, y_pred)
-    if y_true.ndim == y_pred.ndim and y_true.shape[-1] == 1:
-        y_true = ops.reshape(y_true, y_true.shape[:-1])
-    if y_true.shape != y_pred.shape[:-1]:
+    if y_true.ndim == y_pred.ndim and y_true.type.shape[-1] == 1:
+        y_true = ops.reshape(y_true, y_true.type.shape[:-1])
+    if y_true.type.shape != y_pred.type.shape[:-1]:
         raise ShapeError(f"{name}: labels {y_true.type} must have the shape of the predictions {y_pred.type} without its last axis")
     return y_true.astype(I64), y_pred
 
@@ -158,7 +158,7 @@ def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Operand:
 def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Operand:
     """Whether the prediction for the label's class is among the k largest."""
     labels, y_pred = class_labels("sparse_top_k_categorical_accuracy", y_true, y_pred)
-    chosen = ops.one_hot(labels, y_pred.shape[-1], dtype=y_pred.dtype)
+    chosen = ops.one_hot(labels, y_pred.type.shape[-1], dtype=y_pred.type.dtype)
     score = ops.sum(chosen * y_pred, -1, True)
     return ops.sum(y_pred > score, -1) < k
 
@@ -349,7 +349,7 @@ def accuracy_for(y_true_shape: Sequence[int], y_pred_shape: Sequence[int]) -> Ca
 
 def automatic_accuracy(y_true: Any, y_pred: Any) -> Operand:
     y_true, y_pred = to_operands(y_true, y_pred)
-    return accuracy_for(y_true.shape, y_pred.shape)(y_true, y_pred)
+    return accuracy_for(y_true.type.shape, y_pred.type.shape)(y_true, y_pred)
 
 
 class AutoAccuracy(MeanOf):

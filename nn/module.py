@@ -19,7 +19,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -66,6 +66,7 @@ def training_mode(training: bool | None) -> Iterator[None]:
 class Module:
     """Base of layers and models: define `call`, and `build` where variables depend on the shape of the input."""
 
+    variable_class: ClassVar[Callable[..., Variable]] = Variable
     trainable: bool
     built: bool
     dtype: DType
@@ -109,7 +110,7 @@ class Module:
         with training_mode(training):
             try:
                 if not self.built:
-                    self.build(*(getattr(a, "shape", None) for a in args))
+                    self.build(*map(shape_of, args))
                     self.built = True
                 if takes(type(self).call, "training"):
                     kwargs["training"] = is_training()
@@ -127,7 +128,7 @@ class Module:
         kind = self.dtype if dtype is None else as_dtype(np.dtype(dtype))
         with outside_builders(), suspended():
             value = get_initializer(initializer)(tuple(shape), kind)
-        return Variable(np.asarray(value), trainable=trainable, name=f"{self.name}.{name}", dtype=kind)
+        return self.variable_class(np.asarray(value, kind), trainable=trainable, name=f"{self.name}.{name}")
 
     def compute_mask(self, x: Any, mask: Any = None) -> Any:
         """The mask of time steps that goes with the result; by default that of the input."""
@@ -194,6 +195,12 @@ class Module:
         return f"<{type(self).__name__} {self.name!r}, {self.count_params():,} numbers in {len(self.variables)} variables>"
 
 
+def shape_of(x: Any) -> tuple[int, ...] | None:
+    """The shape of an array or an operand; None for what is neither."""
+    shape = x.type.shape if isinstance(x, Operand) else getattr(x, "shape", None)
+    return None if shape is None else tuple(shape)
+
+
 def takes(function: Callable[..., Any], argument: str) -> bool:
     """Whether a function has a parameter of this name."""
     code = getattr(function, "__code__", None)
@@ -243,12 +250,12 @@ def describe(x: Any) -> str:
 def as_input(layer: Module, x: Any) -> Operand:
     """The input of a layer, in the layer's dtype: layers compute in the dtype of their variables, as Keras does."""
     operand = to_operand(x)
-    return operand if operand.dtype == layer.dtype and not operand.weak else operand.astype(layer.dtype)
+    return operand if operand.type.dtype == layer.dtype and not operand.weak else operand.astype(layer.dtype)
 
 
 def check_features(layer: Module, x: Operand, size: int, axis: int = -1) -> None:
     """The size that the variables were made for."""
-    if not x.shape or x.shape[axis] != size:
+    if not x.type.shape or x.type.shape[axis] != size:
         raise ShapeError(
             f"{layer.name}: built for inputs with {size} features on axis {axis}, called with {x.type}; "
             "reshape the input, or make a new layer for it"

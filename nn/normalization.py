@@ -44,8 +44,8 @@ class BatchNorm(Module):
     def call(self, x: Any) -> Any:
         x = as_input(self, x)
         (axis,) = normalize_axes(self.axis, x.ndim, self.name)
-        size = self.moving_mean.shape[0]
-        if x.shape[axis] != size:
+        size = self.moving_mean.type.shape[0]
+        if x.type.shape[axis] != size:
             raise ShapeError(f"{self.name}: built for {size} features on axis {self.axis}, called with {x.type}")
         others = tuple(a for a in range(x.ndim) if a != axis)
         wide = tuple(size if a == axis else 1 for a in range(x.ndim))
@@ -98,9 +98,9 @@ class LayerNorm(Module):
 
     def _axes(self, x: Operand) -> tuple[tuple[int, ...], tuple[int, ...]]:
         axes = normalize_axes(self.axis, x.ndim, self.name)
-        if tuple(x.shape[a] for a in axes) != self.sizes:
+        if tuple(x.type.shape[a] for a in axes) != self.sizes:
             raise ShapeError(f"{self.name}: built for {list(self.sizes)} on axis {self.axis}, called with {x.type}")
-        return axes, tuple(n if a in axes else 1 for a, n in enumerate(x.shape))
+        return axes, tuple(n if a in axes else 1 for a, n in enumerate(x.type.shape))
 
 
 class RMSNorm(LayerNorm):

@@ -103,7 +103,7 @@ class Optimizer(Module):
         names = {**self.slots, **({"accumulated": 0.0} if self.accumulation else {})}
         for slot, first in names.items():
             self.state[slot] = [
-                Variable(np.full(v.shape, first, v.dtype), trainable=False, name=f"{label(v)}.{slot}") for v in variables
+                Variable(np.full(v.type.shape, first, v.type.dtype), trainable=False, name=f"{label(v)}.{slot}") for v in variables
             ]
         if self.accumulation:
             self.calls = Variable(np.int64(0), trainable=False, name=f"{self.name}.calls")
@@ -162,11 +162,11 @@ class Optimizer(Module):
 
     def _checked(self, gradient: Any, variable: Variable) -> Operand:
         out = to_operand(gradient)
-        if out.shape != variable.shape:
+        if out.type.shape != variable.type.shape:
             raise ShapeError(
                 f"{self.name}: {label(variable)} is {variable.type}, its gradient {out.type}: gradients and variables are out of order"
             )
-        return out.astype(variable.dtype)
+        return out.astype(variable.type.dtype)
 
     def _accumulated(self, gradients: list[Operand], places: Sequence[int]) -> list[Operand]:
         """Mean gradients since the last update; `_ready` says whether this call is the one that applies them."""
@@ -198,8 +198,8 @@ class Optimizer(Module):
             old = {slot: kept.read_operand() for slot, kept in state.items()}
             value = variable.read_operand()
             if self.weight_decay:
-                value = value - value * (rate * self.weight_decay).astype(value.dtype)
-            change, new = self.step(g, old, [f.astype(g.dtype) for f in factors])
+                value = value - value * (rate * self.weight_decay).astype(value.type.dtype)
+            change, new = self.step(g, old, [f.astype(g.type.dtype) for f in factors])
             for slot, following in new.items():
                 self._assign(state[slot], old[slot], following)
             self._assign(variable, variable.read_operand(), value - change)
@@ -218,7 +218,7 @@ class Optimizer(Module):
 
 
 def label(variable: Variable) -> str:
-    return variable.name or "a variable without a name"
+    return variable.store.name or "a variable without a name"
 
 
 class SGD(Optimizer):

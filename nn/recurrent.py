@@ -85,7 +85,7 @@ class Recurrent(Module):
     def reset_state(self) -> None:
         """Start again from zeros; of a stateful layer."""
         for variable in self.kept:
-            variable.assign(np.zeros(variable.shape, variable.dtype))
+            variable.assign(np.zeros(variable.type.shape, variable.type.dtype))
 
     reset_states = reset_state
 
@@ -93,9 +93,9 @@ class Recurrent(Module):
         sequence = as_input(self, x)
         if sequence.ndim != 3:
             raise ShapeError(f"{self.name}: takes [batch, time, features], not {sequence.type}")
-        if sequence.shape[1] == 0:
+        if sequence.type.shape[1] == 0:
             raise ShapeError(f"{self.name}: a sequence of no steps: {sequence.type}")
-        check_features(self, sequence, self.kernel.shape[0])
+        check_features(self, sequence, self.kernel.type.shape[0])
         states = self._first(sequence, initial_state)
         steps = ops.transpose(self.project(sequence), (1, 0, 2))
         masks = None if mask is None else self._masks(mask, sequence)
@@ -108,11 +108,11 @@ class Recurrent(Module):
         return (out, *last) if self.return_state else out
 
     def _first(self, x: Operand, initial_state: Any) -> States:
-        shape = (x.shape[0], self.units)
+        shape = (x.type.shape[0], self.units)
         if initial_state is None and self.kept:
-            if self.kept[0].shape != shape:
+            if self.kept[0].type.shape != shape:
                 raise ShapeError(
-                    f"{self.name}: is stateful and was built for batches of {self.kept[0].shape[0]}, called with {x.type}; "
+                    f"{self.name}: is stateful and was built for batches of {self.kept[0].type.shape[0]}, called with {x.type}; "
                     "keep the size of batches, or make the layer not stateful"
                 )
             return tuple(v.read_operand() for v in self.kept)
@@ -120,7 +120,7 @@ class Recurrent(Module):
             return tuple(present(x.literal(0.0, TensorType(self.dtype, shape))) for _ in range(self.states))
         given = tuple(initial_state) if isinstance(initial_state, tuple | list) else (initial_state,)
         states = tuple(as_input(self, s) for s in given)
-        if len(states) != self.states or any(s.shape != shape for s in states):
+        if len(states) != self.states or any(s.type.shape != shape for s in states):
             raise ShapeError(
                 f"{self.name}: takes {self.states} initial state(s) of shape {list(shape)}, not {', '.join(str(s.type) for s in states)}"
             )
@@ -128,9 +128,9 @@ class Recurrent(Module):
 
     def _masks(self, mask: Any, x: Operand) -> Operand:
         masks = to_operand(mask)
-        if masks.shape != x.shape[:2]:
+        if masks.type.shape != x.type.shape[:2]:
             raise ShapeError(f"{self.name}: the mask {masks.type} must be [batch, time] of {x.type}")
-        return ops.reshape(ops.transpose(masks.astype(BOOL)), (x.shape[1], x.shape[0], 1))
+        return ops.reshape(ops.transpose(masks.astype(BOOL)), (x.type.shape[1], x.type.shape[0], 1))
 
     def _run(self, states: States, steps: Operand, masks: Operand | None) -> tuple[States, Operand]:
         def advance(states: States, inputs: tuple[Operand, ...]) -> tuple[States, Operand]:
@@ -144,9 +144,9 @@ class Recurrent(Module):
             last, outputs = scan(advance, states, inputs)
             return tuple(last), outputs
         kept = []
-        for t in range(steps.shape[0]):
+        for t in range(steps.type.shape[0]):
             states, output = advance(states, tuple(ops.getitem(x, t) for x in inputs))
-            kept.append(ops.reshape(output, (1, *output.shape)))
+            kept.append(ops.reshape(output, (1, *output.type.shape)))
         return states, ops.concatenate(kept, 0)
 
     def compute_mask(self, x: Any, mask: Any = None) -> Any:
@@ -162,7 +162,7 @@ class SimpleRNN(Recurrent):
 
 def parts(x: Operand, count: int) -> list[Operand]:
     """The last axis in equal parts."""
-    size = x.shape[-1] // count
+    size = x.type.shape[-1] // count
     return [ops.slice_(x, [*[slice(None)] * (x.ndim - 1), slice(i * size, (i + 1) * size)]) for i in range(count)]
 
 

@@ -10,6 +10,7 @@ from adjit.ir.errors import (
     CheckError,
     DTypeError,
     GradientError,
+    NonFiniteError,
     OutOfBoundsError,
     ParseError,
     ShapeError,
@@ -21,6 +22,8 @@ from adjit.runtime import random
 from adjit.runtime.config import config
 from adjit.runtime.function import Function, function
 from adjit.runtime.inspection import Inspection
+from adjit.runtime.retracing import RetraceWarning
+from adjit.runtime.signatures import TensorSpec
 from adjit.runtime.tape import GradientTape
 from adjit.runtime.tensor import Tensor, tensor
 from adjit.runtime.transforms import grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp
@@ -82,12 +85,12 @@ def __getattr__(name: str) -> _Any:
 
 __all__ = [
     # functions and their derivatives
-    "Function", "GradientTape", "Inspection", "Tensor", "Variable", "config", "constant", "function", "grad", "hessian", "hvp",
-    "jacobian", "jvp", "linearize", "random", "register_pytree_node", "stop_gradient", "tensor", "tree_map", "value_and_grad", "vjp",
-    "vmap",
+    "Function", "GradientTape", "Inspection", "RetraceWarning", "Tensor", "TensorSpec", "Variable", "config", "constant", "function",
+    "grad", "hessian", "hvp", "jacobian", "jvp", "linearize", "random", "register_pytree_node", "stop_gradient", "tensor", "tree_map",
+    "value_and_grad", "vjp", "vmap",
     # errors
-    "AdjitError", "CheckError", "DTypeError", "GradientError", "OutOfBoundsError", "ParseError", "ShapeError", "TraceError",
-    "UnsupportedError", "VerifyError",
+    "AdjitError", "CheckError", "DTypeError", "GradientError", "NonFiniteError", "OutOfBoundsError", "ParseError", "ShapeError",
+    "TraceError", "UnsupportedError", "VerifyError",
     # dtypes and constants
     "bool_", "e", "float32", "float64", "inf", "int8", "int16", "int32", "int64", "nan", "newaxis", "pi", "uint8", "uint16", "uint32",
     "uint64",

@@ -9,6 +9,7 @@
     ├── UnsupportedError (NotImplementedError)   a NumPy function or feature that adjit does not have
     ├── GradientError (ValueError)        a gradient that cannot be asked for
     ├── CheckError (AssertionError)       an assertion of the user's that failed, eager or in native code
+    ├── NonFiniteError (FloatingPointError)      a NaN or an infinity, where somebody looks for the first
     ├── ParseError (ValueError)           IR text that is not IR
     └── VerifyError (ValueError)          IR that breaks a rule of the IR
 
@@ -68,6 +69,10 @@ class GradientError(AdjitError, ValueError):
 
 class CheckError(AdjitError, AssertionError):
     """An assertion of the user's that failed."""
+
+
+class NonFiniteError(AdjitError, FloatingPointError):
+    """A NaN or an infinity that was looked for."""
 
 
 class ParseError(AdjitError, ValueError):

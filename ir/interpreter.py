@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
 from .errors import AdjitError, ShapeError
-from .func import Block, Func
+from .func import Block, Func, Stmt
 from .operand import Literal, Operand, evaluate
 from .ops.base import Array
 from .ops.control import Region
 
+Observe: TypeAlias = Callable[[Stmt, Sequence[Array], Sequence[Array]], None]  # a statement, its arguments, its results
 
-def run(func: Func, *arrays: Array) -> tuple[Array, ...]:
-    """Results, then what is saved, then the new values of updated parameters.
+
+def run(func: Func, *arrays: Array, observe: Observe | None = None) -> tuple[Array, ...]:
+    """Results, then what is saved, then the new values of updated parameters. `observe` sees each statement after it ran.
 
     >>> run(func, x, y)            # doctest: +SKIP
     (array(3.0), array([1.0, 2.0]))
@@ -27,40 +30,43 @@ def run(func: Func, *arrays: Array) -> tuple[Array, ...]:
         if data.shape != param.type.shape or data.dtype != param.type.dtype:
             raise ShapeError(f"@{func.name}: %{param.name or '?'} is {param.type}, got {data.dtype}{list(data.shape)}")
         env[id(param)] = data
-    _run_stmts(func.block, env)
+    _run_stmts(func.block, env, observe)
     return tuple(_read(x, env) for x in func.outputs())
 
 
-def run_block(block: Block, arrays: Sequence[Array], env: dict[int, Array]) -> tuple[Array, ...]:
+def run_block(block: Block, arrays: Sequence[Array], env: dict[int, Array], observe: Observe | None = None) -> tuple[Array, ...]:
     """Results, then what is saved, of a region whose free values are in `env`."""
     env.update(zip(map(id, block.params), arrays, strict=True))
-    _run_stmts(block, env)
+    _run_stmts(block, env, observe)
     return tuple(_read(x, env) for x in (*block.results, *block.saving))
 
 
 class _Runner:
     """A block with the environment around it, as `Region.interpret` calls it."""
 
-    def __init__(self, block: Block, env: dict[int, Array]) -> None:
+    def __init__(self, block: Block, env: dict[int, Array], observe: Observe | None) -> None:
         self.block = block
         self.env = env
+        self.observe = observe
         self.saves = len(block.saving)
 
     def __call__(self, *arrays: Array) -> tuple[Array, ...]:
-        return run_block(self.block, arrays, self.env)
+        return run_block(self.block, arrays, self.env, self.observe)
 
 
-def _run_stmts(block: Block, env: dict[int, Array]) -> None:
+def _run_stmts(block: Block, env: dict[int, Array], observe: Observe | None) -> None:
     for stmt in block.stmts:
         arrays = [_read(a, env) for a in stmt.args]
         try:
             if isinstance(stmt.op, Region):
-                out = stmt.op.interpret([_Runner(b, env) for b in stmt.blocks], *arrays)
+                out = stmt.op.interpret([_Runner(b, env, observe) for b in stmt.blocks], *arrays)
             else:
                 out = evaluate(stmt.op, arrays, [a.type for a in stmt.args])
         except AdjitError as error:
             raise error.at(stmt.location)
         env.update(zip(map(id, stmt.results), out, strict=True))
+        if observe is not None:
+            observe(stmt, arrays, out)
 
 
 def _read(operand: Operand, env: dict[int, Array]) -> Array:

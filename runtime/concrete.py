@@ -93,6 +93,16 @@ class ConcreteFunction:
         variables = [(store, updated) for store, _, updated in self._variables]
         return Route(arguments, variables, self._captures, self._types, kind, Tensor, self._native)
 
+    def operands(self, arrays: Sequence[Array], stores: Sequence[Store] = ()) -> list[Array]:
+        """Everything that the program takes, for whoever runs it otherwise; nothing here is written to."""
+        with updating:
+            values = [(stores[position] if store is None else store).data.copy() for store, position, _ in self._variables]
+        return [*arrays, *values, *self._captures]
+
+    def finish(self, arrays: Sequence[Array]) -> Any:
+        """What a call returns, from the arrays of its results."""
+        return self._finish(self._wrapped(arrays))
+
     def run_recorded(self, leaves: Sequence[Operand], stores: Sequence[Store]) -> Any:
         """The same call, announced to the tapes that listen. `leaves` are the traced arguments as tensors."""
         with updating:

@@ -1,6 +1,7 @@
 """Settings of the whole process, as attributes of `config`; the environment gives their first values.
 
     config.eager            run decorated functions as plain Python, op by op (ADJIT_EAGER=1)
+    config.debug_nans       look for the first NaN or infinity in compiled functions, and raise with the user's line (ADJIT_DEBUG_NANS=1)
     config.dump             name of a pass, or "all": write the IR after it to a file (ADJIT_DUMP)
     config.dump_directory   where to (ADJIT_DUMP_DIR, "adjit-dump" by default)
 """
@@ -16,21 +17,23 @@ from adjit.ir.gate import gate
 class Config:
     """Misspelt settings raise instead of doing nothing."""
 
-    __slots__ = ("eager", "dump", "dump_directory")
+    __slots__ = ("eager", "debug_nans", "dump", "dump_directory")
 
     eager: bool
+    debug_nans: bool
     dump: str
     dump_directory: str
 
     def __init__(self) -> None:
         self.eager = os.environ.get("ADJIT_EAGER", "") not in ("", "0")
+        self.debug_nans = os.environ.get("ADJIT_DEBUG_NANS", "") not in ("", "0")
         self.dump = os.environ.get("ADJIT_DUMP", "")
         self.dump_directory = os.environ.get("ADJIT_DUMP_DIR", "adjit-dump")
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self.__slots__:
             raise AttributeError(f"there is no setting {name!r}; settings are {', '.join(self.__slots__)}")
-        if name == "eager" and bool(value) != getattr(self, "eager", False):
+        if name in ("eager", "debug_nans") and bool(value) != getattr(self, name, False):
             (gate.close if value else gate.open)()
         object.__setattr__(self, name, value)
 

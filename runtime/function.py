@@ -26,10 +26,13 @@ from adjit.tracer.trace import current_trace, trace_function
 
 from .concrete import ConcreteFunction
 from .config import config
+from .debug import check_finite
 from .inspection import Inspection
 from .recording import listening, suspended
+from .retracing import Retraces
 from .shortcut import Shortcut
 from .signature import Signature, is_array, probe, take_apart
+from .signatures import InputSignature, Specialization, signature_text
 from .tensor import tensor
 from .variable import Store, Variable, scope
 
@@ -44,7 +47,15 @@ _stamps = count(1)
 class Function:
     """A Python function that runs as native code. Called on traced values, inside of another function, it becomes part of that one."""
 
-    def __init__(self, fn: Callable[..., Any], name: str | None = None, static: Sequence[int | str] = (), max_traces: int = 256) -> None:
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        name: str | None = None,
+        static: Sequence[int | str] = (),
+        max_traces: int = 256,
+        input_signature: Sequence[Any] | None = None,
+        reduce_retracing: bool = False,
+    ) -> None:
         if not callable(fn):
             raise TypeError(f"function() takes a callable, not {type(fn).__name__}")
         if max_traces < 1:
@@ -54,6 +65,8 @@ class Function:
         self._name = name or getattr(fn, "__name__", None) or type(fn).__name__
         self._static = resolve_static(fn, static)
         self._max_traces = max_traces
+        self._specs = None if input_signature is None else InputSignature(fn, self._name, input_signature)
+        self._retraces = None if reduce_retracing else Retraces(fn, self._name)
         self._cache: dict[Hashable, ConcreteFunction] = {}
         self._short: dict[tuple[Any, ...], ConcreteFunction] = {}  # the same, by the key that `probe` makes
         self._lock = threading.RLock()
@@ -73,7 +86,9 @@ class Function:
 
     def _enter(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
         """The short way for plain arrays, scalars and containers of them; everything else goes through `_call`."""
-        if self._static or config.eager or listening.recorders or current_builder() is not None:
+        if self._specs is not None:
+            args, kwargs = self._specs.bound(args, kwargs, instance is not None)
+        if self._static or config.eager or config.debug_nans or listening.recorders or current_builder() is not None:
             return self._call(args, kwargs, None, instance)
         key: list[Any] = []
         arrays: list[Array] = []
@@ -93,6 +108,8 @@ class Function:
             return self._inline(args, kwargs, instance)
         signature = take_apart(args, kwargs, self._static)
         concrete = self._concrete(signature, short, instance)
+        if config.debug_nans:
+            check_finite(concrete, signature)
         if short is not None and instance is None and not kwargs:
             self._shortcut.add(args, concrete)
         if listening.recorders:
@@ -108,17 +125,26 @@ class Function:
     # ---- specialisations
 
     def _concrete(self, signature: Signature, short: tuple[Any, ...] | None = None, instance: Any = None) -> ConcreteFunction:
-        found = self._find(signature)
+        found, is_new = self._find(signature), False
         if found is None:
             with self._lock:
                 found = self._find(signature)
                 if found is None:
-                    found = self._specialize(signature, instance)
+                    found, is_new = self._specialize(signature, instance), True
                     self._keep(signature.key, found)
         if short is not None:
             self._short[short] = found
         found.used = next(_stamps)
+        if is_new:
+            self._noticed(signature, found)
         return found
+
+    def _noticed(self, signature: Signature, concrete: ConcreteFunction) -> None:
+        """Tell who warns of too many traces, which he knows by the stamps of their last use."""
+        if self._retraces is not None:
+            for recent in self._shortcut.used():
+                recent.used = next(_stamps)
+            self._retraces.note(signature, concrete)
 
     def _find(self, signature: Signature) -> ConcreteFunction | None:
         found = self._cache.get(signature.key)
@@ -184,7 +210,8 @@ class Function:
 
     def _clone(self) -> Function:
         """The same function with an empty cache."""
-        return Function(self._fn, self._name, tuple(self._static), self._max_traces)
+        specs = None if self._specs is None else self._specs.specs
+        return Function(self._fn, self._name, tuple(self._static), self._max_traces, specs, self._retraces is None)
 
     def _reference(self, instance: Any) -> Callable[[], Any]:
         key, table = id(instance), self._instances
@@ -198,6 +225,24 @@ class Function:
     def inspect(self, *args: Any, **kwargs: Any) -> Inspection:
         """What a call with these arguments runs: IR at every stage, native code, times. Compiles if need be, and runs nothing."""
         return Inspection(self._concrete(take_apart(args, kwargs, self._static)))
+
+    def debug(self, *args: Any, **kwargs: Any) -> Any:
+        """Run op by op and raise NonFiniteError where the first NaN or infinity comes from, forward or backward. Assigns no variable."""
+        signature = take_apart(args, kwargs, self._static)
+        return check_finite(self._concrete(signature), signature)
+
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> Specialization:
+        """The function for one signature: of these arguments, or of the `TensorSpec`s that stand for them."""
+        return Specialization(self, self._fn, *self._signed(args, kwargs))
+
+    def _signed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return (self._specs.specs, {}) if self._specs is not None and not args and not kwargs else (args, kwargs)
+
+    def pretty_printed_signature(self) -> str:
+        """A line for each compiled specialisation: `loss(x: f32[32,3], n=2) -> f32[]`."""
+        keys: list[Any] = list(self._cache)
+        results = [self._cache[key].program.func.results for key in keys]
+        return "\n".join(signature_text(self._fn, self._name, tree, kinds, out) for (tree, kinds), out in zip(keys, results, strict=True))
 
     @property
     def trace_count(self) -> int:
@@ -216,6 +261,8 @@ class Function:
             self._short.clear()
             self._shortcut.drop()
             self._instances.clear()
+            if self._retraces is not None:
+                self._retraces.clear()
 
     @property
     def python_function(self) -> Callable[..., Any]:
@@ -251,8 +298,18 @@ class BoundFunction:
         return self._function._enter(args, kwargs, self.__self__)
 
     def inspect(self, *args: Any, **kwargs: Any) -> Inspection:
+        return Inspection(self._concrete(take_apart(args, kwargs, self._function._static)))
+
+    def debug(self, *args: Any, **kwargs: Any) -> Any:
+        signature = take_apart(args, kwargs, self._function._static)
+        return check_finite(self._concrete(signature), signature)
+
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> Specialization:
         function = self._function
-        return Inspection(function._concrete(take_apart(args, kwargs, function._static), None, self.__self__))
+        return Specialization(self, bind(function._fn, self.__self__), *function._signed(args, kwargs))
+
+    def _concrete(self, signature: Signature) -> ConcreteFunction:
+        return self._function._concrete(signature, None, self.__self__)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._function, name)
@@ -290,12 +347,14 @@ def resolve_static(fn: Callable[..., Any], static: Sequence[int | str] | int | s
 
 @overload
 def function(
-    fn: Callable[..., Any], /, *, name: str | None = ..., static: Sequence[int | str] = ..., max_traces: int = ...
-) -> Function: ...
+    fn: Callable[..., Any], /, *, name: str | None = ..., static: Sequence[int | str] = ..., max_traces: int = ...,
+    input_signature: Sequence[Any] | None = ..., reduce_retracing: bool = ...,
+) -> Function: ...  # fmt: skip
 @overload
 def function(
-    fn: None = ..., /, *, name: str | None = ..., static: Sequence[int | str] = ..., max_traces: int = ...
-) -> Callable[[Callable[..., Any]], Function]: ...
+    fn: None = ..., /, *, name: str | None = ..., static: Sequence[int | str] = ..., max_traces: int = ...,
+    input_signature: Sequence[Any] | None = ..., reduce_retracing: bool = ...,
+) -> Callable[[Callable[..., Any]], Function]: ...  # fmt: skip
 def function(
     fn: Callable[..., Any] | None = None,
     /,
@@ -303,13 +362,18 @@ def function(
     name: str | None = None,
     static: Sequence[int | str] = (),
     max_traces: int = 256,
+    input_signature: Sequence[Any] | None = None,
+    reduce_retracing: bool = False,
 ) -> Function | Callable[[Callable[..., Any]], Function]:
     """Compile a Python function: `@function`, `@function(static=["n"])` or `function(f)`.
 
     It is traced once for each combination of structure, dtypes, shapes and static values of its arguments. Arrays and Python ints and
     floats are traced; bools, strings, None and other hashable objects are static, as is what `static` names (positions or names). At most
     `max_traces` compiled versions are kept; the least recently used go first.
+
+    With an `input_signature` (a `TensorSpec` or a structure of them for each argument), calls must fit it; Python numbers and lists take
+    its dtypes. A function that is compiled again and again for one call each warns; `reduce_retracing` says that this is as it should be.
     """
     if fn is None:
-        return lambda f: Function(f, name, static, max_traces)
-    return Function(fn, name, static, max_traces)
+        return lambda f: Function(f, name, static, max_traces, input_signature, reduce_retracing)
+    return Function(fn, name, static, max_traces, input_signature, reduce_retracing)

@@ -37,11 +37,11 @@ class Recorder(Protocol):
 
     def assigned(self, variable: Variable, value: Operand) -> None:
         """A variable was given a new value, eagerly."""
-        return None
+        return  # a body of its own: only tapes want to know, so that it is not abstract
 
     def left(self, tensor: Operand) -> None:
         """A tensor became a NumPy array or a Python number: what is computed with that is not recorded."""
-        return None
+        return  # as above
 
 
 class _Listening(threading.local):

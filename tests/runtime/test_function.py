@@ -132,7 +132,7 @@ def test_the_order_of_a_dict_does_not_matter() -> None:
 
 
 def test_structures_are_told_apart() -> None:
-    f = aj.function(lambda *args, **kwargs: len(args) + len(kwargs))
+    f = aj.function(lambda *args, **kwargs: len(args) + len(kwargs), reduce_retracing=True)
     x = np.ones(2)
     calls: list[Any] = [
         ((x, x), {}), (([x, x],), {}), (((x, x),), {}), (([x], x), {}), ((x, [x]), {}), (({"a": x}, x), {}), (({"a": x},), {"a": x}),

@@ -1,0 +1,104 @@
+"""Warns of functions that are compiled for one call each, and says which argument makes them so.
+
+A function earns its warning by `STREAK` traces in a row of which none was used a second time, all because of the same arguments. Owns the memory of the last traces, and the
+words for what changed between two of them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from adjit.ir.types import DTYPE_NAMES
+from adjit.tracer.frames import is_ours
+from adjit.tracer.pytree import TreeDef
+from adjit.tracer.trace import argument_names
+
+from .concrete import ConcreteFunction
+from .signature import Signature
+from .signatures import kind_text
+
+STREAK = 5
+
+
+class RetraceWarning(UserWarning):
+    """A function is traced and compiled again and again."""
+
+
+class Entry(NamedTuple):
+    tree: TreeDef
+    kinds: Sequence[Hashable]
+    concrete: ConcreteFunction
+    first_use: int
+
+
+class Retraces:
+    """The last traces of one function."""
+
+    def __init__(self, fn: Callable[..., Any], name: str) -> None:
+        self.fn = fn
+        self.name = name
+        self.last: deque[Entry] = deque(maxlen=STREAK)
+
+    def note(self, signature: Signature, concrete: ConcreteFunction) -> None:
+        """A trace was made, and is about to run for the first time."""
+        key: Any = signature.key
+        entry = Entry(key[0], key[1], concrete, concrete.used)
+        if any(e.concrete.used > e.first_use for e in self.last):
+            self.last.clear()
+        if len(self.last) > 1 and changed(self.last[-2], self.last[-1]) != changed(self.last[-1], entry):
+            self.last = deque([self.last[-1]], STREAK)
+        self.last.append(entry)
+        if len(self.last) == STREAK:
+            change = difference(self.fn, self.last[-2], entry)
+            self.last.clear()
+            warnings.warn(
+                f"{self.name} has been traced and compiled {STREAK} times in a row for one call each. The last time because of {change}. "
+                "Give arrays of few shapes (pad the last batch), arrays rather than changing Python values, and make the function once, "
+                "outside of loops; reduce_retracing=True silences this.",
+                RetraceWarning,
+                stacklevel=user_level(),
+            )
+
+    def clear(self) -> None:
+        self.last.clear()
+
+
+def changed(before: Entry, now: Entry) -> set[int] | None:
+    """Which leaves of the arguments differ; None: they are others."""
+    if before.tree != now.tree:
+        return None
+    return {i for i, (a, b) in enumerate(zip(before.kinds, now.kinds, strict=True)) if a != b}
+
+
+def difference(fn: Callable[..., Any], before: Entry, now: Entry) -> str:
+    """What tells two calls apart: "`x`: dim 0 was 32, is 31"."""
+    if before.tree != now.tree:
+        return f"the structure of the arguments: it was {before.tree}, is {now.tree}"
+    names = argument_names(fn, now.tree)
+    changes = [f"`{n}`: {change(a, b)}" for n, a, b in zip(names, before.kinds, now.kinds, strict=True) if a != b]
+    return "; ".join(changes) if changes else "which variables among the arguments are the same"
+
+
+def change(before: Any, now: Any) -> str:
+    both_arrays = all(isinstance(k, tuple) and isinstance(k[0], np.dtype) for k in (before, now))
+    if both_arrays and before[0] != now[0]:
+        return f"dtype was {DTYPE_NAMES[before[0]]}, is {DTYPE_NAMES[now[0]]}"
+    if both_arrays and len(before[1]) == len(now[1]):
+        dims = [f"dim {i} was {a}, is {b}" for i, (a, b) in enumerate(zip(before[1], now[1], strict=True)) if a != b]
+        return ", ".join(dims) if dims else "a Python number was an array, or the other way round"
+    return f"was {kind_text(before)}, is {kind_text(now)}"
+
+
+def user_level() -> int:
+    """The `stacklevel` of the user's own line, seen from the caller."""
+    import sys  # noqa: PLC0415 - on the way to a warning only
+
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and is_ours(frame):
+        frame, level = frame.f_back, level + 1
+    return level

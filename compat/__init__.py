@@ -5,7 +5,7 @@ never promoted, and `tf.function` traces once for each value of a Python argumen
 of TensorFlow raises an error that says so.
 """
 
-# ruff: noqa: A004 - TensorFlow has `abs`, `pow`, `print`, `range`, `round` and `slice`
+# ruff: noqa: I001 - one name a line would make this page four times as long
 from __future__ import annotations
 
 import contextlib as _contextlib
@@ -25,6 +25,7 @@ from . import linalg as linalg
 from . import math as math
 from . import nn as nn
 from . import random as random
+from .array import __all__ as _array_names
 from .array import *  # noqa: F403 - its `__all__` are names of `tf`
 from .array import slice_ as slice
 from .control import case, cond, foldl, foldr, map_fn, scan, switch_case, vectorized_map, while_loop
@@ -35,17 +36,18 @@ from .errors import out_of_scope as _out_of_scope
 from .function import function
 from .linalg import einsum, matmul, norm, tensordot
 from .math import (
-    abs, acos, acosh, add, add_n, argmax, argmin, asin, asinh, atan, atan2, atanh, cast, clip_by_global_norm, clip_by_norm, clip_by_value, cos,
-    cosh, cumsum, divide, equal, exp, floor, greater, greater_equal, less, less_equal, logical_and, logical_not, logical_or, maximum, minimum,
-    multiply, negative, not_equal, pow, reduce_all, reduce_any, reduce_logsumexp, reduce_max, reduce_mean, reduce_min, reduce_prod, reduce_sum,
-    round, saturate_cast, scalar_mul, sigmoid, sign, sin, sinh, sqrt, square, subtract, tan, tanh, truediv,
+    abs, acos, acosh, add, add_n, argmax, argmin, asin, asinh, atan, atan2, atanh, cast, clip_by_global_norm, clip_by_norm, clip_by_value,
+    cos, cosh, cumsum, divide, equal, exp, floor, greater, greater_equal, less, less_equal, logical_and, logical_not, logical_or, maximum,
+    minimum, multiply, negative, not_equal, pow, reduce_all, reduce_any, reduce_logsumexp, reduce_max, reduce_mean, reduce_min,
+    reduce_prod, reduce_sum, round, saturate_cast, scalar_mul, sigmoid, sign, sin, sinh, sqrt, square, subtract, tan, tanh, truediv,
 )  # fmt: skip
 from .module import Module
 from .printing import print
 from .shape import TensorShape
 from .specs import TensorSpec
 from .tape import GradientTape, UnconnectedGradients
-from .tensor import Tensor, convert_to_tensor, dress as _dress
+from .tensor import Tensor, convert_to_tensor
+from .tensor import dress as _dress
 from .variable import Variable
 
 newaxis = None
@@ -101,6 +103,27 @@ def ensure_shape(x: _Any, shape: _Any, name: str | None = None) -> _Any:
         raise errors.InvalidShape(f"Shape of tensor {out.shape} is not compatible with expected shape {TensorShape(shape)}")
     return out
 
+
+__all__ = [
+    *_array_names,
+    # tensors, variables, derivatives and functions
+    "DType", "GradientTape", "Module", "Tensor", "TensorShape", "TensorSpec", "UnconnectedGradients", "Variable", "convert_to_tensor",
+    "custom_gradient", "function", "newaxis",
+    # namespaces
+    "autograph", "config", "data", "debugging", "dtypes", "errors", "linalg", "math", "nn", "random",
+    # dtypes
+    "as_dtype", "bool", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    # functions
+    "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "asin", "asinh", "atan", "atan2", "atanh", "cast", "clip_by_global_norm",
+    "clip_by_norm", "clip_by_value", "cos", "cosh", "cumsum", "divide", "einsum", "equal", "exp", "floor", "greater", "greater_equal",
+    "less", "less_equal", "logical_and", "logical_not", "logical_or", "matmul", "maximum", "minimum", "multiply", "negative", "norm",
+    "not_equal", "pow", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod",
+    "reduce_sum", "round", "saturate_cast", "scalar_mul", "sigmoid", "sign", "sin", "sinh", "slice", "sqrt", "square", "subtract", "tan",
+    "tanh", "tensordot", "truediv",
+    # control flow, effects and contexts
+    "Assert", "case", "cond", "control_dependencies", "device", "ensure_shape", "executing_eagerly", "foldl", "foldr", "group",
+    "init_scope", "map_fn", "name_scope", "no_op", "print", "recompute_grad", "scan", "switch_case", "vectorized_map", "while_loop",
+]  # fmt: skip
 
 _OUT_OF_SCOPE = {
     "saved_model": "save arrays of variables with numpy.savez",

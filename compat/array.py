@@ -68,7 +68,7 @@ def eye(num_rows: int, num_columns: int | None = None, batch_shape: Any = None, 
     return out if batch_shape is None else ops.broadcast_to(out, (*sizes_of(batch_shape), *out.type.shape))
 
 
-def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = None) -> Any:  # noqa: A001
+def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = None) -> Any:
     """Numbers from start (or 0) up to the limit, without it. With a limit that is traced, something that only `for` takes."""
     bounds = (0, start, delta) if limit is None else (start, limit, delta)
     if any(is_traced(b) for b in bounds):
@@ -89,8 +89,9 @@ def linspace(start: Any, stop: Any, num: int, name: str | None = None, axis: int
 
 @public
 def one_hot(
-    indices: Any, depth: int, on_value: Any = None, off_value: Any = None, axis: int | None = None, dtype: Any = None, name: str | None = None
-) -> Any:
+    indices: Any, depth: int, on_value: Any = None, off_value: Any = None, axis: int | None = None, dtype: Any = None,
+    name: str | None = None,
+) -> Any:  # fmt: skip
     values = [v for v in (on_value, off_value) if v is not None]
     kind = as_dtype(dtype) if dtype is not None else convert_to_tensor(values[0]).dtype if values else float32
     out = indexing.one_hot(convert_to_tensor(indices), int(depth), kind.dtype, -1 if axis is None else axis)
@@ -340,7 +341,8 @@ def strided_slice(input_: Any, begin: Any, end: Any, strides: Any = None, name: 
 
 @public
 def searchsorted(sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = int32, name: str | None = None) -> Any:
-    return ops.cast(indexing.searchsorted(convert_to_tensor(sorted_sequence), convert_to_tensor(values), side=side), as_dtype(out_type).dtype)
+    places = indexing.searchsorted(convert_to_tensor(sorted_sequence), convert_to_tensor(values), side=side)
+    return ops.cast(places, as_dtype(out_type).dtype)
 
 
 def _sorted_order(what: str, values: Any, axis: int, direction: str) -> Any:
@@ -383,8 +385,8 @@ def stop_gradient(input: Any, name: str | None = None) -> Any:
 
 __all__ = [
     "Tensor", "Variable", "argsort", "boolean_mask", "broadcast_static_shape", "broadcast_to", "concat", "constant", "convert_to_tensor",
-    "expand_dims", "eye", "fill", "gather", "gather_nd", "get_static_value", "identity", "is_tensor", "linspace", "meshgrid", "one_hot", "ones",
-    "ones_like", "pad", "range", "rank", "repeat", "reshape", "reverse", "roll", "scatter_nd", "searchsorted", "sequence_mask", "shape",
-    "shape_n", "size", "sort", "split", "squeeze", "stack", "stop_gradient", "strided_slice", "tensor_scatter_nd_add",
+    "expand_dims", "eye", "fill", "gather", "gather_nd", "get_static_value", "identity", "is_tensor", "linspace", "meshgrid", "one_hot",
+    "ones", "ones_like", "pad", "range", "rank", "repeat", "reshape", "reverse", "roll", "scatter_nd", "searchsorted", "sequence_mask",
+    "shape", "shape_n", "size", "sort", "split", "squeeze", "stack", "stop_gradient", "strided_slice", "tensor_scatter_nd_add",
     "tensor_scatter_nd_update", "tile", "transpose", "unique", "unstack", "where", "zeros", "zeros_like",
 ]  # fmt: skip

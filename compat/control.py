@@ -1,4 +1,4 @@
-"""Control flow as functions, with TensorFlow's arguments: `cond`, `case`, `switch_case`, `while_loop`, `map_fn`, `scan`, `vectorized_map`."""
+"""Control flow as functions, with TensorFlow's arguments: branches (`cond`, `case`, `switch_case`), `while_loop`, `map_fn`, `scan`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ def case(
 
 def switch_case(branch_index: Any, branch_fns: Any, default: Callable[[], Any] | None = None, name: str = "switch_case") -> Any:
     """`branch_fns[branch_index]()`; `default` (or the last) for an index out of range."""
-    numbered = dict(branch_fns.items() if isinstance(branch_fns, dict) else enumerate(branch_fns) if callable(branch_fns[0]) else branch_fns)
+    if isinstance(branch_fns, dict):
+        numbered: dict[int, Any] = dict(branch_fns)
+    else:
+        numbered = dict(enumerate(branch_fns) if callable(branch_fns[0]) else branch_fns)
     last = default or numbered[max(numbered)]
     functions = [_tensors(numbered.get(i, last)) for i in range(max(numbered) + 1)] + [_tensors(last)]
     index = convert_to_tensor(branch_index)
@@ -112,8 +115,7 @@ def scan(
 
     _, ys = control.scan(step, start, rows, reverse=reverse)
     if first is not None:
-        ends = (lambda f, y: (y, f)) if reverse else (lambda f, y: (f, y))
-        ys = tree_map(lambda f, y: shapes.concatenate(ends(f, y)), tree_map(lambda f: shapes.expand_dims(f, 0), start), ys)
+        ys = tree_map(lambda f, y: shapes.concatenate((y, f[None]) if reverse else (f[None], y)), start, ys)
     return dress_structure(ys)
 
 

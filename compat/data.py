@@ -36,7 +36,7 @@ class Dataset:
         if len(sizes) != 1:
             raise ValueError(f"Dimension 0 in the tensors must be equal, but they are {sorted(sizes)}")
         (count,) = sizes
-        return Dataset(lambda: (tree_map(lambda x: eager(np.array(x[i])), whole) for i in range(count)), count)
+        return Dataset(lambda: (_row(whole, i) for i in range(count)), count)
 
     @staticmethod
     def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
@@ -75,8 +75,9 @@ class Dataset:
             if held and not drop_remainder:
                 yield _stacked(held)
 
-        known = self._length is not None and self._length >= 0
-        length = None if self._length is None else -1 if not known else (self._length if drop_remainder else self._length + size - 1) // size
+        length = self._length
+        if length is not None and length >= 0:
+            length = (length if drop_remainder else length + size - 1) // size
         return Dataset(batches, length)
 
     def shuffle(self, buffer_size: Any, seed: int | None = None, reshuffle_each_iteration: bool = True, name: str | None = None) -> Dataset:
@@ -109,7 +110,7 @@ class Dataset:
 
         return Dataset(repeated, -1 if times < 0 else None if self._length is None else self._length * times)
 
-    def map(self, map_func: Callable[..., Any], num_parallel_calls: Any = None, deterministic: Any = None, name: str | None = None) -> Dataset:
+    def map(self, map_func: Callable[..., Any], num_parallel_calls: Any = None, deterministic: Any = None, **ignored: Any) -> Dataset:
         """A function of each element; of its parts, if it is a tuple."""
 
         def mapped() -> Iterator[Any]:
@@ -141,8 +142,10 @@ class Dataset:
 
     def skip(self, count: Any, name: str | None = None) -> Dataset:
         number = int(count)
-        known = self._length is not None and self._length >= 0
-        return Dataset(lambda: (x for i, x in enumerate(self) if i >= number), max((self._length or 0) - number, 0) if known else self._length)
+        length = self._length
+        if length is not None and length >= 0:
+            length = max(length - number, 0)
+        return Dataset(lambda: (x for i, x in enumerate(self) if i >= number), length)
 
     def enumerate(self, start: int = 0, name: str | None = None) -> Dataset:
         return Dataset(lambda: ((convert_to_tensor(np.int64(i)), x) for i, x in enumerate(self, start)), self._length)
@@ -156,7 +159,13 @@ class Dataset:
         if filename:
             out_of_scope("Dataset.cache(filename)", "call cache() to keep the elements in memory")
         kept: list[Any] = []
-        return Dataset(lambda: iter(kept or kept.extend(self) or kept), self._length)
+
+        def elements() -> Iterator[Any]:
+            if not kept:
+                kept.extend(self)
+            return iter(kept)
+
+        return Dataset(elements, self._length)
 
     def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Any], Any], name: str | None = None) -> Any:
         state = tree_map(convert_to_tensor, initial_state)
@@ -198,6 +207,10 @@ def _as_leaves(tensors: Any) -> Any:
     if isinstance(tensors, tuple):
         return tuple(_as_leaves(v) for v in tensors)
     return convert_to_tensor(tensors)
+
+
+def _row(whole: Any, i: int) -> Any:
+    return tree_map(lambda x: eager(np.array(x[i])), whole)
 
 
 def _stacked(elements: list[Any]) -> Any:

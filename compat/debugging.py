@@ -1,4 +1,4 @@
-"""tf.debugging: assertions on values, which hold eagerly and in every run of a compiled function, and on types, which hold while tracing."""
+"""tf.debugging: assertions on values, checked eagerly and in every run of a compiled function, and on types, checked while tracing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from adjit.tracer.regions import is_traced
 from adjit.tracer.surface import reductions
 
 from .dtypes import as_dtype
-from .errors import FailedCheck, InvalidArgumentError
-from .errors import translated
+from .errors import FailedCheck, InvalidArgumentError, translated
 from .tensor import convert_to_tensor, pair
 
 SHOWN = 3
@@ -106,7 +105,8 @@ def assert_rank(x: Any, rank: int, message: str | None = None, name: str | None 
 def assert_rank_at_least(x: Any, rank: int, message: str | None = None, name: str | None = None) -> None:
     t = convert_to_tensor(x)
     if len(t.type.shape) < int(rank):
-        raise ValueError(f"{message or ''} Tensor must have rank at least {rank}. Received rank {len(t.type.shape)}, shape {t.shape}".strip())
+        found = f"Received rank {len(t.type.shape)}, shape {t.shape}"
+        raise ValueError(f"{message or ''} Tensor must have rank at least {rank}. {found}".strip())
 
 
 def assert_scalar(tensor: Any, message: str | None = None, name: str | None = None) -> Any:
@@ -137,7 +137,8 @@ def assert_shapes(shapes: Any, data: Any = None, summarize: Any = None, message:
         for size, symbol in zip(t.type.shape, wanted, strict=True):
             known = symbol if isinstance(symbol, int) else size if symbol in (None, "*", ".") else sizes.setdefault(symbol, size)
             if known != size:
-                raise ValueError(f"{message or ''} a tensor of shape {t.shape} should have shape {tuple(wanted)}, where {symbol!r} is {known}".strip())
+                should = f"a tensor of shape {t.shape} should have shape {tuple(wanted)}, where {symbol!r} is {known}"
+                raise ValueError(f"{message or ''} {should}".strip())
 
 
 def is_numeric_tensor(tensor: Any) -> bool:

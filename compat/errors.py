@@ -1,7 +1,7 @@
 """TensorFlow's error classes, and the one rule by which ours become theirs.
 
-An error that adjit raises for bad operands is an `InvalidArgumentError` to users of `adjit.tf`, and stays what it was (a `ShapeError`, hence a
-ValueError) to everybody else: `translated` makes it a class of both.
+An error that adjit raises for bad operands is an `InvalidArgumentError` to users of `adjit.tf`, and stays what it was (a `ShapeError`,
+hence a ValueError) to everybody else: `translated` makes it one of both classes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """tf.function: adjit's functions by TensorFlow's rules.
 
-Python numbers are static: each value is a trace of its own. Arguments are bound to the parameters first, so that `f(1)` and `f(x=1)` share a
-trace; with an `input_signature` they are converted and checked. Inside, values are tensors in TensorFlow's dress, and what the function
+Python numbers are static: each value is a trace of its own. Arguments are bound to the parameters first, so that `f(1)` and `f(x=1)` share
+a trace; with an `input_signature` they are converted and checked. Inside, values are tensors in TensorFlow's dress, and what the function
 returns becomes tensors too.
 """
 
@@ -37,6 +37,7 @@ from .tensor import EagerTensor, SymbolicTensor, convert_to_tensor, dress, dress
 from .variable import Variable
 
 PYTHON = (bool, int, float, complex, str, bytes)
+UNBOUND = "Binding inputs to tf.function failed"
 
 
 class Body:
@@ -92,7 +93,7 @@ class Function(RuntimeFunction):
     def __init__(
         self, fn: Callable[..., Any], input_signature: Sequence[Any] | None = None, autograph: bool = True, reduce_retracing: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(Body(fn, autograph), getattr(fn, "__name__", None))
+        super().__init__(Body(fn, autograph), getattr(fn, "__name__", None), reduce_retracing=reduce_retracing)
         self._shortcut = NoShortcut(self)
         self._user = fn
         self._input_signature = None if input_signature is None else tuple(input_signature)
@@ -141,7 +142,7 @@ class Function(RuntimeFunction):
         assert signature is not None
         given = (*args, *kwargs.values())
         if len(given) < len(signature):
-            raise TypeError(f"Binding inputs to tf.function failed: {self._name} has a signature of {len(signature)} inputs, and got {len(given)}")
+            raise TypeError(f"{UNBOUND}: {self._name} has a signature of {len(signature)} inputs, and got {len(given)}")
         names = [n for n in self._parameters.parameters if not (self._method and n in ("self", "cls"))]
         checked = [
             tree_map(functools.partial(conforming, name), spec, x) if not isinstance(spec, TensorSpec) else conforming(name, spec, x)
@@ -152,13 +153,13 @@ class Function(RuntimeFunction):
 
     # ---- what TensorFlow lets users ask
 
-    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:  # type: ignore[override] # TensorFlow's has more to say
         """One trace: of these arguments, or of the `TensorSpec`s that stand for them."""
         if not args and not kwargs and self._input_signature is not None:
             args = self._input_signature
-        given = tree_map(lambda x: x.example() if isinstance(x, TensorSpec) else x, (args, kwargs))
-        bound = self._bound(*given, None)
-        return ConcreteFunction(self, bound[0], bound[1], self._concrete(take_apart(*bound, self._static)))
+        args, kwargs = tree_map(lambda x: x.example() if isinstance(x, TensorSpec) else x, (args, kwargs))
+        args, kwargs = self._bound(args, kwargs, None)
+        return ConcreteFunction(self, args, kwargs, self._concrete(take_apart(args, kwargs, self._static)))
 
     @property
     def python_function(self) -> Callable[..., Any]:
@@ -202,10 +203,10 @@ class ConcreteFunction:
                 continue
             x = next(given, None)
             if x is None:
-                raise TypeError(f"Binding inputs to tf.function failed: {self.name} is missing the input {name!r}")
+                raise TypeError(f"{UNBOUND}: {self.name} is missing the input {name!r}")
             leaves.append(conforming(name, template, x))
-        if self._template.count(None) == 0 and (extra := list(given)) and not all(type(x) in PYTHON for x in extra):
-            raise TypeError(f"Binding inputs to tf.function failed: {self.name} got {len(extra)} inputs too many")
+        if (extra := list(given)) and not all(type(x) in PYTHON for x in extra):
+            raise TypeError(f"{UNBOUND}: {self.name} got {len(extra)} inputs too many")
         args, kwargs = self._tree.unflatten(leaves)
         return self._function(*args, **kwargs)
 
@@ -260,9 +261,9 @@ def conforming(name: str, spec: Any, x: Any) -> Any:
     try:
         value = x if isinstance(x, RuntimeVariable) else convert_to_tensor(x, None if isinstance(x, Operand) else spec.dtype)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"Binding inputs to tf.function failed due to `Can not cast {x!r} to {spec!r}` for the input {name!r}: {error}") from None
+        raise TypeError(f"{UNBOUND} due to `Can not cast {x!r} to {spec!r}` for the input {name!r}: {error}") from None
     if not spec.is_compatible_with(value):
-        raise TypeError(f"Binding inputs to tf.function failed due to `Can not cast {spec_of(value)!r} to {spec!r}` for the input {name!r}")
+        raise TypeError(f"{UNBOUND} due to `Can not cast {spec_of(value)!r} to {spec!r}` for the input {name!r}")
     return value
 
 

@@ -149,7 +149,7 @@ def _factorisation(name: str) -> Any:
 
 inv, det, logdet, slogdet, solve, lstsq, cholesky, qr, svd, eigh, eigvalsh, pinv, expm, triangular_solve = map(
     _factorisation,
-    "inv det logdet slogdet solve lstsq cholesky qr svd eigh eigvalsh pinv expm triangular_solve".split(),
+    ["inv", "det", "logdet", "slogdet", "solve", "lstsq", "cholesky", "qr", "svd", "eigh", "eigvalsh", "pinv", "expm", "triangular_solve"],
 )
 
 

@@ -19,7 +19,7 @@ from .wrapping import axes_of, binary, floating, public, unary
 
 # ---- elementwise
 
-abs = unary(ops.absolute, "abs")  # noqa: A001
+abs = unary(ops.absolute, "abs")
 negative = unary(ops.neg, "negative")
 sign = unary(ops.sign, "sign")
 square = unary(ops.square, "square")
@@ -38,7 +38,7 @@ log_sigmoid = unary(lambda x: ops.neg(ops.softplus(ops.neg(x))), "log_sigmoid", 
 softsign = unary(lambda x: x / (ops.absolute(x) + 1.0), "softsign", True)
 reciprocal = unary(elementwise.reciprocal, "reciprocal", True)
 floor, ceil, rint = unary(ops.floor, "floor"), unary(ops.ceil, "ceil"), unary(elementwise.rint, "rint")
-round = unary(ops.round, "round")  # noqa: A001
+round = unary(ops.round, "round")
 is_nan, is_inf, is_finite = unary(ops.isnan, "is_nan"), unary(ops.isinf, "is_inf"), unary(ops.isfinite, "is_finite")
 logical_not = unary(ops.logical_not, "logical_not")
 sinc = unary(elementwise.sinc, "sinc", True)
@@ -47,7 +47,7 @@ add, subtract, multiply = binary(ops.add, "add"), binary(ops.sub, "subtract"), b
 divide = truediv = binary(true_quotient, "divide")
 floordiv, floormod = binary(ops.floor_divide, "floordiv"), binary(ops.remainder, "floormod")
 mod = floormod
-pow = binary(ops.power, "pow")  # noqa: A001
+pow = binary(ops.power, "pow")
 maximum, minimum = binary(ops.maximum, "maximum"), binary(ops.minimum, "minimum")
 atan2 = binary(ops.atan2, "atan2")
 squared_difference = binary(lambda a, b: ops.square(ops.sub(a, b)), "squared_difference")

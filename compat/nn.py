@@ -103,7 +103,8 @@ def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any, name: str
     x, classes = floating("sparse_softmax_cross_entropy_with_logits", logits), convert_to_tensor(labels)
     if classes.type.shape != x.type.shape[:-1]:
         raise InvalidShape(
-            f"`labels.shape` must equal `logits.shape` except for the last dimension. Received: labels.shape={classes.shape} and logits.shape={x.shape}"
+            "`labels.shape` must equal `logits.shape` except for the last dimension. "
+            f"Received: labels.shape={classes.shape} and logits.shape={x.shape}"
         )
     chosen = ops.reshape(ops.cast(classes, I64), (*classes.type.shape, 1))
     picked = indexing.take_along_axis(reductions.log_softmax(x, -1), chosen, axis=-1)

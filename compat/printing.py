@@ -16,7 +16,7 @@ from .errors import translated
 
 
 @translated
-def print(*inputs: Any, output_stream: Any = None, summarize: int = 3, sep: str = " ", end: str = "\n", name: str | None = None) -> None:  # noqa: A001
+def print(*inputs: Any, output_stream: Any = None, summarize: int = 3, sep: str = " ", end: str = "\n", name: str | None = None) -> None:
     """Print tensors and anything else; to standard error, unless told, as TensorFlow does."""
     if any(is_traced(leaf) for x in inputs for leaf in flatten(x)[0]):
         traced: list[Operand] = []

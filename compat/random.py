@@ -1,7 +1,7 @@
 """tf.random: random numbers with the seed kept for you.
 
-The state is two variables, a key and a counter, so that a compiled function draws new numbers at each call, and `set_seed` reaches functions
-compiled before. The bits are adjit's (a counter-based generator), not TensorFlow's. `stateless_*` take the seed and keep nothing.
+The state is two variables, a key and a counter, so that a compiled function draws new numbers at each call, and `set_seed` reaches
+functions compiled before. The bits are adjit's (a counter-based generator), not TensorFlow's. `stateless_*` take the seed and keep nothing.
 """
 
 from __future__ import annotations
@@ -113,9 +113,9 @@ def shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Any
     if tracing():
         # the rank of each number: how many are smaller; equal ones (of 64 bits) keep their order
         mine, others = ops.reshape(bits, (rows, 1)), ops.reshape(bits, (1, rows))
-        place = ops.iota((rows, rows), 1)
-        earlier = ops.logical_and(*(ops.broadcast_to(c, (rows, rows)) for c in (ops.equal(mine, others), ops.less(place, ops.iota((rows, rows), 0)))))
-        order = ops.sum(ops.cast(ops.logical_or(ops.less(others, mine), earlier), np.dtype(np.int64)), 1)
+        earlier = ops.less(ops.iota((rows, rows), 1), ops.iota((rows, rows), 0))
+        before = ops.logical_or(ops.less(others, mine), ops.logical_and(ops.equal(mine, others), earlier))
+        order = ops.sum(ops.cast(before, int64.dtype), 1)
         return indexing.take(x, order, axis=0)
     return indexing.take(x, eager(np.argsort(np.array(dress(bits)), kind="stable")), axis=0)
 

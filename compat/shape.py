@@ -54,7 +54,7 @@ class TensorShape(tuple[int | None, ...]):
     def concatenate(self, other: Any) -> TensorShape:
         return TensorShape((*self, *TensorShape(other)))
 
-    def __add__(self, other: Any) -> TensorShape:  # type: ignore[override]
+    def __add__(self, other: Any) -> TensorShape:
         return self.concatenate(other)
 
     def __radd__(self, other: Any) -> TensorShape:

@@ -1,7 +1,7 @@
 """Tensors with TensorFlow's look: the same objects as everywhere in adjit, dressed in classes that print, compare and convert as its do.
 
-`Tensor` holds what they share; `EagerTensor`, `SymbolicTensor` and `ConstantTensor` are the runtime's tensor, a traced value and a constant of a
-trace. `dress` changes the class of an object in place, so that tapes and traces, which know it by identity, still do.
+`Tensor` holds what they share; `EagerTensor`, `SymbolicTensor` and `ConstantTensor` are the runtime's tensor, a traced value and a constant
+of a trace. `dress` changes the class of an object in place, so that tapes and traces, which know it by identity, still do.
 
 Arithmetic is strict, as TensorFlow's: dtypes are never promoted, Python numbers and NumPy arrays take the dtype of the tensor beside them.
 """
@@ -20,7 +20,7 @@ from adjit.ir.operand import Concrete, Literal, Operand, as_operand
 from adjit.ir.ops.base import Array, Op
 from adjit.ir.types import F32, F64, TensorType
 from adjit.runtime.tensor import Tensor as RuntimeTensor
-from adjit.runtime.tensor import WeakTensor, materialize, numeric_array, wrap
+from adjit.runtime.tensor import WeakTensor, materialize, numeric_array
 from adjit.tracer.arrays import ArrayMethods
 from adjit.tracer.numpy_table import call_ufunc
 from adjit.tracer.pytree import flatten
@@ -58,7 +58,7 @@ class Tensor(ArrayMethods):
     def ref(self) -> Reference:
         return Reference(self)
 
-    def __getitem__(self, key: Any) -> Operand:
+    def __getitem__(self, key: Any) -> Any:
         try:
             return dress(ops.getitem(self, key))
         except AdjitError as error:
@@ -92,7 +92,8 @@ class EagerTensor(Tensor, RuntimeTensor):
 
     def numpy(self) -> Any:
         """The value: a copy, or a NumPy scalar."""
-        return self.data.copy() if self.data.ndim else self.data[()]
+        view = RuntimeTensor.numpy(self)  # tapes want to know what leaves
+        return view.copy() if view.ndim else view[()]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if copy or (dtype is not None and np.dtype(dtype) != self.data.dtype):
@@ -383,7 +384,7 @@ def _define_operators() -> None:
     for name, (what, function) in _OPERATORS.items():
         combine = binary(what, function)
         setattr(Tensor, f"__{name}__", _method(combine))
-        setattr(Tensor, f"__r{name}__", _method(lambda a, b, combine=combine: combine(b, a)))
+        setattr(Tensor, f"__r{name}__", _reflected(combine))
     for name, function in _COMPARISONS.items():
         setattr(Tensor, f"__{name}__", _method(binary(name.capitalize(), function)))
     setattr(Tensor, "__matmul__", lambda self, other: _product(self, other))  # noqa: B010
@@ -394,6 +395,13 @@ def _define_operators() -> None:
 def _method(combine: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
         return combine(self, other)
+
+    return method
+
+
+def _reflected(combine: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        return combine(other, self)
 
     return method
 

@@ -28,12 +28,12 @@ class Variable(RuntimeVariable):
         synchronization: Any = None, aggregation: Any = None, shape: Any = None,
     ) -> None:  # fmt: skip
         if initial_value is None:
-            raise ValueError("The `initial_value` arg to `tf.Variable` must be given: a tensor, or a function without arguments that makes one")
+            raise ValueError("The `initial_value` arg to `tf.Variable` must be given: a tensor, or a function without arguments")
         value = initial_value() if callable(initial_value) and not isinstance(initial_value, Operand) else initial_value
         value = value if isinstance(value, Operand) and dtype is None else convert_to_tensor(value, dtype)
         super().__init__(value, trainable is not False, name)
         if shape is not None and not TensorShape(shape).is_compatible_with(self.shape):
-            raise ValueError(f"The initial value's shape ({self.shape}) is not compatible with the explicitly supplied `shape` argument ({shape}).")
+            raise ValueError(f"The initial value's shape ({self.shape}) is not compatible with the `shape` argument ({shape}).")
 
     @property
     def name(self) -> str:

@@ -1,7 +1,8 @@
 """`custom_gradient`: a function whose derivative the user writes.
 
-Owns the protocol (`f(*args)` gives the result and `grad_fn`, which takes the result's cotangents and gives the arguments') and its two forms:
-eagerly a tape records one statement that calls `grad_fn`; in a trace `grad_fn` is traced at once, into the block of a `custom_gradient` op.
+Owns the protocol (`f(*args)` gives the result and `grad_fn`, which takes the result's cotangents and gives the arguments') and its two
+forms: eagerly a tape records one statement that calls `grad_fn`; in a trace `grad_fn` is traced at once, into the block of a
+`custom_gradient` op.
 
 What `f` computes on the way is recorded as usual, but does not lead to the result: gradients take the user's way. It does lead to what
 `grad_fn` closes over, so that derivatives of higher order are those of `grad_fn`.
@@ -88,9 +89,7 @@ class Call:
         finally:
             leave(reads)
         if not (isinstance(out, tuple | list) and len(out) == 2 and callable(out[1])):
-            raise GradientError(f"{self.name}: a custom_gradient function returns its result and a function: (result, grad_fn)").at(
-                definition(self.f)
-            )
+            raise self.wrong("a custom_gradient function returns its result and a function: (result, grad_fn)")
         result, self.grad_fn = out
         self.variables = [v for v in reads.variables.values() if not any(reads.values[v.store] is x for x in self.inputs)]
         self.inputs += [reads.values[v.store] for v in self.variables]
@@ -99,6 +98,9 @@ class Call:
         trace = current_trace()
         results = self.recorded(values) if trace is None else self.emitted(trace, values)
         return self.out_tree.unflatten([self.present(r) for r in results])
+
+    def wrong(self, what: str) -> GradientError:
+        return GradientError(f"{self.name}: {what}").at(definition(self.f))
 
     # ---- the two forms
 
@@ -119,14 +121,15 @@ class Call:
         """In a trace: a statement that holds the traced `grad_fn`."""
         region = trace.region()
         region.phase = "backward"
-        cotangents = [region.parameter(v.type, f"{v.name}.bar" if isinstance(v, Value) and v.name else None) for v in values if v.type.is_float]
+        names = [f"{v.name}.bar" if isinstance(v, Value) and v.name else None for v in values]
+        cotangents = [region.parameter(v.type, name) for v, name in zip(values, names, strict=True) if v.type.is_float]
         with region:
             given = iter(cotangents)
             found = self.gradients([self.present(next(given)) if v.type.is_float else None for v in values])
             pulled = [i for i, d in enumerate(found) if d is not None]
             block = region.finish([d for d in found if d is not None])
         if region.written:
-            raise GradientError(f"{self.name}: the gradient function of a custom_gradient must not assign to variables").at(definition(self.f))
+            raise self.wrong("the gradient function of a custom_gradient must not assign to variables")
         own = set(map(id, cotangents))
         read = [v for v in block.free() if id(v) not in own]
         op = CustomGradient.of(self.name, len(self.inputs), len(values), pulled, Block([*read, *cotangents], block.stmts, block.results))
@@ -140,12 +143,12 @@ class Call:
             if not takes_variables(self.grad_fn):
                 names = ", ".join(repr(v.name) for v in self.variables)
                 raise TypeError(
-                    "If using @custom_gradient with a function that uses variables, then grad_fn must accept a 'variables' keyword argument: "
-                    f"{self.name} reads {names}"
+                    "If using @custom_gradient with a function that uses variables, then grad_fn must accept a 'variables' keyword "
+                    f"argument: {self.name} reads {names}"
                 )
             pair = self.grad_fn(*cotangents, variables=self.variables)
             if not (isinstance(pair, tuple | list) and len(pair) == 2):
-                raise GradientError(f"{self.name}: with variables, grad_fn returns (gradients, gradients of the variables)").at(definition(self.f))
+                raise self.wrong("with variables, grad_fn returns (gradients, gradients of the variables)")
             found, of_variables = pair
             theirs = listed(of_variables)
         else:
@@ -154,9 +157,9 @@ class Call:
         if len(mine) != len(self.places):
             extra = len(self.places) - len(self.given_args)
             hint = f" ({extra} of them for keyword arguments, which count too; give None where there is none)" if extra else ""
-            raise GradientError(f"{self.name}: grad_fn should give {len(self.places)} gradients{hint}, and gave {len(mine)}").at(definition(self.f))
+            raise self.wrong(f"grad_fn should give {len(self.places)} gradients{hint}, and gave {len(mine)}")
         if len(theirs) != len(self.variables):
-            raise GradientError(f"{self.name}: grad_fn should give {len(self.variables)} gradients of variables, and gave {len(theirs)}")
+            raise self.wrong(f"grad_fn should give {len(self.variables)} gradients of variables, and gave {len(theirs)}")
         kept = [d for d, x in zip(mine, self.places, strict=True) if isinstance(x, Operand) and x.type.is_float]
         return [self.checked(d, x.type) for d, x in zip([*kept, *theirs], self.inputs, strict=True)]
 
@@ -165,9 +168,7 @@ class Call:
             return None
         operand = Literal(d, type) if isinstance(d, bool | int | float) and not type.shape else as_operand(d)
         if operand.type.shape != type.shape:
-            raise GradientError(f"{self.name}: grad_fn gave a gradient of type {operand.type} for an argument of type {type}").at(
-                definition(self.f)
-            )
+            raise self.wrong(f"grad_fn gave a gradient of type {operand.type} for an argument of type {type}")
         return operand if operand.type.dtype == type.dtype else operand.astype(type.dtype)
 
 

@@ -114,7 +114,7 @@ class UnderFunction(ast.NodeTransformer):
 
 def is_computation(stmt: ast.stmt) -> bool:
     text = ast.unparse(stmt)
-    return isinstance(stmt, ast.Delete) or not isinstance(stmt, ast.If) and any(mark in text for mark in (".gradient(", ".assign_sub("))
+    return isinstance(stmt, ast.Delete) or (not isinstance(stmt, ast.If) and any(mark in text for mark in (".gradient(", ".assign_sub(")))
 
 
 def assigned(stmt: ast.stmt) -> set[str]:
@@ -166,7 +166,8 @@ def matrix_gradient(out: str, names: dict[str, Any]) -> None:
     residual = x @ w - 3.0
     dw, db = 2 * x.T @ residual, 2 * residual[0]
     np.testing.assert_allclose(names["dW"].numpy(), dw, rtol=1e-5)
-    assert re.fullmatch(r"tf\.Tensor\(\n\[\[.*\]\n \[.*\]\], shape=\(2, 1\), dtype=float32\)\ntf\.Tensor\(\[.*\], shape=\(1,\), dtype=float32\)\n", out)
+    matrix, vector = r"\(\n\[\[.*\]\n \[.*\]\], shape=\(2, 1\), dtype=float32\)", r"\(\[.*\], shape=\(1,\), dtype=float32\)"
+    assert re.fullmatch(rf"tf\.Tensor{matrix}\ntf\.Tensor{vector}\n", out)
     np.testing.assert_allclose(printed_numbers(out)[-1], db[0], rtol=1e-5)
 
 

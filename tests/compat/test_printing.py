@@ -15,7 +15,11 @@ from adjit import tf
 TEXTS = [
     # value, str, repr
     (6.0, "tf.Tensor(6.0, shape=(), dtype=float32)", "<tf.Tensor: shape=(), dtype=float32, numpy=6.0>"),
-    ([1.0, 2.0], "tf.Tensor([1. 2.], shape=(2,), dtype=float32)", "<tf.Tensor: shape=(2,), dtype=float32, numpy=array([1., 2.], dtype=float32)>"),
+    (
+        [1.0, 2.0],
+        "tf.Tensor([1. 2.], shape=(2,), dtype=float32)",
+        "<tf.Tensor: shape=(2,), dtype=float32, numpy=array([1., 2.], dtype=float32)>",
+    ),
     (
         [[1, 2], [3, 4]],
         "tf.Tensor(\n[[1 2]\n [3 4]], shape=(2, 2), dtype=int32)",
@@ -23,7 +27,11 @@ TEXTS = [
     ),
     (True, "tf.Tensor(True, shape=(), dtype=bool)", "<tf.Tensor: shape=(), dtype=bool, numpy=True>"),
     ([1.5e-10, 1e10], "tf.Tensor([1.5e-10 1.0e+10], shape=(2,), dtype=float32)", None),
-    (np.zeros(0, "f4"), "tf.Tensor([], shape=(0,), dtype=float32)", "<tf.Tensor: shape=(0,), dtype=float32, numpy=array([], dtype=float32)>"),
+    (
+        np.zeros(0, "f4"),
+        "tf.Tensor([], shape=(0,), dtype=float32)",
+        "<tf.Tensor: shape=(0,), dtype=float32, numpy=array([], dtype=float32)>",
+    ),
     (np.zeros(2000, "f4"), "tf.Tensor([0. 0. 0. ... 0. 0. 0.], shape=(2000,), dtype=float32)", None),
 ]
 
@@ -49,7 +57,8 @@ def test_results_of_every_kind_print_alike() -> None:
 
 def test_variable() -> None:
     assert repr(tf.Variable(3.0)) == "<tf.Variable 'Variable:0' shape=() dtype=float32, numpy=3.0>"
-    assert str(tf.Variable([[1.0, 2.0]], name="w")) == "<tf.Variable 'w:0' shape=(1, 2) dtype=float32, numpy=array([[1., 2.]], dtype=float32)>"
+    w = tf.Variable([[1.0, 2.0]], name="w")
+    assert str(w) == "<tf.Variable 'w:0' shape=(1, 2) dtype=float32, numpy=array([[1., 2.]], dtype=float32)>"
     v = tf.Variable([1, 2], name="n")
     assert (v.name, v.dtype, v.shape) == ("n:0", tf.int32, (2,))
     assert repr(pickle.loads(pickle.dumps(v))) == repr(copy.deepcopy(v)) == repr(v)
@@ -76,7 +85,7 @@ def test_dtype_and_shape() -> None:
     assert (tf.int8.min, tf.int8.max) == (-128, 127)
     assert (str(x.shape), repr(x.shape), x.shape.as_list(), x.shape.rank) == ("(2, 3)", "TensorShape([2, 3])", [2, 3], 2)
     assert str(tf.TensorShape([None, 2])) == "(None, 2)"
-    assert isinstance(x.shape[:1] + [4], tf.TensorShape)
+    assert isinstance(x.shape[:1].concatenate([4]), tf.TensorShape)
     assert repr(tf.TensorSpec([None], tf.int32)) == "TensorSpec(shape=(None,), dtype=tf.int32, name=None)"
 
 

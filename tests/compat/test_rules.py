@@ -169,7 +169,7 @@ def test_input_signature() -> None:
     assert collatz(tf.constant([1, 2])).numpy().tolist() == [4, 1]
     assert collatz([1, 2, 3]).numpy().tolist() == [4, 1, 10]
     for wrong in (tf.constant([[1, 2]]), tf.constant([1.0])):
-        with pytest.raises(TypeError, match="Binding inputs to tf.function failed"):
+        with pytest.raises(TypeError, match=r"Binding inputs to tf\.function failed"):
             collatz(wrong)
     concrete = collatz.get_concrete_function()
     assert concrete.structured_outputs.dtype == tf.int32
@@ -183,7 +183,7 @@ def test_concrete_functions() -> None:
     square = power.get_concrete_function(tf.TensorSpec([], tf.float32), 2)
     assert float(square(tf.constant(3.0))) == 9.0
     assert power.experimental_get_tracing_count() == 1
-    with pytest.raises(TypeError, match="Binding inputs to tf.function failed"):
+    with pytest.raises(TypeError, match=r"Binding inputs to tf\.function failed"):
         square(tf.constant([3.0]))
     assert "func @power" in square.graph.as_graph_def()
     assert "TensorSpec(shape=(), dtype=tf.float32, name=None)" in power.pretty_printed_concrete_signatures()

@@ -1,7 +1,7 @@
 """TensorFlow's functions, against its own results: values, dtypes and gradients, eager and compiled.
 
-`tensorflow.json` holds rows of an expression, and what TensorFlow 2.21 gave for it: dtype, value, and the gradient of the sum of its squares
-by `x` (null: not differentiable, or unconnected). No TensorFlow is needed here.
+`tensorflow.json` holds rows of an expression, and what TensorFlow 2.21 gave for it: dtype, value, and the gradient of the sum of its
+squares by `x` (null: not differentiable, or unconnected). No TensorFlow is needed here.
 """
 
 from __future__ import annotations

@@ -26,7 +26,6 @@ from adjit.tracer.trace import current_trace, trace_function
 
 from .concrete import ConcreteFunction
 from .config import config
-from .debug import check_finite
 from .inspection import Inspection
 from .recording import listening, suspended
 from .retracing import Retraces
@@ -316,6 +315,12 @@ class BoundFunction:
 
     def __repr__(self) -> str:
         return f"<bound {self._function!r} of {self.__self__!r}>"
+
+
+def check_finite(concrete: ConcreteFunction, signature: Signature) -> Any:
+    from .debug import check_finite  # noqa: PLC0415 - only who looks for a NaN needs the interpreter
+
+    return check_finite(concrete, signature)
 
 
 def bind(fn: Callable[..., Any], instance: Any) -> Callable[..., Any]:

@@ -1,7 +1,7 @@
 """Warns of functions that are compiled for one call each, and says which argument makes them so.
 
-A function earns its warning by `STREAK` traces in a row of which none was used a second time, all because of the same arguments. Owns the memory of the last traces, and the
-words for what changed between two of them.
+A function earns its warning by `STREAK` traces in a row of which none was used a second time, all because of the same arguments. Owns the
+memory of the last traces, and the words for what changed between two of them.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,9 +23,7 @@ from adjit.ir.operand import Concrete, Literal, Operand, as_operand
 from adjit.ir.ops.base import Op
 from adjit.ir.ops.shape import lead, move_lead, move_to_lead
 from adjit.ir.types import TensorType
-from adjit.passes.batch import Marked, batch_block
 from adjit.passes.rewrite import walk
-from adjit.tracer.control import converted
 from adjit.tracer.convert import present
 from adjit.tracer.frames import definition, raised_at
 from adjit.tracer.pytree import TreeDef, find_node_type, flatten
@@ -35,6 +33,9 @@ from .executable import Executable, call
 from .recording import Recorder, listening
 from .tensor import Tensor, numeric_array, tensor
 from .variable import Store, Variable
+
+if TYPE_CHECKING:
+    from adjit.passes.batch import Marked
 
 KEPT = 512  # compiled programs of eager vmaps
 
@@ -110,6 +111,8 @@ class Mapping:
 
     def example(self, trace: Trace) -> Example:
         """Trace the function inside of `trace`, on parameters that it gets."""
+        from adjit.tracer.control import converted  # noqa: PLC0415 - with `passes.batch`, a tenth of the cost of `import adjit`
+
         location = definition(self.fn)
         leaves = list(self.leaves)
         for i, x, axis in zip(self.places, self.inputs, self.axes, strict=True):
@@ -131,6 +134,8 @@ class Mapping:
 
     def batched(self, example: Example, args: Sequence[Operand], more: Sequence[Operand] = ()) -> list[Operand]:
         """The results of all examples, their axes where the caller wants them; emitted into the active builder."""
+        from adjit.passes.batch import batch_block  # noqa: PLC0415 - see `example`
+
         lead_args = [move_to_lead(x, axis) for x, axis in zip(args, self.axes, strict=True)]
         found = batch_block(example.block, [*lead_args, *more], [True] * len(args) + [False] * len(more), self.size)
         axes = spread_axes(self.out_axes, example.tree.unflatten([0] * example.tree.leaves), f"vmap of {self.name}: out_axes")

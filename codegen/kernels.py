@@ -26,7 +26,7 @@ from . import contraction, memory, products
 from .emitter import VectorEmitter
 from .lanes import Reg, Text
 from .memory import Access
-from .nest import Chunk, Loop, Nest, Reduction
+from .nest import Body, Chunk, Loop, Nest, Reduction
 from .parallel import emit_nest
 
 MATH_COST = 8  # a call of the vector math library, in plain instructions
@@ -96,27 +96,49 @@ class Kernel:
         return "".join([*self.helpers, main]).replace("@{}", f"@{name}")
 
 
+@dataclass
+class Parts:
+    """A fused region as the nest that computes it."""
+
+    domain: Shape
+    inputs: list[Access]
+    outputs: list[Access]
+    reductions: list[Reduction]
+    body: Body
+    ops: int  # how much the body computes
+    indexed: frozenset[int]  # axes whose positions it asks for
+    aliased: frozenset[int]  # outputs that share memory with an input
+
+
 def fused_kernel(stmt: Stmt, context: Context) -> Kernel:
     """A `fuse` region as one loop nest."""
-    kernel, plan = Kernel(context), context.plan
+    kernel = Kernel(context)
+    parts = parts_of(stmt, kernel.access)
+    emit_nest(kernel, **vars(parts))
+    return kernel
+
+
+def parts_of(stmt: Stmt, access: Callable[[Operand], Access]) -> Parts:
     (block,) = stmt.blocks
     domain = _domain(block)
-    inputs = {id(v): k for k, v in enumerate(block.free())}
-    accesses = [kernel.access(v) for v in block.free()]
+    free = block.free()
+    inputs = {id(v): k for k, v in enumerate(free)}
+    accesses = [access(v) for v in free]
     outer = {id(inner): result for inner, result in zip(block.results, stmt.results, strict=True)}
     reductions: dict[int, Reduction] = {}
     outputs: dict[int, Value] = {}
     for s in block.stmts:
         result = outer.get(id(s.result))
         if isinstance(s.op, Reduce) and result is not None:
-            reductions[id(s.result)] = Reduction(s.op, s.op.axes, _reduced_access(kernel.access(result), domain, s.op.axes))
+            reductions[id(s.result)] = Reduction(s.op, s.op.axes, _reduced_access(access(result), domain, s.op.axes))
         elif result is not None:
             assert isinstance(result, Value)
             outputs[id(s.result)] = result
     positions = {key: k for k, key in enumerate(outputs)}
     reduced = {key: k for k, key in enumerate(reductions)}
-    read = {plan.place(v) for v in block.free()}
-    aliased = frozenset(k for k, v in enumerate(outputs.values()) if plan.place(v) in read)
+    written = [access(v) for v in outputs.values()]
+    read = {a.pointer for a in accesses}
+    aliased = frozenset(k for k, a in enumerate(written) if a.pointer in read)
 
     def body(chunk: Chunk) -> None:
         env: dict[int, Reg] = {}
@@ -136,18 +158,16 @@ def fused_kernel(stmt: Stmt, context: Context) -> Kernel:
             if id(s.result) in positions:
                 chunk.put(positions[id(s.result)], value)
 
-    emit_nest(
-        kernel,
+    return Parts(
         domain,
         accesses,
-        [kernel.access(v) for v in outputs.values()],
+        written,
         list(reductions.values()),
         body,
         ops=sum(MATH_COST if isinstance(s.op, FloatUnary) else 1 for s in block.stmts),
         indexed=frozenset(s.op.axis for s in block.stmts if isinstance(s.op, Iota)),
         aliased=aliased,
     )
-    return kernel
 
 
 def _domain(block: Block) -> Shape:

@@ -13,7 +13,7 @@ from adjit.ir.errors import AdjitError
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import View
-from adjit.ir.ops.control import Checkpoint, For, Fuse, If, While
+from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Rows, While
 from adjit.ir.ops.create import Constant
 from adjit.ir.ops.maps import FloatUnary
 from adjit.ir.ops.stack import StackAccumulate, StackAdd, StackCopy, StackOp, StackRead, StackZeros
@@ -27,6 +27,7 @@ from .lanes import Reg, Text
 from .memory import Access
 from .nest import Nest
 from .registers import register_kernel
+from .rows import rows_kernel
 
 POLL_EVERY = 64  # trips between two looks for Ctrl-C: a trip through several kernels takes far longer than one in registers
 INLINE_MATH = 32  # functions of the vector math library: a program with more of them calls them, rather than inlining each
@@ -83,7 +84,6 @@ class Module:
             main += f"define void @{stacks.RELEASE}(ptr %arena) nounwind {{\nentry:\n{release}\nret void\n}}\n"
         return "\n".join([*sorted(self.declares), *self.constants, *runtime, *(self.context.outlined or {}).values(), *definitions, main])
 
-    # ---- statements
     def shrinking(self, most: int) -> list[str]:
         """Instructions that free the stacks that have more than `most` bytes."""
         out = []
@@ -91,6 +91,7 @@ class Module:
             out += [f"%s{at} = getelementptr i8, ptr %arena, i64 {at}", f"call void @adjit_shrink(ptr %s{at}, i64 {most // element})"]
         return out
 
+    # ---- statements
 
     def block(self, block: Block) -> None:
         for stmt in block.stmts:
@@ -108,6 +109,8 @@ class Module:
             self.constants.append(f'{name} = internal constant [{len(op.data)} x i8] c"{data}", align 64')
         elif isinstance(op, Fuse):
             self.call(fused_kernel(stmt, self.context))
+        elif isinstance(op, Rows):
+            self.call(rows_kernel(stmt, self.context))
         elif id(stmt) in self.plan.registers:
             self.call(register_kernel(stmt, self.context))
         elif isinstance(op, If):

@@ -7,7 +7,7 @@ with what is left over as one more chunk.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -51,6 +51,31 @@ def emit_nest(
         whole.emit()
     else:
         cut.emit()
+
+
+def in_chunks(kernel: Kernel, total: int, rows: int, walk: Callable[[Text, str, str], None]) -> None:
+    """Call `walk` for `rows` of `total` rows at a time, on all threads: its text is a function of its own, with the kernel's pointers."""
+    text, run = kernel.text, library.runner()
+    kernel.imports.add(run)
+    text.declares.add(f"declare void @{run}(ptr, ptr, i64)")
+    pointers = [*kernel.pointers.values(), *(["%work"] if kernel.work_bytes else [])]
+    inner = Text()
+    inner.outlined = text.outlined
+    for k, pointer in enumerate(pointers):
+        inner.put(f"{pointer}.at = getelementptr ptr, ptr %pointers, i64 {k}")
+        inner.put(f"{pointer} = load ptr, ptr {pointer}.at")
+    start = inner.define(f"mul i64 %chunk, {rows}")
+    after = inner.define(f"add i64 {start}, {rows}")
+    inside = inner.define(f"icmp slt i64 {after}, {total}")
+    walk(inner, start, inner.define(f"select i1 {inside}, i64 {after}, i64 {total}"))
+    text.declares |= inner.declares
+    body = "\n".join([*inner.slots, *inner.lines, "ret void"])
+    header = "define internal void @{}.chunk(ptr %pointers, i64 %chunk, i64 %worker) nounwind"
+    kernel.helpers.append(f"{header} {{\nentry:\n{body}\n}}\n")
+    table = text.reserve(f"[{len(pointers)} x ptr]")
+    for k, pointer in enumerate(pointers):
+        text.put(f"store ptr {pointer}, ptr {text.define(f'getelementptr ptr, ptr {table}, i64 {k}')}")
+    text.put(f"call void @{run}(ptr @{{}}.chunk, ptr {table}, i64 {-(-total // rows)})")
 
 
 class _Cut:
@@ -106,47 +131,24 @@ class _Cut:
 
     def emit(self) -> None:
         text, kernel = self.kernel.text, self.kernel
-        run = library.runner()
-        kernel.imports.add(run)
-        text.declares.add(f"declare void @{run}(ptr, ptr, i64)")
         if self.partial_bytes:
             kernel.work_bytes = max(kernel.work_bytes, self.partial_bytes)
         for k in sorted(self.nest.prefilled):
             if k not in self.partial:
                 self.nest.prefill(k)
-        kernel.helpers.append(self._chunk())
-        pointers = self._pointers()
-        table = text.reserve(f"[{len(pointers)} x ptr]")
-        for k, pointer in enumerate(pointers):
-            text.put(f"store ptr {pointer}, ptr {text.define(f'getelementptr ptr, ptr {table}, i64 {k}')}")
-        text.put(f"call void @{run}(ptr @{{}}.chunk, ptr {table}, i64 {self.count})")
+        in_chunks(kernel, self.total, self.rows, self._walk)
         if self.rest_size:
             self._emit_rest()
         for k in self.partial:
             self._combine(k)
 
-    def _pointers(self) -> list[str]:
-        return [*self.kernel.pointers.values(), *(["%work"] if self.partial_bytes else [])]
-
-    def _chunk(self) -> str:
-        """The function that runs one chunk: `void (ptr pointers, i64 chunk, i64 worker)`."""
-        text = Text()
-        text.outlined = self.kernel.text.outlined
-        for k, pointer in enumerate(self._pointers()):
-            text.put(f"{pointer}.at = getelementptr ptr, ptr %pointers, i64 {k}")
-            text.put(f"{pointer} = load ptr, ptr {pointer}.at")
-        start = text.define(f"mul i64 %chunk, {self.rows}")
-        after = text.define(f"add i64 {start}, {self.rows}")
-        inside = text.define(f"icmp slt i64 {after}, {self.total}")
-        stop = text.define(f"select i1 {inside}, i64 {after}, i64 {self.total}")
+    def _walk(self, text: Text, start: str, stop: str) -> None:
+        """One chunk."""
         nest = self._nest(text, self.inputs, self.outputs, self._with_partials(text, "%chunk"))
         for k in sorted(nest.prefilled):
             if k in self.partial:
                 nest.prefill(k)
         nest.walk((start, stop))
-        self.kernel.text.declares |= text.declares
-        body = "\n".join([*text.slots, *text.lines, "ret void"])
-        return f"define internal void @{{}}.chunk(ptr %pointers, i64 %chunk, i64 %worker) nounwind {{\nentry:\n{body}\n}}\n"
 
     def _with_partials(self, text: Text, slot: str) -> list[Reduction]:
         """The reductions, those over the cut axis into their partial results number `slot`."""

@@ -46,6 +46,7 @@ class Plan:
     arena_bytes: int = 0
     places: dict[int, Place] = field(default_factory=dict)
     windows: dict[int, Window] = field(default_factory=dict)
+    rows: set[int] = field(default_factory=set)  # ids of roots inside of `rows`: they have room for one row at a time, on the stack
     registers: set[int] = field(default_factory=set)  # ids of region statements that run in registers: no buffers inside
 
     def place(self, value: Value) -> Place:

@@ -17,7 +17,7 @@ from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.layout import Layout
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import View
-from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Region, While
+from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Region, Rows, While
 from adjit.ir.ops.create import Constant
 from adjit.ir.ops.maps import Map
 from adjit.ir.plan import Place, Plan
@@ -73,6 +73,7 @@ class _Placer:
         for index, result in enumerate(self.func.results):
             places[id(self.root(result))] = Place("result", index)
         self.settle()
+        self.place_ahead()
         for param, new in self.func.updates:
             root = self.root(new)
             if id(root) not in places and self.made_at[id(root)] > self.last_failure and self.may_overwrite(param, root):
@@ -80,6 +81,20 @@ class _Placer:
         for _, new in self.func.updates:
             self.last_use[id(self.root(new))] = self.clock
         self.fill_arena()
+
+    def place_ahead(self) -> None:
+        """What a result is made from in place is made in the result's buffer already."""
+        places = self.plan.places
+        for at, stmt, root in reversed(self.order):
+            place = places.get(id(root))
+            if place is None or place.kind != "result" or stmt.op.in_place is None:
+                continue
+            source = stmt.args[stmt.op.in_place]
+            old = self.plan.windows.get(id(source))
+            if old is None or id(old.root) in places or id(old.root) not in self.made_at or old.root.type != root.type:
+                continue
+            if self.last_use.get(id(old.root)) == at and not isinstance(self.makers[id(old.root)].op, Constant | For | While):
+                places[id(old.root)] = place
 
     # ---- the walk: who is made and read where
 
@@ -90,7 +105,7 @@ class _Placer:
             self.clock += 1
             if stmt.op.can_fail or isinstance(stmt.op, For | While):  # a loop may be interrupted
                 self.last_failure = self.clock
-            if not isinstance(stmt.op, Region) or isinstance(stmt.op, Fuse) or id(stmt) in self.plan.registers:
+            if not isinstance(stmt.op, Region) or isinstance(stmt.op, Fuse | Rows) or id(stmt) in self.plan.registers:
                 self.read(_reads(stmt))
                 self.make(stmt, stmt.results)
             elif isinstance(stmt.op, If | Checkpoint):

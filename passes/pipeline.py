@@ -18,6 +18,7 @@ from .dce import eliminate_dead_code
 from .fold import fold
 from .fuse import fuse
 from .legalize import legalize
+from .rows import fuse_rows
 from .licm import hoist_invariants
 from .simplify import simplify
 from .transparent import drop_custom_gradients
@@ -75,5 +76,6 @@ OPTIMIZE = Pipeline(
     eliminate_dead_code,
     legalize,
     fuse,
+    fuse_rows,
     plan_buffers,
 )

@@ -11,16 +11,16 @@ from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.layout import Layout
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import View
-from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Region, While
+from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Region, Rows, While
 from adjit.ir.ops.create import Constant, Fill
-from adjit.ir.ops.index import Gather
+from adjit.ir.ops.index import Gather, Scatter
 from adjit.ir.ops.maps import Copy, Map
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.stack import StackOp
 from adjit.ir.plan import Plan, Window
 from adjit.ir.types import row_major
 
-from .stacks import StackRoots, is_stack
+from .stacks import Roots, changes_in_place, is_array, is_stack
 
 
 class Windows:
@@ -29,7 +29,7 @@ class Windows:
         self.plan = Plan()
         self.stmts: list[Stmt] = []
         self.made: set[int] = set()  # roots that the block being walked made itself, and nobody has taken
-        self.stack_roots = StackRoots()
+        self.stack_roots = Roots(is_stack)
 
     def planned(self) -> tuple[Func, Plan]:
         for param in self.func.params:
@@ -54,6 +54,8 @@ class Windows:
         for stmt in stmts:
             if isinstance(stmt.op, View):
                 self.view(stmt)
+            elif isinstance(stmt.op, Rows):
+                self.visit_rows(stmt)
             elif isinstance(stmt.op, If | Checkpoint) and not fits_registers(stmt):
                 self.visit_if(stmt)
             elif isinstance(stmt.op, For | While) and not fits_registers(stmt):
@@ -62,10 +64,11 @@ class Windows:
                 self.visit(stmt)
 
     def visit(self, stmt: Stmt) -> None:
+        self.stmts.append(stmt)
         if isinstance(stmt.op, If | For | While | Checkpoint):
             self.plan.registers.add(id(stmt))
-            self.stacks_inside(stmt)
-        self.stmts.append(stmt)
+            self.memory_inside(stmt, Roots(is_array))
+            return
         self.stack_roots.leave(stmt)
         for result in stmt.results:
             self.own(result)
@@ -87,17 +90,55 @@ class Windows:
 
     # ---- regions
 
-    def stacks_inside(self, stmt: Stmt) -> None:
-        """What a region in registers has no buffers for are scalars: stacks are in memory."""
+    def memory_inside(self, stmt: Stmt, arrays: Roots, is_outermost: bool = True) -> None:
+        """What a region in registers has no buffers for are scalars: stacks, and arrays that it changes element by element, are in memory."""
         if isinstance(stmt.op, For | While):
             self.stack_roots.enter(stmt)
+            arrays.enter(stmt, keeps_first=not is_outermost)
         for block in stmt.blocks:
+            self.remember(block.params, arrays)
             for inner in block.stmts:
-                self.stacks_inside(inner)
-            for value in (*block.params, *(r for inner in block.stmts for r in inner.results)):
-                if is_stack(value):
-                    self.own(value)
+                self.memory_inside(inner, arrays, is_outermost=False)
         self.stack_roots.leave(stmt)
+        arrays.leave(stmt)
+        if is_outermost:
+            for result in stmt.results:
+                if not is_array(result):
+                    self.own(result)
+        self.remember(stmt.results, arrays)
+
+    def remember(self, values: Iterable[Operand], arrays: Roots) -> None:
+        """The windows of stacks and arrays inside a region in registers."""
+        for value in values:
+            if is_stack(value):
+                self.own(value)
+            elif is_array(value):
+                root = arrays.of(value)
+                if id(root) not in self.plan.windows:
+                    self.own(root)
+                self.plan.windows[id(value)] = self.plan.windows[id(root)]
+
+    def visit_rows(self, stmt: Stmt) -> None:
+        """What leaves the region is made where its result lies; what does not has room for one row."""
+        (block,) = stmt.blocks
+        for result in stmt.results:
+            self.own(result)
+        outer_stmts, outer_made = self.stmts, self.made
+        self.stmts, self.made = [], set()
+        leaving = {id(inner): result for inner, result in zip(block.results, stmt.results, strict=True)}
+        for inner in block.stmts:
+            if isinstance(inner.op, View):
+                self.view(inner)
+                continue
+            self.stmts.append(inner)
+            for value in inner.results:
+                self.own(value)
+                if id(value) in leaving:
+                    self.plan.windows[id(value)] = self.plan.windows[id(leaving[id(value)])]
+                else:
+                    self.plan.rows.add(id(value))
+        stmts, self.stmts, self.made = self.stmts, outer_stmts, outer_made
+        self.stmts.append(stmt.replace(blocks=(Block((), stmts, block.results),)))
 
     def visit_if(self, stmt: Stmt) -> None:
         """An `if`, or the one block of a `checkpoint`."""
@@ -164,20 +205,23 @@ class Windows:
 
 
 def fits_registers(stmt: Stmt) -> bool:
-    """Whether a region computes on scalars only, and stacks of them, so that it can run in registers as one kernel."""
+    """Whether a region can run in registers as one kernel: it computes on scalars only, and reads and writes elements of stacks and arrays."""
+    return _is_made_of_scalars(stmt) and changes_in_place(stmt)
+
+
+def _is_made_of_scalars(stmt: Stmt) -> bool:
     for block in stmt.blocks:
-        if not all(_is_scalar(x) for x in (*block.params, *block.results, *block.saving)):
+        if not all(_is_scalar(x) or is_array(x) for x in (*block.params, *block.results)) or not all(map(_is_scalar, block.saving)):
             return False
         for inner in block.stmts:
             if isinstance(inner.op, Region):
-                if not fits_registers(inner):
+                if not _is_made_of_scalars(inner):
                     return False
-            elif not all(_is_scalar(r) for r in inner.results):
-                return False
-            elif isinstance(inner.op, Gather):
-                if not all(_is_scalar(i) for i in inner.args[1:]):
+            elif isinstance(inner.op, Gather | Scatter):
+                elements = (inner.result, *inner.args[1:]) if isinstance(inner.op, Gather) else inner.args[1:]
+                if not all(map(_is_scalar, elements)):
                     return False
-            elif not isinstance(inner.op, Map | View | Reduce | StackOp) or not all(_is_scalar(a) for a in inner.args):
+            elif not isinstance(inner.op, Map | View | Reduce | StackOp) or not all(map(_is_scalar, (*inner.args, *inner.results))):
                 return False
     return True
 

@@ -1,0 +1,83 @@
+"""Chains of row-wise regions become one `rows` region that means the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adjit.codegen.compile import compile_func
+from adjit.ir import ops
+from adjit.ir.func import Func
+from adjit.ir.interpreter import run
+from adjit.ir.ops.control import Rows
+from adjit.ir.parser import parse_func
+from adjit.ir.printer import print_func
+from adjit.ir.verifier import verify
+from adjit.passes.pipeline import OPTIMIZE
+from tests.codegen.test_kernels import build, sample
+
+
+def softmax(x: Any) -> Any:
+    e = ops.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+def layer_norm(x: Any, g: Any) -> Any:
+    n = x.shape[1]
+    d = x - x.sum(1, keepdims=True) / n
+    return d / ops.sqrt((d * d).sum(1, keepdims=True) / n + 1e-5) * g
+
+
+def both_ways(x: Any) -> Any:
+    """A column sum in between does not fit the rows."""
+    p = softmax(x)
+    return p - p.sum(0, keepdims=True), p
+
+
+def leaving_views(x: Any) -> Any:
+    m = x.max(1)
+    column = m.reshape(-1, 1)
+    return (x - column).sum(1), column, m, ops.transpose(x - column)
+
+
+CASES = {
+    "softmax": (softmax, [sample(64, 33)], 1),
+    "softmax of a cube": (lambda x: softmax(x.reshape(40, 36)).reshape(40, 6, 6), [sample(40, 6, 6)], 1),
+    "layer norm": (layer_norm, [sample(50, 70), sample(70)], 1),
+    "both ways": (both_ways, [sample(32, 20)], 1),
+    "leaving views": (leaving_views, [sample(32, 40)], 1),
+    "large": (softmax, [sample(600, 500, dtype="f4")], 1),
+    "few rows": (softmax, [sample(4, 50)], 0),
+    "long rows": (softmax, [sample(20, 20_000)], 0),
+}
+
+
+def rows_in(func: Func) -> int:
+    return sum(isinstance(s.op, Rows) for s in func.stmts)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("gradient", [False, True], ids=["value", "gradient"])
+def test_rows_mean_the_same(name: str, gradient: bool) -> None:
+    fn, arrays, expected = CASES[name]
+    func = build((lambda *xs: ops.tanh(fn(*xs)[0] if name in ("both ways", "leaving views") else fn(*xs)).sum()) if gradient else fn, *arrays, gradient=gradient)
+    optimized = OPTIMIZE(func)
+    verify(optimized)
+    assert print_func(parse_func(print_func(optimized))) == print_func(optimized)
+    if expected:
+        assert rows_in(optimized) >= expected
+    else:
+        assert rows_in(optimized) == 0
+    want = run(func, *arrays)
+    tolerance = 1e-5 if arrays[0].dtype == np.float32 else 1e-11
+    for result in (run(optimized, *arrays), compile_func(optimized)(arrays), compile_func(optimized)(arrays)):
+        for a, b in zip(result, want, strict=True):
+            np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+def test_softmax_touches_the_matrix_twice() -> None:
+    optimized = OPTIMIZE(build(softmax, sample(64, 1000)))
+    assert len([s for s in optimized.stmts if s.blocks]) == 1
+    assert compile_func(optimized).arena_bytes == 0

@@ -22,6 +22,7 @@ from adjit.ir.types import TensorType
 from . import library, llvm, products, stacks
 from .kernels import MATH_COST
 from .module import Module
+from .probes import LOG, Probes, Run
 
 DETAILS = 8  # i64 words that a failing kernel may leave for the message
 LARGE, HUGE = 1 << 18, 1 << 26  # bytes of results whose buffers are kept for the next call
@@ -32,9 +33,9 @@ QUICK = 200_000  # operations: about twenty microseconds, which other Python thr
 class Native:
     """A compiled Func. Call it with arrays in the order of the parameters; parameters in `updates` are overwritten in place."""
 
-    def __init__(self, func: Func, target: llvm.Target | None = None) -> None:
+    def __init__(self, func: Func, target: llvm.Target | None = None, probes: Probes | None = None) -> None:
         self.target = target or llvm.host()
-        module = Module(func, self.target)
+        module = Module(func, self.target, probes)
         self.llvm = module.build()
         self.failures = module.failures
         self.name = func.name
@@ -42,6 +43,7 @@ class Native:
         self.result_types = tuple(r.type for r in func.results)
         self.quick = work(func.block) < QUICK
         entries = ["adjit_main", stacks.RELEASE] if module.handles else ["adjit_main"]
+        entries += [LOG] if probes is not None else []
         self._library = llvm.Library(llvm.assemble(self.llvm, self.target), entries, _addresses(module.imports))
         self.address = self._library.address["adjit_main"]
         self._main = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(self.address)
@@ -141,3 +143,16 @@ def _addresses(names: set[str]) -> dict[str, int]:
 def compile_func(func: Func, target: llvm.Target | None = None) -> Native:
     """Native code for a Func that has been through the optimisation pipeline."""
     return Native(func, target)
+
+
+class Timed(Native):
+    """The same with a clock around every kernel, for profiles. One call at a time: the log belongs to the code."""
+
+    def __init__(self, func: Func, target: llvm.Target | None = None) -> None:
+        self.probes = Probes()
+        super().__init__(func, target, self.probes)
+
+    def run(self, arrays: Sequence[Array]) -> Run:
+        """Call it, and give what was noted."""
+        self(arrays)
+        return self.probes.take(self._library.address[LOG])

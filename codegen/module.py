@@ -18,7 +18,7 @@ from adjit.ir.ops.create import Constant
 from adjit.ir.ops.maps import FloatUnary
 from adjit.ir.ops.stack import StackAccumulate, StackAdd, StackCopy, StackOp, StackRead, StackZeros
 from adjit.ir.plan import Place, Plan
-from adjit.ir.types import I64, StackType, row_major
+from adjit.ir.types import I64, StackType, TensorType, row_major
 
 from . import llvm, memory, stacks
 from .emitter import VectorEmitter
@@ -26,6 +26,7 @@ from .kernels import Context, Failure, Kernel, add_kernel, copy_kernel, fused_ke
 from .lanes import Reg, Text
 from .memory import Access
 from .nest import Nest
+from .probes import Probes
 from .registers import register_kernel
 from .rows import rows_kernel
 
@@ -38,9 +39,9 @@ def count_math(block: Block) -> int:
 
 
 class Module:
-    """`build` gives the text; `failures` and `imports` are known after it."""
+    """`build` gives the text; `failures` and `imports` are known after it. With `probes`, native code notes when each kernel ran."""
 
-    def __init__(self, func: Func, target: llvm.Target) -> None:
+    def __init__(self, func: Func, target: llvm.Target, probes: Probes | None = None) -> None:
         if func.plan is None:
             raise AdjitError(f"@{func.name} has no buffer plan: run it through the optimisation pipeline first")
         self.func = func
@@ -57,6 +58,8 @@ class Module:
         self.text = Text()
         self.scalar = VectorEmitter(self.text)
         self.uses_runtime = False
+        self.probes = probes
+        self.stmt: Stmt | None = None  # being written
         self.work_bytes = 0  # scratch memory behind the arena, for one kernel at a time
 
     @property
@@ -72,6 +75,9 @@ class Module:
         entry += ["%code = alloca i64", "store i64 0, ptr %code"]
         text.jump("leave")
         text.start("leave")
+        if self.probes is not None:
+            entry += self.probes.enter()
+            self.probes.leave(text, self.handles)
         text.lines += self.shrinking(stacks.KEPT_BYTES)
         text.put(f"ret i64 {text.define('load i64, ptr %code')}")
         self.declares |= text.declares
@@ -79,6 +85,7 @@ class Module:
         body = "\n".join([*entry, *text.slots, *text.lines])
         main = f"define i64 @adjit_main(ptr %buffers, ptr %arena, ptr %error) nounwind {{\nentry:\n{body}\n}}\n"
         runtime = [stacks.runtime()] if self.uses_runtime or self.handles else []
+        runtime += [self.probes.runtime()] if self.probes is not None else []
         if self.handles:
             release = "\n".join(self.shrinking(0))
             main += f"define void @{stacks.RELEASE}(ptr %arena) nounwind {{\nentry:\n{release}\nret void\n}}\n"
@@ -95,7 +102,9 @@ class Module:
 
     def block(self, block: Block) -> None:
         for stmt in block.stmts:
+            around, self.stmt = self.stmt, stmt
             self.statement(stmt)
+            self.stmt = around
 
     def statement(self, stmt: Stmt) -> None:
         op = stmt.op
@@ -132,16 +141,21 @@ class Module:
     def call(self, kernel: Kernel) -> None:
         self.invoke(kernel, [self.pointer(self.plan.places[id(root)], offset) for root, offset in kernel.arguments])
 
-    def invoke(self, kernel: Kernel, arguments: list[str]) -> None:
-        """Call a kernel; leave when it says so."""
+    def invoke(self, kernel: Kernel, arguments: list[str], copied: TensorType | None = None) -> None:
+        """Call a kernel; leave when it says so. `copied`: it is no statement's own, but copies a value."""
         text, name = self.text, self.function(kernel)
         if kernel.work_bytes:
             self.work_bytes = max(self.work_bytes, kernel.work_bytes)
             arguments = [*arguments, self.moved("%arena", self.plan.arena_bytes)]
-        if not kernel.leaves:
+        began = text.define("call i64 @adjit_now()") if self.probes is not None else ""
+        if kernel.leaves:
+            code = text.define(f"call i64 @{name}({', '.join(f'ptr {a}' for a in (*arguments, '%error'))})")
+        else:
             text.put(f"call void @{name}({', '.join(f'ptr {a}' for a in arguments)})")
+        if self.probes is not None:
+            text.put(self.probes.record(began, self.stmt, copied))
+        if not kernel.leaves:
             return
-        code = text.define(f"call i64 @{name}({', '.join(f'ptr {a}' for a in (*arguments, '%error'))})")
         shift = len(self.failures)
         self.failures += kernel.failures
         failed = self.scalar.compare("gt", Reg(code, I64), self.scalar.const(I64, 0))
@@ -208,11 +222,11 @@ class Module:
             kernel.take_pointers(1)
             value = source.value
             Nest(kernel.text, self.context.vector_bytes, shape, [], [target], [], lambda c: c.put(0, c.emit.const(dtype, value))).emit()
-            self.invoke(kernel, [pointer])
+            self.invoke(kernel, [pointer], source.type)
             return
         window = self.window(source)
         kernel = copy_kernel(target, window._replace(pointer="%p1"), shape, self.context)
-        self.invoke(kernel, [pointer, window.pointer])
+        self.invoke(kernel, [pointer, window.pointer], source.type)
 
     # ---- regions that do not fit into registers
 

@@ -70,6 +70,12 @@ class ConcreteFunction:
         arrays += self._captures
         return self._finish(self._wrapped(self._native(arrays)))
 
+    def separate(self, arrays: Sequence[Array], stores: Sequence[Store] = ()) -> list[Array]:
+        """What a call passes to the native code, with copies of the variables that it writes: running it changes nothing."""
+        with updating:
+            owners = [(stores[position] if store is None else store, updated) for store, position, updated in self._variables]
+            return [*arrays, *(owner.data.copy() if updated else owner.data for owner, updated in owners), *self._captures]
+
     def route(self, arguments: Sequence[TensorType | None]) -> Route | None:
         """The table by which the native entry runs this specialisation; None where it cannot, or should not hold the GIL for so long.
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from types import MethodType
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -34,6 +34,9 @@ from .signature import Signature, is_array, probe, take_apart
 from .signatures import InputSignature, Specialization, signature_text
 from .tensor import tensor
 from .variable import Store, Variable, scope
+
+if TYPE_CHECKING:
+    from .profile import Profile
 
 SINGLETON = (
     "a function only supports singleton variables created on the first call: make sure that the Variable is created once "
@@ -225,6 +228,14 @@ class Function:
         """What a call with these arguments runs: IR at every stage, native code, times. Compiles if need be, and runs nothing."""
         return Inspection(self._concrete(take_apart(args, kwargs, self._static)))
 
+    def profile(self, *args: Any, repeat: int | None = None, **kwargs: Any) -> Profile:
+        """Where the time of a call with these arguments goes, kernel by kernel. Runs it `repeat` times (by default for about a second) on
+        copies of the variables, so none of them changes."""
+        from .profile import profile  # noqa: PLC0415 - `import adjit` does without codegen
+
+        signature = take_apart(args, kwargs, self._static)
+        return profile(self._concrete(signature), signature, repeat)
+
     def debug(self, *args: Any, **kwargs: Any) -> Any:
         """Run op by op and raise NonFiniteError where the first NaN or infinity comes from, forward or backward. Assigns no variable."""
         signature = take_apart(args, kwargs, self._static)
@@ -298,6 +309,12 @@ class BoundFunction:
 
     def inspect(self, *args: Any, **kwargs: Any) -> Inspection:
         return Inspection(self._concrete(take_apart(args, kwargs, self._function._static)))
+
+    def profile(self, *args: Any, repeat: int | None = None, **kwargs: Any) -> Profile:
+        from .profile import profile  # noqa: PLC0415 - as above
+
+        signature = take_apart(args, kwargs, self._function._static)
+        return profile(self._concrete(signature), signature, repeat)
 
     def debug(self, *args: Any, **kwargs: Any) -> Any:
         signature = take_apart(args, kwargs, self._function._static)

@@ -32,8 +32,8 @@ __all__ = [
     # layers
     "Activation", "AvgPool1D", "AvgPool2D", "BatchNorm", "Bidirectional", "Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Dense",
     "DepthwiseConv2D", "Dropout", "Embedding", "Flatten", "GRU", "GlobalAvgPool1D", "GlobalAvgPool2D", "GlobalMaxPool1D",
-    "GlobalMaxPool2D", "Input", "LSTM", "Lambda", "LayerNorm", "Masking", "MaxPool1D", "MaxPool2D", "MultiHeadAttention", "RMSNorm", "Reshape",
-    "Residual", "Sequential", "SimpleRNN", "UpSampling2D", "ZeroPadding2D",
+    "GlobalMaxPool2D", "Input", "LSTM", "Lambda", "LayerNorm", "Masking", "MaxPool1D", "MaxPool2D", "MultiHeadAttention", "RMSNorm",
+    "Reshape", "Residual", "Sequential", "SimpleRNN", "UpSampling2D", "ZeroPadding2D",
     # gradients
     "ExponentialMovingAverage", "LBFGS", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "global_norm",
     # training

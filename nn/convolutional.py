@@ -59,7 +59,7 @@ class Conv(Spatial):
     def __init__(
         self, filters: int, kernel_size: Sizes, strides: Sizes = 1, padding: Padding = "valid", dilation_rate: Sizes = 1, groups: int = 1,
         activation: str | Callable[..., Any] | None = None, use_bias: bool = True, kernel_initializer: Init = "glorot_uniform",
-        bias_initializer: Init = "zeros", input_shape: Sequence[int] | None = None, **more: Any,
+        bias_initializer: Init = "zeros", **more: Any,
     ) -> None:  # fmt: skip
         super().__init__(**more)
         self.filters, self.groups = positive(self, "filters", filters), positive(self, "groups", groups)
@@ -72,7 +72,6 @@ class Conv(Spatial):
         self.activation = get_activation(activation)
         self.use_bias = use_bias
         self.kernel_initializer, self.bias_initializer = kernel_initializer, bias_initializer
-        self.input_shape = None if input_shape is None else tuple(input_shape)
 
     def build(self, shape: Any) -> None:
         channels = shape[-1] if shape else 0

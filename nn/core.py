@@ -25,25 +25,21 @@ Init = str | Initializer | Callable[..., Any]
 
 
 class Dense(Module):
-    """activation(x @ kernel + bias), on the last axis. `input_shape` (without the batch axis) creates the variables at once."""
+    """activation(x @ kernel + bias), on the last axis."""
 
     bias: Variable | None
 
     def __init__(
         self, units: int, activation: str | Callable[..., Any] | None = None, use_bias: bool = True,
-        kernel_initializer: Init = "glorot_uniform", bias_initializer: Init = "zeros", input_shape: Sequence[int] | None = None,
-        **more: Any,
+        kernel_initializer: Init = "glorot_uniform", bias_initializer: Init = "zeros", input_dim: int | None = None, **more: Any,
     ) -> None:  # fmt: skip
-        input_dim = more.pop("input_dim", None)
+        if input_dim is not None:
+            more["input_shape"] = (input_dim,)
         super().__init__(**more)
         self.units = positive(self, "units", units)
         self.activation = get_activation(activation)
         self.use_bias = use_bias
         self.kernel_initializer, self.bias_initializer = kernel_initializer, bias_initializer
-        self.input_shape = (input_dim,) if input_dim is not None else None if input_shape is None else tuple(input_shape)
-        if self.input_shape is not None:
-            self.build((None, *self.input_shape))
-            self.built = True
 
     def build(self, shape: Any) -> None:
         if not shape:
@@ -186,14 +182,13 @@ class Input(Module):
     """The shape of the input, without the batch axis: the first of the layers of a `Sequential`, so that it is built at once."""
 
     def __init__(self, shape: Sequence[int], dtype: Any = None, **more: Any) -> None:
-        super().__init__(**more)
-        self.input_shape = tuple(shape)
+        super().__init__(input_shape=shape, **more)
         self.input_dtype = np.dtype(dtype or self.dtype)
 
     def call(self, x: Any) -> Any:
         x = to_operand(x)
         if x.type.shape[1:] != self.input_shape:
-            raise ShapeError(f"{self.name}: takes batches of shape {list(self.input_shape)}, not {x.type}")
+            raise ShapeError(f"{self.name}: takes batches of shape {self.input_shape}, not {x.type}")
         return x
 
 
@@ -221,7 +216,7 @@ class Sequential(Module):
         shape = getattr(self.layers[0], "input_shape", None)
         if shape is None or getattr(self.layers[-1], "built", True):
             return
-        kind = self.layers[0].input_dtype if isinstance(self.layers[0], Input) else self.layers[0].type.dtype
+        kind = self.layers[0].input_dtype if isinstance(self.layers[0], Input) else self.layers[0].dtype
         with outside_builders(), suspended():
             self(np.zeros((1, *shape), kind), training=False)
 

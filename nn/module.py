@@ -70,6 +70,7 @@ class Module:
     trainable: bool
     built: bool
     dtype: DType
+    input_shape: tuple[int, ...] | None
     _name: str
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -78,11 +79,16 @@ class Module:
         self.built = False
         self.dtype = as_dtype(np.float32)
         self._name = ""
+        self.input_shape = None
         return self
 
-    def __init__(self, name: str | None = None, dtype: Any = None, trainable: bool = True) -> None:
+    def __init__(
+        self, name: str | None = None, dtype: Any = None, trainable: bool = True, input_shape: Sequence[int] | None = None
+    ) -> None:
+        """`input_shape` (without the batch axis), on the first layer of a `Sequential`, creates its variables at once."""
         self._name = name or ""
         self.trainable = trainable
+        self.input_shape = None if input_shape is None else tuple(input_shape)
         if dtype is not None:
             self.dtype = as_dtype(np.dtype(dtype))
             if self.dtype.kind != "f":

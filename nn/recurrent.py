@@ -5,7 +5,7 @@ Variables are laid out as Keras does: an LSTM's gates are input, forget, cell an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -44,7 +44,7 @@ class Recurrent(Module):
         self, units: int, activation: str | Callable[..., Any] | None = "tanh", use_bias: bool = True,
         kernel_initializer: Init = "glorot_uniform", recurrent_initializer: Init = "orthogonal", bias_initializer: Init = "zeros",
         return_sequences: bool = False, return_state: bool = False, go_backwards: bool = False, stateful: bool = False,
-        unroll: bool = False, input_shape: Sequence[int] | None = None, **more: Any,
+        unroll: bool = False, **more: Any,
     ) -> None:  # fmt: skip
         super().__init__(**more)
         self.units = positive(self, "units", units)
@@ -54,7 +54,6 @@ class Recurrent(Module):
         self.bias_initializer = bias_initializer
         self.return_sequences, self.return_state = return_sequences, return_state
         self.go_backwards, self.stateful, self.unroll = go_backwards, stateful, unroll
-        self.input_shape = None if input_shape is None else tuple(input_shape)
         self.kept: list[Variable] = []
 
     def build(self, shape: Any, *_: Any) -> None:

@@ -1,0 +1,31 @@
+"""tf.keras.losses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adjit.nn import losses as ours
+
+from .dressing import Dressed, dress_module, dressed_function
+
+__all__ = [name for name in ours.__all__ if name not in ("get_loss", "reduce_loss", "Loss")]
+
+dress_module(ours, __all__, globals())
+
+
+class Loss(Dressed, ours.Loss):
+    """Base of your own losses: define `call(self, y_true, y_pred)`, one value an example."""
+
+
+def get(identifier: Any) -> Any:
+    """A loss by its name, or itself."""
+    if isinstance(identifier, str) and identifier in ours.NAMED:
+        return dressed_function(ours.NAMED[identifier])
+    return ours.get_loss(identifier)
+
+
+mse = MSE = globals()["mean_squared_error"]
+mae = MAE = globals()["mean_absolute_error"]
+mape = MAPE = globals()["mean_absolute_percentage_error"]
+kld = KLD = globals()["kl_divergence"]
+__all__ += ["KLD", "Loss", "MAE", "MAPE", "MSE", "get", "kld", "mae", "mape", "mse"]

@@ -1,0 +1,126 @@
+"""tf.keras.models: models that are compiled and fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from adjit import nn
+from adjit.ir.errors import UnsupportedError
+from adjit.nn import weights
+from adjit.nn.history import History
+from adjit.nn.losses import get_loss
+from adjit.nn.metrics import Metric
+
+from .callbacks import adapted
+from .layers import Layer
+
+
+class Model(Layer):
+    """Base of your own models: make layers in `__init__`, use them in `call(self, inputs, training=False)`."""
+
+    _trainer: nn.Trainer | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if args or "inputs" in kwargs or "outputs" in kwargs:
+            raise UnsupportedError(
+                "a Model of symbolic inputs and outputs is not there: subclass Model, with layers made in __init__ and used in "
+                "call(self, x), or use Sequential"
+            )
+        super().__init__(**kwargs)
+
+    def compile(self, optimizer: Any = "rmsprop", loss: Any = None, metrics: Sequence[Any] | None = None, **options: Any) -> None:
+        """Choose how to train. `run_eagerly=True` runs op by op; other options of Keras' have no meaning here."""
+        if loss is None:
+            raise ValueError(f"{self.name}: compile() needs a loss: a name such as 'mse', a Loss, or a function of (y_true, y_pred)")
+        known = {"run_eagerly", "jit_compile", "weighted_metrics", "steps_per_execution", "auto_scale_loss", "loss_weights"}
+        unknown = set(options) - known
+        if unknown or options.get("loss_weights") is not None:
+            raise TypeError(f"{self.name}: compile() has no option {', '.join(sorted(unknown) or ['loss_weights'])}")
+        eager = bool(options.get("run_eagerly"))
+        self._trainer = nn.Trainer(self, get_loss(loss), optimizer, metrics or (), compiled=not eager)
+
+    @property
+    def trainer(self) -> nn.Trainer:
+        if self._trainer is None:
+            raise RuntimeError("You must call `compile()` before using the model.")
+        return self._trainer
+
+    @property
+    def optimizer(self) -> Any:
+        return None if self._trainer is None else self._trainer.optimizer
+
+    @property
+    def metrics(self) -> list[Metric]:
+        return [] if self._trainer is None else [self._trainer.mean_loss, *self._trainer.metrics]
+
+    @property
+    def stop_training(self) -> bool:
+        return self.trainer.stop_training
+
+    @stop_training.setter
+    def stop_training(self, value: bool) -> None:
+        self.trainer.stop_training = value
+
+    def fit(
+        self, x: Any = None, y: Any = None, batch_size: int | None = None, epochs: int = 1, verbose: Any = "auto",
+        callbacks: Sequence[Any] | None = None, validation_split: float = 0.0, validation_data: Any = None, shuffle: bool = True,
+        sample_weight: Any = None, initial_epoch: int = 0, steps_per_epoch: int | None = None, validation_batch_size: int | None = None,
+    ) -> History:  # fmt: skip
+        if "train_step" in dir(type(self)):
+            raise UnsupportedError(f"{self.name}: a train_step of your own goes into a tf.function that you call, or a nn.Trainer")
+        return self.trainer.fit(
+            x, y, batch_size=batch_size, epochs=epochs, verbose=None if verbose == "auto" else int(verbose),
+            callbacks=[adapted(c, self) for c in callbacks or ()], validation_split=validation_split, validation_data=validation_data,
+            shuffle=shuffle, sample_weight=sample_weight, initial_epoch=initial_epoch, steps_per_epoch=steps_per_epoch,
+            validation_batch_size=validation_batch_size,
+        )  # fmt: skip
+
+    def evaluate(
+        self, x: Any = None, y: Any = None, batch_size: int | None = None, verbose: Any = "auto", sample_weight: Any = None,
+        return_dict: bool = False,
+    ) -> Any:  # fmt: skip
+        quiet = verbose in (0, "auto")
+        results = self.trainer.evaluate(x, y, batch_size=batch_size, sample_weight=sample_weight, verbose=0 if quiet else 1)
+        values = list(results.values())
+        return results if return_dict else values if len(values) > 1 else values[0]
+
+    def predict(self, x: Any, batch_size: int | None = None, verbose: Any = "auto") -> Any:
+        if self._trainer is not None:
+            return self._trainer.predict(x, batch_size=batch_size)
+        return nn.Trainer(self, "mse").predict(x, batch_size=batch_size)
+
+    def train_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
+        """One update; gives the loss of the batch, and the metrics so far."""
+        loss = float(np.asarray(self.trainer._train(x, y, sample_weight)))
+        results = {"loss": loss, **{m.name: float(np.asarray(m.result())) for m in self.trainer.metrics}}
+        values = list(results.values())
+        return results if return_dict else values if len(values) > 1 else values[0]
+
+    def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None) -> float:
+        return float(np.asarray(self.trainer._test(x, y, sample_weight)))
+
+    def predict_on_batch(self, x: Any) -> Any:
+        return np.asarray(self(x, training=False))
+
+    def save_weights(self, path: Any) -> None:
+        """Write all variables to a safetensors file."""
+        weights.save(path, self)
+
+    def load_weights(self, path: Any) -> None:
+        weights.load(path, self)
+
+    def summary(self, print_fn: Any = print) -> None:  # type: ignore[override] # Keras prints it
+        print_fn(super().summary())
+
+
+class Sequential(Model, nn.Sequential):
+    """Layers one after the other."""
+
+    def __init__(self, layers: Any = None, **more: Any) -> None:
+        nn.Sequential.__init__(self, layers or (), **more)
+
+
+__all__ = ["Model", "Sequential"]

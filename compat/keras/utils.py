@@ -1,0 +1,28 @@
+"""tf.keras.utils: the little that training needs."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+
+from adjit import nn
+from adjit.ir.ops.base import Array
+
+__all__ = ["set_random_seed", "to_categorical"]
+
+
+def to_categorical(x: Any, num_classes: int | None = None) -> Array:
+    """Class numbers as one-hot rows."""
+    labels = np.asarray(x, np.int64)
+    if labels.shape[-1:] == (1,) and labels.ndim > 1:
+        labels = labels[..., 0]
+    return np.eye(int(labels.max()) + 1 if num_classes is None else num_classes, dtype=np.float32)[labels]
+
+
+def set_random_seed(seed: int) -> None:
+    """Seed Python's, NumPy's and adjit's random numbers: models made after it are the same in every run."""
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002 - what Keras' users ask for
+    nn.set_seed(seed)

@@ -60,6 +60,11 @@ from adjit.tracer.surface.shapes import (
 
 if _TYPE_CHECKING:
     from adjit import nn as nn, tf as tf
+    from adjit.tracer.autograph.items import range
+    from adjit.tracer.autograph.marks import do_not_convert
+    from adjit.tracer.checkpoint import checkpoint
+    from adjit.runtime.custom_gradient import custom_gradient
+    from adjit.tracer.control import cond, fori_loop, map, scan, switch, while_loop
 
 __version__ = "0.1.0"
 
@@ -72,14 +77,22 @@ int8, int16, int32, int64 = _np.int8, _np.int16, _np.int32, _np.int64
 uint8, uint16, uint32, uint64 = _np.uint8, _np.uint16, _np.uint32, _np.uint64
 pi, e, inf, nan, newaxis = _np.pi, _np.e, _np.inf, _np.nan, None
 
-_LATE = {"nn": "adjit.nn", "tf": "adjit.tf"}  # rooms that are loaded when they are first named: `import adjit` stays cheap
+# What is loaded when it is first named, so that `import adjit` stays cheap (and `map` and `range` stay Python's inside of this module).
+_CONTROL = "adjit.tracer.control"
+_LATE = {
+    "nn": "adjit.nn", "tf": "adjit.tf",
+    "cond": _CONTROL, "switch": _CONTROL, "while_loop": _CONTROL, "fori_loop": _CONTROL, "scan": _CONTROL, "map": _CONTROL,
+    "range": "adjit.tracer.autograph.items", "do_not_convert": "adjit.tracer.autograph.marks", "checkpoint": "adjit.tracer.checkpoint",
+    "custom_gradient": "adjit.runtime.custom_gradient",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> _Any:
     if name in _LATE:
         from importlib import import_module  # noqa: PLC0415 - see above
 
-        return import_module(_LATE[name])
+        module = import_module(_LATE[name])
+        return module if name in ("nn", "tf") else getattr(module, name)
     raise AttributeError(f"module 'adjit' has no attribute {name!r}")
 
 
@@ -88,6 +101,8 @@ __all__ = [
     "Function", "GradientTape", "Inspection", "RetraceWarning", "Tensor", "TensorSpec", "Variable", "config", "constant", "function",
     "grad", "hessian", "hvp", "jacobian", "jvp", "linearize", "random", "register_pytree_node", "stop_gradient", "tensor", "tree_map",
     "value_and_grad", "vjp", "vmap",
+    # control flow
+    "checkpoint", "cond", "custom_gradient", "do_not_convert", "fori_loop", "map", "range", "scan", "switch", "while_loop",
     # errors
     "AdjitError", "CheckError", "DTypeError", "GradientError", "NonFiniteError", "OutOfBoundsError", "ParseError", "ShapeError",
     "TraceError", "UnsupportedError", "VerifyError",

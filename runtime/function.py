@@ -26,6 +26,7 @@ from adjit.tracer.trace import current_trace, trace_function
 
 from .concrete import ConcreteFunction
 from .config import config
+from .conversion import converted
 from .inspection import Inspection
 from .recording import listening, suspended
 from .retracing import Retraces
@@ -122,7 +123,7 @@ class Function:
         """Become part of the trace around: the body runs on its values."""
         args, kwargs = tree_map(lambda x: tensor(x) if isinstance(x, np.ndarray | np.generic) else x, (args, kwargs))
         with self._creating(set() if scope.closed_over is None else scope.closed_over):
-            return bind(self._fn, instance)(*args, **kwargs)
+            return converted(bind(self._fn, instance))(*args, **kwargs)
 
     # ---- specialisations
 
@@ -158,7 +159,7 @@ class Function:
         closed_over: set[Store] = set()
         started = time.perf_counter()
         with suspended(), self._creating(closed_over):
-            program = trace_function(bind(self._fn, instance), signature.tree, signature.traced_leaves(), self._name)
+            program = trace_function(converted(bind(self._fn, instance)), signature.tree, signature.traced_leaves(), self._name)
         self._traces += 1
         return ConcreteFunction(program, {"trace": time.perf_counter() - started}, signature.stores, closed_over)
 

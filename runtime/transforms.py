@@ -18,6 +18,7 @@ from adjit.passes.forward import push_forward
 from adjit.tracer.pytree import TreeDef, flatten
 from adjit.tracer.trace import Traced, current_trace
 
+from .conversion import as_called
 from .jacobians import Mode, jacobian_blocks
 from .record import new_record
 from .recording import join, leave
@@ -51,7 +52,7 @@ def value_and_grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has
         args, sources = with_fresh(name_of(fn), args, positions_of(argnums))
         with GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(sources)
-            out = fn(*args, **kwargs)
+            out = as_called(fn)(*args, **kwargs)
         out, aux = parted(name_of(fn), out, has_aux)
         value = scalar_value(name_of(fn), out)
         gradients = tape.gradient(value, sources, unconnected_gradients="zero")
@@ -68,7 +69,7 @@ def vjp(fn: Callable[..., Any], *args: Any, has_aux: bool = False) -> tuple[Any,
     args, sources = with_fresh(name_of(fn), args, range(len(args)))
     with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
         tape.watch(sources)
-        out = fn(*args)
+        out = as_called(fn)(*args)
     out, aux = parted(name_of(fn), out, has_aux)
 
     def pullback(cotangents: Any) -> Any:
@@ -168,7 +169,7 @@ class Linearization:
         try:
             for x in self.flat:
                 record.watch(x)
-            out = fn(*args, **kwargs)
+            out = as_called(fn)(*args, **kwargs)
         finally:
             leave(record)
             record.stop()

@@ -65,7 +65,9 @@ def raised_at(traceback: TracebackType | None) -> Location | None:
 
 
 def definition(function: Any) -> Location | None:
-    """Where a Python function starts; None for what has no Python code."""
+    """Where a Python function starts (the one inside, of a wrapper); None for what has no Python code."""
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
     code = code_of(function)
     return Location(code.co_filename, code.co_firstlineno, 1, code.co_name) if code else None
 

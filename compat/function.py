@@ -71,6 +71,13 @@ def dress_argument(x: Any) -> Any:
     return x.value if isinstance(x, Static) else dress(x)
 
 
+def with_static_numbers(x: Any) -> Any:
+    """An argument whose Python numbers and texts are part of the key."""
+    if isinstance(x, Operand):
+        return x
+    return Static(x) if type(x) in PYTHON else tree_map(lambda leaf: Static(leaf) if type(leaf) in PYTHON else leaf, x)
+
+
 def as_result(x: Any) -> Any:
     if isinstance(x, Operand):
         x = x.read_operand() if isinstance(x, RuntimeVariable) else x
@@ -126,11 +133,11 @@ class Function(RuntimeFunction):
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments as the cache tells them apart: by parameter, with defaults, Python numbers by value."""
-        args, kwargs = self._positional(args, kwargs, instance)
+        if kwargs or len(args) != self._arity:
+            args, kwargs = self._positional(args, kwargs, instance)
         if self._input_signature is not None:
             args, kwargs = self._signed(args, kwargs)
-        args, kwargs = tree_map(lambda x: Static(x) if type(x) in PYTHON else x, (args, kwargs))
-        return args, kwargs
+        return tuple(map(with_static_numbers, args)), {name: with_static_numbers(x) for name, x in kwargs.items()}
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         bound = self._parameters.bind(*(() if instance is None else (instance,)), *args, **kwargs)

@@ -202,6 +202,8 @@ def dress_results(out: Any) -> Any:
 
 def dress_structure(structure: Any) -> Any:
     """A structure of results, dressed; itself, for what can be dressed in place."""
+    if isinstance(structure, Operand):
+        return dress(structure)
     leaves, tree = flatten(structure)
     dressed = [dress(leaf) for leaf in leaves]
     return structure if all(a is b for a, b in zip(leaves, dressed, strict=True)) else tree.unflatten(dressed)
@@ -299,7 +301,8 @@ def same_dtypes(what: str, xs: list[Any]) -> list[Any]:
 
 
 def check_dtypes(what: str, a: Operand, b: Operand) -> None:
-    if a.type.dtype != b.type.dtype:
+    """Refuse different dtypes. A Python number that a loop carries is weak: it takes the dtype of what it meets."""
+    if a.type.dtype != b.type.dtype and not (a.weak or b.weak):
         raise InvalidDType(
             f"cannot compute {what} as input #1(zero-based) was expected to be a {a.type.dtype} tensor but is a {b.type.dtype} tensor: "
             "TensorFlow does not promote dtypes; use tf.cast"
@@ -311,7 +314,7 @@ def beside(what: str, x: Operand, other: Any) -> Any:
     kind = type(other)
     if kind is float or kind is int or kind is bool:
         here = x.type.dtype.kind
-        if (kind is float and here != "f") or (kind is bool) != (here == "b"):
+        if not x.weak and ((kind is float and here != "f") or (kind is bool) != (here == "b")):
             check_dtypes(what, x, convert_to_tensor(other))
         return other
     if not isinstance(other, Operand):

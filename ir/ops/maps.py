@@ -103,7 +103,7 @@ def cast(x: Operand, dtype: DType) -> Operand:
 
 def common_dtype(*operands: Operand | float) -> DType:
     """The dtype that NumPy's rules promote the operands to; Python scalars and weakly typed values give way."""
-    return promote(*(x if isinstance(x, bool | int | float) else weak_example(x.dtype) if x.weak else x.dtype for x in operands))
+    return promote(*(x if isinstance(x, bool | int | float) else weak_example(x.type.dtype) if x.weak else x.type.dtype for x in operands))
 
 
 def promoted(name: str, operands: tuple[Operand | float, ...], dtype: DType | None = None) -> list[Operand]:

@@ -183,6 +183,35 @@ def test_nested_and_in_control_flow(mode: Mode) -> None:
     assert (float(y), float(slope)) == (2.0 * 1.5**3, 3.0**3)
 
 
+def test_in_a_compiled_loop_differentiated_from_outside() -> None:
+    @tf.function
+    def total(n, x):
+        out = 0.0
+        for k in tf.range(n):
+            out += tf.reduce_sum(log1pexp(x * tf.cast(k, tf.float32)))
+        return out
+
+    x = tf.constant([0.1, 0.2])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = total(tf.constant(4), x)
+    assert y.dtype == tf.float32
+    expected = sum(k / (1 + np.exp(-k * x.numpy())) for k in range(4))
+    np.testing.assert_allclose(tape.gradient(y, x).numpy(), expected, rtol=1e-5)
+
+
+@MODES
+def test_jacobians(mode: Mode) -> None:
+    def jacobian(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = log1pexp(x)
+        return tape.jacobian(y, x)
+
+    x = np.array([0.1, 0.2, 0.3])
+    np.testing.assert_allclose(mode(jacobian)(tf.constant(x)).numpy(), np.diag(1 / (1 + np.exp(-x))), rtol=1e-12)
+
+
 def test_wrong_gradients_are_named() -> None:
     @tf.custom_gradient
     def bad_shape(x):

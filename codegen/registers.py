@@ -1,7 +1,8 @@
 """Regions on scalars as one kernel: branches and loops whose values never leave the registers.
 
 Free values are loaded once, at the top; carries are phis; what a loop saves goes straight to its stack, which a counted loop reserves whole
-before its first trip. Stacks are memory: their values stand for the address of their data, which is loaded once they are made.
+before its first trip. Stacks are memory: their values stand for the address of their data, which is loaded once they are made. So are
+arrays, of which single elements are read and written, in place: the planner has made sure that nobody sees it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from adjit.ir.func import Block, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import View
 from adjit.ir.ops.control import Checkpoint, For, Fuse, If, While
-from adjit.ir.ops.index import Gather
+from adjit.ir.ops.index import Gather, Scatter, ScatterAdd, out_of_bounds
 from adjit.ir.ops.maps import Map
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.stack import StackAccumulate, StackAdd, StackCopy, StackOp, StackRead, StackZeros
@@ -32,10 +33,15 @@ def register_kernel(stmt: Stmt, context: Context) -> RegisterKernel:
         kernel.open(value)
     kernel.statement(stmt)
     for result in stmt.results:
-        if not isinstance(result.type, StackType):
+        if in_register(result):
             window = kernel.window(result)
             memory.store(kernel.text, window.pointer, kernel.values[id(result)], "0", 1, 1)
     return kernel
+
+
+def in_register(x: Operand) -> bool:
+    """Whether a value is a scalar, rather than a stack or an array."""
+    return x.type.size == 1 and not isinstance(x.type, StackType)
 
 
 class RegisterKernel(LoopKernel):
@@ -60,11 +66,11 @@ class RegisterKernel(LoopKernel):
         return self.scalar.const(x.type.dtype, x.value) if isinstance(x, Literal) else self.values[id(x)]
 
     def bind(self, results: Sequence[Operand], operands: Sequence[Operand]) -> None:
-        """Let results be what the operands are. Stacks that lie elsewhere are copied."""
+        """Let results be what the operands are. Stacks that lie elsewhere are copied; arrays never do."""
         for result, operand in zip(results, operands, strict=True):
             if isinstance(result.type, StackType):
                 self.move_stack(result, operand)
-            else:
+            elif in_register(result):
                 self.values[id(result)] = self.read(operand)
 
     # ---- statements
@@ -92,6 +98,8 @@ class RegisterKernel(LoopKernel):
             self.repeat(stmt)
         elif isinstance(op, Gather):
             self.gather(stmt)
+        elif isinstance(op, Scatter):
+            self.scatter(stmt)
         elif isinstance(op, StackOp):
             self.on_stack(stmt)
         else:
@@ -100,7 +108,7 @@ class RegisterKernel(LoopKernel):
     def branch(self, stmt: Stmt) -> None:
         text = self.text
         then, otherwise, after = (text.fresh_label() for _ in range(3))
-        scalars = [k for k, r in enumerate(stmt.results) if not isinstance(r.type, StackType)]
+        scalars = [k for k, r in enumerate(stmt.results) if in_register(r)]
         others = [k for k, r in enumerate(stmt.results) if isinstance(r.type, StackType)]
         text.put(f"br i1 {self.read(stmt.args[0]).name}, label %{then}, label %{otherwise}")
         yielded: list[tuple[str, list[Reg]]] = []
@@ -156,7 +164,7 @@ class RegisterKernel(LoopKernel):
         saved = stmt.results[len(body.results) :]
 
         def condition(phis: list[Reg]) -> str:
-            self.enter(test.params, stmt.args, phis[1:])
+            self.enter(test.params, phis[1:])
             self.statements(test)
             return self.read(test.results[0]).name
 
@@ -176,13 +184,17 @@ class RegisterKernel(LoopKernel):
     def carry(self, stmt: Stmt, first: Reg, condition: Callable[[list[Reg]], str], run: Callable[[list[Reg]], Reg]) -> Reg:
         """A loop that tests at the top. `first` is where a counter starts, of which `run` gives the next value; returns its last.
 
-        Phis are the counter and the carries but for stacks, whose memory is that of their first values.
+        Phis are the counter and the carries but for stacks and arrays: the memory of a stack is that of its first value, and so is that of
+        an array, unless it has been given memory of its own.
         """
         text, body = self.text, stmt.blocks[-1]
         inits = stmt.args[len(stmt.args) - len(body.results) :]
         params = body.params[len(body.params) - len(body.results) :]
-        slots = [k for k, p in enumerate(params) if not isinstance(p.type, StackType)]
+        slots = [k for k, p in enumerate(params) if in_register(p)]
         others = [k for k, p in enumerate(params) if isinstance(p.type, StackType)]
+        for param, init in zip(params, inits, strict=True):
+            if not in_register(param) and not isinstance(param.type, StackType):
+                self.set_array(param, init)
         initial = [first, *(self.read(inits[k]) for k in slots)]
         before, head, inside, after = text.block, *(text.fresh_label() for _ in range(3))
         text.jump(head)
@@ -193,7 +205,7 @@ class RegisterKernel(LoopKernel):
         test = condition(phis)
         text.put(f"br i1 {test}, label %{inside}, label %{after}")
         text.start(inside)
-        self.enter(params, inits, phis[1:])
+        self.enter(params, phis[1:])
         following = [run(phis), *(self.read(body.results[k]) for k in slots)]
         for k in others:
             self.move_stack(params[k], body.results[k])
@@ -201,15 +213,13 @@ class RegisterKernel(LoopKernel):
             text.lines[line] = f"{phi.name} = phi {LLVM_TYPE[phi.dtype]} [{start.name}, %{before}], [{next_.name}, %{text.block}]"
         text.jump(head)
         text.start(after)
-        self.enter(stmt.results[: len(params)], inits, phis[1:])
+        self.enter(stmt.results[: len(params)], phis[1:])
         return phis[0]
 
-    def enter(self, params: Sequence[Operand], inits: Sequence[Operand], phis: Sequence[Reg]) -> None:
-        """Let the scalars among the parameters be the phis; a stack's memory is known by its root."""
-        following = iter(phis)
-        for param in params:
-            if not isinstance(param.type, StackType):
-                self.values[id(param)] = next(following)
+    def enter(self, params: Sequence[Operand], phis: Sequence[Reg]) -> None:
+        """Let the scalars among the parameters be the phis; memory is known by its root."""
+        for param, phi in zip(filter(in_register, params), phis, strict=True):
+            self.values[id(param)] = phi
 
     def poll(self, trip: Reg) -> None:
         """Every so many trips, look for Ctrl-C."""
@@ -279,16 +289,34 @@ class RegisterKernel(LoopKernel):
 
     # ---- arrays
 
+    def set_array(self, target: Operand, source: Operand) -> None:
+        if isinstance(source, Literal):
+            self.fill(self.window(target), source.value)
+        else:
+            self.copy(self.window(target), self.window(source))
+
     def gather(self, stmt: Stmt) -> None:
-        """One element of an array, its indices checked."""
+        """One element of an array."""
         x, *indices = stmt.args
-        at = []
+        self.values[id(stmt.result)] = self.load(self.window(x), *self.positions(stmt, indices))
+
+    def scatter(self, stmt: Stmt) -> None:
+        x, update, *indices = stmt.args
+        at = self.positions(stmt, indices)
+        value = self.read(update)
+        if isinstance(stmt.op, ScatterAdd):
+            value = self.scalar.add(self.load(self.window(x), *at), value)
+        self.store(self.window(x), value, *at)
+
+    def positions(self, stmt: Stmt, indices: Sequence[Operand]) -> list[Reg]:
+        """Indices into the array that is the first operand, checked."""
+        emit, x, out = self.scalar, stmt.args[0].type, []
+        self.error = stmt.op.error
         for axis, index in enumerate(indices):
-            size = x.type.shape[axis]
-            raw = self.scalar.convert(self.read(index), I64)
-            low = self.scalar.compare("lt", raw, self.scalar.const(I64, 0))
-            wrapped = self.scalar.select(low, self.scalar.add(raw, self.scalar.const(I64, size)), raw)
-            inside = Reg(self.text.define(f"icmp uge i64 {wrapped.name}, {size}"), BOOL)
-            self.fail_if(inside, f"gather: index {{0}} is out of bounds for axis {axis} of size {size}", raw)
-            at.append(wrapped)
-        self.values[id(stmt.result)] = self.load(self.window(x), *at)
+            size = emit.const(I64, x.shape[axis])
+            raw = emit.convert(self.read(index), I64)
+            wrapped = emit.select(emit.compare("lt", raw, emit.const(I64, 0)), emit.add(raw, size), raw)
+            outside = Reg(self.text.define(f"icmp uge i64 {wrapped.name}, {size.name}"), BOOL)
+            self.fail_if(outside, out_of_bounds(stmt.op.name, x, axis), raw)
+            out.append(wrapped)
+        return out

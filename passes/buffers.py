@@ -22,7 +22,8 @@ from adjit.ir.ops.create import Constant
 from adjit.ir.ops.maps import Map
 from adjit.ir.plan import Place, Plan
 
-from .stacks import is_stack, make_stacks_private
+from .rewrite import walk
+from .stacks import is_array, is_stack, make_stacks_private
 from .windows import Windows
 
 ALIGNMENT = 64
@@ -107,11 +108,18 @@ class _Placer:
                 self.last_failure = self.clock
             if not isinstance(stmt.op, Region) or isinstance(stmt.op, Fuse | Rows) or id(stmt) in self.plan.registers:
                 self.read(_reads(stmt))
-                self.make(stmt, stmt.results)
+                self.make(stmt, [*stmt.results, *self.arrays_inside(stmt)])
             elif isinstance(stmt.op, If | Checkpoint):
                 self.visit_if(stmt)
             else:
                 self.visit_loop(stmt)
+
+    def arrays_inside(self, stmt: Stmt) -> list[Operand]:
+        """Arrays that loops inside a region in registers carry, in memory of their own."""
+        if id(stmt) not in self.plan.registers:
+            return []
+        params = [p for inner in walk(Block((), [stmt], ())) for block in inner.blocks for p in block.params if is_array(p)]
+        return [p for p in params if self.root(p) is p]
 
     def make(self, stmt: Stmt, values: Iterable[Operand]) -> None:
         for value in values:

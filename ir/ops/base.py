@@ -75,7 +75,10 @@ class Op:
         (y,), (d,) = results, cotangents
         if d is None or not self.differentiable:
             return [None] * len(args)
-        return [self.vjp(i, y, args, d) if need else None for i, need in enumerate(needed)]
+        # The cotangent of what an op changes in place is mostly `d` changed in place: the others read `d` first.
+        order = range(len(args)) if self.in_place is None else range(len(args) - 1, -1, -1)
+        found = {i: self.vjp(i, y, args, d) for i in order if needed[i]}
+        return [found.get(i) for i in range(len(args))]
 
     def pushforward(
         self, results: tuple[Operand, ...], args: tuple[Operand, ...], tangents: tuple[Operand | None, ...]

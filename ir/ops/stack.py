@@ -73,6 +73,8 @@ class StackZeros(StackOp):
 class StackAccumulate(StackOp):
     """The stack with `x` added to element i: `%s = stack_accumulate %stack, %i, %x`. In place, where nobody reads the old one later."""
 
+    in_place: ClassVar[int | None] = 0
+
     def infer(self, *types: TensorType) -> TensorType:
         stack, index, x = types
         if self.element(stack, index) != x:
@@ -100,6 +102,8 @@ class StackAccumulate(StackOp):
 
 class StackAdd(StackOp):
     """The sum of two stacks of one length, element by element."""
+
+    in_place: ClassVar[int | None] = 0
 
     def infer(self, *types: TensorType) -> TensorType:
         a, b = types

@@ -286,6 +286,53 @@ SAVED_PREDICATE = """
     }
 """
 
+FILLED_INSIDE = """
+    func @filled_inside(%x: f64[4], %a: f64[]) -> f64[] {
+      %r: f64[], %u: f64[4] = for %k in 0..3 carry (%c: f64[] = %a, %t: f64[4] = %x){how} {
+        %d: f64[], %w: f64[4] = for %l in 0..4 carry (%e: f64[] = %c, %v: f64[4] = 0.5){how} {
+          %g: f64[] = gather %v, %l
+          %h: f64[] = mul %g, %e
+          %y: f64[] = sin %h
+          %z: f64[4] = scatter_set %v, %y, %k
+          yield %y, %z
+        }
+        %f: f64[] = gather %w, %k
+        %m: f64[] = gather %t, %k
+        %n: f64[] = mul %f, %m
+        %o: f64[4] = scatter_add %t, %n, %k
+        %p: bool[] = greater %n, 0.1
+        %q: f64[4] = if %p {
+          %s: f64[4] = scatter_add %o, %d, 0:i64[]
+          yield %s
+        } else {
+          yield %o
+        }
+        %j: f64[] = add %d, %n
+        yield %j, %q
+      }
+      %b: f64[] = sum %u {axes=[0]}
+      %i: f64[] = mul %b, %r
+      return %i
+    }
+"""
+
+STARTS_FROM_WHAT_IT_READS = """
+    func @starts_from_what_it_reads(%x: f64[4], %a: f64[]) -> f64[] {
+      %r: f64[4], %s: f64[4] = for %k in 0..4 carry (%c: f64[4] = %x, %d: f64[4] = %x){how} {
+        %v: f64[] = gather %x, %k
+        %w: f64[] = gather %d, %k
+        %m: f64[] = mul %v, %w
+        %n: f64[] = mul %m, %a
+        %e: f64[4] = scatter_add %c, %n, %k
+        yield %d, %e
+      }
+      %p: f64[4] = mul %r, %s
+      %q: f64[4] = mul %p, %x
+      %o: f64[] = sum %q {axes=[0]}
+      return %o
+    }
+"""
+
 PROGRAMS: dict[str, Program] = {
     "polynomial": Program(POLYNOMIAL, (scalar(0.7), scalar(0.9))),
     "traced_bounds": Program(TRACED_BOUNDS, (scalar(0.7), scalar(0.4), index(1), index(5))),
@@ -304,6 +351,8 @@ PROGRAMS: dict[str, Program] = {
     "vectors": Program(VECTORS, (vector(0.1, 0.5, 0.9), vector(0.3, -0.4, 1.1))),
     "recurrent": Program(RECURRENT, (matrix(4, 4), matrix(4, 2), matrix(6, 2), vector(0.1, 0.2, -0.3, 0.4))),
     "table": Program(TABLE, (vector(0.1, 0.5, -0.9, 0.3, 0.7), scalar(0.6))),
+    "filled_inside": Program(FILLED_INSIDE, (vector(0.4, 0.5, -0.9, 0.3), scalar(0.6))),
+    "starts_from_what_it_reads": Program(STARTS_FROM_WHAT_IT_READS, (vector(0.4, 0.5, -0.9, 0.3), scalar(0.6))),
     "invariant": Program(INVARIANT, (scalar(0.8), scalar(0.6), index(3))),
     "swapping": Program(SWAPPING, (scalar(0.8), scalar(0.6), index(3))),
     "swapping_once": Program(SWAPPING, (scalar(0.8), scalar(0.6), index(1))),

@@ -64,6 +64,7 @@ if _TYPE_CHECKING:
     from adjit.tracer.autograph.marks import do_not_convert
     from adjit.tracer.checkpoint import checkpoint
     from adjit.runtime.custom_gradient import custom_gradient
+    from adjit.runtime.custom_jvp import custom_jvp
     from adjit.tracer.control import cond, fori_loop, map, scan, switch, while_loop
 
 __version__ = "0.1.0"
@@ -83,7 +84,7 @@ _LATE = {
     "nn": "adjit.nn", "tf": "adjit.tf",
     "cond": _CONTROL, "switch": _CONTROL, "while_loop": _CONTROL, "fori_loop": _CONTROL, "scan": _CONTROL, "map": _CONTROL,
     "range": "adjit.tracer.autograph.items", "do_not_convert": "adjit.tracer.autograph.marks", "checkpoint": "adjit.tracer.checkpoint",
-    "custom_gradient": "adjit.runtime.custom_gradient",
+    "custom_gradient": "adjit.runtime.custom_gradient", "custom_jvp": "adjit.runtime.custom_jvp",
 }  # fmt: skip
 
 
@@ -102,7 +103,7 @@ __all__ = [
     "grad", "hessian", "hvp", "jacobian", "jvp", "linearize", "random", "register_pytree_node", "stop_gradient", "tensor", "tree_map",
     "value_and_grad", "vjp", "vmap",
     # control flow
-    "checkpoint", "cond", "custom_gradient", "do_not_convert", "fori_loop", "map", "range", "scan", "switch", "while_loop",
+    "checkpoint", "cond", "custom_gradient", "custom_jvp", "do_not_convert", "fori_loop", "map", "range", "scan", "switch", "while_loop",
     # errors
     "AdjitError", "CheckError", "DTypeError", "GradientError", "NonFiniteError", "OutOfBoundsError", "ParseError", "ShapeError",
     "TraceError", "UnsupportedError", "VerifyError",

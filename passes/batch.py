@@ -77,6 +77,11 @@ def choose(condition: Operand, a: Operand, b: Operand) -> Operand:
     return ops.where(trail(condition, a.type.shape), a, b)
 
 
+def going_on(going: Operand, new: Operand, old: Operand) -> Operand:
+    """A carry after a trip that not all examples make. What the others would add to a stack was made zero where it was added."""
+    return new if isinstance(new.type, StackType) else choose(going, new, old)
+
+
 class Batcher:
     """The walk through a block: what became of each value. `active` marks the examples whose results will be read; None: all."""
 
@@ -186,7 +191,7 @@ class Batcher:
             inner = self.inside(going)
             inner.set(body.params, [(start + lead(j, self.size), True), *((p, True) for p in params)])
             inner.run(body.stmts)
-            following = [choose(going, lifted(inner[r], self.size), p) for r, p in zip(body.results, params, strict=True)]
+            following = [going_on(going, lifted(inner[r], self.size), p) for r, p in zip(body.results, params, strict=True)]
             saving = [lifted(inner[s], self.size) for s in body.saving]
         return self.emit(stmt, [Literal(0, INDEX), most, *inits], (child.finish(following, saving),), [True] * len(inits))
 
@@ -226,7 +231,7 @@ class Batcher:
             inner = self.inside(going)
             inner.set(body.params, [(p, True) for p in params])
             inner.run(body.stmts)
-            following = [choose(going, lifted(inner[r], self.size), p) for r, p in zip(body.results, params, strict=True)]
+            following = [going_on(going, lifted(inner[r], self.size), p) for r, p in zip(body.results, params, strict=True)]
             saving = [lifted(inner[s], self.size) for s in body.saving]
             following.append(self.holds(condition, following, going))
         blocks = (test.finish([some]), child.finish(following, saving))
@@ -251,7 +256,10 @@ class Batcher:
         def batched(block: Block) -> Block:
             return batch_func(Func(op.function, block), [*has_read, *(True for _ in block.params[len(read) :])], self.size).block
 
-        wide_op = CustomGradient.of(op.function, op.inputs, op.values, op.pulled, batched(op.block))
+        def make() -> tuple[Block, Block | None]:
+            return batched(op.block), None if op.push is None else batched(op.push)
+
+        wide_op = CustomGradient.deferred(op.function, op.inputs, op.values, op.pulled, make)
         args = [*(lifted(x, self.size) for x in marked[:given]), *read]
         return [(r, True) for r in here().emit(wide_op, args)]
 
@@ -261,8 +269,11 @@ class Batcher:
         if not isinstance(op, StackRead | StackAccumulate):
             return apply(op, *(lifted(x, self.size) for x in marked))
         (stack, has_stack), (index, has_index), *rest = marked
+        added = [lifted(x, self.size) for x in rest]
+        if self.active is not None:
+            added = [choose(self.active, x, Literal(0, x.type)) for x in added]
         if not has_index:
-            return apply(op, lifted(marked[0], self.size) if rest else stack, index, *(lifted(x, self.size) for x in rest))
+            return apply(op, lifted(marked[0], self.size) if rest else stack, index, *added)
         if self.active is not None:
             index = ops.where(self.active, index, 0)
         if isinstance(op, StackRead):
@@ -274,9 +285,7 @@ class Batcher:
                 return apply(ScatterSet(), out, apply(Gather(), row, k) if has_stack else row, k)
 
             return self.for_each(read, blank)
-        stack, x = lifted(marked[0], self.size), lifted(rest[0], self.size)
-        if self.active is not None:
-            x = choose(self.active, x, Literal(0, x.type))
+        stack, (x,) = lifted(marked[0], self.size), added
 
         def add(k: Operand, out: Operand) -> Operand:
             row = apply(ScatterSet(), Literal(0, x.type), apply(Gather(), x, k), k)

@@ -21,6 +21,7 @@ from adjit.ir.errors import AdjitError, DTypeError, ShapeError, TraceError
 from adjit.ir.func import Block, Func, Value
 from adjit.ir.operand import Concrete, Literal, Operand, as_operand
 from adjit.ir.ops.base import Op
+from adjit.ir.ops.custom import CustomGradient
 from adjit.ir.ops.shape import lead, move_lead, move_to_lead
 from adjit.ir.types import TensorType
 from adjit.passes.rewrite import walk
@@ -253,7 +254,8 @@ _lock = threading.Lock()
 
 def compiled(func: Func) -> Executable:
     """The executable of a function, known by its text."""
-    hidden = tuple(id(stmt.op) for stmt in walk(func.block) if hasattr(stmt.op, "block"))  # what a custom gradient does is not in the text
+    # what a custom gradient does is not in the text
+    hidden = tuple(id(stmt.op) for stmt in walk(func.block) if isinstance(stmt.op, CustomGradient))
     key = (str(func), hidden)
     with _lock:
         found = _programs.get(key)

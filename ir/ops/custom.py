@@ -9,9 +9,9 @@ Derivatives are taken from functions as they were traced; `passes.transparent` t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ..errors import GradientError
 from ..types import TensorType
@@ -20,6 +20,9 @@ from .base import Array, Op, perform
 if TYPE_CHECKING:
     from ..func import Block
     from ..operand import Operand
+
+
+Make: TypeAlias = "Callable[[], tuple[Block, Block | None]]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,13 +34,22 @@ class CustomGradient(Op, abstract=True):
     values: int
     pulled: tuple[int, ...]
     block: ClassVar[Block]  # of each object, and no field: the text of the IR does not show it, and cannot be parsed therefore
+    push: ClassVar[Block | None]  # its twin for forward mode, where the user gave one: from what it reads and the tangents of the inputs
 
     name = "custom_gradient"
 
     @staticmethod
-    def of(function: str, inputs: int, values: int, pulled: Sequence[int], block: Block) -> CustomGradient:
+    def of(function: str, inputs: int, values: int, pulled: Sequence[int], block: Block, push: Block | None = None) -> CustomGradient:
         op = CustomGradient(function, inputs, values, tuple(pulled))
         object.__setattr__(op, "block", block)
+        object.__setattr__(op, "push", push)
+        return op
+
+    @staticmethod
+    def deferred(function: str, inputs: int, values: int, pulled: Sequence[int], make: Make) -> CustomGradient:
+        """The same, with `make` giving its block and the twin when a derivative is taken: a derivative may contain the function itself."""
+        op = Deferred(function, inputs, values, tuple(pulled))
+        object.__setattr__(op, "make", make)
         return op
 
     def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
@@ -49,7 +61,12 @@ class CustomGradient(Op, abstract=True):
     def pushforward(
         self, results: tuple[Operand, ...], args: tuple[Operand, ...], tangents: tuple[Operand | None, ...]
     ) -> list[Operand | None]:
-        raise no_forward_derivative(self.function)
+        if self.push is None:
+            raise no_forward_derivative(self.function)
+        inputs, read = args[: self.inputs], args[self.inputs + self.values :]
+        given = [x.literal(0.0, x.type) if d is None else d for x, d in zip(inputs, tangents)]
+        found = iter(instantiate(self.push, [*read, *given]))
+        return [next(found) if r.type.is_float else None for r in results]
 
     def pullback(
         self, results: tuple[Operand, ...], args: tuple[Operand, ...], cotangents: tuple[Operand | None, ...], needed: Sequence[bool]
@@ -60,6 +77,18 @@ class CustomGradient(Op, abstract=True):
         for position, d in zip(self.pulled, instantiate(self.block, [*read, *given]), strict=True):
             out[position] = d
         return out
+
+
+class Deferred(CustomGradient, abstract=True):
+    """A `CustomGradient` whose blocks are not there yet."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("block", "push"):
+            raise AttributeError(name)
+        block, push = self.__dict__["make"]()
+        object.__setattr__(self, "block", block)
+        object.__setattr__(self, "push", push)
+        return block if name == "block" else push
 
 
 def no_forward_derivative(function: str) -> GradientError:

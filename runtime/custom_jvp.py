@@ -1,0 +1,247 @@
+"""`custom_jvp`: a function whose forward derivative the user writes; reverse mode is the transpose of it.
+
+Owns the protocol (`f.defjvp(rule)`: `rule(primals, tangents)` gives the result and its tangent) and its two forms. Eagerly, a tape records
+one statement that calls the rule when derivatives are taken. In a trace the rule is traced at once, into the block of a `custom_gradient`
+op, beside its transpose.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from adjit.ir.errors import GradientError
+from adjit.ir.func import Block, Value
+from adjit.ir.operand import Literal, Operand, as_operand
+from adjit.ir.ops.base import Op
+from adjit.ir.ops.custom import CustomGradient
+from adjit.passes.reverse import backpropagate
+from adjit.tracer.frames import definition
+from adjit.tracer.pytree import TreeDef, flatten
+from adjit.tracer.trace import Trace, current_trace
+
+from .record import new_record
+from .recording import join, leave, listening, suspended
+from .tensor import Tensor, tensor, wrap
+
+Rule = Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[Any, Any]]
+
+
+class CustomJvp:
+    """A function with a forward derivative of its own; made by `custom_jvp`."""
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, fn, updated=())
+        self.fn = fn
+        self.name = str(getattr(fn, "__name__", type(fn).__name__))
+        self.rule: Rule | None = None
+
+    def defjvp(self, rule: Rule) -> Rule:
+        """Set the derivative: `rule(primals, tangents)`, two tuples like the arguments, gives `(result, tangent of the result)`."""
+        self.rule = rule
+        return rule
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.rule is None:
+            raise GradientError(f"{self.name}: a custom_jvp function needs its derivative: decorate one with @{self.name}.defjvp").at(
+                definition(self.fn)
+            )
+        return Call(self, self.rule, self.positional(args, kwargs)).run()
+
+    def positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """All arguments by position, as the rule takes them."""
+        if not kwargs:
+            return args
+        import inspect  # noqa: PLC0415 - slow to import, and most calls have no keywords
+
+        bound = inspect.signature(self.fn).bind(*args, **kwargs)
+        bound.apply_defaults()
+        if bound.kwargs:
+            names = ", ".join(bound.kwargs)
+            raise TypeError(f"{self.name}: keyword-only arguments ({names}) have no place in the rule of a custom_jvp function")
+        return bound.args
+
+    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
+        raise TypeError(f"{self.name}: custom_jvp takes functions, not methods, whose object has no tangent; make it a static function")
+
+
+def custom_jvp(fn: Callable[..., Any]) -> CustomJvp:
+    """A function whose derivative is given by `defjvp`, in forward mode; reverse mode is derived from it.
+
+    >>> @custom_jvp
+    ... def cube(x):
+    ...     return x**3
+    >>> @cube.defjvp
+    ... def cube_jvp(primals, tangents):
+    ...     (x,), (dx,) = primals, tangents
+    ...     return cube(x), 3.0 * x * x * dx
+
+    The rule must be linear in the tangents. Arguments that carry no derivative (integers, text) have a tangent of 0.0.
+    """
+    return CustomJvp(fn)
+
+
+class Unfolding(threading.local):
+    """The functions whose rules this thread is tracing: a rule may call its own function."""
+
+    functions: tuple[CustomJvp, ...] = ()
+
+    @contextmanager
+    def of(self, function: CustomJvp) -> Iterator[None]:
+        before = self.functions
+        self.functions = (*before, function)
+        try:
+            yield
+        finally:
+            self.functions = before
+
+
+unfolding = Unfolding()
+
+
+class Call:
+    """One call: its arguments, and the rule on tangents of those that are floating arrays."""
+
+    def __init__(self, function: CustomJvp, rule: Rule, args: tuple[Any, ...]) -> None:
+        self.function = function
+        self.name = function.name
+        self.rule = rule
+        leaves, self.tree = flatten(args)
+        self.leaves = [argument(x) for x in leaves]
+        self.places = [i for i, x in enumerate(self.leaves) if isinstance(x, Operand) and x.type.is_float]
+        self.inputs: list[Operand] = [self.leaves[i] for i in self.places]
+        self.out_tree: TreeDef | None = None
+        self.results: list[Operand] = []
+
+    def run(self) -> Any:
+        trace = current_trace()
+        if trace is None:
+            with suspended():  # tapes record the call as a whole
+                out = self.function.fn(*self.tree.unflatten(self.leaves))
+        else:
+            out = self.function.fn(*self.tree.unflatten(self.leaves))
+        leaves, self.out_tree = flatten(out)
+        values = [as_operand(tensor(leaf)) for leaf in leaves]
+        return self.out_tree.unflatten(self.recorded(values) if trace is None else self.emitted(trace, values))
+
+    def recorded(self, values: Sequence[Operand]) -> list[Operand]:
+        for value in values:
+            assert isinstance(value, Tensor)
+            self.results.append(wrap(value.data))
+        for recorder in listening.recorders:
+            recorder.applied(EagerCustomJvp(self), tuple(self.inputs), tuple(self.results))
+        return self.results
+
+    def emitted(self, trace: Trace, values: Sequence[Operand]) -> list[Operand]:
+        from adjit.passes.transpose import transpose  # noqa: PLC0415 - with the passes that it needs, too much for `import adjit`
+
+        self.results = list(values)
+        count = len(self.inputs)
+        if self.function in unfolding.functions:
+            op = CustomGradient.deferred(self.name, count, len(values), range(count), self.derivatives)
+            return list(trace.emit(op, (*self.inputs, *values, *self.inputs)))
+        region = trace.region()
+        dots = [region.parameter(x.type, f"{x.name}.dot" if isinstance(x, Value) and x.name else None) for x in self.inputs]
+        with region, unfolding.of(self.function):
+            block = region.finish(self.tangents(self.inputs, dots))
+        if region.written:
+            raise self.wrong("the rule of a custom_jvp must not assign to variables")
+        own = set(map(id, dots))
+        read = [v for v in block.free() if id(v) not in own]
+        push = Block([*read, *dots], block.stmts, block.results)
+        pull, pulled = transpose(push, len(read), self.name)
+        op = CustomGradient.of(self.name, count, len(values), pulled, pull, push)
+        return list(trace.emit(op, (*self.inputs, *values, *read)))
+
+    def derivatives(self) -> tuple[Block, Block]:
+        """The blocks of a call that the rule itself makes, traced when they are asked for: the rule on inputs alone."""
+        from adjit.passes.transpose import transpose  # noqa: PLC0415 - as above
+
+        trace = Trace(self.name)
+        trace.capture = None  # arrays become constants: a block has no hidden parameters
+        primals, dots = ([trace.parameter(x.type) for x in self.inputs] for _ in range(2))
+        with suspended(), trace, unfolding.of(self.function):
+            block = trace.finish(self.tangents(primals, dots))
+        if trace.cells:
+            raise self.wrong("its rule reads a variable; give it to the function as an argument")
+        push = Block([*primals, *dots], block.stmts, block.results)
+        pull, pulled = transpose(push, len(primals), self.name)
+        found = dict(zip(pulled, pull.results, strict=True))
+        whole = [found.get(i, Literal(0.0, x.type)) for i, x in enumerate(self.inputs)]
+        return Block(pull.params, pull.stmts, whole), push
+
+    def tangents(self, inputs: Sequence[Operand], dots: Sequence[Operand]) -> list[Operand]:
+        """The tangents of the floating results that the user's rule gives."""
+        primals, directions = list(self.leaves), [0.0 for _ in self.leaves]
+        for i, x, d in zip(self.places, inputs, dots, strict=True):
+            primals[i], directions[i] = x, d  # type: ignore[call-overload]
+        pair: Any = self.rule(self.tree.unflatten(primals), self.tree.unflatten(directions))
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise self.wrong(f"a rule of custom_jvp gives (result, tangent), not {type(pair).__name__}")
+        found, tree = flatten(pair[1])
+        if tree != self.out_tree:
+            raise self.wrong(f"the tangent has the structure {tree}, the result {self.out_tree}")
+        return [self.checked(d, y) for d, y in zip(found, self.results, strict=True) if y.type.is_float]
+
+    def checked(self, d: Any, result: Operand) -> Operand:
+        tangent = result.literal(d, result.type) if isinstance(d, bool | int | float) else as_operand(d)
+        if tangent.type != result.type:
+            raise self.wrong(f"a tangent of type {tangent.type} for a result of type {result.type}")
+        return tangent
+
+    def wrong(self, what: str) -> GradientError:
+        return GradientError(f"{self.name}: {what}").at(definition(self.rule))
+
+
+@dataclass(frozen=True, eq=False)
+class EagerCustomJvp(Op, abstract=True):
+    """A finished call, as one op: how eager tapes see it."""
+
+    call: Call
+
+    name = "custom_jvp"  # of no text: it never stands in the IR
+
+    def pushforward(
+        self, results: tuple[Operand, ...], args: tuple[Operand, ...], tangents: tuple[Operand | None, ...]
+    ) -> list[Operand | None]:
+        given = [held(x.literal(0.0, x.type) if d is None else d) for x, d in zip(args, tangents, strict=True)]
+        found = iter(self.call.tangents(args, given))
+        return [next(found) if r.type.is_float else None for r in results]
+
+    def pullback(
+        self, results: tuple[Operand, ...], args: tuple[Operand, ...], cotangents: tuple[Operand | None, ...], needed: Sequence[bool]
+    ) -> list[Operand | None]:
+        """Reverse mode over the rule, by its tangents: it is linear in them, so that any will do."""
+        dots = [wrap(np.zeros(x.type.shape, x.type.dtype)) for x in args]
+        record = new_record(watch_accessed=False)
+        record.start()
+        join(record)
+        try:
+            for dot in dots:
+                record.watch(dot)
+            found = self.call.tangents(args, dots)
+        finally:
+            leave(record)
+            record.stop()
+        given = [c for c, r in zip(cotangents, results, strict=True) if r.type.is_float]
+        pairs = [(record.resolve(y), c) for y, c in zip(found, given, strict=True) if c is not None]
+        sources = [record.resolve(dot) for dot in dots]
+        return backpropagate(record.statements(), [y for y, _ in pairs], [c for _, c in pairs], sources)
+
+
+def argument(x: Any) -> Any:
+    """Arrays as tensors, variables read; numbers and everything else as they are."""
+    if isinstance(x, Operand):
+        return as_operand(x)
+    return tensor(x) if isinstance(x, np.ndarray | np.generic) else x
+
+
+def held(x: Operand) -> Operand:
+    """A (co)tangent as the user's rule takes it."""
+    return x if isinstance(x, Value) else tensor(x)

@@ -19,7 +19,9 @@ class VectorEmitter(Lanes):
         self._position = position
 
     def call(self, function: str, *args: Reg) -> Reg:
-        """A function of the vector math library: inlined, or called where the program has so many that inlining them all would take long."""
+        """A function of the vector math library: inlined, or called where the program has so many that inlining them all would take
+        long.
+        """
         if self.text.outlined is None:
             return vecmath.FUNCTIONS[function](self, *args)
         dtype = args[0].dtype

@@ -2,8 +2,8 @@
 
 A `Route` is the table of one compiled specialisation: what each argument must be, where variables and constants lie, what to make of the
 results. The entry tries its routes in turn and runs the first that fits; a call that fits none (or has keywords, or comes while somebody is
-tracing or recording) goes to the Python function that owns the routes. So does a call whose native code fails: it changed nothing, and Python
-raises the error.
+tracing or recording) goes to the Python function that owns the routes. So does a call whose native code fails: it changed nothing, and
+Python raises the error.
 
 The entry holds the GIL: only functions that are done within microseconds get a route. The layout of NumPy's and Python's structs is checked
 when the entry is made; where it is not the one known here, `available` is False and every call goes through Python.
@@ -357,7 +357,9 @@ class Route:
         tensor_class: type,
         native: Native,
     ) -> None:
-        """`arguments`: None for a Python float. `variables`: the object whose `data` slot holds the array, and whether native code writes to it."""
+        """`arguments`: None for a Python float. `variables`: the object whose `data` slot holds the array, and whether native code
+        writes to it.
+        """
         self._kept: list[Any] = [arguments, variables, constants, results, tensor_class, native]
         error = (ctypes.c_int64 * 8)()
         arena = native.new_arena()
@@ -424,7 +426,6 @@ def _address(array: Any) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-@lru_cache(maxsize=64)
 def slot_offset(cls: type, name: str) -> int:
     """Where objects of a class with `__slots__` keep one of them."""
     holder = next(c for c in cls.__mro__ if name in vars(c))
@@ -435,12 +436,15 @@ def slot_offset(cls: type, name: str) -> int:
 class _Probe:
     __slots__ = ("first", "second")
 
+    def __init__(self, second: object) -> None:
+        self.second = second
+
 
 @lru_cache(maxsize=1)
 def available() -> bool:
     """Whether this Python and this NumPy lay out their structs as the entry reads them."""
-    known = platform.python_implementation() == "CPython" and (3, 11) <= sys.version_info[:2] <= (3, 13) and ctypes.sizeof(ctypes.c_void_p) == 8
-    if not known or getattr(sys, "_is_gil_enabled", lambda: True)() is False:
+    known = platform.python_implementation() == "CPython" and (3, 11) <= sys.version_info[:2] <= (3, 13)
+    if not known or ctypes.sizeof(ctypes.c_void_p) != 8 or getattr(sys, "_is_gil_enabled", lambda: True)() is False:
         return False
     x = np.zeros((2, 3), np.float32)
     at = id(x)
@@ -451,8 +455,7 @@ def available() -> bool:
     dims = [ctypes.c_int64.from_address(word(32) + 8 * k).value for k in range(2)]
     array_fits = word(8) == id(np.ndarray) and word(16) == _address(x) and word(24, ctypes.c_int32) == 2 and dims == [2, 3]
     array_fits = array_fits and word(56) == id(x.dtype) and word(64, ctypes.c_int32) & 257 == 257
-    probe = _Probe()
-    probe.second = x
+    probe = _Probe(x)
     slots_fit = ctypes.c_int64.from_address(id(probe) + slot_offset(_Probe, "second")).value == id(x)
     number = 2.5
     float_fits = ctypes.c_double.from_address(id(number) + 16).value == number
@@ -471,7 +474,8 @@ def _new_function() -> Any:
 def _library() -> llvm.Library:
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    numpy_api = (ctypes.c_void_p * 300).from_address(get(np._core._multiarray_umath._ARRAY_API, None))
+    capsule = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
+    numpy_api = (ctypes.c_void_p * 300).from_address(get(capsule, None))
     names = ("PyType_GenericAlloc", "PyTuple_New", "PyObject_Vectorcall", "Py_DecRef", "Py_IncRef")
     imports = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in names}
     imports |= {"adjit_array_type": id(np.ndarray), "adjit_float_type": id(float), "adjit_none": id(None), "adjit_gate": gate.address}

@@ -1,11 +1,13 @@
 """Matrix products of any size and strides: one blocked, packed, threaded routine a dtype, compiled once per process.
 
-    void adjit_gemm_f32(i64 m, i64 n, i64 k, ptr a, i64 row, i64 column, ptr b, i64 row, i64 column, ptr c, i64 row, ptr work, i64 rows, ptr run)
+    void adjit_gemm_f32(i64 m, i64 n, i64 k, ptr a, i64 row, i64 column, ptr b, i64 row, i64 column, ptr c, i64 row, ptr work, i64 rows,
+    ptr run)
 
-c = a @ b, with strides in elements; c's columns are consecutive. The usual five loops: panels of b (KC rows) are packed NR columns at a time,
-blocks of a (`rows` rows, chosen by the caller) MR rows at a time, and a micro-kernel keeps an MR x NR tile of c in registers. Packing pads with
-zeros, so that the micro-kernel is always whole; an edge tile goes through a small buffer. `run` is adjit_parallel or adjit_serial: blocks of a
-are chunks for the thread pool, cut the same way for any number of threads, so the result is the same too.
+c = a @ b, with strides in elements; c's columns are consecutive. The usual five loops: panels of b (KC rows) are packed NR columns at a
+time, blocks of a (`rows` rows, chosen by the caller) MR rows at a time, and a micro-kernel keeps an MR x NR tile of c in registers. Packing
+pads with
+zeros, so that the micro-kernel is always whole; an edge tile goes through a small buffer. `run` is adjit_parallel or adjit_serial:
+blocks of a are chunks for the thread pool, cut the same way for any number of threads, so the result is the same too.
 """
 
 from __future__ import annotations
@@ -60,7 +62,8 @@ class _Gemm:
         self.align = dtype.itemsize
         fma = f"llvm.fma.v{self.lanes}f{dtype.itemsize * 8}"
         self.fma = f"@{fma}"
-        self.declares = {f"declare {self.vector} @{fma}({self.vector}, {self.vector}, {self.vector})", "declare i64 @llvm.smin.i64(i64, i64)"}
+        three = ", ".join([self.vector] * 3)
+        self.declares = {f"declare {self.vector} @{fma}({three})", "declare i64 @llvm.smin.i64(i64, i64)"}
 
     # ---- small pieces of text
 
@@ -137,8 +140,8 @@ class _Gemm:
         text.jump(done)
         text.start(done)
         text.put("ret void")
-        header = f"internal void @micro_{self.name}(ptr %a, i64 %row, i64 %step, ptr %b, i64 %depth, ptr %c, i64 %ldc, i64 %m, i64 %n, i1 %first)"
-        return self.function(header, text)
+        params = "ptr %a, i64 %row, i64 %step, ptr %b, i64 %depth, ptr %c, i64 %ldc, i64 %m, i64 %n, i1 %first"
+        return self.function(f"internal void @micro_{self.name}({params})", text)
 
     def steps(self, text: Text, acc: list[list[str]], start: str, stop: str, step: int) -> list[list[str]]:
         """Rank-one updates of the tile for k in start..stop, `step` at a time; none where start >= stop."""

@@ -1,7 +1,7 @@
 """One statement of an optimised Func as one native kernel: a fused region, or an op that lowers itself to loops.
 
-A kernel is an LLVM function over pointers; everything else (shapes, strides) is static in its text, so structurally identical statements give
-identical text and share one function.
+A kernel is an LLVM function over pointers; everything else (shapes, strides) is static in its text, so structurally identical statements
+give identical text and share one function.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Native routines that all compiled functions share: the thread pool and the matrix products. Compiled when the first function needs them."""
+"""Native routines that all compiled functions share: the thread pool and the matrix products. Compiled when the first function needs
+them.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """LLVM set-up: the target machine, and text IR to linked native code.
 
-llvmlite is imported by the first compilation, not by `import adjit`. Our kernels are explicit vector code, so no optimisation pipeline runs:
-the back end alone gives the same speed at half the compile time. Very large modules get a cheaper back-end level, because instruction
+llvmlite is imported by the first compilation, not by `import adjit`. Our kernels are explicit vector code, so no optimisation pipeline
+runs: the back end alone gives the same speed at half the compile time. Very large modules get a cheaper back-end level, because instruction
 selection and register allocation are super-linear in the size of a basic block.
 """
 

@@ -1,6 +1,7 @@
 """Loop nests: one walk over a domain, loading inputs, computing a few elements at a time, storing and reducing.
 
-The nest drops and merges axes as far as the strides of all its accesses allow, puts the axis that vectorises best innermost, and walks that one
+The nest drops and merges axes as far as the strides of all its accesses allow, puts the axis that vectorises best innermost, and walks
+that one
 in vectors: a main loop, then the rest of the row as one or two odd-sized vectors (shapes are static, so no scalar tail loop is needed).
 
 A reduction whose innermost axis is reduced accumulates in vector registers, in blocks, so that long float sums keep their digits; float32
@@ -381,10 +382,8 @@ class Nest:
         while width > 1 and width % 2 == 0:
             half = width // 2
             vector = VectorEmitter(text, width).type(value.dtype)
-            low, high = (
-                Reg(text.define(f"shufflevector {vector} {value.name}, {vector} poison, <{half} x i32> <{_lanes(first, half)}>"), value.dtype)
-                for first in (0, half)
-            )
+            take = f"shufflevector {vector} {value.name}, {vector} poison, <{half} x i32>"
+            low, high = (Reg(text.define(f"{take} <{_lanes(first, half)}>"), value.dtype) for first in (0, half))
             if half == 1:
                 scalar = VectorEmitter(text).type(value.dtype)
                 low, high = (Reg(text.define(f"extractelement <1 x {scalar}> {r.name}, i64 0"), r.dtype) for r in (low, high))

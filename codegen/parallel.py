@@ -1,8 +1,8 @@
 """Large loop nests on all cores.
 
-The outermost axis is cut into chunks, by size alone: a result is the same for every number of threads. A reduction over that axis leaves one
-partial result a chunk in scratch memory; they are combined in order at the end. A nest of a single axis is walked as rows of a fixed length,
-with what is left over as one more chunk.
+The outermost axis is cut into chunks, by size alone: a result is the same for every number of threads. A reduction over that axis leaves
+one partial result a chunk in scratch memory; they are combined in order at the end. A nest of a single axis is walked as rows of a fixed
+length, with what is left over as one more chunk.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class _Cut:
     # ---- text
 
     def emit(self) -> None:
-        text, kernel = self.kernel.text, self.kernel
+        kernel = self.kernel
         if self.partial_bytes:
             kernel.work_bytes = max(kernel.work_bytes, self.partial_bytes)
         for k in sorted(self.nest.prefilled):

@@ -1,7 +1,8 @@
 """A thread pool in LLVM IR: `adjit_parallel(fn, arg, chunks)` runs fn(arg, chunk, worker) for every chunk, on all threads; `adjit_serial`
 does the same on one.
 
-Chunks are taken from one atomic word (epoch, count, next), so the caller never waits for a thread that has not started a chunk: the pool works
+Chunks are taken from one atomic word (epoch, count, next), so the caller never waits for a thread that has not started a chunk: the pool
+works
 with no workers at all (after a fork, on a machine that has no futex, or when another thread is using it). Workers spin for a while, then
 sleep in the kernel. Which thread runs a chunk never changes a result: chunks are cut by size, not by the number of threads.
 """
@@ -24,7 +25,8 @@ def pool_ir(triple: str) -> str:
     if not has_threads(triple):
         return ALONE + SERIAL
     declares = "declare void @llvm.x86.sse2.pause()" if machine == "x86_64" else "declare void @llvm.aarch64.hint(i32)"
-    return ALONE + POOL.replace("@FUTEX", str(FUTEX[machine])).replace("@PAUSE", PAUSE[machine]).replace("@SPINS", str(SPINS)) + declares + "\n"
+    text = POOL.replace("@FUTEX", str(FUTEX[machine])).replace("@PAUSE", PAUSE[machine]).replace("@SPINS", str(SPINS))
+    return f"{ALONE}{text}{declares}\n"
 
 
 ALONE = """

@@ -1,8 +1,8 @@
 """Matrix products inside a kernel.
 
-Large ones of floats call the routine of `gemm.py` (or OpenBLAS with ADJIT_BLAS=openblas), small ones and those of integers are a loop nest of
-their own. The routine is ours by default because it is as fast, takes any strides, shares our thread pool, and does not depend on threads that
-keep spinning: on a busy machine OpenBLAS's collapse (docs/adr/0002).
+Large ones of floats call the routine of `gemm.py` (or OpenBLAS with ADJIT_BLAS=openblas), small ones and those of integers are a loop
+nest of their own. The routine is ours by default because it is as fast, takes any strides, shares our thread pool, and does not depend on
+threads that keep spinning: on a busy machine OpenBLAS's collapse (docs/adr/0002).
 """
 
 from __future__ import annotations

@@ -58,7 +58,8 @@ class Builder:
         self.phase: Phase = "forward"
         self.origin: Stmt | None = None
         self.capture: Callable[[Array], Operand] | None = parent.capture if parent else None
-        self.adopt: Callable[[Concrete], Operand] | None = parent.adopt if parent else None  # makes parameters of all arrays, small ones too
+        # makes parameters of all arrays, small ones too
+        self.adopt: Callable[[Concrete], Operand] | None = parent.adopt if parent else None
 
     def __enter__(self) -> Builder:
         if not hasattr(_active, "stack"):
@@ -93,7 +94,9 @@ class Builder:
         results = self.emit(op, args)
         return results[0] if len(results) == 1 else results
 
-    def emit(self, op: Op, args: Sequence[Operand], blocks: tuple[Block, ...] = (), types: Sequence[TensorType] | None = None) -> tuple[Value, ...]:
+    def emit(
+        self, op: Op, args: Sequence[Operand], blocks: tuple[Block, ...] = (), types: Sequence[TensorType] | None = None
+    ) -> tuple[Value, ...]:
         """Append a statement. `types` are given for ops with regions, inferred otherwise."""
         location, name = self.place()
         try:
@@ -101,7 +104,7 @@ class Builder:
             if types is None:
                 types = result_types(op, [a.type for a in operands])
         except AdjitError as error:
-            raise error.at(location)
+            raise error.at(location) from None
         results = tuple(self.value_class(t, name) for t in types)
         self.stmts.append(Stmt(op, operands, results, blocks, location, self.phase, self.origin))
         return results
@@ -113,7 +116,7 @@ class Builder:
         if self.adopt is not None:
             return self.adopt(operand)
         data = operand.data
-        if data.size and (data.size == 1 or (data == data.flat[0]).all()) and not (data.dtype.kind == "f" and data.flat[0] == 0 and mixed_zeros(data)):
+        if is_uniform(data):
             return Literal(data.flat[0], operand.type)
         if data.size > INLINE_CONSTANT and self.capture is not None:
             return self.capture(data)
@@ -124,10 +127,15 @@ class Builder:
         return Block(self.params, self.stmts, operands, saved)
 
 
-def mixed_zeros(data: Array) -> bool:
-    """Whether an array of zeros holds both signs."""
-    signs = np.signbit(data)
-    return bool(signs.any() != signs.all())
+def is_uniform(data: Array) -> bool:
+    """Whether one value fills the array, to the bit: zeros of both signs are not one value."""
+    if data.size <= 1:
+        return data.size == 1
+    first = data.flat[0]
+    if not (data == first).all():
+        return False
+    signs = np.signbit(data) if data.dtype.kind == "f" and first == 0 else None
+    return signs is None or bool(signs.any() == signs.all())
 
 
 def perform_op(op: Op, args: tuple[Operand, ...]) -> Any:

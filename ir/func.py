@@ -12,7 +12,8 @@ them. A value has no pointer to its definition; passes that need one build a tab
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal as OneOf, TypeAlias
+from typing import Any, TypeAlias
+from typing import Literal as OneOf
 
 from .errors import TraceError
 from .location import Location

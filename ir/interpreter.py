@@ -63,7 +63,7 @@ def _run_stmts(block: Block, env: dict[int, Array], observe: Observe | None) -> 
             else:
                 out = evaluate(stmt.op, arrays, [a.type for a in stmt.args])
         except AdjitError as error:
-            raise error.at(stmt.location)
+            raise error.at(stmt.location) from None
         env.update(zip(map(id, stmt.results), out, strict=True))
         if observe is not None:
             observe(stmt, arrays, out)

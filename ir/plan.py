@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 KINDS = ("arena", "param", "result", "constant")
 
 
-class Place(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Place:
     """A buffer: a byte offset in the arena, or the position of a parameter, a result or a constant."""
 
     kind: str

@@ -305,11 +305,9 @@ class _Grouping:
         if not isinstance(stmt.op, CHEAP) or ELSEWHERE in uses or id(stmt.result) in self.final or id(stmt.result) not in item.yields:
             return
         targets = [self.items[position] for position in uses if position != item.position]
-        free = all(
-            t.domain == item.domain and t.open and t.has_room(stmt) and all(self._is_free(id(v), t) for v in values_of(stmt)) for t in targets
-        )
-        if not free:
-            return
+        for t in targets:
+            if t.domain != item.domain or not t.open or not t.has_room(stmt) or not all(self._is_free(id(v), t) for v in values_of(stmt)):
+                return
         item.yields.discard(id(stmt.result))
         for target in targets:
             target.reads.discard(id(stmt.result))

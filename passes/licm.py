@@ -1,4 +1,5 @@
-"""Loop-invariant code motion: what a loop computes anew on every trip, though it depends on nothing in the loop, is computed once before it.
+"""Loop-invariant code motion: what a loop computes anew on every trip, though it depends on nothing in the loop, is computed once before
+it.
 
 Moves pure statements whose operands all come from outside, out of as many loops as possible. What may fail or has an effect stays: the loop
 may never get there. Stacks stay: they are memory that the loop changes. Statements without operands stay: they cost nothing where they are.

@@ -18,8 +18,8 @@ from .dce import eliminate_dead_code
 from .fold import fold
 from .fuse import fuse
 from .legalize import legalize
-from .rows import fuse_rows
 from .licm import hoist_invariants
+from .rows import fuse_rows
 from .simplify import simplify
 from .transparent import drop_custom_gradients
 

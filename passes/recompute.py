@@ -100,7 +100,7 @@ def _forced(needs: Iterable[Value], maker: dict[int, Stmt], params: set[int], ma
         stmt = maker.get(id(value))
         if stmt is None:
             if id(value) in params and (isinstance(value.type, StackType) or not may_keep):
-                raise UnsupportedError(f"the derivative needs {value!r}, a carried stack, at every trip: this loop has no further derivative")
+                raise UnsupportedError(f"the derivative needs {value!r}, a carried stack, at every trip: there is no further derivative")
             continue
         if (isinstance(value.type, StackType) or not may_keep) and id(stmt) not in forced:
             forced.add(id(stmt))

@@ -1,10 +1,10 @@
 """Rows: chains of `fuse` regions that hand whole rows to each other run row by row, in one kernel.
 
-Softmax is the model: the maximum of a row, then its exponentials and their sum, then the quotients. As three kernels, each reads or writes the
-whole matrix; row by row, the matrix is read once and written once, and what lies between stays in the cache.
+Softmax is the model: the maximum of a row, then its exponentials and their sum, then the quotients. As three kernels, each reads or
+writes the whole matrix; row by row, the matrix is read once and written once, and what lies between stays in the cache.
 
-A region joins the chain before it when all that it takes from it is aligned by rows: made by a member for the same index of the first axis, or a
-view that keeps that axis. Statements between that do not depend on the chain move before it, those that do move behind it.
+A region joins the chain before it when all that it takes from it is aligned by rows: made by a member for the same index of the first
+axis, or a view that keeps that axis. Statements between that do not depend on the chain move before it, those that do move behind it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from .fuse import domain, twin
 from .rewrite import Renaming, operands_read
 
 MIN_ROWS = 16  # fewer, and there is nothing to gain
-MIN_ROW, MAX_ROW = 16, 8192  # elements of a row: so short that the loop around it costs more than the traffic, so long that it leaves the cache
+# elements of a row: so short that the loop around it costs more than the traffic, so long that it leaves the cache
+MIN_ROW, MAX_ROW = 16, 8192
 MAX_MEMBERS = 12
 MAX_DEFERRED = 64  # statements that may wait behind a chain while it grows: keeps the pass linear
 
@@ -160,7 +161,8 @@ class _Chain:
         leaving = [r for r in made if uses.get(id(r), 0) > inside.get(id(r), 0)]
         views = [s for s in self.stmts if isinstance(s.op, View) and uses.get(id(s.result), 0) > inside.get(id(s.result), 0)]
         needed = {id(s.args[0]) for s in views}
-        for view in reversed([s for s in self.stmts if isinstance(s.op, View)]):  # a view that leaves is made again outside, from what it views
+        # a view that leaves is made again outside, from what it views
+        for view in reversed([s for s in self.stmts if isinstance(s.op, View)]):
             if id(view.result) in needed and not any(view is v for v in views):
                 views.insert(0, view)
                 needed.add(id(view.args[0]))

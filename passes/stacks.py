@@ -122,7 +122,9 @@ class _Uses:
                 self.used.setdefault(id(v), []).append(place)
 
     def sees(self, value: Value, change: _Place) -> bool:
-        """Whether the value is used after a change of its memory: further on, or on the next trip of a loop that it comes into from outside."""
+        """Whether the value is used after a change of its memory: further on, or on the next trip of a loop that it comes into from
+        outside.
+        """
         outside = set(self.defined.get(id(value), ()))
         for use in self.used.get(id(value), ()):
             again = any(loop not in outside for loop in use.loops if loop in change.loops)

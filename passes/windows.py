@@ -18,7 +18,6 @@ from adjit.ir.ops.maps import Copy, Map
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.stack import StackOp
 from adjit.ir.plan import Plan, Window
-from adjit.ir.types import row_major
 
 from .stacks import Roots, changes_in_place, is_array, is_stack
 
@@ -91,7 +90,9 @@ class Windows:
     # ---- regions
 
     def memory_inside(self, stmt: Stmt, arrays: Roots, is_outermost: bool = True) -> None:
-        """What a region in registers has no buffers for are scalars: stacks, and arrays that it changes element by element, are in memory."""
+        """What a region in registers has no buffers for are scalars: stacks, and arrays that it changes element by element, are in
+        memory.
+        """
         if isinstance(stmt.op, For | While):
             self.stack_roots.enter(stmt)
             arrays.enter(stmt, keeps_first=not is_outermost)
@@ -195,17 +196,24 @@ class Windows:
     def fresh(self, value: Operand) -> Operand:
         """A value that covers a buffer which this block made and nobody else wants; a copy if it does not."""
         window = self.plan.windows.get(id(value))
-        if window is not None and id(window.root) in self.made and window.root.type.dtype == value.type.dtype:
-            if window.root.type.size == value.type.size and window.layout == Layout(0, row_major(value.type.shape)):
-                self.made.discard(id(window.root))
-                return value
+        if window is not None and id(window.root) in self.made and covers(window, value):
+            self.made.discard(id(window.root))
+            return value
         copied = self.copy(value, None)
         self.made.discard(id(copied))
         return copied
 
 
+def covers(window: Window, value: Operand) -> bool:
+    """Whether the value is all of its buffer, in order."""
+    root = window.root.type
+    return root.dtype == value.type.dtype and root.size == value.type.size and window.layout == Layout.contiguous(value.type.shape)
+
+
 def fits_registers(stmt: Stmt) -> bool:
-    """Whether a region can run in registers as one kernel: it computes on scalars only, and reads and writes elements of stacks and arrays."""
+    """Whether a region can run in registers as one kernel: it computes on scalars only, and reads and writes elements of stacks and
+    arrays.
+    """
     return _is_made_of_scalars(stmt) and changes_in_place(stmt)
 
 

@@ -97,7 +97,7 @@ class ConcreteFunction:
         if too_many or program.static or not getattr(self._native, "quick", False) or any(store is None for store, *_ in self._variables):
             return None
         variables = [(store, updated) for store, _, updated in self._variables]
-        return Route(arguments, variables, self._captures, self._types, kind, Tensor, self._native)
+        return Route(arguments, variables, self._captures, self._types, kind, Tensor, self._native)  # type: ignore[arg-type]
 
     def operands(self, arrays: Sequence[Array], stores: Sequence[Store] = ()) -> list[Array]:
         """Everything that the program takes, for whoever runs it otherwise; nothing here is written to."""

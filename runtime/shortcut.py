@@ -46,7 +46,8 @@ class Shortcut:
             self._entry = Entry(function._long_way, function._name)
             # Python looks `__call__` up on the class: a class of its own lets each function have its own
             cls = type(function)
-            function.__class__ = type(cls.__name__, (cls,), {"__call__": self._entry.call, "__module__": cls.__module__, "__doc__": cls.__doc__})
+            members = {"__call__": self._entry.call, "__module__": cls.__module__, "__doc__": cls.__doc__}
+            function.__class__ = type(cls.__name__, (cls,), members)
         self._install()
 
     def used(self) -> list[ConcreteFunction]:

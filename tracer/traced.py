@@ -153,7 +153,7 @@ set_splat_class(Splat)
 def leaked(value: Traced, what: str, here: Trace | None = None) -> TraceError:
     if here is not None and value.owner is not None and value.owner.root() is here.root():
         return TraceError(
-            f"{what}: {value!r} was computed inside of a branch or a loop and is used outside of it, where it may not exist; hand it on in a "
+            f"{what}: {value!r} was computed inside of a branch or a loop and is used outside, where it may not exist; hand it on in a "
             "variable of the function, or return it from the branch or body"
         )
     home = value.owner.root().name if value.owner else ""

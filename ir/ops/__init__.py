@@ -3,9 +3,12 @@
 Each module lists its functions in `__all__`; op classes are imported from their modules.
 """
 
-from . import control as control, stack as stack
+from . import control as control
+from . import stack as stack
 from .arithmetic import *
-from .base import REGISTRY as REGISTRY, Op as Op, apply as apply
+from .base import REGISTRY as REGISTRY
+from .base import Op as Op
+from .base import apply as apply
 from .convolution import *
 from .create import *
 from .division import *

@@ -32,8 +32,8 @@ class Fuse(Region):
 
 
 class Rows(Region):
-    """`%a = rows { ... yield %x }`: the `fuse` regions inside run one after the other on each row (each index of the first axis), so that what
-    they hand on stays in the cache. Means the same as the statements alone."""
+    """`%a = rows { ... yield %x }`: the `fuse` regions inside run one after the other on each row (each index of the first axis), so
+    that what they hand on stays in the cache. Means the same as the statements alone."""
 
     def interpret(self, blocks: Sequence[RunBlock], *arrays: Array) -> tuple[Any, ...]:
         return blocks[0]()

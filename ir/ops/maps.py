@@ -1,7 +1,7 @@
 """Elementwise ops: their base classes, promotion and broadcasting, and the few that the others are built on.
 
-An elementwise op takes operands of one shape and (but for `where` and comparisons) one dtype: broadcasting and promotion are explicit in the
-IR, done here by `unary`, `binary` and `ternary`.
+An elementwise op takes operands of one shape and (but for `where` and comparisons) one dtype: broadcasting and promotion are explicit in
+the IR, done here by `unary`, `binary` and `ternary`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 class Map(Op, abstract=True):
     """Elementwise. `derivative(i, y, *args)` is the partial derivative by argument i: forward and reverse mode both multiply by it.
 
-    An op whose derivative can be infinite or NaN where the op itself is finite sets `singular`: a zero tangent or cotangent then stays zero.
+    An op whose derivative can be infinite or NaN where the op itself is finite sets `singular`: a zero tangent or cotangent then stays
+    zero.
     """
 
     kinds: ClassVar[str] = "fiub"  # dtype kinds taken: float, int, unsigned, bool

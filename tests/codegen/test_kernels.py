@@ -117,7 +117,10 @@ def test_both_axes_of_a_pairwise_computation_reduce_in_one_kernel() -> None:
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i4"])
 @pytest.mark.parametrize(
     ("a", "b"),
-    [((3, 4), (4, 5)), ((1, 4), (4, 1)), ((7,), (7,)), ((3, 7), (7,)), ((7,), (7, 2)), ((2, 3, 4), (2, 4, 5)), ((3, 0), (0, 2)), ((0, 3), (3, 2))],
+    [
+        ((3, 4), (4, 5)), ((1, 4), (4, 1)), ((7,), (7,)), ((3, 7), (7,)), ((7,), (7, 2)), ((2, 3, 4), (2, 4, 5)),
+        ((3, 0), (0, 2)), ((0, 3), (3, 2)), ((40, 50), (50, 60)),
+    ],
     ids=str,
 )
 def test_products(a: tuple[int, ...], b: tuple[int, ...], dtype: str) -> None:

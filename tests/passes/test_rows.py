@@ -62,7 +62,9 @@ def rows_in(func: Func) -> int:
 @pytest.mark.parametrize("gradient", [False, True], ids=["value", "gradient"])
 def test_rows_mean_the_same(name: str, gradient: bool) -> None:
     fn, arrays, expected = CASES[name]
-    func = build((lambda *xs: ops.tanh(fn(*xs)[0] if name in ("both ways", "leaving views") else fn(*xs)).sum()) if gradient else fn, *arrays, gradient=gradient)
+    several = name in ("both ways", "leaving views")
+    total = lambda *xs: ops.tanh(fn(*xs)[0] if several else fn(*xs)).sum()  # noqa: E731
+    func = build(total if gradient else fn, *arrays, gradient=gradient)
     optimized = OPTIMIZE(func)
     verify(optimized)
     assert print_func(parse_func(print_func(optimized))) == print_func(optimized)

@@ -15,11 +15,12 @@ import numpy as np
 from adjit.ir.func import Block, Func
 from adjit.ir.ops.base import Array, View
 from adjit.ir.ops.control import For, Region, While
+from adjit.ir.ops.effects import Print
 from adjit.ir.ops.linalg import Matmul
 from adjit.ir.ops.maps import FloatUnary
 from adjit.ir.types import TensorType
 
-from . import library, llvm, products, stacks
+from . import host, library, llvm, products, stacks
 from .kernels import MATH_COST
 from .module import Module
 from .probes import LOG, Probes, Run
@@ -44,7 +45,9 @@ class Native:
         self.quick = work(func.block) < QUICK
         entries = ["adjit_main", stacks.RELEASE] if module.handles else ["adjit_main"]
         entries += [LOG] if probes is not None else []
-        self._library = llvm.Library(llvm.assemble(self.llvm, self.target), entries, _addresses(module.imports))
+        self._hosts = {host.symbol(k): host.HostFunction(fn) for k, fn in enumerate(module.hosts)}
+        imports = _addresses(module.imports) | {name: ctypes.cast(fn, ctypes.c_void_p).value or 0 for name, fn in self._hosts.items()}
+        self._library = llvm.Library(llvm.assemble(self.llvm, self.target), entries, imports)
         self.address = self._library.address["adjit_main"]
         self._main = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(self.address)
         self._arenas: list[Array] = []
@@ -115,10 +118,10 @@ def recycled(type: TensorType, pool: deque[Array]) -> Array:
 
 
 def work(block: Block) -> float:
-    """A rough count of operations, to tell calls of microseconds from longer ones. A loop may take any time."""
+    """A rough count of operations, to tell calls of microseconds from longer ones. A loop, or what Python does for us, may take any time."""
     total = 0.0
     for stmt in block.stmts:
-        if isinstance(stmt.op, For | While):
+        if isinstance(stmt.op, For | While | Print):
             return math.inf
         if isinstance(stmt.op, Matmul):
             total += stmt.args[0].type.size * stmt.result.type.shape[-1] if stmt.result.type.shape else stmt.args[0].type.size

@@ -15,12 +15,13 @@ from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import View
 from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Rows, While
 from adjit.ir.ops.create import Constant
+from adjit.ir.ops.effects import Print
 from adjit.ir.ops.maps import FloatUnary
 from adjit.ir.ops.stack import StackAccumulate, StackAdd, StackCopy, StackOp, StackRead, StackZeros
 from adjit.ir.plan import Place, Plan
 from adjit.ir.types import I64, StackType, TensorType, row_major
 
-from . import llvm, memory, stacks
+from . import host, llvm, memory, stacks
 from .emitter import VectorEmitter
 from .kernels import Context, Failure, Kernel, add_kernel, copy_kernel, fused_kernel, lowered_kernel
 from .lanes import Reg, Text
@@ -51,6 +52,7 @@ class Module:
         self.functions: dict[str, str] = {}  # definition without its name -> name
         self.declares: set[str] = set()
         self.imports: set[str] = set()
+        self.hosts: list[Callable[[int], None]] = []  # Python functions that native code calls, as `host.symbol` numbers them
         self.constants: list[str] = []
         self.failures: list[Failure] = []
         roots = {id(w.root): w.root for w in self.plan.windows.values() if isinstance(w.root.type, StackType)}
@@ -133,8 +135,21 @@ class Module:
             self.copy_all(stmt.results, stmt.blocks[0].results)
         elif isinstance(op, StackOp):
             self.on_stack(stmt)
+        elif isinstance(op, Print):
+            self.call_host(stmt)
         else:
             self.call(lowered_kernel(stmt, self.context))
+
+    def call_host(self, stmt: Stmt) -> None:
+        """Leave an effect to Python, with the addresses of its operands."""
+        text, name = self.text, host.symbol(len(self.hosts))
+        operands = [(a.type, self.window(a)) for a in stmt.args]
+        self.hosts.append(host.evaluator(stmt.op, operands))
+        self.declares.add(f"declare void @{name}(ptr)")
+        table = text.reserve(f"[{max(1, len(operands))} x ptr]")
+        for k, (_, access) in enumerate(operands):
+            text.put(f"store ptr {access.pointer}, ptr {text.define(f'getelementptr ptr, ptr {table}, i64 {k}')}")
+        text.put(f"call void @{name}(ptr {table})")
 
     # ---- kernels
 

@@ -73,7 +73,7 @@ class Assert(Effect):
 
 @dataclass(frozen=True)
 class Print(Effect):
-    """Prints `template` with its `{}` replaced by the arguments, as `str.format` does."""
+    """Prints `template` with its `{}` replaced by the arguments, as `str.format` does. Native code calls back to Python for it."""
 
     template: str
 
@@ -94,9 +94,6 @@ class Print(Effect):
         self, size: int, active: Operand, args: tuple[Operand, ...], batched: Sequence[bool]
     ) -> tuple[tuple[Operand, ...], Sequence[bool]]:
         raise UnsupportedError("print: in a branch or loop that some examples of a vmap take and others do not; print after it")
-
-    def lower(self, k: Loops, outs: tuple[Window, ...], *args: Window) -> None:
-        raise UnsupportedError("print: native code does not print yet; return the value, and print it outside of the compiled function")
 
 
 def check(condition: Operand, message: str = "") -> None:

@@ -1,0 +1,54 @@
+"""Printing and asserting inside of compiled functions: at every run, in order, with the values of that run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import adjit as aj
+
+
+def test_prints_at_every_run_in_order(capsys: pytest.CaptureFixture[str]) -> None:
+    @aj.function
+    def f(x):
+        print("x is", x)
+        total = 0.0
+        for k in aj.range(2):
+            total = total + x[k]
+            print("after", k, total)
+        print(x[::-1], "reversed")
+        return total
+
+    for x in (np.arange(3.0), np.arange(3.0) + 1):
+        f(x)
+        total = x.cumsum()
+        expected = f"x is {x}\nafter 0 {total[0]}\nafter 1 {total[1]}\n{x[::-1]} reversed\n"
+        assert capsys.readouterr().out == expected
+
+
+def test_only_the_branch_taken_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    @aj.function
+    def f(x):
+        if x.sum() > 2:
+            print("large", x.sum())
+        return x * 2
+
+    f(np.ones(2))
+    assert capsys.readouterr().out == ""
+    f(np.ones(2) * 5)
+    assert capsys.readouterr().out == "large 10.0\n"
+
+
+def test_a_failing_run_prints_once_and_names_the_line(capsys: pytest.CaptureFixture[str]) -> None:
+    @aj.function
+    def f(x):
+        print("checking", x.sum())
+        assert x.sum() < 100, "too much"
+        return x * 2
+
+    f(np.ones(2))
+    capsys.readouterr()
+    with pytest.raises(AssertionError, match="too much") as caught:
+        f(np.ones(2) * 1000)
+    assert "test_print.py" in str(caught.value)
+    assert capsys.readouterr().out == "checking 2000.0\n"

@@ -20,6 +20,7 @@ from . import cache
 
 LINES_AT_LEVEL_2 = 20_000
 LINES_AT_LEVEL_1 = 60_000
+LIBRARIES = 256  # that one linker links
 
 _serial = itertools.count()
 _lock = threading.RLock()
@@ -81,7 +82,8 @@ def _machine(target: Target, level: int) -> Any:
 
 
 @lru_cache(maxsize=1)
-def _jit() -> Any:
+def _jit(generation: int) -> Any:
+    """The linker. LLVM keeps 9 kB of each library that was ever linked, until the linker itself goes: there is a new one now and then."""
     return _llvm().create_lljit_compiler(_machine(host(), 2))
 
 
@@ -136,5 +138,8 @@ class Library:
             names = list(exports)
             for name in names:
                 builder.export_symbol(name)
-            self._tracker = builder.link(_jit(), f"adjit{next(_serial)}")
+            serial = next(_serial)
+            linker = _jit(serial // LIBRARIES)
+            self._tracker = builder.link(linker, f"adjit{serial}")
+            self._linker = linker  # lives as long as the last of its libraries
             self.address = {name: int(self._tracker[name]) for name in names}

@@ -263,10 +263,38 @@ def test_to_code() -> None:
 
     assert to_code(clip) == GOLDEN
     compile(to_code(clip), "<text>", "exec")
-    with pytest.raises(ValueError, match="<lambda> is not converted: a lambda is not converted"):
-        to_code(lambda x: x)
+    assert to_code(lambda x, *rest, k=2: x if x > k else rest) == (
+        "def lambda_(x, *rest, k):\n    return ag__.if_exp((x > k), (lambda : x), (lambda : rest))\n"
+    )
+    assert to_code(functools.partial(clip, limit=2.0)) == GOLDEN
+    with pytest.raises(ValueError, match="<lambda> is not converted: its source is not at hand"):
+        to_code(eval("lambda x: x"))
     with pytest.raises(TypeError, match="to_code takes a Python function, not int"):
         to_code(3)  # type: ignore[arg-type]
+
+
+def test_lambdas() -> None:
+    def root(a):
+        x = a
+        while abs(x * x - a) > 1e-12:
+            x = 0.5 * (x + a / x)
+        return x
+
+    def made(limit):
+        return (
+            lambda x, *, scale=2.0: (
+                x * scale if x < limit
+                else limit
+            )
+        )  # fmt: skip
+
+    several = [lambda x: x if x > 0 else -x, lambda x: (x * 2) if (x > 0) else (x * 3), lambda x: lambda: x if x > 0 else 0.0]
+    calls: list[tuple[Any, float, float]] = [
+        (lambda a: root(a) + 1, 4.0, 3.0), (made(3.0), 2.0, 4.0), (made(3.0), 5.0, 3.0), (several[0], -2.0, 2.0), (several[1], -2.0, -6.0),
+        (lambda x: several[2](x)(), -2.0, 0.0), (lambda x: 7.0, 1.0, 7.0),
+    ]  # fmt: skip
+    for function, x, expected in calls:
+        assert float(run_program(trace(convert(function), x), x)) == pytest.approx(expected)
 
 
 def test_print(capsys: pytest.CaptureFixture[str]) -> None:

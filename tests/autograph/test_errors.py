@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -132,10 +133,34 @@ def calls_marked(x):
     return marked(x)
 
 
-not_marked = lambda x: x if x > 0 else -x  # noqa: E731
+def append_in_branch(x):
+    ys = [x]
+    if x > 0:
+        ys.append(x)
+    return ys
+
+
+def not_tried(x):
+    if x > 0:
+        return x
+    return -x
+
+
+@do_not_convert
+def calls_without_converting(x):
+    return not_tried(x)
+
+
+def calls_from_library(x):
+    return functools.reduce(larger, x)
+
+
+def larger(a, b):
+    return a if a > b else b
+
 
 namespace: dict[str, Any] = {}
-exec("def without_source(x):\n    if x > 0: return x\n    return -x", namespace)
+exec("def without_source(x):\n    if x > 0: return x\n    return -x\nlambda_without_source = lambda x: x if x > 0 else -x", namespace)
 
 # function, arguments, error, message; $N stands for N lines below the `def`
 CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] = [
@@ -178,7 +203,13 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] =
      "`x[...] = ...` would change an argument, which the caller of a traced function does not see; copy it first: x = x.copy()"),
     (condition_in_comprehension, (V,), TraceError, "a condition inside of a comprehension cannot decide on it: write a loop, or choose"),
     (calls_marked, (1.0,), TraceError, "`marked` was not converted to trace `if`, `while`, `and`, `or`, `not` and `assert`: it is marked"),
-    (not_marked, (1.0,), TraceError, "a lambda is not converted: write it as a def; or choose between values with np.where"),
+    (append_in_branch, (1.0,), TraceError,
+     ("`ys` is a list of 2 in the `if` branch (test_errors.py:$3), but a list of 1 in the `else` branch; "
+     "both branches of a traced `if` must give it the same structure")),
+    (calls_without_converting, (1.0,), TraceError,
+     "and `assert`: it is called by `calls_without_converting`, which is not: it is marked do_not_convert; or choose"),
+    (calls_from_library, (V,), TraceError, "it is called by code that is not converted: call it in a function of your own; or choose"),
+    (namespace["lambda_without_source"], (1.0,), TraceError, "`<lambda>` was not converted to trace"),
     (namespace["without_source"], (1.0,), TraceError,
      "its source is not at hand (typed at a prompt, or made by exec): put it in a file; or choose between values with np.where"),
 ]  # fmt: skip
@@ -213,7 +244,7 @@ def test_region_values_do_not_leak() -> None:
     def keep(where, value):
         where.append(value)
 
-    with pytest.raises(TraceError, match="computed inside of a branch or a loop and is used outside of it"):
+    with pytest.raises(TraceError, match="computed inside of a branch or a loop and is used outside, where it may not exist"):
         trace(convert(f), 1.0)
 
 

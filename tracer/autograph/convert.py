@@ -21,7 +21,7 @@ from .jumps import placed, with_type_params
 from .marks import is_marked
 from .names import statements
 from .rewrite import AG, Rewriter
-from .source import LAMBDA, NoSource, parse_function
+from .source import NoSource, parse_function
 
 LIBRARIES = frozenset({"adjit", "numpy", "scipy", "pytest", "_pytest", "hypothesis", *sys.stdlib_module_names} - {"__main__"})
 GENERATORS = 0x20 | 0x80 | 0x100 | 0x200  # generator, coroutine, iterable coroutine, asynchronous generator
@@ -198,9 +198,18 @@ def needs_no_conversion(namespace: dict[str, Any], name: str, attributes: Sequen
 def why_not(code: CodeType) -> str | None:
     """Why a function's code was not converted; None when it was, or nobody tried."""
     found = _codes.get(id(code))
-    if found is not None:
-        return found.reason or None
-    return LAMBDA if code.co_name == "<lambda>" else None
+    return found.reason or None if found is not None else None
+
+
+def why_nobody_tried(frame: FrameType) -> str:
+    """Why the function of a frame runs as it was written: calls are only converted in code that is."""
+    caller = frame.f_back
+    while caller is not None and is_ours(caller):
+        caller = caller.f_back
+    reason = why_not(caller.f_code) if caller is not None else None
+    if caller is None or reason is None:
+        return "it is called by code that is not converted: call it in a function of your own"
+    return f"it is called by `{caller.f_code.co_name}`, which is not: {reason}"
 
 
 def undecided() -> str:
@@ -214,7 +223,7 @@ def undecided() -> str:
     code = frame.f_code
     if code.co_name.endswith("comp>") or code.co_name == "<genexpr>":
         return f"a condition inside of a comprehension cannot decide on it: write a loop, or {instead}"
-    reason = why_not(code)
+    reason = why_not(code) or (None if AG in code.co_freevars else why_nobody_tried(frame))
     if reason is not None:
         return f"`{code.co_name}` was not converted to trace `if`, `while`, `and`, `or`, `not` and `assert`: {reason}; or {instead}"
     return f"this construct of Python cannot decide on it: {instead}"
@@ -222,7 +231,11 @@ def undecided() -> str:
 
 def to_code(function: Callable[..., Any]) -> str:
     """The source that is traced in place of the function's own."""
+    while type(function) is partial:
+        function = function.func
     inner = getattr(function, "__func__", None) or getattr(function, "__wrapped__", None) or function
+    if not isinstance(inner, FunctionType | type):
+        inner = getattr(type(inner), "__call__", None)  # noqa: B004 - the function itself is wanted, not the answer
     if not isinstance(inner, FunctionType):
         raise TypeError(f"to_code takes a Python function, not {type(function).__name__}")
     try:

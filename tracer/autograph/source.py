@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import ast
 import linecache
+from copy import deepcopy
+from functools import lru_cache
 from types import CodeType, FunctionType
 
 NOT_FOUND = "its source is not at hand (typed at a prompt, or made by exec): put it in a file"
 CHANGED = "its source has changed since it was imported: reload it"
-LAMBDA = "a lambda is not converted: write it as a def"
 
 
 class NoSource(Exception):
@@ -21,12 +22,12 @@ class NoSource(Exception):
 def parse_function(function: FunctionType) -> ast.FunctionDef:
     """The definition of a function; raises NoSource."""
     code = function.__code__
-    if code.co_name == "<lambda>":
-        raise NoSource(LAMBDA)
     lines = linecache.getlines(code.co_filename, function.__globals__)
     first = code.co_firstlineno
     if not 0 < first <= len(lines):
         raise NoSource(NOT_FOUND)
+    if code.co_name == "<lambda>":
+        return parse_lambda(code, "".join(lines))
     block = block_of(lines, first, last_line(code))
     indented = block[0][:1] in (" ", "\t")
     try:
@@ -40,6 +41,36 @@ def parse_function(function: FunctionType) -> ast.FunctionDef:
         raise NoSource(CHANGED)
     ast.increment_lineno(node, first - (2 if indented else 1))
     return node
+
+
+def parse_lambda(code: CodeType, source: str) -> ast.FunctionDef:
+    """A lambda as a definition that returns its body. Of several in a line, it is the innermost whose body holds all of the code."""
+    places = [(line, column) for line, _, column, _ in code.co_positions() if line is not None and column]
+    found = None
+    for node in lambdas(source):
+        body = node.body
+        start, end = (body.lineno, body.col_offset), (body.end_lineno or 0, body.end_col_offset or 0)
+        if (
+            node.lineno == code.co_firstlineno
+            and parameters_in_order(node.args) == own_parameters(code)
+            and all(start <= place < end for place in places)
+        ):
+            found = node
+    if found is None:
+        raise NoSource(CHANGED)
+    node = deepcopy(found)  # what is kept is not to be rewritten
+    out = ast.FunctionDef("lambda_", node.args, [ast.copy_location(ast.Return(node.body), node.body)], [], None)
+    return ast.copy_location(out, node)
+
+
+@lru_cache(maxsize=16)
+def lambdas(source: str) -> tuple[ast.Lambda, ...]:
+    """All lambdas of a file, outer ones first. A lambda may begin in the middle of a statement: only the whole file can be parsed."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        raise NoSource(CHANGED) from None
+    return tuple(node for node in ast.walk(tree) if isinstance(node, ast.Lambda))
 
 
 def block_of(lines: list[str], first: int, last: int) -> list[str]:

@@ -155,19 +155,21 @@ def entry(name: str, fresh: bool = False) -> Entry:
 
 
 def assigned_line(function: Callable[..., Any], name: str) -> Location | None:
-    """The last line of a branch or a body that assigns a variable."""
+    """The last line of a branch or a body that assigns a variable; of one that is only changed in place, the last that reads it."""
     assert isinstance(function, FunctionType)
-    return _last_store(function.__code__, name.rpartition(".")[2])
+    last = name.rpartition(".")[2]
+    return _last_line(function.__code__, "STORE_", last) or _last_line(function.__code__, "LOAD_", last)
 
 
-def _last_store(code: CodeType, name: str) -> Location | None:
+def _last_line(code: CodeType, operation: str, name: str) -> Location | None:
     from dis import get_instructions  # noqa: PLC0415 - only errors ask
 
+    kinds = [operation + kind for kind in ("DEREF", "FAST", "GLOBAL", "ATTR")]
     found: Location | None = None
     for instruction in get_instructions(code):
-        if instruction.opname in ("STORE_DEREF", "STORE_FAST", "STORE_GLOBAL", "STORE_ATTR") and instruction.argval == name:
+        if instruction.opname in kinds and instruction.argval == name:
             found = location_in(code, instruction.offset)
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            found = _last_store(inner, name) or found
+            found = _last_line(inner, operation, name) or found
     return found

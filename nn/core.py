@@ -18,7 +18,7 @@ from adjit.runtime.variable import Variable
 from adjit.tracer.convert import to_operand
 
 from .activations import get_activation
-from .initializers import Initializer, next_seed
+from .initializers import Initializer
 from .module import Module, as_input, check_features, is_training, takes
 
 Init = str | Initializer | Callable[..., Any]
@@ -97,7 +97,7 @@ class Dropout(Module):
         self.noise_shape = None if noise_shape is None else tuple(noise_shape)
 
     def build(self, shape: Any) -> None:
-        seed = next_seed() if self.seed is None else self.seed
+        seed = self.next_seed() if self.seed is None else self.seed
         self.state = self.add_variable("state", (2,), lambda shape, dtype: random.key(seed), trainable=False, dtype=np.uint32)
 
     def call(self, x: Any) -> Any:

@@ -1,7 +1,7 @@
 """First values of variables, from seeds: the same seed gives the same bits.
 
-An initialiser is a function of a shape and a dtype. `set_seed` starts the sequence from which initialisers and dropout without a seed of
-their own draw theirs; until it is called, the sequence starts anywhere.
+An initialiser is a function of a shape and a dtype. `set_seed` starts the sequence from which modules draw a seed when they are made, for
+their initialisers and dropout; until it is called, the sequence starts anywhere.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from adjit.runtime import random
 __all__ = [
     "Initializer", "Zeros", "Ones", "Constant", "Identity", "RandomNormal", "RandomUniform", "TruncatedNormal", "VarianceScaling",
     "GlorotUniform", "GlorotNormal", "HeUniform", "HeNormal", "LecunUniform", "LecunNormal", "Orthogonal", "get_initializer",
-    "next_seed", "set_seed",
+    "next_seed", "seeds_from", "set_seed",
 ]  # fmt: skip
 
 TRUNCATED_STD = 0.87962566103423978  # of a standard normal cut at two standard deviations
@@ -44,7 +45,12 @@ class SeedSequence:
             return int(self._words.spawn(1)[0].generate_state(1, np.uint32)[0] >> 1)
 
 
+class _Local(threading.local):
+    source: Callable[[], int] | None = None
+
+
 _seeds = SeedSequence()
+_local = _Local()
 
 
 def set_seed(seed: int) -> None:
@@ -53,7 +59,18 @@ def set_seed(seed: int) -> None:
 
 
 def next_seed() -> int:
-    return _seeds.next()
+    """The next seed: of the module whose variables are being created, else of the process."""
+    return _seeds.next() if _local.source is None else _local.source()
+
+
+@contextmanager
+def seeds_from(source: Callable[[], int]) -> Iterator[None]:
+    """Initialisers without a seed of their own draw it from `source` inside."""
+    before, _local.source = _local.source, source
+    try:
+        yield
+    finally:
+        _local.source = before
 
 
 class Initializer:

@@ -32,7 +32,7 @@ from adjit.runtime.recording import suspended
 from adjit.runtime.variable import Variable
 from adjit.tracer.convert import to_operand
 
-from .initializers import Initializer, get_initializer
+from .initializers import Initializer, get_initializer, next_seed, seeds_from
 
 
 class _Calls(threading.local):
@@ -72,6 +72,8 @@ class Module:
     dtype: DType
     input_shape: tuple[int, ...] | None
     _name: str
+    _seed: int
+    _draws: int
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         self = super().__new__(cls)
@@ -80,7 +82,13 @@ class Module:
         self.dtype = as_dtype(np.float32)
         self._name = ""
         self.input_shape = None
+        self._seed, self._draws = next_seed(), 0  # drawn now: variables may be created in any order later
         return self
+
+    def next_seed(self) -> int:
+        """A seed of this module's own, another one at each call."""
+        self._draws += 1
+        return int(np.random.SeedSequence([self._seed, self._draws]).generate_state(1, np.uint32)[0] >> 1)
 
     def __init__(
         self, name: str | None = None, dtype: Any = None, trainable: bool = True, input_shape: Sequence[int] | None = None
@@ -132,7 +140,7 @@ class Module:
     ) -> Variable:  # fmt: skip
         """A new variable, filled by an initialiser. Its value is computed now, even while a function is being traced."""
         kind = self.dtype if dtype is None else as_dtype(np.dtype(dtype))
-        with outside_builders(), suspended():
+        with outside_builders(), suspended(), seeds_from(self.next_seed):
             value = get_initializer(initializer)(tuple(shape), kind)
         return self.variable_class(np.asarray(value, kind), trainable=trainable, name=f"{self.name}.{name}")
 

@@ -296,7 +296,7 @@ class Nadam(Adam):
         super().build(variables)
 
     def factors(self, step: Operand, rate: Operand) -> list[Operand]:
-        u, following = (self.beta_1 * (1.0 - 0.5 * ops.power(0.96, 0.004 * s)) for s in (step, step + 1.0))
+        u, following = (self.beta_1 * (1.0 - 0.5 * ops.power(0.96, s)) for s in (step, step + 1.0))
         before = self.product.read_operand()
         product = before * u
         self._assign(self.product, before, product)

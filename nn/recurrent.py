@@ -5,7 +5,7 @@ Variables are laid out as Keras does: an LSTM's gates are input, forget, cell an
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,6 +39,7 @@ class Recurrent(Module):
     gates: ClassVar[int] = 1
     states: ClassVar[int] = 1
     bias: Variable | None
+    kept: Sequence[Variable] = ()  # the states of a stateful layer
 
     def __init__(
         self, units: int, activation: str | Callable[..., Any] | None = "tanh", use_bias: bool = True,
@@ -54,7 +55,6 @@ class Recurrent(Module):
         self.bias_initializer = bias_initializer
         self.return_sequences, self.return_state = return_sequences, return_state
         self.go_backwards, self.stateful, self.unroll = go_backwards, stateful, unroll
-        self.kept: list[Variable] = []
 
     def build(self, shape: Any, *_: Any) -> None:
         if shape is None or len(shape) != 3:

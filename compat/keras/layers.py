@@ -72,7 +72,6 @@ class Bidirectional(Layer, nn.Bidirectional):
         if not isinstance(layer, Recurrent) or layer.built:
             raise TypeError(f"Bidirectional takes a recurrent layer that was not called yet, not {layer!r}")
         nn.Bidirectional.__init__(self, lambda: copy.copy(layer), merge_mode, **more)
-        self.forward.kept, self.backward.kept = [], []
 
 
 class ReLU(Layer):

@@ -1,0 +1,165 @@
+"""Recurrent layers against loops written out in NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import adjit as aj
+from adjit import nn
+from tests.nn.reference import assert_close, check_layer, raises_with, random, randomized
+
+D = {"dtype": "float64"}
+
+
+def sigmoid(x):
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+def simple_step(x, states, weights):
+    kernel, recurrent, bias = weights
+    return (np.tanh(x @ kernel + states[0] @ recurrent + bias),)
+
+
+def lstm_step(x, states, weights):
+    kernel, recurrent, bias = weights
+    h, c = states
+    i, f, g, o = np.split(x @ kernel + h @ recurrent + bias, 4, -1)
+    c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+    return sigmoid(o) * np.tanh(c), c
+
+
+def gru_step(x, states, weights):
+    kernel, recurrent, bias = weights
+    (h,) = states
+    xz, xr, xh = np.split(x @ kernel + bias[0], 3, -1)
+    hz, hr, hh = np.split(h @ recurrent + bias[1], 3, -1)
+    z, r = sigmoid(xz + hz), sigmoid(xr + hr)
+    return (z * h + (1 - z) * np.tanh(xh + r * hh),)
+
+
+def old_gru_step(x, states, weights):
+    kernel, recurrent, bias = weights
+    (h,) = states
+    u = h.shape[-1]
+    xz, xr, xh = np.split(x @ kernel + bias, 3, -1)
+    z, r = sigmoid(xz + h @ recurrent[:, :u]), sigmoid(xr + h @ recurrent[:, u : 2 * u])
+    return (z * h + (1 - z) * np.tanh(xh + (r * h) @ recurrent[:, 2 * u :]),)
+
+
+KINDS = {
+    "simple": (nn.SimpleRNN, {}, simple_step, 1),
+    "lstm": (nn.LSTM, {}, lstm_step, 2),
+    "gru": (nn.GRU, {}, gru_step, 1),
+    "old_gru": (nn.GRU, {"reset_after": False}, old_gru_step, 1),
+}
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def run(step, x, weights, states, mask=None):
+    outputs = []
+    for t in range(x.shape[1]):
+        new = step(x[:, t], states, weights)
+        states = new if mask is None else tuple(np.where(mask[:, t, None], n, s) for n, s in zip(new, states, strict=True))
+        outputs.append(states[0])
+    return np.stack(outputs, 1), states
+
+
+def made(kind, x, **options):
+    cls, more, step, count = KINDS[kind]
+    layer = randomized(cls(3, **more, **options, **D), x)
+    return layer, step, tuple(np.zeros((x.shape[0], 3)) for _ in range(count))
+
+
+@every_kind
+def test_sequences(kind: str) -> None:
+    x = random(2, 5, 4)
+    layer, step, zeros = made(kind, x, return_sequences=True)
+    check_layer(layer, x, wanted=run(step, x, layer.get_weights(), zeros)[0])
+
+
+@every_kind
+def test_last_output_with_states_and_a_mask(kind: str) -> None:
+    x = random(2, 5, 4)
+    mask = np.array([[1, 1, 0, 1, 0], [0, 1, 1, 1, 1]], bool)
+    layer, step, zeros = made(kind, x)
+    initial = tuple(random(2, 3, seed=20 + i) for i in range(len(zeros)))
+    wanted = run(step, x, layer.get_weights(), initial, mask)[1][0]
+    check_layer(layer, x, wanted=wanted, mask=mask, initial_state=initial)
+
+
+@every_kind
+def test_backwards_and_unrolled(kind: str) -> None:
+    x = random(2, 4, 4)
+    layer, step, zeros = made(kind, x, go_backwards=True, return_sequences=True)
+    wanted = run(step, x[:, ::-1], layer.get_weights(), zeros)[0]
+    assert_close(layer(x), wanted)
+    unrolled, _, _ = made(kind, x, go_backwards=True, return_sequences=True, unroll=True)
+    assert_close(unrolled(x), wanted)
+    assert_close(aj.function(lambda v: unrolled(v))(x), wanted)
+
+
+@every_kind
+def test_stateful(kind: str) -> None:
+    x = random(2, 6, 4)
+    layer, step, zeros = made(kind, x[:, :3], stateful=True)
+    layer.reset_state()
+    compiled = aj.function(lambda v: layer(v))
+    compiled(x[:, :3])
+    weights = layer.get_weights()[:3]
+    assert_close(compiled(x[:, 3:]), run(step, x, weights, zeros)[1][0])
+    layer.reset_state()
+    assert_close(compiled(x[:, :3]), run(step, x[:, :3], weights, zeros)[1][0])
+    with raises_with(ValueError, "stateful", "batches of 2"):
+        layer(x[:1])
+
+
+def test_return_state() -> None:
+    x = random(2, 5, 4)
+    layer, step, zeros = made("lstm", x, return_sequences=True, return_state=True)
+    outputs, h, c = aj.function(lambda v: layer(v))(x)
+    wanted, (last, cell) = run(step, x, layer.get_weights(), zeros)
+    for a, b in ((outputs, wanted), (h, last), (c, cell)):
+        assert_close(a, b)
+
+
+def test_forget_gates_start_open() -> None:
+    layer = nn.LSTM(2)
+    layer(random(1, 2, 3))
+    assert layer.bias.numpy().tolist() == [0, 0, 1, 1, 0, 0, 0, 0]
+
+
+def test_bidirectional() -> None:
+    x = random(2, 4, 3)
+    layer = randomized(nn.Bidirectional(lambda: nn.GRU(3, return_sequences=True, **D), **D), x)
+    out = check_layer(layer, x)
+    zeros = (np.zeros((2, 3)),)
+    ahead = run(gru_step, x, layer.forward.get_weights(), zeros)[0]
+    behind = run(gru_step, x[:, ::-1], layer.backward.get_weights(), zeros)[0][:, ::-1]
+    assert_close(out, np.concatenate([ahead, behind], -1))
+
+
+def test_masks_pass_through_sequential() -> None:
+    ids = np.array([[1, 2, 0, 0], [3, 1, 2, 0]])
+    model = nn.Sequential([nn.Embedding(4, 3, mask_zero=True, **D), nn.LSTM(3, return_sequences=True, **D), nn.LSTM(2, **D)])
+    model(ids)
+    short = np.asarray(model(ids[:1, :2]))
+    assert_close(np.asarray(model(ids))[:1], short)
+    masked = nn.Sequential([nn.Masking(**D), nn.GRU(2, **D)])
+    x = random(2, 4, 3)
+    x[0, 2:] = 0.0
+    masked(x)
+    assert_close(np.asarray(masked(x))[:1], masked(x[:1, :2]))
+
+
+def test_errors() -> None:
+    layer = nn.LSTM(2, name="memory")
+    with raises_with(ValueError, "memory", "[batch, time, features]"):
+        layer(random(3, 4))
+    layer(random(1, 3, 4))
+    with raises_with(ValueError, "mask", "[batch, time]"):
+        layer(random(1, 3, 4), mask=np.ones((3, 1), bool))
+    with raises_with(ValueError, "2 initial state(s)", "[1, 2]"):
+        layer(random(1, 3, 4), initial_state=np.zeros((1, 2)))
+    with raises_with(TypeError, "makes a layer"):
+        nn.Bidirectional(layer)

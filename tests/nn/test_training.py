@@ -1,0 +1,253 @@
+"""The trainer: one native call a step, the same bits in every run and after a restart, callbacks, data, and what goes wrong."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import adjit as aj
+from adjit import nn
+from adjit.nn.history import text_plot
+from adjit.runtime.executable import Executable
+from tests.nn.reference import assert_close, raises_with
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(150, 4)).astype(np.float32)
+Y = (X.sum(1) > 0).astype(np.int32) + (X[:, 0] > 1)
+
+
+def trainer(rate: float = 0.01, **options) -> nn.Trainer:
+    nn.set_seed(1)
+    model = nn.Sequential([nn.Dense(16, activation="relu"), nn.BatchNorm(), nn.Dropout(0.1), nn.Dense(3)])
+    loss = nn.losses.SparseCategoricalCrossentropy(from_logits=True)
+    return nn.Trainer(model, loss, nn.optimizers.Adam(rate), metrics=["accuracy"], **options)
+
+
+def fit(t: nn.Trainer, epochs: int = 3, **options) -> nn.History:
+    return t.fit(X, Y, **{"batch_size": 32, "epochs": epochs, "verbose": 0, "seed": 5, **options})
+
+
+def same(a: nn.Trainer, b: nn.Trainer) -> bool:
+    return all(
+        np.array_equal(x, y)
+        for p, q in ((a.model, b.model), (a.optimizer, b.optimizer))
+        for x, y in zip(p.get_weights(), q.get_weights(), strict=True)
+    )
+
+
+def test_it_learns() -> None:
+    t = trainer()
+    history = fit(t, 30, validation_data=(X, Y))
+    assert history["loss"][-1] < 0.5 * history["loss"][0]
+    assert history["val_accuracy"][-1] > 0.9
+    results = t.evaluate(X, Y, batch_size=40)
+    assert_close(results["accuracy"], (t.predict(X, batch_size=64).argmax(1) == Y).mean())
+    assert_close(results["loss"], history["val_loss"][-1], 1e-5)
+
+
+def test_a_run_repeats_itself() -> None:
+    a, b = trainer(), trainer()
+    assert fit(a).history == fit(b).history
+    assert same(a, b)
+    c = trainer()
+    fit(c, seed=6)
+    assert not same(a, c)
+
+
+def test_eager_is_compiled() -> None:
+    a, b = trainer(), trainer(compiled=False)
+    fit(a, 2)
+    fit(b, 2)
+    for x, y in zip(a.model.get_weights(), b.model.get_weights(), strict=True):
+        np.testing.assert_allclose(x, y, rtol=2e-4, atol=2e-5)
+
+
+def test_resuming_gives_the_same_bits(tmp_path: Path) -> None:
+    whole, first, second = trainer(), trainer(), trainer()
+    fit(whole, 4)
+    fit(first, 2)
+    first.save(tmp_path / "run")
+    second.restore(tmp_path / "run", X[:1])
+    assert second.epoch == 2
+    fit(second, 4)
+    assert same(whole, second)
+
+
+def test_a_step_is_one_native_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    t = trainer()
+    fit(t, 1)
+    calls = []
+    for concrete in t._train._cache.values():
+        native = concrete._native
+        monkeypatch.setattr(concrete, "_native", lambda arrays, native=native: calls.append(1) or native(arrays))
+    evaluated = []
+    monkeypatch.setattr(Executable, "__init__", lambda *a: evaluated.append(1))
+    monkeypatch.setattr(nn.Dense, "call", lambda *a: evaluated.append(1))
+    t.reset_metrics()
+    for k in range(4):
+        t._train(X[k * 32 : k * 32 + 32], Y[k * 32 : k * 32 + 32], None)
+    assert len(calls) == 4
+    assert not evaluated
+
+
+def test_a_smaller_last_batch_compiles_once_more() -> None:
+    t = trainer()
+    fit(t, 3)
+    assert t._train.trace_count == 2
+
+
+def test_batches_of_every_kind() -> None:
+    batches = [(X[k : k + 50], Y[k : k + 50]) for k in range(0, 150, 50)]
+
+    def generator():
+        yield from batches
+
+    reference = trainer()
+    fit(reference, 2, batch_size=50, shuffle=False)
+    for data in (batches, generator):
+        t = trainer()
+        t.fit(data, epochs=2, verbose=0)
+        assert same(reference, t)
+    endless = trainer()
+
+    def forever():
+        while True:
+            yield from batches
+
+    endless.fit(forever(), epochs=2, steps_per_epoch=3, verbose=0)
+    assert same(reference, endless)
+    with raises_with(ValueError, "gave no batches", "spent after one epoch"):
+        trainer().fit(generator(), epochs=2, verbose=0)
+
+
+def test_structures_as_inputs() -> None:
+    class Two(nn.Module):
+        def __init__(self):
+            self.dense = nn.Dense(1)
+
+        def call(self, inputs):
+            return self.dense(inputs["a"] + inputs["b"])
+
+    t = nn.Trainer(Two(), "mse", "sgd")
+    history = t.fit({"a": X, "b": X}, Y.astype(np.float32), epochs=5, batch_size=50, verbose=0)
+    assert history["loss"][-1] < history["loss"][0]
+
+
+def test_sample_weights() -> None:
+    keep = np.zeros(150, np.float32)
+    keep[:75] = 2.0
+    a, b = (nn.Trainer(nn.Dense(1, kernel_initializer="ones"), "mse", nn.optimizers.SGD(0.1)) for _ in range(2))
+    y = X.sum(1)
+    a.fit(X, y, sample_weight=keep, epochs=1, batch_size=150, verbose=0, shuffle=False)
+    b.fit(X[:75], y[:75], epochs=1, batch_size=75, verbose=0, shuffle=False)
+    assert_close(a.model.kernel, b.model.kernel, 1e-5)
+
+
+def test_validation_split_is_the_end() -> None:
+    t = trainer()
+    history = fit(t, 1, validation_split=0.2)
+    assert_close(t.evaluate(X[120:], Y[120:])["loss"], history["val_loss"][0], 1e-6)
+
+
+def test_early_stopping_goes_back_to_the_best() -> None:
+    t = trainer(0.3)
+    values = iter([3.0, 2.0, 2.5, 2.6, 2.7, 2.8])
+    best: list[list[np.ndarray]] = []
+
+    class Fake(nn.Callback):
+        def on_epoch_end(self, epoch, logs):
+            logs["score"] = next(values)
+            if epoch == 1:
+                best.append(self.trainer.model.get_weights())
+
+    stop = nn.EarlyStopping("score", patience=2, restore_best_weights=True)
+    history = fit(t, 10, callbacks=[Fake(), stop])
+    assert (len(history.epoch), stop.stopped_epoch, stop.best_epoch) == (4, 3, 1)
+    assert all(np.array_equal(a, b) for a, b in zip(best[0], t.model.get_weights(), strict=True))
+    with raises_with(KeyError, "val_loss", "validation data"):
+        fit(trainer(), 1, callbacks=[nn.EarlyStopping()])
+
+
+def test_callbacks(tmp_path: Path) -> None:
+    t = trainer()
+    seen: list[int] = []
+    fit(
+        t, 3, validation_data=(X, Y),
+        callbacks=[
+            nn.ModelCheckpoint(tmp_path / "run-{epoch}"),
+            nn.ModelCheckpoint(tmp_path / "best", save_best_only=True, save_weights_only=True),
+            nn.callbacks.CSVLogger(tmp_path / "log.csv"),
+            nn.callbacks.LearningRateScheduler(lambda epoch, rate: rate * 0.5),
+            nn.callbacks.LambdaCallback(on_batch_end=lambda step, logs: seen.append(step)),
+        ],
+    )  # fmt: skip
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["best", "log.csv", "run-0", "run-1", "run-2"]
+    lines = (tmp_path / "log.csv").read_text().splitlines()
+    assert lines[0] == "epoch,loss,accuracy,val_loss,val_accuracy"
+    assert len(lines) == 4
+    assert_close(t.optimizer.learning_rate, 0.01 / 8)
+    assert seen == [0, 1, 2, 3, 4] * 3
+    plateau = nn.callbacks.ReduceLROnPlateau("loss", factor=0.1, patience=1, min_delta=10.0, min_lr=5e-5)
+    fit(t, 6, callbacks=[plateau])
+    assert_close(t.optimizer.learning_rate, 5e-5)
+
+
+def test_history_plots(tmp_path: Path) -> None:
+    history = fit(trainer(), 4, validation_data=(X, Y))
+    text = history.plot()
+    assert "* loss" in text
+    assert "o val_accuracy" in text
+    assert len(text.splitlines()) == 2 * 14 + 1
+    with raises_with(KeyError, "'lost'", "loss, accuracy"):
+        history["lost"]
+    picture = tmp_path / "curve.png"
+    told = history.plot(picture)
+    assert picture.exists() or "matplotlib is not installed" in told
+    assert "1e+0" not in text_plot({"a": [math.nan, 1.0]})
+    assert "nothing to plot" in text_plot({"a": [math.nan]})
+
+
+def test_progress_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    fit(trainer(), 2, verbose=2)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("epoch 1/2  5 steps in")
+    assert "accuracy" in lines[1]
+    fit(trainer(), 1, verbose=1)
+    assert "5 steps" in capsys.readouterr().out
+
+
+def test_nan_losses_raise_and_say_where() -> None:
+    bad = X.copy()
+    bad[7, 1] = np.nan
+    with raises_with(ArithmeticError, "nan", "epoch 1", "x", "clean the data"):
+        trainer().fit(bad, Y, verbose=0)
+    wild = nn.Trainer(nn.Sequential([nn.Dense(4), nn.Dense(1)]), "mse", nn.optimizers.SGD(1e30))
+    with raises_with(ArithmeticError, "layers.0.kernel", "learning rate", "global_clipnorm", "on_nan"):
+        wild.fit(X, X[:, :1], epochs=50, verbose=0)
+    trainer().fit(bad, Y, verbose=0, on_nan="ignore")
+
+
+def test_bad_data_is_named() -> None:
+    with raises_with(ValueError, "x [150, 4], y [149]"):
+        trainer().fit(X, Y[:-1], verbose=0)
+    with raises_with(ValueError, "labels i32[32,2]", "f32[32,3]"):
+        trainer().fit(X, np.stack([Y, Y], 1), verbose=0)
+    with raises_with(TypeError, "not one number"):
+        nn.Trainer(nn.Dense(1), nn.losses.MeanSquaredError(reduction=None)).fit(X, Y, verbose=0)
+    unused = nn.Sequential([nn.Dense(3)])
+    unused.extra = aj.Variable(np.zeros(2), name="extra")
+    with raises_with(ValueError, "gradient of extra is None"):
+        nn.Trainer(unused, "mse").fit(X, X[:, :3], verbose=0)
+
+
+def test_frozen_layers_stay() -> None:
+    t = trainer()
+    t.model(X[:1])
+    t.model.layers[0].trainable = False
+    before = t.model.layers[0].get_weights()
+    fit(t, 1)
+    assert all(np.array_equal(a, b) for a, b in zip(before, t.model.layers[0].get_weights(), strict=True))

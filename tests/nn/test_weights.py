@@ -1,0 +1,138 @@
+"""Files of weights: what is in them, what does not fit, and what a crash leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import adjit as aj
+from adjit import nn
+from tests.nn.reference import raises_with
+
+ARRAYS = {
+    "a": np.arange(6, dtype=np.float32).reshape(2, 3), "b.c": np.array(7, np.int64), "empty": np.zeros((0, 4)),
+    "flags": np.array([True, False]), "key": np.array([1, 2**32 - 1], np.uint32), "transposed": np.arange(6.0).reshape(2, 3).T,
+}  # fmt: skip
+
+
+def test_arrays_come_back(tmp_path: Path) -> None:
+    path = tmp_path / "x.safetensors"
+    nn.write_arrays(path, ARRAYS, {"epoch": "3", "name": "grüße"})
+    back = nn.read_arrays(path)
+    assert list(back) == list(ARRAYS)
+    for name, array in ARRAYS.items():
+        assert back[name].dtype == array.dtype
+        assert np.array_equal(back[name], array)
+    assert nn.read_metadata(path) == {"epoch": "3", "name": "grüße"}
+    assert os.listdir(tmp_path) == ["x.safetensors"]
+
+
+def test_the_format_is_that_of_safetensors(tmp_path: Path) -> None:
+    """Read by hand: eight bytes of length, JSON, then the data where it says."""
+    path = tmp_path / "x.safetensors"
+    nn.write_arrays(path, {"a": ARRAYS["a"]}, {"k": "v"})
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    assert size % 8 == 0
+    assert json.loads(data[8 : 8 + size]) == {"__metadata__": {"k": "v"}, "a": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}
+    assert np.frombuffer(data[8 + size :], "<f4").tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def model(units: int = 3, seed: int = 0) -> nn.Sequential:
+    nn.set_seed(seed)
+    out = nn.Sequential([nn.Dense(units), nn.BatchNorm(), nn.Dropout(0.5), nn.Dense(2)])
+    out(np.ones((1, 4), np.float32))
+    return out
+
+
+def test_models_come_back(tmp_path: Path) -> None:
+    a, b = model(seed=1), model(seed=2)
+    a(np.random.default_rng(0).normal(size=(8, 4)), training=True)
+    nn.save(tmp_path / "m", a)
+    nn.load(tmp_path / "m", b)
+    for x, y in zip(a.get_weights(), b.get_weights(), strict=True):
+        assert np.array_equal(x, y)
+    assert "layers.0.kernel" in nn.read_arrays(tmp_path / "m")
+
+
+def test_mismatches_are_named_and_change_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "m"
+    nn.save(path, model(3))
+    other = model(4)
+    before = other.get_weights()
+    with raises_with(ValueError, "layers.0.kernel", "float32[4, 3] in the file", "f32[4,4] here"):
+        nn.load(path, other)
+    assert all(np.array_equal(a, b) for a, b in zip(before, other.get_weights(), strict=True))
+    with raises_with(ValueError, "layers.4.bias", "is not in the file"):
+        longer = model(3)
+        longer.add(nn.Dense(1))
+        longer(np.ones((1, 4), np.float32))
+        nn.load(path, longer)
+    nn.load(path, longer, strict=False)
+    with raises_with(ValueError, "in the file alone", "nothing is built yet", "call the model once"):
+        nn.load(path, nn.Sequential([nn.Dense(3)]))
+    with raises_with(ValueError, "float32", "f64"):
+        nn.load(path, {"layers": [{"kernel": aj.Variable(np.zeros((4, 3)))}]}, strict=False)
+    with raises_with(ValueError, "no variables to save"):
+        nn.save(path, nn.Sequential([nn.Dense(3)]))
+
+
+def test_broken_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "m"
+    nn.save(path, model())
+    data = path.read_bytes()
+    for broken in (b"", data[:5], data[:40], data[:-1], b"\xff" * 100, (2).to_bytes(8, "little") + b"[]"):
+        path.write_bytes(broken)
+        with pytest.raises(nn.WeightsError):
+            nn.read_arrays(path)
+    entries = [
+        3, {"dtype": "F99", "shape": [1], "data_offsets": [0, 4]}, {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]},
+        {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}, {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]},
+    ]  # fmt: skip
+    for entry in entries:
+        text = json.dumps({"a": entry}).encode()
+        path.write_bytes(len(text).to_bytes(8, "little") + text + b"\0" * 4)
+        with pytest.raises(nn.WeightsError):
+            nn.read_arrays(path)
+
+
+def test_a_failure_while_saving_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "m"
+    nn.save(path, model(seed=1))
+    old = path.read_bytes()
+
+    def fail(handle: int) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="disk is full"):
+        nn.save(path, model(seed=2))
+    assert path.read_bytes() == old
+    assert os.listdir(tmp_path) == ["m"]
+
+
+def test_a_kill_while_saving_leaves_a_whole_file(tmp_path: Path) -> None:
+    path = tmp_path / "m"
+    code = (
+        "import sys, numpy as np\nfrom adjit import nn\nk = 0\n"
+        "while True:\n    nn.write_arrays(sys.argv[1], {'a': np.full(300_000, float(k))})\n    k += 1\n    print(k, flush=True)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    for _ in range(3):
+        process.stdout.readline()
+    time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    values = nn.read_arrays(path)["a"]
+    assert values.shape == (300_000,)
+    assert (values == values[0]).all()

@@ -123,6 +123,8 @@ class Batcher:
             return [(self.stack_op(stmt.op, marked), True)]
         if isinstance(stmt.op, CustomGradient):
             return self.custom(stmt.op, marked)
+        if self.size == 0:  # no example, no work; and no rule has to think of it
+            return [(Literal(0, wide(r.type, 0)), True) for r in stmt.results]
         out = stmt.op.batch(self.size, args, has)
         return [(r, True) for r in (out if isinstance(out, tuple) else (out,))]
 

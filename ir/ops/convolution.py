@@ -11,7 +11,7 @@ order. Refuses: padding, which is a `pad` before (or a slice after) them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from ..errors import DTypeError, ShapeError
 from ..types import Shape, TensorType
 from .base import Array, Loops, Op, Window, apply
 from .maps import cast, common_dtype
-from .shape import pad, slice_
+from .shape import lead, move_lead, move_to_lead, pad, reshape, slice_
 
 __all__ = ["conv", "conv_transpose", "same_padding"]
 
@@ -35,6 +35,25 @@ class Convolution(Op, abstract=True):
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
     groups: int
+
+    def shares_filter(self, batched: Sequence[bool]) -> bool:
+        """Whether all examples of a batch are convolved with one filter."""
+        return not batched[1]
+
+    def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Operand:
+        """With one filter, images of all examples are images of one larger batch; with one each, examples are groups of channels."""
+        if self.shares_filter(batched):
+            x, w = args
+            out = apply(self, reshape(x, (size * x.type.shape[1], *x.type.shape[2:])), w)
+            return reshape(out, (size, x.type.shape[1], *out.type.shape[1:]))
+        before_last = len(self.strides) + 1
+        joined = []
+        for a, has in zip(args, batched, strict=True):
+            moved = move_lead(a if has else lead(a, size), before_last)
+            joined.append(reshape(moved, (*moved.type.shape[:-2], size * moved.type.shape[-1])))
+        out = apply(replace(self, groups=self.groups * size), *joined)
+        last = out.type.shape[-1] // size if size else 0
+        return move_to_lead(reshape(out, (*out.type.shape[:-1], size, last)), before_last)
 
     def output_sizes(self, sizes: Shape, places: Shape) -> Shape:
         spans = [(r - 1) * b + 1 for r, b in zip(places, self.dilations)]
@@ -215,6 +234,9 @@ class ConvolveFilter(Convolution):
     """From x and d, the cotangent of a filter of these spatial `sizes`."""
 
     sizes: tuple[int, ...]
+
+    def shares_filter(self, batched: Sequence[bool]) -> bool:
+        return False
 
     def infer(self, *types: TensorType) -> TensorType:
         x, d = types

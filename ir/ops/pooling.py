@@ -17,7 +17,7 @@ from ..errors import DTypeError, ShapeError
 from ..types import I64, Shape, TensorType
 from .base import Array, Emitter, Loops, Op, Reg, Window, apply, nest
 from .convolution import paddings, per_axis
-from .shape import pad
+from .shape import lead, pad, reshape
 
 __all__ = ["max_pool", "avg_pool"]
 
@@ -44,6 +44,13 @@ class Pooling(Op, abstract=True):
             raise ShapeError(f"{self.name}: sizes and strides of windows are at least 1, not {self.window} and {self.strides}")
         sizes = tuple((n - r) // s + 1 if n >= r else 0 for n, r, s in zip(x.shape[1:-1], self.window, self.strides))
         return x.with_shape((x.shape[0], *sizes, x.shape[-1]))
+
+    def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Operand:
+        """Images of all examples are images of one larger batch."""
+        wide = [a if has else lead(a, size) for a, has in zip(args, batched, strict=True)]
+        images = wide[0].type.shape[1]
+        out = apply(self, *(reshape(a, (size * images, *a.type.shape[2:])) for a in wide))
+        return reshape(out, (size, images, *out.type.shape[1:]))
 
     def places(self, sizes: Shape) -> list[tuple[slice, ...]]:
         """For each place of a window, the elements that stand there in all windows."""

@@ -18,6 +18,7 @@ from adjit.ir.types import DTYPES
 from adjit.ir.verifier import verify
 from adjit.passes.batch import batch_func
 from tests.ops.cases import CASES, Case
+from tests.ops.cases_convolution import CASES as CONVOLUTION
 from tests.ops.cases_structure import CASES as STRUCTURE
 from tests.ops.harness import assert_close, func_of
 
@@ -35,7 +36,7 @@ def check(func: Func, arrays: Sequence[Array], batched: Sequence[bool]) -> Func:
     return out
 
 
-@pytest.mark.parametrize("case", [*CASES, *STRUCTURE], ids=repr)
+@pytest.mark.parametrize("case", [*CASES, *STRUCTURE, *CONVOLUTION], ids=repr)
 def test_every_row_against_a_loop(case: Case) -> None:
     for dtype in (case.dtypes[0], case.dtypes[-1]):
         draws = [case.draw(DTYPES[dtype], seed=seed) for seed in range(SIZE)]
@@ -192,3 +193,8 @@ def test_assignments_are_refused() -> None:
     func = parsed(WHILE)
     with pytest.raises(UnsupportedError, match="assigns a variable"):
         batch_func(func.replace(updates=[(func.params[0], func.results[0])]), [True, False], SIZE)
+
+
+def test_no_examples() -> None:
+    out = verify(batch_func(parsed(WHILE), [True, True], 0))
+    assert [a.shape for a in run(out, np.zeros(0), np.zeros(0))] == [(0,), (0,)]

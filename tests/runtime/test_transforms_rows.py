@@ -10,10 +10,11 @@ import pytest
 import adjit as aj
 from adjit.ir.types import F64
 from tests.ops.cases import CASES, Case
+from tests.ops.cases_convolution import CASES as CONVOLUTION
 from tests.ops.cases_structure import CASES as STRUCTURE
 from tests.ops.harness import Array, assert_close, differences, eager, several
 
-ROWS: list[Case] = [*CASES, *STRUCTURE]
+ROWS: list[Case] = [*CASES, *STRUCTURE, *CONVOLUTION]
 SMOOTH = [row for row in ROWS if row.smooth and "f64" in row.dtypes and row.differentiable(row.draw(F64))]
 LARGE = 40  # elements: beyond, a difference for each of them takes too long
 

@@ -118,7 +118,7 @@ def recycled(type: TensorType, pool: deque[Array]) -> Array:
 
 
 def work(block: Block) -> float:
-    """A rough count of operations, to tell calls of microseconds from longer ones. A loop, or what Python does for us, may take any time."""
+    """A rough count of operations, to tell calls of microseconds from longer ones. A loop and what Python does may take any time."""
     total = 0.0
     for stmt in block.stmts:
         if isinstance(stmt.op, For | While | Print):

@@ -23,5 +23,5 @@ def test_what_is_loaded_late() -> None:
 def test_public_names() -> None:
     assert len(set(aj.__all__)) == len(aj.__all__)
     assert not [name for name in aj.__all__ if not hasattr(aj, name)]
-    rooms = {"ir", "tracer", "passes", "codegen", "runtime", "nn"}
+    rooms = {"ir", "tracer", "passes", "codegen", "runtime", "nn", "tf"}
     assert not [name for name in vars(aj) if not name.startswith("_") and name not in aj.__all__ and name not in rooms]

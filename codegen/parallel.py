@@ -43,7 +43,7 @@ def emit_nest(
     size = 1
     for n in whole.sizes:
         size *= n
-    if whole.empty or size * ops < PARALLEL or (len(whole.order) == 1 and indexed):
+    if whole.empty or size * ops < PARALLEL or (len(whole.order) == 1 and (indexed or size < 2 * ROW)):
         whole.emit()
         return
     cut = _Cut(kernel, whole, body, ops, indexed, aliased)

@@ -22,6 +22,7 @@ from .licm import hoist_invariants
 from .rows import fuse_rows
 from .simplify import simplify
 from .transparent import drop_custom_gradients
+from .unpack import unpack_small_arrays
 
 Pass: TypeAlias = Callable[[Func], Func]
 Observer: TypeAlias = Callable[[str, Func], None]
@@ -74,6 +75,7 @@ OPTIMIZE = Pipeline(
     hoist_invariants,
     eliminate_common_subexpressions,
     eliminate_dead_code,
+    unpack_small_arrays,
     legalize,
     fuse,
     fuse_rows,

@@ -214,16 +214,16 @@ def fits_registers(stmt: Stmt) -> bool:
     """Whether a region can run in registers as one kernel: it computes on scalars only, and reads and writes elements of stacks and
     arrays.
     """
-    return _is_made_of_scalars(stmt) and changes_in_place(stmt)
+    return is_made_of_scalars(stmt) and changes_in_place(stmt)
 
 
-def _is_made_of_scalars(stmt: Stmt) -> bool:
+def is_made_of_scalars(stmt: Stmt) -> bool:
     for block in stmt.blocks:
         if not all(_is_scalar(x) or is_array(x) for x in (*block.params, *block.results)) or not all(map(_is_scalar, block.saving)):
             return False
         for inner in block.stmts:
             if isinstance(inner.op, Region):
-                if not _is_made_of_scalars(inner):
+                if not is_made_of_scalars(inner):
                     return False
             elif isinstance(inner.op, Gather | Scatter):
                 elements = (inner.result, *inner.args[1:]) if isinstance(inner.op, Gather) else inner.args[1:]

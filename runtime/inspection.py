@@ -17,7 +17,7 @@ from .executable import optimize
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction
 
-KERNELS = "legalize"  # the first pass that prepares native code; those before it simplify
+KERNELS = "unpack_small_arrays"  # the first pass that prepares native code; those before it simplify
 
 
 class PassResult(NamedTuple):

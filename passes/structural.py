@@ -16,6 +16,7 @@ from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.arithmetic import Add
 from adjit.ir.ops.base import Op
 from adjit.ir.ops.index import ScatterAdd
+from adjit.ir.ops.join import Concatenate
 from adjit.ir.ops.maps import Cast, Mul
 from adjit.ir.ops.powers import IntegerPow
 from adjit.ir.ops.reduce import Max, Min, Reduce, Sum
@@ -65,6 +66,38 @@ def add_before_padding(r: Rewriter, stmt: Stmt) -> Operand | None:
     if x is None or y is None or x.op != y.op or not isinstance(x.op, Pad) or x.op.value != 0 or x.args[0].type != y.args[0].type:
         return None
     return r.emit(x.op, (r.emit(stmt.op, (x.args[0], y.args[0])),))
+
+
+@structural(Add)
+def join_neighbours(r: Rewriter, stmt: Stmt) -> Operand | None:
+    """add(pad(x), pad(y)) => pad(concatenate(x, y)), where x ends along one axis at the place where y begins: gradients of neighbouring
+    slices. x + 0 is x, but for the sign of a zero."""
+    first, second = (r.made_by(a, Pad) for a in stmt.args)
+    if first is None or second is None:
+        return None
+    for x, y in ((first, second), (second, first)):
+        p, q = x.op, y.op
+        assert isinstance(p, Pad) and isinstance(q, Pad)
+        if any((*p.interior, *q.interior)) or p.value != 0 or q.value != 0:
+            return None
+        ends = tuple(low + n for low, n in zip(p.low, x.args[0].type.shape, strict=True))
+        apart = [a for a in range(len(ends)) if (p.low[a], p.high[a]) != (q.low[a], q.high[a])]
+        if len(apart) == 1 and q.low[apart[0]] == ends[apart[0]]:
+            (axis,) = apart
+            both = r.emit(Concatenate(axis), (x.args[0], y.args[0]))
+            high = tuple(q.high[a] if a == axis else h for a, h in enumerate(p.high))
+            return both if not any((*p.low, *high)) else r.emit(Pad(p.low, high, p.interior, p.value), (both,))
+    return None
+
+
+@structural(Concatenate)
+def join_concatenates(r: Rewriter, stmt: Stmt) -> Operand | None:
+    """concatenate(concatenate(x, y), z) => concatenate(x, y, z), along one axis."""
+    parts: list[Operand] = []
+    for arg in stmt.args:
+        inner = r.made_by(arg, Concatenate)
+        parts += inner.args if inner is not None and inner.op == stmt.op else [arg]
+    return r.emit(stmt.op, tuple(parts)) if len(parts) > len(stmt.args) else None
 
 
 @structural(Broadcast)

@@ -50,12 +50,11 @@ def _reach_region(stmt: Stmt, active: set[int]) -> None:
         return
     body = stmt.blocks[-1]
     params = carried_params(stmt, body)
-    flowing: Sequence[Operand] = initial_carries(stmt)
+    flows = [*zip(params, initial_carries(stmt), strict=True), *zip(params, body.results, strict=True)]
     while True:
         before = len(active)
-        mark(active, (p for p, x in zip(params, flowing, strict=True) if id(x) in active))
+        mark(active, (p for p, x in flows if id(x) in active))
         extend_reached(body.stmts, active)
-        flowing = body.results
         if len(active) == before:
             break
     carries = len(body.results)

@@ -7,11 +7,11 @@ told nothing: the trace keeps all statements anyway, and the record remembers fr
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
-from adjit.ir.builder import current_builder
+from adjit.ir.builder import Builder, current_builder
 from adjit.ir.errors import TraceError
 from adjit.ir.func import Stmt, Value
 from adjit.ir.location import Location
@@ -20,7 +20,7 @@ from adjit.ir.ops.base import Op
 from adjit.ir.ops.shape import Reshape
 from adjit.passes.rewrite import operands_read
 from adjit.tracer.frames import user_location
-from adjit.tracer.trace import Splat, current_trace
+from adjit.tracer.trace import Splat, Traced, current_trace
 
 from .tensor import materialize
 from .variable import Store, Variable
@@ -34,6 +34,10 @@ class Assign(Op, abstract=True):
 
     name = "assign"
     differentiable: ClassVar[bool] = False
+
+
+Mark: TypeAlias = list[tuple[Builder, int]]  # the trace of a tape, the regions open inside of it, and how many statements each has
+Place: TypeAlias = tuple[int, int]  # of a statement: how many regions deep, and its number there. Later ones are greater
 
 
 class Record:
@@ -174,15 +178,15 @@ class EagerRecord(Record):
 
 
 class TraceRecord(Record):
-    """Stretches of the statements of one trace: that of a function, or of a region in it."""
+    """Stretches of the statements of one trace: that of a function, or of a region in it, with the regions that are open inside of it."""
 
     def __init__(self, watch_accessed: bool) -> None:
         super().__init__(watch_accessed)
         trace = current_trace()
         assert trace is not None
         self.trace = trace
-        self.stretches: list[tuple[int, int | None]] = []
-        self.since: dict[int, int] = {}  # id of a watched value -> the first statement that may know
+        self.stretches: list[tuple[Mark, Mark | None]] = []
+        self.since: dict[int, Place] = {}  # id of a watched value -> the first statement that may know
 
     def watch(self, x: Operand) -> None:
         if isinstance(x, Concrete | Literal):  # a constant: its ops would be computed on the spot, and nothing recorded
@@ -191,9 +195,13 @@ class TraceRecord(Record):
                 table[id(x)] = (x, self.trace.emit(Reshape(x.type.shape), (x,))[0])
         value = self.resolve(x)
         super().watch(value)
-        self.since.setdefault(id(value), len(self.trace.stmts))
+        mark = self.mark("told to watch something")
+        self.since.setdefault(id(value), (len(mark), mark[-1][1]))
 
     def resolve(self, x: Operand) -> Operand:
+        trace = current_trace()
+        if isinstance(x, Traced) and trace is not None:
+            trace.check_reachable(x, "tape")
         known = self.trace.root().stand_ins.get(id(x))
         return x if known is None else known[1]
 
@@ -202,29 +210,32 @@ class TraceRecord(Record):
         return tuple(map(self.resolve, args)) if table and any(id(a) in table for a in args) else args
 
     def start(self) -> None:
-        self.check_reachable("entered")
-        self.stretches.append((len(self.trace.stmts), None))
+        self.stretches.append((self.mark("entered"), None))
 
     def stop(self) -> None:
         first, _ = self.stretches.pop()
-        self.stretches.append((first, len(self.trace.stmts)))
+        self.stretches.append((first, self.mark("left")))
 
     def statements(self) -> Sequence[Stmt]:
         """What an eager tape would have kept: the statements that used something watched by then."""
-        self.check_reachable("asked for gradients")
-        since, stmts = dict(self.since), self.trace.stmts
+        since = dict(self.since)
         kept: list[Stmt] = []
-        for first, last in self.stretches:
-            for n in range(first, len(stmts) if last is None else last):
-                stmt = stmts[n]
-                if stmt.op.differentiable and any(since.get(id(x), n + 1) <= n for x in operands_read(stmt)):
-                    kept.append(stmt)
-                    since.update((id(r), n) for r in stmt.results if r.type.is_float)
+        for place, stmt in self.recorded():
+            if stmt.op.differentiable and any(id(x) in since and since[id(x)] <= place for x in operands_read(stmt)):
+                kept.append(stmt)
+                since.update((id(r), place) for r in stmt.results if r.type.is_float)
         return kept
 
     def everything(self) -> Sequence[Stmt]:
-        stmts = self.trace.stmts
-        return [stmt for first, last in self.stretches for stmt in stmts[first:last]]
+        return [stmt for _, stmt in self.recorded()]
+
+    def recorded(self) -> Iterator[tuple[Place, Stmt]]:
+        """The statements of all stretches in the order in which they were made. A region that has ended is one of them."""
+        for depth, (builder, end) in enumerate(self.mark("asked for gradients"), 1):
+            for first, last in self.stretches:
+                stop = end if last is None else length_in(last, builder)
+                for n in range(length_in(first, builder), stop):
+                    yield (depth, n), builder.stmts[n]
 
     def connected(self, stmts: Sequence[Stmt]) -> Container[int]:
         return self.watched.keys() | {id(r) for stmt in stmts for r in stmt.results if r.type.is_float}
@@ -232,12 +243,21 @@ class TraceRecord(Record):
     def give(self, gradient: Operand) -> Operand:
         return Splat(gradient.value, gradient.type) if type(gradient) is Literal else gradient
 
-    def check_reachable(self, what: str) -> None:
+    def mark(self, what: str) -> Mark:
+        """Where the trace is by now."""
+        out: list[tuple[Builder, int]] = []
         builder = current_builder()
-        while builder is not None and builder is not self.trace:
+        while builder is not None:
+            out.append((builder, len(builder.stmts)))
+            if builder is self.trace:
+                return out[::-1]
             builder = builder.parent
-        if builder is None:
-            raise TraceError(f"a tape of a traced function was {what} outside of it; call tape.gradient in the function that recorded")
+        raise TraceError(f"a tape of a traced function was {what} outside of it; call tape.gradient in the function that recorded")
+
+
+def length_in(mark: Mark, builder: Builder) -> int:
+    """How many statements a builder had at that time; none before it began."""
+    return next((count for found, count in mark if found is builder), 0)
 
 
 def new_record(watch_accessed: bool) -> Record:

@@ -447,3 +447,10 @@ def walrus_in_while_with_break_and_else(x):
     else:
         n = n + 100
     return x + y + n
+
+
+@program((2.0, 3.0, 1), (2.0, 3.0, 0))
+def loop_that_returns_what_was_there(x, y, n):
+    while n > 0:
+        return x * 2, y
+    return y, x * y

@@ -333,12 +333,27 @@ STARTS_FROM_WHAT_IT_READS = """
     }
 """
 
+YIELDS_FROM_OUTSIDE = """
+    func @f(%a: f64[], %n: i64[]) -> f64[] {
+      %0: f64[], %1: i64[] = while carry (%c: f64[] = 1.0, %k: i64[] = 0){how} {
+        %2: bool[] = less %k, %n
+        cond %2
+      } do {
+        %3: i64[] = add %k, 1
+        yield %a, %3
+      }
+      %4: f64[] = mul %0, %a
+      return %4
+    }
+"""
+
 PROGRAMS: dict[str, Program] = {
     "polynomial": Program(POLYNOMIAL, (scalar(0.7), scalar(0.9))),
     "traced_bounds": Program(TRACED_BOUNDS, (scalar(0.7), scalar(0.4), index(1), index(5))),
     "no_trips": Program(TRACED_BOUNDS, (scalar(0.7), scalar(0.4), index(3), index(3))),
     "backwards_bounds": Program(TRACED_BOUNDS, (scalar(0.7), scalar(0.4), index(3), index(-2))),
     "until_small": Program(COLLATZ_LIKE, (scalar(9.0), scalar(0.7))),
+    "yields_from_outside": Program(YIELDS_FROM_OUTSIDE, (scalar(0.7), index(3))),
     "while_never": Program(COLLATZ_LIKE, (scalar(0.5), scalar(0.7))),
     "newton": Program(NEWTON, (scalar(3.0), scalar(2.0))),
     "branch_then": Program(BRANCH, (scalar(0.9), scalar(0.3))),

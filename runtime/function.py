@@ -227,7 +227,7 @@ class Function:
 
     def inspect(self, *args: Any, **kwargs: Any) -> Inspection:
         """What a call with these arguments runs: IR at every stage, native code, times. Compiles if need be, and runs nothing."""
-        return Inspection(self._concrete(take_apart(args, kwargs, self._static)))
+        return Inspection(self._concrete(take_apart(args, kwargs, self._static)), self._fn)
 
     def profile(self, *args: Any, repeat: int | None = None, **kwargs: Any) -> Profile:
         """Where the time of a call with these arguments goes, kernel by kernel. Runs it `repeat` times (by default for about a second) on
@@ -309,7 +309,7 @@ class BoundFunction:
         return self._function._enter(args, kwargs, self.__self__)
 
     def inspect(self, *args: Any, **kwargs: Any) -> Inspection:
-        return Inspection(self._concrete(take_apart(args, kwargs, self._function._static)))
+        return Inspection(self._concrete(take_apart(args, kwargs, self._function._static)), self._function._fn)
 
     def profile(self, *args: Any, repeat: int | None = None, **kwargs: Any) -> Profile:
         from .profile import profile  # noqa: PLC0415 - as above

@@ -5,9 +5,10 @@ Texts are made when they are asked for; the passes are run again to show the IR 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from adjit.ir.func import Block, Func
 from adjit.passes.split import split
@@ -31,9 +32,20 @@ class PassResult(NamedTuple):
 class Inspection:
     """The stages of one compiled function; `print` it for a summary."""
 
-    def __init__(self, concrete: ConcreteFunction) -> None:
+    def __init__(self, concrete: ConcreteFunction, function: Callable[..., Any]) -> None:
+        self._function = function
         self._executable = concrete.executable
         self._func = concrete.executable.func
+
+    @property
+    def autograph(self) -> str:
+        """The source that was traced in place of the function's own; a comment that says why where it was traced as it is."""
+        from adjit.tracer.autograph.convert import to_code  # noqa: PLC0415 - brings in `ast`
+
+        try:
+            return to_code(self._function)
+        except (TypeError, ValueError) as reason:
+            return f"# {reason}\n"
 
     @property
     def traced(self) -> str:

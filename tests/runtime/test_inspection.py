@@ -22,6 +22,11 @@ def step(x: Any) -> Any:
     return loss
 
 
+@aj.function
+def branching(x: Any) -> Any:
+    return x if x.sum() > 0 else -x
+
+
 X = np.ones((4, 3), "f4")
 
 
@@ -35,6 +40,7 @@ def test_stages() -> None:
     assert "updating %W" in seen.backward
     assert "%W.bar" in seen.backward
     assert "fuse" in seen.optimized
+    assert "ag__.if_exp" in branching.inspect(X).autograph
     assert "define" in seen.llvm
     assert seen.asm
     assert seen.arena_bytes >= 0
@@ -76,3 +82,8 @@ def test_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (only,) = one.iterdir()
     assert only.name.endswith(".fuse.ir")
     assert only.read_text().startswith("func @one(")
+
+
+def test_autograph_says_why_a_function_is_traced_as_it_is() -> None:
+    assert aj.function(eval("lambda x: x + 1")).inspect(X).autograph.startswith("# <lambda> is not converted: its source is not at hand")
+    assert aj.function(np.sin).inspect(X).autograph == "# to_code takes a Python function, not ufunc\n"

@@ -77,6 +77,7 @@ class Batches:
 
     def _from_source(self) -> Iterator[tuple[Any, Any, Any]]:
         source = self.source
+        fresh = self.running is None
         if self.running is None:
             self.running = iter(source() if callable(source) else source)  # type: ignore[arg-type]
         count = 0
@@ -85,7 +86,9 @@ class Batches:
                 item = next(self.running)
             except StopIteration:
                 self.running = None
-                if count == 0:
+                if count == 0 and not fresh:  # it ended just where the last epoch did
+                    yield from self._from_source()
+                elif count == 0:
                     raise ShapeError(
                         f"{self.what}: the iterable gave no batches; a generator is spent after one epoch: pass a list, an object that can "
                         "be iterated again, a function that makes a generator, or a number of steps an epoch"

@@ -119,6 +119,9 @@ def test_batches_of_every_kind() -> None:
 
     endless.fit(forever(), epochs=2, steps_per_epoch=3, verbose=0)
     assert same(reference, endless)
+    exact = trainer()
+    exact.fit(generator, epochs=2, steps_per_epoch=3, verbose=0)
+    assert same(reference, exact)
     with raises_with(ValueError, "gave no batches", "spent after one epoch"):
         trainer().fit(generator(), epochs=2, verbose=0)
 

@@ -34,9 +34,12 @@ QUICK = 200_000  # operations: about twenty microseconds, which other Python thr
 class Native:
     """A compiled Func. Call it with arrays in the order of the parameters; parameters in `updates` are overwritten in place."""
 
-    def __init__(self, func: Func, target: llvm.Target | None = None, probes: Probes | None = None) -> None:
+    def __init__(
+        self, func: Func, target: llvm.Target | None = None, threads: int | None = None, probes: Probes | None = None
+    ) -> None:
         self.target = target or llvm.host()
-        module = Module(func, self.target, probes)
+        threads = threads or library.threads()
+        module = Module(func, self.target, probes, threads)
         self.llvm = module.build()
         self.failures = module.failures
         self.name = func.name
@@ -46,7 +49,8 @@ class Native:
         entries = ["adjit_main", stacks.RELEASE] if module.handles else ["adjit_main"]
         entries += [LOG] if probes is not None else []
         self._hosts = {host.symbol(k): host.HostFunction(fn) for k, fn in enumerate(module.hosts)}
-        imports = _addresses(module.imports) | {name: ctypes.cast(fn, ctypes.c_void_p).value or 0 for name, fn in self._hosts.items()}
+        callbacks = {name: ctypes.cast(fn, ctypes.c_void_p).value or 0 for name, fn in self._hosts.items()}
+        imports = _addresses(module.imports, threads) | callbacks
         self._library = llvm.Library(llvm.assemble(self.llvm, self.target), entries, imports)
         self.address = self._library.address["adjit_main"]
         self._main = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(self.address)
@@ -133,27 +137,27 @@ def work(block: Block) -> float:
     return total
 
 
-def _addresses(names: set[str]) -> dict[str, int]:
+def _addresses(names: set[str], threads: int) -> dict[str, int]:
     """Where the routines are that a module imports."""
     if not names:
         return {}
-    known = library.addresses()
+    known = library.addresses(threads)
     if any(name.startswith(products.BLAS) for name in names):
         known = {**known, **products.blas_addresses()}
     return {name: known[name] for name in names}
 
 
-def compile_func(func: Func, target: llvm.Target | None = None) -> Native:
-    """Native code for a Func that has been through the optimisation pipeline."""
-    return Native(func, target)
+def compile_func(func: Func, target: llvm.Target | None = None, threads: int | None = None) -> Native:
+    """Native code for a Func that has been through the optimisation pipeline; `threads` bounds those of large kernels."""
+    return Native(func, target, threads)
 
 
 class Timed(Native):
     """The same with a clock around every kernel, for profiles. One call at a time: the log belongs to the code."""
 
-    def __init__(self, func: Func, target: llvm.Target | None = None) -> None:
+    def __init__(self, func: Func, target: llvm.Target | None = None, threads: int | None = None) -> None:
         self.probes = Probes()
-        super().__init__(func, target, self.probes)
+        super().__init__(func, target, threads, self.probes)
 
     def run(self, arrays: Sequence[Array]) -> Run:
         """Call it, and give what was noted."""

@@ -40,5 +40,5 @@ def seen(address: int, type: TensorType, access: Access) -> Array:
     strides = [s * itemsize for s in access.strides]
     low = sum(s * (n - 1) for s, n in zip(strides, type.shape, strict=True) if s < 0 and n)
     high = sum(s * (n - 1) for s, n in zip(strides, type.shape, strict=True) if s > 0 and n)
-    memory = (ctypes.c_char * (high - low + itemsize)).from_address(address + low)
+    memory = memoryview((ctypes.c_char * (high - low + itemsize)).from_address(address + low))
     return np.ndarray(type.shape, type.dtype, memory, -low, strides).copy() if type.size else np.empty(type.shape, type.dtype)

@@ -46,6 +46,7 @@ class Context:
 
     plan: Plan
     vector_bytes: int
+    threads: int = 1
     outlined: dict[str, str] | None = None  # vector math that is called rather than inlined, in programs with very much of it
 
 
@@ -55,6 +56,7 @@ class Kernel:
     def __init__(self, context: Context) -> None:
         self.plan = context.plan
         self.vector_bytes = context.vector_bytes
+        self.threads = context.threads
         self.text = Text()
         self.text.outlined = context.outlined
         self.pointers: dict[tuple[Place, int], str] = {}  # what shares memory has one pointer, so that `copy` can see it

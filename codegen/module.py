@@ -42,13 +42,13 @@ def count_math(block: Block) -> int:
 class Module:
     """`build` gives the text; `failures` and `imports` are known after it. With `probes`, native code notes when each kernel ran."""
 
-    def __init__(self, func: Func, target: llvm.Target, probes: Probes | None = None) -> None:
+    def __init__(self, func: Func, target: llvm.Target, probes: Probes | None = None, threads: int = 1) -> None:
         if func.plan is None:
             raise AdjitError(f"@{func.name} has no buffer plan: run it through the optimisation pipeline first")
         self.func = func
         self.plan: Plan = func.plan
         outline = count_math(func.block) > INLINE_MATH
-        self.context = Context(func.plan, target.vector_bytes, {} if outline else None)
+        self.context = Context(func.plan, target.vector_bytes, threads, {} if outline else None)
         self.functions: dict[str, str] = {}  # definition without its name -> name
         self.declares: set[str] = set()
         self.imports: set[str] = set()

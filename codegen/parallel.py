@@ -55,7 +55,7 @@ def emit_nest(
 
 def in_chunks(kernel: Kernel, total: int, rows: int, walk: Callable[[Text, str, str], None]) -> None:
     """Call `walk` for `rows` of `total` rows at a time, on all threads: its text is a function of its own, with the kernel's pointers."""
-    text, run = kernel.text, library.runner()
+    text, run = kernel.text, library.runner(kernel.threads)
     kernel.imports.add(run)
     text.declares.add(f"declare void @{run}(ptr, ptr, i64)")
     pointers = [*kernel.pointers.values(), *(["%work"] if kernel.work_bytes else [])]

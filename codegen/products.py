@@ -44,9 +44,9 @@ def matrix_product(kernel: LoopKernel, target: Window, a: Window, b: Window) -> 
 
 def _call_gemm(kernel: LoopKernel, target: Window, a: Window, b: Window) -> None:
     (m, k), n, dtype = a.type.shape, b.type.shape[1], a.type.dtype
-    threads = library.threads() if m * n * k >= PARALLEL else 1
+    threads = kernel.threads if m * n * k >= PARALLEL else 1
     rows = gemm.block_rows(m, threads)
-    run = library.runner() if threads > 1 else "adjit_serial"
+    run = library.runner(threads)
     name = gemm.NAMES[dtype]
     kernel.text.declares |= {f"declare void @{name}({gemm.TYPES})", f"declare void @{run}(ptr, ptr, i64)"}
     kernel.imports |= {name, run}

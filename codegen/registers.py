@@ -21,6 +21,7 @@ from adjit.ir.ops.stack import StackAccumulate, StackAdd, StackCopy, StackOp, St
 from adjit.ir.types import BOOL, I64, StackType
 
 from . import memory, stacks
+from .contract import Contraction
 from .kernels import Context, LoopKernel
 from .lanes import LLVM_TYPE, Reg
 
@@ -28,7 +29,7 @@ POLL_EVERY = 1 << 18  # trips between two looks for Ctrl-C
 
 
 def register_kernel(stmt: Stmt, context: Context) -> RegisterKernel:
-    kernel = RegisterKernel(context)
+    kernel = RegisterKernel(context, Block((), [stmt], ()))
     for value in (*stmt.args, *(v for block in stmt.blocks for v in block.free())):
         kernel.open(value)
     kernel.statement(stmt)
@@ -45,8 +46,9 @@ def in_register(x: Operand) -> bool:
 
 
 class RegisterKernel(LoopKernel):
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, block: Block) -> None:
         super().__init__(context)
+        self.contraction = Contraction(block, self.scalar)
         self.values: dict[int, Reg] = {}
         self.data: dict[int, str] = {}  # root of a stack -> the address of its elements
 
@@ -83,7 +85,7 @@ class RegisterKernel(LoopKernel):
         op = stmt.op
         self.location = stmt.location
         if isinstance(op, Map):
-            self.values[id(stmt.result)] = op.scalar(self.scalar, *map(self.read, stmt.args))
+            self.values[id(stmt.result)] = self.contraction.scalar(stmt, [self.read(a) for a in stmt.args])
         elif isinstance(op, View | Reduce):  # of one element
             self.values[id(stmt.result)] = self.read(stmt.args[0])
         elif isinstance(op, Fuse | Checkpoint):

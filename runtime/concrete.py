@@ -31,9 +31,16 @@ class ConcreteFunction:
         "_native", "_types", "_finish", "_variables", "_writes", "_captures", "_closed_over",
     )  # fmt: skip
 
-    def __init__(self, program: Program, seconds: dict[str, float], argument_stores: Sequence[Store], closed_over: set[Store]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        seconds: dict[str, float],
+        argument_stores: Sequence[Store],
+        closed_over: set[Store],
+        threads: int | None = None,
+    ) -> None:
         self.program = program
-        self.executable = Executable(program.func, seconds)
+        self.executable = Executable(program.func, seconds, threads)
         self.used = 0
         self.alternative: ConcreteFunction | None = None  # of the same key, for another coincidence of arguments and closed-over variables
         self._native = self.executable.native

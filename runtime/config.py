@@ -2,6 +2,7 @@
 
     config.eager            run decorated functions as plain Python, op by op (ADJIT_EAGER=1)
     config.debug_nans       look for the first NaN or infinity in compiled functions, and raise with the user's line (ADJIT_DEBUG_NANS=1)
+    config.threads          threads of large kernels, for functions compiled from now on; None: all cores, or ADJIT_NUM_THREADS
     config.dump             name of a pass, or "all": write the IR after it to a file (ADJIT_DUMP)
     config.dump_directory   where to (ADJIT_DUMP_DIR, "adjit-dump" by default)
 """
@@ -17,28 +18,37 @@ from adjit.ir.gate import gate
 class Config:
     """Misspelt settings raise instead of doing nothing."""
 
-    __slots__ = ("eager", "debug_nans", "dump", "dump_directory")
+    __slots__ = ("eager", "debug_nans", "threads", "dump", "dump_directory")
 
     eager: bool
     debug_nans: bool
+    threads: int | None
     dump: str
     dump_directory: str
 
     def __init__(self) -> None:
         self.eager = os.environ.get("ADJIT_EAGER", "") not in ("", "0")
         self.debug_nans = os.environ.get("ADJIT_DEBUG_NANS", "") not in ("", "0")
+        self.threads = None
         self.dump = os.environ.get("ADJIT_DUMP", "")
         self.dump_directory = os.environ.get("ADJIT_DUMP_DIR", "adjit-dump")
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self.__slots__:
             raise AttributeError(f"there is no setting {name!r}; settings are {', '.join(self.__slots__)}")
+        if name == "threads":
+            check_threads(value)
         if name in ("eager", "debug_nans") and bool(value) != getattr(self, name, False):
             (gate.close if value else gate.open)()
         object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         return f"Config({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
+
+
+def check_threads(value: Any) -> None:
+    if value is not None and (type(value) is not int or value < 1):
+        raise ValueError(f"threads must be a positive integer, or None for all cores, not {value!r}")
 
 
 config = Config()

@@ -43,23 +43,24 @@ def optimize(func: Func, observe: Callable[[str, Func], None] | None = None) -> 
     return OPTIMIZE.run(func, observe)
 
 
-def compile_native(func: Func) -> NativeCode:
+def compile_native(func: Func, threads: int | None = None) -> NativeCode:
     """Native code for an optimised Func. LLVM is loaded here, when the first function compiles."""
     from adjit.codegen.compile import compile_func  # noqa: PLC0415 - keeps llvmlite out of `import adjit`
 
-    return compile_func(func)
+    return compile_func(func, threads=threads or config.threads)
 
 
 class Executable:
     """A Func, optimised and compiled. `func` is kept as it was traced: derivatives are taken from that."""
 
-    def __init__(self, func: Func, seconds: dict[str, float] | None = None) -> None:
+    def __init__(self, func: Func, seconds: dict[str, float] | None = None, threads: int | None = None) -> None:
         self.func = func
+        self.threads = threads
         self.seconds = dict(seconds or {})
         started = time.perf_counter()
         self.optimized = optimize(func, Dump(func) if config.dump else None)
         finished = time.perf_counter()
-        self.native = compile_native(self.optimized)
+        self.native = compile_native(self.optimized, threads)
         self.seconds["optimize"] = finished - started
         self.seconds["compile"] = time.perf_counter() - finished
         self._pullbacks: dict[tuple[Mask, Mask], tuple[Executable | None, Mask]] = {}
@@ -71,7 +72,7 @@ class Executable:
         with self._lock:
             if (given, needed) not in self._pullbacks:
                 func, connected = pullback_func(self.func, given, needed)
-                self._pullbacks[given, needed] = (Executable(func) if any(connected) else None, connected)
+                self._pullbacks[given, needed] = (Executable(func, threads=self.threads) if any(connected) else None, connected)
             return self._pullbacks[given, needed]
 
     def pushforward(self) -> Executable:
@@ -79,7 +80,7 @@ class Executable:
 
         with self._lock:
             if self._pushforward is None:
-                self._pushforward = Executable(jvp_func(self.func.replace(updates=())))
+                self._pushforward = Executable(jvp_func(self.func.replace(updates=())), threads=self.threads)
             return self._pushforward
 
 

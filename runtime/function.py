@@ -25,7 +25,7 @@ from adjit.tracer.pytree import find_node_type, tree_map
 from adjit.tracer.trace import current_trace, trace_function
 
 from .concrete import ConcreteFunction
-from .config import config
+from .config import check_threads, config
 from .conversion import converted
 from .inspection import Inspection
 from .recording import listening, suspended
@@ -58,6 +58,7 @@ class Function:
         max_traces: int = 256,
         input_signature: Sequence[Any] | None = None,
         reduce_retracing: bool = False,
+        threads: int | None = None,
     ) -> None:
         if not callable(fn):
             raise TypeError(f"function() takes a callable, not {type(fn).__name__}")
@@ -68,6 +69,8 @@ class Function:
         self._name = name or getattr(fn, "__name__", None) or type(fn).__name__
         self._static = resolve_static(fn, static)
         self._max_traces = max_traces
+        check_threads(threads)
+        self._threads = threads
         self._specs = None if input_signature is None else InputSignature(fn, self._name, input_signature)
         self._retraces = None if reduce_retracing else Retraces(fn, self._name)
         self._cache: dict[Hashable, ConcreteFunction] = {}
@@ -161,7 +164,7 @@ class Function:
         with suspended(), self._creating(closed_over):
             program = trace_function(converted(bind(self._fn, instance)), signature.tree, signature.traced_leaves(), self._name)
         self._traces += 1
-        return ConcreteFunction(program, {"trace": time.perf_counter() - started}, signature.stores, closed_over)
+        return ConcreteFunction(program, {"trace": time.perf_counter() - started}, signature.stores, closed_over, self._threads)
 
     def _keep(self, key: Hashable, concrete: ConcreteFunction) -> None:
         concrete.alternative = self._cache.get(key)
@@ -214,7 +217,7 @@ class Function:
     def _clone(self) -> Function:
         """The same function with an empty cache."""
         specs = None if self._specs is None else self._specs.specs
-        return Function(self._fn, self._name, tuple(self._static), self._max_traces, specs, self._retraces is None)
+        return Function(self._fn, self._name, tuple(self._static), self._max_traces, specs, self._retraces is None, self._threads)
 
     def _reference(self, instance: Any) -> Callable[[], Any]:
         key, table = id(instance), self._instances
@@ -371,12 +374,12 @@ def resolve_static(fn: Callable[..., Any], static: Sequence[int | str] | int | s
 @overload
 def function(
     fn: Callable[..., Any], /, *, name: str | None = ..., static: Sequence[int | str] = ..., max_traces: int = ...,
-    input_signature: Sequence[Any] | None = ..., reduce_retracing: bool = ...,
+    input_signature: Sequence[Any] | None = ..., reduce_retracing: bool = ..., threads: int | None = ...,
 ) -> Function: ...  # fmt: skip
 @overload
 def function(
     fn: None = ..., /, *, name: str | None = ..., static: Sequence[int | str] = ..., max_traces: int = ...,
-    input_signature: Sequence[Any] | None = ..., reduce_retracing: bool = ...,
+    input_signature: Sequence[Any] | None = ..., reduce_retracing: bool = ..., threads: int | None = ...,
 ) -> Callable[[Callable[..., Any]], Function]: ...  # fmt: skip
 def function(
     fn: Callable[..., Any] | None = None,
@@ -387,6 +390,7 @@ def function(
     max_traces: int = 256,
     input_signature: Sequence[Any] | None = None,
     reduce_retracing: bool = False,
+    threads: int | None = None,
 ) -> Function | Callable[[Callable[..., Any]], Function]:
     """Compile a Python function: `@function`, `@function(static=["n"])` or `function(f)`.
 
@@ -396,7 +400,8 @@ def function(
 
     With an `input_signature` (a `TensorSpec` or a structure of them for each argument), calls must fit it; Python numbers and lists take
     its dtypes. A function that is compiled again and again for one call each warns; `reduce_retracing` says that this is as it should be.
+    `threads` bounds the threads of large kernels (`config.threads` by default); results are the same bits for any number.
     """
     if fn is None:
-        return lambda f: Function(f, name, static, max_traces, input_signature, reduce_retracing)
-    return Function(fn, name, static, max_traces, input_signature, reduce_retracing)
+        return lambda f: Function(f, name, static, max_traces, input_signature, reduce_retracing, threads)
+    return Function(fn, name, static, max_traces, input_signature, reduce_retracing, threads)

@@ -534,3 +534,21 @@ def test_threads_update_and_read_a_variable() -> None:
         t.join()
     assert not torn
     assert w[0].item() == 201.0
+
+
+def test_threads_are_bounded_and_change_no_bit() -> None:
+    x = np.random.default_rng(0).standard_normal((700, 600)).astype(np.float32)
+
+    def total(x):
+        return (np.exp(x @ x.T * 0.01)).sum(), np.tanh(x).sum(0)
+
+    one, many = aj.function(total, threads=1), aj.function(total, threads=3)
+    assert "adjit_parallel" not in one.inspect(x).llvm
+    assert "adjit_parallel" in many.inspect(x).llvm
+    for a, b in zip(one(x), many(x), strict=True):
+        assert a.numpy().tobytes() == b.numpy().tobytes()
+    for wrong in (0, -1, 2.0, "all"):
+        with pytest.raises(ValueError, match="threads"):
+            aj.function(total, threads=wrong)
+        with pytest.raises(ValueError, match="threads"):
+            aj.config.threads = wrong

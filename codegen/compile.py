@@ -46,6 +46,8 @@ class Native:
         self.arena_bytes = module.plan.arena_bytes + module.work_bytes
         self.result_types = tuple(r.type for r in func.results)
         self.quick = work(func.block) < QUICK
+        # whether the native entry may run it: results from recycled buffers, and effects that a second try would repeat, need Python
+        self.enterable = not module.hosts and all(t.nbytes < LARGE for t in self.result_types)
         entries = ["adjit_main", stacks.RELEASE] if module.handles else ["adjit_main"]
         entries += [LOG] if probes is not None else []
         self._hosts = {host.symbol(k): host.HostFunction(fn) for k, fn in enumerate(module.hosts)}

@@ -5,7 +5,8 @@ results. The entry tries its routes in turn and runs the first that fits; a call
 tracing or recording) goes to the Python function that owns the routes. So does a call whose native code fails: it changed nothing, and
 Python raises the error.
 
-The entry holds the GIL: only functions that are done within microseconds get a route. The layout of NumPy's and Python's structs is checked
+Functions that are done within microseconds run with the GIL held, others release it: those may not read variables, whose arrays another
+thread could exchange meanwhile. The layout of NumPy's and Python's structs is checked
 when the entry is made; where it is not the one known here, `available` is False and every call goes through Python.
 """
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 MAX_BUFFERS = 96
 RECORD = 4  # words: what an argument, a variable, a constant or a result needs
-HEADER = 14
+HEADER = 15
 BARE, TUPLE, NOTHING = range(3)  # what a call gives: the tensor, a tuple of tensors, None
 
 # offsets in the structs of CPython 3.11 to 3.13 and NumPy 2, 64 bits
@@ -40,6 +41,8 @@ declare ptr @PyTuple_New(i64)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare void @Py_DecRef(ptr)
 declare void @Py_IncRef(ptr)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
 declare ptr @adjit_new_array(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 @adjit_array_type = external global i8
 @adjit_float_type = external global i8
@@ -275,7 +278,19 @@ run:
   store i64 1, ptr %busy.at
   %used.at = getelementptr i64, ptr %route, i64 13
   store i64 1, ptr %used.at
-  %code = call i64 %main(ptr %buffers, ptr %arena, ptr %error)
+  %long = call i64 @word(ptr %route, i64 14)
+  %releases = icmp ne i64 %long, 0
+  br i1 %releases, label %release, label %hold
+release:
+  %thread = call ptr @PyEval_SaveThread()
+  %code.released = call i64 %main(ptr %buffers, ptr %arena, ptr %error)
+  call void @PyEval_RestoreThread(ptr %thread)
+  br label %ran
+hold:
+  %code.held = call i64 %main(ptr %buffers, ptr %arena, ptr %error)
+  br label %ran
+ran:
+  %code = phi i64 [%code.released, %release], [%code.held, %hold]
   store i64 0, ptr %busy.at
   %failed = icmp ne i64 %code, 0
   br i1 %failed, label %undo, label %finish
@@ -364,7 +379,7 @@ class Route:
         error = (ctypes.c_int64 * 8)()
         arena = native.new_arena()
         words = [0, len(arguments), len(variables), len(constants), len(results), native.address, _address(arena), ctypes.addressof(error)]
-        words += [id(tensor_class), slot_offset(tensor_class, "data"), slot_offset(tensor_class, "type"), 0, kind, 0]
+        words += [id(tensor_class), slot_offset(tensor_class, "data"), slot_offset(tensor_class, "type"), 0, kind, 0, int(not native.quick)]
         for given in arguments:
             words += [0, 0, 0, 0] if given is None else self._array(given)
         for store, updated in variables:
@@ -476,7 +491,7 @@ def _library() -> llvm.Library:
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     capsule = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
     numpy_api = (ctypes.c_void_p * 300).from_address(get(capsule, None))
-    names = ("PyType_GenericAlloc", "PyTuple_New", "PyObject_Vectorcall", "Py_DecRef", "Py_IncRef")
+    names = ("PyType_GenericAlloc", "PyTuple_New", "PyObject_Vectorcall", "Py_DecRef", "Py_IncRef", "PyEval_SaveThread", "PyEval_RestoreThread")
     imports = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in names}
     imports |= {"adjit_array_type": id(np.ndarray), "adjit_float_type": id(float), "adjit_none": id(None), "adjit_gate": gate.address}
     imports["adjit_new_array"] = numpy_api[94] or 0  # PyArray_NewFromDescr

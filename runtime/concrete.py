@@ -88,6 +88,7 @@ class ConcreteFunction:
 
         `arguments` are the types of the arrays that it takes, None for a Python float.
         """
+        from adjit.codegen.compile import Native  # noqa: PLC0415 - LLVM is loaded by now
         from adjit.codegen.entry import BARE, MAX_BUFFERS, NOTHING, TUPLE, Route  # noqa: PLC0415 - LLVM is loaded by now
 
         program, entries = self.program, self.program.out_tree.entries
@@ -100,11 +101,14 @@ class ConcreteFunction:
             kind = TUPLE
         else:
             return None
+        native = self._native
         too_many = len(program.func.params) + leaves > MAX_BUFFERS
-        if too_many or program.static or not getattr(self._native, "quick", False) or any(store is None for store, *_ in self._variables):
+        if too_many or program.static or not isinstance(native, Native) or not native.enterable:
+            return None
+        if any(store is None for store, *_ in self._variables) or (self._variables and not native.quick):
             return None
         variables = [(store, updated) for store, _, updated in self._variables]
-        return Route(arguments, variables, self._captures, self._types, kind, Tensor, self._native)  # type: ignore[arg-type]
+        return Route(arguments, variables, self._captures, self._types, kind, Tensor, native)
 
     def operands(self, arrays: Sequence[Array], stores: Sequence[Store] = ()) -> list[Array]:
         """Everything that the program takes, for whoever runs it otherwise; nothing here is written to."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -105,13 +107,24 @@ def test_a_function_and_what_it_compiled_can_be_forgotten() -> None:
     assert gone() is None
 
 
-def test_threads_share_an_entry() -> None:
-    f = aj.function(lambda x: (x * 3.0).sum())
+def halved(x):
+    """A loop: the entry releases the GIL while it runs."""
+    total = x.sum()
+    while total > 1.0:
+        total = total / 2.0
+    return total
+
+
+@pytest.mark.parametrize(("fn", "expected"), [(lambda x: (x * 3.0).sum(), 14850.0), (halved, 4950 / 8192)], ids=["quick", "loop"])
+def test_threads_share_an_entry(fn: Callable[..., Any], expected: float) -> None:
+    f = aj.function(fn)
     x = np.arange(100.0)
+    assert float(f(x)) == expected
+    assert is_native(f)
     wrong = []
 
     def run() -> None:
-        wrong.extend(1 for _ in range(300) if float(f(x)) != 3 * x.sum())
+        wrong.extend(1 for _ in range(300) if float(f(x)) != expected)
 
     threads = [threading.Thread(target=run) for _ in range(4)]
     for t in threads:

@@ -491,7 +491,8 @@ def _library() -> llvm.Library:
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     capsule = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
     numpy_api = (ctypes.c_void_p * 300).from_address(get(capsule, None))
-    names = ("PyType_GenericAlloc", "PyTuple_New", "PyObject_Vectorcall", "Py_DecRef", "Py_IncRef", "PyEval_SaveThread", "PyEval_RestoreThread")
+    names = ["PyType_GenericAlloc", "PyTuple_New", "PyObject_Vectorcall", "Py_DecRef", "Py_IncRef"]
+    names += ["PyEval_SaveThread", "PyEval_RestoreThread"]
     imports = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in names}
     imports |= {"adjit_array_type": id(np.ndarray), "adjit_float_type": id(float), "adjit_none": id(None), "adjit_gate": gate.address}
     imports["adjit_new_array"] = numpy_api[94] or 0  # PyArray_NewFromDescr

@@ -32,9 +32,18 @@ def tile_columns(dtype: DType, vector_bytes: int) -> int:
 
 
 def block_rows(m: int, threads: int) -> int:
-    """Rows of a block of a: enough blocks for all threads, none larger than the cache holds."""
-    wanted = -(-m // (2 * threads)) if threads > 1 else m
-    return min(MAX_ROWS, max(4 * MR, -(-wanted // MR) * MR))
+    """Rows of a block of a: none larger than the cache holds, and cut so that no thread gets much more than the others."""
+    best = min(MAX_ROWS, -(-m // MR) * MR)
+    for blocks in (threads, 2 * threads, 3 * threads, 4 * threads) if threads > 1 else ():
+        rows = min(MAX_ROWS, max(4 * MR, -(-m // (blocks * MR)) * MR))
+        if _longest(m, rows, threads) <= _longest(m, best, threads):
+            best = rows
+    return best
+
+
+def _longest(m: int, rows: int, threads: int) -> int:
+    """Rows that the busiest thread works on."""
+    return -(-(-(-m // rows)) // threads) * rows
 
 
 def work_bytes(n: int, k: int, rows: int, threads: int, dtype: DType, vector_bytes: int) -> int:

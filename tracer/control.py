@@ -62,7 +62,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], init: Any, *, checkpoint: str | int = "none") -> Any:
     """`while cond_fn(state): state = body_fn(state)`, from `init`; gives the last state.
 
-    `checkpoint` bounds the memory of reverse mode by recomputation: "none", a number of saved states, "sqrt" or "binomial".
+    `checkpoint` bounds the memory of reverse mode by recomputation: "none", the number of trips between two saved states, "sqrt" or "binomial".
     """
     check_checkpoint(checkpoint)
     trace = current_trace()
@@ -154,7 +154,7 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def check_checkpoint(checkpoint: str | int) -> None:
     if checkpoint not in CHECKPOINTS and (not isinstance(checkpoint, int) or isinstance(checkpoint, bool) or checkpoint < 1):
-        raise ValueError(f"checkpoint is 'none', 'sqrt', 'binomial' or a positive number of states to keep, not {checkpoint!r}")
+        raise ValueError(f"checkpoint is 'none', 'sqrt', 'binomial' or a positive number of trips between two saved states, not {checkpoint!r}")
 
 
 def bound(x: Any, what: str) -> Operand | int:

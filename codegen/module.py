@@ -21,7 +21,7 @@ from adjit.ir.ops.stack import StackAccumulate, StackAdd, StackCopy, StackOp, St
 from adjit.ir.plan import Place, Plan
 from adjit.ir.types import I64, StackType, TensorType, row_major
 
-from . import host, llvm, memory, stacks
+from . import host, llvm, memory, polling, stacks
 from .emitter import VectorEmitter
 from .kernels import Context, Failure, Kernel, add_kernel, copy_kernel, fused_kernel, lowered_kernel
 from .lanes import Reg, Text
@@ -31,7 +31,6 @@ from .probes import Probes
 from .registers import register_kernel
 from .rows import rows_kernel
 
-POLL_EVERY = 64  # trips between two looks for Ctrl-C: a trip through several kernels takes far longer than one in registers
 INLINE_MATH = 32  # functions of the vector math library: a program with more of them calls them, rather than inlining each
 
 
@@ -292,14 +291,12 @@ class Module:
         for stack, _ in saved:
             memory.store(text, self.handle(stack), Reg("0", I64), "1", 1, 1)
         self.copy_all(carries, initial)
-        trips = text.reserve("i64")
-        text.put(f"store i64 0, ptr {trips}")
         head, inside, after = (text.fresh_label() for _ in range(3))
         text.jump(head)
         text.start(head)
         text.put(f"br i1 {condition().name}, label %{inside}, label %{after}")
         text.start(inside)
-        self.poll(trips)
+        self.poll(body)
         for stack, value in saved:
             if any(value is p for p in body.params):
                 self.push(stack, value)
@@ -312,13 +309,10 @@ class Module:
         text.jump(head)
         text.start(after)
 
-    def poll(self, trips: str) -> None:
-        """Every so many trips, look for Ctrl-C."""
+    def poll(self, body: Block) -> None:
+        """Every so often, look for Ctrl-C."""
         text, look, go = self.text, self.text.fresh_label(), self.text.fresh_label()
-        following = text.define(f"add i64 {text.define(f'load i64, ptr {trips}')}, 1")
-        text.put(f"store i64 {following}, ptr {trips}")
-        low = text.define(f"and i64 {following}, {POLL_EVERY - 1}")
-        text.put(f"br i1 {text.define(f'icmp eq i64 {low}, 0')}, label %{look}, label %{go}")
+        text.put(f"br i1 {polling.spent_enough(text, polling.kernel_weight(body))}, label %{look}, label %{go}")
         text.start(look)
         self.leave_if(text.define("call preserve_allcc i1 @adjit_interrupted()"), str(stacks.INTERRUPTED))
         text.jump(go)

@@ -20,12 +20,10 @@ from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.stack import StackAccumulate, StackAdd, StackCopy, StackOp, StackRead, StackZeros
 from adjit.ir.types import BOOL, I64, StackType
 
-from . import memory, stacks
+from . import memory, polling, stacks
 from .contract import Contraction
 from .kernels import Context, LoopKernel
 from .lanes import LLVM_TYPE, Reg
-
-POLL_EVERY = 1 << 18  # trips between two looks for Ctrl-C
 
 
 def register_kernel(stmt: Stmt, context: Context) -> RegisterKernel:
@@ -147,7 +145,7 @@ class RegisterKernel(LoopKernel):
 
         def run(phis: list[Reg]) -> Reg:
             self.values[id(counter)] = self.scalar.convert(phis[0], counter.type.dtype)
-            self.poll(phis[0])
+            self.poll(phis[0], body)
             self.statements(body)
             if saved:
                 trip = self.scalar.sub(phis[0], start).name
@@ -171,7 +169,7 @@ class RegisterKernel(LoopKernel):
             return self.read(test.results[0]).name
 
         def run(phis: list[Reg]) -> Reg:
-            self.poll(phis[0])
+            self.poll(phis[0], body)
             self.statements(body)
             for stack, value in zip(saved, body.saving, strict=True):
                 self.grow(stack, phis[0])
@@ -215,6 +213,8 @@ class RegisterKernel(LoopKernel):
             text.lines[line] = f"{phi.name} = phi {LLVM_TYPE[phi.dtype]} [{start.name}, %{before}], [{next_.name}, %{text.block}]"
         text.jump(head)
         text.start(after)
+        trips = self.scalar.sub(phis[0], first)
+        polling.spend(text, self.scalar.mul(trips, self.scalar.const(I64, polling.weight(body))).name)
         self.enter(stmt.results[: len(params)], phis[1:])
         return phis[0]
 
@@ -223,11 +223,14 @@ class RegisterKernel(LoopKernel):
         for param, phi in zip(filter(in_register, params), phis, strict=True):
             self.values[id(param)] = phi
 
-    def poll(self, trip: Reg) -> None:
-        """Every so many trips, look for Ctrl-C."""
+    def poll(self, trip: Reg, body: Block) -> None:
+        """Every so often, look for Ctrl-C."""
         text, look, go = self.text, self.text.fresh_label(), self.text.fresh_label()
-        low = text.define(f"and i64 {trip.name}, {POLL_EVERY - 1}")
-        due = text.define(f"icmp eq i64 {low}, {POLL_EVERY - 1}")
+        if polling.has_loops(body):
+            due = polling.spent_enough(text, polling.weight(body))
+        else:
+            last = polling.trips_between(body) - 1
+            due = text.define(f"icmp eq i64 {text.define(f'and i64 {trip.name}, {last}')}, {last}")
         text.put(f"br i1 {due}, label %{look}, label %{go}")
         text.start(look)
         self.leave_if(text.define("call preserve_allcc i1 @adjit_interrupted()"), stacks.INTERRUPTED)

@@ -17,6 +17,7 @@ OUT_OF_MEMORY = -1
 INTERRUPTED = -2
 
 RUNTIME = """
+@adjit_spent = internal global i64 0 ; see polling.py
 declare ptr @realloc(ptr, i64)
 declare void @free(ptr)
 declare i32 @PyGILState_Ensure()

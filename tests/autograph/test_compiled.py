@@ -15,10 +15,10 @@ import pytest
 import adjit as aj
 from adjit.tracer.pytree import flatten
 from tests.autograph.programs import PROGRAMS, Program
-from tests.autograph.test_random import INPUTS, STATIC, Writer
+from tests.autograph.test_random import INPUTS, Writer
 from tests.autograph.test_random import compiled as executed
 
-COUNT = int(os.environ.get("ADJIT_PROGRAMS", "20"))  # of random programs
+COUNT = int(os.environ.get("ADJIT_PROGRAMS", "30"))  # of random programs
 SMOOTH = [p for p in PROGRAMS if p.differentiable]
 
 # these put numbers into NumPy arrays: run eagerly, that is where a tape loses them
@@ -150,24 +150,23 @@ def check_random(seed: int) -> int:
     fn, at, checked = executed(source, seed), (0, 1, 2), 0
     gradient, second = gradient_of(fn, at), aj.grad(slope_of(fn, at), at)
     compiled = [aj.function(f) for f in (fn, gradient, second)]
-    for flag in STATIC:
-        for inputs in INPUTS:
-            args = (*inputs, flag)
-            try:
-                assert_close(compiled[0](*args), fn(*args), 1e-10)
-                found = compiled[1](*args)
-                assert_close(found, gradient(*args), 1e-10)
-                assert_close(compiled[2](*args), second(*args), 1e-9)
-                expected = agreed_differences(scalar_of(fn), args, at)
-                if expected is not None:
-                    assert_close(found, expected, 1e-5)
-                    checked += 1
-            except Exception as error:
-                raise AssertionError(f"seed {seed}, arguments {args}:\n{source}") from error
+    for inputs in INPUTS:
+        args = (*inputs, seed % 2 == 1)
+        try:
+            assert_close(compiled[0](*args), fn(*args), 1e-10)
+            found = compiled[1](*args)
+            assert_close(found, gradient(*args), 1e-10)
+            assert_close(compiled[2](*args), second(*args), 1e-9)
+            expected = agreed_differences(scalar_of(fn), args, at)
+            if expected is not None:
+                assert_close(found, expected, 1e-5)
+                checked += 1
+        except Exception as error:
+            raise AssertionError(f"seed {seed}, arguments {args}:\n{source}") from error
     return checked
 
 
 @pytest.mark.parametrize("first", range(0, COUNT, 10))
 def test_random_programs(first: int) -> None:
     checked = [check_random(seed) for seed in range(first, first + 10)]
-    assert sum(checked) > 10
+    assert sum(checked) > 5

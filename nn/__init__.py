@@ -14,6 +14,7 @@ from .convolutional import (
 )  # fmt: skip
 from .core import Activation, Dense, Dropout, Embedding, Flatten, Input, Lambda, Masking, Reshape, Residual, Sequential
 from .callbacks import Callback, EarlyStopping, ModelCheckpoint
+from .ctc import ctc_loss
 from .gradients import ExponentialMovingAverage, clip_by_global_norm, clip_by_norm, clip_by_value, global_norm
 from .history import History
 from .initializers import set_seed
@@ -36,6 +37,8 @@ __all__ = [
     "Reshape", "Residual", "Sequential", "SimpleRNN", "UpSampling2D", "ZeroPadding2D",
     # gradients
     "ExponentialMovingAverage", "LBFGS", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "global_norm",
+    # losses that are no `Loss`
+    "ctc_loss",
     # training
     "Callback", "EarlyStopping", "History", "ModelCheckpoint", "Trainer", "TrainingError",
     # weights

@@ -10,13 +10,17 @@ import pytest
 from adjit.codegen.compile import compile_func
 from adjit.ir import ops
 from adjit.ir.builder import Builder
-from adjit.ir.func import Block, Func
+from adjit.ir.func import Block, Func, Stmt
 from adjit.ir.interpreter import run
+from adjit.ir.operand import Literal
+from adjit.ir.ops.control import For
 from adjit.ir.parser import parse_func
 from adjit.ir.printer import print_func
 from adjit.ir.verifier import verify
 from adjit.passes.adjoint import value_and_grad_func
 from adjit.passes.pipeline import OPTIMIZE
+from adjit.passes.recompute import copied
+from adjit.passes.rewrite import Renaming
 from tests.passes.loop_programs import PROGRAMS
 
 CHECKPOINTS = ("{checkpoint=2}", "{checkpoint=100}", '{checkpoint="sqrt"}', '{checkpoint="binomial"}')
@@ -143,3 +147,39 @@ def test_results_that_nobody_differentiates_cost_nothing() -> None:
     block = Block(func.params, func.stmts, [func.params[0]])
     gradient = value_and_grad_func(func.replace(block=block))
     assert not any(s.phase == "backward" for s in gradient.stmts)
+
+
+def unrolled(func: Func) -> Func:
+    """The function with its loops of known length written out."""
+    renaming = Renaming()
+    stmts: list[Stmt] = []
+    for stmt in func.stmts:
+        if not isinstance(stmt.op, For):
+            stmts.append(renaming.stmt(stmt))
+            continue
+        (body,) = stmt.blocks
+        carries = renaming.all(stmt.args[2:])
+        for k in range(int(run_literal(stmt.args[0])), int(run_literal(stmt.args[1]))):
+            for param, value in zip(body.params, (Literal(k, stmt.args[0].type), *carries), strict=True):
+                renaming[param] = value
+            stmts += [copied(s, renaming) for s in body.stmts]
+            carries = renaming.all(body.results)
+        for result, value in zip(stmt.results, carries, strict=True):
+            renaming[result] = value
+    return func.replace(block=Block(func.params, stmts, renaming.all(func.results)))
+
+
+def run_literal(x: Any) -> Any:
+    assert isinstance(x, Literal)
+    return x.value
+
+
+@pytest.mark.parametrize("name", ["polynomial", "branch_in_loop", "vectors", "recurrent", "table", "while_in_for", "saved_predicate"])
+def test_a_loop_has_the_gradient_of_its_trips_written_out(name: str) -> None:
+    program = PROGRAMS[name]
+    func = program.func()
+    flat = unrolled(func)
+    verify(flat)
+    assert not any(isinstance(s.op, For) for s in flat.stmts)
+    want = run(value_and_grad_func(flat), *program.arrays)
+    assert_all_close(run(value_and_grad_func(func), *program.arrays), want)

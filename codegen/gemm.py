@@ -1,13 +1,14 @@
 """Matrix products of any size and strides: one blocked, packed, threaded routine a dtype, compiled once per process.
 
-    void adjit_gemm_f32(i64 m, i64 n, i64 k, ptr a, i64 row, i64 column, ptr b, i64 row, i64 column, ptr c, i64 row, ptr work, i64 rows,
-    ptr run)
+    void adjit_gemm_f32(i64 m, i64 n, i64 k, ptr a, i64 row, i64 column, ptr b, i64 row, i64 column, ptr c, i64 row,
+                        ptr work, i64 rows, i64 groups, ptr run)
 
 c = a @ b, with strides in elements; c's columns are consecutive. The usual five loops: panels of b (KC rows) are packed NR columns at a
-time, blocks of a (`rows` rows, chosen by the caller) MR rows at a time, and a micro-kernel keeps an MR x NR tile of c in registers. Packing
-pads with
-zeros, so that the micro-kernel is always whole; an edge tile goes through a small buffer. `run` is adjit_parallel or adjit_serial:
-blocks of a are chunks for the thread pool, cut the same way for any number of threads, so the result is the same too.
+time, blocks of a (`rows` rows, chosen by the caller) are read where they lie or packed MR rows at a time, and a micro-kernel keeps an
+MR x NR tile of c in registers. Packing pads with zeros, so that the micro-kernel is always whole; an edge tile goes through a small buffer.
+
+`run` is adjit_parallel or adjit_serial: blocks of a times `groups` of columns are chunks for the thread pool. A tile is computed in the same
+way wherever the cuts are, so the result is the same bits for any number of threads.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ VECTORS = 2  # vector registers across a tile
 KC = 256  # depth of a panel: MR x KC of a and NR x KC of b stay in the first-level cache
 UNROLL = 4
 MAX_ROWS = 96  # of a block of a, which stays in the second-level cache
-ARGUMENTS = 13
-TYPES = "i64, i64, i64, ptr, i64, i64, ptr, i64, i64, ptr, i64, ptr, i64, ptr"
+ARGUMENTS = 14
+TYPES = "i64, i64, i64, ptr, i64, i64, ptr, i64, i64, ptr, i64, ptr, i64, i64, ptr"
+DEPTH, START, BUFFER = range(ARGUMENTS, ARGUMENTS + 3)  # what changes from panel to panel, behind the arguments
+FEW_ROWS = 48  # up to here, one block of a, and the columns are shared out instead
 NAMES = {dtype: f"adjit_gemm_{DTYPE_NAMES[dtype]}" for dtype in (F32, F64)}
 
 
@@ -34,11 +37,19 @@ def tile_columns(dtype: DType, vector_bytes: int) -> int:
 def block_rows(m: int, threads: int) -> int:
     """Rows of a block of a: none larger than the cache holds, and cut so that no thread gets much more than the others."""
     best = min(MAX_ROWS, -(-m // MR) * MR)
+    if m <= FEW_ROWS:
+        return best
     for blocks in (threads, 2 * threads, 3 * threads, 4 * threads) if threads > 1 else ():
         rows = min(MAX_ROWS, max(4 * MR, -(-m // (blocks * MR)) * MR))
         if _longest(m, rows, threads) <= _longest(m, best, threads):
             best = rows
     return best
+
+
+def column_groups(m: int, n: int, rows: int, threads: int, dtype: DType, vector_bytes: int) -> int:
+    """Groups of columns, where there are too few blocks of rows for all threads."""
+    blocks, panels = -(-m // rows), -(-n // tile_columns(dtype, vector_bytes))
+    return 1 if threads == 1 or blocks >= threads else min(panels, -(-2 * threads // blocks))
 
 
 def _longest(m: int, rows: int, threads: int) -> int:
@@ -194,7 +205,7 @@ class _Gemm:
     def pack_b(self) -> str:
         """Chunk: NR columns of the current panel of b, rows one after the other, padded with zeros."""
         text = Text()
-        n, depth, row, column = (self.argument(text, k) for k in (1, 13, 7, 8))
+        n, depth, row, column = (self.argument(text, k) for k in (1, DEPTH, 7, 8))
         b, packed = self.pointer_argument(text, 6), self.pointer_argument(text, 11)
         first = text.define(f"mul i64 %chunk, {self.nr}")
         width = self.smin(text, text.define(f"sub i64 {n}, {first}"), str(self.nr))
@@ -293,10 +304,20 @@ class _Gemm:
     def block(self) -> str:
         """Rows of a that are consecutive in memory are read as they lie; others are packed, [k][MR], into this worker's buffer."""
         text = Text()
-        m, n, row, column, ldc, rows, depth, started = (self.argument(text, k) for k in (0, 1, 4, 5, 10, 12, 13, 14))
-        a, c, b, work = (self.pointer_argument(text, k) for k in (3, 9, 11, 15))
+        m, n, row, column, ldc, rows, groups, depth, started = (self.argument(text, k) for k in (0, 1, 4, 5, 10, 12, 13, DEPTH, START))
+        a, c, b, work = (self.pointer_argument(text, k) for k in (3, 9, 11, BUFFER))
         first = text.define(f"icmp eq i64 {started}, 0")
-        top = text.define(f"mul i64 %chunk, {rows}")
+        top = text.define(f"mul i64 {text.define(f'udiv i64 %chunk, {groups}')}, {rows}")
+        panels = self.tiles(text, n, self.nr)
+        above = text.define(f"sub i64 {text.define(f'add i64 {panels}, {groups}')}, 1")
+        share = text.define(f"udiv i64 {above}, {groups}")
+        left_most = text.define(f"mul i64 {text.define(f'urem i64 %chunk, {groups}')}, {share}")
+        right_most = self.smin(text, text.define(f"add i64 {left_most}, {share}"), panels)
+        some, none = text.fresh_label(), text.fresh_label()
+        text.put(f"br i1 {text.define(f'icmp slt i64 {left_most}, {right_most}')}, label %{some}, label %{none}")
+        text.start(none)
+        text.put("ret void")
+        text.start(some)
         height = self.smin(text, text.define(f"sub i64 {m}, {top}"), rows)
         packed = self.at(text, work, text.define(f"mul i64 %worker, {text.define(f'mul i64 {rows}, {depth}')}"))
         source = self.at(text, a, text.define(f"mul i64 {top}, {row}"))
@@ -318,8 +339,8 @@ class _Gemm:
         between = text.define(f"select i1 {plain}, i64 {row}, i64 {depth}")  # from one row to the next, times MR from strip to strip
         apart = text.define(f"select i1 {plain}, i64 {row}, i64 1")
         step = text.define(f"select i1 {plain}, i64 1, i64 {MR}")
-        with Loop(text, "0", self.tiles(text, n, self.nr)) as panels:
-            left = text.define(f"mul i64 {panels.index}, {self.nr}")
+        with Loop(text, left_most, right_most) as across:
+            left = text.define(f"mul i64 {across.index}, {self.nr}")
             width = self.smin(text, text.define(f"sub i64 {n}, {left}"), str(self.nr))
             panel = self.at(text, b, text.define(f"mul i64 {left}, {depth}"))
             corner = self.at(text, target, left)
@@ -336,10 +357,10 @@ class _Gemm:
     # ---- the routine
 
     def routine(self) -> str:
-        """Panels of KC rows of b, one after the other; args[13..15] change with the panel."""
+        """Panels of KC rows of b, one after the other."""
         text = Text()
         args = text.reserve(f"[{ARGUMENTS + 3} x i64]")
-        names = ["%m", "%n", "%k", "%a", "%ar", "%ac", "%b", "%br", "%bc", "%c", "%cr", "%work", "%rows"]
+        names = ["%m", "%n", "%k", "%a", "%ar", "%ac", "%b", "%br", "%bc", "%c", "%cr", "%work", "%rows", "%groups"]
         kinds = ["ptr" if name in ("%a", "%b", "%c", "%work") else "i64" for name in names]
 
         def put(k: int, kind: str, value: str) -> None:
@@ -349,15 +370,15 @@ class _Gemm:
             put(k, kind, name)
         panels = self.tiles(text, "%n", self.nr)
         upper = text.define(f"add i64 %m, {text.define('sub i64 %rows, 1')}")
-        blocks = text.define(f"udiv i64 {upper}, %rows")
+        blocks = text.define(f"mul i64 {text.define(f'udiv i64 {upper}, %rows')}, %groups")
         with Loop(text, "0", "%k", KC) as loop:
             depth = self.smin(text, text.define(f"sub i64 %k, {loop.index}"), str(KC))
             put(3, "ptr", self.at(text, "%a", text.define(f"mul i64 {loop.index}, %ac")))
             put(6, "ptr", self.at(text, "%b", text.define(f"mul i64 {loop.index}, %br")))
-            put(13, "i64", depth)
-            put(14, "i64", loop.index)
+            put(DEPTH, "i64", depth)
+            put(START, "i64", loop.index)
             used = text.define(f"mul i64 {text.define(f'mul i64 {panels}, {self.nr}')}, {depth}")
-            put(15, "ptr", self.at(text, "%work", text.define(f"and i64 {text.define(f'add i64 {used}, 15')}, -16")))
+            put(BUFFER, "ptr", self.at(text, "%work", text.define(f"and i64 {text.define(f'add i64 {used}, 15')}, -16")))
             text.put(f"call void %run(ptr @pack_b_{self.name}, ptr {args}, i64 {panels})")
             text.put(f"call void %run(ptr @block_{self.name}, ptr {args}, i64 {blocks})")
         text.put("ret void")

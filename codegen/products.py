@@ -46,6 +46,7 @@ def _call_gemm(kernel: LoopKernel, target: Window, a: Window, b: Window) -> None
     (m, k), n, dtype = a.type.shape, b.type.shape[1], a.type.dtype
     threads = kernel.threads if m * n * k >= PARALLEL else 1
     rows = gemm.block_rows(m, threads)
+    groups = gemm.column_groups(m, n, rows, threads, dtype, kernel.vector_bytes)
     run = library.runner(threads)
     name = gemm.NAMES[dtype]
     kernel.text.declares |= {f"declare void @{name}({gemm.TYPES})", f"declare void @{run}(ptr, ptr, i64)"}
@@ -54,7 +55,7 @@ def _call_gemm(kernel: LoopKernel, target: Window, a: Window, b: Window) -> None
     where = [(f"ptr {w.pointer}", f"i64 {w.strides[0]}", f"i64 {w.strides[1]}") for w in (a, b)]
     sizes = f"i64 {m}, i64 {n}, i64 {k}"
     matrices = ", ".join([*where[0], *where[1], f"ptr {target.pointer}", f"i64 {target.strides[0]}"])
-    kernel.text.put(f"call void @{name}({sizes}, {matrices}, ptr %work, i64 {rows}, ptr @{run})")
+    kernel.text.put(f"call void @{name}({sizes}, {matrices}, ptr %work, i64 {rows}, i64 {groups}, ptr @{run})")
 
 
 def _loops(kernel: LoopKernel, target: Window, a: Window, b: Window) -> None:

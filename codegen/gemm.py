@@ -5,7 +5,7 @@
 
 c = a @ b, with strides in elements; c's columns are consecutive. The usual five loops: panels of b (KC rows) are packed NR columns at a
 time, blocks of a (`rows` rows, chosen by the caller) are read where they lie or packed MR rows at a time, and a micro-kernel keeps an
-MR x NR tile of c in registers. Packing pads with zeros, so that the micro-kernel is always whole; an edge tile goes through a small buffer.
+MR x NR tile of c in registers. Packing pads with zeros, so that the micro-kernel is always whole; an edge tile goes through a buffer.
 
 `run` is adjit_parallel or adjit_serial: blocks of a times `groups` of columns are chunks for the thread pool. A tile is computed in the same
 way wherever the cuts are, so the result is the same bits for any number of threads.
@@ -54,7 +54,8 @@ def column_groups(m: int, n: int, rows: int, threads: int, dtype: DType, vector_
 
 def _longest(m: int, rows: int, threads: int) -> int:
     """Rows that the busiest thread works on."""
-    return -(-(-(-m // rows)) // threads) * rows
+    blocks = -(-m // rows)
+    return -(-blocks // threads) * rows
 
 
 def work_bytes(n: int, k: int, rows: int, threads: int, dtype: DType, vector_bytes: int) -> int:

@@ -7,8 +7,8 @@ c = a @ b, with strides in elements; c's columns are consecutive. The usual five
 time, blocks of a (`rows` rows, chosen by the caller) are read where they lie or packed MR rows at a time, and a micro-kernel keeps an
 MR x NR tile of c in registers. Packing pads with zeros, so that the micro-kernel is always whole; an edge tile goes through a buffer.
 
-`run` is adjit_parallel or adjit_serial: blocks of a times `groups` of columns are chunks for the thread pool. A tile is computed in the same
-way wherever the cuts are, so the result is the same bits for any number of threads.
+`run` is adjit_parallel or adjit_serial: blocks of a times `groups` of columns are chunks for the thread pool. A tile is computed in the
+same way wherever the cuts are, so the result is the same bits for any number of threads.
 """
 
 from __future__ import annotations

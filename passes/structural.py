@@ -77,7 +77,8 @@ def join_neighbours(r: Rewriter, stmt: Stmt) -> Operand | None:
         return None
     for x, y in ((first, second), (second, first)):
         p, q = x.op, y.op
-        assert isinstance(p, Pad) and isinstance(q, Pad)
+        assert isinstance(p, Pad)
+        assert isinstance(q, Pad)
         if any((*p.interior, *q.interior)) or p.value != 0 or q.value != 0:
             return None
         ends = tuple(low + n for low, n in zip(p.low, x.args[0].type.shape, strict=True))

@@ -182,6 +182,9 @@ def broadcast_shapes(what: str, *shapes: Shape) -> Shape:
             elif n not in (1, out[axis]):
                 pretty = " and ".join(str(list(s)) for s in shapes)
                 raise ShapeError(f"{what}: shapes {pretty} do not broadcast ({out[axis]} against {n})")
+    if math.prod(out) > MAX_BYTES // 8:
+        pretty = " and ".join(str(list(s)) for s in shapes)
+        raise ShapeError(f"{what}: shapes {pretty} broadcast to {math.prod(out):.3g} elements: that is too large to exist")
     return tuple(out)
 
 

@@ -401,6 +401,12 @@ def function(
     With an `input_signature` (a `TensorSpec` or a structure of them for each argument), calls must fit it; Python numbers and lists take
     its dtypes. A function that is compiled again and again for one call each warns; `reduce_retracing` says that this is as it should be.
     `threads` bounds the threads of large kernels (`config.threads` by default); results are the same bits for any number.
+
+    >>> @function
+    ... def scaled(x, factor):
+    ...     return x * factor
+    >>> scaled(np.array([1.0, 2.0]), 3.0), scaled(np.array([1.0, 2.0]), 0.5)        # another float is no other trace
+    (Tensor([3., 6.], f64[2]), Tensor([0.5, 1. ], f64[2]))
     """
     if fn is None:
         return lambda f: Function(f, name, static, max_traces, input_signature, reduce_retracing, threads)

@@ -111,7 +111,7 @@ def jacobian(
     The result has the structure of `fn`'s, with that of the arguments in place of each array; shapes are those of the result's array, then
     of the argument's. `mode` is "forward" or "reverse"; by default the one that fewer sweeps do with.
 
-    >>> jacobian(lambda x: x * x)(np.array([1.0, 2.0]))
+    >>> jacobian(lambda x: x * x)(tensor([1.0, 2.0]))
     Tensor([[2., 0.],
             [0., 4.]], f64[2,2])
     """

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import UnsupportedError
+from adjit.ir.errors import TraceError, UnsupportedError
 from adjit.ir.operand import Operand, as_arithmetic
 from adjit.ir.ops.base import Array
 from adjit.ir.types import as_dtype
@@ -73,7 +73,7 @@ class ArrayMethods(Operand):
 
     def __iter__(self) -> Iterator[Operand]:
         if not self.type.shape:
-            raise TypeError(f"iteration over a 0-dimensional value ({self.type})")
+            raise TraceError(f"iteration over a 0-dimensional value ({self.type}); iterate over an axis of an array").at(user_location())
         return (ops.getitem(self, i) for i in range(self.type.shape[0]))
 
     def __contains__(self, value: Any) -> bool:

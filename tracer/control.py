@@ -28,7 +28,11 @@ CHECKPOINTS = ("none", "sqrt", "binomial")
 
 
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
-    """`true_fn(*operands) if pred else false_fn(*operands)`."""
+    """`true_fn(*operands) if pred else false_fn(*operands)`.
+
+    >>> cond(True, lambda x: x + 1, lambda x: x - 1, 5)
+    6
+    """
     trace = current_trace()
     if trace is None or not is_traced(pred):
         return true_fn(*operands) if pred else false_fn(*operands)
@@ -62,7 +66,10 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], init: Any, *, checkpoint: str | int = "none") -> Any:
     """`while cond_fn(state): state = body_fn(state)`, from `init`; gives the last state.
 
-    `checkpoint` bounds the memory of reverse mode by recomputation: "none", the number of trips between two saved states, "sqrt" or "binomial".
+    `checkpoint` bounds the memory of reverse mode by recomputation: "none", the trips between two saved states, "sqrt" or "binomial".
+
+    >>> while_loop(lambda state: state[0] < 3, lambda state: (state[0] + 1, state[1] * 2.0), (0, 1.0))
+    (3, 8.0)
     """
     check_checkpoint(checkpoint)
     trace = current_trace()
@@ -78,7 +85,11 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
 
 
 def fori_loop(lower: Any, upper: Any, body_fn: Callable[[Any, Any], Any], init: Any, *, checkpoint: str | int = "none") -> Any:
-    """`for i in range(lower, upper): state = body_fn(i, state)`, from `init`; gives the last state. `checkpoint` as in `while_loop`."""
+    """`for i in range(lower, upper): state = body_fn(i, state)`, from `init`; gives the last state. `checkpoint` as in `while_loop`.
+
+    >>> fori_loop(0, 4, lambda i, total: total + i, 0)
+    6
+    """
     check_checkpoint(checkpoint)
     trace = current_trace()
     if trace is None:
@@ -154,7 +165,7 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def check_checkpoint(checkpoint: str | int) -> None:
     if checkpoint not in CHECKPOINTS and (not isinstance(checkpoint, int) or isinstance(checkpoint, bool) or checkpoint < 1):
-        raise ValueError(f"checkpoint is 'none', 'sqrt', 'binomial' or a positive number of trips between two saved states, not {checkpoint!r}")
+        raise ValueError(f"checkpoint is 'none', 'sqrt', 'binomial' or a positive number of trips between saved states, not {checkpoint!r}")
 
 
 def bound(x: Any, what: str) -> Operand | int:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from adjit.ir.builder import Builder, current_builder
-from adjit.ir.errors import AdjitError, DTypeError, ShapeError
+from adjit.ir.errors import AdjitError, DTypeError, ShapeError, TraceError
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.location import Location
 from adjit.ir.operand import Concrete, Literal, Operand, as_operand
@@ -273,6 +273,8 @@ def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any],
             results = [as_operand(leaf) for leaf in out if is_result(leaf)]
             func = trace.finish_function(arguments, results, location)
             static = tuple((i, leaf) for i, leaf in enumerate(out) if not is_result(leaf))
+            for _, leaf in static:
+                check_opaque(leaf, location)
             return Program(func, len(arguments), trace.cells, trace.captures, out_tree, static)
     except AdjitError as error:
         error.at(raised_at(error.__traceback__))
@@ -286,6 +288,16 @@ def is_result(leaf: Any) -> bool:
     if isinstance(leaf, np.ndarray | np.generic):
         return leaf.dtype.kind in "biufc"
     return isinstance(leaf, Operand | bool | int | float)
+
+
+def check_opaque(leaf: Any, location: Location | None) -> None:
+    """Refuse a result that hides traced values where nobody would replace them by what the compiled function computes."""
+    held = leaf if isinstance(leaf, set | frozenset) else getattr(leaf, "__dict__", {}).values()
+    if any(isinstance(x, Traced) for x in held):
+        raise TraceError(
+            f"the result holds traced values inside of a {type(leaf).__name__}, which is no list, tuple or dict; return those, or make it "
+            "one of the structures with aj.register_pytree_node"
+        ).at(location)
 
 
 def argument_names(fn: Callable[..., Any], tree: TreeDef) -> list[str]:

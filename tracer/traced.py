@@ -58,44 +58,57 @@ class Traced(ArrayMethods, Value):
     def __bool__(self) -> bool:
         from .autograph.convert import undecided  # noqa: PLC0415 - only an error needs it
 
-        self._unknown("its truth is", undecided())
+        self._unknown("bool()", "its truth is", undecided())
 
     def __int__(self) -> int:
-        self._unknown("int() of it is", "keep it traced, with .astype(int)")
+        self._unknown("int()", "int() of it is", "keep it traced, with .astype(int)")
 
     def __float__(self) -> float:
-        self._unknown("float() of it is", "keep it traced, with .astype(float): functions of NumPy take it, those of `math` do not")
+        self._unknown(
+            "float()", "float() of it is", "keep it traced, with .astype(float): functions of NumPy take it, those of `math` do not"
+        )
 
     def __complex__(self) -> complex:
-        self._unknown("complex() of it is", "keep it traced")
+        self._unknown("complex()", "complex() of it is", "keep it traced")
 
     def __index__(self) -> int:
         self._unknown(
+            "index",
             "its value as an index, a shape or a range() is",
             "sizes are static: take them from the .shape of an argument, or close over a Python int",
         )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         self._unknown(
+            "np.asarray()",
             "its elements are",
             "a list of traced values becomes an array with np.stack; a function outside of NumPy and adjit cannot take it",
         )
 
     def numpy(self) -> Array:
-        self._unknown("its elements are", "return it from the function, and call .numpy() on what comes out")
+        self._unknown(".numpy()", "its elements are", "return it from the function, and call .numpy() on what comes out")
 
     def item(self, *index: int) -> Any:
-        self._unknown("its elements are", "return it from the function, and call .item() on what comes out")
+        self._unknown(".item()", "its elements are", "return it from the function, and call .item() on what comes out")
 
     def tolist(self) -> Any:
-        self._unknown("its elements are", "return it from the function, and call .tolist() on what comes out")
+        self._unknown(".tolist()", "its elements are", "return it from the function, and call .tolist() on what comes out")
 
-    def _unknown(self, what: str, instead: str) -> NoReturn:
+    def _unknown(self, use: str, what: str, instead: str) -> NoReturn:
+        if not self._reachable():
+            raise leaked(self, use).at(user_location())
         raise TraceError(f"{self!r}: {what} not known while tracing; {instead}").at(user_location())
+
+    def _reachable(self) -> bool:
+        """Whether the trace that made this value is still going on."""
+        builder, home = current_builder(), self.owner.root() if self.owner else None
+        while builder is not None and home is not None and builder is not home:
+            builder = builder.parent
+        return builder is not None
 
     def __format__(self, spec: str) -> str:
         if spec:
-            self._unknown("its digits are", "return it from the function and format what comes out")
+            self._unknown("format()", "its digits are", "return it from the function and format what comes out")
         return repr(self)
 
     def __repr__(self) -> str:

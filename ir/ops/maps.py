@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 
+KINDS = {"f": "floats", "i": "integers", "u": "unsigned integers", "b": "bools"}
+
+
 class Map(Op, abstract=True):
     """Elementwise. `derivative(i, y, *args)` is the partial derivative by argument i: forward and reverse mode both multiply by it.
 
@@ -44,7 +47,8 @@ class Map(Op, abstract=True):
 
     def check_kind(self, dtype: DType) -> None:
         if dtype.kind not in self.kinds:
-            raise DTypeError(f"{self.name}: {DTYPE_NAMES[dtype]} operands are not supported")
+            taken = ", ".join(KINDS[kind] for kind in self.kinds)
+            raise DTypeError(f"{self.name}: {DTYPE_NAMES[dtype]} operands are not supported; it takes {taken}: cast with .astype")
 
     def result(self, operand: TensorType) -> TensorType:
         return operand

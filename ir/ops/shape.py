@@ -12,9 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError
+from ..errors import AdjitError, DTypeError, ShapeError
 from ..layout import Layout
-from ..types import Shape, TensorType, as_shape, broadcast_shapes, normalize_axes, normalize_axis, resolve_reshape, strided_size
+from ..types import (
+    Shape,
+    TensorType,
+    as_shape,
+    broadcast_shapes,
+    checked_type,
+    normalize_axes,
+    normalize_axis,
+    resolve_reshape,
+    strided_size,
+)
 from .base import Array, Loops, Op, View, Window, apply
 
 __all__ = ["broadcast_to", "reshape", "transpose", "slice_", "flip", "pad"]
@@ -197,6 +207,8 @@ def span(s: slice, size: int) -> range:
     """The positions that a slice selects of an axis."""
     try:
         return range(*s.indices(size))
+    except AdjitError:
+        raise  # a traced bound, which says itself what to do
     except (TypeError, ValueError) as error:
         raise ShapeError(f"slice: {s} is no slice of Python integers with a step other than 0 ({error})") from None
 
@@ -260,7 +272,8 @@ class Pad(Op):
             raise ShapeError(f"pad: {x} takes {x.rank} widths, not {list(self.low)}, {list(self.high)}, {list(self.interior)}")
         if min((*self.low, *self.high, *self.interior), default=0) < 0:
             raise ShapeError(f"pad: negative width in {list(self.low)}, {list(self.high)}, {list(self.interior)}; slice instead")
-        return x.with_shape(tuple(b + e + max(0, n + (n - 1) * k) for n, b, e, k in zip(x.shape, self.low, self.high, self.interior)))
+        shape = tuple(b + e + max(0, n + (n - 1) * k) for n, b, e, k in zip(x.shape, self.low, self.high, self.interior))
+        return checked_type(x.dtype, shape, "pad")
 
     def evaluate(self, *arrays: Array) -> Array:
         (x,) = arrays

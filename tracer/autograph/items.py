@@ -45,7 +45,7 @@ class Items:
 def range(*bounds: Any, checkpoint: str | int = "none") -> Any:
     """Python's range; a loop over it stays a loop in compiled code, however few its trips.
 
-    `checkpoint` bounds what reverse mode keeps of the trips: "none", a number of states, "sqrt" or "binomial".
+    `checkpoint` bounds what reverse mode keeps of the trips: "none", a number of trips between saved states, "sqrt" or "binomial".
     """
     check_checkpoint(checkpoint)
     return make_range(bounds, True, checkpoint)

@@ -104,7 +104,10 @@ def each(xs: Sequence[Any], change: Any) -> Any:
 
 def broadcast_to(x: Any, shape: Any, /) -> Operand:
     """Repeated along new leading axes and along axes of size 1."""
-    return ops.broadcast_to(to_operand(x), as_shape(shape, "broadcast_to"))
+    operand, wanted = to_operand(x), as_shape(shape, "broadcast_to")
+    if broadcast_shapes("broadcast_to", operand.shape, wanted) != wanted:
+        raise ShapeError(f"broadcast_to: {operand.type} does not broadcast to {list(wanted)}")
+    return ops.broadcast_to(operand, wanted)
 
 
 def broadcast_arrays(*xs: Any) -> tuple[Operand, ...]:

@@ -1,0 +1,103 @@
+"""Bad input, eagerly and while tracing: an error that names the op and says what to do, with the user's line, and a clean next call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjit as aj
+
+X = np.ones((3, 4))
+SMALL = np.array([1, 2, 3], "u1")
+
+# what the message must hold -> the program, its arguments
+BAD: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "matmul: inner sizes differ: f64[3,4] @ f64[5] (4 != 5)": (lambda x, y: x @ y, (X, np.ones(5))),
+    "add: shapes [3, 4] and [5] do not broadcast": (lambda x, y: x + y, (X, np.ones(5))),
+    "nan is no index": (lambda x: x[np.nan], (X,)),
+    "NaN or a fraction could stand where an index is wanted": (lambda x, i: x[i], (X, np.array([0.0, np.nan]))),
+    "index 7 is out of bounds for axis 0": (lambda x, i: x[i], (X, np.array([7]))),
+    "dtype object is not supported": (lambda x: x * np.array([object()] * 4), (X,)),
+    "list does not make an array": (lambda x: aj.asarray([[1.0], [2.0, 3.0]]), (X,)),
+    "stack: all arrays must have the same shape": (lambda x: aj.stack([x, x[0]]), (X,)),
+    "full: f64[1099511627776,1099511627776] is too large to exist": (lambda x: aj.zeros((2**40, 2**40)), (X,)),
+    "broadcast_to: shapes [] and [8589934592, 8589934592]": (lambda x: aj.broadcast_to(x[0, 0], (2**33, 2**33)), (X,)),
+    "mul: shapes [8589934592, 1] and [8589934592]": (
+        lambda x: aj.broadcast_to(x[0, 0], (2**33, 1)) * aj.broadcast_to(x[0, 0], (2**33,)),
+        (X,),
+    ),
+    "pad: f64[4611686018427387908] is too large to exist": (lambda x: aj.pad(x[0], (2**62, 0)), (X,)),
+    "broadcast_to: f64[3,4] does not broadcast to [4]": (lambda x: aj.broadcast_to(x, (4,)), (X,)),
+    "np.fft.fft is not supported": (lambda x: np.fft.fft(x), (X,)),
+    "bitwise_and: f64 operands are not supported; it takes integers": (lambda x: x & 1, (X,)),
+    "the Python integer 300 is out of bounds for u8": (lambda x: x + 300, (SMALL,)),
+    "sum: axis 5 is out of range for rank 2": (lambda x: aj.sum(x, axis=5), (X,)),
+    "slice step cannot be zero": (lambda x: x[::0], (X,)),
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_bad_input_raises_and_leaves_the_next_call_clean(message: str) -> None:
+    program, args = BAD[message]
+    with pytest.raises(aj.AdjitError) as eager:
+        program(*map(aj.tensor, args))
+    assert message in str(eager.value)
+    compiled = aj.function(program)
+    with pytest.raises(aj.AdjitError) as traced:
+        compiled(*args)
+    assert message.split(": ")[-1] in str(traced.value)
+    assert traced.value.location is not None
+    assert traced.value.location.file == __file__
+    assert "test_bad_input.py" in str(traced.value)
+    np.testing.assert_array_equal(aj.function(lambda x: x + 1.0)(X), X + 1.0)
+
+
+@pytest.mark.parametrize("dtype", [object, complex, np.float16, "U1", "M8[D]", ">f8"])
+def test_arguments_of_other_dtypes_are_named(dtype: Any) -> None:
+    double = aj.function(lambda x: x * 2)
+    with pytest.raises(aj.DTypeError, match="argument 0"):
+        double(np.zeros(3).astype(np.int64).astype(dtype))
+    np.testing.assert_array_equal(double(X), X * 2)
+
+
+def test_traced_sizes_say_once_what_to_do() -> None:
+    with pytest.raises(aj.TraceError, match="sizes are static") as caught:
+        aj.function(lambda x, n: x[:n])(X, 2)
+    assert str(caught.value).count("\n") == 1, "the user's line, once"
+
+
+def test_leaked_values_say_so_whatever_is_asked_of_them() -> None:
+    kept = []
+
+    @aj.function
+    def leaky(x: Any) -> Any:
+        kept.append(x)
+        return x
+
+    leaky(X)
+    for use in (bool, float, int, np.asarray, np.sin, lambda x: x + 1, lambda x: x.numpy()):
+        with pytest.raises(aj.TraceError, match="was used outside of the trace of leaky"):
+            use(kept[0])
+
+
+class Opaque:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+@pytest.mark.parametrize("wrap", [lambda x: {x}, Opaque], ids=["set", "object"])
+def test_results_that_hide_traced_values_are_refused(wrap: Callable[[Any], Any]) -> None:
+    with pytest.raises(aj.TraceError, match="register_pytree_node"):
+        aj.function(lambda x: wrap(x))(X)
+    kept = Opaque("a string")
+    assert aj.function(lambda x: kept)(X) is kept
+
+
+def test_scalars_are_not_iterable() -> None:
+    with pytest.raises(TypeError, match="0-dimensional"):
+        list(aj.tensor(1.0))
+    with pytest.raises(aj.TraceError, match=r"0-dimensional value \(f64"):
+        aj.function(lambda x: list(x))(np.array(1.0))

@@ -7,6 +7,7 @@ told nothing: the trace keeps all statements anyway, and the record remembers fr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
@@ -37,7 +38,7 @@ class Assign(Op, abstract=True):
 
 
 Mark: TypeAlias = list[tuple[Builder, int]]  # the trace of a tape, the regions open inside of it, and how many statements each has
-Place: TypeAlias = tuple[int, int]  # of a statement: how many regions deep, and its number there. Later ones are greater
+Place: TypeAlias = tuple[float, ...]  # in a trace: the number of the statement, of the one in its region, and so on. Later ones are greater
 
 
 class Record:
@@ -195,8 +196,7 @@ class TraceRecord(Record):
                 table[id(x)] = (x, self.trace.emit(Reshape(x.type.shape), (x,))[0])
         value = self.resolve(x)
         super().watch(value)
-        mark = self.mark("told to watch something")
-        self.since.setdefault(id(value), (len(mark), mark[-1][1]))
+        self.since.setdefault(id(value), tuple(count for _, count in self.mark("told to watch something")))
 
     def resolve(self, x: Operand) -> Operand:
         trace = current_trace()
@@ -231,11 +231,13 @@ class TraceRecord(Record):
 
     def recorded(self) -> Iterator[tuple[Place, Stmt]]:
         """The statements of all stretches in the order in which they were made. A region that has ended is one of them."""
-        for depth, (builder, end) in enumerate(self.mark("asked for gradients"), 1):
+        around: Place = ()
+        for builder, end in self.mark("asked for gradients"):
             for first, last in self.stretches:
                 stop = end if last is None else length_in(last, builder)
                 for n in range(length_in(first, builder), stop):
-                    yield (depth, n), builder.stmts[n]
+                    yield (*around, n, math.inf), builder.stmts[n]
+            around = (*around, end)
 
     def connected(self, stmts: Sequence[Stmt]) -> Container[int]:
         return self.watched.keys() | {id(r) for stmt in stmts for r in stmt.results if r.type.is_float}

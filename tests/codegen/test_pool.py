@@ -1,0 +1,59 @@
+"""The thread pool: results after a fork, from several Python threads at once, and with no workers."""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from adjit.codegen.compile import Native, compile_func
+from adjit.ir import ops
+from adjit.passes.pipeline import OPTIMIZE
+from tests.codegen.test_kernels import build
+
+
+def digests(results: list[np.ndarray]) -> list[str]:
+    return [hashlib.sha256(r.tobytes()).hexdigest() for r in results]
+
+
+def compiled(x: np.ndarray) -> Native:
+    native = compile_func(OPTIMIZE(build(lambda x: (ops.exp(x * 0.1).sum(), ops.matmul(x, ops.transpose(x))), x)), threads=2)
+    assert "adjit_parallel" in native.llvm
+    return native
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_computes_alone() -> None:
+    x = np.random.default_rng(0).standard_normal((300, 400))
+    native = compiled(x)
+    want = digests(native([x]))
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    child = context.Process(target=lambda: queue.put(digests(native([x]))))
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
+    assert queue.get() == want
+    assert digests(native([x])) == want
+
+
+def test_callers_at_once_share_the_pool() -> None:
+    x = np.random.default_rng(0).standard_normal((300, 400))
+    native = compiled(x)
+    want = digests(native([x]))
+    wrong = []
+
+    def run() -> None:
+        wrong.extend(1 for _ in range(20) if digests(native([x])) != want)
+
+    callers = [threading.Thread(target=run) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert not wrong

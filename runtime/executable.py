@@ -90,6 +90,11 @@ class Dump:
     _functions = 0
 
     def __init__(self, func: Func) -> None:
+        from adjit.passes.pipeline import OPTIMIZE  # noqa: PLC0415 - as in `optimize`
+
+        known = ["all", "traced", *OPTIMIZE.passes]
+        if config.dump not in known:
+            raise ValueError(f"there is no pass {config.dump!r} to dump the IR after (ADJIT_DUMP, config.dump); choose of {', '.join(known)}")
         Dump._functions += 1
         name = re.sub(r"[^\w.-]+", "_", func.name)
         self.folder = os.path.join(config.dump_directory, f"{Dump._functions:03d}.{name}")

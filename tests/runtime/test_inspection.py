@@ -82,6 +82,9 @@ def test_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (only,) = one.iterdir()
     assert only.name.endswith(".fuse.ir")
     assert only.read_text().startswith("func @one(")
+    monkeypatch.setattr(aj.config, "dump", "fsue")
+    with pytest.raises(ValueError, match="there is no pass 'fsue' .* choose of all, traced, .*fuse"):
+        aj.function(lambda x: x + 1.0, name="none")(1.0)
 
 
 def test_autograph_says_why_a_function_is_traced_as_it_is() -> None:

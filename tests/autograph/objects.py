@@ -240,3 +240,66 @@ def global_container_changed_in_branch(x):
     out = CACHE["a"] + 1
     CACHE["a"] = 0.0
     return out
+
+
+class Meter:
+    def __init__(self):
+        self.total = 0.0
+        self.count = 0
+        self.extremes = Extremes()
+
+    def add(self, x):
+        if x > 0:
+            self.total = self.total + x
+        else:
+            self.total = self.total - 2 * x
+        self.count += 1
+        self.extremes.update(x)
+
+
+class Extremes:
+    def __init__(self):
+        self.low, self.high = 100.0, -100.0
+
+    def update(self, x):
+        self.low = min(self.low, x)
+        if x > self.high:
+            self.high = x
+
+
+@program((1.5, 4), (1.5, 0))
+def objects_changed_by_methods_in_loop(x, n):
+    meter = Meter()
+    for i in range(n):
+        meter.add(x * x - i)
+    return meter.total, meter.count, meter.extremes.low, meter.extremes.high * x
+
+
+@program((1.5,), (-1.5,))
+def objects_changed_by_methods_in_branch(x):
+    meter = Meter()
+    if x > 0:
+        meter.add(x)
+        meter.add(x * 2)
+    else:
+        meter.add(-x)
+    return meter.total, meter.count, meter.extremes.high
+
+
+@program((1.5, 4.0), (1.5, 40.0))
+def objects_changed_by_methods_until_break(x, limit):
+    meter = Meter()
+    for w in [1.0, 2.0, x, 3.0]:
+        meter.add(x * w)
+        if meter.total > limit:
+            break
+    return meter.total, meter.count
+
+
+@program((1.5, 10.0), (1.5, -1.0))
+def objects_changed_by_methods_in_while(x, limit):
+    meter = Meter()
+    while meter.total < limit:
+        meter.add(x)
+        x = x * 1.1
+    return meter.total * x, meter.count

@@ -20,6 +20,7 @@ from ..trace import Trace, current_trace
 from . import expressions
 from .expressions import *  # noqa: F403 - `ag__` is one name
 from .items import Items, as_items
+from .objects import Objects
 from .state import Names, Snapshot, State, assigned_line, entry, keep_identity, own
 
 UNROLL = 64  # trips: more are tried as a loop first
@@ -40,7 +41,9 @@ def if_stmt(
         then() if test else other()
         return
     state = State((then, other), names + scratch)
+    objects = Objects((then, other), names + scratch)
     before = state.read()
+    start = Attempt(trace)
     count = len(names)
     given: list[list[Any]] = []
     left: list[list[Any]] = []
@@ -48,9 +51,12 @@ def if_stmt(
     def branch(function: Callable[[], None]) -> list[Any]:
         given.append([own(value) for value in before])
         state.write(given[-1])
-        with expressions.raising():
-            function()
-        left.append(state.read())
+        try:
+            with expressions.raising():
+                function()
+            left.append(state.read())
+        finally:
+            objects.look()
         return left[-1][:count]
 
     words = Wording("`if`", ("in the `if` branch", "in the `else` branch"), lambda name, side: assigned_line((then, other)[side], name))
@@ -59,6 +65,10 @@ def if_stmt(
         values = emit_if(trace, test, [lambda: branch(then), lambda: branch(other)], [entry(name) for name in names], words, loose)
     finally:
         state.write(before)
+    if objects.hidden:
+        start.undo()
+        if_stmt(test, then, other, (*names, *objects.hidden), scratch, returns=returns)
+        return
     kept = [keep_identity(b, [g[i] for g in given], [x[i] for x in left], v) for i, (b, v) in enumerate(zip(before, values))]
     state.write([*kept, *before[count:]])
 
@@ -71,11 +81,18 @@ class LoopState:
 
     def __init__(self, body: Callable[..., None], carried: Names, fresh: Names, scratch: Names, stop: str | None) -> None:
         self.body = body
-        self.names = carried + fresh
-        self.state = State((body,), self.names)
-        self.every = State((body,), self.names + scratch)
-        self.entries = [*(entry(name) for name in carried), *(entry(name, fresh=True) for name in fresh)]
+        self.scratch = scratch
+        self.names: Names = ()
+        self.entries: list[Entry] = []
+        self.add(carried)
+        self.add(fresh, fresh=True)
         self.flag = State((body,), (stop,)) if stop else None
+
+    def add(self, names: Names, fresh: bool = False) -> None:
+        self.names += names
+        self.entries += [entry(name, fresh=fresh) for name in names]
+        self.state = State((self.body,), self.names)
+        self.every = State((self.body,), self.names + self.scratch)
 
     def stopped(self) -> Any:
         """The flag of `break` and `return`."""
@@ -89,6 +106,10 @@ class LoopState:
     ) -> None:
         """Trace the loop; whatever happens, no value of its inside stays behind in a variable."""
         before = self.every.read()
+        objects = Objects((self.body,), self.names + self.scratch)
+        trace = current_trace()
+        assert trace is not None
+        mark = Attempt(trace)
         given: list[list[Any]] = []
         left: list[list[Any]] = []
 
@@ -99,8 +120,11 @@ class LoopState:
             self.state.write(given[0])
             if self.flag:
                 self.flag.write([False])
-            step(k)
-            left[:] = [self.state.read()]
+            try:
+                step(k)
+                left[:] = [self.state.read()]
+            finally:
+                objects.look()
             return left[0]
 
         start = [own(value) if type(value) in (list, dict) else value for value in before[: len(self.names)]]
@@ -108,6 +132,11 @@ class LoopState:
             values = emit(Loop(self.entries, start, trip, self.words(what), certain, checkpoint))
         finally:
             self.every.write(before)
+        if objects.hidden:
+            mark.undo()
+            self.add(tuple(objects.hidden))
+            self.emit(what, certain, checkpoint, emit, step)
+            return
         kept = [keep_identity(b, [given[0][i]], [left[0][i]], v) for i, (b, v) in enumerate(zip(before, values))]
         self.state.write(kept)
 
@@ -227,14 +256,19 @@ def _trip(test: Any, item: Any, loop: LoopState, body: Callable[[Any], None]) ->
     trace = current_trace()
     assert trace is not None
     before = loop.every.read()
+    objects = Objects((body,), loop.names + loop.scratch)
+    start = Attempt(trace)
     count = len(loop.names)
 
     def branch(run: bool) -> list[Any]:
         loop.every.write([own(value) for value in before])
-        if run:
-            with expressions.raising():
-                body(item)
-        return loop.every.read()[:count]
+        try:
+            if run:
+                with expressions.raising():
+                    body(item)
+            return loop.every.read()[:count]
+        finally:
+            objects.look()
 
     words = Wording("`for`", ("after this trip", "after the loop was left"), lambda name, side: assigned_line(body, name))
     try:
@@ -242,6 +276,11 @@ def _trip(test: Any, item: Any, loop: LoopState, body: Callable[[Any], None]) ->
         values = emit_if(trace, test, [lambda: branch(True), lambda: branch(False)], entries, words)
     finally:
         loop.every.write(before)
+    if objects.hidden:
+        start.undo()
+        loop.add(tuple(objects.hidden))
+        _trip(test, item, loop, body)
+        return
     loop.state.write(values)
 
 

@@ -87,13 +87,6 @@ def as_result(x: Any) -> Any:
     return convert_to_tensor(x) if isinstance(x, bool | int | float | np.ndarray | np.generic) else x
 
 
-class NoShortcut(Shortcut):
-    """Calls go through Python: the native entry would give tensors without their dress."""
-
-    def add(self, args: tuple[Any, ...], concrete: Compiled) -> None:
-        pass
-
-
 class Function(RuntimeFunction):
     """What `@tf.function` makes."""
 
@@ -101,7 +94,6 @@ class Function(RuntimeFunction):
         self, fn: Callable[..., Any], input_signature: Sequence[Any] | None = None, autograph: bool = True, reduce_retracing: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(Body(fn, autograph), getattr(fn, "__name__", None), reduce_retracing=reduce_retracing)
-        self._shortcut = NoShortcut(self)
         self._user = fn
         self._input_signature = None if input_signature is None else tuple(input_signature)
         self._autograph = autograph
@@ -111,6 +103,7 @@ class Function(RuntimeFunction):
         self._method = list(parameters)[:1] in (["self"], ["cls"])
         simple = all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters.values())
         self._arity = len(parameters) - self._method if simple else -1  # so many positional arguments leave nothing to bind
+        self._shortcut = Shortcut(self, EagerTensor, floats=False)
 
     def _clone(self) -> Function:
         return Function(self._user, self._input_signature, self._autograph, self._reduce)

@@ -83,10 +83,10 @@ class ConcreteFunction:
             owners = [(stores[position] if store is None else store, updated) for store, position, updated in self._variables]
             return [*arrays, *(owner.data.copy() if updated else owner.data for owner, updated in owners), *self._captures]
 
-    def route(self, arguments: Sequence[TensorType | None]) -> Route | None:
+    def route(self, arguments: Sequence[TensorType | None], tensor_class: type[Tensor]) -> Route | None:
         """The table by which the native entry runs this specialisation; None where it cannot, or should not hold the GIL for so long.
 
-        `arguments` are the types of the arrays that it takes, None for a Python float.
+        `arguments` are the types of the arrays that it takes, None for a Python float; results are of `tensor_class`.
         """
         from adjit.codegen.compile import Native  # noqa: PLC0415 - LLVM is loaded by now
         from adjit.codegen.entry import BARE, MAX_BUFFERS, NOTHING, TUPLE, Route  # noqa: PLC0415 - LLVM is loaded by now
@@ -108,7 +108,7 @@ class ConcreteFunction:
         if any(store is None for store, *_ in self._variables) or (self._variables and not native.quick):
             return None
         variables = [(store, updated) for store, _, updated in self._variables]
-        return Route(arguments, variables, self._captures, self._types, kind, Tensor, native)
+        return Route(arguments, variables, self._captures, self._types, kind, tensor_class, native)
 
     def operands(self, arrays: Sequence[Array], stores: Sequence[Store] = ()) -> list[Array]:
         """Everything that the program takes, for whoever runs it otherwise; nothing here is written to."""

@@ -25,8 +25,11 @@ MAX_ROUTES = 8
 class Shortcut:
     """The native entry of one function, once it has a specialisation that qualifies."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, tensor_class: type[Tensor] = Tensor, floats: bool = True) -> None:
+        """`tensor_class`: of tensors, given and returned. `floats`: whether Python floats are traced, rather than part of the key."""
         self._function = function
+        self._tensor_class = tensor_class
+        self._plain = (np.ndarray, Tensor, tensor_class, float) if floats else (np.ndarray, Tensor, tensor_class)
         self._entry: Entry | None = None
         self._routes: list[tuple[ConcreteFunction, Route]] = []
 
@@ -34,10 +37,10 @@ class Shortcut:
         """Give a specialisation a route, if it and the arguments that it was called with qualify."""
         from adjit.codegen.entry import Entry, available  # noqa: PLC0415 - LLVM is loaded by now; `import adjit` does without
 
-        plain = all(type(a) in (np.ndarray, Tensor, float) for a in args)
-        if not plain or not available() or any(known is concrete for known, _ in self._routes):
+        if not all(type(a) in self._plain for a in args) or not available() or any(known is concrete for known, _ in self._routes):
             return
-        route = concrete.route([None if isinstance(a, float) else TensorType(as_dtype(a.dtype), a.shape) for a in args])
+        arguments = [None if isinstance(a, float) else TensorType(as_dtype(a.dtype), a.shape) for a in args]
+        route = concrete.route(arguments, self._tensor_class)
         if route is None:
             return
         self._routes = [(concrete, route), *self._routes[: MAX_ROUTES - 1]]

@@ -13,6 +13,7 @@ import pytest
 from adjit.ir.builder import current_builder
 from adjit.ir.errors import AdjitError, CheckError, ShapeError, TraceError
 from adjit.ir.interpreter import run
+from adjit.tracer.autograph import items
 from adjit.tracer.autograph.convert import convert
 from adjit.tracer.autograph.marks import do_not_convert
 from tests.tracer.running import trace
@@ -160,7 +161,7 @@ def larger(a, b):
 
 
 namespace: dict[str, Any] = {}
-exec("def without_source(x):\n    if x > 0: return x\n    return -x\nlambda_without_source = lambda x: x if x > 0 else -x", namespace)
+exec("def without_source(x):\n    if x > 0: return x\n    return -x\ndef loop_without_source(n, range):\n    for _ in range(n): pass\nlambda_without_source = lambda x: x if x > 0 else -x", namespace)
 
 # function, arguments, error, message; $N stands for N lines below the `def`
 CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] = [
@@ -209,6 +210,8 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] =
     (calls_without_converting, (1.0,), TraceError,
      "and `assert`: it is called by `calls_without_converting`, which is not: it is marked do_not_convert; or choose"),
     (calls_from_library, (V,), TraceError, "it is called by code that is not converted: call it in a function of your own; or choose"),
+    (namespace["loop_without_source"], (3, items.range), TraceError,
+     "the number of trips is only known when the function runs; `loop_without_source` was not converted to trace `if`, `while`"),
     (namespace["lambda_without_source"], (1.0,), TraceError, "`<lambda>` was not converted to trace"),
     (namespace["without_source"], (1.0,), TraceError,
      "its source is not at hand (typed at a prompt, or made by exec): put it in a file; or choose between values with np.where"),

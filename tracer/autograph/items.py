@@ -36,7 +36,11 @@ class Items:
         return self.length
 
     def __iter__(self) -> Iterator[Any]:
-        return (self.item(k) for k in builtins.range(len(self)))
+        if not isinstance(self.length, int):
+            from .convert import undecided  # noqa: PLC0415 - only an error needs it
+
+            raise TraceError(f"the number of trips is only known when the function runs; {undecided()}").at(user_location())
+        return (self.item(k) for k in builtins.range(self.length))
 
     def like(self, item: Callable[[Any], Any], length: int | Operand | None = None) -> Items:
         return Items(self.length if length is None else length, item, self.rolled, self.checkpoint)

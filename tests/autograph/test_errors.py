@@ -161,7 +161,19 @@ def larger(a, b):
 
 
 namespace: dict[str, Any] = {}
-exec("def without_source(x):\n    if x > 0: return x\n    return -x\ndef loop_without_source(n, range):\n    for _ in range(n): pass\nlambda_without_source = lambda x: x if x > 0 else -x", namespace)
+exec(
+    """
+def without_source(x):
+    if x > 0: return x
+    return -x
+
+def loop_without_source(n, range):
+    for _ in range(n): pass
+
+lambda_without_source = lambda x: x if x > 0 else -x
+""",
+    namespace,
+)
 
 # function, arguments, error, message; $N stands for N lines below the `def`
 CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] = [

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from . import ops
-from .errors import TraceError
+from .errors import DTypeError, ShapeError, TraceError
 from .ops.base import Array, Op, result_types
 from .ops.maps import Map
 from .types import DType, Shape, StackType, TensorType, as_dtype
@@ -293,7 +293,13 @@ def as_operand(x: Any) -> Operand:
     if isinstance(x, Operand):
         read = getattr(x, "read_operand", None)
         return x if read is None else read()
-    array = np.asarray(x)
+    try:
+        array = np.asarray(x)
+    except ValueError as error:  # ragged lists
+        raise ShapeError(f"a {type(x).__name__} does not make an array: {error}") from None
+    if array.dtype == object:
+        held = f"{type(x).__name__} of Python objects" if isinstance(x, np.ndarray | list | tuple) else type(x).__name__
+        raise DTypeError(f"dtype object is not supported: an operand is a {held}; give numbers, or name their dtype with .astype")
     as_dtype(array.dtype)
     return Concrete(array)
 

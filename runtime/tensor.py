@@ -109,7 +109,8 @@ class Tensor(ArrayMethods, Concrete):
 
     def _only(self, what: str) -> Any:
         if self.data.size != 1:
-            raise TypeError(f"{what}(): a {self.type} tensor has {self.data.size} elements, not one")
+            advice = "use .any() or .all()" if what == "bool" else "index it, or reduce it first"
+            raise TypeError(f"{what}(): a {self.type} tensor has {self.data.size} elements, not one; {advice}")
         self._leave()
         return self.data.item()
 

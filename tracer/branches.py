@@ -93,7 +93,10 @@ def _meet(
             return _build(entry, tree, [(leaf, blank(leaf)) if missing else (blank(leaf), leaf) for leaf in leaves], words, choices)
     if a is UNDEFINED or b is UNDEFINED:
         raise mismatch(words, entry, "", sides, f"assign it in both, or before the {words.what}, for it is used after it")
-    raise mismatch(words, entry, "", sides, f"both branches of a traced {words.what} must give it the same structure")
+    remedy = f"both branches of a traced {words.what} must give it the same structure"
+    if isinstance(a, list) and isinstance(b, list):
+        remedy += ": a list cannot be longer in one of them; make a buffer first (np.zeros((most, ...))), write its rows, and count them"
+    raise mismatch(words, entry, "", sides, remedy)
 
 
 def _fit(a: Any, b: Any) -> bool:

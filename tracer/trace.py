@@ -279,6 +279,11 @@ def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any],
     except AdjitError as error:
         error.at(raised_at(error.__traceback__))
         raise
+    except RecursionError as error:
+        raise TraceError(
+            f"{trace.name}: a function calls itself without end while it is traced: a traced value cannot end a recursion, for both "
+            "branches are traced; write a loop, or let a Python number decide"
+        ).at(raised_at(error.__traceback__)) from None
     finally:
         trace.forget()
 

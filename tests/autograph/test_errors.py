@@ -141,6 +141,12 @@ def append_in_branch(x):
     return ys
 
 
+def recursion(n, x):
+    if n < 1:
+        return x
+    return recursion(n - 1, x * 2)
+
+
 def not_tried(x):
     if x > 0:
         return x
@@ -218,7 +224,9 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] =
     (calls_marked, (1.0,), TraceError, "`marked` was not converted to trace `if`, `while`, `and`, `or`, `not` and `assert`: it is marked"),
     (append_in_branch, (1.0,), TraceError,
      ("`ys` is a list of 2 in the `if` branch (test_errors.py:$3), but a list of 1 in the `else` branch; "
-     "both branches of a traced `if` must give it the same structure")),
+     "both branches of a traced `if` must give it the same structure: a list cannot be longer in one of them; make a buffer first "
+     "(np.zeros((most, ...))), write its rows, and count them")),
+    (recursion, (3, V), TraceError, "a traced value cannot end a recursion, for both branches are traced; write a loop"),
     (calls_without_converting, (1.0,), TraceError,
      "and `assert`: it is called by `calls_without_converting`, which is not: it is marked do_not_convert; or choose"),
     (calls_from_library, (V,), TraceError, "it is called by code that is not converted: call it in a function of your own; or choose"),

@@ -131,10 +131,11 @@ class Operand:
     # ---- comparisons, logic, bits
 
     def __eq__(self, other: object) -> Any:
-        return ops.equal(self, as_arithmetic(other))
+        # what is no number equals no array: `x == None` and `x in (None, "same")` are questions of plain Python
+        return False if other is None or isinstance(other, str) else ops.equal(self, as_arithmetic(other))
 
     def __ne__(self, other: object) -> Any:
-        return ops.not_equal(self, as_arithmetic(other))
+        return True if other is None or isinstance(other, str) else ops.not_equal(self, as_arithmetic(other))
 
     def __lt__(self, other: Any) -> Operand:
         return ops.less(self, as_arithmetic(other))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -158,3 +159,12 @@ def test_a_traced_value_stays_traced() -> None:
     assert aj.function(lambda x: aj.tensor(x + 1, dtype="f4"))(1.0).dtype == np.float32
     with pytest.raises(TraceError, match="traced"):
         aj.function(lambda x: aj.Tensor(x + 1))(1.0)
+
+
+def test_none_and_strings_equal_no_array() -> None:
+    def asked(x: Any) -> tuple[bool, ...]:
+        return x == None, x != None, x == "same", "same" == x, x in (None, "same")  # noqa: E711, SIM300
+
+    for x in (aj.tensor([1.0, 2.0]), aj.Variable(1.0)):
+        assert asked(x) == (False, True, False, False, False)
+    assert tuple(map(bool, aj.function(asked)(np.ones(2)))) == (False, True, False, False, False)

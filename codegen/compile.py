@@ -16,7 +16,7 @@ from adjit.ir.func import Block, Func
 from adjit.ir.ops.base import Array, View
 from adjit.ir.ops.control import For, Region, While
 from adjit.ir.ops.effects import Print
-from adjit.ir.ops.linalg import Matmul
+from adjit.ir.ops.linalg import Matmul, MatmulAdd
 from adjit.ir.ops.maps import FloatUnary
 from adjit.ir.types import TensorType
 
@@ -129,8 +129,8 @@ def work(block: Block) -> float:
     for stmt in block.stmts:
         if isinstance(stmt.op, For | While | Print):
             return math.inf
-        if isinstance(stmt.op, Matmul):
-            total += stmt.args[0].type.size * stmt.result.type.shape[-1] if stmt.result.type.shape else stmt.args[0].type.size
+        if isinstance(stmt.op, Matmul | MatmulAdd):
+            total += stmt.args[-2].type.size * stmt.result.type.shape[-1] if stmt.result.type.shape else stmt.args[-2].type.size
         elif isinstance(stmt.op, Region):
             total += sum(map(work, stmt.blocks))
         elif not isinstance(stmt.op, View):

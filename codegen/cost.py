@@ -18,7 +18,7 @@ from adjit.ir.ops.control import For, If, Region, While
 from adjit.ir.ops.convolution import Convolution, Convolve, ConvolveFilter
 from adjit.ir.ops.create import Constant, Fill, Iota
 from adjit.ir.ops.index import Gather, Scatter
-from adjit.ir.ops.linalg import Matmul
+from adjit.ir.ops.linalg import Matmul, MatmulAdd
 from adjit.ir.ops.maps import FloatUnary, Map
 from adjit.ir.ops.pooling import Pooling
 from adjit.ir.ops.reduce import ArgExtremum, Reduce
@@ -59,8 +59,8 @@ def operations(stmt: Stmt) -> float | None:
             return None if then is None or otherwise is None else max(then, otherwise)
         case Region():
             return _sum(stmt.blocks[0])
-        case Matmul():
-            return 2.0 * stmt.result.type.size * stmt.args[0].type.shape[-1]
+        case Matmul() | MatmulAdd():
+            return 2.0 * stmt.result.type.size * stmt.args[-2].type.shape[-1]
         case Convolution():  # of images x, filters w and results d, whichever of them it computes
             w = stmt.result if isinstance(op, ConvolveFilter) else stmt.args[1]
             d = stmt.result if isinstance(op, Convolve) else stmt.args[isinstance(op, ConvolveFilter)]

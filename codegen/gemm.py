@@ -1,11 +1,13 @@
 """Matrix products of any size and strides: one blocked, packed, threaded routine a dtype, compiled once per process.
 
     void adjit_gemm_f32(i64 m, i64 n, i64 k, ptr a, i64 row, i64 column, ptr b, i64 row, i64 column, ptr c, i64 row,
-                        ptr work, i64 rows, i64 groups, ptr run)
+                        ptr work, i64 rows, i64 groups, i64 added, ptr run)
 
-c = a @ b, with strides in elements; c's columns are consecutive. The usual five loops: panels of b (KC rows) are packed NR columns at a
-time, blocks of a (`rows` rows, chosen by the caller) are read where they lie or packed MR rows at a time, and a micro-kernel keeps an
-MR x NR tile of c in registers. Packing pads with zeros, so that the micro-kernel is always whole; an edge tile goes through a buffer.
+c = a @ b, or c += a @ b where `added` is 1, with strides in elements; c's columns are consecutive.
+
+The usual five loops: panels of b (KC rows) are packed NR columns at a time, blocks of a (`rows` rows, chosen by the caller) are read where
+they lie or packed MR rows at a time, and a micro-kernel keeps an MR x NR tile of c in registers. Packing pads with zeros, so that the
+micro-kernel is always whole; an edge tile goes through a buffer.
 
 `run` is adjit_parallel or adjit_serial: blocks of a times `groups` of columns are chunks for the thread pool. A tile is computed in the
 same way wherever the cuts are, so the result is the same bits for any number of threads.
@@ -23,8 +25,8 @@ VECTORS = 2  # vector registers across a tile
 KC = 256  # depth of a panel: MR x KC of a and NR x KC of b stay in the first-level cache
 UNROLL = 4
 MAX_ROWS = 96  # of a block of a, which stays in the second-level cache
-ARGUMENTS = 14
-TYPES = "i64, i64, i64, ptr, i64, i64, ptr, i64, i64, ptr, i64, ptr, i64, i64, ptr"
+ARGUMENTS = 15
+TYPES = "i64, i64, i64, ptr, i64, i64, ptr, i64, i64, ptr, i64, ptr, i64, i64, i64, ptr"
 DEPTH, START, BUFFER = range(ARGUMENTS, ARGUMENTS + 3)  # what changes from panel to panel, behind the arguments
 FEW_ROWS = 48  # up to here, one block of a, and the columns are shared out instead
 NAMES = {dtype: f"adjit_gemm_{DTYPE_NAMES[dtype]}" for dtype in (F32, F64)}
@@ -361,7 +363,7 @@ class _Gemm:
         """Panels of KC rows of b, one after the other."""
         text = Text()
         args = text.reserve(f"[{ARGUMENTS + 3} x i64]")
-        names = ["%m", "%n", "%k", "%a", "%ar", "%ac", "%b", "%br", "%bc", "%c", "%cr", "%work", "%rows", "%groups"]
+        names = ["%m", "%n", "%k", "%a", "%ar", "%ac", "%b", "%br", "%bc", "%c", "%cr", "%work", "%rows", "%groups", "%added"]
         kinds = ["ptr" if name in ("%a", "%b", "%c", "%work") else "i64" for name in names]
 
         def put(k: int, kind: str, value: str) -> None:
@@ -377,7 +379,7 @@ class _Gemm:
             put(3, "ptr", self.at(text, "%a", text.define(f"mul i64 {loop.index}, %ac")))
             put(6, "ptr", self.at(text, "%b", text.define(f"mul i64 {loop.index}, %br")))
             put(DEPTH, "i64", depth)
-            put(START, "i64", loop.index)
+            put(START, "i64", text.define(f"add i64 {loop.index}, %added"))
             used = text.define(f"mul i64 {text.define(f'mul i64 {panels}, {self.nr}')}, {depth}")
             put(BUFFER, "ptr", self.at(text, "%work", text.define(f"and i64 {text.define(f'add i64 {used}, 15')}, -16")))
             text.put(f"call void %run(ptr @pack_b_{self.name}, ptr {args}, i64 {panels})")

@@ -278,16 +278,16 @@ class LoopKernel(Kernel):
     def _nest(self, target: Window, inputs: list[Access], body: object, aliased: frozenset[int] = frozenset()) -> None:
         Nest(self.text, self.vector_bytes, target.type.shape, inputs, [target.access], [], body, aliased=aliased).emit()  # type: ignore[arg-type]
 
-    def matmul(self, target: Window, a: Window, b: Window) -> None:
+    def matmul(self, target: Window, a: Window, b: Window, accumulate: bool = False) -> None:
         if a.type.rank == 1:
             a, target = a.expanded(0), target.expanded(max(target.type.rank - 1, 0))
         if b.type.rank == 1:
             b, target = b.expanded(1), target.expanded(target.type.rank)
         if target.type.rank > 2:
             with self.loop(target.type.shape[0]) as i:
-                self.matmul(target.at(i), a.at(i), b.at(i))
+                self.matmul(target.at(i), a.at(i), b.at(i), accumulate)
             return
-        products.matrix_product(self, target, a, b)
+        products.matrix_product(self, target, a, b, accumulate)
 
     def scratch(self, type: TensorType) -> Window:
         offset = -(-self.work_bytes // 64) * 64

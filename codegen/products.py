@@ -27,22 +27,26 @@ BLAS = "adjit_blas_"
 ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112
 
 
-def matrix_product(kernel: LoopKernel, target: Window, a: Window, b: Window) -> None:
-    """target[m,n] = a[m,k] @ b[k,n]."""
+def matrix_product(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool) -> None:
+    """target[m,n] = (or +=) a[m,k] @ b[k,n]."""
     (m, k), n = a.type.shape, b.type.shape[1]
     if target.type.size == 0:
         return
     if k == 0:
-        kernel.fill(target, 0)
+        if not accumulate:
+            kernel.fill(target, 0)
     elif a.type.dtype.kind != "f" or 1 in (m, n) or m * n * k <= SMALL or (target.strides[1] != 1 and n > 1):
-        _loops(kernel, target, a, b)
-    elif os.environ.get("ADJIT_BLAS") == "openblas" and blas.find() is not None and _leading(a) and _leading(b):
+        if accumulate:
+            kernel.contract("mn,mk,kn", target, a, b, accumulate)
+        else:
+            _loops(kernel, target, a, b)
+    elif not accumulate and os.environ.get("ADJIT_BLAS") == "openblas" and blas.find() is not None and _leading(a) and _leading(b):
         _call_blas(kernel, target, a, b)
     else:
-        _call_gemm(kernel, target, a, b)
+        _call_gemm(kernel, target, a, b, accumulate)
 
 
-def _call_gemm(kernel: LoopKernel, target: Window, a: Window, b: Window) -> None:
+def _call_gemm(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool) -> None:
     (m, k), n, dtype = a.type.shape, b.type.shape[1], a.type.dtype
     threads = kernel.threads if m * n * k >= PARALLEL else 1
     rows = gemm.block_rows(m, threads)
@@ -55,7 +59,7 @@ def _call_gemm(kernel: LoopKernel, target: Window, a: Window, b: Window) -> None
     where = [(f"ptr {w.pointer}", f"i64 {w.strides[0]}", f"i64 {w.strides[1]}") for w in (a, b)]
     sizes = f"i64 {m}, i64 {n}, i64 {k}"
     matrices = ", ".join([*where[0], *where[1], f"ptr {target.pointer}", f"i64 {target.strides[0]}"])
-    kernel.text.put(f"call void @{name}({sizes}, {matrices}, ptr %work, i64 {rows}, i64 {groups}, ptr @{run})")
+    kernel.text.put(f"call void @{name}({sizes}, {matrices}, ptr %work, i64 {rows}, i64 {groups}, i64 {int(accumulate)}, ptr @{run})")
 
 
 def _loops(kernel: LoopKernel, target: Window, a: Window, b: Window) -> None:

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from adjit.ir.errors import VerifyError
 from adjit.ir.func import Func
 
+from .accumulate import accumulate_products
 from .buffers import plan_buffers
 from .cse import eliminate_common_subexpressions
 from .dce import eliminate_dead_code
@@ -76,6 +77,7 @@ OPTIMIZE = Pipeline(
     eliminate_common_subexpressions,
     eliminate_dead_code,
     unpack_small_arrays,
+    accumulate_products,
     legalize,
     fuse,
     fuse_rows,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -66,6 +66,39 @@ class Matmul(Op):
 
     def lower(self, k: Loops, out: Window, a: Window, b: Window) -> None:
         k.matmul(out, a, b)
+
+
+class MatmulAdd(Op):
+    """`c + a @ b`, computed where c lies: put in by passes where a product is added to an accumulator."""
+
+    in_place: ClassVar[int | None] = 0
+
+    def infer(self, *types: TensorType) -> TensorType:
+        c, a, b = types
+        product = Matmul().infer(a, b)
+        if c != product:
+            raise ShapeError(f"matmul_add: {c} does not fit the product {product} of {a} @ {b}")
+        return c
+
+    def evaluate(self, *arrays: Array) -> Array:
+        c, a, b = arrays
+        return np.asarray(c + np.matmul(a, b))
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        return d if i == 0 else Matmul().jvp(i - 1, y, args[1:], d)
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        return d if i == 0 else Matmul().vjp(i - 1, y, args[1:], d)
+
+    def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Operand:
+        c, a, b = args
+        total = c if batched[0] else lead(c, size)
+        product = Matmul().batch(size, (a, b), batched[1:]) if any(batched[1:]) else lead(apply(Matmul(), a, b), size)
+        return total + product
+
+    def lower(self, k: Loops, out: Window, c: Window, a: Window, b: Window) -> None:
+        k.copy(out, c)
+        k.matmul(out, a, b, accumulate=True)
 
 
 def swap(x: Operand) -> Operand:

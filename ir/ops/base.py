@@ -33,9 +33,12 @@ Reg: TypeAlias = Any
 REGISTRY: dict[str, type[Op]] = {}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Op:
-    """A primitive operation. Attributes are dataclass fields, so equality, hashing, printing and parsing come free."""
+    """A primitive operation. Attributes are dataclass fields, so equality, hashing, printing and parsing come free.
+
+    Equality and the like are written here once, rather than generated for each class: that would be a tenth of `import adjit`.
+    """
 
     name: ClassVar[str] = ""
     effect: ClassVar[bool] = False  # ordered with other effects, never removed, never duplicated
@@ -53,6 +56,15 @@ class Op:
         if cls.name in REGISTRY:
             raise AdjitError(f"two ops are named {cls.name!r}: {REGISTRY[cls.name]} and {cls}")
         REGISTRY[cls.name] = cls
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    def __hash__(self) -> int:
+        return hash((type(self), *self.__dict__.values()))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.attributes())})"
 
     def infer(self, *types: TensorType) -> TensorType | tuple[TensorType, ...]:
         """The result's type (a tuple of types for an op of several results); raises ShapeError or DTypeError."""

@@ -53,7 +53,7 @@ class Checkpoint(Region):
         return blocks[0]()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class For(Region):
     """`%r = for %k in %start..%stop carry (%c = %init) { ... yield %next }`: k runs upwards by one. args: start, stop, *init.
 
@@ -68,7 +68,7 @@ class For(Region):
         return _gathered(carry, trips, blocks[-1].saves)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class While(Region):
     """`%r = while carry (%c = %init) { ... cond %p } do { ... yield %next }`. args: *init; blocks: condition, body."""
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Convolution(Op, abstract=True):
     """What the three ops share: distances between positions (`strides`) and between places of the filter (`dilations`), and groups."""
 
@@ -124,7 +124,7 @@ class Convolution(Op, abstract=True):
         return "n" + self.letters()[0] + "gk", self.split(d, len(d.type.shape) - 1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Convolve(Convolution):
     """The convolution (without flipping, as everywhere in deep learning) of x by w."""
 
@@ -157,7 +157,7 @@ class Convolve(Convolution):
         k.contract(f"{kept},{image},{filter}", target, xs, ws)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ConvolveInput(Convolution):
     """From d and w, the cotangent of images of these spatial `sizes`: also called transposed convolution."""
 
@@ -229,7 +229,7 @@ class ConvolveInput(Convolution):
                 k.contract(f"{positions}gc,{positions}gk,{letters}gkc", self.split(met, len(places)), given, weights, accumulate=True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ConvolveFilter(Convolution):
     """From x and d, the cotangent of a filter of these spatial `sizes`."""
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Scan(Op, abstract=True):
     """A running total along an axis, from its end when `reverse`."""
 
@@ -65,7 +65,7 @@ class Scan(Op, abstract=True):
         return replace(self, reverse=not self.reverse)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Cumsum(Scan):
     """Running sum; `exclusive` leaves each element itself out."""
 

@@ -110,7 +110,7 @@ def main():
         model, nn.losses.SparseCategoricalCrossentropy(from_logits=True), nn.optimizers.AdamW(rate, weight_decay=0.01, global_clipnorm=1.0)
     )
     history = trainer.fit(batches, epochs=epochs, steps_per_epoch=100)
-    print(f"\n{history.plot(options.output / 'transformer.png')}\n")
+    print(f"\n{history.plot(options.output / 'transformer.svg')}\n")
 
     fresh = encode(text(np.random.default_rng(1), 2000, digits))
     windows = np.stack([fresh[k * period : k * period + length + 1] for k in range(0, 800, 4)])

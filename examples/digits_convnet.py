@@ -5,7 +5,7 @@
 
 Each image is a digit of a 5 x 7 font, scaled, moved, sheared and hidden in noise. A training step (convolutions, pooling, batch
 normalisation, gradients, Adam and the accuracy) is one native function. Reaches 95 % on images that it has not seen; saves the best
-weights, and a plot where matplotlib is installed.
+weights, and a plot.
 """
 
 import argparse
@@ -66,7 +66,7 @@ def main():
         callbacks=[nn.ModelCheckpoint(weights, monitor="val_accuracy", save_best_only=True, save_weights_only=True)],
     )  # fmt: skip
 
-    print(f"\n{history.plot(options.output / 'digits.png', ['loss', 'val_loss'])}\n")
+    print(f"\n{history.plot(options.output / 'digits.svg', ['loss', 'val_loss'])}\n")
     nn.load(weights, model)
     accuracy = trainer.evaluate(test_images, test_labels)["accuracy"]
     print(f"accuracy on {len(test_labels)} new images: {accuracy:.1%}; weights in {weights}\n")

@@ -61,7 +61,7 @@ def main():
     trainer = nn.Trainer(model, "mse", nn.optimizers.Adam(rate, global_clipnorm=1.0), metrics=["mae"])
     stop = nn.EarlyStopping(patience=6, restore_best_weights=True)
     history = trainer.fit(x, y, batch_size=64, epochs=epochs, validation_data=(test_x, test_y), callbacks=[stop])
-    print(f"\n{history.plot(options.output / 'series.png', ['loss', 'val_loss'])}\n")
+    print(f"\n{history.plot(options.output / 'series.svg', ['loss', 'val_loss'])}\n")
 
     forecast = trainer.predict(test_x)
     error = np.sqrt(np.mean((forecast - test_y) ** 2))

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .chart import svg
+
 __all__ = ["History", "text_plot"]
 
 MARKS = "*o+x#@"
@@ -32,12 +34,16 @@ class History:
         return name in self.history
 
     def plot(self, path: Any = None, names: Sequence[str] | None = None) -> str:
-        """The curves as text; with a path also as a picture, if matplotlib is installed (the text says when it is not)."""
+        """The curves as text; with a path also as a picture: `.svg` needs nothing, others matplotlib (it says if that is missing)."""
         groups: dict[str, list[str]] = {}
         for name in names or self.history:
             groups.setdefault(name.removeprefix("val_"), []).append(name)
         text = "\n\n".join(text_plot({name: self[name] for name in group}) for group in groups.values())
         if path is None:
+            return text
+        if str(path).endswith(".svg"):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(svg({title: {name: self[name] for name in group} for title, group in groups.items()}, self.epoch))
             return text
         try:
             from matplotlib.figure import Figure  # noqa: PLC0415 - optional, and slow to import

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -254,3 +255,16 @@ def test_frozen_layers_stay() -> None:
     before = t.model.layers[0].get_weights()
     fit(t, 1)
     assert all(np.array_equal(a, b) for a, b in zip(before, t.model.layers[0].get_weights(), strict=True))
+
+
+def test_curves_are_drawn_as_svg_with_nothing_installed(tmp_path: Path) -> None:
+    history = nn.History()
+    for epoch in range(12):
+        history.append(epoch, {"loss": 10.0 ** (-epoch / 3), "val_loss": 2.0 * 10.0 ** (-epoch / 3), "accuracy": epoch / 12})
+    text = history.plot(tmp_path / "curves.svg")
+    assert "val_loss" in text
+    picture = ElementTree.parse(tmp_path / "curves.svg").getroot()
+    lines = list(picture.iter("{http://www.w3.org/2000/svg}polyline"))
+    assert [len(line.attrib["points"].split()) for line in lines] == [12, 12, 12]
+    labels = {t.text for t in picture.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"loss (log)", "accuracy", "epoch", "val_loss"} <= labels

@@ -1,6 +1,6 @@
 """The documents that this project grew from: their code runs with only the import changed, eagerly and compiled, and prints what is right.
 
-They lie beside the repository, not in it; where they are absent, these tests are skipped. Blocks that use Keras are tested with `adjit.nn`.
+They lie beside the repository, not in it; where they are absent, these tests are skipped.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ def is_python(source: str) -> bool:
 
 def with_our_import(block: str) -> str:
     changed, count = re.subn(r"^import tensorflow as tf$", "from adjit import tf", block, flags=re.MULTILINE)
+    changed = re.sub(r"^from tensorflow import keras$", "from adjit.tf import keras", changed, flags=re.MULTILINE)
     return changed if count else f"from adjit import tf\n{block}"  # a block that goes on from an earlier one
 
 
@@ -289,3 +290,17 @@ def test_block_runs_compiled(name: str, tmp_path: Path) -> None:
     source = under_function(with_our_import(WITHOUT_KERAS[name]))
     assert "@tf.function" in source
     RIGHT[name](*run(source, tmp_path))
+
+
+@pytest.mark.parametrize("name", sorted(set(BLOCKS) - set(WITHOUT_KERAS)))
+def test_block_with_keras_trains(name: str, tmp_path: Path) -> None:
+    """The gradients reach every variable of the model, and the step that the block takes with them lowers its loss."""
+    check = """
+before = float(tf.reduce_mean(loss))
+assert len(gradients) == len(model.trainable_variables) and all(g.shape == v.shape for g, v in zip(gradients, model.trainable_variables))
+x, y = (x_train, y_train) if "x_train" in globals() else (input_data, labels)
+after = float(tf.reduce_mean(tf.square(model(x) - y)))
+print("trained:", before, after)
+assert after < before
+"""
+    run(with_our_import(BLOCKS[name]) + check, tmp_path)

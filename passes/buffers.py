@@ -94,7 +94,8 @@ class _Placer:
             old = self.plan.windows.get(id(source))
             if old is None or id(old.root) in places or id(old.root) not in self.made_at or old.root.type != root.type:
                 continue
-            if self.last_use.get(id(old.root)) == at and not isinstance(self.makers[id(old.root)].op, Constant | For | While):
+            dies_here = self.last_use.get(id(old.root)) == at and self.may_overwrite(old.root, root)
+            if dies_here and not isinstance(self.makers[id(old.root)].op, Constant | For | While):
                 places[id(old.root)] = place
 
     # ---- the walk: who is made and read where

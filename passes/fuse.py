@@ -305,8 +305,14 @@ class _Grouping:
         if not isinstance(stmt.op, CHEAP) or ELSEWHERE in uses or id(stmt.result) in self.final or id(stmt.result) not in item.yields:
             return
         targets = [self.items[position] for position in uses if position != item.position]
+        # what is computed anew must come out the same to the bit (a maximum is compared with what it was taken of): all operands are
+        # read from memory everywhere, so that no multiplication in one of the groups can be contracted with this op
+        values = [id(v) for v in values_of(stmt)]
+        if any(v in item.made for v in values):
+            return
         for t in targets:
-            if t.domain != item.domain or not t.open or not t.has_room(stmt) or not all(self._is_free(id(v), t) for v in values_of(stmt)):
+            fits = t.domain == item.domain and t.open and t.has_room(stmt)
+            if not fits or not all(self._is_free(v, t) and v not in t.made for v in values):
                 return
         item.yields.discard(id(stmt.result))
         for target in targets:

@@ -173,3 +173,15 @@ def test_buffers_of_large_results_are_used_again_only_when_nobody_looks() -> Non
     del view, second, third, fourth
     (fifth,) = native([x])
     assert any(fifth.base is buffer for _, pool in native._results for buffer in pool or ())
+
+
+def test_a_result_made_in_place_from_a_view_is_not_made_in_its_operands_buffer() -> None:
+    """The operand of an in-place op may lie in the result's buffer already, but only if it is read as it lies."""
+
+    def fn(x: Any) -> Any:
+        y = ops.exp(x)
+        rows = np.array([1, 1])
+        return ops.additem(ops.flip(y, (0, 1)), rows, 2.0), ops.additem(ops.exp(x * 2.0).T, rows, 3.0)
+
+    check(fn, sample(3, 3))
+    check(lambda x: ops.additem(ops.exp(x), np.array([1, 1]), 2.0), sample(3, 3))

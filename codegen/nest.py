@@ -10,7 +10,8 @@ totals of blocks are added in float64. One that keeps the innermost axis accumul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -138,7 +139,7 @@ class Nest:
                     groups[-1].append(axis)
                     continue
             groups.append([axis])
-        sizes = {g[-1]: _product(self.domain[a] for a in g) for g in groups}
+        sizes = {g[-1]: math.prod(self.domain[a] for a in g) for g in groups}
         order = [g[-1] for g in groups]
         if order:
             inner = max(order, key=lambda a: (self._score(a, sizes[a]), a))
@@ -435,10 +436,3 @@ def _lanes(first: int, count: int) -> str:
 
 def _sums_floats(r: Reduction) -> bool:
     return isinstance(r.op, Sum) and r.output.dtype in (F32, F64)
-
-
-def _product(sizes: Iterable[int]) -> int:
-    out = 1
-    for n in sizes:
-        out *= n
-    return out

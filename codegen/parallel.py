@@ -7,6 +7,7 @@ length, with what is left over as one more chunk.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -40,9 +41,7 @@ def emit_nest(
 ) -> None:
     """A nest as the body of a kernel: on one thread if it is small, cut into chunks otherwise."""
     whole = Nest(kernel.text, kernel.vector_bytes, domain, inputs, outputs, reductions, body, ops, indexed, aliased)
-    size = 1
-    for n in whole.sizes:
-        size *= n
+    size = math.prod(whole.sizes)
     if whole.empty or size * ops < PARALLEL or (len(whole.order) == 1 and (indexed or size < 2 * ROW)):
         whole.emit()
         return
@@ -122,10 +121,7 @@ class _Cut:
         self.reductions = [replace(r, axes=(0, 1) if axis in r.axes else (), output=rowed(r.output)) for r in whole.reductions]
 
     def _output_size(self, r: Reduction) -> int:
-        size = 1
-        for axis, n in enumerate(self.domain):
-            size *= 1 if axis in r.axes else n
-        return size
+        return math.prod(n for axis, n in enumerate(self.domain) if axis not in r.axes)
 
     # ---- text
 

@@ -5,6 +5,7 @@ What members hand to each other lies in a row's worth of stack; everything else 
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from adjit.ir.func import Stmt
@@ -44,12 +45,7 @@ def rows_kernel(stmt: Stmt, context: Context) -> Kernel:
             for parts in members:
                 _member(text, context.vector_bytes, parts, loop.index)
 
-    work = 0
-    for parts in members:
-        size = parts.ops
-        for n in parts.domain:
-            size *= n
-        work += size
+    work = sum(parts.ops * math.prod(parts.domain) for parts in members)
     if work < PARALLEL:
         walk(kernel.text, "0", str(rows))
     else:

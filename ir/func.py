@@ -17,7 +17,7 @@ from typing import Literal as OneOf
 
 from .errors import TraceError
 from .location import Location
-from .operand import Literal, Operand
+from .operand import Operand
 from .ops.base import Op
 from .types import TensorType
 
@@ -167,7 +167,3 @@ class Func:
         from .printer import print_func  # noqa: PLC0415 - the printer knows the IR; the IR only offers str()
 
         return print_func(self)
-
-
-def is_literal(x: Operand) -> bool:
-    return isinstance(x, Literal)

@@ -9,6 +9,7 @@ axis, or a view that keeps that axis. Statements between that do not depend on t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from adjit.ir.func import Block, Func, Stmt, Value
@@ -98,9 +99,7 @@ class _Chain:
         if not isinstance(stmt.op, Fuse):
             return None
         shape = region_domain(stmt)
-        size = 1
-        for n in shape[1:]:
-            size *= n
+        size = math.prod(shape[1:])
         reduces = any(isinstance(s.op, Reduce) for s in stmt.blocks[0].stmts)
         if len(shape) < 2 or shape[0] < MIN_ROWS or not MIN_ROW <= size <= MAX_ROW or not reduces or not keeps_rows(stmt):
             return None

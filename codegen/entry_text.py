@@ -1,0 +1,327 @@
+"""The LLVM text of the native entry (see `entry.py`, which gives the capitalised words their numbers)."""
+
+from __future__ import annotations
+
+# offsets in the structs of CPython 3.11 to 3.13 and NumPy 2, 64 bits
+IR = """
+declare ptr @PyType_GenericAlloc(ptr, i64)
+declare ptr @PyTuple_New(i64)
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare void @Py_DecRef(ptr)
+declare void @Py_IncRef(ptr)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare ptr @adjit_new_array(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
+@adjit_array_type = external global i8
+@adjit_float_type = external global i8
+@adjit_none = external global i8
+@adjit_gate = external global i64
+
+define internal i64 @word(ptr %table, i64 %at) alwaysinline nounwind {
+  %p = getelementptr i64, ptr %table, i64 %at
+  %v = load i64, ptr %p
+  ret i64 %v
+}
+define internal ptr @field(ptr %object, i64 %offset) alwaysinline nounwind {
+  %p = getelementptr i8, ptr %object, i64 %offset
+  %v = load ptr, ptr %p
+  ret ptr %v
+}
+
+; the data of an argument that is what its record says; null when it is not
+define internal ptr @argument(ptr %object, ptr %record, ptr %route, ptr %scratch) nounwind {
+entry:
+  %type = call ptr @field(ptr %object, i64 8)
+  %descr = load ptr, ptr %record
+  %wants.float = icmp eq ptr %descr, null
+  br i1 %wants.float, label %float, label %array
+float:
+  %is.float = icmp eq ptr %type, @adjit_float_type
+  br i1 %is.float, label %unbox, label %no
+unbox:
+  %value.at = getelementptr i8, ptr %object, i64 16
+  %value = load double, ptr %value.at
+  store double %value, ptr %scratch
+  ret ptr %scratch
+array:
+  %plain = icmp eq ptr %type, @adjit_array_type
+  br i1 %plain, label %check, label %wrapped
+wrapped:
+  %tensor.int = call i64 @word(ptr %route, i64 8)
+  %tensor = inttoptr i64 %tensor.int to ptr
+  %is.tensor = icmp eq ptr %type, %tensor
+  br i1 %is.tensor, label %inside, label %no
+inside:
+  %slot = call i64 @word(ptr %route, i64 9)
+  %held = call ptr @field(ptr %object, i64 %slot)
+  br label %check
+check:
+  %x = phi ptr [%object, %array], [%held, %inside]
+  %rank.at = getelementptr i8, ptr %x, i64 24
+  %rank = load i32, ptr %rank.at
+  %rank.wanted = call i64 @word(ptr %record, i64 1)
+  %rank.wide = sext i32 %rank to i64
+  %same.rank = icmp eq i64 %rank.wide, %rank.wanted
+  %its.descr = call ptr @field(ptr %x, i64 56)
+  %same.descr = icmp eq ptr %its.descr, %descr
+  %flags.at = getelementptr i8, ptr %x, i64 64
+  %flags = load i32, ptr %flags.at
+  %laid = and i32 %flags, 257
+  %fine = icmp eq i32 %laid, 257
+  %c1 = and i1 %same.rank, %same.descr
+  %c2 = and i1 %c1, %fine
+  br i1 %c2, label %shape, label %no
+shape:
+  %dims = call ptr @field(ptr %x, i64 32)
+  %wanted.int = call i64 @word(ptr %record, i64 2)
+  %wanted = inttoptr i64 %wanted.int to ptr
+  br label %next
+next:
+  %axis = phi i64 [0, %shape], [%axis.next, %same]
+  %more = icmp slt i64 %axis, %rank.wanted
+  br i1 %more, label %compare, label %yes
+compare:
+  %n = call i64 @word(ptr %dims, i64 %axis)
+  %m = call i64 @word(ptr %wanted, i64 %axis)
+  %equal = icmp eq i64 %n, %m
+  br i1 %equal, label %same, label %no
+same:
+  %axis.next = add i64 %axis, 1
+  br label %next
+yes:
+  %data = call ptr @field(ptr %x, i64 16)
+  ret ptr %data
+no:
+  ret ptr null
+}
+
+; a tensor around an array, which it takes over; null when there is no memory
+define internal ptr @wrap(ptr %array, ptr %record, ptr %route) nounwind {
+entry:
+  %type.int = call i64 @word(ptr %route, i64 8)
+  %type = inttoptr i64 %type.int to ptr
+  %tensor = call ptr @PyType_GenericAlloc(ptr %type, i64 0)
+  %failed = icmp eq ptr %tensor, null
+  br i1 %failed, label %none, label %fill
+fill:
+  %data.slot = call i64 @word(ptr %route, i64 9)
+  %data.at = getelementptr i8, ptr %tensor, i64 %data.slot
+  store ptr %array, ptr %data.at
+  %its.type.int = call i64 @word(ptr %record, i64 3)
+  %its.type = inttoptr i64 %its.type.int to ptr
+  call void @Py_IncRef(ptr %its.type)
+  %type.slot = call i64 @word(ptr %route, i64 10)
+  %type.at = getelementptr i8, ptr %tensor, i64 %type.slot
+  store ptr %its.type, ptr %type.at
+  ret ptr %tensor
+none:
+  call void @Py_DecRef(ptr %array)
+  ret ptr null
+}
+
+define ptr @adjit_entry(ptr %self, ptr %args, i64 %nargs, ptr %keywords) nounwind {
+entry:
+  %buffers = alloca [MAX_BUFFERS x ptr], align 16
+  %arrays = alloca [MAX_BUFFERS x ptr], align 16
+  %scratch = alloca [MAX_BUFFERS x double], align 16
+  %head = call ptr @field(ptr %self, i64 16)
+  %watched = load i64, ptr @adjit_gate
+  %alone = icmp eq i64 %watched, 0
+  %no.keywords = icmp eq ptr %keywords, null
+  %short = and i1 %alone, %no.keywords
+  br i1 %short, label %first, label %python
+first:
+  %route.first = call ptr @field(ptr %head, i64 8)
+  br label %try
+try:
+  %route = phi ptr [%route.first, %first], [%route.next, %other]
+  %some = icmp ne ptr %route, null
+  br i1 %some, label %look, label %python
+other:
+  %route.next = load ptr, ptr %route
+  br label %try
+look:
+  %count = call i64 @word(ptr %route, i64 1)
+  %fits = icmp eq i64 %count, %nargs
+  %busy = call i64 @word(ptr %route, i64 11)
+  %free = icmp eq i64 %busy, 0
+  %usable = and i1 %fits, %free
+  br i1 %usable, label %arguments, label %other
+arguments:
+  %records = getelementptr i64, ptr %route, i64 HEADER
+  br label %argument
+argument:
+  %i = phi i64 [0, %arguments], [%i.next, %argument.fine]
+  %record = phi ptr [%records, %arguments], [%record.next, %argument.fine]
+  %i.more = icmp slt i64 %i, %count
+  br i1 %i.more, label %argument.check, label %variables
+argument.check:
+  %object.at = getelementptr ptr, ptr %args, i64 %i
+  %object = load ptr, ptr %object.at
+  %scratch.at = getelementptr double, ptr %scratch, i64 %i
+  %data = call ptr @argument(ptr %object, ptr %record, ptr %route, ptr %scratch.at)
+  %bad = icmp eq ptr %data, null
+  br i1 %bad, label %other, label %argument.fine
+argument.fine:
+  %buffer.at = getelementptr ptr, ptr %buffers, i64 %i
+  store ptr %data, ptr %buffer.at
+  %i.next = add i64 %i, 1
+  %record.next = getelementptr i64, ptr %record, i64 RECORD
+  br label %argument
+variables:
+  %variable.count = call i64 @word(ptr %route, i64 2)
+  %after.variables = add i64 %count, %variable.count
+  br label %variable
+variable:
+  %v = phi i64 [%count, %variables], [%v.next, %variable.fine]
+  %v.record = phi ptr [%record, %variables], [%v.record.next, %variable.fine]
+  %v.more = icmp slt i64 %v, %after.variables
+  br i1 %v.more, label %variable.check, label %constants
+variable.check:
+  %slot.at.int = call i64 @word(ptr %v.record, i64 0)
+  %slot.at = inttoptr i64 %slot.at.int to ptr
+  %held = load ptr, ptr %slot.at
+  %references = load i32, ptr %held
+  %shared = icmp ne i32 %references, 1
+  %updated = call i64 @word(ptr %v.record, i64 1)
+  %writes = icmp ne i64 %updated, 0
+  %must.copy = and i1 %shared, %writes
+  br i1 %must.copy, label %python, label %variable.fine
+variable.fine:
+  %v.data = call ptr @field(ptr %held, i64 16)
+  %v.buffer.at = getelementptr ptr, ptr %buffers, i64 %v
+  store ptr %v.data, ptr %v.buffer.at
+  %v.next = add i64 %v, 1
+  %v.record.next = getelementptr i64, ptr %v.record, i64 RECORD
+  br label %variable
+constants:
+  %constant.count = call i64 @word(ptr %route, i64 3)
+  %after.constants = add i64 %after.variables, %constant.count
+  br label %constant
+constant:
+  %k = phi i64 [%after.variables, %constants], [%k.next, %constant.fine]
+  %k.record = phi ptr [%v.record, %constants], [%k.record.next, %constant.fine]
+  %k.more = icmp slt i64 %k, %after.constants
+  br i1 %k.more, label %constant.fine, label %results
+constant.fine:
+  %k.data = load ptr, ptr %k.record
+  %k.buffer.at = getelementptr ptr, ptr %buffers, i64 %k
+  store ptr %k.data, ptr %k.buffer.at
+  %k.next = add i64 %k, 1
+  %k.record.next = getelementptr i64, ptr %k.record, i64 RECORD
+  br label %constant
+results:
+  %result.count = call i64 @word(ptr %route, i64 4)
+  br label %result
+result:
+  %r = phi i64 [0, %results], [%r.next, %result.fine]
+  %r.record = phi ptr [%k.record, %results], [%r.record.next, %result.fine]
+  %r.more = icmp slt i64 %r, %result.count
+  br i1 %r.more, label %result.make, label %run
+result.make:
+  %descr = load ptr, ptr %r.record
+  call void @Py_IncRef(ptr %descr)
+  %rank.wide = call i64 @word(ptr %r.record, i64 1)
+  %rank = trunc i64 %rank.wide to i32
+  %dims.int = call i64 @word(ptr %r.record, i64 2)
+  %dims = inttoptr i64 %dims.int to ptr
+  %array = call ptr @adjit_new_array(ptr @adjit_array_type, ptr %descr, i32 %rank, ptr %dims, ptr null, ptr null, i32 0, ptr null)
+  %no.array = icmp eq ptr %array, null
+  br i1 %no.array, label %drop, label %result.fine
+result.fine:
+  %array.at = getelementptr ptr, ptr %arrays, i64 %r
+  store ptr %array, ptr %array.at
+  %r.data = call ptr @field(ptr %array, i64 16)
+  %r.position = add i64 %after.constants, %r
+  %r.buffer.at = getelementptr ptr, ptr %buffers, i64 %r.position
+  store ptr %r.data, ptr %r.buffer.at
+  %r.next = add i64 %r, 1
+  %r.record.next = getelementptr i64, ptr %r.record, i64 RECORD
+  br label %result
+run:
+  %main = call ptr @field(ptr %route, i64 40)
+  %arena = call ptr @field(ptr %route, i64 48)
+  %error = call ptr @field(ptr %route, i64 56)
+  %busy.at = getelementptr i64, ptr %route, i64 11
+  store i64 1, ptr %busy.at
+  %used.at = getelementptr i64, ptr %route, i64 13
+  store i64 1, ptr %used.at
+  %long = call i64 @word(ptr %route, i64 14)
+  %releases = icmp ne i64 %long, 0
+  br i1 %releases, label %release, label %hold
+release:
+  %thread = call ptr @PyEval_SaveThread()
+  %code.released = call i64 %main(ptr %buffers, ptr %arena, ptr %error)
+  call void @PyEval_RestoreThread(ptr %thread)
+  br label %ran
+hold:
+  %code.held = call i64 %main(ptr %buffers, ptr %arena, ptr %error)
+  br label %ran
+ran:
+  %code = phi i64 [%code.released, %release], [%code.held, %hold]
+  store i64 0, ptr %busy.at
+  %failed = icmp ne i64 %code, 0
+  br i1 %failed, label %undo, label %finish
+undo:
+  br label %undo.next
+undo.next:
+  %u = phi i64 [0, %undo], [%u.next, %undo.one]
+  %u.more = icmp slt i64 %u, %result.count
+  br i1 %u.more, label %undo.one, label %python
+undo.one:
+  %u.at = getelementptr ptr, ptr %arrays, i64 %u
+  %u.array = load ptr, ptr %u.at
+  call void @Py_DecRef(ptr %u.array)
+  %u.next = add i64 %u, 1
+  br label %undo.next
+drop:
+  br label %drop.next
+drop.next:
+  %d = phi i64 [0, %drop], [%d.next, %drop.one]
+  %d.more = icmp slt i64 %d, %r
+  br i1 %d.more, label %drop.one, label %give.up
+drop.one:
+  %d.at = getelementptr ptr, ptr %arrays, i64 %d
+  %d.array = load ptr, ptr %d.at
+  call void @Py_DecRef(ptr %d.array)
+  %d.next = add i64 %d, 1
+  br label %drop.next
+give.up:
+  ret ptr null
+finish:
+  %kind = call i64 @word(ptr %route, i64 12)
+  switch i64 %kind, label %tuple [i64 0, label %bare
+                                  i64 2, label %nothing]
+nothing:
+  call void @Py_IncRef(ptr @adjit_none)
+  ret ptr @adjit_none
+bare:
+  %only = load ptr, ptr %arrays
+  %tensor = call ptr @wrap(ptr %only, ptr %k.record, ptr %route)
+  ret ptr %tensor
+tuple:
+  %tuple.new = call ptr @PyTuple_New(i64 %result.count)
+  br label %item
+item:
+  %t = phi i64 [0, %tuple], [%t.next, %item.one]
+  %t.record = phi ptr [%k.record, %tuple], [%t.record.next, %item.one]
+  %t.more = icmp slt i64 %t, %result.count
+  br i1 %t.more, label %item.one, label %tuple.done
+item.one:
+  %t.at = getelementptr ptr, ptr %arrays, i64 %t
+  %t.array = load ptr, ptr %t.at
+  %t.tensor = call ptr @wrap(ptr %t.array, ptr %t.record, ptr %route)
+  %items = getelementptr i8, ptr %tuple.new, i64 24
+  %t.slot = getelementptr ptr, ptr %items, i64 %t
+  store ptr %t.tensor, ptr %t.slot
+  %t.next = add i64 %t, 1
+  %t.record.next = getelementptr i64, ptr %t.record, i64 RECORD
+  br label %item
+tuple.done:
+  ret ptr %tuple.new
+python:
+  %slow = load ptr, ptr %head
+  %out = call ptr @PyObject_Vectorcall(ptr %slow, ptr %args, i64 %nargs, ptr %keywords)
+  ret ptr %out
+}
+"""

@@ -3,7 +3,8 @@
 The statements are dealt, in order, to a list of items: groups, or single statements that cannot be fused. `ready[v]` says from where on a
 value can be read: 2p inside group p itself, when it is computed elementwise there; 2p + 1 after item p, for the results of reductions and
 other ops, and for views of them. A statement may join group p when 2p >= ready of all that it reads; otherwise it opens a group at the end.
-So no cycle can arise, and nothing is searched: every statement looks at a bounded number of groups.
+So no cycle can arise, and nothing is searched: every statement looks at a bounded number of groups. A statement that reads elements of two
+groups makes them one, if nothing between them reads what the first makes.
 
 Statements join the earliest group that makes their operands. Where only a later group reads the result, they then sink into that one, if
 this saves a trip through memory: `1 - y*y` of a `tanh` is computed in the backward loop, from the y that is stored anyway. Where several
@@ -93,6 +94,12 @@ class _Item:
         new = sum(id(v) not in self.reads and id(v) not in self.made for v in values_of(stmt))
         return len(self.reads) + len(self.yields) + new <= MAX_TENSORS
 
+    def has_room_for(self, other: _Item) -> bool:
+        """Whether both would make one group that is not too large."""
+        if not self.open or not other.open or self.views or len(self.stmts) + len(other.stmts) > MAX_OPS:
+            return False
+        return len(self.reads | other.reads) + len(self.yields | other.yields) <= MAX_TENSORS
+
     def make_again(self, constant: Stmt) -> None:
         value = constant.result
         if id(value) not in self.made:
@@ -162,6 +169,7 @@ class _Grouping:
             if id(value) in self.free_to_make:
                 group.make_again(self.free_to_make[id(value)])
             else:
+                self._merge(self.home.get(id(value)), group)
                 self._used(value, group)
         group.stmts.append(stmt)
         self._made(group, stmt)
@@ -192,6 +200,33 @@ class _Grouping:
                 yield self.readers[id(value), over.shape]
         if over.size <= SMALL:
             yield from reversed(self.recent.get(over.shape, ()))
+
+    def _merge(self, first: _Item | None, group: _Item) -> None:
+        """Put all of an earlier group into this one, if they have one domain and nobody else reads yet what the first makes."""
+        if first is None or first is group or first.domain != group.domain or not first.has_room_for(group):
+            return
+        both = {first.position, group.position}
+        constants = first.made & self.free_to_make.keys()
+        if constants & first.yields:
+            return
+        for stmt in first.stmts:
+            read = self.uses.get(id(stmt.result), {}).keys()
+            if not read <= both or (read and isinstance(stmt.op, Reduce)):
+                return
+        for key in constants:
+            group.make_again(self.free_to_make[key])
+        for stmt in first.stmts:
+            self._made(group, stmt)
+            uses = self.uses.get(id(stmt.result))
+            if uses is not None:
+                self.uses[id(stmt.result)] = {group.position: sum(uses.values())}
+        for key in first.reads:
+            uses = self.uses[key]
+            uses[group.position] = uses.get(group.position, 0) + uses.pop(first.position)
+            self.readers[key, group.domain] = group  # type: ignore[index]
+        group.reads = (group.reads | first.reads) - group.made
+        group.stmts = first.stmts + group.stmts
+        first.stmts, first.constants, first.open = [], [], False
 
     def _view(self, stmt: Stmt) -> None:
         (source,) = stmt.args

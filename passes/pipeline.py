@@ -14,6 +14,7 @@ from adjit.ir.func import Func
 
 from .accumulate import accumulate_products
 from .buffers import plan_buffers
+from .components import split_components
 from .cse import eliminate_common_subexpressions
 from .dce import eliminate_dead_code
 from .fold import fold
@@ -76,6 +77,7 @@ OPTIMIZE = Pipeline(
     hoist_invariants,
     eliminate_common_subexpressions,
     eliminate_dead_code,
+    split_components,
     unpack_small_arrays,
     accumulate_products,
     legalize,

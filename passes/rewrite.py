@@ -11,12 +11,21 @@ from typing import NamedTuple
 
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Operand
+from adjit.ir.ops.arithmetic import Add, Maximum, Minimum
 from adjit.ir.ops.base import Op
 from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Region, While
+from adjit.ir.ops.logic import BitwiseAnd, BitwiseOr
+from adjit.ir.ops.maps import Mul
+from adjit.ir.ops.reduce import AllTrue, AnyTrue, Max, Min, Prod, Reduce, Sum
 
 # Ops whose two operands may be exchanged without a bit of the result changing. `maximum` and `minimum` are not here: of 0.0 and -0.0 they
 # may give either.
 COMMUTATIVE = frozenset({"add", "mul", "equal", "not_equal", "bitwise_and", "bitwise_or", "bitwise_xor"})
+
+# What a reduction does to two elements.
+COMBINING: dict[type[Reduce], Op] = {
+    Sum: Add(), Prod: Mul(), Max: Maximum(), Min: Minimum(), AnyTrue: BitwiseOr(), AllTrue: BitwiseAnd(),
+}  # fmt: skip
 
 
 def is_pure(op: Op) -> bool:

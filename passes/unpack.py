@@ -18,23 +18,22 @@ import numpy as np
 
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
-from adjit.ir.ops.arithmetic import Add, Maximum, Minimum
+from adjit.ir.ops.arithmetic import Add
 from adjit.ir.ops.base import Array, Op, View
 from adjit.ir.ops.control import For, Region, While
 from adjit.ir.ops.create import Constant, Fill, Iota
 from adjit.ir.ops.index import Gather, Scatter
 from adjit.ir.ops.join import Concatenate, SetSlice
 from adjit.ir.ops.linalg import Matmul
-from adjit.ir.ops.logic import BitwiseAnd, BitwiseOr
 from adjit.ir.ops.maps import FloatUnary, Map, Mul
-from adjit.ir.ops.reduce import AllTrue, AnyTrue, Max, Min, Prod, Reduce, Sum
+from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Pad, Reshape, Slice
 from adjit.ir.ops.stack import StackOp
 from adjit.ir.types import I64, StackType, TensorType
 
 from .cse import eliminate_common_subexpressions
 from .dce import eliminate_dead_code
-from .rewrite import Renaming, carried, operands_read, walk
+from .rewrite import COMBINING, Renaming, carried, operands_read, walk
 from .simplify import simplify
 from .stacks import is_stack
 from .windows import is_made_of_scalars
@@ -42,10 +41,6 @@ from .windows import is_made_of_scalars
 MAX_SIZE = 16  # elements of an array that is unpacked
 MAX_STATEMENTS = 1000  # of a loop, once it is unpacked: bounds compile time
 MAX_MATH = 16  # functions of the vector math library in it: of many, a kernel computes several at a time
-
-COMBINING: dict[type[Reduce], Op] = {
-    Sum: Add(), Prod: Mul(), Max: Maximum(), Min: Minimum(), AnyTrue: BitwiseOr(), AllTrue: BitwiseAnd(),
-}  # fmt: skip
 
 
 class _Refused(Exception):

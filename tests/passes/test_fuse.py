@@ -48,6 +48,65 @@ def test_producers_consumers_and_reductions_share_a_loop() -> None:
     )
 
 
+def test_groups_that_meet_become_one() -> None:
+    rewrites(
+        fuse,
+        """
+        func @f(%x: f64[5000], %y: f64[5000]) -> f64[] {
+          %a: f64[5000] = exp %x
+          %b: f64[5000] = exp %y
+          %c: f64[5000] = mul %a, %b
+          %d: f64[] = sum %c {axes=[0]}
+          return %d
+        }
+        """,
+        """
+        func @f(%x: f64[5000], %y: f64[5000]) -> f64[] {
+          %d: f64[] = fuse {
+            %a: f64[5000] = exp %x
+            %b: f64[5000] = exp %y
+            %c: f64[5000] = mul %a, %b
+            %d.1: f64[] = sum %c {axes=[0]}
+            yield %d.1
+          }
+          return %d
+        }
+        """,
+    )
+
+
+def test_groups_stay_apart_where_one_waits_for_a_reduction_of_the_other() -> None:
+    rewrites(
+        fuse,
+        """
+        func @f(%x: f64[5000], %y: f64[5000]) -> f64[5000] {
+          %a: f64[5000] = exp %x
+          %s: f64[] = sum %a {axes=[0]}
+          %w: f64[5000] = broadcast %s
+          %b: f64[5000] = mul %y, %w
+          %c: f64[5000] = mul %a, %b
+          return %c
+        }
+        """,
+        """
+        func @f(%x: f64[5000], %y: f64[5000]) -> f64[5000] {
+          %a: f64[5000], %s: f64[] = fuse {
+            %a.1: f64[5000] = exp %x
+            %s.1: f64[] = sum %a.1 {axes=[0]}
+            yield %a.1, %s.1
+          }
+          %w: f64[5000] = broadcast %s
+          %c: f64[5000] = fuse {
+            %b: f64[5000] = mul %y, %w
+            %c.1: f64[5000] = mul %a, %b
+            yield %c.1
+          }
+          return %c
+        }
+        """,
+    )
+
+
 def test_what_waits_for_a_reduction_is_a_second_loop() -> None:
     rewrites(
         fuse,

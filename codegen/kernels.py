@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from adjit.ir.errors import AdjitError, UnsupportedError
 from adjit.ir.func import Block, Stmt, Value
@@ -19,15 +19,18 @@ from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.create import Iota
 from adjit.ir.ops.maps import FloatUnary, Map
 from adjit.ir.ops.reduce import Reduce
+from adjit.ir.ops.shape import Pad
 from adjit.ir.plan import Place, Plan
 from adjit.ir.types import I64, Shape, TensorType, row_major
 
 from . import contraction, memory, products
+from .boxes import Border, emit_boxes
 from .emitter import VectorEmitter
 from .lanes import Reg, Text
 from .memory import Access
-from .nest import Body, Chunk, Loop, Nest, Reduction
-from .parallel import emit_nest
+from .nest import Chunk, Loop, Nest, Reduction
+
+RegionBody: TypeAlias = Callable[..., None]  # a `Body` that can also be told which pads it is outside of
 
 MATH_COST = 8  # a call of the vector math library, in plain instructions
 
@@ -60,6 +63,7 @@ class Kernel:
         self.text = Text()
         self.text.outlined = context.outlined
         self.pointers: dict[tuple[Place, int], str] = {}  # what shares memory has one pointer, so that `copy` can see it
+        self.shifts: dict[tuple[str, str, int], str] = {}  # pointers to elements other than the first
         self.arguments: list[tuple[Value, int]] = []  # root and byte offset, in the order of the parameters
         self.failures: list[Failure] = []  # what each code means that the kernel may return
         self.location: Location | None = None  # of the statement being written
@@ -80,6 +84,16 @@ class Kernel:
     def take_pointers(self, count: int) -> None:
         """Parameters %p0, %p1, ... for a caller that knows what they stand for."""
         self.pointers = {(Place("param", k), 0): f"%p{k}" for k in range(count)}
+
+    def shifted(self, pointer: str, type: str, offset: int) -> str:
+        """The address of an element, named so that every chunk of the kernel knows it."""
+        if not offset:
+            return pointer
+        key = (pointer, type, offset)
+        if key not in self.shifts:
+            self.shifts[key] = f"%shift{len(self.shifts)}"
+            self.text.put(f"{self.shifts[key]} = getelementptr {type}, ptr {pointer}, i64 {offset}")
+        return self.shifts[key]
 
     def access(self, value: Operand) -> Access:
         window = self.plan.windows[id(value)]
@@ -106,7 +120,8 @@ class Parts:
     inputs: list[Access]
     outputs: list[Access]
     reductions: list[Reduction]
-    body: Body
+    body: RegionBody
+    borders: list[Border]  # of its pads
     ops: int  # how much the body computes
     indexed: frozenset[int]  # axes whose positions it asks for
     aliased: frozenset[int]  # outputs that share memory with an input
@@ -115,17 +130,16 @@ class Parts:
 def fused_kernel(stmt: Stmt, context: Context) -> Kernel:
     """A `fuse` region as one loop nest."""
     kernel = Kernel(context)
-    parts = parts_of(stmt, kernel.access)
-    emit_nest(kernel, **vars(parts))
+    emit_boxes(kernel, parts_of(stmt, kernel.access))
     return kernel
 
 
 def parts_of(stmt: Stmt, access: Callable[[Operand], Access]) -> Parts:
     (block,) = stmt.blocks
     domain = _domain(block)
-    free = block.free()
-    inputs = {id(v): k for k, v in enumerate(free)}
-    accesses = [access(v) for v in free]
+    pads = [s for s in block.stmts if isinstance(s.op, Pad)]
+    borders = {id(s.result): k for k, s in enumerate(pads)}
+    inputs, accesses = _inputs(block, access)
     outer = {id(inner): result for inner, result in zip(block.results, stmt.results, strict=True)}
     reductions: dict[int, Reduction] = {}
     outputs: dict[int, Value] = {}
@@ -142,21 +156,26 @@ def parts_of(stmt: Stmt, access: Callable[[Operand], Access]) -> Parts:
     read = {a.pointer for a in accesses}
     aliased = frozenset(k for k, a in enumerate(written) if a.pointer in read)
 
-    def body(chunk: Chunk) -> None:
+    def body(chunk: Chunk, outside: frozenset[int] = frozenset()) -> None:
         env: dict[int, Reg] = {}
 
-        def read_operand(x: Operand) -> Reg:
+        def read_operand(x: Operand, padded: Operand | None = None) -> Reg:
             if isinstance(x, Literal):
                 return chunk.emit.const(x.type.dtype, x.value)
-            return env[id(x)] if id(x) in env else chunk.load(inputs[id(x)])
+            return env[id(x)] if id(x) in env else chunk.load(inputs[id(x if padded is None else padded)])
 
         for s in block.stmts:
             if isinstance(s.op, Reduce):
                 if id(s.result) in reduced:
                     chunk.reduce(reduced[id(s.result)], read_operand(s.args[0]))
                 continue
-            assert isinstance(s.op, Map)
-            value = env[id(s.result)] = s.op.scalar(chunk.emit, *(read_operand(a) for a in s.args))
+            if isinstance(s.op, Pad):
+                around = Literal(s.op.value, s.result.type)
+                value = read_operand(around if borders[id(s.result)] in outside else s.args[0], s.result)
+            else:
+                assert isinstance(s.op, Map)
+                value = s.op.scalar(chunk.emit, *(read_operand(a) for a in s.args))
+            env[id(s.result)] = value
             if id(s.result) in positions:
                 chunk.put(positions[id(s.result)], value)
 
@@ -166,10 +185,25 @@ def parts_of(stmt: Stmt, access: Callable[[Operand], Access]) -> Parts:
         written,
         list(reductions.values()),
         body,
+        [Border(s.op.low, s.args[0].type.shape, inputs.get(id(s.result))) for s in pads if isinstance(s.op, Pad)],
         ops=sum(MATH_COST if isinstance(s.op, FloatUnary) else 1 for s in block.stmts),
         indexed=frozenset(s.op.axis for s in block.stmts if isinstance(s.op, Iota)),
         aliased=aliased,
     )
+
+
+def _inputs(block: Block, access: Callable[[Operand], Access]) -> tuple[dict[int, int], list[Access]]:
+    """What a region reads, and where: a pad reads its operand at another place than the rest, as an input of its own."""
+    free = {id(v) for v in block.free()}
+    numbers: dict[int, int] = {}
+    accesses: list[Access] = []
+    for s in block.stmts:
+        for x in s.args:
+            key = id(s.result if isinstance(s.op, Pad) else x)
+            if id(x) in free and key not in numbers:
+                numbers[key] = len(accesses)
+                accesses.append(access(x))
+    return numbers, accesses
 
 
 def _domain(block: Block) -> Shape:

@@ -11,7 +11,7 @@ totals of blocks are added in float64. One that keeps the innermost axis accumul
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -34,6 +34,7 @@ class Reduction:
     op: Reduce
     axes: tuple[int, ...]
     output: Access
+    adding: bool = False  # to what the output holds already
 
 
 @dataclass
@@ -158,8 +159,7 @@ class Nest:
 
     def emit(self) -> None:
         """The whole nest, by one thread."""
-        for k in sorted(self.prefilled):
-            self.prefill(k)
+        self.prefill()
         if not self.empty:
             self.walk()
 
@@ -173,7 +173,7 @@ class Nest:
             depth = kept[-1] if kept else -1
             self.kept_depth.append(depth)
             reduced_outside = any(axis in r.axes for axis in self.order[: max(depth, 0)])
-            if self.empty or depth == rank - 1 >= 0 or reduced_outside:
+            if self.empty or depth == rank - 1 >= 0 or reduced_outside or r.adding:
                 self.prefilled.add(k)
 
     def walk(self, span: tuple[str, str] | None = None) -> None:
@@ -187,9 +187,14 @@ class Nest:
         else:
             self._level(0)
 
-    def prefill(self, k: int) -> None:
-        """Fill a reduction's output with the identity, in a nest of its own over the kept axes."""
-        r = self.reductions[k]
+    def prefill(self, only: Container[int] | None = None) -> None:
+        """Fill outputs of reductions that are added to in memory with the identity."""
+        for k in sorted(self.prefilled):
+            if not self.reductions[k].adding and (only is None or k in only):
+                self.fill(self.reductions[k])
+
+    def fill(self, r: Reduction) -> None:
+        """The identity, in a nest of its own over the kept axes."""
         shape = tuple(1 if a in r.axes else n for a, n in enumerate(self.domain))
         value = r.op.identity(r.output.dtype)
         fill = lambda chunk: chunk.put(0, chunk.emit.const(r.output.dtype, value))  # noqa: E731

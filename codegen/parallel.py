@@ -57,7 +57,7 @@ def in_chunks(kernel: Kernel, total: int, rows: int, walk: Callable[[Text, str, 
     text, run = kernel.text, library.runner(kernel.threads)
     kernel.imports.add(run)
     text.declares.add(f"declare void @{run}(ptr, ptr, i64)")
-    pointers = [*kernel.pointers.values(), *(["%work"] if kernel.work_bytes else [])]
+    pointers = [*kernel.pointers.values(), *kernel.shifts.values(), *(["%work"] if kernel.work_bytes else [])]
     inner = Text()
     inner.outlined = text.outlined
     for k, pointer in enumerate(pointers):
@@ -129,9 +129,7 @@ class _Cut:
         kernel = self.kernel
         if self.partial_bytes:
             kernel.work_bytes = max(kernel.work_bytes, self.partial_bytes)
-        for k in sorted(self.nest.prefilled):
-            if k not in self.partial:
-                self.nest.prefill(k)
+        self.nest.prefill(self.nest.prefilled - set(self.partial))
         in_chunks(kernel, self.total, self.rows, self._walk)
         if self.rest_size:
             self._emit_rest()
@@ -141,9 +139,7 @@ class _Cut:
     def _walk(self, text: Text, start: str, stop: str) -> None:
         """One chunk."""
         nest = self._nest(text, self.inputs, self.outputs, self._with_partials(text, "%chunk"))
-        for k in sorted(nest.prefilled):
-            if k in self.partial:
-                nest.prefill(k)
+        nest.prefill(self.partial)
         nest.walk((start, stop))
 
     def _with_partials(self, text: Text, slot: str) -> list[Reduction]:
@@ -153,7 +149,8 @@ class _Cut:
             r = self.reductions[k]
             base = text.define(f"getelementptr i8, ptr %work, i64 {self.offsets[k]}")
             index = memory.scaled(text, slot, self.sizes[k])
-            out[k] = replace(r, output=r.output._replace(pointer=memory.element(text, base, r.output.dtype, index)))
+            partial = r.output._replace(pointer=memory.element(text, base, r.output.dtype, index))
+            out[k] = replace(r, output=partial, adding=False)
         return out
 
     def _emit_rest(self) -> None:
@@ -180,5 +177,5 @@ class _Cut:
         slots = self.count + bool(self.rest_size)
         partials = Access(base, (size, 1), r.output.dtype)
         output = Access(r.output.pointer, (0, 1), r.output.dtype)
-        combined = Reduction(type(r.op)((0,)), (0,), output)
+        combined = Reduction(type(r.op)((0,)), (0,), output, r.adding)
         Nest(text, self.kernel.vector_bytes, (slots, size), [partials], [], [combined], lambda c: c.reduce(0, c.load(0))).emit()

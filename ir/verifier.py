@@ -21,6 +21,7 @@ from .ops.base import Op, View, result_types
 from .ops.control import Checkpoint, For, Fuse, If, Region, While
 from .ops.maps import Map
 from .ops.reduce import Reduce
+from .ops.shape import Pad
 from .ops.stack import StackOp
 from .printer import CONDITION, INDEX, print_name, print_stmt
 from .types import StackType, TensorType
@@ -113,8 +114,8 @@ class _Verifier:
         self.same_types(body.params, [], "the parameters of its block")
         self.yields(body, [r.type for r in stmt.results])
         for inner in body.stmts:
-            if not isinstance(inner.op, Map | Reduce | View) or inner.op.effect:
-                self.fail(f"{inner.op.name} cannot stand inside fuse: only elementwise ops, reductions and views can, without effects")
+            if not isinstance(inner.op, Map | Reduce | View | Pad) or inner.op.effect:
+                self.fail(f"{inner.op.name} cannot stand inside fuse: only elementwise ops, reductions, views and pads without effects can")
 
     def if_(self, stmt: Stmt) -> None:
         self.operand_types(stmt, [CONDITION])

@@ -20,6 +20,7 @@ from adjit.ir.ops.base import View
 from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Region, Rows, While
 from adjit.ir.ops.create import Constant
 from adjit.ir.ops.maps import Map
+from adjit.ir.ops.shape import Pad
 from adjit.ir.plan import Place, Plan
 
 from .rewrite import walk
@@ -216,6 +217,8 @@ class _Placer:
         if made is None or not isinstance(made.op, Map):
             return False
         identity = Layout.contiguous(new.type.shape)
+        if any(self.root(s.args[0]) is old for s in body.stmts if isinstance(s.op, Pad) and isinstance(s.args[0], Value)):
+            return False  # read at other places than it is written
         return all(self.plan.windows[id(v)].layout == identity for v in body.free() if self.root(v) is old)
 
     # ---- the arena

@@ -11,12 +11,14 @@ this saves a trip through memory: `1 - y*y` of a `tanh` is computed in the backw
 groups read a value that is cheap to make from what they have, each makes it again: the differences of all pairs are never stored.
 
 Views (`transpose`, `broadcast`, `slice`, ...) stay outside: native code reads its operands through their layouts. Constants that cost
-nothing to make (`fill`, `iota`) are made again inside each group that reads them. Every elementwise op and reduction ends up in a region, a
-lone one too, so that code generation has one case.
+nothing to make (`fill`, `iota`) are made again inside each group that reads them. A pad is a member as well: the loop nest reads its
+operand from memory, and takes the constant around it, box by box of the domain. Every elementwise op, reduction and pad ends up in a
+region, a lone one too, so that code generation has one case.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from collections.abc import Iterator
 
@@ -25,12 +27,13 @@ from adjit.ir.operand import Operand
 from adjit.ir.ops.arithmetic import Add, Neg, Sub
 from adjit.ir.ops.base import View
 from adjit.ir.ops.control import Fuse
+from adjit.ir.ops.create import Iota
 from adjit.ir.ops.maps import Map, Mul
 from adjit.ir.ops.reduce import Reduce
-from adjit.ir.ops.shape import Broadcast
+from adjit.ir.ops.shape import Broadcast, Pad
 from adjit.ir.types import Shape, TensorType
 
-from .rewrite import Renaming, is_pure, operands_read
+from .rewrite import Renaming, is_border, is_pure, operands_read
 
 MAX_OPS = 256  # statements in a group: LLVM's back end is super-linear in the size of a basic block
 MAX_TENSORS = 48  # tensors that a group reads and writes: each costs an address; a bound on what is known when a statement joins
@@ -38,6 +41,7 @@ SMALL = 4096  # elements: below, unrelated statements share a group, for the loo
 SPREAD = 4  # a broadcast to so many times the size reads next to nothing
 CHEAP = (Add, Sub, Mul, Neg)  # ops that cost less than a trip of their result through memory
 RECENT = 4  # groups of one shape that a statement looks back at
+MAX_BOXED = 600  # statements, counted once for each box that the pads of a group cut its domain into: each is code of its own
 
 ELSEWHERE = -1  # a reader that is no group
 
@@ -54,7 +58,7 @@ def _fused(block: Block, outputs: tuple[Operand, ...]) -> Block:
 
 
 def fusible(stmt: Stmt) -> bool:
-    return isinstance(stmt.op, Map | Reduce) and len(stmt.results) == 1
+    return isinstance(stmt.op, Map | Reduce) or is_border(stmt)
 
 
 def domain(stmt: Stmt) -> TensorType:
@@ -66,6 +70,15 @@ def values_of(stmt: Stmt) -> list[Value]:
     return [a for a in stmt.args if isinstance(a, Value)]
 
 
+def cuts_of(stmt: Stmt) -> set[tuple[int, int]]:
+    """Where a pad's operand begins and ends inside the domain."""
+    if not is_border(stmt):
+        return set()
+    assert isinstance(stmt.op, Pad)
+    ends = ((axis, at) for axis, (low, n) in enumerate(zip(stmt.op.low, stmt.args[0].type.shape)) for at in (low, low + n))
+    return {(axis, at) for axis, at in ends if 0 < at < stmt.result.type.shape[axis]}
+
+
 def twin(value: Operand) -> Value:
     return Value(value.type, value.name if isinstance(value, Value) else None)
 
@@ -73,7 +86,7 @@ def twin(value: Operand) -> Value:
 class _Item:
     """A group (with a domain) or a single statement, and the views of what it makes."""
 
-    __slots__ = ("position", "domain", "constants", "sunk", "stmts", "made", "reads", "yields", "views", "inner", "open")
+    __slots__ = ("position", "domain", "constants", "sunk", "stmts", "made", "reads", "yields", "views", "inner", "open", "cuts")
 
     def __init__(self, position: int, domain: Shape | None) -> None:
         self.position = position
@@ -87,6 +100,7 @@ class _Item:
         self.views: list[Stmt] = []
         self.inner = Renaming()  # values that have another identity inside: what is yielded, and constants made again
         self.open = domain is not None
+        self.cuts: set[tuple[int, int]] = set()  # axis and place where a pad begins or ends
 
     def has_room(self, stmt: Stmt) -> bool:
         if not self.open or len(self.stmts) + len(self.sunk) >= MAX_OPS:
@@ -94,11 +108,22 @@ class _Item:
         new = sum(id(v) not in self.reads and id(v) not in self.made for v in values_of(stmt))
         return len(self.reads) + len(self.yields) + new <= MAX_TENSORS
 
+    def has_boxes_for(self, stmts: list[Stmt]) -> bool:
+        """Whether the pads among these statements and those here leave few enough boxes, and nobody counts positions in them."""
+        cuts = self.cuts.union(*map(cuts_of, stmts))
+        if not cuts:
+            return True
+        boxes = math.prod(n + 1 for n in Counter(axis for axis, _ in cuts).values())
+        if any(isinstance(s.op, Iota) for s in (*self.constants, *stmts)):
+            return False
+        return boxes * (len(self.stmts) + len(self.sunk) + len(stmts)) <= MAX_BOXED
+
     def has_room_for(self, other: _Item) -> bool:
         """Whether both would make one group that is not too large."""
         if not self.open or not other.open or self.views or len(self.stmts) + len(other.stmts) > MAX_OPS:
             return False
-        return len(self.reads | other.reads) + len(self.yields | other.yields) <= MAX_TENSORS
+        tensors = len(self.reads | other.reads) + len(self.yields | other.yields)
+        return tensors <= MAX_TENSORS and self.has_boxes_for([*other.constants, *other.stmts])
 
     def make_again(self, constant: Stmt) -> None:
         value = constant.result
@@ -106,6 +131,7 @@ class _Item:
             self.inner[value] = twin(value)
             self.constants.append(constant.replace(results=(self.inner[value],)))
             self.made.add(id(value))
+            self.cuts |= cuts_of(constant)
 
     def finished(self) -> list[Stmt]:
         """The item as it stands in the block: the region, then the views."""
@@ -166,11 +192,15 @@ class _Grouping:
         group = (self._find(stmt, over, values) if is_pure(stmt.op) else None) or self._new(over.shape)
         group.open = group.open and is_pure(stmt.op)
         for value in values:
-            if id(value) in self.free_to_make:
+            if is_border(stmt):
+                self._leaves(value)
+                group.reads.add(id(value))
+            elif id(value) in self.free_to_make:
                 group.make_again(self.free_to_make[id(value)])
             else:
                 self._merge(self.home.get(id(value)), group)
                 self._used(value, group)
+        group.cuts |= cuts_of(stmt)
         group.stmts.append(stmt)
         self._made(group, stmt)
 
@@ -185,10 +215,15 @@ class _Grouping:
     def _find(self, stmt: Stmt, over: TensorType, values: list[Value]) -> _Item | None:
         """The group that this statement joins."""
         earliest = max((self.ready.get(id(v), -1) for v in values), default=-1)
+        earliest |= is_border(stmt)  # what is padded must be in memory
         for group in self._candidates(over, values):
-            if group.domain == over.shape and 2 * group.position >= earliest and group.has_room(stmt):
+            if group.domain == over.shape and 2 * group.position >= earliest and self._fits(stmt, group):
                 return group
         return None
+
+    def _fits(self, stmt: Stmt, group: _Item) -> bool:
+        constants = [self.free_to_make[id(v)] for v in values_of(stmt) if id(v) in self.free_to_make]
+        return group.has_room(stmt) and group.has_boxes_for([stmt, *constants])
 
     def _candidates(self, over: TensorType, values: list[Value]) -> Iterator[_Item]:
         """Groups by what joining them saves: the trip of an operand through memory, a second read of it, a loop."""
@@ -222,8 +257,10 @@ class _Grouping:
                 self.uses[id(stmt.result)] = {group.position: sum(uses.values())}
         for key in first.reads:
             uses = self.uses[key]
-            uses[group.position] = uses.get(group.position, 0) + uses.pop(first.position)
-            self.readers[key, group.domain] = group  # type: ignore[index]
+            if first.position in uses:
+                uses[group.position] = uses.get(group.position, 0) + uses.pop(first.position)
+                self.readers[key, group.domain] = group  # type: ignore[index]
+        group.cuts |= first.cuts
         group.reads = (group.reads | first.reads) - group.made
         group.stmts = first.stmts + group.stmts
         first.stmts, first.constants, first.open = [], [], False
@@ -299,7 +336,7 @@ class _Grouping:
             kept: list[Stmt] = []
             for stmt in reversed(item.stmts):
                 target = self._only_reader(stmt, item)
-                if target is not None and target.has_room(stmt) and self._saves_traffic(stmt, item, target):
+                if target is not None and self._fits(stmt, target) and self._saves_traffic(stmt, item, target):
                     self._move(stmt, item, target)
                 else:
                     kept.append(stmt)
@@ -346,7 +383,7 @@ class _Grouping:
         if any(v in item.made for v in values):
             return
         for t in targets:
-            fits = t.domain == item.domain and t.open and t.has_room(stmt)
+            fits = t.domain == item.domain and t.open and self._fits(stmt, t)
             if not fits or not all(self._is_free(v, t) and v not in t.made for v in values):
                 return
         item.yields.discard(id(stmt.result))

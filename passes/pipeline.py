@@ -23,6 +23,7 @@ from .legalize import legalize
 from .licm import hoist_invariants
 from .rows import fuse_rows
 from .simplify import simplify
+from .stencils import shift_stencils
 from .transparent import drop_custom_gradients
 from .unpack import unpack_small_arrays
 
@@ -79,6 +80,7 @@ OPTIMIZE = Pipeline(
     eliminate_dead_code,
     split_components,
     unpack_small_arrays,
+    shift_stencils,
     accumulate_products,
     legalize,
     fuse,

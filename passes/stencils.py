@@ -1,0 +1,209 @@
+"""Gradients of shifted slices: what is padded is computed anew at each place it is shifted to, in one loop nest, rather than stored.
+
+The adjoint of `x[1:] - x[:-1]` is the sum of two padded arrays. As loop nests: one makes the arrays, another adds them up, and they lie in
+memory between. Here the elementwise statements behind a pad move into the larger domain, `pad(f(a, b))` becoming
+`where(inside, f(pad(a), pad(b)), constant)`, once for each shift; a slice that is padded again is a shifted window of its operand. `inside`
+is a pad of `true`, so that native code knows it of every box of the domain, and neither computes nor tests it.
+
+It is done where everything that reads those statements can follow, and where computing costs less than the memory that it saves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from adjit.ir.func import Block, Func, Stmt, Value
+from adjit.ir.operand import Literal, Operand
+from adjit.ir.ops.arithmetic import Div
+from adjit.ir.ops.base import Op, result_types
+from adjit.ir.ops.maps import FloatUnary, Map, Where
+from adjit.ir.ops.reduce import Reduce
+from adjit.ir.ops.shape import Broadcast, Pad, Slice
+from adjit.ir.types import BOOL, Shape, TensorType
+
+from .cse import eliminate_common_subexpressions
+from .dce import eliminate_dead_code
+from .rewrite import is_border, is_pure, operands_read
+from .simplify import simplify
+
+MIN_SIZE = 4096  # elements: below, what lies in memory lies in the cache
+MAX_STATEMENTS = 100  # that are computed anew together
+MAX_SHIFTS = 16
+BUDGET = 12  # operations that cost less than a store and a load
+
+
+def shift_stencils(func: Func) -> Func:
+    walk = _Walk()
+    block = walk.block(func.block, func.outputs())
+    if not walk.found:
+        return func
+    return eliminate_dead_code(eliminate_common_subexpressions(simplify(func.replace(block=block))))
+
+
+class _Walk:
+    def __init__(self) -> None:
+        self.found = False
+
+    def block(self, block: Block, outputs: Iterable[Operand]) -> Block:
+        stmts = [
+            s.replace(blocks=tuple(self.block(b, (*b.results, *b.saving)) for b in s.blocks)) if s.blocks else s for s in block.stmts
+        ]
+        final = {id(x) for x in outputs}
+        for small, large in dict.fromkeys(
+            (s.args[0].type.shape, s.result.type.shape) for s in stmts if is_border(s) and s.result.type.size >= MIN_SIZE
+        ):
+            shifting = _Shifting(stmts, final, small, large)
+            if shifting.pays():
+                stmts, self.found = shifting.emitted(), True
+        return Block(block.params, stmts, block.results, block.saving)
+
+
+def _work(stmt: Stmt) -> int:
+    return 8 if isinstance(stmt.op, FloatUnary) else 4 if isinstance(stmt.op, Div) else 1
+
+
+class _Shifting:
+    """The elementwise statements of one shape behind pads to another, and what reads them."""
+
+    def __init__(self, stmts: list[Stmt], outputs: set[int], small: Shape, large: Shape) -> None:
+        self.stmts = stmts
+        self.small, self.large = small, large
+        self.grown = {axis for axis in range(len(small)) if small[axis] != large[axis]}
+        self.views = {id(s.result): s for s in stmts if isinstance(s.op, Slice | Broadcast)}
+        self.maps = {id(s.result): s for s in stmts if self._is_member(s)}
+        self.pads = [s for s in stmts if self._is_pad(s)]
+        self.reductions = [s for s in stmts if self._is_reduction(s)]
+        self._keep_what_can_follow(outputs)
+        self.made: dict[tuple[int, Shape], Operand] = {}
+        self.out: list[Stmt] = []
+
+    # ---- which statements
+
+    def _is_member(self, s: Stmt) -> bool:
+        return isinstance(s.op, Map) and bool(s.args) and is_pure(s.op) and s.results[0].type.shape == self.small
+
+    def _is_pad(self, s: Stmt) -> bool:
+        return is_border(s) and id(s.args[0]) in self.maps and s.result.type.shape == self.large
+
+    def _is_reduction(self, s: Stmt) -> bool:
+        return isinstance(s.op, Reduce) and id(s.args[0]) in self.maps and self.grown <= set(s.op.axes)
+
+    def _keep_what_can_follow(self, outputs: set[int]) -> None:
+        """Of all members that hang together, none may be read by another statement: it would have to be stored anyway."""
+        neighbours: dict[int, list[int]] = {key: [id(a) for a in s.args if id(a) in self.maps] for key, s in self.maps.items()}
+        for key, near in list(neighbours.items()):
+            for other in near:
+                neighbours[other].append(key)
+        following = {id(s.results[0]) for s in (*self.maps.values(), *self.pads, *self.reductions)}
+        staying = [id(x) for s in self.stmts if not s.results or id(s.results[0]) not in following for x in operands_read(s)]
+        _spread([*outputs, *staying], neighbours, self.maps)
+        wanted = {key: self.maps[key] for key in [id(s.args[0]) for s in self.pads] if key in self.maps}
+        unwanted = dict(self.maps)
+        _spread(wanted, neighbours, unwanted)
+        self.maps = {key: s for key, s in self.maps.items() if key not in unwanted}
+        self.pads = [s for s in self.pads if id(s.args[0]) in self.maps]
+        self.reductions = [s for s in self.reductions if id(s.args[0]) in self.maps]
+
+    def pays(self) -> bool:
+        """Whether computing everything once for each shift costs less than the memory that is saved."""
+        if not 0 < len(self.maps) <= MAX_STATEMENTS or len(self.shifts()) > MAX_SHIFTS:
+            return False
+        self.home = min(self.shifts(), key=self._work_at)
+        return self._work_at(self.home) - sum(map(_work, self.maps.values())) <= BUDGET * len(self.pads)
+
+    def shifts(self) -> list[Shape]:
+        return list(dict.fromkeys(s.op.low for s in self.pads if isinstance(s.op, Pad)))
+
+    def _work_at(self, home: Shape) -> int:
+        """The work of all shifts, reductions at `home`."""
+        total = 0
+        for shift in self.shifts():
+            roots = [s.args[0] for s in self.pads if isinstance(s.op, Pad) and s.op.low == shift]
+            total += sum(map(_work, self._behind([*roots, *(s.args[0] for s in self.reductions if shift == home)])))
+        return total
+
+    def _behind(self, roots: list[Operand]) -> Iterator[Stmt]:
+        seen: set[int] = set()
+        while roots:
+            key = id(roots.pop())
+            if key in self.maps and key not in seen:
+                seen.add(key)
+                roots += self.maps[key].args
+                yield self.maps[key]
+
+    # ---- the new statements
+
+    def emitted(self) -> list[Stmt]:
+        replaced = {id(s) for s in (*self.pads, *self.reductions)}
+        for stmt in self.stmts:
+            if id(stmt) not in replaced:
+                self.out.append(stmt)
+            elif isinstance(stmt.op, Reduce):
+                value = stmt.op.identity(stmt.result.type.dtype)
+                self._emit(stmt, stmt.op, (self._within(stmt, stmt.args[0], self.home, value),), stmt.result)
+            else:
+                assert isinstance(stmt.op, Pad)
+                self._within(stmt, stmt.args[0], stmt.op.low, stmt.op.value, stmt.result)
+        return self.out
+
+    def _emit(self, like: Stmt, op: Op, args: tuple[Operand, ...], result: Operand | None = None) -> Value:
+        if result is None:
+            (type,) = result_types(op, [a.type for a in args])
+            result = Value(type, like.result.name if isinstance(like.result, Value) else None)
+        assert isinstance(result, Value)
+        self.out.append(Stmt(op, args, (result,), (), like.location, like.phase, like.origin))
+        return result
+
+    def _within(self, like: Stmt, x: Operand, low: Shape, value: float | int | bool, result: Operand | None = None) -> Value:
+        """`x` where it lies in the large domain, and the value around it."""
+        inside = self._pad(like, Literal(True, TensorType(BOOL, self.small)), low, False)
+        around = Literal(value, x.type.with_shape(self.large))
+        return self._emit(like, Where(), (inside, self._moved(x, low), around), result)
+
+    def _pad(self, like: Stmt, x: Operand, low: Shape, value: float | bool) -> Operand:
+        high = tuple(n - at - m for n, at, m in zip(self.large, low, x.type.shape, strict=True))
+        return self._emit(like, Pad(low, high, (0,) * len(low), value), (x,)) if any((*low, *high)) else x
+
+    def _moved(self, x: Operand, low: Shape) -> Operand:
+        """A value of the large domain that is `x` where `x` lies, and anything elsewhere."""
+        if isinstance(x, Literal):
+            return Literal(x.value, x.type.with_shape(self.large))
+        if (id(x), low) not in self.made:
+            stmt = self.maps.get(id(x))
+            if stmt is not None:
+                self.made[id(x), low] = self._emit(stmt, stmt.op, tuple(self._moved(a, low) for a in stmt.args))
+            else:
+                self.made[id(x), low] = self._source(x, low)
+        return self.made[id(x), low]
+
+    def _source(self, x: Operand, low: Shape) -> Operand:
+        view = self.views.get(id(x))
+        if view is not None and isinstance(view.op, Slice) and set(view.op.steps) <= {1}:
+            return self._window(view, tuple(start - at for start, at in zip(view.op.starts, low, strict=True)))
+        if view is not None and isinstance(view.op, Broadcast) and self._is_even(view.args[0].type.shape):
+            return self._emit(view, Broadcast(self.large), view.args)
+        like = next(s for s in self.maps.values() if any(a is x for a in s.args))
+        return self._pad(like, x, low, x.type.dtype.type(0).item())
+
+    def _is_even(self, shape: Shape) -> bool:
+        """Whether what is broadcast is the same along all axes that grow."""
+        lead = len(self.small) - len(shape)
+        return all(axis < lead or shape[axis - lead] == 1 for axis in self.grown)
+
+    def _window(self, view: Stmt, start: tuple[int, ...]) -> Operand:
+        """The large domain laid over the operand of a slice, with constants where it sticks out."""
+        (source,) = view.args
+        starts = tuple(max(0, at) for at in start)
+        stops = tuple(min(at + n, size) for at, n, size in zip(start, self.large, source.type.shape, strict=True))
+        whole = not any(starts) and stops == source.type.shape
+        inner = source if whole else self._emit(view, Slice(starts, stops, (1,) * len(starts)), (source,))
+        return self._pad(view, inner, tuple(a - b for a, b in zip(starts, start, strict=True)), source.type.dtype.type(0).item())
+
+
+def _spread(first: Iterable[int], neighbours: dict[int, list[int]], left: dict[int, Stmt]) -> None:
+    """Take everything out of `left` that hangs together with `first`."""
+    pending = list(first)
+    while pending:
+        key = pending.pop()
+        if left.pop(key, None) is not None:
+            pending += neighbours[key]

@@ -12,19 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from adjit.ir.func import Block, Func, Stmt, Value
+from adjit.ir.func import Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
-from adjit.ir.ops.base import Op, result_types
+from adjit.ir.ops.base import Op
 from adjit.ir.ops.join import Concatenate
 from adjit.ir.ops.maps import Copy, Map
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Broadcast, Reshape, Slice
 from adjit.ir.types import Shape, TensorType
 
-from .cse import eliminate_common_subexpressions
-from .dce import eliminate_dead_code
-from .rewrite import COMBINING, is_pure, operands_read
-from .simplify import simplify
+from .cleanup import rewrite_blocks
+from .rewrite import COMBINING, is_pure, like, operands_read
 
 MAX_COMPONENTS = 4
 MIN_SIZE = 4096  # elements: below, a second loop nest costs next to nothing
@@ -32,26 +30,15 @@ SPREAD = 4  # how many times larger than what it is made from an array must be
 
 
 def split_components(func: Func) -> Func:
-    walk = _Walk()
-    block = walk.block(func.block, func.outputs())
-    if not walk.found:
-        return func
-    return eliminate_dead_code(eliminate_common_subexpressions(simplify(func.replace(block=block))))
+    return rewrite_blocks(func, _split_block)
 
 
-class _Walk:
-    def __init__(self) -> None:
-        self.found = False
-
-    def block(self, block: Block, outputs: Iterable[Operand]) -> Block:
-        stmts = [
-            s.replace(blocks=tuple(self.block(b, (*b.results, *b.saving)) for b in s.blocks)) if s.blocks else s for s in block.stmts
-        ]
-        for shape, axis in dict.fromkeys(c for s in stmts if (c := _component_axis(s)) is not None):
-            split = _Split(stmts, {id(x) for x in outputs}, shape, axis)
-            if split.members:
-                stmts, self.found = split.emitted(), True
-        return Block(block.params, stmts, block.results, block.saving)
+def _split_block(stmts: list[Stmt], outputs: set[int]) -> list[Stmt] | None:
+    for shape, axis in dict.fromkeys(c for s in stmts if (c := _component_axis(s)) is not None):
+        split = _Split(stmts, outputs, shape, axis)
+        if split.members:
+            return split.emitted()
+    return None
 
 
 def _component_axis(stmt: Stmt) -> tuple[Shape, int] | None:
@@ -127,14 +114,9 @@ class _Split:
                 self.out.append(stmt)
         return self.out
 
-    def _emit(self, like: Stmt, op: Op, args: Iterable[Operand], named: Operand | None = None, result: Operand | None = None) -> Value:
-        operands = tuple(args)
-        if result is None:
-            (type,) = result_types(op, [a.type for a in operands])
-            result = Value(type, named.name if isinstance(named, Value) else None)
-        assert isinstance(result, Value)
-        self.out.append(Stmt(op, operands, (result,), (), like.location, like.phase, like.origin))
-        return result
+    def _emit(self, model: Stmt, op: Op, args: Iterable[Operand], named: Operand | None = None, result: Operand | None = None) -> Value:
+        self.out.append(like(model, op, args, named, result))
+        return self.out[-1].results[0]  # type: ignore[return-value]
 
     def _split(self, x: Operand, reader: Stmt) -> list[Operand]:
         count = self.shape[self.axis]
@@ -150,17 +132,17 @@ class _Split:
                 self.components[id(x)] = [self._broadcast(made, self._component(made, aligned, k)) for k in range(count)]
         return self.components[id(x)]
 
-    def _component(self, like: Stmt, x: Value, k: int) -> Value:
+    def _component(self, made: Stmt, x: Value, k: int) -> Value:
         starts, stops = [0] * x.type.rank, list(x.type.shape)
         starts[self.axis], stops[self.axis] = k, k + 1
-        one = self._emit(like, Slice(tuple(starts), tuple(stops), (1,) * x.type.rank), (x,))
-        return self._emit(like, Copy(), (self._without_axis(like, one),))
+        one = self._emit(made, Slice(tuple(starts), tuple(stops), (1,) * x.type.rank), (x,))
+        return self._emit(made, Copy(), (self._without_axis(made, one),))
 
-    def _without_axis(self, like: Stmt, x: Value) -> Value:
-        return self._emit(like, Reshape((*x.type.shape[: self.axis], *x.type.shape[self.axis + 1 :])), (x,))
+    def _without_axis(self, made: Stmt, x: Value) -> Value:
+        return self._emit(made, Reshape((*x.type.shape[: self.axis], *x.type.shape[self.axis + 1 :])), (x,))
 
-    def _broadcast(self, like: Stmt, x: Value) -> Value:
-        return x if x.type.shape == self.inner else self._emit(like, Broadcast(self.inner), (x,), like.result)
+    def _broadcast(self, made: Stmt, x: Value) -> Value:
+        return x if x.type.shape == self.inner else self._emit(made, Broadcast(self.inner), (x,), made.result)
 
     def _reduce(self, stmt: Stmt, op: Reduce) -> None:
         parts = self.components[id(stmt.args[0])]

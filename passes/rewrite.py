@@ -6,13 +6,13 @@ about ops that more than one pass asks for. Refuses: deciding anything; that is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Operand
 from adjit.ir.ops.arithmetic import Add, Maximum, Minimum
-from adjit.ir.ops.base import Op
+from adjit.ir.ops.base import Op, result_types
 from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Region, While
 from adjit.ir.ops.logic import BitwiseAnd, BitwiseOr
 from adjit.ir.ops.maps import Mul
@@ -123,6 +123,15 @@ def narrowed(stmt: Stmt, keep: Sequence[int], blocks: Sequence[Block]) -> Stmt:
     narrow = Block(kept(body.params), body.stmts, [body.results[i] for i in slots], saving)
     cut = [*(Block(kept(b.params), b.stmts, b.results) for b in tests), narrow]
     return stmt.replace(args=tuple(kept(stmt.args)), results=tuple(stmt.results[i] for i in keep), blocks=tuple(cut))  # type: ignore[arg-type]
+
+
+def like(model: Stmt, op: Op, args: Iterable[Operand], named: Operand | None = None, result: Operand | None = None) -> Stmt:
+    """A statement at the place and in the phase of another; its result is new, with the name of `named`, unless one is given."""
+    operands = tuple(args)
+    if result is None:
+        (type,) = result_types(op, [a.type for a in operands])
+        result = Value(type, named.name if isinstance(named, Value) else None)
+    return Stmt(op, operands, (result,), (), model.location, model.phase, model.origin)
 
 
 def walk(block: Block) -> Iterator[Stmt]:

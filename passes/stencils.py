@@ -10,52 +10,40 @@ It is done where everything that reads those statements can follow, and where co
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 
-from adjit.ir.func import Block, Func, Stmt, Value
+from adjit.ir.func import Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.arithmetic import Div
-from adjit.ir.ops.base import Op, result_types
+from adjit.ir.ops.base import Op
 from adjit.ir.ops.maps import FloatUnary, Map, Where
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Broadcast, Pad, Slice
 from adjit.ir.types import BOOL, Shape, TensorType
 
-from .cse import eliminate_common_subexpressions
-from .dce import eliminate_dead_code
-from .rewrite import is_border, is_pure, operands_read
-from .simplify import simplify
+from .cleanup import rewrite_blocks
+from .rewrite import is_border, is_pure, like, operands_read
 
 MIN_SIZE = 4096  # elements: below, what lies in memory lies in the cache
 MAX_STATEMENTS = 100  # that are computed anew together
 MAX_SHIFTS = 16
+MAX_SHAPES = 16  # pairs of shapes that are looked at: keeps the pass linear
 BUDGET = 12  # operations that cost less than a store and a load
 
 
 def shift_stencils(func: Func) -> Func:
-    walk = _Walk()
-    block = walk.block(func.block, func.outputs())
-    if not walk.found:
-        return func
-    return eliminate_dead_code(eliminate_common_subexpressions(simplify(func.replace(block=block))))
+    return rewrite_blocks(func, _shift_block)
 
 
-class _Walk:
-    def __init__(self) -> None:
-        self.found = False
-
-    def block(self, block: Block, outputs: Iterable[Operand]) -> Block:
-        stmts = [
-            s.replace(blocks=tuple(self.block(b, (*b.results, *b.saving)) for b in s.blocks)) if s.blocks else s for s in block.stmts
-        ]
-        final = {id(x) for x in outputs}
-        for small, large in dict.fromkeys(
-            (s.args[0].type.shape, s.result.type.shape) for s in stmts if is_border(s) and s.result.type.size >= MIN_SIZE
-        ):
-            shifting = _Shifting(stmts, final, small, large)
-            if shifting.pays():
-                stmts, self.found = shifting.emitted(), True
-        return Block(block.params, stmts, block.results, block.saving)
+def _shift_block(stmts: list[Stmt], outputs: set[int]) -> list[Stmt] | None:
+    pads = [s for s in stmts if is_border(s) and isinstance(s.args[0], Value) and s.result.type.size >= MIN_SIZE]
+    shapes = dict.fromkeys((s.args[0].type.shape, s.result.type.shape) for s in pads)
+    for small, large in itertools.islice(shapes, MAX_SHAPES):
+        shifting = _Shifting(stmts, outputs, small, large)
+        if shifting.pays():
+            return shifting.emitted()
+    return None
 
 
 def _work(stmt: Stmt) -> int:
@@ -146,23 +134,19 @@ class _Shifting:
                 self._within(stmt, stmt.args[0], stmt.op.low, stmt.op.value, stmt.result)
         return self.out
 
-    def _emit(self, like: Stmt, op: Op, args: tuple[Operand, ...], result: Operand | None = None) -> Value:
-        if result is None:
-            (type,) = result_types(op, [a.type for a in args])
-            result = Value(type, like.result.name if isinstance(like.result, Value) else None)
-        assert isinstance(result, Value)
-        self.out.append(Stmt(op, args, (result,), (), like.location, like.phase, like.origin))
-        return result
+    def _emit(self, model: Stmt, op: Op, args: tuple[Operand, ...], result: Operand | None = None) -> Value:
+        self.out.append(like(model, op, args, model.result, result))
+        return self.out[-1].results[0]  # type: ignore[return-value]
 
-    def _within(self, like: Stmt, x: Operand, low: Shape, value: float | int | bool, result: Operand | None = None) -> Value:
+    def _within(self, model: Stmt, x: Operand, low: Shape, value: float | int | bool, result: Operand | None = None) -> Value:
         """`x` where it lies in the large domain, and the value around it."""
-        inside = self._pad(like, Literal(True, TensorType(BOOL, self.small)), low, False)
+        inside = self._pad(model, Literal(True, TensorType(BOOL, self.small)), low, False)
         around = Literal(value, x.type.with_shape(self.large))
-        return self._emit(like, Where(), (inside, self._moved(x, low), around), result)
+        return self._emit(model, Where(), (inside, self._moved(x, low), around), result)
 
-    def _pad(self, like: Stmt, x: Operand, low: Shape, value: float | bool) -> Operand:
+    def _pad(self, model: Stmt, x: Operand, low: Shape, value: float | bool) -> Operand:
         high = tuple(n - at - m for n, at, m in zip(self.large, low, x.type.shape, strict=True))
-        return self._emit(like, Pad(low, high, (0,) * len(low), value), (x,)) if any((*low, *high)) else x
+        return self._emit(model, Pad(low, high, (0,) * len(low), value), (x,)) if any((*low, *high)) else x
 
     def _moved(self, x: Operand, low: Shape) -> Operand:
         """A value of the large domain that is `x` where `x` lies, and anything elsewhere."""
@@ -182,8 +166,8 @@ class _Shifting:
             return self._window(view, tuple(start - at for start, at in zip(view.op.starts, low, strict=True)))
         if view is not None and isinstance(view.op, Broadcast) and self._is_even(view.args[0].type.shape):
             return self._emit(view, Broadcast(self.large), view.args)
-        like = next(s for s in self.maps.values() if any(a is x for a in s.args))
-        return self._pad(like, x, low, x.type.dtype.type(0).item())
+        model = next(s for s in self.maps.values() if any(a is x for a in s.args))
+        return self._pad(model, x, low, x.type.dtype.type(0).item())
 
     def _is_even(self, shape: Shape) -> bool:
         """Whether what is broadcast is the same along all axes that grow."""

@@ -31,10 +31,8 @@ from adjit.ir.ops.shape import Pad, Reshape, Slice
 from adjit.ir.ops.stack import StackOp
 from adjit.ir.types import I64, StackType, TensorType
 
-from .cse import eliminate_common_subexpressions
-from .dce import eliminate_dead_code
+from .cleanup import cleaned
 from .rewrite import COMBINING, Renaming, carried, operands_read, walk
-from .simplify import simplify
 from .stacks import is_stack
 from .windows import is_made_of_scalars
 
@@ -57,7 +55,7 @@ def unpack_small_arrays(func: Func) -> Func:
         kept |= attempt.stacks_read_whole
     if not attempt.unpacked:
         return func
-    return eliminate_dead_code(eliminate_common_subexpressions(simplify(func.replace(block=block))))
+    return cleaned(func.replace(block=block))
 
 
 def is_packed(x: Operand) -> bool:

@@ -1,0 +1,34 @@
+"""What passes that rewrite whole blocks share: the walk over blocks, and tidying up behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from adjit.ir.func import Block, Func, Stmt
+from adjit.ir.operand import Operand
+
+from .cse import eliminate_common_subexpressions
+from .dce import eliminate_dead_code
+from .simplify import simplify
+
+Rewriting = Callable[[list[Stmt], set[int]], list[Stmt] | None]
+
+
+def cleaned(func: Func) -> Func:
+    return eliminate_dead_code(eliminate_common_subexpressions(simplify(func)))
+
+
+def rewrite_blocks(func: Func, rewrite: Rewriting) -> Func:
+    """`rewrite(stmts, outputs)` of every block, inner ones first, until it gives None; `outputs` are the ids of what leaves the block."""
+    found = False
+
+    def walked(block: Block, outputs: Iterable[Operand]) -> Block:
+        nonlocal found
+        stmts = [s.replace(blocks=tuple(walked(b, (*b.results, *b.saving)) for b in s.blocks)) if s.blocks else s for s in block.stmts]
+        final = {id(x) for x in outputs}
+        while (new := rewrite(stmts, final)) is not None:
+            stmts, found = new, True
+        return Block(block.params, stmts, block.results, block.saving)
+
+    block = walked(func.block, func.outputs())
+    return cleaned(func.replace(block=block)) if found else func

@@ -189,11 +189,13 @@ class _Grouping:
 
     def _join(self, stmt: Stmt) -> None:
         over, values = domain(stmt), values_of(stmt)
+        if is_border(stmt):
+            for value in values:
+                self._leaves(value)
         group = (self._find(stmt, over, values) if is_pure(stmt.op) else None) or self._new(over.shape)
         group.open = group.open and is_pure(stmt.op)
         for value in values:
             if is_border(stmt):
-                self._leaves(value)
                 group.reads.add(id(value))
             elif id(value) in self.free_to_make:
                 group.make_again(self.free_to_make[id(value)])

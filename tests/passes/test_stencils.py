@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 import adjit as aj
 from adjit.ir.ops.control import Fuse
 from adjit.ir.parser import parse_func
+from adjit.passes import stencils
 from adjit.passes.fuse import fuse
+from adjit.passes.legalize import legalize
 from adjit.passes.stencils import shift_stencils
-from tests.passes.checks import QUICK, leaves, rewrites
+from tests.passes.checks import QUICK, keeps_meaning, leaves, rewrites
 
 
 def test_what_is_padded_is_computed_at_each_shift() -> None:
@@ -217,6 +220,42 @@ def test_random_borders(case: Any, dtype: str, data: st.DataObject) -> None:
 
     for got, want in zip(aj.function(f)(*arrays), f(*arrays), strict=True):
         assert_array_equal(got, want)
+
+
+def test_a_constant_is_made_before_it_is_padded() -> None:
+    rewrites(
+        fuse,
+        """
+        func @f(%x: i64[5]) -> i64[5] {
+          %k: i64[3] = iota {axis=0}
+          %p: i64[5] = pad %k {low=[1], high=[1], interior=[0]}
+          %y: i64[5] = add %p, %x
+          return %y
+        }
+        """,
+        """
+        func @f(%x: i64[5]) -> i64[5] {
+          %k: i64[3] = fuse {
+            %k.1: i64[3] = iota {axis=0}
+            yield %k.1
+          }
+          %y: i64[5] = fuse {
+            %p: i64[5] = pad %k {low=[1], high=[1], interior=[0]}
+            %y.1: i64[5] = add %p, %x
+            yield %y.1
+          }
+          return %y
+        }
+        """,
+    )
+
+
+@QUICK
+@given(st.randoms(use_true_random=False))
+def test_random_functions_keep_their_meaning(random: Random) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stencils, "MIN_SIZE", 1)
+        keeps_meaning(lambda func: fuse(legalize(shift_stencils(func))), random)
 
 
 def test_a_padded_array_is_not_overwritten_by_what_it_is_padded_into() -> None:

@@ -224,8 +224,10 @@ class _Grouping:
         return None
 
     def _fits(self, stmt: Stmt, group: _Item) -> bool:
-        constants = [self.free_to_make[id(v)] for v in values_of(stmt) if id(v) in self.free_to_make]
-        return group.has_room(stmt) and group.has_boxes_for([stmt, *constants])
+        if not group.has_room(stmt):
+            return False
+        constants = [self.free_to_make[id(v)] for v in stmt.args if id(v) in self.free_to_make]
+        return (not group.cuts and not constants and not is_border(stmt)) or group.has_boxes_for([stmt, *constants])
 
     def _candidates(self, over: TensorType, values: list[Value]) -> Iterator[_Item]:
         """Groups by what joining them saves: the trip of an operand through memory, a second read of it, a loop."""

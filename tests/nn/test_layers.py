@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
 import adjit as aj
 from adjit import nn
 from adjit.nn import activations
+from tests.nn.formulas import ACTIVATIONS, attention, conv1d, conv2d
 from tests.nn.reference import assert_close, check_layer, raises_with, random, randomized
 
 D = {"dtype": "float64"}
-
-
-def softmax(x):
-    e = np.exp(x - x.max(-1, keepdims=True))
-    return e / e.sum(-1, keepdims=True)
 
 
 def test_dense() -> None:
@@ -119,28 +113,15 @@ def test_layer_norm_and_rms_norm() -> None:
     check_layer(rms, x, wanted=x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-6) * rms.get_weights()[0])
 
 
-def convolved(x, w, strides, pads, dilations=(1, 1)):
-    """[n, h, w, c] by [r, s, c, k], element by element."""
-    x = np.pad(x, ((0, 0), *pads, (0, 0)))
-    size = [(x.shape[i + 1] - (w.shape[i] - 1) * dilations[i] - 1) // strides[i] + 1 for i in (0, 1)]
-    out = np.zeros((x.shape[0], *size, w.shape[-1]))
-    for i, j in np.ndindex(*size):
-        for r, s in np.ndindex(*w.shape[:2]):
-            out[:, i, j] += x[:, i * strides[0] + r * dilations[0], j * strides[1] + s * dilations[1]] @ w[r, s]
-    return out
-
-
 def test_conv2d() -> None:
     x = random(2, 6, 7, 3)
     layer = randomized(nn.Conv2D(4, (3, 2), strides=2, padding="same", activation="relu", **D), x)
     w, b = layer.get_weights()
-    check_layer(layer, x, wanted=np.maximum(convolved(x, w, (2, 2), ((0, 1), (0, 1))) + b, 0.0))
+    check_layer(layer, x, wanted=np.maximum(conv2d(x, w, (2, 2), ((0, 1), (0, 1))) + b, 0.0))
     given = randomized(nn.Conv2D(2, 3, padding=[(1, 0), (2, 1)], dilation_rate=(1, 2), use_bias=False, **D), x)
-    check_layer(given, x, wanted=convolved(x, given.get_weights()[0], (1, 1), ((1, 0), (2, 1)), (1, 2)))
+    check_layer(given, x, wanted=conv2d(x, given.get_weights()[0], (1, 1), ((1, 0), (2, 1)), (1, 2)))
     grouped = randomized(nn.Conv2D(6, 2, groups=3, use_bias=False, **D), x)
-    w = grouped.get_weights()[0]
-    parts = [convolved(x[..., g : g + 1], w[..., 2 * g : 2 * g + 2], (1, 1), ((0, 0), (0, 0))) for g in range(3)]
-    check_layer(grouped, x, wanted=np.concatenate(parts, -1))
+    check_layer(grouped, x, wanted=conv2d(x, grouped.get_weights()[0], groups=3))
     depthwise = randomized(nn.DepthwiseConv2D(2, depth_multiplier=2, **D), x)
     assert depthwise.kernel.shape == (2, 2, 1, 6)
     check_layer(depthwise, x)
@@ -150,7 +131,7 @@ def test_conv1d() -> None:
     x = random(2, 7, 3)
     layer = randomized(nn.Conv1D(4, 3, padding="causal", dilation_rate=2, **D), x)
     w, b = layer.get_weights()
-    check_layer(layer, x, wanted=convolved(x[:, None], w[None], (1, 1), ((0, 0), (4, 0)), (1, 2))[:, 0] + b)
+    check_layer(layer, x, wanted=conv1d(x, w, 1, (4, 0), 2) + b)
     changed = x.copy()
     changed[:, 4] += 1.0
     assert_close(np.asarray(layer(changed))[:, :4], np.asarray(layer(x))[:, :4])
@@ -214,17 +195,6 @@ def test_errors_of_spatial_layers() -> None:
         layer(np.ones((1, 4, 4, 3), np.float32))
 
 
-def attention(q, k, v, weights, visible):
-    """[b, t, d], by the four projections (kernels [d, h, s], biases), one head after the other."""
-    (wq, wk, wv, wo), (bq, bk, bv, bo) = weights
-    out = np.zeros((*q.shape[:2], wo.shape[-1])) + bo
-    for h in range(wq.shape[1]):
-        a, b, c = q @ wq[:, h] + bq[h], k @ wk[:, h] + bk[h], v @ wv[:, h] + bv[h]
-        scores = a @ b.transpose(0, 2, 1) / math.sqrt(wq.shape[-1])
-        out += softmax(np.where(visible, scores, -1e30)) @ c @ wo[h]
-    return out
-
-
 def test_multi_head_attention() -> None:
     q, v = random(2, 4, 6), random(2, 5, 3, seed=1)
     layer = randomized(nn.MultiHeadAttention(2, 3, value_dim=4, **D), q, v)
@@ -254,25 +224,10 @@ def test_a_query_that_sees_nothing_is_not_nan() -> None:
     assert np.isfinite(np.asarray(out)).all()
 
 
-FORMULAS = {
-    "relu": lambda x: np.maximum(x, 0), "relu6": lambda x: np.clip(x, 0, 6), "leaky_relu": lambda x: np.where(x > 0, x, 0.2 * x),
-    "elu": lambda x: np.where(x > 0, x, np.expm1(x)), "celu": lambda x: np.where(x > 0, x, np.expm1(x)),
-    "selu": lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x)),
-    "gelu": lambda x: x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2))),
-    "gelu_tanh": lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
-    "silu": lambda x: x / (1 + np.exp(-x)), "swish": lambda x: x / (1 + np.exp(-x)),
-    "mish": lambda x: x * np.tanh(np.log1p(np.exp(x))), "softsign": lambda x: x / (1 + abs(x)),
-    "softplus": lambda x: np.log1p(np.exp(x)), "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "tanh": np.tanh, "exponential": np.exp,
-    "log_sigmoid": lambda x: -np.log1p(np.exp(-x)), "hard_sigmoid": lambda x: np.clip(x / 6 + 0.5, 0, 1),
-    "hard_silu": lambda x: x * np.clip(x / 6 + 0.5, 0, 1), "hard_swish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
-    "hard_tanh": lambda x: np.clip(x, -1, 1), "linear": lambda x: x, "softmax": softmax, "log_softmax": lambda x: np.log(softmax(x)),
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("name", sorted(activations.NAMED))
 def test_activations(name: str) -> None:
     x = np.linspace(-7.3, 7.9, 24).reshape(4, 6)
-    check_layer(nn.Activation(name, **D), x, wanted=FORMULAS[name](x), tolerance=1e-12)
+    check_layer(nn.Activation(name, **D), x, wanted=ACTIVATIONS[name](x), tolerance=1e-12)
 
 
 @pytest.mark.parametrize("name", sorted(set(activations.NAMED) - {"exponential"}))

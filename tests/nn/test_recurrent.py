@@ -7,44 +7,10 @@ import pytest
 
 import adjit as aj
 from adjit import nn
+from tests.nn.formulas import gru_step, lstm_step, old_gru_step, run, simple_step
 from tests.nn.reference import assert_close, check_layer, raises_with, random, randomized
 
 D = {"dtype": "float64"}
-
-
-def sigmoid(x):
-    return 1.0 / (1.0 + np.exp(-x))
-
-
-def simple_step(x, states, weights):
-    kernel, recurrent, bias = weights
-    return (np.tanh(x @ kernel + states[0] @ recurrent + bias),)
-
-
-def lstm_step(x, states, weights):
-    kernel, recurrent, bias = weights
-    h, c = states
-    i, f, g, o = np.split(x @ kernel + h @ recurrent + bias, 4, -1)
-    c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
-    return sigmoid(o) * np.tanh(c), c
-
-
-def gru_step(x, states, weights):
-    kernel, recurrent, bias = weights
-    (h,) = states
-    xz, xr, xh = np.split(x @ kernel + bias[0], 3, -1)
-    hz, hr, hh = np.split(h @ recurrent + bias[1], 3, -1)
-    z, r = sigmoid(xz + hz), sigmoid(xr + hr)
-    return (z * h + (1 - z) * np.tanh(xh + r * hh),)
-
-
-def old_gru_step(x, states, weights):
-    kernel, recurrent, bias = weights
-    (h,) = states
-    u = h.shape[-1]
-    xz, xr, xh = np.split(x @ kernel + bias, 3, -1)
-    z, r = sigmoid(xz + h @ recurrent[:, :u]), sigmoid(xr + h @ recurrent[:, u : 2 * u])
-    return (z * h + (1 - z) * np.tanh(xh + (r * h) @ recurrent[:, 2 * u :]),)
 
 
 KINDS = {
@@ -54,15 +20,6 @@ KINDS = {
     "old_gru": (nn.GRU, {"reset_after": False}, old_gru_step, 1),
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
-
-
-def run(step, x, weights, states, mask=None):
-    outputs = []
-    for t in range(x.shape[1]):
-        new = step(x[:, t], states, weights)
-        states = new if mask is None else tuple(np.where(mask[:, t, None], n, s) for n, s in zip(new, states, strict=True))
-        outputs.append(states[0])
-    return np.stack(outputs, 1), states
 
 
 def made(kind, x, **options):

@@ -21,13 +21,15 @@ from adjit.tracer.convert import to_operands
 from adjit.tracer.surface import reductions
 
 from .core import within
+from .ctc import ctc_loss
 
 __all__ = [
-    "Loss", "MeanSquaredError", "MeanAbsoluteError", "MeanAbsolutePercentageError", "Huber", "LogCosh", "Hinge", "SquaredHinge",
-    "CategoricalHinge", "Poisson", "KLDivergence", "CosineSimilarity", "BinaryCrossentropy", "CategoricalCrossentropy",
-    "SparseCategoricalCrossentropy", "mean_squared_error", "mean_absolute_error", "mean_absolute_percentage_error", "huber", "log_cosh",
-    "hinge", "squared_hinge", "categorical_hinge", "poisson", "kl_divergence", "cosine_similarity", "binary_crossentropy",
-    "categorical_crossentropy", "sparse_categorical_crossentropy", "get_loss", "reduce_loss",
+    "Loss", "MeanSquaredError", "MeanAbsoluteError", "MeanAbsolutePercentageError", "MeanSquaredLogarithmicError", "Huber", "LogCosh",
+    "Hinge", "SquaredHinge", "CategoricalHinge", "Poisson", "KLDivergence", "CosineSimilarity", "BinaryCrossentropy",
+    "CategoricalCrossentropy", "SparseCategoricalCrossentropy", "CTC", "mean_squared_error", "mean_absolute_error",
+    "mean_absolute_percentage_error", "mean_squared_logarithmic_error", "huber", "log_cosh", "hinge", "squared_hinge",
+    "categorical_hinge", "poisson", "kl_divergence", "cosine_similarity", "binary_crossentropy", "categorical_crossentropy",
+    "sparse_categorical_crossentropy", "ctc", "get_loss", "reduce_loss",
 ]  # fmt: skip
 
 EPSILON = 1e-7  # how near to 0 and 1 probabilities may come
@@ -74,6 +76,13 @@ def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Operand:
     """100 * mean(|y_pred - y_true| / |y_true|)"""
     y_true, y_pred = pair("mean_absolute_percentage_error", y_true, y_pred)
     return 100.0 * mean_last(ops.absolute(y_pred - y_true) / ops.maximum(ops.absolute(y_true), EPSILON))
+
+
+def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Operand:
+    """mean((log(1 + y_pred) - log(1 + y_true))**2), of values that are not negative."""
+    pairs = pair("mean_squared_logarithmic_error", y_true, y_pred)
+    y_true, y_pred = (ops.log1p(ops.maximum(x, EPSILON)) for x in pairs)
+    return mean_last(ops.square(y_pred - y_true))
 
 
 def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Operand:
@@ -204,6 +213,11 @@ def sparse_categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool 
     return loss if ignored is None else ops.where(ignored, 0.0, loss)
 
 
+def ctc(y_true: Any, y_pred: Any, blank: int = 0) -> Operand:
+    """The loss of labels [batch, longest], padded by `blank`, whose places in time are not known, by logits. See `nn.ctc_loss`."""
+    return ctc_loss(y_true, y_pred, blank=blank)
+
+
 # ---- reduction
 
 
@@ -278,6 +292,9 @@ MeanAbsoluteError = _class("MeanAbsoluteError", mean_absolute_error, "The mean o
 MeanAbsolutePercentageError = _class(
     "MeanAbsolutePercentageError", mean_absolute_percentage_error, "The mean of absolute errors, in per cent of the labels."
 )
+MeanSquaredLogarithmicError = _class(
+    "MeanSquaredLogarithmicError", mean_squared_logarithmic_error, "The mean of squared errors of log(1 + value)."
+)
 Huber = _class("Huber", huber, "Half the square of errors up to `delta`, linear beyond.")
 LogCosh = _class("LogCosh", log_cosh, "The mean of log(cosh(error)).")
 Poisson = _class("Poisson", poisson, "The negative log-likelihood of a Poisson distribution, up to a constant.")
@@ -291,10 +308,12 @@ CategoricalCrossentropy = _class("CategoricalCrossentropy", categorical_crossent
 SparseCategoricalCrossentropy = _class(
     "SparseCategoricalCrossentropy", sparse_categorical_crossentropy, "Cross-entropy of labels that are class numbers."
 )
+CTC = _class("CTC", ctc, "Connectionist temporal classification: the loss of labels whose places in time are not known.")
 
 NAMED: dict[str, Callable[..., Operand]] = {
     "mean_squared_error": mean_squared_error, "mse": mean_squared_error, "mean_absolute_error": mean_absolute_error,
     "mae": mean_absolute_error, "mean_absolute_percentage_error": mean_absolute_percentage_error, "mape": mean_absolute_percentage_error,
+    "mean_squared_logarithmic_error": mean_squared_logarithmic_error, "msle": mean_squared_logarithmic_error, "ctc": ctc,
     "huber": huber, "log_cosh": log_cosh, "logcosh": log_cosh, "poisson": poisson, "hinge": hinge, "squared_hinge": squared_hinge,
     "categorical_hinge": categorical_hinge, "cosine_similarity": cosine_similarity, "kl_divergence": kl_divergence, "kld": kl_divergence,
     "binary_crossentropy": binary_crossentropy, "categorical_crossentropy": categorical_crossentropy,

@@ -27,5 +27,6 @@ def get(identifier: Any) -> Any:
 mse = MSE = globals()["mean_squared_error"]
 mae = MAE = globals()["mean_absolute_error"]
 mape = MAPE = globals()["mean_absolute_percentage_error"]
+msle = MSLE = globals()["mean_squared_logarithmic_error"]
 kld = KLD = globals()["kl_divergence"]
-__all__ += ["KLD", "Loss", "MAE", "MAPE", "MSE", "get", "kld", "mae", "mape", "mse"]
+__all__ += ["KLD", "Loss", "MAE", "MAPE", "MSE", "MSLE", "get", "kld", "mae", "mape", "mse", "msle"]

@@ -312,8 +312,8 @@ COMPOSITION = {
 
 
 def activation(name: str) -> Case:
-    x = np.linspace(-7.3, 7.9, 24).reshape(4, 6)
-    return Case(lambda nn, **d: nn.Activation(name, **d), (x / 8.0 if name == "exponential" else x,), f.ACTIVATIONS[name])
+    x = np.linspace(-7.3, 7.9, 24).reshape(4, 6) / (8.0 if name == "exponential" else 1.0)
+    return Case(lambda nn, **d: nn.Activation(name, **d), (x,), f.ACTIVATIONS[name], in_keras=name != "gelu_tanh")
 
 
 ACTIVATIONS = {f"activation {name}": activation(name) for name in sorted(nn.activations.NAMED)}

@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 import adjit as aj
+from adjit.nn import losses
 from adjit.nn.ctc import ctc_loss
 from tests.nn.reference import assert_close, raises_with, random
 
@@ -34,6 +35,12 @@ def test_against_all_paths() -> None:
     wanted = [enumerated(row[row != 0], x) for row, x in zip(LABELS, LOGITS, strict=True)]
     assert_close(ctc_loss(LABELS, LOGITS), wanted, 1e-12)
     assert_close(aj.function(lambda y, x: ctc_loss(y, x))(LABELS, LOGITS), wanted, 1e-12)
+
+
+def test_as_a_loss() -> None:
+    wanted = np.mean([enumerated(row[row != 0], x) for row, x in zip(LABELS, LOGITS, strict=True)])
+    for loss in (losses.CTC(), losses.get_loss("ctc")):
+        assert_close(loss(LABELS, LOGITS), wanted, 1e-12)
 
 
 def test_lengths() -> None:

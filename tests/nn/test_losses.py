@@ -34,6 +34,7 @@ CASES = {
     "mean_squared_error": (TRUE, PRED, {}, ((PRED - TRUE) ** 2).mean(-1)),
     "mean_absolute_error": (TRUE, PRED, {}, abs(PRED - TRUE).mean(-1)),
     "mean_absolute_percentage_error": (TRUE, PRED, {}, 100 * (abs(PRED - TRUE) / abs(TRUE)).mean(-1)),
+    "mean_squared_logarithmic_error": (Q, P, {}, ((np.log1p(P) - np.log1p(Q)) ** 2).mean(-1)),
     "huber": (TRUE, PRED, {"delta": 0.7}, huber(PRED - TRUE, 0.7)),
     "log_cosh": (TRUE, PRED, {}, np.log(np.cosh(PRED - TRUE)).mean(-1)),
     "poisson": (Q, P, {}, (P - Q * np.log(P + 1e-7)).mean(-1)),

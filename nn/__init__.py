@@ -12,9 +12,10 @@ from .convolutional import (
     AvgPool1D, AvgPool2D, Conv1D, Conv1DTranspose, Conv2D, Conv2DTranspose, DepthwiseConv2D, GlobalAvgPool1D, GlobalAvgPool2D,
     GlobalMaxPool1D, GlobalMaxPool2D, MaxPool1D, MaxPool2D, UpSampling2D, ZeroPadding2D,
 )  # fmt: skip
-from .core import Activation, Dense, Dropout, Embedding, Flatten, Input, Lambda, Masking, Reshape, Residual, Sequential
+from .core import Activation, Dense, Dropout, Embedding, Flatten, InputLayer, Lambda, Masking, Reshape, Residual, Sequential
 from .callbacks import Callback, EarlyStopping, ModelCheckpoint
 from .ctc import ctc_loss
+from .functional import Input, Model
 from .gradients import ExponentialMovingAverage, clip_by_global_norm, clip_by_norm, clip_by_value, global_norm
 from .history import History
 from .initializers import set_seed
@@ -29,11 +30,11 @@ __all__ = [
     # parts
     "activations", "callbacks", "initializers", "losses", "metrics", "optimizers", "schedules",
     # modules
-    "Module", "is_training", "set_seed", "training_mode",
+    "Input", "Model", "Module", "is_training", "set_seed", "training_mode",
     # layers
     "Activation", "AvgPool1D", "AvgPool2D", "BatchNorm", "Bidirectional", "Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Dense",
     "DepthwiseConv2D", "Dropout", "Embedding", "Flatten", "GRU", "GlobalAvgPool1D", "GlobalAvgPool2D", "GlobalMaxPool1D",
-    "GlobalMaxPool2D", "Input", "LSTM", "Lambda", "LayerNorm", "Masking", "MaxPool1D", "MaxPool2D", "MultiHeadAttention", "RMSNorm",
+    "GlobalMaxPool2D", "InputLayer", "LSTM", "Lambda", "LayerNorm", "Masking", "MaxPool1D", "MaxPool2D", "MultiHeadAttention", "RMSNorm",
     "Reshape", "Residual", "Sequential", "SimpleRNN", "UpSampling2D", "ZeroPadding2D",
     # gradients
     "ExponentialMovingAverage", "LBFGS", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "global_norm",

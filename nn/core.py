@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from adjit.tracer.convert import to_operand
 from .activations import get_activation
 from .initializers import Initializer
 from .module import Module, as_input, check_features, is_training, takes
+from .symbolic import Symbolic
 
 Init = str | Initializer | Callable[..., Any]
 
@@ -178,18 +179,36 @@ class Reshape(Module):
         return ops.reshape(x, (x.type.shape[0], *target))
 
 
-class Input(Module):
-    """The shape of the input, without the batch axis: the first of the layers of a `Sequential`, so that it is built at once."""
+class InputLayer(Module):
+    """The shape of the input, without the batch axis. A size of None may vary."""
 
-    def __init__(self, shape: Sequence[int], dtype: Any = None, **more: Any) -> None:
-        super().__init__(input_shape=shape, **more)
+    EXAMPLE_SIZE = 16  # what stands for a size that varies when shapes are worked out
+
+    def __init__(self, shape: Sequence[int | None], dtype: Any = None, batch_size: int | None = None, **more: Any) -> None:
+        super().__init__(**more)
+        self.sizes, self.batch_size = tuple(shape), batch_size
         self.input_dtype = np.dtype(dtype or self.dtype)
+
+    def example(self) -> Operand:
+        """A batch of zeros."""
+        shape = tuple(self.EXAMPLE_SIZE if n is None else n for n in self.sizes)
+        return to_operand(np.zeros((self.batch_size or 1, *shape), self.input_dtype))
 
     def call(self, x: Any) -> Any:
         x = to_operand(x)
-        if x.type.shape[1:] != self.input_shape:
-            raise ShapeError(f"{self.name}: takes batches of shape {self.input_shape}, not {x.type}")
+        wanted = (self.batch_size, *self.sizes)
+        if x.ndim != len(wanted) or any(m not in (None, n) for n, m in zip(x.type.shape, wanted, strict=True)):
+            raise ShapeError(f"{self.name}: takes batches of shape {list(self.sizes)}, not {x.type}")
         return x
+
+
+def call_masked(layer: Any, args: Sequence[Any], kwargs: Mapping[str, Any], mask: Any) -> tuple[Any, Any]:
+    """What a layer (or a function) gives, and the mask that goes with it, from the mask of its first argument."""
+    if not isinstance(layer, Module):
+        return layer(*args, **kwargs), mask
+    if mask is not None and takes(type(layer).call, "mask"):
+        kwargs = {"mask": mask, **kwargs}
+    return layer(*args, **kwargs), layer.compute_mask(args[0] if args else None, mask)
 
 
 class Sequential(Module):
@@ -202,6 +221,8 @@ class Sequential(Module):
             self.add(layer)
 
     def add(self, layer: Any) -> None:
+        if isinstance(layer, Symbolic) and isinstance(layer.call.function, InputLayer):
+            layer = layer.call.function
         if isinstance(layer, type) or not callable(layer):
             what = f"the class {layer.__name__}: did you mean {layer.__name__}(...)?" if isinstance(layer, type) else repr(layer)
             raise TypeError(f"{self.name}: layer {len(self.layers)} is no layer and no function, but {what}")
@@ -213,23 +234,24 @@ class Sequential(Module):
 
     def _build_early(self) -> None:
         """With the shape of the input known, the layers are called once on zeros: their variables are there before the first batch."""
-        shape = getattr(self.layers[0], "input_shape", None)
-        if shape is None or getattr(self.layers[-1], "built", True):
+        first = self.layers[0]
+        shape = getattr(first, "input_shape", None)
+        if getattr(self.layers[-1], "built", True):
             return
-        kind = self.layers[0].input_dtype if isinstance(self.layers[0], Input) else self.layers[0].dtype
+        if isinstance(first, InputLayer):
+            example = first.example()
+        elif shape is not None:
+            example = to_operand(np.zeros((1, *shape), first.dtype))
+        else:
+            return
         with outside_builders(), suspended():
-            self(np.zeros((1, *shape), kind), training=False)
+            self(example, training=False)
 
     def call(self, x: Any, mask: Any = None) -> Any:
         if not self.layers:
             raise ShapeError(f"{self.name}: has no layers yet; add() some")
         for layer in self.layers:
-            if not isinstance(layer, Module):
-                x = layer(x)
-                continue
-            out = layer(x, mask=mask) if mask is not None and takes(type(layer).call, "mask") else layer(x)
-            mask = layer.compute_mask(x, mask)
-            x = out
+            x, mask = call_masked(layer, (x,), {}, mask)
         return x
 
     def __len__(self) -> int:

@@ -33,6 +33,7 @@ from adjit.runtime.variable import Variable
 from adjit.tracer.convert import to_operand
 
 from .initializers import Initializer, get_initializer, next_seed, seeds_from
+from .symbolic import call_symbolically, is_symbolic
 
 
 class _Calls(threading.local):
@@ -71,6 +72,7 @@ class Module:
     built: bool
     dtype: DType
     input_shape: tuple[int, ...] | None
+    output: Any  # what its last call on symbolic values gave
     _name: str
     _seed: int
     _draws: int
@@ -121,6 +123,9 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__} defines no call(self, x)")
 
     def __call__(self, *args: Any, training: bool | None = None, **kwargs: Any) -> Any:
+        if is_symbolic((args, kwargs)):
+            self.output = call_symbolically(self, args, kwargs if training is None else {"training": training, **kwargs})
+            return self.output
         with training_mode(training):
             try:
                 if not self.built:

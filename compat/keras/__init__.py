@@ -1,6 +1,6 @@
 """tf.keras: Keras' spellings of adjit.nn. Its layers, losses, optimizers and metrics, giving tensors in TensorFlow's dress.
 
-There are `Sequential` and models by subclassing `Model`; models of symbolic inputs (`Model(inputs, outputs)`) are not.
+There are `Sequential`, models by subclassing `Model`, and models of symbolic inputs: `Model(inputs, outputs)`.
 """
 
 from . import activations, callbacks, initializers, layers, losses, metrics, models, optimizers, utils

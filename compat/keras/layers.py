@@ -50,7 +50,7 @@ GlobalAveragePooling1D = GlobalAvgPool1D = _layer(nn.GlobalAvgPool1D, "GlobalAve
 GlobalAveragePooling2D = GlobalAvgPool2D = _layer(nn.GlobalAvgPool2D, "GlobalAveragePooling2D")
 GlobalMaxPooling1D = GlobalMaxPool1D = _layer(nn.GlobalMaxPool1D, "GlobalMaxPooling1D")
 GlobalMaxPooling2D = GlobalMaxPool2D = _layer(nn.GlobalMaxPool2D, "GlobalMaxPooling2D")
-Input = InputLayer = _layer(nn.Input, "InputLayer")
+InputLayer = _layer(nn.InputLayer)
 LSTM = _layer(nn.LSTM)
 Lambda = _layer(nn.Lambda)
 LayerNormalization = _layer(nn.LayerNorm, "LayerNormalization")
@@ -63,6 +63,13 @@ Reshape = _layer(nn.Reshape)
 SimpleRNN = _layer(nn.SimpleRNN)
 UpSampling2D = _layer(nn.UpSampling2D)
 ZeroPadding2D = _layer(nn.ZeroPadding2D)
+
+
+def Input(  # noqa: N802 - Keras' name
+    shape: Sequence[int | None], batch_size: int | None = None, dtype: Any = None, name: str | None = None
+) -> Any:
+    """A symbolic input, for `Model(inputs, outputs)`, or as the first of the layers of a `Sequential`."""
+    return nn.Input(shape, batch_size, getattr(dtype, "dtype", dtype), name)
 
 
 class Bidirectional(Layer, nn.Bidirectional):

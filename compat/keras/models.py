@@ -19,15 +19,22 @@ from .layers import Layer
 
 
 class Model(Layer):
-    """Base of your own models: make layers in `__init__`, use them in `call(self, inputs, training=False)`."""
+    """Base of your own models: make layers in `__init__`, use them in `call(self, inputs, training=False)`.
+
+    `Model(inputs, outputs)` is what leads from symbolic inputs to outputs.
+    """
 
     _trainer: nn.Trainer | None = None
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        symbolic = cls is Model and (args or "inputs" in kwargs)
+        return super().__new__(Functional if symbolic else cls, *args, **kwargs)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args or "inputs" in kwargs or "outputs" in kwargs:
             raise UnsupportedError(
-                "a Model of symbolic inputs and outputs is not there: subclass Model, with layers made in __init__ and used in "
-                "call(self, x), or use Sequential"
+                f"{type(self).__name__}: a model is either a subclass of Model, with layers made in __init__ and used in call(self, x), "
+                "or Model(inputs, outputs) itself; make the latter in a function, or an attribute of the former"
             )
         super().__init__(**kwargs)
 
@@ -105,6 +112,16 @@ class Model(Layer):
     def predict_on_batch(self, x: Any) -> Any:
         return np.asarray(self(x, training=False))
 
+    def get_layer(self, name: str | None = None, index: int | None = None) -> Any:
+        """The layer of this name, or at this place in `layers`."""
+        inside = [m for m in self.modules() if m is not self]
+        if index is not None:
+            return getattr(self, "layers", inside)[index]
+        for layer in inside:
+            if layer.name == name:
+                return layer
+        raise ValueError(f"{self.name}: has no layer {name!r}; it has {', '.join(layer.name for layer in inside)}")
+
     def save_weights(self, path: Any) -> None:
         """Write all variables to a safetensors file."""
         weights.save(path, self)
@@ -114,6 +131,21 @@ class Model(Layer):
 
     def summary(self, print_fn: Any = print) -> None:  # type: ignore[override] # Keras prints it
         print_fn(super().summary())
+
+
+class Functional(Model, nn.Model):
+    """What leads from symbolic inputs to outputs."""
+
+    def __init__(self, inputs: Any, outputs: Any, **more: Any) -> None:
+        nn.Model.__init__(self, inputs, outputs, **more)
+
+    @property
+    def input(self) -> Any:
+        return self.inputs
+
+    @property
+    def output(self) -> Any:
+        return self.outputs
 
 
 class Sequential(Model, nn.Sequential):

@@ -96,6 +96,29 @@ def test_compile_fit_evaluate_predict() -> None:
     assert model.metrics[1].name == "accuracy"
 
 
+def test_a_model_of_symbolic_inputs() -> None:
+    keras.utils.set_random_seed(1)
+    inputs = keras.Input(shape=(6,), name="features")
+    x = layers.Dense(16, activation="relu", name="hidden")(inputs)
+    x = layers.Add()([x, layers.Dropout(0.1)(layers.Dense(16)(x))])
+    outputs = layers.Dense(2, activation="softmax")(x)
+    model = keras.Model(inputs=inputs, outputs=outputs, name="net")
+    assert isinstance(model, keras.Model)
+    assert model.output.shape == (None, 2)
+    assert model.get_layer("hidden").units == 16
+    assert [type(layer).__name__ for layer in model.layers] == ["InputLayer", "Dense", "Dense", "Dropout", "Add", "Dense"]
+    model.compile(optimizer=keras.optimizers.Adam(0.02), loss="sparse_categorical_crossentropy", metrics=["accuracy"])
+    model.fit(X, Y, batch_size=40, epochs=20, verbose=0)
+    assert model.evaluate(X, Y, verbose=0)[1] > 0.9
+    assert isinstance(model(X), tf.Tensor)
+    features = keras.Model(model.input, model.get_layer("hidden").output)
+    assert features.predict(X).shape == (120, 16)
+    with raises_with(ValueError, "no layer 'hiden'", "hidden"):
+        model.get_layer("hiden")
+    words = keras.Input((None,), dtype=tf.int32)
+    assert keras.Sequential([words, layers.Embedding(5, 3), layers.GlobalAveragePooling1D()])(np.array([[1, 2]])).shape == (1, 3)
+
+
 def test_weights(tmp_path) -> None:
     a, b = Net(), Net()
     a(X)
@@ -204,9 +227,15 @@ def test_names_lead_to_ours() -> None:
     assert isinstance(keras.metrics.Mean()([1.0, 3.0]), tf.Tensor)
 
 
+class Both(keras.Model):
+    def __init__(self):
+        x = keras.Input((2,))
+        super().__init__(inputs=x, outputs=x)
+
+
 def test_what_is_not_there_says_so() -> None:
-    with raises_with(NotImplementedError, "subclass Model", "Sequential"):
-        keras.Model(inputs=1, outputs=2)
+    with raises_with(NotImplementedError, "either a subclass of Model", "or Model(inputs, outputs)"):
+        Both()
     with raises_with(ValueError, "loss", "'mse'"):
         Net().compile("adam")
 

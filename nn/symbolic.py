@@ -1,0 +1,101 @@
+"""Values that are not there yet: what `nn.Input` gives, and what layers and functions of NumPy make of it.
+
+A symbolic value remembers the call that makes it. To know shapes (and to create variables) the call is made once, on an example: zeros, a
+batch of one. `nn.Model` makes the calls again on real data; while a function is traced, that costs nothing afterwards.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from adjit.ir.builder import outside_builders
+from adjit.ir.types import DType
+from adjit.runtime.recording import suspended
+from adjit.runtime.variable import Variable
+from adjit.tracer.pytree import flatten, tree_map
+
+__all__ = ["Call", "Symbolic", "call_symbolically", "is_symbolic"]
+
+
+class Call:
+    """A function, mostly a layer, and what it is called with; symbolic values among that."""
+
+    def __init__(self, function: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> None:
+        self.function, self.args, self.kwargs = function, tuple(args), dict(kwargs or {})
+
+    def sources(self) -> Iterator[Symbolic]:
+        """The symbolic values that it is called with."""
+        return (leaf for leaf in flatten((self.args, self.kwargs))[0] if isinstance(leaf, Symbolic))
+
+    def arguments(self, value: Callable[[Symbolic], Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What it is called with, where each symbolic value has this value."""
+        args, kwargs = tree_map(lambda leaf: value(leaf) if isinstance(leaf, Symbolic) else leaf, (self.args, self.kwargs))
+        return args, kwargs
+
+
+class Symbolic(NDArrayOperatorsMixin):
+    """A result of a call: operators, indices and functions of NumPy on it give others."""
+
+    __hash__ = object.__hash__
+
+    def __init__(self, call: Call, index: int, example: Any) -> None:
+        self.call, self.index, self.example = call, index, example
+
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        """With None for the size of the batch."""
+        return (None, *tuple(self.example.shape)[1:])
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def dtype(self) -> DType:
+        return self.example.dtype  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        function = self.call.function
+        return f"<Symbolic {self.dtype}{list(self.shape)}, of {getattr(function, 'name', None) or getattr(function, '__name__', function)}>"
+
+    def __getitem__(self, key: Any) -> Any:
+        return call_symbolically(operator.getitem, (self, key), {})
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return call_symbolically(ufunc if method == "__call__" else getattr(ufunc, method), inputs, kwargs)
+
+    def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+        return call_symbolically(function, args, kwargs)
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise TypeError(
+            f"{self!r} has no value yet: it can go through layers, operators and functions of NumPy, or through nn.Lambda(function); "
+            "to compute, make nn.Model(inputs, outputs) and call it on arrays"
+        )
+
+    __array__ = __bool__ = __float__ = __int__ = __len__ = __iter__ = _refuse
+
+
+def is_symbolic(structure: Any) -> bool:
+    """Whether there is a symbolic value in a structure."""
+    return any(isinstance(leaf, Symbolic) for leaf in flatten(structure)[0])
+
+
+def call_symbolically(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """The call of a function on symbolic values, recorded: symbolic values in the structure that the function gives."""
+    call = Call(function, args, kwargs)
+    for leaf in () if hasattr(function, "variables") else flatten((args, dict(kwargs)))[0]:
+        if isinstance(leaf, Variable):
+            raise TypeError(f"the variable {leaf.store.name or ''} meets a symbolic value, and no layer owns it: use it in a layer's call")
+    with outside_builders(), suspended():
+        values, named = call.arguments(lambda symbol: symbol.example)
+        if "training" in named:
+            named["training"] = False  # an example teaches nothing
+        example = function(*values, **named)
+    leaves, tree = flatten(example)
+    return tree.unflatten([Symbolic(call, index, leaf) for index, leaf in enumerate(leaves)])

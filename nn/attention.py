@@ -26,6 +26,8 @@ class MultiHeadAttention(Module):
     exist at all; with `use_causal_mask` a query sees no later key. A query that may see nothing attends to all keys alike.
     """
 
+    regularized = ("kernel", "bias")
+
     def __init__(
         self, num_heads: int, key_dim: int, value_dim: int | None = None, dropout: float = 0.0, use_bias: bool = True,
         output_shape: int | None = None, kernel_initializer: Init = "glorot_uniform", bias_initializer: Init = "zeros", **more: Any,

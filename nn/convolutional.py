@@ -53,6 +53,7 @@ class Spatial(Module):
 class Conv(Spatial):
     """Base of convolutions: activation(conv(x, kernel) + bias)."""
 
+    regularized = ("kernel", "bias")
     bias: Variable | None
     paddings: ClassVar[tuple[str, ...]] = ("valid", "same")
 

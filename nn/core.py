@@ -28,6 +28,7 @@ Init = str | Initializer | Callable[..., Any]
 class Dense(Module):
     """activation(x @ kernel + bias), on the last axis."""
 
+    regularized = ("kernel", "bias")
     bias: Variable | None
 
     def __init__(
@@ -58,6 +59,8 @@ class Dense(Module):
 
 class Embedding(Module):
     """Rows of a table for integers in [0, input_dim). With `mask_zero`, 0 means "nothing": the layers after it skip those steps."""
+
+    regularized = ("embeddings",)
 
     def __init__(
         self, input_dim: int, output_dim: int, embeddings_initializer: Init = "random_uniform", mask_zero: bool = False, **more: Any
@@ -105,7 +108,7 @@ class Dropout(Module):
         x = to_operand(x)
         if not is_training() or self.rate == 0.0:
             return x
-        x = as_input(self, x)
+        x = x if x.type.is_float and not x.weak else as_input(self, x)  # in the dtype that it passes on otherwise
         noise = self.noise_shape or (None,) * x.ndim
         shape = tuple(n if m is None else m for n, m in zip(x.type.shape, noise, strict=True))
         keys = random.split(self.state)

@@ -19,6 +19,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,8 +32,10 @@ from adjit.ir.types import DType, as_dtype
 from adjit.runtime.recording import suspended
 from adjit.runtime.variable import Variable
 from adjit.tracer.convert import to_operand
+from adjit.tracer.pytree import flatten
 
 from .initializers import Initializer, get_initializer, next_seed, seeds_from
+from .regularizers import get_regularizer
 from .symbolic import call_symbolically, is_symbolic
 
 
@@ -40,6 +43,7 @@ class _Calls(threading.local):
     """The calls of modules that are under way on this thread."""
 
     training: bool | None = None
+    losses: list[Any] | None = None  # what layers have added to the loss, in the outermost call
 
 
 _calls = _Calls()
@@ -64,18 +68,30 @@ def training_mode(training: bool | None) -> Iterator[None]:
         _calls.training = before
 
 
+@dataclass(frozen=True)
+class Penalty:
+    """What a regularizer makes of a variable."""
+
+    variable: Variable
+    regularizer: Callable[[Any], Any]
+
+
 class Module:
     """Base of layers and models: define `call`, and `build` where variables depend on the shape of the input."""
 
     variable_class: ClassVar[Callable[..., Variable]] = Variable
+    regularized: ClassVar[tuple[str, ...]] = ()  # variables that take a regularizer: "kernel" for kernel_regularizer=
     trainable: bool
     built: bool
     dtype: DType
     input_shape: tuple[int, ...] | None
-    output: Any  # what its last call on symbolic values gave
+    symbolic_output: Any  # what its last call on symbolic values gave
     _name: str
     _seed: int
     _draws: int
+    _regularizers: dict[str, Callable[[Any], Any] | None]
+    _penalties: tuple[Penalty, ...]
+    _added: tuple[Any, ...]  # to the loss, in the last call
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         self = super().__new__(cls)
@@ -84,6 +100,9 @@ class Module:
         self.dtype = as_dtype(np.float32)
         self._name = ""
         self.input_shape = None
+        self._regularizers = {}
+        self._penalties = ()
+        self._added = ()
         self._seed, self._draws = next_seed(), 0  # drawn now: variables may be created in any order later
         return self
 
@@ -93,9 +112,13 @@ class Module:
         return int(np.random.SeedSequence([self._seed, self._draws]).generate_state(1, np.uint32)[0] >> 1)
 
     def __init__(
-        self, name: str | None = None, dtype: Any = None, trainable: bool = True, input_shape: Sequence[int] | None = None
-    ) -> None:
-        """`input_shape` (without the batch axis), on the first layer of a `Sequential`, creates its variables at once."""
+        self, name: str | None = None, dtype: Any = None, trainable: bool = True, input_shape: Sequence[int] | None = None,
+        **regularizers: Any,
+    ) -> None:  # fmt: skip
+        """`input_shape` (without the batch axis), on the first layer of a `Sequential`, creates its variables at once.
+
+        Regularizers are named after what they penalise: `kernel_regularizer`, ..., and `activity_regularizer` for the output.
+        """
         self._name = name or ""
         self.trainable = trainable
         self.input_shape = None if input_shape is None else tuple(input_shape)
@@ -103,6 +126,12 @@ class Module:
             self.dtype = as_dtype(np.dtype(dtype))
             if self.dtype.kind != "f":
                 raise TypeError(f"{self.name}: variables of a layer are floats, not {self.dtype}; use 'float32' or 'float64'")
+        takes_regularizers = [f"{variable}_regularizer" for variable in (*self.regularized, "activity")]
+        for option, regularizer in regularizers.items():
+            if option not in takes_regularizers:
+                known = ", ".join(["name", "dtype", "trainable", "input_shape", *takes_regularizers])
+                raise TypeError(f"{type(self).__name__} has no option {option!r}; beside its own, it has {known}")
+            self._regularizers[option.removesuffix("_regularizer")] = get_regularizer(regularizer)
 
     @property
     def name(self) -> str:
@@ -124,36 +153,77 @@ class Module:
 
     def __call__(self, *args: Any, training: bool | None = None, **kwargs: Any) -> Any:
         if is_symbolic((args, kwargs)):
-            self.output = call_symbolically(self, args, kwargs if training is None else {"training": training, **kwargs})
-            return self.output
-        with training_mode(training):
+            self.symbolic_output = call_symbolically(self, args, kwargs if training is None else {"training": training, **kwargs})
+            return self.symbolic_output
+        with training_mode(training), self._collecting():
             try:
                 if not self.built:
                     self.build(*map(shape_of, args))
                     self.built = True
                 if takes(type(self).call, "training"):
                     kwargs["training"] = is_training()
-                return self.call(*args, **kwargs)
+                out = self.call(*args, **kwargs)
+                self._penalize(out)
+                return out
             except AdjitError as error:
                 given = ", ".join(str(getattr(a, "type", None) or describe(a)) for a in args)
                 error.add_note(f"  in the layer {self.name!r} ({type(self).__name__}), called with {given}")
                 raise
 
+    # ---- additions to the loss
+
+    @contextmanager
+    def _collecting(self) -> Iterator[None]:
+        """The outermost call keeps what is added to the loss inside."""
+        if _calls.losses is not None:
+            yield
+            return
+        _calls.losses = []
+        try:
+            yield
+            self._added = tuple(_calls.losses)
+        finally:
+            _calls.losses = None
+
+    def add_loss(self, loss: Any) -> None:
+        """Add a number to the loss, from within `call`: a trainer does so, and `losses` of the model that was called has it."""
+        if _calls.losses is None:
+            raise RuntimeError(f"{self.name}: add_loss belongs into call(self, x); a penalty on variables is a regularizer")
+        _calls.losses.append(loss)
+
+    def _penalize(self, out: Any) -> None:
+        regularizer = self._regularizers.get("activity")
+        if regularizer is None:
+            return
+        for result in flatten(out)[0]:
+            self.add_loss(regularizer(result) * (1.0 / max(1, result.shape[0]) if result.shape else 1.0))
+
+    @property
+    def losses(self) -> list[Any]:
+        """Numbers to add to the loss: penalties of regularizers on variables that are trained, and what the last call added."""
+        trained = {id(variable.store) for variable in self.trainable_variables}
+        penalties = [p for module in self.modules() for p in module._penalties if id(p.variable.store) in trained]
+        return [*(p.regularizer(p.variable) for p in penalties), *self._added]
+
+    # ---- variables
+
     def add_variable(
         self, name: str, shape: Sequence[int], initializer: str | Initializer | Callable[..., Any] = "zeros", trainable: bool = True,
-        dtype: Any = None,
+        dtype: Any = None, regularizer: Any = None,
     ) -> Variable:  # fmt: skip
         """A new variable, filled by an initialiser. Its value is computed now, even while a function is being traced."""
         kind = self.dtype if dtype is None else as_dtype(np.dtype(dtype))
         with outside_builders(), suspended(), seeds_from(self.next_seed):
             value = get_initializer(initializer)(tuple(shape), kind)
-        return self.variable_class(np.asarray(value, kind), trainable=trainable, name=f"{self.name}.{name}")
+        variable = self.variable_class(np.asarray(value, kind), trainable=trainable, name=f"{self.name}.{name}")
+        penalty = get_regularizer(regularizer) or self._regularizers.get(name.rpartition(".")[2])
+        if penalty is not None:
+            self._penalties = (*self._penalties, Penalty(variable, penalty))
+        return variable
 
     def compute_mask(self, x: Any, mask: Any = None) -> Any:
         """The mask of time steps that goes with the result; by default that of the input."""
         return mask
-
-    # ---- variables
 
     def named_variables(self) -> Iterator[tuple[str, Variable]]:
         """Every variable once, with the way that leads to it: `layers.0.kernel`."""

@@ -21,6 +21,7 @@ class BatchNorm(Module):
     The running averages are variables, updated by training calls: average = momentum * average + (1 - momentum) * value.
     """
 
+    regularized = ("gamma", "beta")
     gamma: Variable | None
     beta: Variable | None
 
@@ -71,6 +72,7 @@ class BatchNorm(Module):
 class LayerNorm(Module):
     """Normalises each example over its last axis (or `axis`), with a learnt scale and shift."""
 
+    regularized = ("gamma", "beta")
     gamma: Variable | None
     beta: Variable | None
 

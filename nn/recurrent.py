@@ -21,9 +21,9 @@ from adjit.tracer.control import scan
 from adjit.tracer.convert import present, to_operand
 
 from .activations import get_activation
-from .core import Init, positive
+from .core import Dropout, Init, positive
 from .initializers import get_initializer
-from .module import Module, as_input, check_features
+from .module import Module, as_input, check_features, is_training
 
 States = tuple[Operand, ...]
 
@@ -34,8 +34,10 @@ class Recurrent(Module):
     Gives the last output, or with `return_sequences` all of them; with `return_state`, the last states after it. A `mask` [batch, time]
     says which steps count: the others leave the states as they are. `go_backwards` starts at the end, and gives its outputs in that order.
     A `stateful` layer starts a batch with the states that the last one ended with, until `reset_state()`.
+    In training, `dropout` drops features of the inputs, `recurrent_dropout` units that the next step sees; both the same in all steps.
     """
 
+    regularized = ("kernel", "recurrent", "bias")
     gates: ClassVar[int] = 1
     states: ClassVar[int] = 1
     bias: Variable | None
@@ -45,7 +47,7 @@ class Recurrent(Module):
         self, units: int, activation: str | Callable[..., Any] | None = "tanh", use_bias: bool = True,
         kernel_initializer: Init = "glorot_uniform", recurrent_initializer: Init = "orthogonal", bias_initializer: Init = "zeros",
         return_sequences: bool = False, return_state: bool = False, go_backwards: bool = False, stateful: bool = False,
-        unroll: bool = False, **more: Any,
+        unroll: bool = False, dropout: float = 0.0, recurrent_dropout: float = 0.0, seed: int | None = None, **more: Any,
     ) -> None:  # fmt: skip
         super().__init__(**more)
         self.units = positive(self, "units", units)
@@ -55,13 +57,17 @@ class Recurrent(Module):
         self.bias_initializer = bias_initializer
         self.return_sequences, self.return_state = return_sequences, return_state
         self.go_backwards, self.stateful, self.unroll = go_backwards, stateful, unroll
+        self.dropout = Dropout(dropout, (None, 1, None), seed) if dropout else None
+        self.recurrent_dropout = Dropout(recurrent_dropout, None, seed) if recurrent_dropout else None
 
     def build(self, shape: Any, *_: Any) -> None:
         if shape is None or len(shape) != 3:
             raise ShapeError(f"{self.name}: takes [batch, time, features], not the shape {shape}")
         width = self.gates * self.units
+        penalty = self._regularizers.get("recurrent")
         self.kernel = self.add_variable("kernel", (shape[-1], width), self.kernel_initializer)
-        self.recurrent_kernel = self.add_variable("recurrent_kernel", (self.units, width), self.recurrent_initializer)
+        inner = (self.units, width)
+        self.recurrent_kernel = self.add_variable("recurrent_kernel", inner, self.recurrent_initializer, regularizer=penalty)
         self.bias = self.add_variable("bias", self.bias_shape(), self.first_bias) if self.use_bias else None
         if self.stateful:
             self.kept = [self.add_variable(f"state_{i}", (shape[0], self.units), "zeros", trainable=False) for i in range(self.states)]
@@ -77,8 +83,8 @@ class Recurrent(Module):
         out = x @ self.kernel
         return out if self.bias is None else out + self.bias
 
-    def step(self, x: Operand, states: States) -> States:
-        """The next states (the first is the output), from what the input contributes."""
+    def step(self, x: Operand, states: States, seen: Operand) -> States:
+        """The next states (the first is the output), from what the input contributes and what is seen of the last output."""
         raise NotImplementedError(type(self).__name__)
 
     def reset_state(self) -> None:
@@ -96,6 +102,7 @@ class Recurrent(Module):
             raise ShapeError(f"{self.name}: a sequence of no steps: {sequence.type}")
         check_features(self, sequence, self.kernel.type.shape[0])
         states = self._first(sequence, initial_state)
+        sequence = sequence if self.dropout is None else self.dropout(sequence)
         steps = ops.transpose(self.project(sequence), (1, 0, 2))
         masks = None if mask is None else self._masks(mask, sequence)
         if self.go_backwards:
@@ -132,21 +139,30 @@ class Recurrent(Module):
         return ops.reshape(ops.transpose(masks.astype(BOOL)), (x.type.shape[1], x.type.shape[0], 1))
 
     def _run(self, states: States, steps: Operand, masks: Operand | None) -> tuple[States, Operand]:
+        kept = self._kept_units(states[0])
+
         def advance(states: States, inputs: tuple[Operand, ...]) -> tuple[States, Operand]:
-            new = self.step(inputs[0], states)
+            new = self.step(inputs[0], states, states[0] if kept is None else states[0] * kept)
             if len(inputs) > 1:
                 new = tuple(ops.where(inputs[1], n, old) for n, old in zip(new, states, strict=True))
             return new, new[0]
 
         inputs = (steps,) if masks is None else (steps, masks)
         if not self.unroll:
-            last, outputs = scan(advance, states, inputs)
-            return tuple(last), outputs
-        kept = []
+            last, sequence = scan(advance, states, inputs)
+            return tuple(last), sequence
+        outputs = []
         for t in range(steps.type.shape[0]):
             states, output = advance(states, tuple(ops.getitem(x, t) for x in inputs))
-            kept.append(ops.reshape(output, (1, *output.type.shape)))
-        return states, ops.concatenate(kept, 0)
+            outputs.append(ops.reshape(output, (1, *output.type.shape)))
+        return states, ops.concatenate(outputs, 0)
+
+    def _kept_units(self, state: Operand) -> Operand | None:
+        """Factors for the units that the next step sees, 0 for those that are dropped; None where all are kept."""
+        if self.recurrent_dropout is None:
+            return None
+        kept = self.recurrent_dropout(present(state.literal(1.0, TensorType(self.dtype, state.type.shape))))
+        return to_operand(kept) if is_training() else None  # called in any case: its variable is there after the first call
 
     def compute_mask(self, x: Any, mask: Any = None) -> Any:
         return mask if self.return_sequences else None
@@ -155,8 +171,8 @@ class Recurrent(Module):
 class SimpleRNN(Recurrent):
     """activation(x @ kernel + h @ recurrent_kernel + bias)"""
 
-    def step(self, x: Operand, states: States) -> States:
-        return (to_operand(self.activation(x + states[0] @ self.recurrent_kernel)),)
+    def step(self, x: Operand, states: States, seen: Operand) -> States:
+        return (to_operand(self.activation(x + seen @ self.recurrent_kernel)),)
 
 
 def parts(x: Operand, count: int) -> list[Operand]:
@@ -182,9 +198,9 @@ class LSTM(Recurrent):
             bias[self.units : 2 * self.units] = 1.0  # remember, until told otherwise
         return bias
 
-    def step(self, x: Operand, states: States) -> States:
-        h, c = states
-        i, f, g, o = parts(x + h @ self.recurrent_kernel, 4)
+    def step(self, x: Operand, states: States, seen: Operand) -> States:
+        _, c = states
+        i, f, g, o = parts(x + seen @ self.recurrent_kernel, 4)
         gate = self.recurrent_activation
         c = gate(f) * c + gate(i) * self.activation(g)
         return gate(o) * self.activation(c), c
@@ -209,12 +225,12 @@ class GRU(Recurrent):
             return out
         return out + (ops.getitem(self.bias.read_operand(), 0) if self.reset_after else self.bias)
 
-    def step(self, x: Operand, states: States) -> States:
+    def step(self, x: Operand, states: States, seen: Operand) -> States:
         (h,) = states
         xz, xr, xh = parts(x, 3)
         gate = self.recurrent_activation
         if self.reset_after:
-            inner = h @ self.recurrent_kernel
+            inner = seen @ self.recurrent_kernel
             if self.bias is not None:
                 inner = inner + ops.getitem(self.bias.read_operand(), 1)
             hz, hr, hh = parts(inner, 3)
@@ -223,9 +239,9 @@ class GRU(Recurrent):
         else:
             weights = self.recurrent_kernel.read_operand()
             both, last = (ops.slice_(weights, [slice(None), s]) for s in (slice(2 * self.units), slice(2 * self.units, None)))
-            hz, hr = parts(h @ both, 2)
+            hz, hr = parts(seen @ both, 2)
             z, r = gate(xz + hz), gate(xr + hr)
-            candidate = self.activation(xh + (r * h) @ last)
+            candidate = self.activation(xh + (r * seen) @ last)
         return (z * h + (1.0 - z) * candidate,)
 
 

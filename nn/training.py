@@ -83,10 +83,13 @@ class Trainer:
         return self.model(x, training=False)
 
     def compute_loss(self, y: Any, predictions: Any, sample_weight: Any) -> Operand:
+        """The loss of predictions, with the penalties of regularizers and what layers added."""
         value = self.loss(y, predictions) if sample_weight is None else self.loss(y, predictions, sample_weight=sample_weight)
         loss = to_operand(value)
         if loss.shape:
             raise TypeError(f"the loss is {loss.type}, not one number: give it a reduction, or return its mean")
+        for extra in self.model.losses:
+            loss = loss + to_operand(extra).astype(loss.type.dtype)
         return loss
 
     def update_metrics(self, loss: Any, y: Any, predictions: Any, sample_weight: Any) -> None:

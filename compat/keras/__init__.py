@@ -3,7 +3,7 @@
 There are `Sequential`, models by subclassing `Model`, and models of symbolic inputs: `Model(inputs, outputs)`.
 """
 
-from . import activations, callbacks, initializers, layers, losses, metrics, models, optimizers, utils
+from . import activations, callbacks, initializers, layers, losses, metrics, models, optimizers, regularizers, utils
 from .layers import Input
 from .models import Model, Sequential
 
@@ -11,5 +11,5 @@ __version__ = "3.0.0"  # whose names and defaults these are
 
 __all__ = [
     "Input", "Model", "Sequential", "activations", "callbacks", "initializers", "layers", "losses", "metrics", "models", "optimizers",
-    "utils",
+    "regularizers", "utils",
 ]  # fmt: skip

@@ -19,13 +19,19 @@ from .dressing import Dressed, dressed
 class Layer(Dressed, Module):
     """Base of your own layers: create variables in `build(self, input_shape)` with `self.add_weight`, compute in `call(self, inputs)`."""
 
+    @property
+    def output(self) -> Any:
+        """What its last call on symbolic values gave."""
+        return self.symbolic_output
+
     def add_weight(
-        self, name: Any = None, shape: Sequence[int] = (), initializer: Any = None, trainable: bool = True, dtype: Any = None, **more: Any
-    ) -> Any:
+        self, name: Any = None, shape: Sequence[int] = (), initializer: Any = None, trainable: bool = True, dtype: Any = None,
+        regularizer: Any = None,
+    ) -> Any:  # fmt: skip
         if not isinstance(name, str | None):  # Keras 3 takes the shape first
             name, shape, initializer = None, name, shape or initializer
         kind = "glorot_uniform" if initializer is None else initializer
-        return self.add_variable(name or "weight", tuple(shape), kind, trainable, getattr(dtype, "dtype", dtype))
+        return self.add_variable(name or "weight", tuple(shape), kind, trainable, getattr(dtype, "dtype", dtype), regularizer)
 
 
 def _layer(cls: type[Any], name: str | None = None) -> Any:

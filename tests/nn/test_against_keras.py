@@ -150,3 +150,15 @@ def test_losses(name: str) -> None:
                 theirs = getattr(keras.losses, name)(**options, dtype="float64")(truth, guess, sample_weight=weights)
             for a, b in zip(ours(prediction), (theirs, tape.gradient(theirs, guess)), strict=True):
                 assert_close(a, b, 1e-6)
+
+
+def test_additions_to_the_loss() -> None:
+    def total(layers: Any, regularizers: Any) -> float:
+        penalties = {"kernel_regularizer": regularizers.L1L2(0.1, 0.2), "bias_regularizer": "l2"}
+        layer = layers.Dense(3, **penalties, activity_regularizer=regularizers.L2(0.3), dtype="float64")
+        layer(X)
+        layer.set_weights([random(4, 3), random(3)])
+        layer(X)
+        return float(sum(np.asarray(loss) for loss in layer.losses))
+
+    np.testing.assert_allclose(total(nn, nn.regularizers), total(keras.layers, keras.regularizers), rtol=1e-6)

@@ -71,14 +71,14 @@ def test_a_model_is_a_layer_and_can_be_cut() -> None:
     x = nn.Input((3,))
     features = nn.Dense(4, activation="relu", name="features")
     whole = nn.Model(x, nn.Dense(1)(features(x)))
-    cut = nn.Model(whole.inputs, features.output)
+    cut = nn.Model(whole.inputs, features.symbolic_output)
     value = random(2, 3)
     assert_close(cut(value), features(value))
     y = nn.Input((3,))
     outer = nn.Model(y, whole(y * 2.0) + 1.0)
     assert_close(outer(value), np.asarray(whole(value * 2.0)) + 1.0)
     assert len(outer.variables) == 4
-    last = nn.Model(features.output, whole.outputs)
+    last = nn.Model(features.symbolic_output, whole.outputs)
     assert_close(last(features(value)), whole(value))
 
 

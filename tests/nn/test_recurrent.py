@@ -120,3 +120,24 @@ def test_errors() -> None:
         layer(random(1, 3, 4), initial_state=np.zeros((1, 2)))
     with raises_with(TypeError, "makes a layer"):
         nn.Bidirectional(layer)
+
+
+@every_kind
+def test_dropout_is_the_same_in_all_steps(kind: str) -> None:
+    """With the masks of twins: features of the input are dropped, and units that the next step sees."""
+    x = random(2, 5, 4)
+    layer, step, zeros = made(kind, x, dropout=0.4, recurrent_dropout=0.3, seed=1, return_sequences=True)
+    kernel, recurrent, bias = (layer.kernel.numpy(), layer.recurrent_kernel.numpy(), layer.bias.numpy())
+    features, units = (
+        np.asarray(nn.Dropout(rate, seed=1, **D)(np.ones(shape), training=True)) for rate, shape in ((0.4, (2, 1, 4)), (0.3, (2, 3)))
+    )
+    assert (features == 0.0).any()
+    assert (units == 0.0).any()
+    # a unit that is dropped is a row of the recurrent kernel that is zero: example by example
+    zero, seen = tuple(z[:1] for z in zeros), x * features
+    rows = [run(step, seen[i : i + 1], (kernel, units[i][:, None] * recurrent, bias), zero)[0] for i in range(2)]
+    state = [v.numpy().copy() for v in layer.variables]
+    for call in (lambda v: layer(v, training=True), aj.function(lambda v: layer(v, training=True))):
+        assert_close(call(x), np.concatenate(rows))
+        layer.set_weights(state)
+    assert_close(layer(x), run(step, x, (kernel, recurrent, bias), zeros)[0])

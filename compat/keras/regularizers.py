@@ -1,0 +1,14 @@
+"""tf.keras.regularizers."""
+
+from adjit.nn.regularizers import L1, L1L2, L2, Regularizer
+from adjit.nn.regularizers import get_regularizer as get
+
+l1, l2 = L1, L2
+
+
+def l1_l2(l1: float = 0.01, l2: float = 0.01) -> L1L2:
+    """l1 * sum(|x|) + l2 * sum(x**2)"""
+    return L1L2(l1, l2)
+
+
+__all__ = ["L1", "L1L2", "L2", "Regularizer", "get", "l1", "l1_l2", "l2"]

@@ -1,0 +1,67 @@
+"""Regularizers: penalties on variables or outputs, which a trainer adds to the loss.
+
+    nn.Dense(64, kernel_regularizer="l2", activity_regularizer=nn.regularizers.L1(1e-4))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from adjit.ir import ops
+from adjit.ir.operand import Operand
+from adjit.tracer.convert import to_operand
+
+__all__ = ["L1", "L1L2", "L2", "Regularizer", "get_regularizer"]
+
+
+class Regularizer:
+    """Base of regularizers: a function of an array that gives one number."""
+
+    def __call__(self, x: Any) -> Operand:
+        raise NotImplementedError(type(self).__name__)
+
+
+class L1L2(Regularizer):
+    """l1 * sum(|x|) + l2 * sum(x**2)"""
+
+    def __init__(self, l1: float = 0.0, l2: float = 0.0) -> None:
+        for name, value in (("l1", l1), ("l2", l2)):
+            if not 0.0 <= value < float("inf"):
+                raise ValueError(f"{type(self).__name__}: {name} is a factor that is not negative, not {value}")
+        self.l1, self.l2 = float(l1), float(l2)
+
+    def __call__(self, x: Any) -> Operand:
+        x = to_operand(x)
+        return self.l1 * ops.sum(ops.absolute(x)) + self.l2 * ops.sum(ops.square(x))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(l1={self.l1}, l2={self.l2})"
+
+
+class L1(L1L2):
+    """l1 * sum(|x|)"""
+
+    def __init__(self, l1: float = 0.01) -> None:
+        super().__init__(l1=l1)
+
+
+class L2(L1L2):
+    """l2 * sum(x**2)"""
+
+    def __init__(self, l2: float = 0.01) -> None:
+        super().__init__(l2=l2)
+
+
+NAMED: dict[str, Callable[[], Regularizer]] = {"l1": L1, "l2": L2, "l1_l2": lambda: L1L2(0.01, 0.01), "l1l2": lambda: L1L2(0.01, 0.01)}
+
+
+def get_regularizer(what: str | Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:
+    """A regularizer by its name, or itself; None is none."""
+    if isinstance(what, str):
+        if what not in NAMED:
+            raise ValueError(f"there is no regularizer {what!r}; there are {', '.join(NAMED)}")
+        return NAMED[what]()
+    if what is not None and not callable(what):
+        raise TypeError(f"a regularizer is a name or a function of an array, not {what!r}")
+    return what

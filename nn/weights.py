@@ -10,10 +10,12 @@ Loading checks names, shapes and dtypes of everything before it assigns anything
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
-import tempfile
+import secrets
+import shutil
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -58,18 +60,21 @@ def write_arrays(path: Any, arrays: Mapping[str, Array], metadata: Mapping[str, 
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     folder = os.path.dirname(os.path.abspath(path))
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{os.path.basename(os.fspath(path))}.", suffix=".part")
+    temporary = os.path.join(folder, f".{os.path.basename(os.fspath(path))}.{secrets.token_hex(6)}.part")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "xb") as file:
             file.write(len(text).to_bytes(8, "little"))
             file.write(text)
             for data in prepared:
                 file.write(data.tobytes())
             file.flush()
             os.fsync(file.fileno())
+        if os.path.exists(path):
+            shutil.copymode(path, temporary)  # who may read it stays as it was
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
         raise
     sync_folder(folder)
 

@@ -11,6 +11,7 @@ import pytest
 
 import adjit as aj
 from adjit import nn
+from adjit.codegen.compile import Native
 from adjit.nn.history import text_plot
 from adjit.runtime.executable import Executable
 from tests.nn.reference import assert_close, raises_with
@@ -77,21 +78,64 @@ def test_resuming_gives_the_same_bits(tmp_path: Path) -> None:
     assert same(whole, second)
 
 
+def count_native_calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the compiled functions, as they are called; Python in layers, tapes or optimizers fails from here on."""
+    calls: list[str] = []
+    run = Native.__call__
+
+    def counted(native: Native, arrays: object) -> object:
+        calls.append(native.name)
+        return run(native, arrays)
+
+    def refused(self: object, *args: object, **kwargs: object) -> None:
+        raise AssertionError(f"Python runs in {type(self).__name__}")
+
+    monkeypatch.setattr(Native, "__call__", counted)
+    for cls, method in (
+        (Executable, "__init__"), (nn.Module, "__call__"), (aj.GradientTape, "gradient"), (nn.optimizers.Optimizer, "apply_gradients"),
+        (nn.metrics.Metric, "__call__"), (nn.losses.Loss, "__call__"),
+    ):  # fmt: skip
+        monkeypatch.setattr(cls, method, refused)
+    return calls
+
+
 def test_a_step_is_one_native_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Layers, gradients, the optimizer and metrics together."""
     t = trainer()
     fit(t, 1)
-    calls = []
-    for concrete in t._train._cache.values():
-        native = concrete._native
-        monkeypatch.setattr(concrete, "_native", lambda arrays, native=native: calls.append(1) or native(arrays))
-    evaluated = []
-    monkeypatch.setattr(Executable, "__init__", lambda *a: evaluated.append(1))
-    monkeypatch.setattr(nn.Dense, "call", lambda *a: evaluated.append(1))
-    t.reset_metrics()
+    calls = count_native_calls(monkeypatch)
     for k in range(4):
         t._train(X[k * 32 : k * 32 + 32], Y[k * 32 : k * 32 + 32], None)
-    assert len(calls) == 4
-    assert not evaluated
+    assert calls == ["train_step"] * 4
+
+
+def test_an_epoch_is_one_native_call_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    t = trainer()
+    fit(t, 1, validation_data=(X, Y))
+    calls = count_native_calls(monkeypatch)
+    fit(t, 3, validation_data=(X, Y))
+    assert calls == (["train_step"] * 5 + ["test_step"] * 5) * 2
+
+
+def test_a_step_of_ones_own_is_one_native_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, optimizer = nn.Sequential([nn.Conv2D(2, 3), nn.BatchNorm(), nn.Flatten(), nn.Dense(2)]), nn.optimizers.AdamW(global_clipnorm=1.0)
+    mean = nn.metrics.Mean()
+
+    @aj.function
+    def step(x):
+        with aj.GradientTape() as tape:
+            loss = np.mean(model(x, training=True) ** 2)
+        variables = model.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+        mean.update_state(loss)
+        return loss
+
+    x = RNG.normal(size=(64, 28, 28, 1)).astype(np.float32)  # too much for the entry that has no Python at all, and could not be counted
+    step(x)
+    calls = count_native_calls(monkeypatch)
+    for _ in range(3):
+        step(x)
+    assert calls == ["step"] * 3
 
 
 def test_a_smaller_last_batch_compiles_once_more() -> None:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -119,20 +118,32 @@ def test_a_failure_while_saving_leaves_the_old_file(tmp_path: Path, monkeypatch:
     assert os.listdir(tmp_path) == ["m"]
 
 
-def test_a_kill_while_saving_leaves_a_whole_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("moment", ["fsync", "replace"])
+def test_a_kill_while_saving_leaves_the_old_file(tmp_path: Path, moment: str) -> None:
+    """Killed after the data was written, or just before the rename; what is left does not hinder the next save."""
     path = tmp_path / "m"
+    nn.write_arrays(path, {"a": np.zeros(100_000)})
     code = (
-        "import sys, numpy as np\nfrom adjit import nn\nk = 0\n"
-        "while True:\n    nn.write_arrays(sys.argv[1], {'a': np.full(300_000, float(k))})\n    k += 1\n    print(k, flush=True)\n"
+        "import os, sys, time, numpy as np\nfrom adjit import nn\n"
+        f"def stop(*_):\n    print('there', flush=True)\n    time.sleep(600)\nos.{moment} = stop\n"
+        "nn.write_arrays(sys.argv[1], {'a': np.ones(100_000)})\n"
     )
-    process = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    for _ in range(3):
-        process.stdout.readline()
-    time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
-    values = nn.read_arrays(path)["a"]
-    assert values.shape == (300_000,)
-    assert (values == values[0]).all()
+    with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"there\n"
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert (nn.read_arrays(path)["a"] == np.zeros(100_000)).all()
+    nn.write_arrays(path, {"a": np.full(3, 2.0)})
+    assert nn.read_arrays(path)["a"].tolist() == [2.0, 2.0, 2.0]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files")
+def test_files_have_the_mode_of_any_other(tmp_path: Path) -> None:
+    path, other = tmp_path / "m", tmp_path / "other"
+    other.write_bytes(b"")
+    nn.write_arrays(path, ARRAYS)
+    assert path.stat().st_mode == other.stat().st_mode
+    path.chmod(0o640)
+    nn.write_arrays(path, ARRAYS)
+    assert path.stat().st_mode & 0o777 == 0o640

@@ -13,6 +13,7 @@ from .convolutional import (
     GlobalMaxPool1D, GlobalMaxPool2D, MaxPool1D, MaxPool2D, UpSampling2D, ZeroPadding2D,
 )  # fmt: skip
 from .core import Activation, Dense, Dropout, Embedding, Flatten, InputLayer, Lambda, Masking, Reshape, Residual, Sequential
+from .calls import is_training, training_mode
 from .callbacks import Callback, EarlyStopping, ModelCheckpoint
 from .ctc import ctc_loss
 from .functional import Input, Model
@@ -20,7 +21,7 @@ from .gradients import ExponentialMovingAverage, clip_by_global_norm, clip_by_no
 from .history import History
 from .initializers import set_seed
 from .lbfgs import LBFGS
-from .module import Module, is_training, training_mode
+from .module import Module
 from .normalization import BatchNorm, LayerNorm, RMSNorm
 from .recurrent import GRU, LSTM, Bidirectional, SimpleRNN
 from .training import Trainer, TrainingError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import Any
 
 from adjit.ir import ops
@@ -12,8 +13,8 @@ from adjit.tracer.convert import to_operand
 from adjit.tracer.surface import elementwise, reductions
 
 __all__ = [
-    "celu", "elu", "exponential", "gelu", "get_activation", "hard_sigmoid", "hard_silu", "hard_tanh", "leaky_relu", "linear",
-    "log_sigmoid", "log_softmax", "mish", "relu", "relu6", "selu", "sigmoid", "silu", "softmax", "softplus", "softsign", "tanh",
+    "celu", "elu", "exponential", "gelu", "get_activation", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "leaky_relu", "linear",
+    "log_sigmoid", "log_softmax", "mish", "relu", "relu6", "selu", "sigmoid", "silu", "softmax", "softplus", "softsign", "swish", "tanh",
 ]  # fmt: skip
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805  # fixed points of mean 0 and variance 1
@@ -112,6 +113,8 @@ def hard_tanh(x: Any) -> Operand:
     return ops.clip(to_operand(x), -1.0, 1.0)
 
 
+swish, hard_swish = silu, hard_silu
+
 NAMED: dict[str, Callable[..., Operand]] = {
     "celu": celu, "elu": elu, "exponential": exponential, "gelu": gelu, "gelu_tanh": gelu_tanh, "hard_sigmoid": hard_sigmoid,
     "hard_silu": hard_silu, "hard_swish": hard_silu, "hard_tanh": hard_tanh, "leaky_relu": leaky_relu, "linear": linear,
@@ -120,14 +123,16 @@ NAMED: dict[str, Callable[..., Operand]] = {
 }  # fmt: skip
 
 
-def get_activation(what: str | Callable[..., Any] | None) -> Callable[..., Any]:
-    """An activation by its name, or itself; None is `linear`."""
+def get_activation(what: str | Callable[..., Any] | None, layer: str = "") -> Callable[..., Any]:
+    """An activation by its name, or itself; None is `linear`. An error names the layer that asks."""
+    asked = f"{layer}: " if layer else ""
     if what is None:
         return linear
     if isinstance(what, str):
         if what not in NAMED:
-            raise ValueError(f"there is no activation {what!r}; there are {', '.join(sorted(NAMED))}")
+            near = "".join(f"did you mean {name!r}? " for name in get_close_matches(what, NAMED, 1))
+            raise ValueError(f"{asked}there is no activation {what!r}; {near}there are {', '.join(sorted(NAMED))}")
         return NAMED[what]
     if not callable(what):
-        raise TypeError(f"an activation is a name or a function, not {what!r}")
+        raise TypeError(f"{asked}an activation is a name or a function, not {what!r}")
     return what

@@ -96,6 +96,8 @@ class ModelCheckpoint(Monitor):
     The optimizer is saved as well, unless `save_weights_only`: `trainer.restore(path)` goes on from there.
     """
 
+    first_epoch = 0  # the number in the name of the first file
+
     def __init__(
         self, path: Any, monitor: str = "val_loss", save_best_only: bool = False, save_weights_only: bool = False, mode: str = "auto"
     ) -> None:
@@ -105,7 +107,7 @@ class ModelCheckpoint(Monitor):
     def on_epoch_end(self, epoch: int, logs: Logs) -> None:
         if self.best_only and not self.improved(logs):
             return
-        path = self.path.format(epoch=epoch, **logs)
+        path = self.path.format(epoch=epoch + self.first_epoch, **logs)
         if self.weights_only:
             save(path, self.trainer.model)
         else:

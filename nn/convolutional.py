@@ -49,6 +49,12 @@ class Spatial(Module):
             raise ShapeError(f"{self.name}: takes [batch, {axes}, channels], not {out.type}; reshape it, or add an axis with x[..., None]")
         return out
 
+    def filled(self, out: Operand, image: Operand, window: tuple[int, ...]) -> Operand:
+        """The output of a window that moves over the image, which must fit in at least once."""
+        if not out.size and image.size:
+            raise ShapeError(f"{self.name}: a window of {list(window)} does not fit into {image.type}; make it smaller, or pad ('same')")
+        return out
+
 
 class Conv(Spatial):
     """Base of convolutions: activation(conv(x, kernel) + bias)."""
@@ -70,7 +76,7 @@ class Conv(Spatial):
         self.padding = checked_padding(self, padding, self.paddings, self.rank)
         if self.filters % self.groups:
             raise ValueError(f"{self.name}: {self.filters} filters do not divide into {self.groups} groups")
-        self.activation = get_activation(activation)
+        self.activation = get_activation(activation, self.name)
         self.use_bias = use_bias
         self.kernel_initializer, self.bias_initializer = kernel_initializer, bias_initializer
 
@@ -91,7 +97,7 @@ class Conv(Spatial):
     def call(self, x: Any) -> Any:
         image = self.image(x)
         check_features(self, image, self.channels)
-        out = self.convolve(image)
+        out = self.filled(self.convolve(image), image, self.kernel_size)
         return self.activation(out if self.bias is None else out + self.bias)
 
 
@@ -164,7 +170,8 @@ class Pool(Spatial):
         self.padding = checked_padding(self, padding, ("valid", "same"), self.rank)
 
     def call(self, x: Any) -> Any:
-        return type(self).function(self.image(x), self.pool_size, self.strides, self.padding)
+        image = self.image(x)
+        return self.filled(type(self).function(image, self.pool_size, self.strides, self.padding), image, self.pool_size)
 
 
 class MaxPool1D(Pool):

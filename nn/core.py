@@ -18,8 +18,9 @@ from adjit.runtime.variable import Variable
 from adjit.tracer.convert import to_operand
 
 from .activations import get_activation
+from .calls import is_training
 from .initializers import Initializer
-from .module import Module, as_input, check_features, is_training, takes
+from .module import Module, as_input, check_features, takes
 from .symbolic import Symbolic
 
 Init = str | Initializer | Callable[..., Any]
@@ -39,7 +40,7 @@ class Dense(Module):
             more["input_shape"] = (input_dim,)
         super().__init__(**more)
         self.units = positive(self, "units", units)
-        self.activation = get_activation(activation)
+        self.activation = get_activation(activation, self.name)
         self.use_bias = use_bias
         self.kernel_initializer, self.bias_initializer = kernel_initializer, bias_initializer
 
@@ -140,7 +141,7 @@ class Activation(Module):
 
     def __init__(self, activation: str | Callable[..., Any], **more: Any) -> None:
         super().__init__(**more)
-        self.activation = get_activation(activation)
+        self.activation = get_activation(activation, self.name)
 
     def call(self, x: Any) -> Any:
         return self.activation(as_input(self, x))

@@ -13,6 +13,8 @@ from adjit.tracer.pytree import flatten, tree_map
 
 __all__ = ["Batches"]
 
+SHOWN = 8  # arrays in a message
+
 
 class Batches:
     """`for x, y, weight in batches.epoch(k)`. `x` and `y` are arrays or structures of them; or `x` alone, an iterable of batches:
@@ -31,7 +33,7 @@ class Batches:
         self.source: Iterable[Any] | Callable[[], Iterable[Any]] | None = None
         self.running: Iterator[Any] | None = None
         if is_arrays(x):
-            self.data = tree_map(as_array, (x, y, sample_weight))
+            self.data = tree_map(as_array, tuple(numbers_as_array(what, part) for part in (x, y, sample_weight)))
             self.size = self._size()
         else:
             if y is not None or sample_weight is not None:
@@ -46,8 +48,9 @@ class Batches:
         if len(found) != 1 or None in found:
             names = {"[0]": "x", "[1]": "y", "[2]": "sample_weight"}
             shapes = [list(leaf.shape) for leaf in leaves]
-            told = ", ".join(f"{names.get(path[:3], '')}{path[3:]} {shape}" for path, shape in zip(tree.paths(), shapes, strict=True))
-            raise ShapeError(f"{self.what}: arrays must have the same first axis, one row an example: {told}")
+            told = [f"{names.get(path[:3], '')}{path[3:]} {shape}" for path, shape in zip(tree.paths(), shapes, strict=True)]
+            more = ", ..." if len(told) > SHOWN else ""
+            raise ShapeError(f"{self.what}: arrays must have the same first axis, one row an example: {', '.join(told[:SHOWN])}{more}")
         (size,) = found
         if not size:
             raise ShapeError(f"{self.what}: there are no examples")
@@ -107,6 +110,16 @@ def is_arrays(x: Any) -> bool:
     if isinstance(x, tuple | list | dict):
         return all(hasattr(leaf, "shape") or isinstance(leaf, int | float | bool) for leaf in flatten(x)[0])
     return hasattr(x, "__array__") and not hasattr(x, "__next__")
+
+
+def numbers_as_array(what: str, x: Any) -> Any:
+    """Lists of nothing but numbers as an array; anything else as it is."""
+    if not isinstance(x, list) or not all(isinstance(leaf, int | float) for leaf in flatten(x)[0]):
+        return x
+    try:
+        return np.asarray(x)
+    except ValueError:
+        raise ShapeError(f"{what}: lists of different lengths make no array; pad them to one length") from None
 
 
 def as_array(x: Any) -> Any:

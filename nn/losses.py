@@ -9,6 +9,7 @@ Logarithms are safe: with `from_logits` nothing overflows; with probabilities, t
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -16,7 +17,7 @@ from typing import Any, ClassVar
 from adjit.ir import ops
 from adjit.ir.errors import DTypeError, ShapeError
 from adjit.ir.operand import Operand
-from adjit.ir.types import F32, broadcast_shapes
+from adjit.ir.types import F32
 from adjit.tracer.convert import to_operands
 from adjit.tracer.surface import reductions
 
@@ -46,9 +47,11 @@ def pair(name: str, y_true: Any, y_pred: Any) -> tuple[Operand, Operand]:
         y_true = ops.reshape(y_true, (*y_true.type.shape, 1))
     elif y_pred.ndim == y_true.ndim - 1 and y_true.type.shape[-1] == 1:
         y_pred = ops.reshape(y_pred, (*y_pred.type.shape, 1))
-    if y_true.ndim != y_pred.ndim:
-        raise ShapeError(f"{name}: labels {y_true.type} and predictions {y_pred.type} differ in rank; they would broadcast to a wrong loss")
-    broadcast_shapes(f"{name}: labels {y_true.type} and predictions {y_pred.type}", y_true.type.shape, y_pred.type.shape)
+    if y_true.type.shape != y_pred.type.shape:
+        raise ShapeError(
+            f"{name}: labels {y_true.type} and predictions {y_pred.type} differ in shape: one label is needed for each prediction; "
+            "reshape the labels, or change the size of the last layer"
+        )
     return y_true, y_pred
 
 
@@ -321,8 +324,28 @@ NAMED: dict[str, Callable[..., Operand]] = {
 }  # fmt: skip
 
 
-def get_loss(what: Any) -> Callable[..., Operand]:
-    """A loss that gives one number: by its name, from a function of (y_true, y_pred), or itself."""
+def summed(losses: Any, weights: Any = None) -> Callable[..., Operand]:
+    """The sum of the losses of several outputs: a list or a dict of losses, in the structure of the labels and predictions."""
+    keys = list(losses) if isinstance(losses, dict) else list(range(len(losses)))
+    parts = {key: get_loss(losses[key]) for key in keys}
+    factors = {key: 1.0 if weights is None else float(weights[key]) for key in keys}
+
+    def loss(y_true: Any, y_pred: Any, sample_weight: Any = None) -> Operand:
+        for what, values in (("labels", y_true), ("predictions", y_pred)):
+            if not isinstance(values, dict | list | tuple) or len(values) != len(keys):
+                raise ShapeError(f"the losses are for the outputs {', '.join(map(str, keys))}, and the {what} have another structure")
+        terms = [factors[key] * part(y_true[key], y_pred[key], sample_weight=sample_weight) for key, part in parts.items()]
+        return functools.reduce(ops.add, terms)
+
+    return loss
+
+
+def get_loss(what: Any, weights: Any = None) -> Callable[..., Operand]:
+    """A loss that gives one number: by its name, from a function of (y_true, y_pred), or itself; a list or dict, for several outputs."""
+    if isinstance(what, list | tuple | dict):
+        return summed(what, weights)
+    if weights is not None:
+        raise TypeError("weights of losses go with a list or a dict of losses, one for each output")
     if isinstance(what, Loss):
         return what
     if isinstance(what, type) and issubclass(what, Loss):

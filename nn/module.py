@@ -1,7 +1,7 @@
 """Module: a layer or model that owns variables and other modules.
 
 Owns how variables are found and named (`variables`, `named_variables`), when they are created (on the first call, from the shape of the
-input), and whether a call is for training. Attributes that are variables, modules, or lists, tuples and dicts of them belong to the module;
+input), and what a call is. Attributes that are variables, modules, or lists, tuples and dicts of them belong to the module;
 nothing has to be registered, and `super().__init__()` may be left out.
 
     class Block(nn.Module):
@@ -18,7 +18,6 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -34,38 +33,13 @@ from adjit.runtime.variable import Variable
 from adjit.tracer.convert import to_operand
 from adjit.tracer.pytree import flatten
 
+from .calls import added_losses, collecting_losses, is_training, training_mode
 from .initializers import Initializer, get_initializer, next_seed, seeds_from
 from .regularizers import get_regularizer
 from .symbolic import call_symbolically, is_symbolic
 
-
-class _Calls(threading.local):
-    """The calls of modules that are under way on this thread."""
-
-    training: bool | None = None
-    losses: list[Any] | None = None  # what layers have added to the loss, in the outermost call
-
-
-_calls = _Calls()
 _counts: dict[str, int] = {}
 _counting = threading.Lock()
-
-
-def is_training() -> bool:
-    """Whether the call under way is for training: what the nearest call with `training=` said, else False."""
-    return bool(_calls.training)
-
-
-@contextmanager
-def training_mode(training: bool | None) -> Iterator[None]:
-    """Calls of modules inside are for training, or not; None leaves it as it is."""
-    before = _calls.training
-    if training is not None:
-        _calls.training = bool(training)
-    try:
-        yield
-    finally:
-        _calls.training = before
 
 
 @dataclass(frozen=True)
@@ -137,7 +111,7 @@ class Module:
     def name(self) -> str:
         """The name given, or one made of the class and a number."""
         if not self._name:
-            base = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(self).__name__).lower()
+            base = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[0-9]D)(?=[A-Z])", "_", type(self).__name__).lower()
             with _counting:
                 count = _counts[base] = _counts.get(base, -1) + 1
             self._name = f"{base}_{count}" if count else base
@@ -155,7 +129,7 @@ class Module:
         if is_symbolic((args, kwargs)):
             self.symbolic_output = call_symbolically(self, args, kwargs if training is None else {"training": training, **kwargs})
             return self.symbolic_output
-        with training_mode(training), self._collecting():
+        with training_mode(training), collecting_losses() as added:
             try:
                 if not self.built:
                     self.build(*map(shape_of, args))
@@ -164,6 +138,8 @@ class Module:
                     kwargs["training"] = is_training()
                 out = self.call(*args, **kwargs)
                 self._penalize(out)
+                if added is not None:
+                    self._added = tuple(added)
                 return out
             except AdjitError as error:
                 given = ", ".join(str(getattr(a, "type", None) or describe(a)) for a in args)
@@ -172,24 +148,12 @@ class Module:
 
     # ---- additions to the loss
 
-    @contextmanager
-    def _collecting(self) -> Iterator[None]:
-        """The outermost call keeps what is added to the loss inside."""
-        if _calls.losses is not None:
-            yield
-            return
-        _calls.losses = []
-        try:
-            yield
-            self._added = tuple(_calls.losses)
-        finally:
-            _calls.losses = None
-
     def add_loss(self, loss: Any) -> None:
         """Add a number to the loss, from within `call`: a trainer does so, and `losses` of the model that was called has it."""
-        if _calls.losses is None:
+        losses = added_losses()
+        if losses is None:
             raise RuntimeError(f"{self.name}: add_loss belongs into call(self, x); a penalty on variables is a regularizer")
-        _calls.losses.append(loss)
+        losses.append(loss)
 
     def _penalize(self, out: Any) -> None:
         regularizer = self._regularizers.get("activity")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,8 +12,9 @@ from adjit.ir.operand import Operand
 from adjit.ir.types import normalize_axes
 from adjit.runtime.variable import Variable
 
+from .calls import is_training
 from .core import Init
-from .module import Module, as_input, is_training
+from .module import Module, as_input
 
 
 class BatchNorm(Module):
@@ -92,7 +94,7 @@ class LayerNorm(Module):
     def call(self, x: Any) -> Any:
         x = as_input(self, x)
         axes, wide = self._axes(x)
-        count = 1.0 / max(1, _product(self.sizes))
+        count = 1.0 / max(1, math.prod(self.sizes))
         centred = x - ops.sum(x, axes, True) * count
         out = centred * ops.rsqrt(ops.sum(centred * centred, axes, True) * count + self.epsilon)
         out = out if self.gamma is None else out * ops.reshape(self.gamma.read_operand(), wide)
@@ -114,12 +116,5 @@ class RMSNorm(LayerNorm):
     def call(self, x: Any) -> Any:
         x = as_input(self, x)
         axes, wide = self._axes(x)
-        out = x * ops.rsqrt(ops.sum(x * x, axes, True) * (1.0 / max(1, _product(self.sizes))) + self.epsilon)
+        out = x * ops.rsqrt(ops.sum(x * x, axes, True) * (1.0 / max(1, math.prod(self.sizes))) + self.epsilon)
         return out if self.gamma is None else out * ops.reshape(self.gamma.read_operand(), wide)
-
-
-def _product(sizes: Sequence[int]) -> int:
-    out = 1
-    for n in sizes:
-        out *= n
-    return out

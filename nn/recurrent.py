@@ -21,9 +21,10 @@ from adjit.tracer.control import scan
 from adjit.tracer.convert import present, to_operand
 
 from .activations import get_activation
+from .calls import is_training
 from .core import Dropout, Init, positive
 from .initializers import get_initializer
-from .module import Module, as_input, check_features, is_training
+from .module import Module, as_input, check_features
 
 States = tuple[Operand, ...]
 
@@ -51,7 +52,7 @@ class Recurrent(Module):
     ) -> None:  # fmt: skip
         super().__init__(**more)
         self.units = positive(self, "units", units)
-        self.activation = get_activation(activation)
+        self.activation = get_activation(activation, self.name)
         self.use_bias = use_bias
         self.kernel_initializer, self.recurrent_initializer = kernel_initializer, recurrent_initializer
         self.bias_initializer = bias_initializer
@@ -188,7 +189,7 @@ class LSTM(Recurrent):
 
     def __init__(self, units: int, recurrent_activation: Any = "sigmoid", unit_forget_bias: bool = True, **more: Any) -> None:
         super().__init__(units, **more)
-        self.recurrent_activation = get_activation(recurrent_activation)
+        self.recurrent_activation = get_activation(recurrent_activation, self.name)
         self.unit_forget_bias = unit_forget_bias
 
     def first_bias(self, shape: Any, dtype: Any) -> Any:
@@ -213,7 +214,7 @@ class GRU(Recurrent):
 
     def __init__(self, units: int, recurrent_activation: Any = "sigmoid", reset_after: bool = True, **more: Any) -> None:
         super().__init__(units, **more)
-        self.recurrent_activation = get_activation(recurrent_activation)
+        self.recurrent_activation = get_activation(recurrent_activation, self.name)
         self.reset_after = reset_after
 
     def bias_shape(self) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from adjit.ir.errors import AdjitError
+from adjit.ir.errors import AdjitError, OutOfBoundsError
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
 from adjit.runtime.function import Function
@@ -147,7 +147,11 @@ class Trainer:
         self.reset_metrics()
         progress = Progress(f"epoch {self.epoch + 1}/{epochs}", batches.length, verbose)
         for step, (x, y, weight) in enumerate(batches.epoch(self.epoch)):
-            loss = float(self._train(x, y, weight))
+            try:
+                loss = self.train_on_batch(x, y, weight)
+            except OutOfBoundsError as error:
+                error.add_note(self._which_integers(step, x, y))
+                raise
             if not math.isfinite(loss) and on_nan == "raise":
                 raise TrainingError(self._why_not_finite(loss, step, x, y))
             logs = {"loss": loss}
@@ -160,6 +164,12 @@ class Trainer:
         progress.end(results)
         return results
 
+    def _which_integers(self, step: int, x: Any, y: Any) -> str:
+        """What integers a batch holds: labels, and what embeddings take, are the indices that can be out of bounds."""
+        arrays = [(name, np.asarray(leaf)) for name, part in (("x", x), ("y", y)) for leaf in flatten(part)[0]]
+        told = [f"{name} holds {a.min()} to {a.max()}" for name, a in arrays if a.dtype.kind in "iu" and a.size]
+        return f"  step {step} of epoch {self.epoch + 1}: {', '.join(told)}; classes and rows of a table are numbered from 0"
+
     def _why_not_finite(self, loss: float, step: int, x: Any, y: Any) -> str:
         bad = [name for name, value in (("x", x), ("y", y)) if any(not finite(leaf) for leaf in flatten(value)[0])]
         broken = [path for path, variable in self.model.named_variables() if not finite(variable)]
@@ -168,6 +178,14 @@ class Trainer:
             return f"{told}: the batch's {' and '.join(bad)} hold NaN or infinity; clean the data"
         told += f"; no longer finite are {', '.join(broken[:5])}{', ...' if len(broken) > 5 else ''}" if broken else ""
         return f"{told}; lower the learning rate, clip gradients (global_clipnorm=1.0), or pass on_nan='ignore'"
+
+    def train_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """One update; gives the loss of the batch."""
+        return float(self._train(x, y, sample_weight))
+
+    def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The loss of a batch."""
+        return float(self._test(x, y, sample_weight))
 
     def evaluate(
         self, x: Any, y: Any = None, *, batch_size: int | None = None, sample_weight: Any = None, verbose: int = 0

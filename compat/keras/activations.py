@@ -7,6 +7,4 @@ from .dressing import dress_module
 
 __all__ = [name for name in ours.__all__ if name != "get_activation"]
 dress_module(ours, __all__, globals())
-swish = globals()["silu"]
-hard_swish = globals()["hard_silu"]
-__all__ += ["get", "hard_swish", "swish"]
+__all__ += ["get"]

@@ -6,13 +6,64 @@ from collections.abc import Mapping
 from typing import Any
 
 from adjit.nn import callbacks as ours
-from adjit.nn.callbacks import CSVLogger, EarlyStopping, LearningRateScheduler, ModelCheckpoint, ReduceLROnPlateau
 from adjit.nn.history import History
 
 __all__ = [
     "CSVLogger", "Callback", "EarlyStopping", "History", "LambdaCallback", "LearningRateScheduler", "ModelCheckpoint", "ReduceLROnPlateau",
     "TerminateOnNaN",
 ]  # fmt: skip
+
+
+class EarlyStopping(ours.EarlyStopping):
+    """Stops when the value has not improved for `patience` epochs."""
+
+    def __init__(
+        self, monitor: str = "val_loss", min_delta: float = 0.0, patience: int = 0, verbose: int = 0, mode: str = "auto",
+        restore_best_weights: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(monitor, patience, min_delta, mode, restore_best_weights)
+        self.verbose = verbose
+
+    def on_train_end(self, logs: Mapping[str, float]) -> None:
+        super().on_train_end(logs)
+        if self.verbose and self.stopped_epoch >= 0:
+            print(f"epoch {self.stopped_epoch + 1}: early stopping; the best was epoch {self.best_epoch + 1}")
+
+
+class ModelCheckpoint(ours.ModelCheckpoint):
+    """Saves after every epoch, or with `save_best_only` when the value improved. Epochs count from 1 in names of files."""
+
+    first_epoch = 1
+
+    def __init__(
+        self, filepath: Any, monitor: str = "val_loss", verbose: int = 0, save_best_only: bool = False, save_weights_only: bool = False,
+        mode: str = "auto",
+    ) -> None:  # fmt: skip
+        super().__init__(filepath, monitor, save_best_only, save_weights_only, mode)
+
+
+class ReduceLROnPlateau(ours.ReduceLROnPlateau):
+    """Multiplies the learning rate by `factor` when the value has not improved for `patience` epochs."""
+
+    def __init__(
+        self, monitor: str = "val_loss", factor: float = 0.1, patience: int = 10, verbose: int = 0, mode: str = "auto",
+        min_delta: float = 1e-4, min_lr: float = 0.0,
+    ) -> None:  # fmt: skip
+        super().__init__(monitor, factor, patience, min_delta, min_lr, mode)
+
+
+class LearningRateScheduler(ours.LearningRateScheduler):
+    """Sets the learning rate at the beginning of each epoch: `schedule(epoch)` or `schedule(epoch, rate)`."""
+
+    def __init__(self, schedule: Any, verbose: int = 0) -> None:
+        super().__init__(schedule)
+
+
+class CSVLogger(ours.CSVLogger):
+    """Writes a line an epoch."""
+
+    def __init__(self, filename: Any, separator: str = ",", append: bool = False) -> None:
+        super().__init__(filename, separator, append)
 
 
 class Callback:

@@ -44,10 +44,10 @@ class Model(Layer):
             raise ValueError(f"{self.name}: compile() needs a loss: a name such as 'mse', a Loss, or a function of (y_true, y_pred)")
         known = {"run_eagerly", "jit_compile", "weighted_metrics", "steps_per_execution", "auto_scale_loss", "loss_weights"}
         unknown = set(options) - known
-        if unknown or options.get("loss_weights") is not None:
-            raise TypeError(f"{self.name}: compile() has no option {', '.join(sorted(unknown) or ['loss_weights'])}")
+        if unknown:
+            raise TypeError(f"{self.name}: compile() has no option {', '.join(sorted(unknown))}")
         eager = bool(options.get("run_eagerly"))
-        self._trainer = nn.Trainer(self, get_loss(loss), optimizer, metrics or (), compiled=not eager)
+        self._trainer = nn.Trainer(self, get_loss(loss, options.get("loss_weights")), optimizer, metrics or (), compiled=not eager)
 
     @property
     def trainer(self) -> nn.Trainer:
@@ -74,10 +74,13 @@ class Model(Layer):
     def fit(
         self, x: Any = None, y: Any = None, batch_size: int | None = None, epochs: int = 1, verbose: Any = "auto",
         callbacks: Sequence[Any] | None = None, validation_split: float = 0.0, validation_data: Any = None, shuffle: bool = True,
-        sample_weight: Any = None, initial_epoch: int = 0, steps_per_epoch: int | None = None, validation_batch_size: int | None = None,
+        class_weight: dict[int, float] | None = None, sample_weight: Any = None, initial_epoch: int = 0,
+        steps_per_epoch: int | None = None, validation_batch_size: int | None = None,
     ) -> History:  # fmt: skip
         if "train_step" in dir(type(self)):
             raise UnsupportedError(f"{self.name}: a train_step of your own goes into a tf.function that you call, or a nn.Trainer")
+        if class_weight is not None:
+            sample_weight = weights_of_classes(self.name, y, class_weight, sample_weight)
         return self.trainer.fit(
             x, y, batch_size=batch_size, epochs=epochs, verbose=None if verbose == "auto" else int(verbose),
             callbacks=[adapted(c, self) for c in callbacks or ()], validation_split=validation_split, validation_data=validation_data,
@@ -101,13 +104,13 @@ class Model(Layer):
 
     def train_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
         """One update; gives the loss of the batch, and the metrics so far."""
-        loss = float(np.asarray(self.trainer._train(x, y, sample_weight)))
+        loss = self.trainer.train_on_batch(x, y, sample_weight)
         results = {"loss": loss, **{m.name: float(np.asarray(m.result())) for m in self.trainer.metrics}}
         values = list(results.values())
         return results if return_dict else values if len(values) > 1 else values[0]
 
     def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None) -> float:
-        return float(np.asarray(self.trainer._test(x, y, sample_weight)))
+        return self.trainer.test_on_batch(x, y, sample_weight)
 
     def predict_on_batch(self, x: Any) -> Any:
         return np.asarray(self(x, training=False))
@@ -131,6 +134,18 @@ class Model(Layer):
 
     def summary(self, print_fn: Any = print) -> None:  # type: ignore[override] # Keras prints it
         print_fn(super().summary())
+
+
+def weights_of_classes(name: str, y: Any, class_weight: dict[int, float], sample_weight: Any) -> Any:
+    """A weight for each example, by its class: labels are class numbers or one-hot."""
+    if y is None or sample_weight is not None:
+        raise ValueError(f"{name}: class_weight goes with arrays of labels, and in place of sample_weight")
+    labels = np.asarray(y)
+    labels = labels.argmax(-1) if labels.ndim > 1 and labels.shape[-1] > 1 else labels.reshape(len(labels)).astype(np.int64)
+    unknown = set(np.unique(labels).tolist()) - set(class_weight)
+    if unknown:
+        raise ValueError(f"{name}: class_weight has no weight for the classes {sorted(unknown)}")
+    return np.array([class_weight[label] for label in labels.tolist()], np.float32)
 
 
 class Functional(Model, nn.Model):

@@ -119,6 +119,36 @@ def test_a_model_of_symbolic_inputs() -> None:
     assert keras.Sequential([words, layers.Embedding(5, 3), layers.GlobalAveragePooling1D()])(np.array([[1, 2]])).shape == (1, 3)
 
 
+def test_callbacks_as_keras_spells_them(tmp_path, capsys) -> None:
+    model = keras.Sequential([layers.Dense(2)])
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.fit(
+        X, Y, epochs=3, verbose=0, validation_split=0.2, class_weight={0: 1.0, 1: 2.0},
+        callbacks=[
+            keras.callbacks.EarlyStopping("val_loss", 10.0, 1, verbose=1), keras.callbacks.ReduceLROnPlateau(verbose=1),
+            keras.callbacks.ModelCheckpoint(filepath=tmp_path / "{epoch}", verbose=1),
+            keras.callbacks.CSVLogger(filename=tmp_path / "log.csv"),
+            keras.callbacks.LearningRateScheduler(lambda epoch: 0.1, verbose=1),
+        ],
+    )  # fmt: skip
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["1", "2", "log.csv"]
+    assert "epoch 2: early stopping; the best was epoch 1" in capsys.readouterr().out
+
+
+def test_class_weights_are_weights_of_examples() -> None:
+    def trained(**weights):
+        keras.utils.set_random_seed(0)
+        model = keras.Sequential([layers.Dense(2)])
+        model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        model.fit(X, Y, verbose=0, **weights)
+        return model.get_weights()
+
+    for a, b in zip(trained(class_weight={0: 1.0, 1: 3.0}), trained(sample_weight=np.where(Y, 3.0, 1.0)), strict=True):
+        assert_close(a, b, 1e-7)
+    with raises_with(ValueError, "no weight for the classes [1]"):
+        trained(class_weight={0: 1.0})
+
+
 def test_weights(tmp_path) -> None:
     a, b = Net(), Net()
     a(X)

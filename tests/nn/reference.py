@@ -24,6 +24,19 @@ def value_and_gradients(module: nn.Module, *args: Any, weights: Any = None, **kw
     return out, tape.gradient(total, [*floats, *module.trainable_variables])
 
 
+def training_step(model: nn.Module, optimizer: nn.optimizers.Optimizer) -> Callable[..., Any]:
+    """A step that makes the outputs of a model smaller."""
+
+    def step(x: Any) -> Any:
+        with aj.GradientTape() as tape:
+            loss = np.mean(model(x, training=True) ** 2)
+        variables = model.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+        return loss
+
+    return aj.function(step)
+
+
 def check_layer(module: nn.Module, *arrays: Array, wanted: Array | None = None, tolerance: float = 1e-9, **kwargs: Any) -> Array:
     """Value against `wanted`, eager = compiled, gradients against finite differences; in float64. Gives the value."""
     args = [aj.tensor(a) for a in arrays]

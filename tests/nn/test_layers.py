@@ -190,6 +190,9 @@ def test_errors_of_spatial_layers() -> None:
         nn.Conv2D(3, 3, groups=2)
     with raises_with(ValueError, "kernel_size"):
         nn.Conv2D(3, (3, 3, 3))
+    for large in (nn.Conv2D(2, 5, name="large"), nn.MaxPool2D(5, name="large"), nn.AvgPool2D((1, 5), name="large")):
+        with raises_with(ValueError, "large: a window of", "5]", "f32[1,4,4,2]", "smaller"):
+            large(np.ones((1, 4, 4, 2), np.float32))
     layer = nn.Conv2D(2, 3, name="c")
     layer(np.ones((1, 4, 4, 2), np.float32))
     with raises_with(ValueError, "'c'", "2 features", "f32[1,4,4,3]"):

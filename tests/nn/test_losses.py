@@ -116,8 +116,9 @@ def test_labels_are_checked() -> None:
         sparse(np.zeros((4, 3), int), logits)
     with raises_with(ValueError, "sparse loss", "f32[4,3]"):
         losses.categorical_crossentropy(np.zeros(4, int), logits)
-    with raises_with(ValueError, "mean_squared_error", "f32[4,3]", "rank"):
-        losses.mean_squared_error(np.zeros(4, np.float32), logits)
+    for shape in ((4,), (4, 1), (4, 2), (1, 3)):
+        with raises_with(ValueError, "mean_squared_error", f"f32{list(shape)}".replace(" ", ""), "f32[4,3]", "reshape the labels"):
+            losses.mean_squared_error(np.zeros(shape, np.float32), logits)
     with raises_with(ValueError, "sample_weight", "f32[3]"):
         losses.MeanSquaredError()(logits, logits, sample_weight=np.ones(3))
 
@@ -143,3 +144,15 @@ def test_names_and_options() -> None:
     with raises_with(ValueError, "reduction 'avg'", "sum_over_batch_size"):
         losses.Huber(reduction="avg")
     assert isinstance(nn.losses.Huber(), losses.Loss)
+
+
+def test_several_outputs() -> None:
+    truth, guess = {"a": TRUE, "b": LABELS}, {"a": PRED, "b": P}
+    both = losses.get_loss({"a": "mse", "b": "sparse_categorical_crossentropy"}, {"a": 2.0, "b": 0.5})
+    wanted = 2.0 * ((PRED - TRUE) ** 2).mean() + 0.5 * -np.log(Q[np.arange(5), LABELS]).mean()
+    assert_close(both(truth, guess), wanted, 1e-12)
+    assert_close(losses.get_loss(["mse", "mae"])([TRUE, TRUE], [PRED, PRED]), ((PRED - TRUE) ** 2 + abs(PRED - TRUE)).mean(), 1e-12)
+    with raises_with(ValueError, "the outputs a, b", "labels have another structure"):
+        both(TRUE, guess)
+    with raises_with(TypeError, "one for each output"):
+        losses.get_loss("mse", [1.0])

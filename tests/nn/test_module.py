@@ -7,7 +7,7 @@ import pytest
 
 import adjit as aj
 from adjit import nn
-from tests.nn.reference import assert_close, raises_with, random
+from tests.nn.reference import assert_close, raises_with, random, training_step
 
 
 class Block(nn.Module):
@@ -44,6 +44,15 @@ def test_shared_variables_come_once() -> None:
     assert len(model.variables) == 2
 
 
+def test_names_are_those_of_the_classes() -> None:
+    wanted = {
+        nn.Conv2D(1, 1): "conv2d", nn.Conv2DTranspose(1, 1): "conv2d_transpose", nn.MaxPool1D(): "max_pool1d",
+        nn.MultiHeadAttention(1, 1): "multi_head_attention", nn.optimizers.RMSprop(): "rmsprop", nn.SimpleRNN(1): "simple_rnn",
+    }  # fmt: skip
+    for module, name in wanted.items():
+        assert module.name.rstrip("_0123456789") == name
+
+
 def test_freezing() -> None:
     model = nn.Sequential([nn.Dense(3), nn.Dense(2)])
     model(np.ones((1, 2), np.float32))
@@ -58,15 +67,7 @@ def test_variables_are_created_once_inside_a_function() -> None:
     nn.set_seed(0)
     model = nn.Sequential([nn.Dense(3, activation="tanh"), nn.BatchNorm(), nn.Dropout(0.5), nn.Dense(1)])
     optimizer = nn.optimizers.Adam()
-
-    @aj.function
-    def step(x):
-        with aj.GradientTape() as tape:
-            loss = np.mean(model(x, training=True) ** 2)
-        variables = model.trainable_variables
-        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
-        return loss
-
+    step = training_step(model, optimizer)
     losses = [float(step(random(8, 2).astype(np.float32))) for _ in range(3)]
     step(random(5, 2).astype(np.float32))
     assert step.trace_count == 2
@@ -141,8 +142,9 @@ def test_errors_name_the_layer_the_shapes_and_the_remedy() -> None:
     model(np.ones((1, 3), np.float32))
     with raises_with(ValueError, "'net' (Sequential)", "'a' (Dense)"):
         model(np.ones((1, 5), np.float32))
-    with raises_with(ValueError, "no activation 'rellu'", "relu"):
-        nn.Dense(3, activation="rellu")
+    for make in (nn.Dense, nn.LSTM, lambda *a, **k: nn.Conv1D(*a, 2, **k)):
+        with raises_with(ValueError, "hidden: there is no activation 'rellu'", "did you mean 'relu'?", "there are celu"):
+            make(3, activation="rellu", name="hidden")
     with raises_with(ValueError, "no initializer 'glorot'", "glorot_uniform"):
         nn.Dense(3, kernel_initializer="glorot")(np.ones((1, 2), np.float32))
     with raises_with(TypeError, "did you mean Flatten(...)"):

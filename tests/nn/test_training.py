@@ -14,7 +14,7 @@ from adjit import nn
 from adjit.codegen.compile import Native
 from adjit.nn.history import text_plot
 from adjit.runtime.executable import Executable
-from tests.nn.reference import assert_close, raises_with
+from tests.nn.reference import assert_close, raises_with, training_step
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 4)).astype(np.float32)
@@ -119,17 +119,7 @@ def test_an_epoch_is_one_native_call_a_batch(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_step_of_ones_own_is_one_native_call(monkeypatch: pytest.MonkeyPatch) -> None:
     model, optimizer = nn.Sequential([nn.Conv2D(2, 3), nn.BatchNorm(), nn.Flatten(), nn.Dense(2)]), nn.optimizers.AdamW(global_clipnorm=1.0)
-    mean = nn.metrics.Mean()
-
-    @aj.function
-    def step(x):
-        with aj.GradientTape() as tape:
-            loss = np.mean(model(x, training=True) ** 2)
-        variables = model.trainable_variables
-        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
-        mean.update_state(loss)
-        return loss
-
+    step = training_step(model, optimizer)
     x = RNG.normal(size=(64, 28, 28, 1)).astype(np.float32)  # too much for the entry that has no Python at all, and could not be counted
     step(x)
     calls = count_native_calls(monkeypatch)
@@ -290,6 +280,28 @@ def test_bad_data_is_named() -> None:
     unused.extra = aj.Variable(np.zeros(2), name="extra")
     with raises_with(ValueError, "gradient of extra is None"):
         nn.Trainer(unused, "mse").fit(X, X[:, :3], verbose=0)
+
+
+def test_labels_that_are_no_class_are_named() -> None:
+    with raises_with(IndexError, "step 0 of epoch 1", "y holds 5 to 7", "from 0"):
+        trainer().fit(X, Y + 5, verbose=0)
+
+
+def test_lists_of_numbers_are_arrays() -> None:
+    a, b = trainer(), trainer()
+    fit(a, 1)
+    b.fit(X.tolist(), Y.tolist(), batch_size=32, epochs=1, verbose=0, seed=5)
+    assert same(a, b)
+    with raises_with(ValueError, "different lengths", "pad"):
+        trainer().fit([[1.0, 2.0], [3.0]], [0, 1], verbose=0)
+
+
+def test_several_outputs() -> None:
+    x = nn.Input((4,))
+    model = nn.Model(x, {"sum": nn.Dense(1)(x), "class": nn.Dense(3)(x)})
+    losses = {"sum": "mse", "class": nn.losses.SparseCategoricalCrossentropy(from_logits=True)}
+    history = nn.Trainer(model, losses, nn.optimizers.Adam(0.05)).fit(X, {"sum": X.sum(1), "class": Y}, epochs=10, verbose=0)
+    assert history["loss"][-1] < 0.3 * history["loss"][0]
 
 
 def test_frozen_layers_stay() -> None:

@@ -61,7 +61,8 @@ class Symbolic(NDArrayOperatorsMixin):
 
     def __repr__(self) -> str:
         function = self.call.function
-        return f"<Symbolic {self.dtype}{list(self.shape)}, of {getattr(function, 'name', None) or getattr(function, '__name__', function)}>"
+        kind = getattr(self.dtype, "name", self.dtype)
+        return f"<Symbolic {kind}{list(self.shape)}, of {getattr(function, 'name', None) or getattr(function, '__name__', function)}>"
 
     def __getitem__(self, key: Any) -> Any:
         return call_symbolically(operator.getitem, (self, key), {})

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 from adjit.nn.module import Module
+from adjit.nn.symbolic import call_symbolically, is_symbolic
 
 from ..tensor import dress_structure
 from ..variable import Variable
@@ -30,6 +31,8 @@ def dressed(cls: type[Any], base: type[Any], name: str | None = None) -> Any:
 def dressed_function(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if is_symbolic((args, kwargs)):
+            return call_symbolically(wrapper, args, kwargs)
         return dress_structure(function(*args, **kwargs))
 
     return wrapper

@@ -115,6 +115,7 @@ def test_a_model_of_symbolic_inputs() -> None:
     assert features.predict(X).shape == (120, 16)
     with raises_with(ValueError, "no layer 'hiden'", "hidden"):
         model.get_layer("hiden")
+    assert (keras.Model(inputs, keras.activations.relu(inputs))(X).numpy() >= 0.0).all()
     words = keras.Input((None,), dtype=tf.int32)
     assert keras.Sequential([words, layers.Embedding(5, 3), layers.GlobalAveragePooling1D()])(np.array([[1, 2]])).shape == (1, 3)
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -57,6 +60,26 @@ def test_a_run_repeats_itself() -> None:
     c = trainer()
     fit(c, seed=6)
     assert not same(a, c)
+
+
+PROCESS = """
+import hashlib
+from tests.nn.test_training import fit, trainer
+t = trainer()
+fit(t, 2)
+print(hashlib.sha256(b"".join(a.tobytes() for a in (*t.model.get_weights(), *t.optimizer.get_weights()))).hexdigest())
+"""
+
+
+def test_a_run_repeats_itself_in_other_processes_with_other_numbers_of_threads() -> None:
+    root = Path(__file__).parents[2]
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", PROCESS], cwd=root, env={**os.environ, "ADJIT_NUM_THREADS": threads}, check=True, capture_output=True
+        ).stdout
+        for threads in ("1", "3")
+    }  # fmt: skip
+    assert len(found) == 1
 
 
 def test_eager_is_compiled() -> None:

@@ -46,16 +46,19 @@ class Model(Module):
             for value in values:
                 if not isinstance(value, Symbolic):
                     raise TypeError(f"{self.name}: {what} are symbolic, made of nn.Input, and not {value!r}")
-        names = given if isinstance(inputs, dict) else (getattr(s.call.function, "name", str(key)) for key, s in given.items())
-        self._entries = dict(zip(names, given.values(), strict=True))
-        self._calls = self._sorted([s.call for s in flatten(outputs)[0]], {id(s.call) for s in given.values()})
-        functions = [*(s.call.function for s in given.values()), *(call.function for call in self._calls)]
+        self._entries = {(key if isinstance(inputs, dict) else label(symbol)): symbol for key, symbol in given.items()}
+        if len(self._entries) < len(given):
+            raise ValueError(f"{self.name}: inputs have the same name ({', '.join(map(label, given.values()))}); give each its own")
+        self._calls = self._sorted(flatten(outputs)[0])
+        functions = [symbol.call.function for symbol in given.values()] + [call.function for call in self._calls]
         self.layers = list(dict.fromkeys(f for f in functions if isinstance(f, Module)))
 
-    def _sorted(self, ends: Sequence[Call], known: set[int]) -> list[Call]:
+    def _sorted(self, ends: Sequence[Symbolic]) -> list[Call]:
         """The calls that lead to `ends`, each after those that it needs. No recursion: models may be deep."""
+        given = {symbol.key for symbol in self._entries.values()}
         out: list[Call] = []
-        stack = [(call, False) for call in reversed(ends)]
+        known: set[int] = set()
+        stack = [(symbol.call, False) for symbol in reversed(ends) if symbol.key not in given]
         while stack:
             call, ready = stack.pop()
             if ready:
@@ -65,24 +68,21 @@ class Model(Module):
                 if isinstance(call.function, InputLayer):
                     raise ValueError(f"{self.name}: the outputs need the input {call.function.name!r}, which is not among the inputs")
                 stack.append((call, True))
-                stack.extend((source.call, False) for source in call.sources())
+                stack.extend((source.call, False) for source in call.sources() if source.key not in given)
         return out
 
     def call(self, x: Any, mask: Any = None) -> Any:
-        results: dict[int, tuple[list[Any], Any]] = {}  # of each call: its results, and the mask that goes with them
+        values: dict[tuple[int, int], tuple[Any, Any]] = {}  # of symbols: the value, and the mask that goes with it
         for symbol, value in zip(self._entries.values(), self._given(x), strict=True):
             function = symbol.call.function
-            results[id(symbol.call)] = [function(value) if isinstance(function, InputLayer) else value], mask
-
-        def value_of(symbol: Symbolic) -> Any:
-            return results[id(symbol.call)][0][symbol.index]
-
+            values[symbol.key] = function(value) if isinstance(function, InputLayer) else value, mask
         for call in self._calls:
-            args, kwargs = call.arguments(value_of)
+            args, kwargs = call.arguments(lambda symbol: values[symbol.key][0])
             first = next(call.sources(), None)
-            out, following = call_masked(call.function, args, kwargs, None if first is None else results[id(first.call)][1])
-            results[id(call)] = flatten(out)[0], following
-        return tree_map(value_of, self.outputs)
+            out, following = call_masked(call.function, args, kwargs, None if first is None else values[first.key][1])
+            for index, result in enumerate(flatten(out)[0]):
+                values.setdefault((id(call), index), (result, following))  # what was given stays
+        return tree_map(lambda symbol: values[symbol.key][0], self.outputs)
 
     def _given(self, x: Any) -> list[Any]:
         """Values in the order of the inputs."""
@@ -96,3 +96,9 @@ class Model(Module):
             given = ", ".join(f"{path} {list(np.shape(leaf))}".strip() for path, leaf in zip(tree.paths(), leaves, strict=True))
             raise ShapeError(f"{self.name}: takes {len(self._entries)} inputs ({wanted}), called with {given}")
         return [named[name] for name in self._entries]
+
+
+def label(symbol: Symbolic) -> str:
+    """A name for an input: that of its layer, and which result of several it is."""
+    name = getattr(symbol.call.function, "name", "input")
+    return f"{name}.{symbol.index}" if symbol.index else name

@@ -47,6 +47,11 @@ class Symbolic(NDArrayOperatorsMixin):
         self.call, self.index, self.example = call, index, example
 
     @property
+    def key(self) -> tuple[int, int]:
+        """What tells it from others: the call, and which of its results it is."""
+        return id(self.call), self.index
+
+    @property
     def shape(self) -> tuple[int | None, ...]:
         """With None for the size of the batch."""
         return (None, *tuple(self.example.shape)[1:])

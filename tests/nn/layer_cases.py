@@ -289,6 +289,17 @@ def small_net_update(x, kernel, bias, *rest):
     return 0.9 * mean + 0.1 * h.mean((0, 1, 2)), 0.9 * variance + 0.1 * h.var((0, 1, 2))
 
 
+def symbolic_net(nn: Any, **d: Any) -> Any:
+    x = nn.Input((4,), **d)
+    h = nn.Dense(3, activation="tanh", **d)(x)
+    return nn.Model(x, h + nn.Dense(3, **d)(h) * 0.5)
+
+
+def symbolic_net_formula(x, w1, b1, w2, b2):
+    h = np.tanh(x @ w1 + b1)
+    return h + (h @ w2 + b2) * 0.5
+
+
 def masked_series() -> Array:
     x = SERIES.copy()
     x[0, 2:] = 0.0
@@ -299,6 +310,7 @@ MASKED = masked_series().any(-1)
 
 COMPOSITION = {
     "sequential": Case(small_net, (IMAGE,), small_net_formula, TRAIN, small_net_update, in_keras=False),
+    "model of symbols": Case(symbolic_net, (random(5, 4),), symbolic_net_formula),
     "masking": Case(
         lambda nn, **d: nn.Sequential([nn.Dense(2, use_bias=False, **d), nn.Masking(mask_value=0.0, **d), nn.GRU(UNITS, **d)]),
         (masked_series(),),

@@ -38,8 +38,7 @@ class Spelling:
     def Bidirectional(self, make: Any, **options: Any) -> Any:  # noqa: N802 - a layer's name
         return keras.layers.Bidirectional(make(), **options)
 
-    def Sequential(self, layers: Any) -> Any:  # noqa: N802
-        return keras.Sequential(layers)
+    Sequential, Model = keras.Sequential, keras.Model
 
 
 def in_our_order(layer: Any) -> list[Any]:

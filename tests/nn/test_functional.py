@@ -89,6 +89,11 @@ def test_layers_with_several_results_and_masks() -> None:
     padded = np.array([[1, 2, 0, 0], [3, 1, 2, 0]])
     for out, short in zip(model(padded), model(padded[:1, :2]), strict=True):
         assert_close(np.asarray(out)[:1], short)
+    rest = nn.Model([last, cell], model.outputs[1])
+    a, b = random(2, 3), random(2, 3, seed=1)
+    assert_close(rest([a, b]), a + b)
+    mixed = nn.Model([ids, cell], model.outputs[1])  # one result of the layer is given, the other computed
+    assert_close(np.asarray(mixed([padded, b])) - b, np.asarray(nn.Model(ids, last)(padded)))
 
 
 def test_it_trains_and_repeats_training_behaviour() -> None:
@@ -119,6 +124,8 @@ def test_errors() -> None:
         bool(x > 0)
     with raises_with(ValueError, "need the input 'y'"):
         nn.Model(x, x + y)
+    with raises_with(ValueError, "same name (x, x)"):
+        nn.Model([x, nn.Input((2,), name="x")], x)
     with raises_with(TypeError, "outputs are symbolic", "3.0"):
         nn.Model(x, 3.0)
     with raises_with(TypeError, "variable scale", "no layer owns it"):

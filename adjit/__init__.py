@@ -30,6 +30,7 @@ from adjit.runtime.transforms import grad, hessian, hvp, jacobian, jvp, lineariz
 from adjit.runtime.variable import Variable
 from adjit.runtime.vmap import vmap
 from adjit.tracer.pytree import register_pytree_node, tree_map
+from adjit.tracer.stacking import stack
 from adjit.tracer.surface.create import (
     arange, asarray, eye, full, full_like, identity, linspace, meshgrid, ones, ones_like, tri, zeros, zeros_like,
 )  # fmt: skip
@@ -54,7 +55,7 @@ from adjit.tracer.surface.reductions import (
 )  # fmt: skip
 from adjit.tracer.surface.shapes import (
     array_split, atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_to, column_stack, concatenate, dstack, expand_dims, flip,
-    hstack, matrix_transpose, moveaxis, pad, ravel, repeat, reshape, roll, rot90, split, squeeze, stack, swapaxes, tile, transpose, unstack,
+    hstack, matrix_transpose, moveaxis, pad, ravel, repeat, reshape, roll, rot90, split, squeeze, swapaxes, tile, transpose, unstack,
     vstack,
 )  # fmt: skip
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from adjit.ir import ops
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.control import If
 
+from .chosen_lists import Build, meet_lists
+from .growing import GrowingList, TracedList
 from .pytree import TreeDef, flatten, spelled
 from .regions import (
     UNDEFINED,
@@ -55,11 +57,11 @@ def emit_if(
             outcomes.append(branch())
         regions.append(region)
     choices: list[Choice] = []
-    builds: list[Callable[[Iterator[Operand]], Any]] = []
+    builds: list[Build] = []
     dead = tuple(region.dead_end for region in regions)
     for entry, a, b in zip(entries, *outcomes, strict=True):
         unread = tuple(d or (free and not entry.optional) for d, free in zip(dead, loose, strict=True))
-        builds.append(_meet(entry, (a, b), unread, words, choices))
+        builds.append(_meet_lists(entry, (a, b), unread, regions, choices) or _meet(entry, (a, b), unread, words, regions, choices))
     cells = [cell for cell in trace.cells if any(id(cell) in region.written for region in regions)]
     for cell in cells:
         then, other = (region.written.get(id(cell), trace.read(cell)) for region in regions)
@@ -73,14 +75,16 @@ def emit_if(
 
 
 def _meet(
-    entry: Entry, sides: tuple[Any, Any], unread: tuple[bool, ...], words: Wording, choices: list[Choice]
-) -> Callable[[Iterator[Operand]], Any]:
+    entry: Entry, sides: tuple[Any, Any], unread: tuple[bool, ...], words: Wording, regions: Sequence[Trace], choices: list[Choice]
+) -> Build:
     """Note what the `if` has to choose for this entry; gives the function that builds the entry's value from the results."""
     a, b = sides
     if a is b:
         return lambda results: a
+    if isinstance(a, list) and isinstance(b, list) and GrowingList in (type(a), type(b)):
+        a, b = GrowingList(a), GrowingList(b)
     if a is not UNDEFINED and b is not UNDEFINED:
-        (a_leaves, tree), (b_leaves, b_tree) = flatten(a), flatten(b)
+        (a_leaves, tree), (b_leaves, b_tree) = (_flatten_in(*side) for side in zip(regions, (a, b), strict=True))
         pairs = list(zip(a_leaves, b_leaves, strict=False))
         if tree == b_tree and (not any(unread) or all(_fit(x, y) for x, y in pairs)):
             return _build(entry, tree, pairs, words, choices)
@@ -89,14 +93,30 @@ def _meet(
         if unread[missing] or (sides[missing] is UNDEFINED and entry.optional):
             if there is UNDEFINED:
                 return lambda results: UNDEFINED
-            leaves, tree = flatten(there)
+            leaves, tree = _flatten_in(regions[1 - missing], there)
             return _build(entry, tree, [(leaf, blank(leaf)) if missing else (blank(leaf), leaf) for leaf in leaves], words, choices)
     if a is UNDEFINED or b is UNDEFINED:
         raise mismatch(words, entry, "", sides, f"assign it in both, or before the {words.what}, for it is used after it")
     remedy = f"both branches of a traced {words.what} must give it the same structure"
-    if isinstance(a, list) and isinstance(b, list):
-        remedy += ": a list cannot be longer in one of them; make a buffer first (np.zeros((most, ...))), write its rows, and count them"
     raise mismatch(words, entry, "", sides, remedy)
+
+
+def _flatten_in(region: Trace, value: Any) -> tuple[list[Any], TreeDef]:
+    """What a branch gives, taken apart where it was made: to take a list apart may take ops."""
+    with region:
+        return flatten(value)
+
+
+def _meet_lists(
+    entry: Entry, sides: tuple[Any, Any], unread: tuple[bool, ...], regions: Sequence[Trace], choices: list[Choice]
+) -> Build | None:
+    """`_meet` for two lists that are not of one length; None for anything else."""
+    a, b = sides
+    if a is b or not all(isinstance(side, list | TracedList) for side in sides):
+        return None
+    if isinstance(a, list) and isinstance(b, list) and (len(a) == len(b) or any(unread) or not entry.grows):
+        return None
+    return meet_lists((a, b), regions, any(unread), lambda kind, pair: choices.append(Choice(kind, pair, None)))
 
 
 def _fit(a: Any, b: Any) -> bool:
@@ -106,7 +126,7 @@ def _fit(a: Any, b: Any) -> bool:
 
 def _build(
     entry: Entry, tree: TreeDef, pairs: Sequence[tuple[Any, Any]], words: Wording, choices: list[Choice]
-) -> Callable[[Iterator[Operand]], Any]:
+) -> Build:
     parts: list[Any] = []
     for (a, b), path in zip(pairs, tree.key_paths(), strict=True):
         where = spelled(path)

@@ -1,94 +1,329 @@
-"""Lists that a traced loop appends to: while the body is traced, and after the loop.
+"""Lists that a traced loop or branch appends to.
 
-After a loop whose number of trips is known, the list is a `StackedList`: the values lie in one array for all trips. It has the length, the
-items and the order of the Python list that the loop would have made; `np.stack` of it costs nothing.
+Shapes are static, so the items lie in arrays with a row for every item that there can be; how many there are may be known only when the
+function runs. `append` puts an item aside, as part of a `Chunk`; it is written to its row where somebody has to read the arrays. A branch
+that appends thus chooses between rows, not between copies of everything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from collections.abc import Iterable, Iterator, Sequence
+from operator import is_
+from typing import Any, NoReturn, TypeAlias
 
 from adjit.ir import ops
-from adjit.ir.errors import TraceError
-from adjit.ir.operand import Operand, as_operand
+from adjit.ir.errors import ShapeError, TraceError
+from adjit.ir.operand import Literal, Operand, as_operand
+from adjit.ir.ops.base import apply
+from adjit.ir.ops.index import Gather
+from adjit.ir.types import I64, TensorType
 
 from .frames import user_location
-from .pytree import TreeDef, register_pytree_node
+from .pytree import flatten, register_pytree_node
+from .regions import conform, is_traced
+from .rows import Chunk, Kept, Rows, filled, one_row, resized
+from .trace import Traced, current_trace
+from .traced import WeakSplat
+
+UNKNOWN = "the length of this list is only known when the function runs"
+INSTEAD = "aj.stack(items, fill=0.0) makes an array of as many rows as there can be, and `for item in items:` goes over those there are"
 
 
 class GrowingList(list[Any]):
-    """The list as the body of a traced loop sees it: it takes values, and does not show those of earlier trips, which are not there yet."""
-
-    def _unknown(self, *_: Any) -> NoReturn:
-        raise TraceError(
-            "a list that a traced loop appends to cannot be read inside of the loop: keep the last value in a variable of its own"
-        ).at(user_location())
-
-    __getitem__ = __setitem__ = __delitem__ = __contains__ = __len__ = _unknown
-    pop = remove = insert = index = count = sort = reverse = clear = _unknown  # type: ignore[assignment]
-
-
-register_pytree_node(GrowingList, lambda x: (list(list.__iter__(x)), None), lambda kept, children: GrowingList(children))
-
-
-class StackedList(Sequence[Any]):
-    """`first`, then what each of `trips` trips appended: item `j` of trip `k` is row k of the buffers of structure j."""
-
-    def __init__(self, first: Sequence[Any], trees: Sequence[TreeDef], buffers: Sequence[Operand], trips: int) -> None:
-        self.first = list(first)
-        self.trees = list(trees)
-        self.buffers = list(buffers)
-        self.trips = trips
-
-    def __len__(self) -> int:
-        return len(self.first) + self.trips * len(self.trees)
+    """A list as the body of a traced loop sees it first, while nobody knows whether it will grow: what it holds is from before the loop."""
 
     def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, slice) and not list.__len__(self):
+            raise TraceError(
+                "the list is empty before the traced loop that appends to it, so that nothing says what an item is: append the first one "
+                "before the loop, or ask for len(...) > 0 first"
+            ).at(user_location())
+        return TracedList.of(list(self))[key] if is_traced(key) else list.__getitem__(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if is_traced(key):
+            raise TraceError(
+                "an item of a list cannot be replaced at an index that is only known when the function runs; write to an array: np.stack(...)"
+            ).at(user_location())
+        list.__setitem__(self, key, value)
+
+
+class TracedList(Sequence[Any]):
+    """Items in the first rows of `buffers`, one buffer for each leaf of an item, and in `chunks`; rows that hold no item are zeros."""
+
+    def __init__(self, kept: Kept, buffers: Sequence[Operand], written: Operand | int) -> None:
+        self.rows = kept.rows
+        self.least, self.most = kept.least, kept.most  # of the number of all items
+        self.buffers = list(buffers)
+        # items in the buffers: base + offset
+        self.base: Operand | None = None if isinstance(written, int) else written
+        self.offset = written if isinstance(written, int) else 0
+        self.chunks: list[Chunk] = []
+        self.sealed = 0  # chunks that this list shares with the one that it is a copy of
+        self.home = current_trace()
+
+    @staticmethod
+    def of(items: Sequence[Any], capacity: int = 0, rows: Rows | None = None) -> TracedList:
+        """A list of items that are known, with room for more."""
+        if isinstance(items, TracedList):
+            out = items.written()
+            return out.enlarged(max(capacity, out.capacity), out.rows if rows is None else rows.met(out.rows))
+        count = len(items)
+        rows = rows or Rows.of(items)
+        out = TracedList(Kept(rows, 0, 0), rows.blank(0), 0)
+        out.extend(items)
+        out = out.written()
+        return out.enlarged(max(capacity, count), out.rows)
+
+    # ---- how many
+
+    @property
+    def capacity(self) -> int:
+        return self.buffers[0].type.shape[0]
+
+    @property
+    def length(self) -> int | Operand:
+        """How many items there are: traced, where that is only known when the function runs."""
+        return self.place(len(self.chunks))
+
+    def place(self, chunk: int) -> int | Operand:
+        """The row of the first item of a chunk."""
+        known = self.offset + sum(c.number for c in self.chunks[:chunk] if isinstance(c.number, int))
+        total = self.base
+        for c in self.chunks[:chunk]:
+            if not isinstance(c.number, int):
+                total = c.number if total is None else ops.add(total, c.number)
+        if total is None:
+            return known
+        return ops.add(total, WeakSplat(known, TensorType(I64))) if known else total
+
+    def __len__(self) -> int:
+        count = self.length
+        if not isinstance(count, int):
+            raise TraceError(f"{UNKNOWN}: call len() in converted code, or {INSTEAD}").at(user_location())
+        return count
+
+    def __bool__(self) -> bool:
+        if self.least or not self.most:
+            return bool(self.least)
+        raise TraceError(f"{UNKNOWN}, and so is whether it is empty; write len(...) > 0").at(user_location())
+
+    # ---- items
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice) and self.least != self.most:
+            raise TraceError(f"{UNKNOWN}, and so is what a slice of it holds; {INSTEAD}").at(user_location())
         if isinstance(key, slice):
             return [self[i] for i in range(*key.indices(len(self)))]
-        if not isinstance(key, int):
-            return self.at(key)
-        at = key + len(self) if key < 0 else key
-        if not 0 <= at < len(self):
+        if is_traced(key):
+            return self._at(key)
+        at = key if key >= 0 else key + self.most
+        if not 0 <= at < self.most:
             raise IndexError("list index out of range")
-        if at < len(self.first):
-            return self.first[at]
-        trip, item = divmod(at - len(self.first), len(self.trees))
-        return self.row(item, trip)
+        last = self.chunks[-1] if self.chunks else None
+        if key < 0 and last is not None and isinstance(last.number, int) and -key <= last.number:
+            return self.rows.tree.unflatten(last.rows[key])
+        count = self.length
+        index = key if key >= 0 else count + key
+        if not (key < self.least if key >= 0 else -key <= self.least):
+            inside = count > key if key >= 0 else index >= 0
+            ops.check(inside, "list index out of range")
+        return self.row(index)
 
-    def at(self, key: Any) -> Any:
-        """An item at a traced index."""
-        if self.first or len(self.trees) != 1:
-            raise TraceError("a list that several lines appended to takes no traced index; make an array of it first").at(user_location())
-        return self.row(0, key)
+    def _at(self, key: Operand) -> Any:
+        count = self.length
+        if isinstance(count, int) and count == self.capacity:
+            return self.row(key)
+        index = ops.where(key < 0, key + count, key)
+        ops.check(ops.logical_and(index >= 0, index < count), "list index out of range")
+        return self.row(index)
 
-    def row(self, item: int, trip: Any) -> Any:
-        start = sum(tree.leaves for tree in self.trees[:item])
-        tree = self.trees[item]
-        return tree.unflatten([ops.getitem(b, trip) for b in self.buffers[start : start + tree.leaves]])
+    def row(self, index: Any) -> Any:
+        """The item in a row, which is there."""
+        full = self.written()
+        leaves = [ops.getitem(b, index) if isinstance(index, int) else apply(Gather(), b, ops.cast(index, I64)) for b in full.buffers]
+        for leaf, kind in zip(leaves, full.rows.kinds, strict=True):
+            if kind.weak and isinstance(leaf, Traced):
+                leaf.weak = True
+        return full.rows.tree.unflatten(leaves)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self[key]  # an index out of range raises
+        if isinstance(key, slice):
+            raise TraceError("a slice of a list that a traced loop made cannot be assigned to; assign item by item").at(user_location())
+        rows = self.rows.joined(value)
+        full = self.written().enlarged(self.capacity, rows)
+        index = ops.where(key < 0, key + self.length, key) if is_traced(key) else key if key >= 0 else self.length + key
+        pairs = zip(full.buffers, flatten(value)[0], rows.kinds, strict=True)
+        full.buffers = [ops.setitem(buffer, index, conform(leaf, kind)) for buffer, leaf, kind in pairs]
+        self.become(full)
 
     def __iter__(self) -> Iterator[Any]:
+        if not isinstance(self.length, int):
+            raise TraceError(f"{UNKNOWN}; {INSTEAD}").at(user_location())
         return (self[i] for i in range(len(self)))
 
-    def append(self, value: Any) -> NoReturn:
-        raise TraceError("a list that a traced loop made is complete; copy it with list(...) to append more").at(user_location())
+    def __repr__(self) -> str:
+        return f"a list of {self.most}" if self.least == self.most else f"a list of {self.least} to {self.most}"
+
+    # ---- growing
+
+    def append(self, value: Any) -> None:
+        self.rows = self.rows.joined(value)
+        row = tuple(flatten(value)[0])
+        last = self.chunks[-1] if len(self.chunks) > self.sealed else None
+        if last is not None and isinstance(last.number, int):
+            self.chunks[-1] = Chunk((*last.rows, row), last.number + 1)
+        else:
+            self.chunks.append(Chunk((row,), 1))
+        self.least += 1
+        self.most += 1
+
+    def extend(self, values: Iterable[Any]) -> None:
+        for value in values:
+            self.append(value)
+
+    def __iadd__(self, values: Iterable[Any]) -> TracedList:
+        self.extend(values)
+        return self
+
+    def __add__(self, values: Iterable[Any]) -> TracedList:
+        out = self.copy()
+        out.extend(values)
+        return out
+
+    def copy(self) -> TracedList:
+        out = TracedList(self.kept, self.buffers, self.offset)
+        out.base, out.chunks, out.sealed = self.base, list(self.chunks), len(self.chunks)
+        return out
+
+    def _refused(self, *_: Any, **__: Any) -> NoReturn:
+        raise TraceError("a list that a traced loop or branch appends to takes no other change than new and replaced items").at(user_location())
+
+    pop = insert = remove = clear = sort = reverse = __delitem__ = _refused
+
+    def become(self, other: TracedList) -> None:
+        """Hold what another list holds."""
+        self.rows, self.least, self.most, self.buffers = other.rows, other.least, other.most, list(other.buffers)
+        self.base, self.offset, self.chunks, self.sealed = other.base, other.offset, list(other.chunks), other.sealed
+
+    def written(self) -> TracedList:
+        """This list with every item in its row."""
+        if not self.chunks:
+            return self
+        out = self.copy()
+        known = all(isinstance(chunk.number, int) for chunk in self.chunks)
+        if known and self.base is None and self.offset == self.capacity and len(self.chunks) == 1:
+            columns = zip(*self.chunks[0].rows, strict=True)
+            parts = zip(self.enlarged(self.capacity, self.rows).buffers, columns, self.rows.kinds, strict=True)
+            out.buffers = [ops.concatenate([b, *(one_row(x, kind) for x in column)], 0) for b, column, kind in parts]
+        else:
+            out.buffers = self.enlarged(max(self.capacity, self.most), self.rows).buffers
+            for i, chunk in enumerate(self.chunks):
+                out.put(self.place(i), chunk)
+        length = self.length
+        if isinstance(length, int):
+            out.base, out.offset = None, length
+        elif known:
+            out.base, out.offset = self.base, self.offset + sum(len(chunk.rows) for chunk in self.chunks)
+        else:
+            out.base, out.offset = length, 0
+        out.chunks, out.sealed = [], 0
+        if self.home is current_trace():
+            self.become(out)
+        return out
+
+    def put(self, place: int | Operand, chunk: Chunk) -> None:
+        for j, row in enumerate(chunk.rows):
+            parts = zip(self.buffers, row, self.rows.kinds, strict=True)
+            self.buffers = [ops.setitem(buffer, place + j, conform(leaf, kind)) for buffer, leaf, kind in parts]
+
+    def enlarged(self, capacity: int, rows: Rows) -> TracedList:
+        """With more room, and items of a form that takes more."""
+        out = self.copy()
+        out.rows = rows
+        for i, kind in enumerate(rows.kinds):
+            buffer, missing = ops.cast(out.buffers[i], kind.type.dtype), capacity - self.capacity
+            empty = Literal(0, kind.type.with_shape((missing, *kind.type.shape)))
+            full = empty if missing == capacity else ops.concatenate([buffer, empty], 0)
+            out.buffers[i] = full if missing else buffer
+        return out
+
+    # ---- the whole list
 
     def stacked(self) -> Operand:
         """`np.stack` of the items."""
-        rows = [self.buffers[i] for i in range(len(self.trees)) if self.trees[i].entries == (None,)]
-        if len(rows) != len(self.trees):
-            raise TraceError("the items of the list are structures, not arrays: stack their parts one by one").at(user_location())
-        if len(rows) == 1:
-            out = rows[0]
-        else:
-            shape = rows[0].type.shape
-            pairs = [ops.reshape(r, (self.trips, 1, *shape[1:])) for r in rows]
-            out = ops.reshape(ops.concatenate(pairs, 1), (self.trips * len(rows), *shape[1:]))
-        if self.first:
-            start = [ops.reshape(as_operand(x), (1, *as_operand(x).type.shape)) for x in self.first]
-            out = ops.concatenate([*start, out], 0)
-        return out
+        count, rows = self.length, self.matrix()
+        if not isinstance(count, int):
+            raise TraceError(f"{UNKNOWN}, and shapes are static; {INSTEAD}").at(user_location())
+        return resized(rows, count)
+
+    def padded(self, fill: Any, length: int | None) -> Operand:
+        """`stacked`, with rows of `fill` up to `length`; without one, up to the most that the list can hold."""
+        count, length = self.length, self.most if length is None else length
+        if self.least > length:
+            raise ShapeError(f"stack: the list has {self.least} items or more, and length={length}").at(user_location())
+        if self.most > length:
+            ops.check(ops.less_equal(as_operand(count), length), f"stack: the list has more items than length={length}")
+        return filled(self.matrix(), count, fill, length)
+
+    def sum(self) -> Operand:
+        return ops.sum(self.matrix(), 0)
+
+    def matrix(self) -> Operand:
+        """All rows, those that hold no item as well."""
+        full = self.written()
+        if full.rows.tree.entries != (None,):
+            raise TraceError("the items of the list are structures, not arrays: make a list of each of their parts").at(user_location())
+        return full.buffers[0]
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return function(*(arg.stacked() if isinstance(arg, TracedList) else arg for arg in args), **kwargs)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        raise TraceError("a list that a traced loop made is not known while tracing; make an array of it with np.stack").at(user_location())
+
+    # ---- as a structure
+
+    @property
+    def kept(self) -> Kept:
+        return Kept(self.rows, self.least, self.most)
+
+    def same(self, other: TracedList) -> bool:
+        """Whether nothing has happened to one that has not to the other."""
+        return self.same_written(other) and len(self.chunks) == len(other.chunks) and all(map(is_, self.chunks, other.chunks))
+
+    def same_written(self, other: TracedList) -> bool:
+        return all(map(is_, self.buffers, other.buffers)) and self.base is other.base and self.offset == other.offset
 
 
-register_pytree_node(StackedList, lambda x: (list(x), None), lambda kept, children: list(children))
+Items: TypeAlias = list[Any] | TracedList
+
+
+def bounds(items: Items) -> tuple[int, int]:
+    """How many items there are, at least and at most."""
+    return (items.least, items.most) if isinstance(items, TracedList) else (len(items), len(items))
+
+
+def _flatten(items: TracedList) -> tuple[list[Any], Kept | None]:
+    count = items.length
+    if isinstance(count, int):
+        return list(items), None
+    full = items.written()
+    return [count, *full.buffers], full.kept
+
+
+def _unflatten(kept: Kept | None, children: Sequence[Any]) -> Any:
+    """Where nothing is traced, the list that it is: what a compiled function gives."""
+    if kept is None:
+        return list(children)
+    count, *buffers = children
+    if current_trace() is not None:
+        return TracedList(kept, buffers, count)
+    if getattr(count, "shape", None) != ():
+        raise TraceError(f"a function that vmap maps gives a list; {UNKNOWN}, and may differ; return aj.stack(items, fill=0.0)")
+    return [kept.rows.tree.unflatten([buffer[i] for buffer in buffers]) for i in range(int(count))]
+
+
+register_pytree_node(GrowingList, lambda x: (list(list.__iter__(x)), None), lambda kept, children: GrowingList(children))
+register_pytree_node(TracedList, _flatten, _unflatten)

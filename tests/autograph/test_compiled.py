@@ -15,7 +15,7 @@ import pytest
 import adjit as aj
 from adjit.tracer.pytree import flatten
 from tests.autograph.programs import PROGRAMS, Program
-from tests.autograph.test_random import INPUTS, Writer
+from tests.autograph.test_random import INPUTS, ListWriter, Writer
 from tests.autograph.test_random import compiled as executed
 
 COUNT = int(os.environ.get("ADJIT_PROGRAMS", "30"))  # of random programs
@@ -144,9 +144,9 @@ def agreed_differences(fn: Callable[..., Any], args: Sequence[Any], at: Sequence
     return None if any(bends) or not np.allclose(fine, coarse, rtol=1e-6, atol=1e-6) else fine
 
 
-def check_random(seed: int) -> int:
+def check_random(seed: int, writer: type[Writer] = Writer) -> int:
     """Whether a program means the same however it is run; gives the number of gradients that were held to finite differences."""
-    source = Writer(seed).function()
+    source = writer(seed).function()
     fn, at, checked = executed(source, seed), (0, 1, 2), 0
     gradient, second = gradient_of(fn, at), aj.grad(slope_of(fn, at), at)
     compiled = [aj.function(f) for f in (fn, gradient, second)]
@@ -170,3 +170,9 @@ def check_random(seed: int) -> int:
 def test_random_programs(first: int) -> None:
     checked = [check_random(seed) for seed in range(first, first + 10)]
     assert sum(checked) > 5
+
+
+@pytest.mark.parametrize("first", range(0, COUNT, 10))
+def test_random_programs_with_lists(first: int) -> None:
+    checked = [check_random(seed, ListWriter) for seed in range(first, first + 10)]
+    assert sum(checked) > 3

@@ -134,10 +134,57 @@ def calls_marked(x):
     return marked(x)
 
 
-def append_in_branch(x):
+def of_unknown_length(x):
     ys = [x]
     if x > 0:
         ys.append(x)
+    return ys
+
+
+def stacked_though_unknown(x):
+    ys = of_unknown_length(x)
+    ys.append(x)
+    return np.stack(ys)
+
+
+def averaged_though_unknown(x):
+    return np.mean(of_unknown_length(x))
+
+
+def comprehension_over_unknown(x):
+    return [2 * y for y in of_unknown_length(x)]
+
+
+def slice_of_unknown(x):
+    return of_unknown_length(x)[1:]
+
+
+def item_of_empty_list(x):
+    ys = []
+    for i in items.range(8):
+        if i > 0:
+            x = x + ys[-1]
+        ys.append(x)
+    return x
+
+
+def text_in_list(x):
+    ys = []
+    for _ in items.range(8):
+        ys.append("a")  # noqa: PERF401 - the loop is what is tested
+    return x
+
+
+def list_of_two_types(x):
+    ys = [x]
+    for _ in items.range(8):
+        ys.append(x[0])
+    return ys
+
+
+def popped(x):
+    ys = of_unknown_length(x)
+    ys.pop()
     return ys
 
 
@@ -212,8 +259,8 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] =
      ("`y` is not assigned before the loop, but f64[4] after a trip (test_errors.py:$2); "
      "the loop may run no trip at all: assign `y` before it, for it is used after it")),
     (append_in_while, (1.0,), TraceError,
-     ("`ys` is a list that the loop appends to, but the number of trips is only known when it runs; make a buffer first "
-     "(ys = np.zeros((most, ...))) and write its rows (ys[i] = value), or use aj.scan")),
+     ("`ys` is a list that the loop appends to, but nothing says how many trips there can be; write `for _ in range(most):` with "
+     "`if ...: break` in it, or make a buffer first (ys = np.zeros((most, ...))) and write its rows")),
     (attribute_in_one_branch, (1.0,), TraceError,
      ("`holder.value` is f64[] in the `if` branch (test_errors.py:$3), but not assigned in the `else` branch; "
      "assign it in both, or before the `if`, for it is used after it")),
@@ -222,10 +269,19 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] =
      "`x[...] = ...` would change an argument, which the caller of a traced function does not see; copy it first: x = x.copy()"),
     (condition_in_comprehension, (V,), TraceError, "a condition inside of a comprehension cannot decide on it: write a loop, or choose"),
     (calls_marked, (1.0,), TraceError, "`marked` was not converted to trace `if`, `while`, `and`, `or`, `not` and `assert`: it is marked"),
-    (append_in_branch, (1.0,), TraceError,
-     ("`ys` is a list of 2 in the `if` branch (test_errors.py:$3), but a list of 1 in the `else` branch; "
-     "both branches of a traced `if` must give it the same structure: a list cannot be longer in one of them; make a buffer first "
-     "(np.zeros((most, ...))), write its rows, and count them")),
+    (stacked_though_unknown, (1.0,), TraceError,
+     ("the length of this list is only known when the function runs, and shapes are static; "
+     "aj.stack(items, fill=0.0) makes an array of as many rows as there can be, and `for item in items:` goes over those there are")),
+    (averaged_though_unknown, (1.0,), TraceError, "shapes are static; aj.stack(items, fill=0.0) makes an array"),
+    (comprehension_over_unknown, (1.0,), TraceError, "the length of this list is only known when the function runs; aj.stack("),
+    (slice_of_unknown, (1.0,), TraceError, "and so is what a slice of it holds; aj.stack("),
+    (item_of_empty_list, (1.0,), TraceError,
+     ("the list is empty before the traced loop that appends to it, so that nothing says what an item is: append the first one before the "
+     "loop, or ask for len(...) > 0 first")),
+    (text_in_list, (1.0,), TraceError, "a list that a traced loop or branch appends to takes numbers and arrays, not 'a'"),
+    (list_of_two_types, (V,), TraceError,
+     "the items of a list that a traced loop or branch appends to must be of one type, not f64[4] and f64[]"),
+    (popped, (1.0,), TraceError, "a list that a traced loop or branch appends to takes no other change than new and replaced items"),
     (recursion, (3, V), TraceError, "a traced value cannot end a recursion, for both branches are traced; write a loop"),
     (calls_without_converting, (1.0,), TraceError,
      "and `assert`: it is called by `calls_without_converting`, which is not: it is marked do_not_convert; or choose"),

@@ -123,6 +123,34 @@ class Writer:
         return f"({self.random.choice(forms)})"
 
 
+class ListWriter(Writer):
+    """Programs that keep values in a list. How many trips a loop can make is known, or nothing would say how long the list can be."""
+
+    def function(self) -> str:
+        body = list(self.block(3, False, self.random.randint(2, 5)))
+        lines = ["def program(a, b, c, n, flag):", "    s = t = 0.0", "    ys = [a]", *(f"    {line}" for line in body)]
+        lines += ["    for y in ys:", "        s = 0.5 * s + y * t", "    return a + ys[-1], b + sum(ys), c + s * len(ys)"]
+        return "\n".join(lines) + "\n"
+
+    def statement(self, depth: int, in_loop: bool) -> Iterator[str]:
+        if self.random.random() < 0.4:
+            yield self.random.choice([
+                f"ys.append({self.expression()})", f"ys.append({self.expression()})", f"ys += [{self.variable()}, {self.expression()}]",
+                f"{self.variable()} = ys[-1]", f"{self.variable()} = ys[len(ys) // 2]", f"ys[0] = {self.expression()}",
+                f"{self.variable()} = sum(ys) * 0.25 + len(ys)", f"{self.variable()} = max(ys) if len(ys) > 2 else ys[0]",
+            ])  # fmt: skip
+        else:
+            yield from super().statement(depth, in_loop)
+
+    def counted(self, depth: int, in_loop: bool) -> Iterator[str]:
+        self.counters += 1
+        yield f"for i{self.counters} in {self.random.choice(['range(3)', 'range(2)', 'rolled(3)', 'rolled(4)', '(0.5, 2.0)'])}:"
+        yield f"    {self.variable()} += i{self.counters} * 0.25"
+        yield from self.loop_body(depth)
+
+    conditional = counted
+
+
 def compiled(source: str, seed: int) -> Callable[..., Any]:
     """The function, with its source where Python's own tools find it."""
     name = f"<random program {seed}>"
@@ -133,8 +161,8 @@ def compiled(source: str, seed: int) -> Callable[..., Any]:
     return function
 
 
-def check(seed: int) -> None:
-    source = Writer(seed).function()
+def check(seed: int, writer: type[Writer] = Writer) -> None:
+    source = writer(seed).function()
     function = compiled(source, seed)
     for flag in STATIC:
         program = trace(convert(function), *INPUTS[0], flag)
@@ -148,3 +176,8 @@ def check(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(150))
 def test_random_program(seed: int) -> None:
     check(seed)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_program_with_lists(seed: int) -> None:
+    check(seed, ListWriter)

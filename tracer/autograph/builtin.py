@@ -13,10 +13,12 @@ from adjit.ir.errors import UnsupportedError
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.types import BOOL, F64, I64, DType
 
+from .. import stacking
 from ..convert import numbers, to_operand
 from ..frames import user_location
-from ..growing import StackedList
-from ..regions import is_traced
+from ..growing import TracedList
+from ..loops import Loop, emit_for
+from ..regions import Entry, Wording, is_traced
 from ..trace import Traced, current_trace
 from .items import enumerate_items, make_range, reversed_items, zip_items
 
@@ -25,6 +27,8 @@ def _extremum(python: Callable[..., Any], pairwise: Callable[..., Any], whole: C
     def public(*args: Any, **options: Any) -> Any:
         if not options and len(args) == 1 and is_traced(args[0]) and args[0].ndim == 1:
             return whole(as_operand(args[0]))
+        if len(args) == 1 and isinstance(args[0], TracedList) and not options:
+            return fold(args[0], lambda out, value: pairwise(*numbers(out, value)), python.__name__)
         values = list(args[0]) if len(args) == 1 else list(args)
         if not any(is_traced(v) for v in values):
             return python(values, **options)
@@ -47,6 +51,8 @@ def sum_(iterable: Any, /, start: Any = 0) -> Any:
     if is_traced(iterable) and as_operand(iterable).ndim:
         total = ops.sum(as_operand(iterable), 0)
         return total if isinstance(start, int) and start == 0 else start + total
+    if isinstance(iterable, TracedList):
+        return start + iterable.sum()
     return builtins.sum(iterable, start)
 
 
@@ -62,6 +68,8 @@ def _decided(iterable: Any, python: Callable[..., Any], pairwise: Callable[..., 
     if is_traced(iterable):
         operand = as_operand(iterable)
         return whole(operand) if operand.ndim == 1 else _decided(list(operand), python, pairwise, whole, decisive)  # type: ignore[call-overload]
+    if isinstance(iterable, TracedList):
+        return fold(iterable, lambda out, value: pairwise(*(ops.cast(to_operand(v), BOOL) for v in (out, value))), python.__name__)
     known: Any = not decisive
     for value in iterable:
         if is_traced(value):
@@ -69,6 +77,20 @@ def _decided(iterable: Any, python: Callable[..., Any], pairwise: Callable[..., 
         elif bool(value) is decisive:
             return decisive
     return ops.cast(known, BOOL) if isinstance(known, Operand) else known
+
+
+def fold(items: TracedList, combine: Callable[[Any, Any], Any], what: str) -> Any:
+    """`functools.reduce(combine, items)`."""
+    count, trace = items.length, current_trace()
+    assert trace is not None
+    words = Wording(f"{what}()", ("at first", "later"))
+    first = items[0]
+    loop = Loop([Entry(f"the {what}()")], [first], lambda k, values: [combine(values[0], items.row(k))], words, False)
+    return emit_for(trace, loop, 1, count)[0]
+
+
+def len_(items: Any, /) -> Any:
+    return items.length if isinstance(items, TracedList) else builtins.len(items)
 
 
 def _number(python: type, dtype: DType) -> Callable[..., Any]:
@@ -120,15 +142,12 @@ def range_(*bounds: Any) -> Any:
 # ---- lists that a loop made, given to NumPy
 
 
-def stack(xs: Any, /, axis: int = 0, **options: Any) -> Any:
-    if not isinstance(xs, StackedList):
-        return np.stack(xs, axis, **options)
-    stacked: Any = xs.stacked()
-    return np.moveaxis(stacked, 0, axis) if axis else stacked
+def stack_(xs: Any, /, axis: int = 0, **options: Any) -> Any:
+    return stacking.stack(xs, axis, **options) if isinstance(xs, TracedList) else np.stack(xs, axis, **options)
 
 
 def concatenate(xs: Any, /, axis: int | None = 0, **options: Any) -> Any:
-    if not isinstance(xs, StackedList):
+    if not isinstance(xs, TracedList):
         return np.concatenate(xs, axis, **options)
     stacked = xs.stacked()
     if axis == 0 and stacked.ndim > 1:
@@ -138,7 +157,7 @@ def concatenate(xs: Any, /, axis: int | None = 0, **options: Any) -> Any:
 
 def _array(numpy: Callable[..., Any]) -> Callable[..., Any]:
     def public(x: Any, /, *args: Any, **options: Any) -> Any:
-        if isinstance(x, StackedList):
+        if isinstance(x, TracedList):
             return _typed(x.stacked(), *args, **options)
         if isinstance(x, list | tuple) and any(is_traced(v) for v in x):
             return _typed(ops.concatenate([ops.reshape(v, (1, *v.type.shape)) for v in map(to_operand, x)], 0), *args, **options)
@@ -155,12 +174,12 @@ _OVERLOADS: dict[Any, Callable[..., Any]] = {
     builtins.min: min_, builtins.max: max_, builtins.sum: sum_, builtins.all: all_, builtins.any: any_, builtins.print: print_,
     builtins.int: _number(int, I64), builtins.float: _number(float, F64), builtins.bool: _number(bool, BOOL), builtins.range: range_,
     builtins.enumerate: enumerate_items, builtins.zip: zip_items, builtins.reversed: reversed_items, builtins.map: map_,
-    builtins.filter: filter_,
+    builtins.filter: filter_, builtins.len: len_,
 }  # fmt: skip
 
 # Only reached where an argument is a list that the function appends to: NumPy's calls are left alone otherwise.
 _LISTS: dict[Any, Callable[..., Any]] = {
-    np.stack: stack, np.concatenate: concatenate, np.array: _array(np.array), np.asarray: _array(np.asarray),
+    np.stack: stack_, np.concatenate: concatenate, np.array: _array(np.array), np.asarray: _array(np.asarray),
 }  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from adjit.ir.types import BOOL, TensorType
 from ..branches import emit_if
 from ..convert import to_operand
 from ..frames import raised_at, user_location
+from ..growing import TracedList
 from ..regions import Attempt, Entry, Wording, is_traced, predicate
 from ..trace import current_trace
 from .builtin import any_, list_overload, overload
@@ -43,13 +44,13 @@ def or_(first: Any, *rest: Callable[[], Any]) -> Any:
 
 def _decide(first: Any, rest: tuple[Callable[[], Any], ...], decisive: bool) -> Any:
     """The first value whose truth is `decisive`, or the last one: what `and` (False) and `or` (True) mean."""
-    value = first
+    value = truth(first)
     for i, thunk in enumerate(rest):
         if is_traced(value):
             return _decide_at_run_time(value, partial(_decide_rest, rest[i:], decisive), decisive)
         if bool(value) is decisive:
             return value
-        value = thunk()
+        value = truth(thunk()) if i + 1 < len(rest) else thunk()
     return value
 
 
@@ -84,7 +85,13 @@ def cheap(stmts: list[Stmt]) -> bool:
     )
 
 
+def truth(value: Any) -> Any:
+    """The value, or what stands for its truth: whether a list that may be empty has items is only known when the function runs."""
+    return value.length > 0 if isinstance(value, TracedList) and value.least == 0 < value.most else value
+
+
 def not_(value: Any) -> Any:
+    value = truth(value)
     return ops.logical_not(predicate(value, "`not`")) if is_traced(value) else not value
 
 
@@ -122,7 +129,7 @@ def contains(container: Any, value: Any) -> Any:
 
 
 def if_exp(test: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
-    trace = current_trace()
+    trace, test = current_trace(), truth(test)
     if trace is None or not is_traced(test):
         return then() if test else other()
     words = Wording("conditional expression", ("before `if`", "after `else`"))
@@ -148,6 +155,7 @@ def callee(function: Any) -> Any:
 
 
 def assert_stmt(test: Any, message: Callable[[], Any] | None = None) -> None:
+    test = truth(test)
     if not is_traced(test):
         if not test:
             raise AssertionError(*(() if message is None else (message(),)))
@@ -236,6 +244,6 @@ def traced_key(key: Any) -> bool:
 
 
 __all__ = [
-    "and_", "assert_stmt", "callee", "compare", "if_exp", "not_", "or_", "raised", "set_item", "update_item", "iadd", "isub", "imul",
-    "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior", "ixor", "ilshift", "irshift",
+    "and_", "assert_stmt", "callee", "compare", "if_exp", "not_", "or_", "raised", "set_item", "truth", "update_item", "iadd", "isub",
+    "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior", "ixor", "ilshift", "irshift",
 ]  # fmt: skip

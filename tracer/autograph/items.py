@@ -17,15 +17,19 @@ from adjit.ir.types import I64, TensorType
 from ..control import bound, check_checkpoint, row_at
 from ..convert import to_operand
 from ..frames import user_location
-from ..growing import StackedList
+from ..growing import TracedList
 from ..regions import is_traced
 
 
 class Items:
     """`length` items, an int or a traced scalar; `item(k)` is the k-th, for a Python integer or a traced one."""
 
-    def __init__(self, length: int | Operand, item: Callable[[Any], Any], rolled: bool = False, checkpoint: str | int = "none") -> None:
+    def __init__(
+        self, length: int | Operand, item: Callable[[Any], Any], rolled: bool = False, checkpoint: str | int = "none",
+        most: int | None = None,
+    ) -> None:  # fmt: skip
         self.length = length
+        self.most = length if isinstance(length, int) else most  # what the length cannot exceed, where that is known
         self.item = item
         self.rolled = rolled  # whether the user wants a loop, however few the trips
         self.checkpoint = checkpoint
@@ -42,8 +46,8 @@ class Items:
             raise TraceError(f"the number of trips is only known when the function runs; {undecided()}").at(user_location())
         return (self.item(k) for k in builtins.range(self.length))
 
-    def like(self, item: Callable[[Any], Any], length: int | Operand | None = None) -> Items:
-        return Items(self.length if length is None else length, item, self.rolled, self.checkpoint)
+    def like(self, item: Callable[[Any], Any]) -> Items:
+        return Items(self.length, item, self.rolled, self.checkpoint, self.most)
 
 
 def range(*bounds: Any, checkpoint: str | int = "none") -> Any:
@@ -105,8 +109,9 @@ def as_items(iterable: Any, tracing: bool) -> Items | None:
         return None
     if isinstance(iterable, builtins.range):
         return Items(len(iterable), partial(at_range, iterable))
-    if isinstance(iterable, StackedList):
-        return Items(len(iterable), lambda k: iterable[k])
+    if isinstance(iterable, TracedList):
+        kept = iterable.written().copy()  # a body that appends does not see its own items
+        return Items(kept.length, lambda k: kept[k] if isinstance(k, int) else kept.row(k), most=kept.most)
     if isinstance(iterable, Operand) or (isinstance(iterable, np.ndarray) and iterable.dtype.kind in "biuf"):
         if not iterable.shape:
             raise TypeError(f"iteration over a 0-dimensional value ({as_operand(iterable).type})")
@@ -137,11 +142,12 @@ def zip_items(*iterables: Any, strict: bool = False) -> Any:
     for other in lengths[1:]:
         static = isinstance(length, int) and isinstance(other, int)
         length = min(length, other) if static else ops.minimum(as_index(length), as_index(other))  # type: ignore[type-var]
-    return parts[0].like(lambda k: tuple(part.item(k) for part in parts), length)
+    most = min((part.most for part in parts if part.most is not None), default=None)
+    return Items(length, lambda k: tuple(part.item(k) for part in parts), parts[0].rolled, parts[0].checkpoint, most)
 
 
 def _sliceable(iterable: Any) -> Items | None:
     """Items of arrays that are traced and of ranges with traced ends: what plain Python would unroll, or not know how to go over."""
     if isinstance(iterable, Items):
         return iterable
-    return as_items(iterable, True) if is_traced(iterable) or isinstance(iterable, StackedList | builtins.range) else None
+    return as_items(iterable, True) if is_traced(iterable) or isinstance(iterable, TracedList | builtins.range) else None

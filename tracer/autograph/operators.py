@@ -14,6 +14,7 @@ from adjit.ir.operand import Literal, as_operand
 from adjit.ir.types import I64, TensorType
 
 from ..branches import emit_if
+from ..growing import TracedList
 from ..loops import Loop, emit_for, emit_while
 from ..regions import UNDEFINED, Attempt, Entry, Wording, is_traced
 from ..trace import Trace, current_trace
@@ -36,7 +37,7 @@ def if_stmt(
     test: Any, then: Callable[[], None], other: Callable[[], None], names: Names = (), scratch: Names = (), *, returns: str = ""
 ) -> None:
     """`names` are read after the statement, `scratch` are not; `returns` is the branch that leaves the function, if one does."""
-    trace = current_trace()
+    trace, test = current_trace(), expressions.truth(test)
     if trace is None or not is_traced(test):
         then() if test else other()
         return
@@ -127,7 +128,7 @@ class LoopState:
                 objects.look()
             return left[0]
 
-        start = [own(value) if type(value) in (list, dict) else value for value in before[: len(self.names)]]
+        start = [own(value) if type(value) in (list, dict, TracedList) else value for value in before[: len(self.names)]]
         try:
             values = emit(Loop(self.entries, start, trip, self.words(what), certain, checkpoint))
         finally:
@@ -161,7 +162,7 @@ def while_stmt(
 
     def go_on() -> Any:
         stopped = loop.stopped()
-        return test() if stopped is False else expressions.and_(expressions.not_(stopped), test)
+        return expressions.truth(test() if stopped is False else expressions.and_(expressions.not_(stopped), test))
 
     trace = current_trace()
     if trace is None:
@@ -288,7 +289,8 @@ def _rolled(trace: Trace, loop: LoopState, items: Items, body: Callable[[Any], N
     length = items.length
     certain = isinstance(length, int) and length > 0
     if loop.flag is None:
-        loop.emit("`for`", certain, items.checkpoint, lambda whole: emit_for(trace, whole, 0, length), lambda k: body(items.item(k)))
+        build = lambda whole: emit_for(trace, whole._replace(most=items.most), 0, length)  # noqa: E731
+        loop.emit("`for`", certain, items.checkpoint, build, lambda k: body(items.item(k)))
         return
     # a loop that may be left early is a `while` with a counter
     counter: list[Any] = []
@@ -305,6 +307,7 @@ def _rolled(trace: Trace, loop: LoopState, items: Items, body: Callable[[Any], N
             stopped = loop.stopped()
             return ops.logical_and(expressions.not_(stopped), inside) if is_traced(stopped) else inside
 
-        return emit_while(trace, whole._replace(entries=[Entry("k"), *whole.entries], init=[0, *whole.init], step=step), holds)[1:]
+        counted = whole._replace(entries=[Entry("k"), *whole.entries], init=[0, *whole.init], step=step, most=items.most)
+        return emit_while(trace, counted, holds)[1:]
 
     loop.emit("`for`", certain, items.checkpoint, emit, lambda _: body(items.item(counter[0])))

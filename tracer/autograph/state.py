@@ -15,7 +15,7 @@ import numpy as np
 from adjit.ir.location import Location
 
 from ..frames import location_in
-from ..growing import GrowingList
+from ..growing import GrowingList, TracedList
 from ..pytree import flatten
 from ..regions import UNDEFINED, Entry
 from .rewrite import RESULT
@@ -122,6 +122,8 @@ def own(value: Any) -> Any:
     """A value that a branch or a body may change in place without anybody else seeing it."""
     if isinstance(value, np.ndarray) or type(value) is set:
         return value.copy()
+    if isinstance(value, TracedList):
+        return value.copy()
     if type(value) not in (list, dict, GrowingList):
         return value
     leaves, tree = flatten(value)
@@ -130,7 +132,9 @@ def own(value: Any) -> Any:
 
 def put_back(container: Any, contents: Any) -> None:
     """Make a container or an array hold what another of its class holds."""
-    if isinstance(container, list):
+    if isinstance(container, TracedList):
+        container.become(contents)
+    elif isinstance(container, list):
         list.clear(container)
         list.extend(container, list.__iter__(contents))
     elif isinstance(container, dict | set):
@@ -142,7 +146,7 @@ def put_back(container: Any, contents: Any) -> None:
 
 def keep_identity(before: Any, given: Sequence[Any], left: Sequence[Any], value: Any) -> Any:
     """A list or dict that was changed, not replaced, stays the object that it was: others may hold it."""
-    if type(before) in (list, dict) and type(value) is type(before) and all(a is b for a, b in zip(given, left, strict=True)):
+    if type(before) in (list, dict, TracedList) and type(value) is type(before) and all(a is b for a, b in zip(given, left, strict=True)):
         put_back(before, value)
         return before
     return value

@@ -1,0 +1,266 @@
+"""What a loop carries while it is traced: one `Carry` for each variable, settled by tracing the body again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from adjit.ir.errors import TraceError
+from adjit.ir.operand import Literal, Operand
+from adjit.ir.types import I64, TensorType
+
+from .frames import user_location
+from .growing import GrowingList, TracedList, bounds
+from .pytree import LEAF, TreeDef, flatten
+from .regions import (
+    UNDEFINED,
+    Entry,
+    Kind,
+    Wording,
+    blank,
+    conform,
+    join,
+    kind_of,
+    mismatch,
+    name_of,
+    same_static,
+)  # fmt: skip
+from .rows import Kept, Rows, resized
+from .trace import Trace, Traced
+
+
+class Slot:
+    """A leaf of what a loop carries, or (`kind` None) a constant that stays as it is."""
+
+    __slots__ = ("init", "kind", "name", "param")
+
+    def __init__(self, init: Any, kind: Kind | None, name: str | None) -> None:
+        self.init = init
+        self.kind = kind
+        self.name = name
+        self.param: Traced | None = None
+
+    def parameter(self, region: Trace) -> Traced:
+        assert self.kind is not None
+        self.param = region.parameter(self.kind.type, self.name, self.kind.weak, user_location())
+        return self.param
+
+
+class Trips(NamedTuple):
+    """What is known of the number of trips: how many there are at most, and whether there are exactly so many."""
+
+    most: int | None
+    exact: bool
+    first: int = 0  # what the loop counts from
+
+
+class Carry:
+    """The state of one entry through the attempts to trace a loop."""
+
+    steady = False  # whether it is the number of the trip that says where things lie
+
+    def __init__(self, entry: Entry, value: Any, words: Wording) -> None:
+        self.entry = entry
+        self.words = words
+        self.before = value
+        self.tree: TreeDef | None = None
+        self.slots: list[Slot] = []
+        if value is not UNDEFINED:
+            self.take(value)
+
+    def take(self, value: Any, unknown: bool = False) -> None:
+        """Carry this structure; `unknown` where it is only known what a trip will make of it, not what it is before."""
+        leaves, self.tree = flatten(value)
+        paths = self.tree.paths()
+        given = [blank(leaf) for leaf in leaves] if unknown else leaves
+        self.slots = [Slot(x, kind_of(x), name_of(self.entry, path)) for x, path in zip(given, paths, strict=True)]
+
+    def start(self, region: Trace, trip: Operand | None) -> Any:
+        """The value at the start of a trip, on parameters of the region."""
+        if self.tree is None:
+            return UNDEFINED
+        return self.tree.unflatten([slot.init if slot.kind is None else slot.parameter(region) for slot in self.slots])
+
+    def settle(self, out: Any, certain: bool, trips: Trips) -> bool:
+        """Compare what a trip gives with what it took; whether that changes what is carried."""
+        if self.tree is None:
+            return self.define(out, certain)
+        if out is UNDEFINED and self.entry.optional:  # no trip assigns it: it stays what it was
+            changed = any(slot.kind is not None for slot in self.slots)
+            for slot in self.slots:
+                slot.kind = None
+            return changed
+        if out is UNDEFINED:
+            raise mismatch(self.words, self.entry, "", (self.before, out), "a traced loop must leave it assigned")
+        leaves, tree = flatten(out)
+        if tree != self.tree:
+            if self.entry.fresh and certain:
+                self.tree = None
+                return self.define(out, certain)
+            raise mismatch(self.words, self.entry, "", (self.before, out), "a traced loop must leave its structure as it is")
+        changed = False
+        for slot, leaf, path in zip(self.slots, leaves, tree.paths(), strict=True):
+            changed |= self.settle_leaf(slot, leaf, path, certain)
+        return changed
+
+    def define(self, out: Any, certain: bool) -> bool:
+        if out is UNDEFINED:
+            return False
+        if not (certain or self.entry.optional):
+            raise mismatch(
+                self.words, self.entry, "", (self.before, out),
+                f"the loop may run no trip at all: assign {self.entry} before it, for it is used after it",
+            )  # fmt: skip
+        self.take(out, unknown=True)
+        return True
+
+    def settle_leaf(self, slot: Slot, leaf: Any, path: str, certain: bool) -> bool:
+        if slot.kind is None:
+            if same_static(slot.init, leaf):
+                return False
+            theirs = kind_of(leaf)
+            if theirs is not None and self.entry.fresh and certain:
+                slot.init, slot.kind = Literal(0, theirs.type), theirs
+                return True
+            raise mismatch(self.words, self.entry, path, (slot.init, leaf), "only numbers and arrays may change in a traced loop")
+        if leaf is slot.param:  # no trip changes it: the loop sees it from outside, as the Python value that it is
+            slot.kind = None
+            return True
+        theirs = kind_of(leaf)
+        kind = join(slot.kind, theirs) if theirs else None
+        if kind is None and theirs is not None and self.entry.fresh and certain:
+            slot.init, kind = Literal(0, theirs.type), theirs
+        if kind is None:
+            advice = "a traced loop must leave its type as it is; cast or reshape it before the loop"
+            raise mismatch(self.words, self.entry, path, (slot.init, leaf), advice)
+        changed, slot.kind = kind != slot.kind, kind
+        return changed
+
+    def carried(self) -> list[Slot]:
+        return [slot for slot in self.slots if slot.kind is not None]
+
+    def yields(self, out: Any) -> list[Operand]:
+        """What a trip hands to the next, in the order of `carried`; inside of the region."""
+        if self.tree is None or out is UNDEFINED:
+            return []
+        return [conform(leaf, slot.kind) for slot, leaf in zip(self.slots, flatten(out)[0], strict=True) if slot.kind is not None]
+
+    def prepare(self) -> None:
+        """Emit what it takes to have the values before the loop; outside of the region."""
+
+    def result(self, results: Iterator[Operand]) -> Any:
+        """The value after the loop."""
+        if self.tree is None:
+            return UNDEFINED
+        return self.tree.unflatten([slot.init if slot.kind is None else next(results) for slot in self.slots])
+
+
+class ListCarry(Carry):
+    """A list: a structure as any other until a trip appends to it, then a `TracedList` with room for what all trips can append.
+
+    It is `steady` if every trip appends as many items: then the number of the trip says how many there are.
+    """
+
+    def __init__(self, entry: Entry, value: list[Any] | TracedList, words: Wording) -> None:
+        super().__init__(entry, value, words)
+        self.form: Kept | None = None  # of the list with room for all trips, once it is known that it grows
+        self.growth = 0  # how many items a trip appends at most
+        self.room = 0  # rows of the arrays that are carried
+        self.steady = False
+        self.number: Operand | None = None  # of items at the start of a trip, where it is not known
+
+    def take(self, value: Any, unknown: bool = False) -> None:
+        if isinstance(value, TracedList):
+            self.before, self.tree = value.written(), LEAF
+        else:
+            super().take(value, unknown)
+
+    def start(self, region: Trace, trip: Operand | None) -> Any:
+        if self.form is None:
+            value = self.before.copy() if isinstance(self.before, TracedList) else super().start(region, trip)
+            self.number = value.base if isinstance(value, TracedList) else None
+            return GrowingList(value) if type(value) is list else value
+        params = [slot.parameter(region) for slot in self.slots]
+        if self.steady:
+            assert trip is not None
+            count = self.before.length if isinstance(self.before, TracedList) else len(self.before)
+            scaled = trip if self.growth == 1 else trip * self.growth
+            self.number = scaled if isinstance(count, int) and not count else scaled + count
+        else:
+            self.number = params.pop()
+        return TracedList(self.form._replace(most=self.form.most - self.growth), params, self.number)
+
+    def settle(self, out: Any, certain: bool, trips: Trips) -> bool:
+        if isinstance(out, GrowingList):
+            out = list(list.__iter__(out))
+        if isinstance(out, list) and self.form is not None and self.entry.fresh and certain:  # a new list in every trip
+            self.form, self.growth, self.before, self.tree = None, 0, out, None
+            return self.define(out, certain)
+        if isinstance(out, list) and self.form is None and isinstance(self.before, list) and len(out) <= len(self.before):
+            return super().settle(out, certain, trips)
+        if not isinstance(out, list | TracedList):
+            return super().settle(out, certain, trips)
+        if self.form is None and isinstance(self.before, TracedList) and isinstance(out, TracedList) and out.same(self.before):
+            return False
+        return self.grow(out, trips)
+
+    def grow(self, out: list[Any] | TracedList, trips: Trips) -> bool:
+        """Make room for what a trip appends; whether there was not enough."""
+        before = bounds(self.before)
+        least, most = bounds(out)
+        given = before[1] if self.form is None else self.form.most - self.growth
+        growth = max(self.growth, most - given)
+        if growth and trips.most is None:
+            raise TraceError(
+                f"{self.entry} is a list that the loop appends to, but nothing says how many trips there can be; write "
+                f"`for _ in range(most):` with `if ...: break` in it, or make a buffer first ({self.entry.name} = np.zeros((most, ...))) and "
+                "write its rows"
+            ).at(user_location())
+        rows = Rows.of(out) if isinstance(out, list) else out.rows
+        steady = trips.exact and self.adds_always(out) and (self.form is None or self.steady)
+        form = Kept(rows, before[0] if steady else min(before[0], least), before[1] + growth * (trips.most or 0))
+        if (form, growth, steady) == (self.form, self.growth, self.steady):
+            return False
+        self.form, self.growth, self.steady = form, growth, steady
+        self.room = max(form.most, self.before.capacity if isinstance(self.before, TracedList) else 0)
+        self.slots = [Slot(None, Kind(kind.type.with_shape((self.room, *kind.type.shape)), False), None) for kind in rows.kinds]
+        self.slots[0].name = name_of(self.entry)
+        if not steady:
+            self.slots.append(Slot(None, Kind(TensorType(I64), True), None))
+        return True
+
+    def adds_always(self, out: list[Any] | TracedList) -> bool:
+        """Whether a trip adds a number of items that is known."""
+        if isinstance(out, list):
+            return self.form is None
+        return out.base is self.number and all(isinstance(chunk.number, int) for chunk in out.chunks)
+
+    def yields(self, out: Any) -> list[Operand]:
+        if self.form is None:
+            return super().yields(out)
+        full = TracedList.of(out, self.room, self.form.rows)
+        leaves = [*(resized(buffer, self.room) for buffer in full.buffers), *([] if self.steady else [full.length])]
+        return [conform(leaf, slot.kind) for slot, leaf in zip(self.slots, leaves, strict=True) if slot.kind is not None]
+
+    def prepare(self) -> None:
+        if self.form is not None:
+            full = TracedList.of(self.before, self.room, self.form.rows)
+            for slot, leaf in zip(self.slots, [*full.buffers, full.length], strict=False):
+                slot.init = leaf
+
+    def result(self, results: Iterator[Operand]) -> Any:
+        if self.form is None:
+            return self.before if isinstance(self.before, TracedList) else super().result(results)
+        left = [next(results) for _ in self.slots]
+        if not self.steady:
+            return TracedList(self.form, left[:-1], left[-1])
+        least, most = bounds(self.before)
+        added = self.form.most - most
+        out = TracedList(self.form._replace(least=least + added), left, most + added)
+        if isinstance(self.before, TracedList):
+            out.base, out.offset = self.before.base, self.before.offset + added
+        return out
+
+
+def carry_of(entry: Entry, value: Any, words: Wording) -> Carry:
+    return (ListCarry if isinstance(value, list | TracedList) else Carry)(entry, value, words)

@@ -1,0 +1,92 @@
+"""What lists of a traced function are made of: the form of their items, items that are put aside, and rows of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from adjit.ir import ops
+from adjit.ir.errors import TraceError
+from adjit.ir.operand import Literal, Operand, as_operand
+
+from .frames import user_location
+from .pytree import TreeDef, flatten
+from .regions import Kind, conform, describe, join, kind_of
+
+
+class Rows(NamedTuple):
+    """What the items of a list are: their structure, and the kind of each leaf."""
+
+    tree: TreeDef
+    kinds: tuple[Kind, ...]
+
+    @staticmethod
+    def of(items: Iterable[Any]) -> Rows:
+        """The one form of all items, of which there must be one."""
+        found: Rows | None = None
+        for item in items:
+            found = Rows.like(item) if found is None else found.joined(item)
+        assert found is not None
+        return found
+
+    @staticmethod
+    def like(item: Any) -> Rows:
+        leaves, tree = flatten(item)
+        kinds = [kind_of(leaf) for leaf in leaves]
+        if not kinds or None in kinds:
+            wrong = describe(leaves[kinds.index(None)] if kinds else item)
+            raise TraceError(f"a list that a traced loop or branch appends to takes numbers and arrays, not {wrong}").at(user_location())
+        return Rows(tree, tuple(kind for kind in kinds if kind is not None))
+
+    def joined(self, item: Any) -> Rows:
+        return self.met(Rows.like(item))
+
+    def met(self, other: Rows) -> Rows:
+        """The form of both: Python numbers give way in dtype."""
+        kinds = [join(a, b) if a.type.shape == b.type.shape else None for a, b in zip(self.kinds, other.kinds, strict=False)]
+        if self.tree != other.tree or None in kinds:
+            raise TraceError(
+                f"the items of a list that a traced loop or branch appends to must be of one type, not {self} and {other}"
+            ).at(user_location())
+        return Rows(self.tree, tuple(kind for kind in kinds if kind is not None))
+
+    def __str__(self) -> str:
+        parts = ", ".join(str(kind.type) for kind in self.kinds)
+        return parts if self.tree.entries == (None,) else f"({parts})"
+
+    def blank(self, capacity: int) -> list[Operand]:
+        return [Literal(0, kind.type.with_shape((capacity, *kind.type.shape))) for kind in self.kinds]
+
+
+class Chunk(NamedTuple):
+    """Items that are not written yet, leaf by leaf. There are `number` of them; the rows behind those are zeros."""
+
+    rows: tuple[tuple[Any, ...], ...]
+    number: int | Operand
+
+
+class Kept(NamedTuple):
+    """What is known of a list while tracing: what its items are, and how many there are at least and at most."""
+
+    rows: Rows
+    least: int
+    most: int
+
+
+def one_row(x: Any, kind: Kind) -> Operand:
+    return ops.reshape(conform(x, kind), (1, *kind.type.shape))
+
+
+def resized(rows: Operand, length: int) -> Operand:
+    """The first rows, or all with zeros behind them."""
+    there, *rest = rows.type.shape
+    if length <= there:
+        return rows if length == there else ops.getitem(rows, slice(length))
+    return ops.concatenate([rows, Literal(0, rows.type.with_shape((length - there, *rest)))], 0)
+
+
+def filled(rows: Operand, count: int | Operand, fill: Any, length: int) -> Operand:
+    """The first `count` rows, and `fill` in all others up to `length`."""
+    out = resized(rows, length)
+    there = ops.less(ops.iota((length,)), as_operand(count))
+    return ops.where(ops.reshape(there, (length, *(1,) * (out.ndim - 1))), out, as_operand(fill))

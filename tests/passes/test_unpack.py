@@ -82,6 +82,23 @@ def test_indices_known_at_run_time_keep_an_array_whole() -> None:
     )
 
 
+def test_an_array_that_the_loop_makes_and_indexes_keeps_it() -> None:
+    leaves(
+        unpack_small_arrays,
+        """
+        func @f(%x: f64[]) -> f64[] {
+          %r: f64[] = for %k in 0..3 carry (%c: f64[] = %x) {
+            %d: f64[3] = broadcast %c
+            %e: f64[3] = scatter_set %d, 1.0:f64[], %k
+            %v: f64[] = gather %e, %k
+            yield %v
+          }
+          return %r
+        }
+        """,
+    )
+
+
 def test_large_arrays_keep_a_loop() -> None:
     leaves(
         unpack_small_arrays,

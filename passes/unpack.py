@@ -250,14 +250,14 @@ class _Loop:
             self.out.append(self.scalars.stmt(stmt))
         elif not all(is_packed(x) or not x.type.shape for x in (*stmt.args, *stmt.results)) or len(stmt.results) != 1:
             raise _Refused
-        elif id(stmt.result) in self.whole:  # made element by element, it would have to be put together before it is indexed
-            raise _Refused
         else:
             self.set(stmt.result, self.unpacked(stmt))
         self.current = outer
 
     def unpacked(self, stmt: Stmt) -> list[Operand]:
         op, result = stmt.op, stmt.result
+        if id(result) in self.whole:  # made element by element, it would have to be put together before it is indexed
+            raise _Refused
         if isinstance(op, StackOp):
             return self.on_stacks(stmt)
         if isinstance(op, Constant | Fill | Iota):

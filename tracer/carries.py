@@ -213,8 +213,8 @@ class ListCarry(Carry):
         if growth and trips.most is None:
             raise TraceError(
                 f"{self.entry} is a list that the loop appends to, but nothing says how many trips there can be; write "
-                f"`for _ in range(most):` with `if ...: break` in it, or make a buffer first ({self.entry.name} = np.zeros((most, ...))) and "
-                "write its rows"
+                f"`for _ in range(most):` with `if ...: break` in it, or make a buffer first ({self.entry.name} = np.zeros((most, ...))) "
+                "and write its rows"
             ).at(user_location())
         rows = Rows.of(out) if isinstance(out, list) else out.rows
         steady = trips.exact and self.adds_always(out) and (self.form is None or self.steady)

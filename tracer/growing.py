@@ -43,7 +43,7 @@ class GrowingList(list[Any]):
     def __setitem__(self, key: Any, value: Any) -> None:
         if is_traced(key):
             raise TraceError(
-                "an item of a list cannot be replaced at an index that is only known when the function runs; write to an array: np.stack(...)"
+                "an item of a list cannot be replaced at an index that is only known when the function runs; make an array with np.stack"
             ).at(user_location())
         list.__setitem__(self, key, value)
 
@@ -198,7 +198,8 @@ class TracedList(Sequence[Any]):
         return out
 
     def _refused(self, *_: Any, **__: Any) -> NoReturn:
-        raise TraceError("a list that a traced loop or branch appends to takes no other change than new and replaced items").at(user_location())
+        what = "a list that a traced loop or branch appends to takes no other change than new and replaced items"
+        raise TraceError(what).at(user_location())
 
     pop = insert = remove = clear = sort = reverse = __delitem__ = _refused
 

@@ -178,7 +178,7 @@ def text_in_list(x):
 def list_of_two_types(x):
     ys = [x]
     for _ in items.range(8):
-        ys.append(x[0])
+        ys.append(x[0])  # noqa: PERF401
     return ys
 
 

@@ -30,7 +30,6 @@ from adjit.runtime.transforms import grad, hessian, hvp, jacobian, jvp, lineariz
 from adjit.runtime.variable import Variable
 from adjit.runtime.vmap import vmap
 from adjit.tracer.pytree import register_pytree_node, tree_map
-from adjit.tracer.stacking import stack
 from adjit.tracer.surface.create import (
     arange, asarray, eye, full, full_like, identity, linspace, meshgrid, ones, ones_like, tri, zeros, zeros_like,
 )  # fmt: skip
@@ -63,7 +62,8 @@ if _TYPE_CHECKING:
     from adjit import nn as nn, tf as tf
     from adjit.tracer.autograph.items import range
     from adjit.tracer.autograph.marks import do_not_convert
-    from adjit.tracer.checkpoint import checkpoint
+    from adjit.tracer.stacking import stack
+    from adjit.runtime.checkpoint import checkpoint
     from adjit.runtime.custom_gradient import custom_gradient
     from adjit.runtime.custom_jvp import custom_jvp
     from adjit.tracer.control import cond, fori_loop, map, scan, switch, while_loop
@@ -84,8 +84,9 @@ _CONTROL = "adjit.tracer.control"
 _LATE = {
     "nn": "adjit.nn", "tf": "adjit.tf",
     "cond": _CONTROL, "switch": _CONTROL, "while_loop": _CONTROL, "fori_loop": _CONTROL, "scan": _CONTROL, "map": _CONTROL,
-    "range": "adjit.tracer.autograph.items", "do_not_convert": "adjit.tracer.autograph.marks", "checkpoint": "adjit.tracer.checkpoint",
+    "range": "adjit.tracer.autograph.items", "do_not_convert": "adjit.tracer.autograph.marks", "checkpoint": "adjit.runtime.checkpoint",
     "custom_gradient": "adjit.runtime.custom_gradient", "custom_jvp": "adjit.runtime.custom_jvp",
+    "stack": "adjit.tracer.stacking",
 }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ MODULES = [
     "adjit.runtime.transforms",
     "adjit.runtime.variable",
     "adjit.runtime.vmap",
-    "adjit.tracer.checkpoint",
+    "adjit.runtime.checkpoint",
     "adjit.tracer.control",
 ]
 

@@ -1,8 +1,7 @@
-"""`checkpoint`: a function whose intermediate values reverse mode computes again, rather than keep until then."""
+"""A function as a region of a trace whose intermediate values reverse mode computes again, rather than keep until then."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,31 +11,14 @@ from adjit.ir.ops.control import Checkpoint
 from .control import converted
 from .pytree import flatten
 from .regions import conform, finish, hold, kind_of
-from .trace import Trace, current_trace
+from .trace import Trace
 
 
-def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """`fn`, of which the backward pass keeps the arguments alone: it runs `fn` again, which takes time for memory.
-
-    Inside of `@function`. Where ops run one by one there is nobody who could run `fn` again, and it is called as it is.
-
-    >>> checkpoint(lambda x: x * x)(3.0)
-    9.0
-    """
-
-    @functools.wraps(fn)
-    def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        trace = current_trace()
-        return fn(*args, **kwargs) if trace is None else _emit(trace, converted(fn), args, kwargs)
-
-    return checkpointed
-
-
-def _emit(trace: Trace, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Trace `fn` into a region of its own. What it returns, and the variables that it assigns, are the results of the region."""
+def emit_checkpoint(trace: Trace, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Trace `fn` into a region that is computed again; what it returns and the variables that it assigns are the results of the region."""
     region = trace.region()
     with region:
-        leaves, tree = flatten(fn(*args, **kwargs))
+        leaves, tree = flatten(converted(fn)(*args, **kwargs))
         kinds = [kind_of(leaf) for leaf in leaves]
         yields: list[Operand] = [conform(leaf, kind) for leaf, kind in zip(leaves, kinds, strict=True) if kind is not None]
     cells = [cell for cell in trace.cells if id(cell) in region.written]

@@ -1,0 +1,223 @@
+"""`checkpoint`: a function whose intermediate values reverse mode computes again, rather than keep until then.
+
+In a trace it becomes a region of its own. Eagerly, tapes hear of the call as of one op; its derivative runs the function once more, on the
+arguments, the closed-over tensors and the values of variables that it had.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from adjit.ir.errors import GradientError
+from adjit.ir.operand import Operand
+from adjit.ir.ops.base import Op
+from adjit.passes.forward import push_forward
+from adjit.tracer.checkpoint import emit_checkpoint
+from adjit.tracer.frames import definition
+from adjit.tracer.pytree import flatten
+from adjit.tracer.trace import current_trace
+
+from .record import EagerRecord
+from .recording import Recorder, join, leave, listening
+from .tape import differentiate
+from .tensor import Tensor
+from .variable import Store, Variable, updating
+
+
+def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """`fn`, of which the backward pass keeps the arguments alone: it runs `fn` again, which takes time for memory.
+
+    Run again, `fn` must give the same. One that assigns variables is recorded as any other function, for it must not do so twice.
+
+    >>> checkpoint(lambda x: x * x)(3.0)
+    9.0
+    """
+
+    @functools.wraps(fn)
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        trace = current_trace()
+        if trace is not None:
+            return emit_checkpoint(trace, fn, args, kwargs)
+        return Call(fn, args, kwargs).run() if listening.recorders else fn(*args, **kwargs)
+
+    return checkpointed
+
+
+class Call:
+    """One eager call, and what it takes to repeat it."""
+
+    def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.fn, self.args, self.kwargs = fn, args, kwargs
+        self.reads: dict[Store, Operand] = {}
+
+    def run(self) -> Any:
+        before = listening.recorders
+        heard = Segment(before)
+        listening.recorders = (heard,)
+        try:
+            out = self.fn(*self.args, **self.kwargs)
+        finally:
+            listening.recorders = before
+        self.reads = heard.reads
+        if heard.assigns:
+            heard.tell_all()
+        else:
+            heard.tell_once(EagerCheckpoint(self), [x for x in flatten(out)[0] if isinstance(x, Operand)])
+        return out
+
+    def again(self, inputs: Sequence[Operand], results: Sequence[Operand]) -> tuple[EagerRecord, list[Operand]]:
+        """The statements of a second run, and its results in the places of the first."""
+        record = EagerRecord(watch_accessed=False)
+        for x in inputs:
+            record.watch(x)
+        reader = Reader(self.reads)
+        with self.variables_as_they_were():
+            join(reader)
+            join(record)
+            try:
+                leaves = flatten(self.fn(*self.args, **self.kwargs))[0]
+            finally:
+                leave(record)
+                leave(reader)
+        made = record.watched.keys() - {id(x) for x in inputs}
+        found = list({id(x): x for x in leaves if id(x) in made}.values())
+        if len(found) != len(results) or not all(map(same, found, results)):
+            name = getattr(self.fn, "__name__", "the function")
+            raise GradientError(
+                f"checkpoint: {name} gave something else when it ran again; it must depend on its arguments and on variables alone"
+            ).at(definition(self.fn))
+        return record, found
+
+    @contextmanager
+    def variables_as_they_were(self) -> Iterator[None]:
+        with updating:
+            now = {store: store.data for store in self.reads}
+            for store, value in self.reads.items():
+                assert isinstance(value, Tensor)
+                store.data = value.data
+            try:
+                yield
+            finally:
+                for store, data in now.items():
+                    store.data = data
+
+
+def same(a: Operand, b: Operand) -> bool:
+    assert isinstance(a, Tensor)
+    assert isinstance(b, Tensor)
+    return a.type == b.type and np.array_equal(a.data, b.data, equal_nan=True)
+
+
+class Segment(Recorder):
+    """Hears one run in place of the tapes, and tells them what they need of it."""
+
+    def __init__(self, tapes: tuple[Recorder, ...]) -> None:
+        self.tapes = tapes
+        self.events: list[Callable[[Recorder], None]] = []
+        self.stmts: list[tuple[tuple[Operand, ...], tuple[Operand, ...]]] = []  # those that derivatives pass through
+        self.reads: dict[Store, Operand] = {}
+        self.assigns = False
+
+    def applied(self, op: Op, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> None:
+        if op.differentiable:
+            self.stmts.append((args, results))
+        self.events.append(lambda tape: tape.applied(op, args, results))
+
+    def stand_ins(self, args: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        for tape in self.tapes:
+            args = tape.stand_ins(args)
+        return args
+
+    def read(self, variable: Variable, value: Operand) -> None:
+        self.reads.setdefault(variable.store, value)
+        if self.assigns:
+            self.events.append(lambda tape: tape.read(variable, value))
+        else:
+            for tape in self.tapes:  # they watch it from now on
+                tape.read(variable, value)
+
+    def last_read(self, store: Store) -> Operand | None:
+        known = (self.reads.get(store), *(tape.last_read(store) for tape in self.tapes))
+        return next((value for value in known if value is not None), None)
+
+    def assigned(self, variable: Variable, value: Operand) -> None:
+        self.assigns = True
+        self.events.append(lambda tape: tape.assigned(variable, value))
+
+    def left(self, tensor: Operand) -> None:
+        self.events.append(lambda tape: tape.left(tensor))
+
+    def tell_all(self) -> None:
+        for tape in self.tapes:
+            for event in self.events:
+                event(tape)
+
+    def tell_once(self, op: Op, leaves: Sequence[Operand]) -> None:
+        """Of the whole run as of one op. What is watched reaches from the inputs to those results that depend on them."""
+        for tape in self.tapes:
+            if not isinstance(tape, EagerRecord | Segment):
+                for event in self.events:
+                    event(tape)
+                continue
+            reached = dict(tape.watched) if isinstance(tape, EagerRecord) else None
+            inputs: dict[int, Operand] = {}
+            own: set[int] = set()
+            for args, results in self.stmts:
+                live = [x for x in args if x.type.is_float and (reached is None or id(x) in reached)]
+                inputs.update((id(x), x) for x in live if id(x) not in own)
+                if live:
+                    own.update(map(id, results))
+                    if reached is not None:
+                        reached.update((id(r), r) for r in results if r.type.is_float)
+            given = {id(x): x for x in leaves if id(x) in own and x.type.is_float}
+            if given:
+                tape.applied(op, tuple(inputs.values()), tuple(given.values()))
+
+
+class Reader(Recorder):
+    """Has variables give the very tensors that they gave before."""
+
+    def __init__(self, reads: dict[Store, Operand]) -> None:
+        self.reads = reads
+
+    def applied(self, op: Op, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> None:
+        pass
+
+    def stand_ins(self, args: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        return args
+
+    def read(self, variable: Variable, value: Operand) -> None:
+        pass
+
+    def last_read(self, store: Store) -> Operand | None:
+        return self.reads.get(store)
+
+
+@dataclass(frozen=True, eq=False)
+class EagerCheckpoint(Op, abstract=True):
+    """A finished call, as one op: how eager tapes see it."""
+
+    call: Call
+
+    name = "checkpoint"  # of no text: it never stands in the IR
+
+    def pushforward(
+        self, results: tuple[Operand, ...], args: tuple[Operand, ...], tangents: tuple[Operand | None, ...]
+    ) -> list[Operand | None]:
+        record, found = self.call.again(args, results)
+        known = [(x, d) for x, d in zip(args, tangents, strict=True) if d is not None]
+        pushed = push_forward(record.statements(), [x for x, _ in known], [d for _, d in known])
+        return [pushed.get(id(x)) for x in found]
+
+    def pullback(
+        self, results: tuple[Operand, ...], args: tuple[Operand, ...], cotangents: tuple[Operand | None, ...], needed: Sequence[bool]
+    ) -> list[Operand | None]:
+        record, found = self.call.again(args, results)
+        seeded = [(x, c) for x, c in zip(found, cotangents, strict=True) if c is not None]
+        return differentiate(record, [x for x, _ in seeded], [c for _, c in seeded], list(args))

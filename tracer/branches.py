@@ -114,7 +114,7 @@ def _meet_lists(
     a, b = sides
     if a is b or not all(isinstance(side, list | TracedList) for side in sides):
         return None
-    if isinstance(a, list) and isinstance(b, list) and (len(a) == len(b) or any(unread) or not entry.grows):
+    if isinstance(a, list) and isinstance(b, list) and (len(a) == len(b) or any(unread) or not entry.is_name):
         return None
     return meet_lists((a, b), regions, any(unread), lambda kind, pair: choices.append(Choice(kind, pair, None)))
 

@@ -162,7 +162,8 @@ class ListCarry(Carry):
     """
 
     def __init__(self, entry: Entry, value: list[Any] | TracedList, words: Wording) -> None:
-        super().__init__(entry, value, words)
+        self.probed = isinstance(value, GrowingList)  # by a loop around this one
+        super().__init__(entry, list(list.__iter__(value)) if isinstance(value, GrowingList) else value, words)
         self.form: Kept | None = None  # of the list with room for all trips, once it is known that it grows
         self.growth = 0  # how many items a trip appends at most
         self.room = 0  # rows of the arrays that are carried
@@ -237,7 +238,7 @@ class ListCarry(Carry):
 
     def yields(self, out: Any) -> list[Operand]:
         if self.form is None:
-            return super().yields(out)
+            return [] if isinstance(self.before, TracedList) else super().yields(out)
         full = TracedList.of(out, self.room, self.form.rows)
         leaves = [*(resized(buffer, self.room) for buffer in full.buffers), *([] if self.steady else [full.length])]
         return [conform(leaf, slot.kind) for slot, leaf in zip(self.slots, leaves, strict=True) if slot.kind is not None]
@@ -250,7 +251,8 @@ class ListCarry(Carry):
 
     def result(self, results: Iterator[Operand]) -> Any:
         if self.form is None:
-            return self.before if isinstance(self.before, TracedList) else super().result(results)
+            value = self.before if isinstance(self.before, TracedList) else super().result(results)
+            return GrowingList(value) if self.probed and type(value) is list else value
         left = [next(results) for _ in self.slots]
         if not self.steady:
             return TracedList(self.form, left[:-1], left[-1])

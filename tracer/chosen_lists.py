@@ -95,7 +95,8 @@ def _choose_tails(found: Tails, form: Kept, choose: Choose) -> Build:
         number = a.number if known else next(results)
         shared = found.shared.copy() if isinstance(found.shared, TracedList) else TracedList.of(found.shared, 0, form.rows)
         shared.rows, shared.least, shared.most = form
-        shared.chunks.append(Chunk(rows, number))
+        if rows:
+            shared.chunks.append(Chunk(rows, number))
         return shared
 
     return build

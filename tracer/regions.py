@@ -47,11 +47,6 @@ class Entry(NamedTuple):
         return f"`{self.name}`" if self.is_name else self.name
 
     @property
-    def grows(self) -> bool:
-        """Whether it may become a list whose length is not known: a variable may, for what a function returns a structure is wanted."""
-        return bool(self.variable) and not self.optional
-
-    @property
     def is_name(self) -> bool:
         """Whether it is spelled as in the source: `y`, `self.h`."""
         return self.name.replace(".", "").isidentifier()

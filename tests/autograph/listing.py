@@ -200,3 +200,12 @@ def list_under_checkpoint(x):
         x = np.sin(2 * x)
         ys.append(x)
     return sum(ys)
+
+
+@program((V, 0.5))
+def arrays_of_lists(x, a):
+    rotation = np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]])
+    state = np.asarray([x[0], 1.0])
+    for _ in aj.range(3):
+        state = rotation @ state + np.array([v * a for v in (x[1], x[2])])
+    return state, np.array((a, 2), dtype="f8"), np.array([1.0, 2.0])

@@ -23,7 +23,8 @@ SMOOTH = [p for p in PROGRAMS if p.differentiable]
 
 # these put numbers into NumPy arrays: run eagerly, that is where a tape loses them
 IN_PLACE = {
-    "item_written_in_branch", "list_of_pairs_of_rolled", "rows_written", "items_written_in_dynamic_order", "prefix_sums", "bubble_sort",
+    "arrays_of_lists", "item_written_in_branch", "list_of_pairs_of_rolled", "rows_written", "items_written_in_dynamic_order",
+    "prefix_sums", "bubble_sort",
 }  # fmt: skip
 
 

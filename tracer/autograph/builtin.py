@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import UnsupportedError
+from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.types import BOOL, F64, I64, DType
 
@@ -159,11 +159,24 @@ def _array(numpy: Callable[..., Any]) -> Callable[..., Any]:
     def public(x: Any, /, *args: Any, **options: Any) -> Any:
         if isinstance(x, TracedList):
             return _typed(x.stacked(), *args, **options)
-        if isinstance(x, list | tuple) and any(is_traced(v) for v in x):
-            return _typed(ops.concatenate([ops.reshape(v, (1, *v.type.shape)) for v in map(to_operand, x)], 0), *args, **options)
-        return numpy(x, *args, **options)
+        return _typed(_of_rows(x), *args, **options) if _holds_traced(x) else numpy(x, *args, **options)
 
     return public
+
+
+def _holds_traced(x: Any) -> bool:
+    """Whether a list, or one of the lists in it, holds something traced."""
+    return isinstance(x, list | tuple) and any(is_traced(v) or _holds_traced(v) for v in x)
+
+
+def _of_rows(x: Any) -> Operand:
+    if not isinstance(x, list | tuple):
+        return to_operand(x)
+    rows = [_of_rows(v) for v in x]
+    if any(row.type.shape != rows[0].type.shape for row in rows):
+        shapes = ", ".join(str(row.type) for row in rows)
+        raise ShapeError(f"np.array: the parts of a list must have one shape, not {shapes}").at(user_location())
+    return ops.concatenate([ops.reshape(row, (1, *row.type.shape)) for row in rows], 0)
 
 
 def _typed(x: Operand, dtype: Any = None) -> Operand:
@@ -177,7 +190,7 @@ _OVERLOADS: dict[Any, Callable[..., Any]] = {
     builtins.filter: filter_, builtins.len: len_,
 }  # fmt: skip
 
-# Only reached where an argument is a list that the function appends to: NumPy's calls are left alone otherwise.
+# Only reached where an argument is a list that the function appends to or writes down: NumPy's calls are left alone otherwise.
 _LISTS: dict[Any, Callable[..., Any]] = {
     np.stack: stack_, np.concatenate: concatenate, np.array: _array(np.array), np.asarray: _array(np.asarray),
 }  # fmt: skip

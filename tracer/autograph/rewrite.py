@@ -28,6 +28,7 @@ AUGMENTED: dict[type[ast.operator], str] = {
     ast.Add: "iadd", ast.Sub: "isub", ast.Mult: "imul", ast.Div: "itruediv", ast.FloorDiv: "ifloordiv", ast.Mod: "imod", ast.Pow: "ipow",
     ast.MatMult: "imatmul", ast.BitAnd: "iand", ast.BitOr: "ior", ast.BitXor: "ixor", ast.LShift: "ilshift", ast.RShift: "irshift",
 }  # fmt: skip
+LISTS = (ast.List, ast.Tuple, ast.ListComp)
 COMPARED: dict[type[ast.cmpop], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.Is: "is", ast.IsNot: "is not", ast.In: "in",
     ast.NotIn: "not in",
@@ -322,8 +323,8 @@ class Expressions(ast.NodeTransformer):
             first = next(iter(parameters(function.node.args)), None)
             new.args = [placed(load("__class__"), node), placed(load(first), node)] if first else []
             return new
-        grown = any(isinstance(arg, ast.Name) and arg.id in function.appended for arg in node.args)
-        if path and path[0] not in function.variables and function.whole.plain(path[0], path[1:]) and not grown:
+        lists = any(isinstance(arg, LISTS) or (isinstance(arg, ast.Name) and arg.id in function.appended) for arg in node.args)
+        if path and path[0] not in function.variables and function.whole.plain(path[0], path[1:]) and not lists:
             return new
         new.func = function.operator("callee", [new.func], node.func)
         return new

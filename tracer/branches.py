@@ -10,7 +10,7 @@ from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.control import If
 
 from .chosen_lists import Build, meet_lists
-from .growing import GrowingList, TracedList
+from .growing import GrowingList, is_items
 from .pytree import TreeDef, flatten, spelled
 from .regions import (
     UNDEFINED,
@@ -61,7 +61,7 @@ def emit_if(
     dead = tuple(region.dead_end for region in regions)
     for entry, a, b in zip(entries, *outcomes, strict=True):
         unread = tuple(d or (free and not entry.optional) for d, free in zip(dead, loose, strict=True))
-        builds.append(_meet_lists(entry, (a, b), unread, regions, choices) or _meet(entry, (a, b), unread, words, regions, choices))
+        builds.append(_Meeting(words, regions, choices, unread, entry.is_name).build(entry, (a, b)))
     cells = [cell for cell in trace.cells if any(id(cell) in region.written for region in regions)]
     for cell in cells:
         then, other = (region.written.get(id(cell), trace.read(cell)) for region in regions)
@@ -74,49 +74,69 @@ def emit_if(
     return values
 
 
-def _meet(
-    entry: Entry, sides: tuple[Any, Any], unread: tuple[bool, ...], words: Wording, regions: Sequence[Trace], choices: list[Choice]
-) -> Build:
-    """Note what the `if` has to choose for this entry; gives the function that builds the entry's value from the results."""
-    a, b = sides
-    if a is b:
-        return lambda results: a
-    if isinstance(a, list) and isinstance(b, list) and GrowingList in (type(a), type(b)):
-        a, b = GrowingList(a), GrowingList(b)
-    if a is not UNDEFINED and b is not UNDEFINED:
-        (a_leaves, tree), (b_leaves, b_tree) = (_flatten_in(*side) for side in zip(regions, (a, b), strict=True))
-        pairs = list(zip(a_leaves, b_leaves, strict=False))
-        if tree == b_tree and (not any(unread) or all(_fit(x, y) for x, y in pairs)):
-            return _build(entry, tree, pairs, words, choices)
-    for missing in (0, 1):
-        there = sides[1 - missing]
-        if unread[missing] or (sides[missing] is UNDEFINED and entry.optional):
-            if there is UNDEFINED:
-                return lambda results: UNDEFINED
-            leaves, tree = _flatten_in(regions[1 - missing], there)
-            return _build(entry, tree, [(leaf, blank(leaf)) if missing else (blank(leaf), leaf) for leaf in leaves], words, choices)
-    if a is UNDEFINED or b is UNDEFINED:
-        raise mismatch(words, entry, "", sides, f"assign it in both, or before the {words.what}, for it is used after it")
-    remedy = f"both branches of a traced {words.what} must give it the same structure"
-    raise mismatch(words, entry, "", sides, remedy)
+class _Meeting(NamedTuple):
+    """What two branches give for one entry: notes in `choices` what the `if` has to choose, and makes what builds the value from that."""
+
+    words: Wording
+    regions: Sequence[Trace]
+    choices: list[Choice]
+    unread: tuple[bool, ...]  # branches whose value nobody reads
+    grows: bool  # whether a list may become one of unknown length: a variable may, for what a function returns a structure is wanted
+
+    def build(self, entry: Entry, sides: tuple[Any, Any]) -> Build:
+        a, b = sides
+        if a is b:
+            return lambda results: a
+        return self.lists(sides) or self.parts(entry, sides) or self.leaves(entry, sides)
+
+    def lists(self, sides: tuple[Any, Any]) -> Build | None:
+        """Of two lists that are not of one length; None for anything else."""
+        a, b = sides
+        if not (is_items(a) and is_items(b)):
+            return None
+        if isinstance(a, list) and isinstance(b, list) and (len(a) == len(b) or any(self.unread) or not self.grows):
+            return None
+        return meet_lists((a, b), self.regions, any(self.unread), lambda kind, pair: self.choices.append(Choice(kind, pair, None)))
+
+    def parts(self, entry: Entry, sides: tuple[Any, Any]) -> Build | None:
+        """Of two structures with lists in them, part by part; None for anything else."""
+        if any(side is UNDEFINED or is_items(side) for side in sides):
+            return None
+        (xs, tree), (ys, other) = (flatten(side, is_leaf=is_items) for side in sides)
+        if tree != other or not any(map(is_items, xs)):
+            return None
+        names = (f"{entry.name}{path}" for path in tree.paths())
+        builds = [self.build(entry._replace(name=name), pair) for name, *pair in zip(names, xs, ys, strict=True)]  # type: ignore[arg-type]
+        return lambda results: tree.unflatten([build(results) for build in builds])
+
+    def leaves(self, entry: Entry, sides: tuple[Any, Any]) -> Build:
+        a, b = sides
+        if isinstance(a, list) and isinstance(b, list) and GrowingList in (type(a), type(b)):
+            a, b = GrowingList(a), GrowingList(b)
+        if a is not UNDEFINED and b is not UNDEFINED:
+            (a_leaves, tree), (b_leaves, b_tree) = (_flatten_in(*side) for side in zip(self.regions, (a, b), strict=True))
+            pairs = list(zip(a_leaves, b_leaves, strict=False))
+            if tree == b_tree and (not any(self.unread) or all(_fit(x, y) for x, y in pairs)):
+                return _build(entry, tree, pairs, self.words, self.choices)
+        for missing in (0, 1):
+            there = sides[1 - missing]
+            if self.unread[missing] or (sides[missing] is UNDEFINED and entry.optional):
+                if there is UNDEFINED:
+                    return lambda results: UNDEFINED
+                leaves, tree = _flatten_in(self.regions[1 - missing], there)
+                pairs = [(leaf, blank(leaf)) if missing else (blank(leaf), leaf) for leaf in leaves]
+                return _build(entry, tree, pairs, self.words, self.choices)
+        if a is UNDEFINED or b is UNDEFINED:
+            remedy = f"assign it in both, or before the {self.words.what}, for it is used after it"
+        else:
+            remedy = f"both branches of a traced {self.words.what} must give it the same structure"
+        raise mismatch(self.words, entry, "", sides, remedy)
 
 
 def _flatten_in(region: Trace, value: Any) -> tuple[list[Any], TreeDef]:
     """What a branch gives, taken apart where it was made: to take a list apart may take ops."""
     with region:
         return flatten(value)
-
-
-def _meet_lists(
-    entry: Entry, sides: tuple[Any, Any], unread: tuple[bool, ...], regions: Sequence[Trace], choices: list[Choice]
-) -> Build | None:
-    """`_meet` for two lists that are not of one length; None for anything else."""
-    a, b = sides
-    if a is b or not all(isinstance(side, list | TracedList) for side in sides):
-        return None
-    if isinstance(a, list) and isinstance(b, list) and (len(a) == len(b) or any(unread) or not entry.is_name):
-        return None
-    return meet_lists((a, b), regions, any(unread), lambda kind, pair: choices.append(Choice(kind, pair, None)))
 
 
 def _fit(a: Any, b: Any) -> bool:

@@ -10,7 +10,7 @@ from adjit.ir.operand import Literal, Operand
 from adjit.ir.types import I64, TensorType
 
 from .frames import user_location
-from .growing import GrowingList, TracedList, bounds
+from .growing import GrowingList, TracedList, bounds, is_items
 from .pytree import LEAF, TreeDef, flatten
 from .regions import (
     UNDEFINED,
@@ -264,5 +264,46 @@ class ListCarry(Carry):
         return out
 
 
+class StructureCarry(Carry):
+    """A structure with lists in it, each of which is carried on its own."""
+
+    def __init__(self, entry: Entry, value: Any, words: Wording) -> None:
+        self.entry, self.words, self.before = entry, words, value
+        parts, self.outer = flatten(value, is_leaf=is_items)
+        names = (f"{entry.name}{path}" for path in self.outer.paths())
+        self.parts = [carry_of(entry._replace(name=name), part, words) for name, part in zip(names, parts, strict=True)]
+
+    @property
+    def steady(self) -> bool:  # type: ignore[override]
+        return any(part.steady for part in self.parts)
+
+    def start(self, region: Trace, trip: Operand | None) -> Any:
+        return self.outer.unflatten([part.start(region, trip) for part in self.parts])
+
+    def settle(self, out: Any, certain: bool, trips: Trips) -> bool:
+        leaves, tree = flatten(out, is_leaf=is_items)
+        if tree != self.outer:
+            raise mismatch(self.words, self.entry, "", (self.before, out), "a traced loop must leave its structure as it is")
+        changes = [part.settle(leaf, certain, trips) for part, leaf in zip(self.parts, leaves, strict=True)]
+        return any(changes)
+
+    def carried(self) -> list[Slot]:
+        return [slot for part in self.parts for slot in part.carried()]
+
+    def yields(self, out: Any) -> list[Operand]:
+        leaves = flatten(out, is_leaf=is_items)[0]
+        return [x for part, leaf in zip(self.parts, leaves, strict=True) for x in part.yields(leaf)]
+
+    def prepare(self) -> None:
+        for part in self.parts:
+            part.prepare()
+
+    def result(self, results: Iterator[Operand]) -> Any:
+        return self.outer.unflatten([part.result(results) for part in self.parts])
+
+
 def carry_of(entry: Entry, value: Any, words: Wording) -> Carry:
-    return (ListCarry if isinstance(value, list | TracedList) else Carry)(entry, value, words)
+    if is_items(value):
+        return ListCarry(entry, value, words)
+    holds_lists = any(map(is_items, flatten(value, is_leaf=is_items)[0]))
+    return (StructureCarry if holds_lists else Carry)(entry, value, words)

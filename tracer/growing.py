@@ -301,6 +301,10 @@ class TracedList(Sequence[Any]):
 Items: TypeAlias = list[Any] | TracedList
 
 
+def is_items(x: Any) -> bool:
+    return isinstance(x, list | TracedList)
+
+
 def bounds(items: Items) -> tuple[int, int]:
     """How many items there are, at least and at most."""
     return (items.least, items.most) if isinstance(items, TracedList) else (len(items), len(items))

@@ -16,7 +16,7 @@ from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.control import For, While
 from adjit.ir.types import BOOL, I64, TensorType
 
-from .carries import Carry, ListCarry, Trips, carry_of
+from .carries import Carry, ListCarry, StructureCarry, Trips, carry_of
 from .frames import user_location
 from .growing import TracedList
 from .regions import UNDEFINED, Entry, Kind, Wording, conform, finish, hold, is_traced, predicate
@@ -97,8 +97,9 @@ def _trace_body(trace: Trace, loop: Loop, counted: bool, trips: Trips) -> tuple[
 
 def _settle(carries: Sequence[Carry], outs: Sequence[Any], certain: bool, trips: Trips) -> bool:
     """Lists first: what the body does may depend on whether one is empty, which one that grows is only in the first attempt."""
-    for kind in (True, False):
-        changes = [c.settle(out, certain, trips) for c, out in zip(carries, outs, strict=True) if isinstance(c, ListCarry) is kind]
+    for lists in (True, False):
+        pairs = [(c, out) for c, out in zip(carries, outs, strict=True) if isinstance(c, ListCarry | StructureCarry) is lists]
+        changes = [carry.settle(out, certain, trips) for carry, out in pairs]
         if any(changes):
             return True
     return False

@@ -202,6 +202,43 @@ def list_under_checkpoint(x):
     return sum(ys)
 
 
+@program((0.5, 1.0), (5.0, 1.0))
+def dict_of_lists(x, limit):
+    log = {"x": [], "n": 0, "y": [x]}
+    for k in aj.range(4):
+        x = x * 1.1
+        log["x"].append(x)
+        log["n"] += 1
+        if x > limit:
+            log["y"].append(x * k)
+    return aj.stack(log["x"]), log["n"], 1.0 * sum(log["y"]), len(log["y"])
+
+
+def push(items, x):
+    items.append(x * x)
+
+
+@program((0.5, 1.0), (5.0, 1.0))
+def appended_by_a_function(x, limit):
+    ys = []
+    for _ in aj.range(4):
+        push(ys, x)
+        x = x * 1.1
+    if x > limit:
+        push(ys, -x)
+    return 1.0 * sum(ys), len(ys)
+
+
+@program((0.4, 0.9), (0.4, 2.0))
+def history_kept_by_method(x, limit):
+    history = History(x)
+    for k in aj.range(6):
+        history.step(k)
+        if history.states[-1] > limit:
+            break
+    return history.states[-1], len(history.states)
+
+
 @program((V, 0.5))
 def arrays_of_lists(x, a):
     rotation = np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]])

@@ -182,6 +182,17 @@ def list_of_two_types(x):
     return ys
 
 
+def append_to_argument(x, ys):
+    for k in items.range(5):
+        ys.append(x * k)
+
+
+def gives_argument_away(x):
+    ys = []
+    append_to_argument(x, ys)
+    return ys
+
+
 def popped(x):
     ys = of_unknown_length(x)
     ys.pop()
@@ -281,6 +292,9 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] =
     (text_in_list, (1.0,), TraceError, "a list that a traced loop or branch appends to takes numbers and arrays, not 'a'"),
     (list_of_two_types, (V,), TraceError,
      "the items of a list that a traced loop or branch appends to must be of one type, not f64[4] and f64[]"),
+    (gives_argument_away, (1.0,), TraceError,
+     ("`ys.append(...)` in a traced statement would change an argument, which the caller does not see; copy it first, ys = list(ys), and "
+     "return it")),
     (popped, (1.0,), TraceError, "a list that a traced loop or branch appends to takes no other change than new and replaced items"),
     (recursion, (3, V), TraceError, "a traced value cannot end a recursion, for both branches are traced; write a loop"),
     (calls_without_converting, (1.0,), TraceError,
@@ -313,15 +327,15 @@ def test_statement_that_fails_is_named() -> None:
 
 
 def test_region_values_do_not_leak() -> None:
-    kept = []
+    kept = {}
 
     def f(x):
         if x > 0:
             keep(kept, x * 2)
-        return kept[0] + 1
+        return kept["value"] + 1
 
     def keep(where, value):
-        where.append(value)
+        where["value"] = value
 
     with pytest.raises(TraceError, match="computed inside of a branch or a loop and is used outside, where it may not exist"):
         trace(convert(f), 1.0)

@@ -1,7 +1,8 @@
-"""Attributes that a branch or a body changes through the methods it calls: `cell.step(x)`, which the statement itself does not show.
+"""What a branch or a body changes through functions it calls, which the statement itself does not show: `cell.step(x)`, `push(items, x)`.
 
-Found by looking at the objects before and after: those of users' classes that its variables hold, and those that their attributes hold.
-Numbers and arrays only: anything else that a method leaves behind is its own business, such as a layer that is built on its first call.
+Found by looking at the objects before and after: lists and objects of users' classes that its variables hold, and those that their
+attributes hold. Numbers and arrays only: anything else that a method leaves behind is its own business, such as a layer that is built on
+its first call.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
 
+from ..growing import Items, TracedList
+from ..pytree import flatten
 from ..regions import kind_of
 from .convert import is_library
 
@@ -22,13 +25,33 @@ class Held(NamedTuple):
     before: dict[str, Any]
 
 
+class HeldList(NamedTuple):
+    path: str
+    items: Items  # the list itself
+    before: Items
+
+    def restored(self) -> bool:
+        """Put back what numbers and arrays were added; whether there were any."""
+        if isinstance(self.items, TracedList):
+            assert isinstance(self.before, TracedList)
+            changed = not self.items.same(self.before)
+            self.items.become(self.before)
+            return changed
+        more = self.items[len(self.before) :]
+        if not more or any(kind_of(leaf) is None for leaf in flatten(more)[0]):
+            return False
+        self.items[:] = self.before
+        return True
+
+
 class Objects:
     """The objects that some functions reach through their cells, as they are now. `known` are the names that are looked after already."""
 
     def __init__(self, functions: Sequence[Callable[..., Any]], known: Sequence[str]) -> None:
         self.known = set(known)
         self.held: list[Held] = []
-        self.hidden: list[str] = []  # names of the attributes found to change
+        self.lists: list[HeldList] = []
+        self.hidden: list[str] = []  # names of what was found to change
         seen: set[int] = set()
         for function in functions:
             assert isinstance(function, FunctionType)
@@ -39,6 +62,9 @@ class Objects:
                     continue
 
     def _hold(self, path: str, value: Any, seen: set[int], depth: int) -> None:
+        if type(value) in (list, TracedList) and id(value) not in seen:
+            seen.add(id(value))
+            self.lists.append(HeldList(path, value, value.copy()))
         if not depth or id(value) in seen or is_library(type(value).__module__):
             return
         attributes = getattr(value, "__dict__", None)
@@ -58,5 +84,11 @@ class Objects:
                     continue
                 if kind_of(old) is not None and kind_of(new) is not None:
                     attributes[name] = old
-                    if full not in self.hidden:
-                        self.hidden.append(full)
+                    self._hide(full)
+        for held in self.lists:
+            if held.path not in self.known and held.restored():
+                self._hide(held.path)
+
+    def _hide(self, name: str) -> None:
+        if name not in self.hidden:
+            self.hidden.append(name)

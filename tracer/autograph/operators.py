@@ -22,7 +22,7 @@ from . import expressions
 from .expressions import *  # noqa: F403 - `ag__` is one name
 from .items import Items, as_items
 from .objects import Objects
-from .state import Names, Snapshot, State, assigned_line, entry, keep_identity, own
+from .state import Names, Snapshot, State, assigned_line, check_arguments, entry, keep_identity, own
 
 UNROLL = 64  # trips: more are tried as a loop first
 STATEMENTS = 4096  # of all trips of an unrolled loop: with more, it is tried as a loop as well
@@ -34,9 +34,13 @@ slice = builtins.slice
 
 
 def if_stmt(
-    test: Any, then: Callable[[], None], other: Callable[[], None], names: Names = (), scratch: Names = (), *, returns: str = ""
-) -> None:
-    """`names` are read after the statement, `scratch` are not; `returns` is the branch that leaves the function, if one does."""
+    test: Any, then: Callable[[], None], other: Callable[[], None], names: Names = (), scratch: Names = (), *, returns: str = "",
+    arguments: Names = (),
+) -> None:  # fmt: skip
+    """`names` are read after the statement, `scratch` are not; `returns` is the branch that leaves the function, if one does.
+
+    `arguments` are lists of the caller's that the statement appends to.
+    """
     trace, test = current_trace(), expressions.truth(test)
     if trace is None or not is_traced(test):
         then() if test else other()
@@ -68,8 +72,9 @@ def if_stmt(
         state.write(before)
     if objects.hidden:
         start.undo()
-        if_stmt(test, then, other, (*names, *objects.hidden), scratch, returns=returns)
+        if_stmt(test, then, other, (*names, *objects.hidden), scratch, returns=returns, arguments=arguments)
         return
+    check_arguments(arguments, names, before, values)
     kept = [keep_identity(b, [g[i] for g in given], [x[i] for x in left], v) for i, (b, v) in enumerate(zip(before, values))]
     state.write([*kept, *before[count:]])
 
@@ -80,8 +85,9 @@ def if_stmt(
 class LoopState:
     """The variables of a loop: `carried` from trip to trip, `fresh` assigned by every trip before it is read, `scratch` not read after."""
 
-    def __init__(self, body: Callable[..., None], carried: Names, fresh: Names, scratch: Names, stop: str | None) -> None:
+    def __init__(self, body: Callable[..., None], carried: Names, fresh: Names, scratch: Names, stop: str | None, arguments: Names) -> None:
         self.body = body
+        self.arguments = arguments
         self.scratch = scratch
         self.names: Names = ()
         self.entries: list[Entry] = []
@@ -138,6 +144,7 @@ class LoopState:
             self.add(tuple(objects.hidden))
             self.emit(what, certain, checkpoint, emit, step)
             return
+        check_arguments(self.arguments, self.names, before, values)
         kept = [keep_identity(b, [given[0][i]], [left[0][i]], v) for i, (b, v) in enumerate(zip(before, values))]
         self.state.write(kept)
 
@@ -156,9 +163,9 @@ class LoopState:
 
 def while_stmt(
     test: Callable[[], Any], body: Callable[[], None], carried: Names = (), fresh: Names = (), scratch: Names = (), *,
-    stop: str | None = None, roll: bool = True,
+    stop: str | None = None, roll: bool = True, arguments: Names = (),
 ) -> None:  # fmt: skip
-    loop = LoopState(body, carried, fresh, scratch, stop)
+    loop = LoopState(body, carried, fresh, scratch, stop, arguments)
 
     def go_on() -> Any:
         stopped = loop.stopped()
@@ -206,10 +213,10 @@ def while_stmt(
 
 def for_stmt(
     iterable: Any, body: Callable[[Any], None], carried: Names = (), fresh: Names = (), scratch: Names = (), *,
-    stop: str | None = None, roll: bool = True,
+    stop: str | None = None, roll: bool = True, arguments: Names = (),
 ) -> None:  # fmt: skip
     trace = current_trace()
-    loop = LoopState(body, carried, fresh, scratch, stop)
+    loop = LoopState(body, carried, fresh, scratch, stop, arguments)
     items = as_items(iterable, trace is not None)
     if items is None or trace is None:
         _for_each(loop, iterable, body)

@@ -152,7 +152,8 @@ class FunctionRewriter:
         call = self.call_statement("if_stmt", [test, load(then.name), load(other.name), *trimmed(names)], stmt, stmt.test)
         returns = [name for name, leaves in zip(("then", "else"), self.returns.get(stmt, ()), strict=False) if leaves]
         if len(returns) == 1 and changed & after & self.rebound:
-            keyword(call, "returns", returns[0])
+            keyword(call, "returns", ast.Constant(returns[0]))
+        self.tell_arguments(call, usage)
         return [then, other, call]
 
     def while_(self, stmt: ast.While) -> list[ast.stmt]:
@@ -180,10 +181,17 @@ class FunctionRewriter:
         names = [self.whole.names(carried), self.whole.names(fresh), self.whole.names(changed - carried - fresh)]
         call = self.call_statement(operator, [*args, *trimmed(names)], stmt, end)
         if stmt in self.stops:
-            keyword(call, "stop", self.stops[stmt])
+            keyword(call, "stop", ast.Constant(self.stops[stmt]))
         if usage.outside:
-            keyword(call, "roll", False)
+            keyword(call, "roll", ast.Constant(False))
+        self.tell_arguments(call, usage)
         return call
+
+    def tell_arguments(self, call: ast.Expr, usage: Usage) -> None:
+        """Name the parameters that still are what the caller passed, and that the statement appends to."""
+        names = (usage.appends & self.arguments) - self.rebound
+        if names:
+            keyword(call, "arguments", self.whole.names(names))
 
     def assign(self, stmt: ast.Assign) -> list[ast.stmt]:
         """`a[key] = value` on a local name gives the name a new array where arrays cannot be written; anything else stays."""
@@ -341,9 +349,9 @@ class Expressions(ast.NodeTransformer):
         return out
 
 
-def keyword(statement: ast.Expr, name: str, value: str | bool) -> None:
+def keyword(statement: ast.Expr, name: str, value: ast.expr) -> None:
     assert isinstance(statement.value, ast.Call)
-    statement.value.keywords.append(placed(ast.keyword(name, ast.Constant(value)), statement))
+    statement.value.keywords.append(placed(ast.keyword(name, value), statement))
 
 
 def binds(nodes: Sequence[ast.expr]) -> bool:

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
+from adjit.ir.errors import TraceError
 from adjit.ir.location import Location
 
-from ..frames import location_in
+from ..frames import location_in, user_location
 from ..growing import GrowingList, TracedList
 from ..pytree import flatten
 from ..regions import UNDEFINED, Entry
@@ -126,7 +127,7 @@ def own(value: Any) -> Any:
         return value.copy()
     if type(value) not in (list, dict, GrowingList):
         return value
-    leaves, tree = flatten(value)
+    leaves, tree = flatten(value, is_leaf=lambda x: isinstance(x, TracedList))
     return tree.unflatten([own(leaf) for leaf in leaves])
 
 
@@ -150,6 +151,16 @@ def keep_identity(before: Any, given: Sequence[Any], left: Sequence[Any], value:
         put_back(before, value)
         return before
     return value
+
+
+def check_arguments(arguments: Names, names: Names, before: Sequence[Any], after: Sequence[Any]) -> None:
+    """A list that a traced statement made grow is another object, which a caller that holds the old one does not see."""
+    for name, old, new in zip(names, before, after):
+        if name in arguments and isinstance(old, list) and isinstance(new, TracedList):
+            raise TraceError(
+                f"`{name}.append(...)` in a traced statement would change an argument, which the caller does not see; copy it first, "
+                f"{name} = list({name}), and return it"
+            ).at(user_location())
 
 
 def entry(name: str, fresh: bool = False) -> Entry:

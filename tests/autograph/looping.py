@@ -454,3 +454,42 @@ def loop_that_returns_what_was_there(x, y, n):
     while n > 0:
         return x * 2, y
     return y, x * y
+
+
+@program((0.4,), (5.1,), (30.0,))
+def found_or_not(x):
+    for i in range(5):
+        if x > 3 * i + 2:
+            y = x * i
+            if x > 20:
+                y = -x
+                break
+            break
+    else:
+        y = -2 * x
+    k = 0
+    while k < 4:
+        k += 1
+        if x * k > 2:
+            z = x * k
+            break
+        if x < -1:
+            z = 0.0
+            break
+    else:
+        z = x
+    return y, z
+
+
+@program((0.5, 3), (5.3, 3), (2.5, 0))
+def found_in_rows(x, n):
+    for i in range(n):
+        for j in range(n):
+            if x > i + j:
+                continue
+            where = 1.0 * i * x
+            break
+        else:
+            where = -x
+        x = x + where
+    return x

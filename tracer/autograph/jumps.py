@@ -17,7 +17,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from .names import Usage, children, statements
+from .names import Usage, blocks, children, statements
 
 N = TypeVar("N", bound=ast.AST)
 D = TypeVar("D", ast.FunctionDef, ast.ClassDef)
@@ -38,6 +38,7 @@ class Jumps:
     def __init__(self, fresh: Callable[[str], str]) -> None:
         self.fresh = fresh
         self.stops: dict[ast.AST, str] = {}
+        self.ends: dict[ast.AST, set[str]] = {}  # of each loop: variables that whatever ends it assigns, a `break` or its `else`
         self.returns: dict[ast.AST, tuple[bool, bool]] = {}  # of each `if`: which branches leave the function
         self.result: str | None = None
         self.done = ""
@@ -160,6 +161,8 @@ class Jumps:
             lowered = placed(ast.While(stmt.test, body, []), stmt)
         else:
             lowered = placed(ast.For(stmt.target, stmt.iter, body, []), stmt)
+        if stmt.orelse:
+            self.ends[lowered] = (assigned(stmt.orelse) & assigned_at_breaks(stmt.body)) - Usage.of(stmt.body).reads
         before: list[ast.stmt] = []
         after = list(stmt.orelse)
         if flags.stop in self.set:
@@ -225,6 +228,44 @@ def _without(stmts: Sequence[ast.stmt], idle: set[int]) -> Iterator[ast.stmt]:
         yield stmt
 
 
+def assigned(stmts: Sequence[ast.stmt]) -> set[str]:
+    """Names that the block surely assigns, if it is run to its end."""
+    out: set[str] = set()
+    for stmt in stmts:
+        match stmt:
+            case ast.If():
+                out |= assigned(stmt.body) & assigned(stmt.orelse)
+            case ast.With():
+                out |= assigned(stmt.body)
+            case ast.Assign() | ast.AnnAssign(value=ast.expr()):
+                out |= Usage.of(stmt).binds
+    return out
+
+
+def assigned_at_breaks(stmts: Sequence[ast.stmt]) -> set[str]:
+    """Names that every `break` for the loop around these statements has surely been preceded by an assignment of, in the same trip."""
+    found: list[set[str]] = []
+
+    def look(block: Sequence[ast.stmt], before: set[str]) -> None:
+        for i, stmt in enumerate(block):
+            known = before | assigned(block[:i])
+            if isinstance(stmt, ast.Break):
+                found.append(known)
+            for inner in inner_blocks(stmt):
+                look(inner, known)
+
+    look(stmts, set())
+    return set.intersection(*found) if found else set()
+
+
+def inner_blocks(stmt: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """Blocks of a statement in which `break` is for the loop around it."""
+    if not isinstance(stmt, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        for block in blocks(stmt):
+            if not isinstance(stmt, ast.While | ast.For) or block is not stmt.body:
+                yield block
+
+
 def always_jumps(stmts: Sequence[ast.stmt], raising: bool = True) -> bool:
     """Whether control surely leaves the block before its end. A `with` block may swallow what is raised in it, but no other jump."""
     for stmt in stmts:
@@ -258,17 +299,7 @@ def endless(stmt: ast.stmt) -> bool:
 
 def breaks(stmts: Sequence[ast.stmt]) -> bool:
     """Whether there is a `break` for the loop around these statements."""
-    for stmt in stmts:
-        if isinstance(stmt, ast.Break):
-            return True
-        inner: list[ast.stmt] = [*getattr(stmt, "orelse", ()), *getattr(stmt, "finalbody", ())]
-        if not isinstance(stmt, ast.While | ast.For | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            inner += getattr(stmt, "body", ())
-        for part in (*getattr(stmt, "handlers", ()), *getattr(stmt, "cases", ())):
-            inner += part.body
-        if breaks(inner):
-            return True
-    return False
+    return any(isinstance(stmt, ast.Break) or any(map(breaks, inner_blocks(stmt))) for stmt in stmts)
 
 
 def placed(node: N, at: ast.AST) -> N:

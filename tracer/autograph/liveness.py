@@ -25,9 +25,10 @@ class Live(NamedTuple):
 class Liveness:
     """`of[node]` for every `if`, `while` and `for` of a body."""
 
-    def __init__(self, body: Sequence[ast.stmt], stops: dict[ast.AST, str], always: Names) -> None:
+    def __init__(self, body: Sequence[ast.stmt], stops: dict[ast.AST, str], ends: dict[ast.AST, set[str]], always: Names) -> None:
         self.of: dict[ast.AST, Live] = {}
         self.stops = stops
+        self.ends = ends
         self.captured = captured_names(body)
         self.block(body, always)
 
@@ -92,6 +93,8 @@ class Liveness:
             if trip <= head:
                 break
             head |= trip
+        ends = self.ends.get(stmt, set())  # what these were before does not matter
+        trip, head = trip - ends, head - ends
         self.of[stmt] = Live(after, trip | stop)
         return head | self.reads(Usage.of(stmt.iter)) if isinstance(stmt, ast.For) else head
 

@@ -35,11 +35,11 @@ slice = builtins.slice
 
 def if_stmt(
     test: Any, then: Callable[[], None], other: Callable[[], None], names: Names = (), scratch: Names = (), *, returns: str = "",
-    arguments: Names = (),
+    arguments: Names = (), optional: Names = (),
 ) -> None:  # fmt: skip
     """`names` are read after the statement, `scratch` are not; `returns` is the branch that leaves the function, if one does.
 
-    `arguments` are lists of the caller's that the statement appends to.
+    `arguments` are lists of the caller's that the statement appends to. `optional` are names that are read only where they were assigned.
     """
     trace, test = current_trace(), expressions.truth(test)
     if trace is None or not is_traced(test):
@@ -67,12 +67,13 @@ def if_stmt(
     words = Wording("`if`", ("in the `if` branch", "in the `else` branch"), lambda name, side: assigned_line((then, other)[side], name))
     try:
         loose = (returns == "then", returns == "else")
-        values = emit_if(trace, test, [lambda: branch(then), lambda: branch(other)], [entry(name) for name in names], words, loose)
+        entries = [entry(name, optional=name in optional) for name in names]
+        values = emit_if(trace, test, [lambda: branch(then), lambda: branch(other)], entries, words, loose)
     finally:
         state.write(before)
     if objects.hidden:
         start.undo()
-        if_stmt(test, then, other, (*names, *objects.hidden), scratch, returns=returns, arguments=arguments)
+        if_stmt(test, then, other, (*names, *objects.hidden), scratch, returns=returns, arguments=arguments, optional=optional)
         return
     check_arguments(arguments, names, before, values)
     kept = [keep_identity(b, [g[i] for g in given], [x[i] for x in left], v) for i, (b, v) in enumerate(zip(before, values))]
@@ -85,9 +86,12 @@ def if_stmt(
 class LoopState:
     """The variables of a loop: `carried` from trip to trip, `fresh` assigned by every trip before it is read, `scratch` not read after."""
 
-    def __init__(self, body: Callable[..., None], carried: Names, fresh: Names, scratch: Names, stop: str | None, arguments: Names) -> None:
+    def __init__(
+        self, body: Callable[..., None], carried: Names, fresh: Names, scratch: Names, stop: str | None, arguments: Names, optional: Names
+    ) -> None:
         self.body = body
         self.arguments = arguments
+        self.optional = optional
         self.scratch = scratch
         self.names: Names = ()
         self.entries: list[Entry] = []
@@ -97,7 +101,7 @@ class LoopState:
 
     def add(self, names: Names, fresh: bool = False) -> None:
         self.names += names
-        self.entries += [entry(name, fresh=fresh) for name in names]
+        self.entries += [entry(name, fresh=fresh, optional=name in self.optional) for name in names]
         self.state = State((self.body,), self.names)
         self.every = State((self.body,), self.names + self.scratch)
 
@@ -163,9 +167,9 @@ class LoopState:
 
 def while_stmt(
     test: Callable[[], Any], body: Callable[[], None], carried: Names = (), fresh: Names = (), scratch: Names = (), *,
-    stop: str | None = None, roll: bool = True, arguments: Names = (),
+    stop: str | None = None, roll: bool = True, arguments: Names = (), optional: Names = (),
 ) -> None:  # fmt: skip
-    loop = LoopState(body, carried, fresh, scratch, stop, arguments)
+    loop = LoopState(body, carried, fresh, scratch, stop, arguments, optional)
 
     def go_on() -> Any:
         stopped = loop.stopped()
@@ -213,10 +217,10 @@ def while_stmt(
 
 def for_stmt(
     iterable: Any, body: Callable[[Any], None], carried: Names = (), fresh: Names = (), scratch: Names = (), *,
-    stop: str | None = None, roll: bool = True, arguments: Names = (),
+    stop: str | None = None, roll: bool = True, arguments: Names = (), optional: Names = (),
 ) -> None:  # fmt: skip
     trace = current_trace()
-    loop = LoopState(body, carried, fresh, scratch, stop, arguments)
+    loop = LoopState(body, carried, fresh, scratch, stop, arguments, optional)
     items = as_items(iterable, trace is not None)
     if items is None or trace is None:
         _for_each(loop, iterable, body)

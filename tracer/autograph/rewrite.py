@@ -82,8 +82,9 @@ class FunctionRewriter:
         self.locals |= Usage.of(self.body).binds - usage.declared
         self.variables |= self.locals
         # what the functions around this one hold must be right when it returns
-        self.live = Liveness(self.body, jumps.stops, frozenset(self.variables - self.locals))
-        self.stops, self.returns = jumps.stops, jumps.returns
+        self.live = Liveness(self.body, jumps.stops, jumps.ends, frozenset(self.variables - self.locals))
+        self.stops, self.returns, self.ends = jumps.stops, jumps.returns, jumps.ends
+        self.ending: set[str] = set()  # variables of the loops around that have a value when those end, if not before
         self.declared: set[str] = set()  # variables that only new functions bind now
         self.caught = 0  # how many `try` blocks with handlers are around the statement being rewritten
         self.expressions = Expressions(self)
@@ -153,7 +154,7 @@ class FunctionRewriter:
         returns = [name for name, leaves in zip(("then", "else"), self.returns.get(stmt, ()), strict=False) if leaves]
         if len(returns) == 1 and changed & after & self.rebound:
             keyword(call, "returns", ast.Constant(returns[0]))
-        self.tell_arguments(call, usage)
+        self.tell(call, usage, changed & after & self.ending)
         return [then, other, call]
 
     def while_(self, stmt: ast.While) -> list[ast.stmt]:
@@ -161,7 +162,7 @@ class FunctionRewriter:
         changed = self.changed(usage)
         returns: list[ast.stmt] = [placed(ast.Return(self.expression(stmt.test)), stmt.test)]
         test = self.new_function("test", [], set(), returns, stmt.test)
-        body = self.new_function("body", [], changed, self.block(stmt.body), stmt.body[0])
+        body = self.new_function("body", [], changed, self.body_of(stmt), stmt.body[0])
         return [test, body, self.loop_call("while_stmt", [load(test.name), load(body.name)], stmt, stmt.test, changed, usage)]
 
     def for_(self, stmt: ast.For) -> list[ast.stmt]:
@@ -169,8 +170,15 @@ class FunctionRewriter:
         changed = self.changed(usage)
         item = self.whole.fresh("item")
         start: list[ast.stmt] = self.assign(placed(ast.Assign([stmt.target], load(item)), stmt.target))
-        body = self.new_function("body", [item], changed, [*start, *self.block(stmt.body)], stmt.body[0])
+        body = self.new_function("body", [item], changed, [*start, *self.body_of(stmt)], stmt.body[0])
         return [body, self.loop_call("for_stmt", [self.expression(stmt.iter), load(body.name)], stmt, stmt.iter, changed, usage)]
+
+    def body_of(self, stmt: ast.While | ast.For) -> list[ast.stmt]:
+        around, self.ending = self.ending, self.ending | self.ends.get(stmt, set())
+        try:
+            return self.block(stmt.body)
+        finally:
+            self.ending = around
 
     def loop_call(
         self, operator: str, args: list[ast.expr], stmt: ast.While | ast.For, end: ast.expr, changed: set[str], usage: Usage
@@ -184,14 +192,15 @@ class FunctionRewriter:
             keyword(call, "stop", ast.Constant(self.stops[stmt]))
         if usage.outside:
             keyword(call, "roll", ast.Constant(False))
-        self.tell_arguments(call, usage)
+        self.tell(call, usage, (carried | fresh) & (self.ending | self.ends.get(stmt, set())))
         return call
 
-    def tell_arguments(self, call: ast.Expr, usage: Usage) -> None:
-        """Name the parameters that still are what the caller passed, and that the statement appends to."""
-        names = (usage.appends & self.arguments) - self.rebound
-        if names:
-            keyword(call, "arguments", self.whole.names(names))
+    def tell(self, call: ast.Expr, usage: Usage, optional: set[str]) -> None:
+        """Name the parameters that still are what the caller passed, and that the statement appends to; and what may have no value yet."""
+        arguments = (usage.appends & self.arguments) - self.rebound
+        for name, variables in (("arguments", arguments), ("optional", optional)):
+            if variables:
+                keyword(call, name, self.whole.names(variables))
 
     def assign(self, stmt: ast.Assign) -> list[ast.stmt]:
         """`a[key] = value` on a local name gives the name a new array where arrays cannot be written; anything else stays."""

@@ -163,10 +163,10 @@ def check_arguments(arguments: Names, names: Names, before: Sequence[Any], after
             ).at(user_location())
 
 
-def entry(name: str, fresh: bool = False) -> Entry:
+def entry(name: str, fresh: bool = False, optional: bool = False) -> Entry:
     if name.startswith(f"{RESULT}__"):
         return Entry("what the function returns", name, optional=True, fresh=fresh)
-    return Entry(name, name, fresh=fresh)
+    return Entry(name, name, optional, fresh)
 
 
 def assigned_line(function: Callable[..., Any], name: str) -> Location | None:

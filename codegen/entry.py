@@ -25,7 +25,7 @@ from adjit.ir.gate import gate
 from adjit.ir.types import TensorType
 
 from . import llvm
-from .entry_text import IR
+from .entry_text import entry_ir
 
 if TYPE_CHECKING:
     from .compile import Native
@@ -173,10 +173,8 @@ def _library() -> llvm.Library:
     imports = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in names}
     imports |= {"adjit_array_type": id(np.ndarray), "adjit_float_type": id(float), "adjit_none": id(None), "adjit_gate": gate.address}
     imports["adjit_new_array"] = numpy_api[94] or 0  # PyArray_NewFromDescr
-    text = IR
-    for word, number in (("MAX_BUFFERS", MAX_BUFFERS), ("RECORD", RECORD), ("HEADER", HEADER)):
-        text = text.replace(word, str(number))
-    return llvm.Library(llvm.assemble(text, optimize=True), ["adjit_entry"], imports)
+    text = entry_ir({"MAX_BUFFERS": MAX_BUFFERS, "RECORD": RECORD, "HEADER": HEADER})
+    return llvm.Library(llvm.assemble(text), ["adjit_entry"], imports)
 
 
 def _entry_address() -> int:

@@ -1,6 +1,28 @@
-"""The LLVM text of the native entry (see `entry.py`, which gives the capitalised words their numbers)."""
+"""The LLVM text of the native entry (see `entry.py`, which gives the capitalised words their numbers).
+
+Two words are not LLVM's: `word p[k]` is the k-th i64 of a table, `field p[k]` the pointer at byte k of a struct. They are spelled out here,
+not inlined by LLVM: a pipeline of passes for this one function was a third of the first call of a small program.
+"""
 
 from __future__ import annotations
+
+import re
+
+SPELLED = {
+    "word": r"\1.place = getelementptr i64, ptr \2, i64 \3\n  \1 = load i64, ptr \1.place",
+    "field": r"\1.place = getelementptr i8, ptr \2, i64 \3\n  \1 = load ptr, ptr \1.place",
+}
+
+
+def entry_ir(numbers: dict[str, int]) -> str:
+    """The text, as LLVM reads it."""
+    text = IR
+    for name, number in numbers.items():
+        text = text.replace(name, str(number))
+    for word, meaning in SPELLED.items():
+        text = re.sub(rf"(%\S+) = {word} (%\S+)\[(\S+)\]", meaning, text)
+    return text
+
 
 # offsets in the structs of CPython 3.11 to 3.13 and NumPy 2, 64 bits
 IR = """
@@ -17,21 +39,11 @@ declare ptr @adjit_new_array(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 @adjit_none = external global i8
 @adjit_gate = external global i64
 
-define internal i64 @word(ptr %table, i64 %at) alwaysinline nounwind {
-  %p = getelementptr i64, ptr %table, i64 %at
-  %v = load i64, ptr %p
-  ret i64 %v
-}
-define internal ptr @field(ptr %object, i64 %offset) alwaysinline nounwind {
-  %p = getelementptr i8, ptr %object, i64 %offset
-  %v = load ptr, ptr %p
-  ret ptr %v
-}
 
 ; the data of an argument that is what its record says; null when it is not
 define internal ptr @argument(ptr %object, ptr %record, ptr %route, ptr %scratch) nounwind {
 entry:
-  %type = call ptr @field(ptr %object, i64 8)
+  %type = field %object[8]
   %descr = load ptr, ptr %record
   %wants.float = icmp eq ptr %descr, null
   br i1 %wants.float, label %float, label %array
@@ -47,22 +59,22 @@ array:
   %plain = icmp eq ptr %type, @adjit_array_type
   br i1 %plain, label %check, label %wrapped
 wrapped:
-  %tensor.int = call i64 @word(ptr %route, i64 8)
+  %tensor.int = word %route[8]
   %tensor = inttoptr i64 %tensor.int to ptr
   %is.tensor = icmp eq ptr %type, %tensor
   br i1 %is.tensor, label %inside, label %no
 inside:
-  %slot = call i64 @word(ptr %route, i64 9)
-  %held = call ptr @field(ptr %object, i64 %slot)
+  %slot = word %route[9]
+  %held = field %object[%slot]
   br label %check
 check:
   %x = phi ptr [%object, %array], [%held, %inside]
   %rank.at = getelementptr i8, ptr %x, i64 24
   %rank = load i32, ptr %rank.at
-  %rank.wanted = call i64 @word(ptr %record, i64 1)
+  %rank.wanted = word %record[1]
   %rank.wide = sext i32 %rank to i64
   %same.rank = icmp eq i64 %rank.wide, %rank.wanted
-  %its.descr = call ptr @field(ptr %x, i64 56)
+  %its.descr = field %x[56]
   %same.descr = icmp eq ptr %its.descr, %descr
   %flags.at = getelementptr i8, ptr %x, i64 64
   %flags = load i32, ptr %flags.at
@@ -72,8 +84,8 @@ check:
   %c2 = and i1 %c1, %fine
   br i1 %c2, label %shape, label %no
 shape:
-  %dims = call ptr @field(ptr %x, i64 32)
-  %wanted.int = call i64 @word(ptr %record, i64 2)
+  %dims = field %x[32]
+  %wanted.int = word %record[2]
   %wanted = inttoptr i64 %wanted.int to ptr
   br label %next
 next:
@@ -81,15 +93,15 @@ next:
   %more = icmp slt i64 %axis, %rank.wanted
   br i1 %more, label %compare, label %yes
 compare:
-  %n = call i64 @word(ptr %dims, i64 %axis)
-  %m = call i64 @word(ptr %wanted, i64 %axis)
+  %n = word %dims[%axis]
+  %m = word %wanted[%axis]
   %equal = icmp eq i64 %n, %m
   br i1 %equal, label %same, label %no
 same:
   %axis.next = add i64 %axis, 1
   br label %next
 yes:
-  %data = call ptr @field(ptr %x, i64 16)
+  %data = field %x[16]
   ret ptr %data
 no:
   ret ptr null
@@ -98,19 +110,19 @@ no:
 ; a tensor around an array, which it takes over; null when there is no memory
 define internal ptr @wrap(ptr %array, ptr %record, ptr %route) nounwind {
 entry:
-  %type.int = call i64 @word(ptr %route, i64 8)
+  %type.int = word %route[8]
   %type = inttoptr i64 %type.int to ptr
   %tensor = call ptr @PyType_GenericAlloc(ptr %type, i64 0)
   %failed = icmp eq ptr %tensor, null
   br i1 %failed, label %none, label %fill
 fill:
-  %data.slot = call i64 @word(ptr %route, i64 9)
+  %data.slot = word %route[9]
   %data.at = getelementptr i8, ptr %tensor, i64 %data.slot
   store ptr %array, ptr %data.at
-  %its.type.int = call i64 @word(ptr %record, i64 3)
+  %its.type.int = word %record[3]
   %its.type = inttoptr i64 %its.type.int to ptr
   call void @Py_IncRef(ptr %its.type)
-  %type.slot = call i64 @word(ptr %route, i64 10)
+  %type.slot = word %route[10]
   %type.at = getelementptr i8, ptr %tensor, i64 %type.slot
   store ptr %its.type, ptr %type.at
   ret ptr %tensor
@@ -124,14 +136,14 @@ entry:
   %buffers = alloca [MAX_BUFFERS x ptr], align 16
   %arrays = alloca [MAX_BUFFERS x ptr], align 16
   %scratch = alloca [MAX_BUFFERS x double], align 16
-  %head = call ptr @field(ptr %self, i64 16)
+  %head = field %self[16]
   %watched = load i64, ptr @adjit_gate
   %alone = icmp eq i64 %watched, 0
   %no.keywords = icmp eq ptr %keywords, null
   %short = and i1 %alone, %no.keywords
   br i1 %short, label %first, label %python
 first:
-  %route.first = call ptr @field(ptr %head, i64 8)
+  %route.first = field %head[8]
   br label %try
 try:
   %route = phi ptr [%route.first, %first], [%route.next, %other]
@@ -141,9 +153,9 @@ other:
   %route.next = load ptr, ptr %route
   br label %try
 look:
-  %count = call i64 @word(ptr %route, i64 1)
+  %count = word %route[1]
   %fits = icmp eq i64 %count, %nargs
-  %busy = call i64 @word(ptr %route, i64 11)
+  %busy = word %route[11]
   %free = icmp eq i64 %busy, 0
   %usable = and i1 %fits, %free
   br i1 %usable, label %arguments, label %other
@@ -169,7 +181,7 @@ argument.fine:
   %record.next = getelementptr i64, ptr %record, i64 RECORD
   br label %argument
 variables:
-  %variable.count = call i64 @word(ptr %route, i64 2)
+  %variable.count = word %route[2]
   %after.variables = add i64 %count, %variable.count
   br label %variable
 variable:
@@ -178,24 +190,24 @@ variable:
   %v.more = icmp slt i64 %v, %after.variables
   br i1 %v.more, label %variable.check, label %constants
 variable.check:
-  %slot.at.int = call i64 @word(ptr %v.record, i64 0)
+  %slot.at.int = word %v.record[0]
   %slot.at = inttoptr i64 %slot.at.int to ptr
   %held = load ptr, ptr %slot.at
   %references = load i32, ptr %held
   %shared = icmp ne i32 %references, 1
-  %updated = call i64 @word(ptr %v.record, i64 1)
+  %updated = word %v.record[1]
   %writes = icmp ne i64 %updated, 0
   %must.copy = and i1 %shared, %writes
   br i1 %must.copy, label %python, label %variable.fine
 variable.fine:
-  %v.data = call ptr @field(ptr %held, i64 16)
+  %v.data = field %held[16]
   %v.buffer.at = getelementptr ptr, ptr %buffers, i64 %v
   store ptr %v.data, ptr %v.buffer.at
   %v.next = add i64 %v, 1
   %v.record.next = getelementptr i64, ptr %v.record, i64 RECORD
   br label %variable
 constants:
-  %constant.count = call i64 @word(ptr %route, i64 3)
+  %constant.count = word %route[3]
   %after.constants = add i64 %after.variables, %constant.count
   br label %constant
 constant:
@@ -211,7 +223,7 @@ constant.fine:
   %k.record.next = getelementptr i64, ptr %k.record, i64 RECORD
   br label %constant
 results:
-  %result.count = call i64 @word(ptr %route, i64 4)
+  %result.count = word %route[4]
   br label %result
 result:
   %r = phi i64 [0, %results], [%r.next, %result.fine]
@@ -221,9 +233,9 @@ result:
 result.make:
   %descr = load ptr, ptr %r.record
   call void @Py_IncRef(ptr %descr)
-  %rank.wide = call i64 @word(ptr %r.record, i64 1)
+  %rank.wide = word %r.record[1]
   %rank = trunc i64 %rank.wide to i32
-  %dims.int = call i64 @word(ptr %r.record, i64 2)
+  %dims.int = word %r.record[2]
   %dims = inttoptr i64 %dims.int to ptr
   %array = call ptr @adjit_new_array(ptr @adjit_array_type, ptr %descr, i32 %rank, ptr %dims, ptr null, ptr null, i32 0, ptr null)
   %no.array = icmp eq ptr %array, null
@@ -231,7 +243,7 @@ result.make:
 result.fine:
   %array.at = getelementptr ptr, ptr %arrays, i64 %r
   store ptr %array, ptr %array.at
-  %r.data = call ptr @field(ptr %array, i64 16)
+  %r.data = field %array[16]
   %r.position = add i64 %after.constants, %r
   %r.buffer.at = getelementptr ptr, ptr %buffers, i64 %r.position
   store ptr %r.data, ptr %r.buffer.at
@@ -239,14 +251,14 @@ result.fine:
   %r.record.next = getelementptr i64, ptr %r.record, i64 RECORD
   br label %result
 run:
-  %main = call ptr @field(ptr %route, i64 40)
-  %arena = call ptr @field(ptr %route, i64 48)
-  %error = call ptr @field(ptr %route, i64 56)
+  %main = field %route[40]
+  %arena = field %route[48]
+  %error = field %route[56]
   %busy.at = getelementptr i64, ptr %route, i64 11
   store i64 1, ptr %busy.at
   %used.at = getelementptr i64, ptr %route, i64 13
   store i64 1, ptr %used.at
-  %long = call i64 @word(ptr %route, i64 14)
+  %long = word %route[14]
   %releases = icmp ne i64 %long, 0
   br i1 %releases, label %release, label %hold
 release:
@@ -289,7 +301,7 @@ drop.one:
 give.up:
   ret ptr null
 finish:
-  %kind = call i64 @word(ptr %route, i64 12)
+  %kind = word %route[12]
   switch i64 %kind, label %tuple [i64 0, label %bare
                                   i64 2, label %nothing]
 nothing:

@@ -103,19 +103,16 @@ def level_for(text: str) -> int:
     return 2 if lines <= LINES_AT_LEVEL_2 else 1 if lines <= LINES_AT_LEVEL_1 else 0
 
 
-def assemble(text: str, target: Target | None = None, optimize: bool = False) -> bytes:
-    """Object code of a module; `optimize` runs LLVM's own pipeline first, for text that is written to be read."""
+def assemble(text: str, target: Target | None = None) -> bytes:
+    """Object code of a module."""
     target, level = target or host(), level_for(text)
 
     def compile_text() -> bytes:
         with _lock:
             machine, module = _machine(target, level), _parse(text, target)
-            if optimize:
-                builder = _llvm().create_pass_builder(machine, _llvm().create_pipeline_tuning_options(speed_level=2))
-                builder.getModulePassManager().run(module, builder)
             return bytes(machine.emit_object(module))
 
-    parts = (text, target.triple, target.cpu, target.features, f"level {level}, optimize {optimize}", _versions())
+    parts = (text, target.triple, target.cpu, target.features, f"level {level}", _versions())
     return cache.cached(parts, compile_text)
 
 

@@ -256,7 +256,7 @@ def test_assemble_compiles_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(llvm, "_parse", refuse)
     assert llvm.assemble(IR) == code
     with pytest.raises(AssertionError, match="compiled again"):
-        llvm.assemble(IR, optimize=True)
+        llvm.assemble(f"{IR}; another")
 
 
 PROGRAM = """

@@ -141,12 +141,9 @@ def work(block: Block) -> float:
 
 def _addresses(names: set[str], threads: int) -> dict[str, int]:
     """Where the routines are that a module imports."""
-    if not names:
-        return {}
-    known = library.addresses(threads)
-    if any(name.startswith(products.BLAS) for name in names):
-        known = {**known, **products.blas_addresses()}
-    return {name: known[name] for name in names}
+    blas = {name for name in names if name.startswith(products.BLAS)}
+    found = library.addresses(names - blas, threads)
+    return found | {name: products.blas_addresses()[name] for name in blas}
 
 
 def compile_func(func: Func, target: llvm.Target | None = None, threads: int | None = None) -> Native:

@@ -30,6 +30,7 @@ TYPES = "i64, i64, i64, ptr, i64, i64, ptr, i64, i64, ptr, i64, ptr, i64, i64, i
 DEPTH, START, BUFFER = range(ARGUMENTS, ARGUMENTS + 3)  # what changes from panel to panel, behind the arguments
 FEW_ROWS = 48  # up to here, one block of a, and the columns are shared out instead
 NAMES = {dtype: f"adjit_gemm_{DTYPE_NAMES[dtype]}" for dtype in (F32, F64)}
+DTYPES = {name: dtype for dtype, name in NAMES.items()}
 
 
 def tile_columns(dtype: DType, vector_bytes: int) -> int:
@@ -67,11 +68,10 @@ def work_bytes(n: int, k: int, rows: int, threads: int, dtype: DType, vector_byt
     return (panel + threads * rows * depth) * dtype.itemsize + 64 * (threads + 1)
 
 
-def gemm_ir(vector_bytes: int) -> str:
-    """The text of the routines, one for each dtype of `NAMES`."""
-    routines = [_Gemm(dtype, vector_bytes) for dtype in NAMES]
-    declares = sorted(set().union(*(g.declares for g in routines)))
-    return "\n".join([*declares, *(part for g in routines for part in (g.micro(), g.pack_b(), g.block(), g.routine()))])
+def gemm_ir(dtype: DType, vector_bytes: int) -> str:
+    """The text of the routine for a dtype of `NAMES`."""
+    gemm = _Gemm(dtype, vector_bytes)
+    return "\n".join([*sorted(gemm.declares), gemm.micro(), gemm.pack_b(), gemm.block(), gemm.routine()])
 
 
 class _Gemm:
@@ -258,30 +258,28 @@ class _Gemm:
         head, after = text.fresh_label(), text.fresh_label()
         text.put(f"br i1 {text.define(f'icmp sgt i64 {depth}, 0')}, label %{head}, label %{after}")
         text.start(head)
-        with Loop(text, "0", depth, self.lanes) as loop:
-            from_ = self.at(text, source, loop.index)
-            to = self.at(text, target, text.define(f"mul i64 {loop.index}, {self.nr}"))
-            for v in range(VECTORS):
-                rows = [
-                    self.load(text, self.at(text, from_, text.define(f"mul i64 {stride}, {v * self.lanes + j}"))) for j in range(self.lanes)
-                ]
-                for k, column in enumerate(self.transposed(text, rows)):
-                    self.store(text, column, self.at(text, to, str(k * self.nr + v * self.lanes)))
+        with Loop(text, "0", str(self.nr), self.lanes) as across, Loop(text, "0", depth, self.lanes) as along:
+            from_ = self.at(text, self.at(text, source, text.define(f"mul i64 {across.index}, {stride}")), along.index)
+            to = self.at(text, self.at(text, target, across.index), text.define(f"mul i64 {along.index}, {self.nr}"))
+            rows = [self.load(text, self.at(text, from_, text.define(f"mul i64 {stride}, {j}"))) for j in range(self.lanes)]
+            for k, column in enumerate(self.transposed(text, rows)):
+                self.store(text, column, self.at(text, to, str(k * self.nr)))
         text.jump(after)
         text.start(after)
 
     def transposed(self, text: Text, rows: list[str]) -> list[str]:
-        """A square of vectors turned: as many rounds of interleaving as the size has bits."""
-        n, half = self.lanes, self.lanes // 2
-        low = ", ".join(f"i32 {lane // 2 + (n if lane % 2 else 0)}" for lane in range(n))
-        high = ", ".join(f"i32 {half + lane // 2 + (n if lane % 2 else 0)}" for lane in range(n))
-        for _ in range(n.bit_length() - 1):
-            rows = [
-                text.define(f"shufflevector {self.vector} {rows[i]}, {self.vector} {rows[i + half]}, <{n} x i32> <{order}>")
-                for i in range(half)
-                for order in (low, high)
-            ]
+        """A square of vectors turned: halves, quarters, … of two rows change places, which is one or two instructions each."""
+        n = self.lanes
+        for distance in (1 << bit for bit in range(n.bit_length() - 1)):
+            keep = [lane if not lane & distance else lane - distance + n for lane in range(n)]
+            give = [lane + distance if not lane & distance else lane + n for lane in range(n)]
+            pairs = [(rows[i & ~distance], rows[i | distance], give if i & distance else keep) for i in range(n)]
+            rows = [self.shuffled(text, *pair) for pair in pairs]
         return rows
+
+    def shuffled(self, text: Text, a: str, b: str, lanes: list[int]) -> str:
+        order = ", ".join(f"i32 {lane}" for lane in lanes)
+        return text.define(f"shufflevector {self.vector} {a}, {self.vector} {b}, <{self.lanes} x i32> <{order}>")
 
     def gather(self, text: Text, source: str, stride: str, step: str, target: str, count: str, start: str, stop: str, size: int) -> None:
         """target[k][j] = source[j * stride + k * step] for k in start..stop and j in 0..count, zero for j in count..size."""

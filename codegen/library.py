@@ -1,6 +1,6 @@
 """Native routines that all compiled functions share: the thread pool and the matrix products.
 
-Compiled when the first function needs them.
+Each is compiled when the first function needs it, and for itself: a program that adds large arrays waits for no matrix product.
 """
 
 from __future__ import annotations
@@ -8,12 +8,14 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from collections.abc import Iterable
 from functools import lru_cache
 
 from . import gemm, llvm
 from .pool import has_threads, pool_ir
 
 MAX_THREADS = 256
+POOL = "pool"
 _lock = threading.Lock()
 
 
@@ -30,20 +32,28 @@ def runner(threads: int) -> str:
     return "adjit_parallel" if threads > 1 else "adjit_serial"
 
 
-def addresses(threads: int) -> dict[str, int]:
-    """Addresses of the shared routines, by name; the pool has workers for so many threads."""
+def addresses(names: Iterable[str], threads: int) -> dict[str, int]:
+    """Where shared routines are. Those that run chunks have workers for so many threads."""
     with _lock:
-        found = _addresses(llvm.host())
-        if threads > 1 and has_threads(llvm.host().triple):
-            ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32)(found["adjit_pool_start"])(min(threads, MAX_THREADS) - 1)
+        found = {name: _part(_part_of(name), llvm.host())[name] for name in names}
+        if threads > 1 and has_threads(llvm.host().triple) and "adjit_parallel" in found:
+            start = _part(POOL, llvm.host())["adjit_pool_start"]
+            ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32)(start)(min(threads, MAX_THREADS) - 1)
         return found
 
 
-@lru_cache(maxsize=4)
-def _addresses(target: llvm.Target) -> dict[str, int]:
-    text = pool_ir(target.triple) + gemm.gemm_ir(target.vector_bytes)
-    names = [*gemm.NAMES.values(), "adjit_parallel", "adjit_serial", "adjit_pool_start"]
-    loaded = llvm.Library(llvm.assemble(text, target), names, {})
+def _part_of(name: str) -> str:
+    return name if name in gemm.NAMES.values() else POOL
+
+
+@lru_cache(maxsize=16)
+def _part(part: str, target: llvm.Target) -> dict[str, int]:
+    """Addresses of what a part exports: the pool, or the product of one dtype. Each is compiled when something first needs it."""
+    if part == POOL:
+        text, exports = pool_ir(target.triple), ["adjit_parallel", "adjit_serial", "adjit_pool_start"]
+    else:
+        text, exports = gemm.gemm_ir(gemm.DTYPES[part], target.vector_bytes), [part]
+    loaded = llvm.Library(llvm.assemble(text, target), exports, {})
     _keep.append(loaded)
     return loaded.address
 

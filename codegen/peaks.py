@@ -49,7 +49,8 @@ def _peaks() -> Peaks:
     names = [f"peak_{LLVM_TYPE[d]}" for d in dtypes]
     native = llvm.Library(llvm.assemble(text), [*names, "triad"], {})
     chunks, threads = CHUNKS * library.threads(), library.threads()
-    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(library.addresses(threads)[library.runner(threads)])
+    runner = library.runner(threads)
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(library.addresses([runner], threads)[runner])
 
     def best(name: str, argument: int, attempts: int) -> float:
         return _best(lambda: run(native.address[name], argument, chunks), attempts)

@@ -50,10 +50,11 @@ def _part_of(name: str) -> str:
 def _part(part: str, target: llvm.Target) -> dict[str, int]:
     """Addresses of what a part exports: the pool, or the product of one dtype. Each is compiled when something first needs it."""
     if part == POOL:
-        text, exports = pool_ir(target.triple), ["adjit_parallel", "adjit_serial", "adjit_pool_start"]
+        exports = ["adjit_parallel", "adjit_serial", "adjit_pool_start"]
+        code = llvm.assemble(pool_ir(target.triple), target, level=0)  # it waits and hands out: what takes time is in the chunks
     else:
-        text, exports = gemm.gemm_ir(gemm.DTYPES[part], target.vector_bytes), [part]
-    loaded = llvm.Library(llvm.assemble(text, target), exports, {})
+        exports, code = [part], llvm.assemble(gemm.gemm_ir(gemm.DTYPES[part], target.vector_bytes), target)
+    loaded = llvm.Library(code, exports, {})
     _keep.append(loaded)
     return loaded.address
 

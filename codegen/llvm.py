@@ -103,9 +103,9 @@ def level_for(text: str) -> int:
     return 2 if lines <= LINES_AT_LEVEL_2 else 1 if lines <= LINES_AT_LEVEL_1 else 0
 
 
-def assemble(text: str, target: Target | None = None) -> bytes:
-    """Object code of a module."""
-    target, level = target or host(), level_for(text)
+def assemble(text: str, target: Target | None = None, level: int | None = None) -> bytes:
+    """Object code of a module, at the level that suits its size unless told otherwise."""
+    target, level = target or host(), level_for(text) if level is None else level
 
     def compile_text() -> bytes:
         with _lock:

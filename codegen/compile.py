@@ -54,6 +54,7 @@ class Native:
         callbacks = {name: ctypes.cast(fn, ctypes.c_void_p).value or 0 for name, fn in self._hosts.items()}
         imports = _addresses(module.imports, threads) | callbacks
         self._library = llvm.Library(llvm.assemble(self.llvm, self.target), entries, imports)
+        llvm.rest()
         self.address = self._library.address["adjit_main"]
         self._main = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(self.address)
         self._arenas: list[Array] = []

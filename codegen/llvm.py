@@ -16,10 +16,11 @@ from typing import Any
 
 from adjit.ir.errors import AdjitError
 
-from . import cache
+from . import cache, residency
 
 LINES_AT_LEVEL_2 = 20_000
 LINES_AT_LEVEL_1 = 60_000
+LIBRARY = "libllvmlite.so"
 LIBRARIES = 256  # that one linker links
 
 _serial = itertools.count()
@@ -54,6 +55,7 @@ def _llvm() -> Any:
     import llvmlite.binding as llvm  # noqa: PLC0415 - costs 130 ms: only when something is compiled
 
     llvm.initialize_native_target()
+    residency.give_back(LIBRARY, always=True)  # the constructors of all that we never use
     return llvm
 
 
@@ -121,6 +123,11 @@ def assembly(text: str, target: Target | None = None) -> str:
     target = target or host()
     with _lock:
         return str(_machine(target, level_for(text)).emit_assembly(_parse(text, target)))
+
+
+def rest() -> None:
+    """Something has been compiled: LLVM's code may leave memory until the next time."""
+    residency.give_back(LIBRARY)
 
 
 class Library:

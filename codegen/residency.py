@@ -1,0 +1,60 @@
+"""LLVM's own code, out of memory while nothing is compiled.
+
+Loading llvmlite runs hundreds of constructors all over its 80 MB of machine code, and every compilation walks through much of it. The
+pages stay mapped, and count as memory of the process, though they are only a copy of the file: giving them back costs a millisecond, and
+those that are needed again come from the file cache. Systems other than Linux keep them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import struct
+import sys
+import time
+from contextlib import suppress
+from functools import lru_cache
+
+DONTNEED = 4  # madvise: drop the pages; those of a file that were never written to are read again when touched
+LOAD, WRITE = 1, 2  # of an ELF segment: its kind, and a flag
+REST = 0.25  # seconds between two times, so that a program which compiles all the time is not slowed down
+
+_last = 0.0
+
+
+def give_back(library: str, always: bool = False) -> None:
+    """Drop the pages of code and constants of a loaded library, by its file's name."""
+    global _last
+    if sys.platform != "linux" or not (always or time.monotonic() - _last > REST):
+        return
+    if not always:
+        _last = time.monotonic()
+    for start, size in _unwritten(library):
+        ctypes.CDLL(None).madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), DONTNEED)
+
+
+@lru_cache(maxsize=4)
+def _unwritten(library: str) -> list[tuple[int, int]]:
+    """Start and size of the segments that nobody ever writes to, the linker neither: code and constants, the same as in the file."""
+    with suppress(OSError), open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+        for line in maps:
+            span, _, offset, *rest = line.split()
+            if rest[-1].endswith(f"/{library}") and int(offset, 16) == 0:
+                base = int(span.split("-")[0], 16)
+                return [(base + at, size) for at, size in _segments(rest[-1])]
+    return []
+
+
+def _segments(path: str) -> list[tuple[int, int]]:
+    """Where an ELF file of 64 bits wants its read-only segments, in whole pages; none for another kind of file."""
+    with open(path, "rb") as file:
+        header = file.read(64)
+        if header[:6] != b"\x7fELF\x02\x01":
+            return []
+        table, entry, count = (*struct.unpack_from("<Q", header, 32), *struct.unpack_from("<HH", header, 54))
+        file.seek(table)
+        entries = [struct.unpack_from("<IIQQQQQ", file.read(entry)) for _ in range(count)]
+    spans = [(at, at + size) for kind, flags, _, at, _, _, size in entries if kind == LOAD and not flags & WRITE]
+    page = mmap.PAGESIZE
+    whole = [(-(-start // page) * page, stop // page * page) for start, stop in spans]
+    return [(start, stop - start) for start, stop in whole if start < stop]

@@ -50,13 +50,14 @@ class Renaming:
 
     def all(self, operands: Sequence[Operand]) -> tuple[Operand, ...]:
         table = self.table
-        return tuple(table.get(id(x), x) for x in operands)
+        return tuple([table.get(id(x), x) for x in operands])
 
     def stmt(self, stmt: Stmt) -> Stmt:
         """The statement with its operands renamed (not the blocks inside it); itself, where nothing changes."""
         table = self.table
-        if any(id(a) in table for a in stmt.args):
-            return stmt.replace(args=self.all(stmt.args))
+        for a in stmt.args:
+            if id(a) in table:
+                return stmt.replace(args=self.all(stmt.args))
         return stmt
 
     def block(self, block: Block) -> Block:

@@ -81,7 +81,10 @@ def _matches(term: Term, operand: Operand, definitions: Mapping[int, Stmt], boun
 
 
 def _matches_args(call: Call, stmt: Stmt, definitions: Mapping[int, Stmt], bound: Bindings) -> bool:
-    return all(_matches(t, a, definitions, bound) for t, a in zip(call.args, stmt.args, strict=True))
+    for term, operand in zip(call.args, stmt.args, strict=True):
+        if not _matches(term, operand, definitions, bound):
+            return False
+    return True
 
 
 def _build(term: Term, bound: Bindings, type: TensorType, emit: Emit) -> Operand:

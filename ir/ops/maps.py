@@ -100,6 +100,8 @@ class Binary(Map, abstract=True):
 
 # ---- promotion and broadcasting: what the frontend functions are written with
 
+SCALAR = bool | int | float  # built once: a union made at every call is a good part of what a traced op costs
+
 
 def cast(x: Operand, dtype: DType) -> Operand:
     """`x` as `dtype`; nothing is emitted when it already is."""
@@ -108,19 +110,19 @@ def cast(x: Operand, dtype: DType) -> Operand:
 
 def common_dtype(*operands: Operand | float) -> DType:
     """The dtype that NumPy's rules promote the operands to; Python scalars and weakly typed values give way."""
-    return promote(*(x if isinstance(x, bool | int | float) else weak_example(x.type.dtype) if x.weak else x.type.dtype for x in operands))
+    return promote(*(x if isinstance(x, SCALAR) else weak_example(x.type.dtype) if x.weak else x.type.dtype for x in operands))
 
 
 def promoted(name: str, operands: tuple[Operand | float, ...], dtype: DType | None = None) -> list[Operand]:
     """Operands brought to one dtype and one shape, Python scalars as literals."""
     if dtype is None:
         dtype = common_dtype(*operands)
-    shapes = [x.type.shape for x in operands if not isinstance(x, bool | int | float)]
+    shapes = [x.type.shape for x in operands if not isinstance(x, SCALAR)]
     shape = shapes[0] if all(s == shapes[0] for s in shapes) else broadcast_shapes(name, *shapes)
-    leader = next(x for x in operands if not isinstance(x, bool | int | float))
+    leader = next(x for x in operands if not isinstance(x, SCALAR))
     out: list[Operand] = []
     for x in operands:
-        if isinstance(x, bool | int | float):
+        if isinstance(x, SCALAR):
             out.append(leader.literal(checked_scalar(name, x, dtype), TensorType(dtype, shape)))
         else:
             out.append(broadcast_to(cast(x, dtype), shape))
@@ -252,11 +254,11 @@ class Where(Map):
 
 def where(condition: Operand, a: Operand | float, b: Operand | float) -> Operand:
     dtype = common_dtype(a, b)
-    operands = [x for x in (condition, a, b) if not isinstance(x, bool | int | float)]
+    operands = [x for x in (condition, a, b) if not isinstance(x, SCALAR)]
     shape = broadcast_shapes("where", *(x.type.shape for x in operands))
     branches = [
         condition.literal(checked_scalar("where", x, dtype), TensorType(dtype, shape))
-        if isinstance(x, bool | int | float)
+        if isinstance(x, SCALAR)
         else broadcast_to(cast(x, dtype), shape)
         for x in (a, b)
     ]

@@ -81,10 +81,7 @@ def _matches(term: Term, operand: Operand, definitions: Mapping[int, Stmt], boun
 
 
 def _matches_args(call: Call, stmt: Stmt, definitions: Mapping[int, Stmt], bound: Bindings) -> bool:
-    for term, operand in zip(call.args, stmt.args, strict=True):
-        if not _matches(term, operand, definitions, bound):
-            return False
-    return True
+    return all(_matches(t, a, definitions, bound) for t, a in zip(call.args, stmt.args, strict=True))
 
 
 def _build(term: Term, bound: Bindings, type: TensorType, emit: Emit) -> Operand:
@@ -99,14 +96,7 @@ def _build(term: Term, bound: Bindings, type: TensorType, emit: Emit) -> Operand
 
 
 LITERAL = "a literal"
-
-
-def head(operand: Operand, definitions: Mapping[int, Stmt]) -> str:
-    """What can be seen of an operand at a glance: the name of the op that makes it, that it is a literal, or nothing."""
-    if isinstance(operand, Literal):
-        return LITERAL
-    stmt = definitions.get(id(operand))
-    return stmt.op.name if stmt is not None else ""
+Head: TypeAlias = str | float
 
 
 class RuleTable:
@@ -114,9 +104,22 @@ class RuleTable:
 
     def __init__(self) -> None:
         self.by_op: dict[str, list[Rule]] = {}
-        self._candidates: dict[tuple[str, ...], list[Rule]] = {}
+        self._numbers: dict[float, float] = {}  # those that stand in a pattern
+        self._candidates: dict[tuple[Head, ...], list[Rule]] = {}
 
-    def candidates(self, op: str, heads: tuple[str, ...]) -> list[Rule]:
+    def add(self, rule: Rule) -> None:
+        self.by_op.setdefault(rule.pattern.op, []).append(rule)
+        self._numbers.update((term.value, term.value) for term in rule.pattern.args if isinstance(term, Number))
+
+    def head(self, operand: Operand, definitions: Mapping[int, Stmt]) -> Head:
+        """What can be seen of an operand at a glance: the name of the op that makes it, a number that rules ask for, that it is another
+        literal, or nothing."""
+        if isinstance(operand, Literal):
+            return self._numbers.get(operand.value, LITERAL)
+        stmt = definitions.get(id(operand))
+        return stmt.op.name if stmt is not None else ""
+
+    def candidates(self, op: str, heads: tuple[Head, ...]) -> list[Rule]:
         """The rules worth trying on an op whose operands look like this. Remembered: a program has few looks."""
         key = (op, *heads)
         if key not in self._candidates:
@@ -124,10 +127,10 @@ class RuleTable:
         return self._candidates[key]
 
 
-def _may_match(term: Term, head: str) -> bool:
+def _may_match(term: Term, head: Head) -> bool:
     if isinstance(term, Name):
-        return not term.is_literal or head == LITERAL
-    return head == (term.op if isinstance(term, Call) else LITERAL)
+        return not term.is_literal or head == LITERAL or isinstance(head, float)
+    return head == (term.op if isinstance(term, Call) else term.value)
 
 
 # ---- reading the table
@@ -143,7 +146,7 @@ def parse_rules(table: str, guards: Mapping[str, Guard]) -> RuleTable:
             raise ParseError(f"two rules are named {rule.name!r}")
         names.add(rule.name)
         for pattern in _orders(rule.pattern):
-            rules.by_op.setdefault(pattern.op, []).append(rule._replace(pattern=pattern))
+            rules.add(rule._replace(pattern=pattern))
     return rules
 
 

@@ -20,7 +20,7 @@ from adjit.ir.ops.base import Op, result_types
 from adjit.ir.ops.maps import Map
 
 from .rewrite import Renaming, is_pure
-from .rules import LITERAL, head, parse_rules
+from .rules import parse_rules
 from .structural import STRUCTURAL, sink_broadcast
 
 GUARDS: dict[str, Callable[[Operand], bool]] = {
@@ -143,8 +143,8 @@ class Rewriter:
         """What takes the place of the statement's result; None where it stays."""
         if len(stmt.results) != 1 or stmt.blocks or not is_pure(stmt.op):
             return None
-        heads = tuple([head(a, self.definitions) for a in stmt.args])
-        if heads and all(h is LITERAL for h in heads):
+        heads = tuple([RULES.head(a, self.definitions) for a in stmt.args])
+        if stmt.args and all(isinstance(a, Literal) for a in stmt.args):
             folded = fold_literals(stmt.op, stmt.args)
             if folded is not None:
                 return folded

@@ -26,6 +26,11 @@ def pendulum_with(how):
 
     return aj.function(aj.grad(pendulum, (0, 1)))
 
+def start_over():
+    # forget the peak so far, which is that of compiling
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+
 def peak():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024
 """
@@ -50,6 +55,7 @@ def test_checkpoints_bound_the_memory(how: str) -> None:
     program = PENDULUM + dedent(f"""
         gradient, plain = pendulum_with({how}), pendulum_with("none")
         gradient(2.0, 1.0, 10), plain(2.0, 1.0, 10)
+        start_over()
         before = peak()
         found = gradient(2.0, 1.0, 1_000_000)
         bounded = peak() - before

@@ -1,18 +1,20 @@
 """Contractions of two windows: sums of products over shared axes, as `np.einsum` writes them, in tiles held in registers.
 
 Where `gemm.py` packs its operands, this reads them where they lie, through any strides: the windows of a convolution overlap in memory,
-and a copy of them would be many times the image. A tile is ROWS positions of one axis of the result times up to VECTORS vectors of another;
-the axes that are summed away are loops inside, with the tile as their carried values.
+and a copy of them would be many times the image. A tile is a few rows, along one axis of the result or two, times one to three vectors
+along another; the axes that are summed away are loops inside, with the tile as their carried values. Tiles are cut evenly, so that none is
+too low to keep the multipliers busy.
+
+The target may overlap itself too, where products are added to it: a tile adds one row after the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from adjit.ir.errors import AdjitError
-from adjit.ir.types import DType
 
 from . import memory
 from .emitter import VectorEmitter
@@ -20,11 +22,12 @@ from .lanes import Reg
 from .nest import Loop
 
 if TYPE_CHECKING:
-    from .kernels import LoopKernel, Window
+    from .kernels import LoopKernel
+    from .window import Window
 
-ROWS = 6  # of a tile: with two vectors each, the sums fill twelve of sixteen registers
-VECTORS = 2
-UNROLL = 4  # steps of the innermost summed axis at a time
+VECTORS = 2  # across a tile; the last one of a row may have three
+LISTED = 4  # tiles that are written out one by one, where a tile has rows along two axes
+ELEMENT, VECTOR, TARGET = range(3)  # the operands: what is loaded by element, by vector, and the target
 
 
 def contract(kernel: LoopKernel, spec: str, target: Window, a: Window, b: Window, accumulate: bool) -> None:
@@ -41,26 +44,34 @@ def contract(kernel: LoopKernel, spec: str, target: Window, a: Window, b: Window
         if not accumulate:
             kernel.fill(target, 0)
         return
-    strides = [dict(zip(names, window.strides, strict=True)) for names, window in zip(labels, (target, a, b), strict=True)]
-    _Contraction(kernel, labels[0], sizes, strides, (target.pointer, a.pointer, b.pointer), target.type.dtype, accumulate).emit()
+    _Contraction(kernel, labels, sizes, (target, a, b), accumulate).emit()
+
+
+def evenly(size: int, most: int) -> list[tuple[int, int]]:
+    """`size` cut into as few parts of at most `most` as possible: [(how many, how long), ...], of two lengths at most."""
+    parts = -(-size // most)
+    short, longer = divmod(size, parts)
+    return [(count, length) for count, length in ((longer, short + 1), (parts - longer, short)) if count]
 
 
 class _Contraction:
-    """One contraction while it is written. Operands are numbered: 0 the target, 1 what is loaded by element, 2 by vector."""
+    """One contraction while it is written. A place in all operands is a list of pointers; a row of a tile, a list of offsets from it."""
 
     def __init__(
-        self, kernel: LoopKernel, kept: str, sizes: dict[str, int], strides: list[dict[str, int]], pointers: tuple[str, str, str],
-        dtype: DType, accumulate: bool,
-    ) -> None:  # fmt: skip
+        self, kernel: LoopKernel, labels: list[str], sizes: dict[str, int], windows: tuple[Window, Window, Window], accumulate: bool
+    ) -> None:
         self.text = kernel.text
-        self.dtype = dtype
+        self.dtype = windows[0].type.dtype
         self.accumulate = accumulate
-        self.lanes = kernel.vector_bytes // dtype.itemsize
+        self.lanes = kernel.vector_bytes // self.dtype.itemsize
+        self.registers = 32 if kernel.vector_bytes == 64 else 16
         self.sizes = {label: size for label, size in sizes.items() if size > 1}
-        self.strides = [{label: s.get(label, 0) for label in self.sizes} for s in strides]
-        self.pointers = list(pointers)
-        self.kept = [label for label in self.sizes if label in kept]
-        self.summed = [label for label in self.sizes if label not in kept]
+        walks = [dict(zip(names, window.strides, strict=True)) for names, window in zip(labels, windows, strict=True)]
+        target, a, b = ({label: walk.get(label, 0) for label in self.sizes} for walk in walks)
+        self.strides = [a, b, target]
+        self.pointers = [windows[k].pointer for k in (1, 2, 0)]
+        self.kept = [label for label in self.sizes if label in labels[0]]
+        self.summed = [label for label in self.sizes if label not in labels[0]]
         for group in (self.kept, self.summed):
             self._merge(group)
         self._choose()
@@ -83,25 +94,36 @@ class _Contraction:
                     break
 
     def _choose(self) -> None:
-        """The axis along vectors, the one along the rows of a tile, and the order of the others."""
+        """The axis along vectors, those that rows of a tile may lie along, the best first, and the order of the others."""
 
         def smooth(label: str) -> float:
-            target, *operands = (s[label] for s in self.strides)
+            *operands, target = (s[label] for s in self.strides)
             return ((2.0 if target == 1 else 0.0) + sum(s in (0, 1) for s in operands)) * min(self.sizes[label], self.lanes)
 
         self.vector = max(self.kept, key=smooth, default=None)
-        if self.vector is not None and self.strides[2][self.vector] == 0:
-            self.strides[1:] = self.strides[:0:-1]
-            self.pointers[1:] = self.pointers[:0:-1]
-        rest = [label for label in self.kept if label != self.vector]
+        if self.vector is not None and self.strides[VECTOR][self.vector] == 0:
+            for each in (self.strides, self.pointers):
+                each[ELEMENT], each[VECTOR] = each[VECTOR], each[ELEMENT]  # type: ignore[index]
+        across = self.strides[TARGET][self.vector] * (self.sizes[self.vector] - 1) if self.vector is not None else 0
 
-        def shared(label: str) -> tuple[int, int]:  # what the rows of a tile share is loaded once
-            reuse = 2 if self.strides[2][label] == 0 else 1 if self.strides[1][label] == 0 else 0
-            return min(self.sizes[label], ROWS) * (1 + reuse), self.strides[0][label]
+        def worth(label: str) -> tuple[int, bool, int]:
+            """What rows share is loaded once; rows that do not overlap need not wait for each other; near ones share cache lines."""
+            element, vector, target = (s[label] for s in self.strides)
+            reuse = 2 if vector == 0 else 1 if element == 0 else 0
+            return min(self.sizes[label], self._height(VECTORS)) * (1 + reuse), abs(target) > across, -abs(element)
 
-        self.row = max(rest, key=shared, default=None)
-        self.outer = sorted((label for label in rest if label != self.row), key=lambda label: -self.strides[0][label])
-        self.summed.sort(key=lambda label: -max(abs(self.strides[1][label]), abs(self.strides[2][label])))
+        rest = sorted((label for label in self.kept if label != self.vector), key=worth, reverse=True)
+        self.row, others = (rest[0], rest[1:]) if rest else (None, [])
+        sharing = [label for label in others if self.strides[VECTOR][label] == 0 and worth(label)[1]]
+        self.second = sharing[0] if sharing and self.row is not None and self.strides[VECTOR][self.row] == 0 else None
+        others.sort(key=lambda label: -self.strides[TARGET][label])
+        self.outer = [label for label in others if self.strides[VECTOR][label]]
+        self.inner = [label for label in others if not self.strides[VECTOR][label]]  # all of these read the same vectors
+        self.summed.sort(key=lambda label: -max(abs(s[label]) for s in self.strides[:TARGET]))
+
+    def _height(self, vectors: int) -> int:
+        """Rows of a tile: its sums, the vectors and one element fill the registers."""
+        return (self.registers - 1 - vectors) // vectors
 
     # ---- the loops
 
@@ -109,9 +131,9 @@ class _Contraction:
         at = list(self.pointers)
         with ExitStack() as stack:
             for label in self.outer:
-                loop = stack.enter_context(Loop(self.text, "0", str(self.sizes[label])))
-                at = self._moved(at, label, loop.index)
-            self._columns(at)
+                at = self._moved(at, label, stack.enter_context(Loop(self.text, "0", str(self.sizes[label]))).index)
+            for widths, here in self._columns(at):
+                self._rows(here, widths)
 
     def _moved(self, at: Sequence[str], label: str, index: str) -> list[str]:
         out = []
@@ -120,89 +142,121 @@ class _Contraction:
             out.append(memory.element(self.text, pointer, self.dtype, memory.scaled(self.text, index, step)) if step else pointer)
         return out
 
-    def _columns(self, at: Sequence[str]) -> None:
-        """Blocks of up to VECTORS vectors along the vector axis: whole ones in a loop, then what is left."""
+    def _columns(self, at: list[str]) -> Iterator[tuple[list[int], list[str]]]:
+        """Blocks along the vector axis: as many whole ones of VECTORS vectors as there are, then one that may have a vector more."""
         if self.vector is None:
-            self._rows(at, [1])
+            yield [1], at
             return
-        size, block = self.sizes[self.vector], VECTORS * self.lanes
-        whole = size // block * block
-        if whole == block:
-            self._rows(at, [self.lanes] * VECTORS)
-        elif whole:
-            with Loop(self.text, "0", str(whole), block) as loop:
-                self._rows(self._moved(at, self.vector, loop.index), [self.lanes] * VECTORS)
-        if size > whole:
-            rest = size - whole
+        size = self.sizes[self.vector]
+        vectors = -(-size // self.lanes)
+        last = 1 if vectors == 1 else VECTORS + vectors % VECTORS
+        if vectors > last or (size % self.lanes == 0 and last == VECTORS):
+            last = last if size % self.lanes or last != VECTORS else 0
+            yield from self._loop(at, self.vector, 0, (vectors - last) // VECTORS, VECTORS * self.lanes, [self.lanes] * VECTORS)
+        if last:
+            start = (vectors - last) * self.lanes
+            rest = size - start
             widths = [self.lanes] * (rest // self.lanes) + ([rest % self.lanes] if rest % self.lanes else [])
-            self._rows(self._moved(at, self.vector, str(whole)), widths)
+            yield widths, self._moved(at, self.vector, str(start))
 
-    def _rows(self, at: Sequence[str], widths: list[int]) -> None:
-        """Tiles along the row axis: whole ones in a loop, then a lower one."""
+    def _loop(self, at: list[str], label: str, start: int, count: int, step: int, what: list[int]) -> Iterator[tuple[list[int], list[str]]]:
+        """`what`, at `count` places along an axis."""
+        if count == 1:
+            yield what, self._moved(at, label, str(start))
+        else:
+            with Loop(self.text, str(start), str(start + count * step), step) as loop:
+                yield what, self._moved(at, label, loop.index)
+
+    def _rows(self, at: list[str], widths: list[int]) -> None:
+        """Tiles of one block of columns: along one axis, or two where one alone is too short for a tile."""
+        height = self._height(len(widths))
         if self.row is None:
-            self._tile(at, 1, widths)
+            self._tile(at, [{}], widths)
             return
-        size = self.sizes[self.row]
-        whole = size // ROWS * ROWS
-        if whole == ROWS:
-            self._tile(at, ROWS, widths)
-        elif whole:
-            with Loop(self.text, "0", str(whole), ROWS) as loop:
-                self._tile(self._moved(at, self.row, loop.index), ROWS, widths)
-        if size > whole:
-            self._tile(self._moved(at, self.row, str(whole)), size - whole, widths)
+        short = self.sizes[self.row] * 2 <= height and self.second is not None
+        inner = [label for label in self.inner if not (short and label == self.second)]
+        with ExitStack() as stack:
+            for label in inner:
+                at = self._moved(at, label, stack.enter_context(Loop(self.text, "0", str(self.sizes[label]))).index)
+            if not short:
+                self._along(at, self.row, [{}], height, widths)
+                return
+            assert self.second is not None
+            line = [{self.row: i} for i in range(self.sizes[self.row])]
+            if self.sizes[self.second] * len(line) > LISTED * height:
+                self._along(at, self.second, line, height // len(line), widths)
+                return
+            rows = [{**r, self.second: j} for j in range(self.sizes[self.second]) for r in line]
+            for count, length in evenly(len(rows), height):
+                for _ in range(count):
+                    self._tile(at, rows[:length], widths)
+                    del rows[:length]
+
+    def _along(self, at: list[str], label: str, line: list[dict[str, int]], height: int, widths: list[int]) -> None:
+        """Tiles of `line` at up to `height` neighbouring places along an axis."""
+        start = 0
+        for count, length in evenly(self.sizes[label], height):
+            rows = [{**r, label: j} for j in range(length) for r in line]
+            for _, here in self._loop(at, label, start, count, length, widths):
+                self._tile(here, rows, widths)
+            start += count * length
 
     # ---- one tile
 
-    def _tile(self, at: Sequence[str], rows: int, widths: list[int]) -> None:
+    def _tile(self, at: list[str], rows: list[dict[str, int]], widths: list[int]) -> None:
         emitters = [VectorEmitter(self.text, width) for width in widths]
         zeros = [emit.const(self.dtype, 0.0) for emit in emitters]
-        sums = self._sum(0, list(at), [list(zeros) for _ in range(rows)], emitters)
-        down = self.strides[0][self.row] if self.row is not None else 0
-        across = self.strides[0][self.vector] if self.vector is not None else 1
-        for r, line in enumerate(sums):
+        offsets = [[sum(s[label] * i for label, i in row.items()) for s in self.strides] for row in rows]
+        sums = self._sum(0, at, [list(zeros) for _ in rows], offsets, emitters)
+        across = self.strides[TARGET][self.vector] if self.vector is not None else 1
+        for line, row in zip(sums, offsets, strict=True):
             column = 0
             for emit, value in zip(emitters, line, strict=True):
-                place = memory.element(self.text, at[0], self.dtype, str(r * down + column * across))
+                place = memory.element(self.text, at[TARGET], self.dtype, str(row[TARGET] + column * across))
                 if self.accumulate:
                     value = emit.add(memory.load(self.text, place, self.dtype, "0", across, emit.width), value)
                 memory.store(self.text, place, value, "0", across, emit.width)
                 column += emit.width
 
-    def _sum(self, depth: int, at: list[str], sums: list[list[Reg]], emitters: list[VectorEmitter]) -> list[list[Reg]]:
+    def _sum(
+        self, depth: int, at: list[str], sums: list[list[Reg]], offsets: list[list[int]], emitters: list[VectorEmitter]
+    ) -> list[list[Reg]]:
         """The loops over summed axes, from the outermost; the tile is carried through them."""
         if depth == len(self.summed):
-            return self._products(at, 0, sums, emitters)
+            return self._products(at, sums, offsets, emitters)
         label = self.summed[depth]
-        size = self.sizes[label]
-        step = UNROLL if depth == len(self.summed) - 1 else 1
-        whole = size // step * step
-        if whole > step:
-            with Loop(self.text, "0", str(whole), step) as loop:
-                kinds = [emit.type(self.dtype) for emit in emitters]
-                carried = [[Reg(loop.carry(kind, s.name), self.dtype) for kind, s in zip(kinds, line, strict=True)] for line in sums]
-                here = [at[0], *self._moved(at, label, loop.index)[1:]]
-                after = carried
-                for u in range(step):
-                    after = self._products(here, u, after, emitters) if step > 1 else self._sum(depth + 1, here, after, emitters)
-                for before, following in zip(carried, after, strict=True):
-                    for x, y in zip(before, following, strict=True):
-                        loop.feed(x.name, y.name)
-            sums = after
-        else:
-            whole = 0
-        for k in range(whole, size):
-            here = [at[0], *self._moved(at, label, str(k))[1:]]
-            sums = self._sum(depth + 1, here, sums, emitters)
-        return sums
+        with Loop(self.text, "0", str(self.sizes[label])) as loop:
+            kinds = [emit.type(self.dtype) for emit in emitters]
+            carried = [[Reg(loop.carry(kind, s.name), self.dtype) for kind, s in zip(kinds, line, strict=True)] for line in sums]
+            after = self._sum(depth + 1, self._stepped(at, label, loop.index), carried, offsets, emitters)
+            for before, following in zip(carried, after, strict=True):
+                for x, y in zip(before, following, strict=True):
+                    loop.feed(x.name, y.name)
+        return after
 
-    def _products(self, at: list[str], u: int, sums: list[list[Reg]], emitters: list[VectorEmitter]) -> list[list[Reg]]:
-        """Every sum of the tile plus its product, `u` steps along the innermost summed axis."""
-        text, dtype = self.text, self.dtype
-        steps = [s[self.summed[-1]] * u if self.summed else 0 for s in self.strides]
-        down = [s[self.row] if self.row is not None else 0 for s in self.strides]
+    def _stepped(self, at: list[str], label: str, index: str) -> list[str]:
+        """Along a summed axis, where the target stands still."""
+        return [*self._moved(at, label, index)[:TARGET], at[TARGET]]
+
+    def _products(
+        self, at: list[str], sums: list[list[Reg]], offsets: list[list[int]], emitters: list[VectorEmitter]
+    ) -> list[list[Reg]]:
+        """Every sum of the tile plus its product. (Twelve of them take longer than the loop around them: unrolling it gains nothing.)"""
         across = [s[self.vector] if self.vector is not None else 0 for s in self.strides]
-        loaded: dict[tuple[int, int, int], Reg] = {}
+        load = self._loader(at, across)
+        out = []
+        for line, row in zip(sums, offsets, strict=True):
+            following, column = [], 0
+            for emit, total in zip(emitters, line, strict=True):
+                x, y = (load(k, row[k] + column * across[k], emit.width) for k in (ELEMENT, VECTOR))
+                following.append(emit.add(total, emit.mul(x, y)))
+                column += emit.width
+            out.append(following)
+        return out
+
+    def _loader(self, at: list[str], across: list[int]) -> Callable[[int, int, int], Reg]:
+        """Loads of `width` elements of an operand at an offset, each written once."""
+        text, dtype, loaded = self.text, self.dtype, dict[tuple[int, int, int], Reg]()
 
         def load(operand: int, offset: int, width: int) -> Reg:
             key = (operand, offset, width)
@@ -215,12 +269,4 @@ class _Contraction:
                     loaded[key] = memory.load(text, place, dtype, "0", across[operand], width)
             return loaded[key]
 
-        out = []
-        for r, line in enumerate(sums):
-            following, column = [], 0
-            for emit, total in zip(emitters, line, strict=True):
-                x, y = (load(k, steps[k] + r * down[k] + column * across[k], emit.width) for k in (1, 2))
-                following.append(emit.add(total, emit.mul(x, y)))
-                column += emit.width
-            out.append(following)
-        return out
+        return load

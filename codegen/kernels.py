@@ -21,7 +21,7 @@ from adjit.ir.ops.maps import FloatUnary, Map
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Pad
 from adjit.ir.plan import Place, Plan
-from adjit.ir.types import I64, Shape, TensorType, row_major
+from adjit.ir.types import I64, DType, Shape, TensorType, row_major
 
 from . import contraction, memory, products
 from .boxes import Border, emit_boxes
@@ -29,6 +29,8 @@ from .emitter import VectorEmitter
 from .lanes import Reg, Text
 from .memory import Access
 from .nest import Chunk, Loop, Nest, Reduction
+from .parallel import CHUNKS, PARALLEL, outlined
+from .window import Window
 
 RegionBody: TypeAlias = Callable[..., None]  # a `Body` that can also be told which pads it is outside of
 
@@ -217,49 +219,6 @@ def _reduced_access(output: Access, domain: Shape, axes: tuple[int, ...]) -> Acc
     return output._replace(strides=tuple(0 if axis in axes else next(kept) for axis in range(len(domain))))
 
 
-class Window:
-    """A buffer inside a kernel, seen through static strides. Implements `adjit.ir.ops.base.Window`."""
-
-    def __init__(self, text: Text, pointer: str, type: TensorType, strides: tuple[int, ...]) -> None:
-        self.text = text
-        self.pointer = pointer
-        self.type = type
-        self.strides = strides
-
-    @property
-    def access(self) -> Access:
-        return Access(self.pointer, self.strides, self.type.dtype)
-
-    def slice(self, axis: int, start: int, size: int, step: int = 1) -> Window:
-        shape, strides = list(self.type.shape), list(self.strides)
-        pointer = memory.element(self.text, self.pointer, self.type.dtype, str(start * strides[axis]))
-        shape[axis], strides[axis] = size, strides[axis] * step
-        return Window(self.text, pointer, self.type.with_shape(shape), tuple(strides))
-
-    def at(self, *index: Reg) -> Window:
-        pointer = self.pointer
-        for i, stride in zip(index, self.strides, strict=False):
-            pointer = memory.element(self.text, pointer, self.type.dtype, memory.scaled(self.text, i.name, stride))
-        return Window(self.text, pointer, self.type.with_shape(self.type.shape[len(index) :]), self.strides[len(index) :])
-
-    def sliding(self, axis: int, count: int, step: int, size: int, dilation: int = 1) -> Window:
-        shape, strides = list(self.type.shape), list(self.strides)
-        shape[axis : axis + 1] = [count, size]
-        strides[axis : axis + 1] = [strides[axis] * step, strides[axis] * dilation]
-        return Window(self.text, self.pointer, self.type.with_shape(shape), tuple(strides))
-
-    def transposed(self, *axes: int) -> Window:
-        shape, strides = ([old[a] for a in axes] for old in (self.type.shape, self.strides))
-        return Window(self.text, self.pointer, self.type.with_shape(shape), tuple(strides))
-
-    def expanded(self, axis: int) -> Window:
-        """With a new axis of size 1."""
-        shape, strides = list(self.type.shape), list(self.strides)
-        shape.insert(axis, 1)
-        strides.insert(axis, 0)
-        return Window(self.text, self.pointer, self.type.with_shape(shape), tuple(strides))
-
-
 class LoopKernel(Kernel):
     """Loops for an op's `lower`. Implements `adjit.ir.ops.base.Loops`."""
 
@@ -285,6 +244,33 @@ class LoopKernel(Kernel):
             yield Reg(loop.index, I64)
         text.jump(over)
         text.start(over)
+
+    def is_large(self, work: float) -> bool:
+        return work >= PARALLEL
+
+    def tile_width(self, dtype: DType) -> int:
+        return contraction.VECTORS * self.vector_bytes // dtype.itemsize
+
+    def each(self, size: int, work: float, body: Callable[..., None], *windows: Window) -> None:
+        if size < 2 or not self.is_large(work):
+            with self.loop(size) as i:
+                body(i, *windows)
+            return
+        outside = [pointer for w in windows for pointer in w.pointers]
+        inside = [f"%w{k}" for k in range(len(outside))]
+        around = self.text, self.scalar, self.threads
+
+        def walk(text: Text, start: str, stop: str) -> None:
+            names = iter(inside)
+            there = [w.inside(text, [next(names) for _ in w.pointers]) for w in windows]
+            self.text, self.scalar, self.threads = text, VectorEmitter(text), 1
+            with Loop(text, start, stop) as loop:
+                body(Reg(loop.index, I64), *there)
+
+        try:
+            outlined(self, size, -(-size // CHUNKS), outside, inside, walk)
+        finally:
+            self.text, self.scalar, self.threads = around
 
     def load(self, source: Window, *index: Reg) -> Reg:
         at = source.at(*index)

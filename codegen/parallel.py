@@ -54,27 +54,34 @@ def emit_nest(
 
 def in_chunks(kernel: Kernel, total: int, rows: int, walk: Callable[[Text, str, str], None]) -> None:
     """Call `walk` for `rows` of `total` rows at a time, on all threads: its text is a function of its own, with the kernel's pointers."""
+    pointers = [*kernel.pointers.values(), *kernel.shifts.values(), *(["%work"] if kernel.work_bytes else [])]
+    outlined(kernel, total, rows, pointers, pointers, walk)
+
+
+def outlined(
+    kernel: Kernel, total: int, rows: int, outside: Sequence[str], inside: Sequence[str], walk: Callable[[Text, str, str], None]
+) -> None:
+    """The same with chosen pointers: what they are called in the kernel, and in the function."""
     text, run = kernel.text, library.runner(kernel.threads)
     kernel.imports.add(run)
     text.declares.add(f"declare void @{run}(ptr, ptr, i64)")
-    pointers = [*kernel.pointers.values(), *kernel.shifts.values(), *(["%work"] if kernel.work_bytes else [])]
     inner = Text()
     inner.outlined = text.outlined
-    for k, pointer in enumerate(pointers):
+    for k, pointer in enumerate(inside):
         inner.put(f"{pointer}.at = getelementptr ptr, ptr %pointers, i64 {k}")
         inner.put(f"{pointer} = load ptr, ptr {pointer}.at")
     start = inner.define(f"mul i64 %chunk, {rows}")
     after = inner.define(f"add i64 {start}, {rows}")
-    inside = inner.define(f"icmp slt i64 {after}, {total}")
-    walk(inner, start, inner.define(f"select i1 {inside}, i64 {after}, i64 {total}"))
+    within = inner.define(f"icmp slt i64 {after}, {total}")
+    walk(inner, start, inner.define(f"select i1 {within}, i64 {after}, i64 {total}"))
     text.declares |= inner.declares
     body = "\n".join([*inner.slots, *inner.lines, "ret void"])
-    header = "define internal void @{}.chunk(ptr %pointers, i64 %chunk, i64 %worker) nounwind"
-    kernel.helpers.append(f"{header} {{\nentry:\n{body}\n}}\n")
-    table = text.reserve(f"[{len(pointers)} x ptr]")
-    for k, pointer in enumerate(pointers):
+    name = f"@{{}}.chunk{len(kernel.helpers)}"
+    kernel.helpers.append(f"define internal void {name}(ptr %pointers, i64 %chunk, i64 %worker) nounwind {{\nentry:\n{body}\n}}\n")
+    table = text.reserve(f"[{len(outside)} x ptr]")
+    for k, pointer in enumerate(outside):
         text.put(f"store ptr {pointer}, ptr {text.define(f'getelementptr ptr, ptr {table}, i64 {k}')}")
-    text.put(f"call void @{run}(ptr @{{}}.chunk, ptr {table}, i64 {-(-total // rows)})")
+    text.put(f"call void @{run}(ptr {name}, ptr {table}, i64 {-(-total // rows)})")
 
 
 class _Cut:

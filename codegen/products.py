@@ -19,7 +19,8 @@ from .memory import Access
 from .nest import Chunk, Nest, Reduction
 
 if TYPE_CHECKING:
-    from .kernels import LoopKernel, Window
+    from .kernels import LoopKernel
+    from .window import Window
 
 SMALL = 2048  # multiplications: up to here, packing costs more than it saves
 PARALLEL = 1_000_000  # multiplications: from here on, waking the other threads pays

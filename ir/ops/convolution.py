@@ -10,15 +10,16 @@ order. Refuses: padding, which is a `pad` before (or a slice after) them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ..errors import DTypeError, ShapeError
-from ..types import Shape, TensorType
-from .base import Array, Loops, Op, Window, apply
+from ..types import I64, Shape, TensorType
+from .base import Array, Loops, Op, Reg, Window, apply
 from .maps import cast, common_dtype
 from .shape import lead, move_lead, move_to_lead, pad, reshape, slice_
 
@@ -26,6 +27,12 @@ __all__ = ["conv", "conv_transpose", "same_padding"]
 
 if TYPE_CHECKING:
     from ..operand import Operand
+
+
+Labelled: TypeAlias = tuple[str, Window]  # the letters of its axes, and a window
+COPIES = 16  # of a filter, that sums over some of the images go to
+COPIED_BYTES = 1 << 21  # of these copies: larger filters are cut instead
+BLOCKS = 4  # that the channels of such a filter are cut into
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,11 +106,15 @@ class Convolution(Op, abstract=True):
 
     # ---- native code: einsum letters are n batch, A.. positions, a.. places, g groups, c channels, k features
 
+    def work(self, d: TensorType, w: TensorType) -> float:
+        """Operations of one evaluation of the form."""
+        return 2.0 * d.size * math.prod(w.shape[:-1])
+
     def letters(self) -> tuple[str, str]:
         rank = len(self.strides)
         return "ABDEF"[:rank], "abdef"[:rank]
 
-    def image(self, x: Window, sizes: Shape, places: Shape) -> tuple[str, Window]:
+    def image(self, x: Window, sizes: Shape, places: Shape) -> Labelled:
         """x as the form meets it: [n, A, a, B, b, .., g, c], its positions and places overlapping in memory."""
         label, window = "n", x
         for i, (n, s, r, b, A, a) in enumerate(zip(sizes, self.strides, places, self.dilations, *self.letters())):
@@ -115,11 +126,11 @@ class Convolution(Op, abstract=True):
         size = window.type.shape[axis] // self.groups
         return window.sliding(axis, self.groups, size, size)
 
-    def filter(self, w: Window) -> tuple[str, Window]:
+    def filter(self, w: Window) -> Labelled:
         """w as [a, b, .., c, g, k]."""
         return self.letters()[1] + "cgk", self.split(w, len(w.type.shape) - 1)
 
-    def result(self, d: Window) -> tuple[str, Window]:
+    def result(self, d: Window) -> Labelled:
         """d as [n, A, B, .., g, k]."""
         return "n" + self.letters()[0] + "gk", self.split(d, len(d.type.shape) - 1)
 
@@ -154,7 +165,15 @@ class Convolve(Convolution):
 
     def lower(self, k: Loops, out: Window, x: Window, w: Window) -> None:
         (kept, target), (image, xs), (filter, ws) = self.result(out), self.image(x, out.type.shape[1:-1], w.type.shape[:-2]), self.filter(w)
-        k.contract(f"{kept},{image},{filter}", target, xs, ws)
+        width = k.tile_width(w.type.dtype)
+        if ws.type.shape[-1] > width and ws.type.shape[-1] % width == 0:
+            kept, target = in_blocks(kept, target, width)
+            filter, ws = packed(k, *in_blocks(filter, ws, width))
+
+        def one(n: Reg, target: Window, xs: Window, ws: Window) -> None:
+            k.contract(f"{kept[1:]},{image[1:]},{filter}", target.at(n), xs.at(n), ws)
+
+        k.each(out.type.shape[0], self.work(out.type, w.type), one, target, xs, ws)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -188,45 +207,23 @@ class ConvolveInput(Convolution):
         return apply(ConvolveFilter(self.strides, self.dilations, self.groups, w.type.shape[:-2]), d, result)
 
     def lower(self, k: Loops, out: Window, d: Window, w: Window) -> None:
-        """Image by image, with the filter transposed beforehand, so that channels lie side by side."""
-        rank = len(self.strides)
-        places, (_, filter) = w.type.shape[:-2], self.filter(w)
-        axes = tuple(range(rank))
-        turned = k.scratch(w.type.with_shape((*places, self.groups, w.type.shape[-1] // self.groups, w.type.shape[-2])))
-        k.copy(turned, filter.transposed(*axes, rank + 1, rank + 2, rank))
-        if all(s == 1 for s in self.strides) and out.type.size and d.type.size:
-            self._gathering(k, out, d, turned)
-        else:
-            self._scattering(k, out, d, turned)
+        """Every position adds its products to the part of the image that it meets: vectors run along channels, with the filter turned for
+        it, and where neighbouring places meet neighbouring channels, along both."""
+        (image, met), (given, ds) = self.image(out, d.type.shape[1:-1], w.type.shape[:-2]), self.result(d)
+        rank, width, (label, filter) = len(self.strides), k.tile_width(w.type.dtype), self.filter(w)
+        neighbours = rank - 1 if self.groups == 1 else rank
+        order = [*range(neighbours), rank + 1, rank + 2, *range(neighbours, rank), rank]  # a, .., g, k, b, c
+        label, filter = "".join(label[axis] for axis in order), filter.transposed(*order)
+        if filter.type.shape[-1] % width == 0:
+            image, met = in_blocks(image, met, width)
+            label, filter = in_blocks(label, filter, width)
+        label, filter = packed(k, label, filter)
 
-    def _gathering(self, k: Loops, out: Window, d: Window, turned: Window) -> None:
-        """With neighbouring positions: a convolution of d, with zeros around it, by the filter from its last place to its first."""
-        places, (positions, letters) = turned.type.shape[:-3], self.letters()
-        reach = [(r - 1) * b for r, b in zip(places, self.dilations)]
-        around = k.scratch(d.type.with_shape((*(n + 2 * e for n, e in zip(d.type.shape[1:-1], reach)), d.type.shape[-1])))
-        inside, windows = around, self.split(around, len(places))
-        for axis, (n, e, r, b, size) in enumerate(zip(d.type.shape[1:-1], reach, places, self.dilations, self.sizes)):
-            inside = inside.slice(axis, e, n)
-            windows = windows.sliding(2 * axis, size, 1, r, b)
-            turned = turned.slice(axis, r - 1, r, -1)
-        k.fill(around, 0)
-        meets = "".join(map("".join, zip(positions, letters)))
-        with k.loop(d.type.shape[0]) as n:
-            k.copy(inside, d.at(n))
-            k.contract(f"{positions}gc,{meets}gk,{letters}gkc", self.split(out.at(n), len(places)), windows, turned)
+        def one(n: Reg, out: Window, met: Window, ds: Window, filter: Window) -> None:
+            k.fill(out.at(n), 0)
+            k.contract(f"{image[1:]},{given[1:]},{label}", met.at(n), ds.at(n), filter, accumulate=True)
 
-    def _scattering(self, k: Loops, out: Window, d: Window, turned: Window) -> None:
-        """Each place of the filter adds to the elements that it meets: at one place, every position meets another one."""
-        k.fill(out, 0)
-        places, (positions, letters) = turned.type.shape[:-3], self.letters()
-        with k.loop(d.type.shape[0]) as n:
-            given = self.split(d.at(n), len(places))
-            for place in np.ndindex(*places):
-                met, weights = out.at(n), turned
-                for axis, (r, size, s, b) in enumerate(zip(place, d.type.shape[1:-1], self.strides, self.dilations)):
-                    met = met.slice(axis, r * b, size, s)
-                    weights = weights.slice(axis, r, 1)
-                k.contract(f"{positions}gc,{positions}gk,{letters}gkc", self.split(met, len(places)), given, weights, accumulate=True)
+        k.each(d.type.shape[0], self.work(d.type, w.type), one, out, met, ds, filter)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -263,11 +260,77 @@ class ConvolveFilter(Convolution):
         return apply(Convolve(self.strides, self.dilations, self.groups), x, d)
 
     def lower(self, k: Loops, out: Window, x: Window, d: Window) -> None:
-        """Summed over the images one after the other: what one image needs fits the cache, and the filter stays there."""
-        k.fill(out, 0)
+        """Summed over the images one after the other: what one image needs fits the cache, and the filter stays there. At the same time,
+        other images add to copies of a small filter, or the same ones to other parts of a large one."""
         (image, xs), (given, ds), (filter, ws) = self.image(x, d.type.shape[1:-1], self.sizes), self.result(d), self.filter(out)
-        with k.loop(x.type.shape[0]) as n:
-            k.contract(f"{filter},{image[1:]},{given[1:]}", ws, xs.at(n), ds.at(n), accumulate=True)
+        spec, work = f"{filter},{image[1:]},{given[1:]}", self.work(d.type, out.type)
+        images = -(-x.type.shape[0] // COPIES)  # added to one copy
+        copies = x.type.shape[0] // max(images, 1)
+        k.fill(out, 0)
+
+        def some(ws: Window, xs: Window, ds: Window) -> None:
+            with k.loop(xs.type.shape[0]) as n:
+                k.contract(spec, ws, xs.at(n), ds.at(n), accumulate=True)
+
+        if copies * out.type.nbytes > COPIED_BYTES:
+            self._in_parts(k, work, (filter, ws), (image, xs), (given, ds))
+        elif copies < 2 or not k.is_large(work):
+            some(ws, xs, ds)
+        else:
+            whole = copies * images
+            parts = k.scratch(out.type.with_shape((copies, *ws.type.shape)))
+
+            def one(part: Reg, parts: Window, xs: Window, ds: Window) -> None:
+                k.fill(parts.at(part), 0)
+                some(parts.at(part), xs.at(part), ds.at(part))
+
+            k.each(copies, work, one, parts, xs.sliding(0, copies, images, images), ds.sliding(0, copies, images, images))
+            if whole < x.type.shape[0]:
+                some(ws, *(w.slice(0, whole, x.type.shape[0] - whole) for w in (xs, ds)))
+            with k.loop(copies) as part:
+                k.accumulate(ws, parts.at(part))
+
+    def _in_parts(self, k: Loops, work: float, filter: Labelled, image: Labelled, given: Labelled) -> None:
+        """Each part of the filter (a place, and a block of its channels) from all images."""
+        channels = filter[0].index("c")
+        width = filter[1].type.shape[channels] // math.gcd(filter[1].type.shape[channels], BLOCKS)
+        filter, image = in_blocks(*filter, width, channels), in_blocks(*image, width)
+        parts = self.letters()[1] + "p"
+        (kept, ws), (seen, xs) = led_by(parts, *filter), led_by(parts, *image)
+        spec = f"{kept[len(parts) :]},{seen[len(parts) + 1 :]},{given[0][1:]}"
+        counts = ws.type.shape[: len(parts)]
+
+        def one(part: Reg, ws: Window, xs: Window, ds: Window) -> None:
+            index: list[Reg] = []
+            for count in reversed(counts):
+                size = k.scalar.const(I64, count)
+                index.insert(0, k.scalar.irem(part, size))
+                part = k.scalar.idiv(part, size)
+            ws, xs = ws.at(*index), xs.at(*index)
+            with k.loop(xs.type.shape[0]) as n:
+                k.contract(spec, ws, xs.at(n), ds.at(n), accumulate=True)
+
+        k.each(math.prod(counts), work, one, ws, xs, given[1])
+
+
+def in_blocks(label: str, window: Window, width: int, axis: int = -1) -> Labelled:
+    """An axis as blocks, p, of this width."""
+    axis %= len(label)
+    return f"{label[:axis]}p{label[axis:]}", window.sliding(axis, window.type.shape[axis] // width, width, width)
+
+
+def led_by(letters: str, label: str, window: Window) -> Labelled:
+    """With these axes in front."""
+    order = [*(label.index(letter) for letter in letters), *(axis for axis, letter in enumerate(label) if letter not in letters)]
+    return "".join(label[axis] for axis in order), window.transposed(*order)
+
+
+def packed(k: Loops, label: str, window: Window) -> Labelled:
+    """A copy in the order in which a contraction reads it, block by block."""
+    label, window = led_by("p" if "p" in label else "", label, window)
+    copy = k.scratch(window.type)
+    k.copy(copy, window)
+    return label, copy
 
 
 # ---- frontends

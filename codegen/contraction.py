@@ -102,8 +102,8 @@ class _Contraction:
 
         self.vector = max(self.kept, key=smooth, default=None)
         if self.vector is not None and self.strides[VECTOR][self.vector] == 0:
-            for each in (self.strides, self.pointers):
-                each[ELEMENT], each[VECTOR] = each[VECTOR], each[ELEMENT]  # type: ignore[index]
+            self.strides[:TARGET] = self.strides[1::-1]
+            self.pointers[:TARGET] = self.pointers[1::-1]
         across = self.strides[TARGET][self.vector] * (self.sizes[self.vector] - 1) if self.vector is not None else 0
 
         def worth(label: str) -> tuple[int, bool, int]:
@@ -113,7 +113,8 @@ class _Contraction:
             return min(self.sizes[label], self._height(VECTORS)) * (1 + reuse), abs(target) > across, -abs(element)
 
         rest = sorted((label for label in self.kept if label != self.vector), key=worth, reverse=True)
-        self.row, others = (rest[0], rest[1:]) if rest else (None, [])
+        self.row = rest[0] if rest else None
+        others = rest[1:]
         sharing = [label for label in others if self.strides[VECTOR][label] == 0 and worth(label)[1]]
         self.second = sharing[0] if sharing and self.row is not None and self.strides[VECTOR][self.row] == 0 else None
         others.sort(key=lambda label: -self.strides[TARGET][label])

@@ -1,7 +1,7 @@
 """Matrix products of any size and strides: one blocked, packed, threaded routine a dtype, compiled once per process.
 
     void adjit_gemm_f32(i64 m, i64 n, i64 k, ptr a, i64 row, i64 column, ptr b, i64 row, i64 column, ptr c, i64 row,
-                        ptr work, i64 rows, i64 groups, i64 added, ptr run)
+                        ptr work, i64 rows, i64 groups, i64 added, i64 threads, ptr run)
 
 c = a @ b, or c += a @ b where `added` is 1, with strides in elements; c's columns are consecutive.
 
@@ -26,7 +26,7 @@ KC = 256  # depth of a panel: MR x KC of a and NR x KC of b stay in the first-le
 UNROLL = 4
 MAX_ROWS = 96  # of a block of a, which stays in the second-level cache
 ARGUMENTS = 15
-TYPES = "i64, i64, i64, ptr, i64, i64, ptr, i64, i64, ptr, i64, ptr, i64, i64, i64, ptr"
+TYPES = "i64, i64, i64, ptr, i64, i64, ptr, i64, i64, ptr, i64, ptr, i64, i64, i64, i64, ptr"
 DEPTH, START, BUFFER = range(ARGUMENTS, ARGUMENTS + 3)  # what changes from panel to panel, behind the arguments
 FEW_ROWS = 48  # up to here, one block of a, and the columns are shared out instead
 NAMES = {dtype: f"adjit_gemm_{DTYPE_NAMES[dtype]}" for dtype in (F32, F64)}
@@ -380,10 +380,10 @@ class _Gemm:
             put(START, "i64", text.define(f"add i64 {loop.index}, %added"))
             used = text.define(f"mul i64 {text.define(f'mul i64 {panels}, {self.nr}')}, {depth}")
             put(BUFFER, "ptr", self.at(text, "%work", text.define(f"and i64 {text.define(f'add i64 {used}, 15')}, -16")))
-            text.put(f"call void %run(ptr @pack_b_{self.name}, ptr {args}, i64 {panels})")
-            text.put(f"call void %run(ptr @block_{self.name}, ptr {args}, i64 {blocks})")
+            text.put(f"call void %run(ptr @pack_b_{self.name}, ptr {args}, i64 {panels}, i64 %threads)")
+            text.put(f"call void %run(ptr @block_{self.name}, ptr {args}, i64 {blocks}, i64 %threads)")
         text.put("ret void")
-        header = ", ".join(f"{kind} {name}" for kind, name in zip([*kinds, "ptr"], [*names, "%run"], strict=True))
+        header = ", ".join(f"{kind} {name}" for kind, name in zip([*kinds, "i64", "ptr"], [*names, "%threads", "%run"], strict=True))
         return self.function(f"void @{NAMES[self.dtype]}({header})", text)
 
 

@@ -30,7 +30,7 @@ from .lanes import Reg, Text
 from .memory import Access
 from .nest import Chunk, Loop, Nest, Reduction
 from .parallel import CHUNKS, PARALLEL, outlined
-from .window import Window
+from .window import Private, Window
 
 RegionBody: TypeAlias = Callable[..., None]  # a `Body` that can also be told which pads it is outside of
 
@@ -253,8 +253,9 @@ class LoopKernel(Kernel):
 
     def each(self, size: int, work: float, body: Callable[..., None], *windows: Window) -> None:
         if size < 2 or not self.is_large(work):
+            here = [w.at(Reg("0", I64)) if isinstance(w, Private) else w for w in windows]
             with self.loop(size) as i:
-                body(i, *windows)
+                body(i, *here)
             return
         outside = [pointer for w in windows for pointer in w.pointers]
         inside = [f"%w{k}" for k in range(len(outside))]
@@ -314,6 +315,10 @@ class LoopKernel(Kernel):
         self.work_bytes = offset + type.nbytes
         pointer = self.text.define(f"getelementptr i8, ptr %work, i64 {offset}")
         return Window(self.text, pointer, type, row_major(type.shape))
+
+    def private(self, type: TensorType) -> Private:
+        whole = self.scratch(type.with_shape((self.threads, *type.shape)))
+        return Private(whole.text, whole.pointer, whole.type, whole.strides)
 
     def contract(self, spec: str, target: Window, a: Window, b: Window, accumulate: bool = False) -> None:
         contraction.contract(self, spec, target, a, b, accumulate)

@@ -16,6 +16,7 @@ from .pool import has_threads, pool_ir
 
 MAX_THREADS = 256
 POOL = "pool"
+RUNNER = "ptr, ptr, i64, i64"  # what a runner takes: a function, its argument, the number of chunks and that of threads
 _lock = threading.Lock()
 
 

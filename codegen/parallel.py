@@ -64,7 +64,7 @@ def outlined(
     """The same with chosen pointers: what they are called in the kernel, and in the function."""
     text, run = kernel.text, library.runner(kernel.threads)
     kernel.imports.add(run)
-    text.declares.add(f"declare void @{run}(ptr, ptr, i64)")
+    text.declares.add(f"declare void @{run}({library.RUNNER})")
     inner = Text()
     inner.outlined = text.outlined
     for k, pointer in enumerate(inside):
@@ -81,7 +81,7 @@ def outlined(
     table = text.reserve(f"[{len(outside)} x ptr]")
     for k, pointer in enumerate(outside):
         text.put(f"store ptr {pointer}, ptr {text.define(f'getelementptr ptr, ptr {table}, i64 {k}')}")
-    text.put(f"call void @{run}(ptr {name}, ptr {table}, i64 {-(-total // rows)})")
+    text.put(f"call void @{run}(ptr {name}, ptr {table}, i64 {-(-total // rows)}, i64 {kernel.threads})")
 
 
 class _Cut:

@@ -50,10 +50,11 @@ def _peaks() -> Peaks:
     native = llvm.Library(llvm.assemble(text), [*names, "triad"], {})
     chunks, threads = CHUNKS * library.threads(), library.threads()
     runner = library.runner(threads)
-    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(library.addresses([runner], threads)[runner])
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    run = kind(library.addresses([runner], threads)[runner])
 
     def best(name: str, argument: int, attempts: int) -> float:
-        return _best(lambda: run(native.address[name], argument, chunks), attempts)
+        return _best(lambda: run(native.address[name], argument, chunks, threads), attempts)
 
     operations = {}
     for dtype, name in zip(dtypes, names, strict=True):

@@ -1,5 +1,5 @@
-"""A thread pool in LLVM IR: `adjit_parallel(fn, arg, chunks)` runs fn(arg, chunk, worker) for every chunk, on all threads; `adjit_serial`
-does the same on one.
+"""A thread pool in LLVM IR: `adjit_parallel(fn, arg, chunks, threads)` runs fn(arg, chunk, worker) for every chunk, on so many threads,
+with workers numbered from 0; `adjit_serial` does the same on one.
 
 Chunks are taken from one atomic word (epoch, count, next), so the caller never waits for a thread that has not started a chunk: the pool
 works
@@ -30,7 +30,7 @@ def pool_ir(triple: str) -> str:
 
 
 ALONE = """
-define void @adjit_serial(ptr %fn, ptr %arg, i64 %chunks) nounwind {
+define void @adjit_serial(ptr %fn, ptr %arg, i64 %chunks, i64 %threads) nounwind {
 entry:
   %some = icmp sgt i64 %chunks, 0
   br i1 %some, label %loop, label %done
@@ -49,8 +49,8 @@ SERIAL = """
 define i32 @adjit_pool_start(i32 %workers) nounwind {
   ret i32 0
 }
-define void @adjit_parallel(ptr %fn, ptr %arg, i64 %chunks) nounwind {
-  call void @adjit_serial(ptr %fn, ptr %arg, i64 %chunks)
+define void @adjit_parallel(ptr %fn, ptr %arg, i64 %chunks, i64 %threads) nounwind {
+  call void @adjit_serial(ptr %fn, ptr %arg, i64 %chunks, i64 %threads)
   ret void
 }
 """
@@ -63,7 +63,7 @@ POOL = """
 @pool.waiting = internal global i32 0, align 64
 @pool.busy = internal global i32 0, align 64
 @pool.workers = internal global i32 0, align 64
-@pool.job = internal global [2 x ptr] zeroinitializer, align 64
+@pool.job = internal global [3 x ptr] zeroinitializer, align 64 ; function, argument, threads
 declare i64 @syscall(i64, ...)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 
@@ -82,6 +82,11 @@ try:
   %fn = load ptr, ptr @pool.job
   %arg.at = getelementptr ptr, ptr @pool.job, i64 1
   %arg = load ptr, ptr %arg.at
+  %threads.at = getelementptr ptr, ptr @pool.job, i64 2
+  %threads = load i64, ptr %threads.at
+  %asked = icmp slt i64 %worker, %threads
+  br i1 %asked, label %claim, label %none
+claim:
   %taken = add i64 %seen, 1
   %swap = cmpxchg ptr @pool.state, i64 %seen, i64 %taken acq_rel acquire
   %mine = extractvalue {i64, i1} %swap, 1
@@ -155,7 +160,7 @@ done:
   ret i32 %final
 }
 
-define void @adjit_parallel(ptr %fn, ptr %arg, i64 %chunks) nounwind {
+define void @adjit_parallel(ptr %fn, ptr %arg, i64 %chunks, i64 %threads) nounwind {
 entry:
   %several = icmp sgt i64 %chunks, 1
   %few = icmp sle i64 %chunks, 65535
@@ -166,12 +171,14 @@ claim:
   %free = extractvalue {i32, i1} %held, 1
   br i1 %free, label %publish, label %alone
 alone:
-  call void @adjit_serial(ptr %fn, ptr %arg, i64 %chunks)
+  call void @adjit_serial(ptr %fn, ptr %arg, i64 %chunks, i64 %threads)
   ret void
 publish:
   store ptr %fn, ptr @pool.job
   %arg.at = getelementptr ptr, ptr @pool.job, i64 1
   store ptr %arg, ptr %arg.at
+  %threads.at = getelementptr ptr, ptr @pool.job, i64 2
+  store i64 %threads, ptr %threads.at
   store atomic i32 0, ptr @pool.finished release, align 4
   %epoch = atomicrmw add ptr @pool.epoch, i32 1 seq_cst
   %following = add i32 %epoch, 1

@@ -54,13 +54,14 @@ def _call_gemm(kernel: LoopKernel, target: Window, a: Window, b: Window, accumul
     groups = gemm.column_groups(m, n, rows, threads, dtype, kernel.vector_bytes)
     run = library.runner(threads)
     name = gemm.NAMES[dtype]
-    kernel.text.declares |= {f"declare void @{name}({gemm.TYPES})", f"declare void @{run}(ptr, ptr, i64)"}
+    kernel.text.declares |= {f"declare void @{name}({gemm.TYPES})", f"declare void @{run}({library.RUNNER})"}
     kernel.imports |= {name, run}
     kernel.work_bytes = max(kernel.work_bytes, gemm.work_bytes(n, k, rows, threads, dtype, kernel.vector_bytes))
     where = [(f"ptr {w.pointer}", f"i64 {w.strides[0]}", f"i64 {w.strides[1]}") for w in (a, b)]
     sizes = f"i64 {m}, i64 {n}, i64 {k}"
     matrices = ", ".join([*where[0], *where[1], f"ptr {target.pointer}", f"i64 {target.strides[0]}"])
-    kernel.text.put(f"call void @{name}({sizes}, {matrices}, ptr %work, i64 {rows}, i64 {groups}, i64 {int(accumulate)}, ptr @{run})")
+    how = f"i64 {rows}, i64 {groups}, i64 {int(accumulate)}, i64 {threads}, ptr @{run}"
+    kernel.text.put(f"call void @{name}({sizes}, {matrices}, ptr %work, {how})")
 
 
 def _loops(kernel: LoopKernel, target: Window, a: Window, b: Window) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from adjit.ir.types import TensorType
+from adjit.ir.types import I64, TensorType
 
 from . import memory
 from .lanes import Reg, Text
@@ -64,3 +64,10 @@ class Window:
         shape.insert(axis, 1)
         strides.insert(axis, 0)
         return self._seen(self.pointer, shape, strides)
+
+
+class Private(Window):
+    """Memory that every thread has its own of: the first axis is that of the threads, until `inside` knows which one it is."""
+
+    def inside(self, text: Text, pointers: Sequence[str]) -> Window:
+        return Window(text, pointers[0], self.type, self.strides).at(Reg("%worker", I64))

@@ -271,6 +271,10 @@ class Loops(Protocol):
         """Memory of the kernel's own, in row-major order, until it ends. Asked for outside of loops."""
         ...
 
+    def private(self, type: TensorType) -> Window:
+        """The same for the body of `each`, to be handed to it: there, memory that the thread has to itself."""
+        ...
+
     def contract(self, spec: str, target: Window, a: Window, b: Window, accumulate: bool = False) -> None:
         """target = (or +=) a sum of products, as `np.einsum` writes it: "ij,ik,kj" names the axes of target, a and b."""
         ...

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..errors import DTypeError, ShapeError
-from ..types import I64, Shape, TensorType
+from ..types import Shape, TensorType
 from .base import Array, Loops, Op, Reg, Window, apply
 from .maps import cast, common_dtype
 from .shape import lead, move_lead, move_to_lead, pad, reshape, slice_
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
 Labelled: TypeAlias = tuple[str, Window]  # the letters of its axes, and a window
 COPIES = 16  # of a filter, that sums over some of the images go to
-COPIED_BYTES = 1 << 21  # of these copies: larger filters are cut instead
-BLOCKS = 4  # that the channels of such a filter are cut into
+COPIED_BYTES = 1 << 22  # of these copies: larger filters are cut instead
+WORTH_PACKING = 32  # times that an element is read
+BLOCKS = 8  # that the channels of such a filter are cut into
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -167,8 +168,8 @@ class Convolve(Convolution):
         (kept, target), (image, xs), (filter, ws) = self.result(out), self.image(x, out.type.shape[1:-1], w.type.shape[:-2]), self.filter(w)
         width = k.tile_width(w.type.dtype)
         if ws.type.shape[-1] > width and ws.type.shape[-1] % width == 0:
-            kept, target = in_blocks(kept, target, width)
-            filter, ws = packed(k, *in_blocks(filter, ws, width))
+            kept, target = in_blocks("p", kept, target, width)
+            filter, ws = packed(k, *in_blocks("p", filter, ws, width))
 
         def one(n: Reg, target: Window, xs: Window, ws: Window) -> None:
             k.contract(f"{kept[1:]},{image[1:]},{filter}", target.at(n), xs.at(n), ws)
@@ -215,8 +216,8 @@ class ConvolveInput(Convolution):
         order = [*range(neighbours), rank + 1, rank + 2, *range(neighbours, rank), rank]  # a, .., g, k, b, c
         label, filter = "".join(label[axis] for axis in order), filter.transposed(*order)
         if filter.type.shape[-1] % width == 0:
-            image, met = in_blocks(image, met, width)
-            label, filter = in_blocks(label, filter, width)
+            image, met = in_blocks("p", image, met, width)
+            label, filter = in_blocks("p", label, filter, width)
         label, filter = packed(k, label, filter)
 
         def one(n: Reg, out: Window, met: Window, ds: Window, filter: Window) -> None:
@@ -262,61 +263,67 @@ class ConvolveFilter(Convolution):
     def lower(self, k: Loops, out: Window, x: Window, d: Window) -> None:
         """Summed over the images one after the other: what one image needs fits the cache, and the filter stays there. At the same time,
         other images add to copies of a small filter, or the same ones to other parts of a large one."""
-        (image, xs), (given, ds), (filter, ws) = self.image(x, d.type.shape[1:-1], self.sizes), self.result(d), self.filter(out)
-        spec, work = f"{filter},{image[1:]},{given[1:]}", self.work(d.type, out.type)
-        images = -(-x.type.shape[0] // COPIES)  # added to one copy
-        copies = x.type.shape[0] // max(images, 1)
+        image, given, filter = self.image(x, d.type.shape[1:-1], self.sizes), self.result(d), self.filter(out)
+        features, width = filter[1].type.shape[-1], k.tile_width(d.type.dtype)
+        if features > width and features % width == 0 and math.prod(out.type.shape[:-1]) >= WORTH_PACKING:
+            given, filter = led_by("nq", *in_blocks("q", *given, width)), in_blocks("q", *filter, width)
+        copies = x.type.shape[0] // max(-(-x.type.shape[0] // COPIES), 1)
+        work = self.work(d.type, out.type)
         k.fill(out, 0)
-
-        def some(ws: Window, xs: Window, ds: Window) -> None:
-            with k.loop(xs.type.shape[0]) as n:
-                k.contract(spec, ws, xs.at(n), ds.at(n), accumulate=True)
-
         if copies * out.type.nbytes > COPIED_BYTES:
-            self._in_parts(k, work, (filter, ws), (image, xs), (given, ds))
-        elif copies < 2 or not k.is_large(work):
-            some(ws, xs, ds)
+            self._in_parts(k, work, filter, image, given)
         else:
-            whole = copies * images
-            parts = k.scratch(out.type.with_shape((copies, *ws.type.shape)))
+            self._in_copies(k, work, filter, image, given, copies if k.is_large(work) else 0)
 
-            def one(part: Reg, parts: Window, xs: Window, ds: Window) -> None:
+    def _in_copies(self, k: Loops, work: float, filter: Labelled, image: Labelled, given: Labelled, copies: int) -> None:
+        """Equal shares of the images to copies of the filter, what is left over to the filter itself; the copies are added in order."""
+        batch, share = image[1].type.shape[0], image[1].type.shape[0] // max(copies, 1)
+        whole = copies * share
+        own = k.private(given[1].type.with_shape(given[1].type.shape[1:]))
+
+        def add(ws: Window, xs: Window, ds: Window, own: Window) -> None:
+            self._add(k, (filter[0], ws), (image[0], xs), (given[0], ds), own)
+
+        if copies:
+            parts = k.scratch(filter[1].type.with_shape((copies, *filter[1].type.shape)))
+
+            def one(part: Reg, parts: Window, xs: Window, ds: Window, own: Window) -> None:
                 k.fill(parts.at(part), 0)
-                some(parts.at(part), xs.at(part), ds.at(part))
+                add(parts.at(part), xs.at(part), ds.at(part), own)
 
-            k.each(copies, work, one, parts, xs.sliding(0, copies, images, images), ds.sliding(0, copies, images, images))
-            if whole < x.type.shape[0]:
-                some(ws, *(w.slice(0, whole, x.type.shape[0] - whole) for w in (xs, ds)))
+            k.each(copies, work, one, parts, *(w.sliding(0, copies, share, share) for _, w in (image, given)), own)
             with k.loop(copies) as part:
-                k.accumulate(ws, parts.at(part))
+                k.accumulate(filter[1], parts.at(part))
+        if whole < batch:
+            rest = (w.slice(0, whole, batch - whole) for _, w in (image, given))
+            k.each(1, 0.0, lambda _, *windows: add(*windows), filter[1], *rest, own)
 
     def _in_parts(self, k: Loops, work: float, filter: Labelled, image: Labelled, given: Labelled) -> None:
-        """Each part of the filter (a place, and a block of its channels) from all images."""
-        channels = filter[0].index("c")
-        width = filter[1].type.shape[channels] // math.gcd(filter[1].type.shape[channels], BLOCKS)
-        filter, image = in_blocks(*filter, width, channels), in_blocks(*image, width)
-        parts = self.letters()[1] + "p"
-        (kept, ws), (seen, xs) = led_by(parts, *filter), led_by(parts, *image)
-        spec = f"{kept[len(parts) :]},{seen[len(parts) + 1 :]},{given[0][1:]}"
-        counts = ws.type.shape[: len(parts)]
+        """Each block of the filter's channels from all images."""
+        channels = filter[1].type.shape[filter[0].index("c")]
+        width = channels // math.gcd(channels, BLOCKS)
+        kept, ws = led_by("p", *in_blocks("p", *filter, width, filter[0].index("c")))
+        seen, xs = led_by("p", *in_blocks("p", *image, width))
 
-        def one(part: Reg, ws: Window, xs: Window, ds: Window) -> None:
-            index: list[Reg] = []
-            for count in reversed(counts):
-                size = k.scalar.const(I64, count)
-                index.insert(0, k.scalar.irem(part, size))
-                part = k.scalar.idiv(part, size)
-            ws, xs = ws.at(*index), xs.at(*index)
-            with k.loop(xs.type.shape[0]) as n:
-                k.contract(spec, ws, xs.at(n), ds.at(n), accumulate=True)
+        def one(part: Reg, ws: Window, xs: Window, ds: Window, own: Window) -> None:
+            self._add(k, (kept[1:], ws.at(part)), (seen[1:], xs.at(part)), (given[0], ds), own)
 
-        k.each(math.prod(counts), work, one, ws, xs, given[1])
+        k.each(channels // width, work, one, ws, xs, given[1], k.private(given[1].type.with_shape(given[1].type.shape[1:])))
+
+    def _add(self, k: Loops, filter: Labelled, image: Labelled, given: Labelled, own: Window) -> None:
+        """What these images add; `own` is room for the cotangent of one, block by block."""
+        with k.loop(image[1].type.shape[0]) as n:
+            ds = given[1].at(n)
+            if "q" in given[0]:
+                k.copy(own, ds)
+                ds = own
+            k.contract(f"{filter[0]},{image[0][1:]},{given[0][1:]}", filter[1], image[1].at(n), ds, accumulate=True)
 
 
-def in_blocks(label: str, window: Window, width: int, axis: int = -1) -> Labelled:
-    """An axis as blocks, p, of this width."""
+def in_blocks(blocks: str, label: str, window: Window, width: int, axis: int = -1) -> Labelled:
+    """An axis as blocks, which get this letter, of this width."""
     axis %= len(label)
-    return f"{label[:axis]}p{label[axis:]}", window.sliding(axis, window.type.shape[axis] // width, width, width)
+    return f"{label[:axis]}{blocks}{label[axis:]}", window.sliding(axis, window.type.shape[axis] // width, width, width)
 
 
 def led_by(letters: str, label: str, window: Window) -> Labelled:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DTypeError, ShapeError
-from ..types import I64, Shape, TensorType
+from ..types import Shape, TensorType
 from .base import Array, Emitter, Loops, Op, Reg, Window, apply, nest
 from .convolution import paddings, per_axis
 from .shape import lead, pad, reshape
@@ -60,27 +60,36 @@ class Pooling(Op, abstract=True):
         ]
 
     def native_places(self, x: Window, sizes: Shape) -> list[Window]:
+        """The same for one image."""
         out = []
         for place in np.ndindex(*self.window):
             window = x
-            for i, (r, n, s) in enumerate(zip(place, sizes, self.strides)):
-                window = window.slice(1 + i, r, n, s)
+            for axis, (r, n, s) in enumerate(zip(place, sizes, self.strides)):
+                window = window.slice(axis, r, n, s)
             out.append(window)
         return out
 
+    def each_image(self, k: Loops, pooled: TensorType, body: Callable[..., None], *windows: Window) -> None:
+        """`body` with every image of the windows, which all have a batch, on all threads."""
+        work = float(pooled.size * math.prod(self.window))
+        k.each(pooled.shape[0], work, lambda n, *these: body(*(w.at(n) for w in these)), *windows)
 
-def fold(k: Loops, out: Window, parts: Sequence[Window], combine: Callable[[Emitter, Reg, Reg], Reg]) -> None:
-    """out = parts combined from the first to the last, elementwise."""
+    def fold(self, k: Loops, out: Window, x: Window, combine: Callable[[Emitter, Reg, Reg], Reg]) -> None:
+        """out = the places of each window combined from the first to the last."""
 
-    def together(emit: Emitter, *values: Reg) -> list[Reg]:
-        total = values[0]
-        for value in values[1:]:
-            total = combine(emit, total, value)
-        return [total]
+        def together(emit: Emitter, *values: Reg) -> list[Reg]:
+            total = values[0]
+            for value in values[1:]:
+                total = combine(emit, total, value)
+            return [total]
 
-    for start in range(0, len(parts), TOGETHER):
-        some = list(parts[start : start + TOGETHER])
-        k.map(together, [out], some if start == 0 else [out, *some])
+        def one(out: Window, x: Window) -> None:
+            parts = self.native_places(x, out.type.shape[:-1])
+            for start in range(0, len(parts), TOGETHER):
+                some = parts[start : start + TOGETHER]
+                k.map(together, [out], some if start == 0 else [out, *some])
+
+        self.each_image(k, out.type, one, out, x)
 
 
 class SumPool(Pooling):
@@ -103,7 +112,7 @@ class SumPool(Pooling):
         return apply(SpreadPool(self.window, self.strides, args[0].type.shape[1:-1]), d)
 
     def lower(self, k: Loops, out: Window, x: Window) -> None:
-        fold(k, out, self.native_places(x, out.type.shape[1:-1]), lambda emit, a, b: emit.add(a, b))
+        self.fold(k, out, x, lambda emit, a, b: emit.add(a, b))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -133,9 +142,12 @@ class SpreadPool(Pooling):
         return apply(SumPool(self.window, self.strides), d)
 
     def lower(self, k: Loops, out: Window, d: Window) -> None:
-        k.fill(out, 0)
-        for part in self.native_places(out, d.type.shape[1:-1]):
-            k.accumulate(part, d)
+        def one(out: Window, d: Window) -> None:
+            k.fill(out, 0)
+            for part in self.native_places(out, d.type.shape[:-1]):
+                k.accumulate(part, d)
+
+        self.each_image(k, d.type, one, out, d)
 
 
 # ---- maxima
@@ -175,8 +187,7 @@ class MaxPool(Pooling):
         return apply(PlaceMax(self.window, self.strides), args[0], d)
 
     def lower(self, k: Loops, out: Window, x: Window) -> None:
-        parts = self.native_places(x, out.type.shape[1:-1])
-        fold(k, out, parts, lambda emit, a, b: emit.select(beats(emit, b, a), b, a))
+        self.fold(k, out, x, lambda emit, a, b: emit.select(beats(emit, b, a), b, a))
 
 
 class PickMax(Pooling):
@@ -201,9 +212,6 @@ class PickMax(Pooling):
         return apply(PlaceMax(self.window, self.strides), args[0], d) if i == 1 else None
 
     def lower(self, k: Loops, out: Window, x: Window, v: Window) -> None:
-        sizes = out.type.shape[1:-1]
-        seen, taken = self.native_places(x, sizes), self.native_places(v, sizes)
-
         def pick(emit: Emitter, *values: Reg) -> list[Reg]:
             count = len(values) // 2
             best, found = values[0], values[count]
@@ -212,8 +220,12 @@ class PickMax(Pooling):
                 best, found = emit.select(wins, rival, best), emit.select(wins, its, found)
             return [found]
 
-        with nest(k, (out.type.shape[0], *sizes)) as index:
-            k.map(pick, [out.at(*index)], [w.at(*index) for w in (*seen, *taken)])
+        def one(out: Window, x: Window, v: Window) -> None:
+            sizes = out.type.shape[:-1]
+            with nest(k, sizes) as index:
+                k.map(pick, [out.at(*index)], [w.at(*index) for image in (x, v) for w in self.native_places(image, sizes)])
+
+        self.each_image(k, out.type, one, out, x, v)
 
 
 class PlaceMax(Pooling):
@@ -242,23 +254,37 @@ class PlaceMax(Pooling):
 
     def lower(self, k: Loops, out: Window, x: Window, d: Window) -> None:
         """Window by window, along the channels: windows that overlap add to one element one after the other."""
-        sizes = d.type.shape[1:-1]
-        k.fill(out, 0)
-        seen, placed = self.native_places(x, sizes), self.native_places(out, sizes)
-        count = math.prod(self.window)
+        apart = all(r <= s for r, s in zip(self.window, self.strides))
 
-        def place(emit: Emitter, *values: Reg) -> list[Reg]:
-            d, old, best = values[0], values[1 : 1 + count], values[1 + count]
-            number = emit.const(I64, 0)
-            for i, rival in enumerate(values[2 + count :], 1):
-                wins = beats(emit, rival, best)
-                best, number = emit.select(wins, rival, best), emit.select(wins, emit.const(I64, i), number)
+        def place(emit: Emitter, d: Reg, best: Reg, *values: Reg) -> list[Reg]:
+            count = math.prod(self.window) - 1
+            rivals, old = values[:count], values[count:]
+            wins = []
+            for rival in rivals:
+                wins.append(beats(emit, rival, best))
+                best = emit.select(wins[-1], rival, best)
             zero = emit.like(d, 0.0)
-            return [emit.add(o, emit.select(emit.compare("eq", number, emit.const(I64, i)), d, zero)) for i, o in enumerate(old)]
+            placed, beaten = [], None  # from the last to the first: one has the maximum if it wins, and none does after it
+            for won in reversed(wins):
+                placed.append(emit.select(won, d, zero) if beaten is None else emit.select(beaten, zero, emit.select(won, d, zero)))
+                beaten = won if beaten is None else emit.or_(beaten, won)
+            placed.append(d if beaten is None else emit.select(beaten, zero, d))
+            placed.reverse()
+            return [emit.add(a, b) for a, b in zip(old, placed)] if old else placed
 
-        with nest(k, (x.type.shape[0], *sizes)) as index:
-            targets = [w.at(*index) for w in placed]
-            k.map(place, targets, [d.at(*index), *targets, *(w.at(*index) for w in seen)])
+        def one(out: Window, x: Window, d: Window) -> None:
+            sizes = d.type.shape[:-1]
+            if not self.is_covering(x.type.shape[:-1], sizes):
+                k.fill(out, 0)
+            with nest(k, sizes) as index:
+                targets, seen = ([w.at(*index) for w in self.native_places(image, sizes)] for image in (out, x))
+                k.map(place, targets, [d.at(*index), *seen, *([] if apart else targets)])
+
+        self.each_image(k, d.type, one, out, x, d)
+
+    def is_covering(self, sizes: Shape, windows: Shape) -> bool:
+        """Whether every element is in exactly one window."""
+        return self.window == self.strides and all(n == r * m for n, r, m in zip(sizes, self.window, windows))
 
 
 # ---- frontends

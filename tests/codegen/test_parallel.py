@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 import adjit as aj
+from adjit.codegen.compile import compile_func
 from adjit.codegen.parallel import ROW
+from adjit.ir.ops.base import Op, apply
+from adjit.ir.ops.convolution import Convolve, ConvolveFilter, ConvolveInput
+from adjit.ir.ops.pooling import MaxPool, PickMax, PlaceMax, SpreadPool, SumPool
+from adjit.passes.pipeline import OPTIMIZE
+from tests.codegen.test_kernels import build
 
 
 @pytest.mark.parametrize("size", [ROW - 1, ROW, ROW + 1, 2 * ROW - 1, 2 * ROW, 2 * ROW + 5, 40 * ROW + 3])
@@ -21,3 +27,41 @@ def test_one_axis_with_many_ops(size: int) -> None:
     wanted, its_total = f(x)
     np.testing.assert_allclose(values, wanted, rtol=1e-12)
     np.testing.assert_allclose(total, its_total, rtol=1e-9)
+
+
+ONES, TWOS = (1, 1), (2, 2)
+IMAGES = {
+    "convolve": (Convolve(ONES, ONES, 1), (9, 17, 16, 3), (3, 3, 3, 10)),
+    "convolve_packed": (Convolve(TWOS, ONES, 1), (7, 15, 16, 12), (3, 2, 12, 64)),
+    "convolve_groups": (Convolve(ONES, TWOS, 4), (5, 18, 16, 8), (3, 3, 2, 20)),
+    "convolve_input": (ConvolveInput(ONES, ONES, 1, (12, 13)), (9, 10, 11, 9), (3, 3, 6, 9)),
+    "convolve_input_packed": (ConvolveInput(TWOS, ONES, 1, (13, 13)), (9, 6, 6, 24), (3, 3, 32, 24)),
+    "convolve_input_groups": (ConvolveInput(ONES, ONES, 3, (20, 20)), (9, 18, 18, 9), (3, 3, 2, 9)),
+    "convolve_filter": (ConvolveFilter(ONES, ONES, 1, (5, 5)), (35, 16, 16, 1), (35, 12, 12, 6)),
+    "convolve_filter_packed": (ConvolveFilter(ONES, ONES, 1, (3, 3)), (18, 9, 9, 12), (18, 7, 7, 48)),
+    "convolve_filter_cut": (ConvolveFilter(ONES, ONES, 1, (3, 3)), (17, 4, 4, 96), (17, 2, 2, 96)),
+    "max_pool": (MaxPool(TWOS, TWOS), (80, 21, 20, 7)),
+    "sum_pool": (SumPool((3, 2), ONES), (30, 21, 20, 7)),
+    "spread_pool": (SpreadPool((3, 2), TWOS, (21, 20)), (40, 10, 10, 17)),
+    "pick_max": (PickMax((3, 3), TWOS), (40, 21, 20, 7), (40, 21, 20, 7)),
+    "place_max": (PlaceMax(TWOS, TWOS), (40, 20, 20, 14), (40, 10, 10, 14)),
+    "place_max_uncovered": (PlaceMax((2, 3), (2, 4)), (60, 21, 20, 14), (60, 10, 5, 14)),
+    "place_max_overlapping": (PlaceMax((3, 3), TWOS), (40, 21, 20, 7), (40, 10, 9, 7)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", IMAGES)
+def test_images_are_the_same_bits_on_any_number_of_threads(name: str, dtype: str) -> None:
+    op: Op
+    op, *shapes = IMAGES[name]
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=shape).astype(dtype) for shape in shapes]
+    func = OPTIMIZE(build(lambda *args: apply(op, *args), *arrays))
+    results = []
+    for threads in (1, 2, 3, 4):
+        native = compile_func(func, threads=threads)
+        assert ("adjit_parallel" in native.llvm) == (threads > 1), "too small for several threads"
+        results.append(native(arrays)[0])
+    np.testing.assert_allclose(results[0], op.evaluate(*arrays), rtol=1e-9 if dtype == "f8" else 1e-3, atol=1e-9 if dtype == "f8" else 1e-4)
+    assert len({r.tobytes() for r in results}) == 1

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import multiprocessing
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
 
+from adjit.codegen import library
 from adjit.codegen.compile import Native, compile_func
 from adjit.ir import ops
 from adjit.passes.pipeline import OPTIMIZE
@@ -57,3 +60,20 @@ def test_callers_at_once_share_the_pool() -> None:
     for caller in callers:
         caller.join()
     assert not wrong
+
+
+def test_a_job_runs_on_no_more_threads_than_it_asks_for() -> None:
+    """Chunks have memory of their own by the number of their worker, and another function may have started more workers."""
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(library.addresses(4)["adjit_parallel"])
+    workers = set()
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    def chunk(argument: int, number: int, worker: int) -> None:
+        workers.add(worker)
+        time.sleep(0.002)
+
+    for threads in (4, 2):
+        workers.clear()
+        for _ in range(5):
+            run(ctypes.cast(chunk, ctypes.c_void_p), None, 20, threads)
+        assert workers <= set(range(threads))

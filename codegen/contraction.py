@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 VECTORS = 2  # across a tile; the last one of a row may have three
 LISTED = 4  # tiles that are written out one by one, where a tile has rows along two axes
-ELEMENT, VECTOR, TARGET = range(3)  # the operands: what is loaded by element, by vector, and the target
+ELEMENT, VECTOR, TARGET = range(3)  # the operands: what is loaded by element, by vector, and the members of the target
 
 
 def contract(kernel: LoopKernel, spec: str, target: Window, a: Window, b: Window, accumulate: bool) -> None:
@@ -66,10 +66,14 @@ class _Contraction:
         self.lanes = kernel.vector_bytes // self.dtype.itemsize
         self.registers = 32 if kernel.vector_bytes == 64 else 16
         self.sizes = {label: size for label, size in sizes.items() if size > 1}
-        walks = [dict(zip(names, window.strides, strict=True)) for names, window in zip(labels, windows, strict=True)]
-        target, a, b = ({label: walk.get(label, 0) for label in self.sizes} for walk in walks)
-        self.strides = [a, b, target]
-        self.pointers = [windows[k].pointer for k in (1, 2, 0)]
+        self.target, *factors = windows
+        operands = [*zip(labels[1:], (w.access for w in factors), strict=True), *((labels[0], member) for member in self.target.members)]
+        self.strides = []
+        for names, access in operands:
+            walk = dict(zip(names, access.strides, strict=True))
+            self.strides.append({label: walk.get(label, 0) for label in self.sizes})
+        self.pointers = [access.pointer for _, access in operands]
+        self.dtypes = [access.dtype for _, access in operands]
         self.kept = [label for label in self.sizes if label in labels[0]]
         self.summed = [label for label in self.sizes if label not in labels[0]]
         for group in (self.kept, self.summed):
@@ -97,7 +101,7 @@ class _Contraction:
         """The axis along vectors, those that rows of a tile may lie along, the best first, and the order of the others."""
 
         def smooth(label: str) -> float:
-            *operands, target = (s[label] for s in self.strides)
+            *operands, target = (s[label] for s in self.strides[: TARGET + 1])
             return ((2.0 if target == 1 else 0.0) + sum(s in (0, 1) for s in operands)) * min(self.sizes[label], self.lanes)
 
         self.vector = max(self.kept, key=smooth, default=None)
@@ -108,7 +112,7 @@ class _Contraction:
 
         def worth(label: str) -> tuple[int, bool, int]:
             """What rows share is loaded once; rows that do not overlap need not wait for each other; near ones share cache lines."""
-            element, vector, target = (s[label] for s in self.strides)
+            element, vector, target = (s[label] for s in self.strides[: TARGET + 1])
             reuse = 2 if vector == 0 else 1 if element == 0 else 0
             return min(self.sizes[label], self._height(VECTORS)) * (1 + reuse), abs(target) > across, -abs(element)
 
@@ -138,9 +142,9 @@ class _Contraction:
 
     def _moved(self, at: Sequence[str], label: str, index: str) -> list[str]:
         out = []
-        for pointer, strides in zip(at, self.strides, strict=True):
+        for pointer, dtype, strides in zip(at, self.dtypes, self.strides, strict=False):
             step = strides[label]
-            out.append(memory.element(self.text, pointer, self.dtype, memory.scaled(self.text, index, step)) if step else pointer)
+            out.append(memory.element(self.text, pointer, dtype, memory.scaled(self.text, index, step)) if step else pointer)
         return out
 
     def _columns(self, at: list[str]) -> Iterator[tuple[list[int], list[str]]]:
@@ -209,15 +213,28 @@ class _Contraction:
         zeros = [emit.const(self.dtype, 0.0) for emit in emitters]
         offsets = [[sum(s[label] * i for label, i in row.items()) for s in self.strides] for row in rows]
         sums = self._sum(0, at, [list(zeros) for _ in rows], offsets, emitters)
-        across = self.strides[TARGET][self.vector] if self.vector is not None else 1
         for line, row in zip(sums, offsets, strict=True):
             column = 0
             for emit, value in zip(emitters, line, strict=True):
-                place = memory.element(self.text, at[TARGET], self.dtype, str(row[TARGET] + column * across))
-                if self.accumulate:
-                    value = emit.add(memory.load(self.text, place, self.dtype, "0", across, emit.width), value)
-                memory.store(self.text, place, value, "0", across, emit.width)
+                self._store(at, row, column, emit, value)
                 column += emit.width
+
+    def _store(self, at: list[str], row: list[int], column: int, emit: VectorEmitter, value: Reg) -> None:
+        def place(k: int) -> tuple[str, int]:
+            across = self.strides[k][self.vector] if self.vector is not None else 1
+            return memory.element(self.text, at[k], self.dtypes[k], str(row[k] + column * across)), across
+
+        def load(member: int) -> Reg:
+            pointer, across = place(TARGET + member)
+            return memory.load(self.text, pointer, self.dtypes[TARGET + member], "0", across, emit.width)
+
+        def store(member: int, result: Reg) -> None:
+            pointer, across = place(TARGET + member)
+            memory.store(self.text, pointer, result, "0", across, emit.width)
+
+        if self.accumulate:
+            value = emit.add(load(0), value)
+        self.target.put(emit, value, load, store)
 
     def _sum(
         self, depth: int, at: list[str], sums: list[list[Reg]], offsets: list[list[int]], emitters: list[VectorEmitter]
@@ -237,7 +254,7 @@ class _Contraction:
 
     def _stepped(self, at: list[str], label: str, index: str) -> list[str]:
         """Along a summed axis, where the target stands still."""
-        return [*self._moved(at, label, index)[:TARGET], at[TARGET]]
+        return [*self._moved(at[:TARGET], label, index), *at[TARGET:]]
 
     def _products(
         self, at: list[str], sums: list[list[Reg]], offsets: list[list[int]], emitters: list[VectorEmitter]

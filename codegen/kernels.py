@@ -16,6 +16,7 @@ from adjit.ir.func import Block, Stmt, Value
 from adjit.ir.layout import Layout
 from adjit.ir.location import Location
 from adjit.ir.operand import Literal, Operand
+from adjit.ir.ops.control import hosted_by
 from adjit.ir.ops.create import Iota
 from adjit.ir.ops.maps import FloatUnary, Map
 from adjit.ir.ops.reduce import Reduce
@@ -30,7 +31,7 @@ from .lanes import Reg, Text
 from .memory import Access
 from .nest import Chunk, Loop, Nest, Reduction
 from .parallel import CHUNKS, PARALLEL, outlined
-from .window import Private, Window
+from .window import Hosted, Private, Window
 
 RegionBody: TypeAlias = Callable[..., None]  # a `Body` that can also be told which pads it is outside of
 
@@ -130,7 +131,10 @@ class Parts:
 
 
 def fused_kernel(stmt: Stmt, context: Context) -> Kernel:
-    """A `fuse` region as one loop nest."""
+    """A `fuse` region as one loop nest, or as what its first op makes of the others."""
+    host = hosted_by(stmt)
+    if host is not None:
+        return hosting_kernel(stmt, host, context)
     kernel = Kernel(context)
     emit_boxes(kernel, parts_of(stmt, kernel.access))
     return kernel
@@ -281,23 +285,14 @@ class LoopKernel(Kernel):
         memory.store(self.text, target.at(*index).pointer, value, "0", 1, 1)
 
     def copy(self, target: Window, source: Window) -> None:
-        if target.access == source.access:
-            return  # computed in place
-        self._nest(target, [source.access], lambda chunk: chunk.put(0, chunk.load(0)))
+        if target.access != source.access:  # else computed in place
+            self.map(lambda emit, x: [x], [target], [source])
 
     def accumulate(self, target: Window, source: Window) -> None:
-        self._nest(
-            target,
-            [target.access, source.access],
-            lambda chunk: chunk.put(0, chunk.emit.add(chunk.load(0), chunk.load(1))),
-            aliased=frozenset((0,)),
-        )
+        self.map(lambda emit, x, y: [emit.add(x, y)], [target], [target, source])
 
     def fill(self, target: Window, value: float | int | bool) -> None:
-        self._nest(target, [], lambda chunk: chunk.put(0, chunk.emit.const(target.type.dtype, value)))
-
-    def _nest(self, target: Window, inputs: list[Access], body: object, aliased: frozenset[int] = frozenset()) -> None:
-        Nest(self.text, self.vector_bytes, target.type.shape, inputs, [target.access], [], body, aliased=aliased).emit()  # type: ignore[arg-type]
+        self.map(lambda emit: [emit.const(target.type.dtype, value)], [target], [])
 
     def matmul(self, target: Window, a: Window, b: Window, accumulate: bool = False) -> None:
         if a.type.rank == 1:
@@ -324,13 +319,22 @@ class LoopKernel(Kernel):
         contraction.contract(self, spec, target, a, b, accumulate)
 
     def map(self, function: Callable[..., Sequence[Reg]], targets: Sequence[Window], sources: Sequence[Window]) -> None:
-        def body(chunk: Chunk) -> None:
-            for i, value in enumerate(function(chunk.emit, *(chunk.load(k) for k in range(len(sources))))):
-                chunk.put(i, value)
+        inputs, outputs = [w.access for w in sources], list[Access]()
+        numbers: list[list[int]] = []  # of the members of each target, among the outputs or the inputs
+        for target in targets:
+            written, read = target.members[: target.written], target.members[target.written :]
+            numbers.append([*range(len(outputs), len(outputs) + len(written)), *range(len(inputs), len(inputs) + len(read))])
+            outputs += written
+            inputs += read
 
-        inputs, outputs = [w.access for w in sources], [w.access for w in targets]
+        def body(chunk: Chunk) -> None:
+            values = function(chunk.emit, *(chunk.load(k) for k in range(len(sources))))
+            for target, value, these in zip(targets, values, numbers, strict=True):
+                target.put(chunk.emit, value, lambda k: chunk.load(these[k]), lambda k, r: chunk.put(these[k], r))  # noqa: B023 - used at once
+
         aliased = frozenset(range(len(outputs)))
-        Nest(self.text, self.vector_bytes, targets[0].type.shape, inputs, outputs, [], body, aliased=aliased).emit()
+        ops = len(inputs) + len(outputs)
+        Nest(self.text, self.vector_bytes, targets[0].type.shape, inputs, outputs, [], body, ops, aliased=aliased).emit()
 
     def fail_if(self, condition: Reg, what: str, *details: Reg) -> None:
         failure = Failure(self.error, what, self.location)
@@ -352,17 +356,46 @@ class LoopKernel(Kernel):
 
 def lowered_kernel(stmt: Stmt, context: Context) -> LoopKernel:
     """An op that lowers itself."""
-    lower = getattr(stmt.op, "lower", None)
-    if lower is None:
+    if not hasattr(stmt.op, "lower"):
         raise UnsupportedError(f"{stmt.op.name} has no native code yet").at(stmt.location)
     kernel = LoopKernel(context)
-    kernel.location, kernel.error = stmt.location, stmt.op.error
     outs = tuple(kernel.window(r) for r in stmt.results)
+    return _lowered(kernel, stmt, outs[0] if len(outs) == 1 else outs)
+
+
+def _lowered(kernel: LoopKernel, stmt: Stmt, out: Window | tuple[Window, ...]) -> LoopKernel:
+    kernel.location, kernel.error = stmt.location, stmt.op.error
     try:
-        lower(kernel, outs[0] if len(outs) == 1 else outs, *(kernel.window(a) for a in stmt.args))
+        stmt.op.lower(kernel, out, *(kernel.window(a) for a in stmt.args))  # type: ignore[attr-defined]
     except AdjitError as error:
         raise error.at(stmt.location) from None
     return kernel
+
+
+def hosting_kernel(stmt: Stmt, host: Stmt, context: Context) -> LoopKernel:
+    """A `fuse` region around an op that lowers itself: where it stores elements of its result, the rest of the region goes on with them."""
+    kernel, (block,) = LoopKernel(context), stmt.blocks
+    made = {id(s.result) for s in block.stmts}
+    rest = [s for s in block.stmts if s is not host]
+    inputs = {id(a): a for s in rest for a in s.args if isinstance(a, Value) and id(a) not in made}
+    numbers = {key: k for k, key in enumerate(inputs)}
+
+    def body(emit: VectorEmitter, value: Reg, load: Callable[[int], Reg]) -> list[Reg]:
+        env = {id(host.result): value}
+
+        def read(x: Operand) -> Reg:
+            if isinstance(x, Literal):
+                return emit.const(x.type.dtype, x.value)
+            return env[id(x)] if id(x) in env else load(numbers[id(x)])
+
+        for s in rest:
+            assert isinstance(s.op, Map)
+            env[id(s.result)] = s.op.scalar(emit, *map(read, s.args))
+        return [read(x) for x in block.results]
+
+    outputs = [kernel.window(r) for r in stmt.results]
+    target = Hosted(kernel.text, host.result.type.dtype, outputs, [kernel.window(v) for v in inputs.values()], body)
+    return _lowered(kernel, host, target)
 
 
 def copy_kernel(target: Access, source: Access, shape: Shape, context: Context) -> Kernel:

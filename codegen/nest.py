@@ -24,6 +24,8 @@ from .lanes import Reg, Text
 from .memory import Access
 
 BLOCK = 2048  # elements of a row summed in one go
+TOTALS = 8  # vectors of totals that are held in registers while short rows are reduced one onto the other
+MAX_WRITTEN = 64  # operations in such a row, which is written out
 WIDE_BODY, MEDIUM_BODY = 4, 12  # ops: up to these, the main loop walks four and two vectors at once
 
 
@@ -181,6 +183,8 @@ class Nest:
         rank = len(self.order)
         self.span = span
         self.slots: dict[int, tuple[str, DType]] = {}
+        self.inner_axis: int | None = None
+        self.row_pointers: dict[tuple[str, tuple[int, ...]], str] = {}
         self.indices: dict[int, str] = {}
         if rank == 0:
             self._inner(1)
@@ -205,10 +209,12 @@ class Nest:
         finishing = [k for k, depth in enumerate(self.kept_depth) if depth + 1 == position < rank - 1]
         for k in finishing:
             self._open_slot(k)
+        start, stop = self.span if self.span and position == 0 else ("0", str(self.sizes[position]))
         if position == rank - 1:
             self._inner(self.sizes[position])
+        elif position == rank - 2 and self._sums_short_rows():
+            self._short_rows(start, stop)
         else:
-            start, stop = self.span if self.span and position == 0 else ("0", str(self.sizes[position]))
             with Loop(self.text, start, stop) as loop:
                 self.indices[self.order[position]] = loop.index
                 self._level(position + 1)
@@ -216,19 +222,62 @@ class Nest:
         for k in finishing:
             self._finish(k, self._close_slot(k))
 
+    # ---- short rows, reduced one onto the other
+
+    def _sums_short_rows(self) -> bool:
+        """Whether all reductions are of rows onto each other, and a row of totals fits into registers."""
+        *_, outer, inner = self.order
+        vectors = len(self._pieces())
+        few = vectors * len(self.reductions) <= TOTALS and vectors * self.ops <= MAX_WRITTEN
+        return few and bool(self.reductions) and all(outer in r.axes and inner not in r.axes for r in self.reductions)
+
+    def _pieces(self) -> list[tuple[int, int]]:
+        """The innermost axis as vectors: where each starts, and how wide it is."""
+        size, lanes = self.sizes[-1], self._lanes()
+        return [(start, min(lanes, size - start)) for start in range(0, size, lanes)]
+
+    def _short_rows(self, start: str, stop: str) -> None:
+        text, (*_, outer, inner) = self.text, self.order
+        self.inner_axis = inner
+        pieces = self._pieces()
+        totals: dict[int, dict[int, Reg]] = {}
+        with Loop(text, start, stop) as loop:
+            self.indices[outer] = loop.index
+            for at, width in pieces:
+                emit, totals[at] = VectorEmitter(text, width), {}
+                for k, r in enumerate(self.reductions):
+                    first = emit.const(r.output.dtype, r.op.identity(r.output.dtype))
+                    totals[at][k] = Reg(loop.carry(emit.type(r.output.dtype), first.name), r.output.dtype)
+            self._start_row(sorted({width for _, width in pieces}))
+            for at, width in pieces:
+                before, totals[at] = totals[at], self._chunk(width, str(at), totals[at])
+                for k, total in before.items():
+                    loop.feed(total.name, totals[at][k].name)
+            del self.indices[outer]
+        self.row_pointers = {}
+        for at, width in pieces:
+            for k, r in enumerate(self.reductions):
+                pointer, stride = self._row_pointer(r.output), r.output.strides[inner]
+                before_ = memory.load(text, pointer, r.output.dtype, str(at), stride, width)
+                memory.store(text, pointer, r.op.combine(VectorEmitter(text, width), before_, totals[at][k]), str(at), stride, width)
+
     # ---- the innermost axis
+
+    def _start_row(self, widths: list[int]) -> None:
+        """Addresses, and what does not change along the row, before the first of its elements."""
+        self.row_pointers = {}
+        for access in self._all():
+            self._row_pointer(access)
+        self.splats: dict[tuple[int, int], Reg] = {}
+        self._hoist(widths)
 
     def _inner(self, size: int) -> None:
         axis = self.order[-1] if self.order else None
         rank = len(self.order)
-        self.row_pointers: dict[tuple[str, tuple[int, ...]], str] = {}
         widths = self._widths(size, axis)
         main, trips = widths.pop(0)
         self.inner_axis = axis
-        for access in self._all():
-            self._row_pointer(access)
-        self.splats: dict[tuple[int, int], Reg] = {}
-        self._hoist([main, *(w for w, _ in widths)])
+        self._start_row([main, *(w for w, _ in widths)])
         vectors = [k for k, depth in enumerate(self.kept_depth) if depth < rank - 1 or rank == 0]
         blocked = trips * main > 2 * BLOCK and any(_sums_floats(self.reductions[k]) for k in vectors)
         local = [k for k in vectors if k not in self.slots]
@@ -267,9 +316,7 @@ class Nest:
         """[(main width, trips), (tail width, start), ...]."""
         if axis is None:
             return [(1, 1)]
-        accesses = self._all()
-        itemsizes = [a.dtype.itemsize for a in accesses if a.dtype.kind == "f"] or [a.dtype.itemsize for a in accesses] or [8]
-        lanes = max(2, self.vector_bytes // min(itemsizes))
+        accesses, lanes = self._all(), self._lanes()
         ragged = any(a.strides[axis] not in (0, 1, -1) for a in accesses)
         unroll = 1 if ragged or self.ops > MEDIUM_BODY else 2 if self.ops > WIDE_BODY else 4
         while unroll > 1 and size < 2 * unroll * lanes:
@@ -284,6 +331,11 @@ class Nest:
         if left:
             out.append((left, at))
         return out
+
+    def _lanes(self) -> int:
+        accesses = self._all()
+        itemsizes = [a.dtype.itemsize for a in accesses if a.dtype.kind == "f"] or [a.dtype.itemsize for a in accesses] or [8]
+        return max(2, self.vector_bytes // min(itemsizes))
 
     def _hoist(self, widths: list[int]) -> None:
         """Inputs that do not move along the innermost axis are loaded once per row."""
@@ -334,12 +386,14 @@ class Nest:
 
         def reduce(k: int, value: Reg) -> None:
             r = self.reductions[k]
-            if inner is not None and inner not in r.axes:
+            if k in totals:
+                sums[k] = r.op.combine(emit, totals[k], value)
+            elif inner is not None and inner not in r.axes:
                 stride = r.output.strides[inner]
                 before = memory.load(text, self._row_pointer(r.output), r.output.dtype, index, stride, width)
                 write(r.output, r.op.combine(emit, before, value))
             else:
-                sums[k] = r.op.combine(emit, totals[k], value) if k in totals else value
+                sums[k] = value
 
         self.body(Chunk(emit, load, put, reduce))
         for access, value in late:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
-from adjit.ir.types import I64, TensorType
+from adjit.ir.types import I64, DType, TensorType
 
 from . import memory
+from .emitter import VectorEmitter
 from .lanes import Reg, Text
 from .memory import Access
 
 
 class Window:
     """A buffer, seen through strides. Implements `adjit.ir.ops.base.Window`."""
+
+    written = 1  # of its members
 
     def __init__(self, text: Text, pointer: str, type: TensorType, strides: tuple[int, ...]) -> None:
         self.text = text
@@ -25,8 +29,17 @@ class Window:
         return Access(self.pointer, self.strides, self.type.dtype)
 
     @property
+    def members(self) -> list[Access]:
+        """The buffers behind it: those that a store writes come first."""
+        return [self.access]
+
+    @property
     def pointers(self) -> list[str]:
-        return [self.pointer]
+        return [member.pointer for member in self.members]
+
+    def put(self, emit: VectorEmitter, value: Reg, load: Callable[[int], Reg], store: Callable[[int, Reg], None]) -> None:
+        """Store some elements; `load` and `store` reach them in the members."""
+        store(0, value)
 
     def inside(self, text: Text, pointers: Sequence[str]) -> Window:
         """The same window in another function, where its pointers have these names."""
@@ -71,3 +84,50 @@ class Private(Window):
 
     def inside(self, text: Text, pointers: Sequence[str]) -> Window:
         return Window(text, pointers[0], self.type, self.strides).at(Reg("%worker", I64))
+
+
+class Hosted(Window):
+    """Where a product goes that stands inside a `fuse` region: what is stored there goes through the rest of the region first.
+
+    `body(emit, value, load)` gives the elements of the outputs; `load(k)` reads input k at the same place. All members are seen through
+    the same views, one after the other.
+    """
+
+    def __init__(self, text: Text, dtype: DType, outputs: Sequence[Window], inputs: Sequence[Window], body: HostedBody) -> None:
+        lead = outputs[0]
+        super().__init__(text, lead.pointer, TensorType(dtype, lead.type.shape), lead.strides)
+        self.outputs, self.inputs, self.body = list(outputs), list(inputs), body
+        self.written = len(self.outputs)
+
+    @property
+    def members(self) -> list[Access]:
+        return [w.access for w in (*self.outputs, *self.inputs)]
+
+    def put(self, emit: VectorEmitter, value: Reg, load: Callable[[int], Reg], store: Callable[[int, Reg], None]) -> None:
+        for k, result in enumerate(self.body(emit, value, lambda k: load(len(self.outputs) + k))):
+            store(k, result)
+
+    def _each(self, view: Callable[[Window], Window], text: Text | None = None) -> Hosted:
+        return Hosted(text or self.text, self.type.dtype, [view(w) for w in self.outputs], [view(w) for w in self.inputs], self.body)
+
+    def inside(self, text: Text, pointers: Sequence[str]) -> Window:
+        names = iter(pointers)
+        return self._each(lambda w: w.inside(text, [next(names)]), text)
+
+    def slice(self, axis: int, start: int, size: int, step: int = 1) -> Window:
+        return self._each(lambda w: w.slice(axis, start, size, step))
+
+    def at(self, *index: Reg) -> Window:
+        return self._each(lambda w: w.at(*index))
+
+    def sliding(self, axis: int, count: int, step: int, size: int, dilation: int = 1) -> Window:
+        return self._each(lambda w: w.sliding(axis, count, step, size, dilation))
+
+    def transposed(self, *axes: int) -> Window:
+        return self._each(lambda w: w.transposed(*axes))
+
+    def expanded(self, axis: int) -> Window:
+        return self._each(lambda w: w.expanded(axis))
+
+
+HostedBody: TypeAlias = Callable[[VectorEmitter, Reg, Callable[[int], Reg]], Sequence[Reg]]

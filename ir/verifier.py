@@ -18,7 +18,7 @@ from .errors import AdjitError, VerifyError
 from .func import Block, Func, Stmt, Value
 from .operand import Literal, Operand
 from .ops.base import Op, View, result_types
-from .ops.control import Checkpoint, For, Fuse, If, Region, While
+from .ops.control import Checkpoint, For, Fuse, If, Region, While, hosted_by
 from .ops.maps import Map
 from .ops.reduce import Reduce
 from .ops.shape import Pad
@@ -113,9 +113,14 @@ class _Verifier:
         self.operand_types(stmt, [])
         self.same_types(body.params, [], "the parameters of its block")
         self.yields(body, [r.type for r in stmt.results])
+        host = hosted_by(stmt)
         for inner in body.stmts:
+            if inner is host:
+                continue
             if not isinstance(inner.op, Map | Reduce | View | Pad) or inner.op.effect:
                 self.fail(f"{inner.op.name} cannot stand inside fuse: only elementwise ops, reductions, views and pads without effects can")
+            if host is not None and (not isinstance(inner.op, Map) or inner.result.type.shape != host.result.type.shape):
+                self.fail(f"{inner.op.name} cannot stand inside fuse with {host.op.name}: only elementwise ops of its result's shape can")
 
     def if_(self, stmt: Stmt) -> None:
         self.operand_types(stmt, [CONDITION])

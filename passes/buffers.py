@@ -17,7 +17,7 @@ from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.layout import Layout
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import View
-from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Region, Rows, While
+from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Region, Rows, While, hosted_by
 from adjit.ir.ops.create import Constant
 from adjit.ir.ops.maps import Map
 from adjit.ir.ops.shape import Pad
@@ -212,9 +212,12 @@ class _Placer:
         if not isinstance(stmt.op, Fuse):
             return False
         (body,) = stmt.blocks
+        host = hosted_by(stmt)
+        if host is not None and any(self.root(a) is old for a in host.args if isinstance(a, Value)):
+            return False
         inner = next(i for r, i in zip(stmt.results, body.results, strict=True) if r is new)
         made = next((s for s in body.stmts if s.result is inner), None)
-        if made is None or not isinstance(made.op, Map):
+        if made is None or not (isinstance(made.op, Map) or made is host):
             return False
         identity = Layout.contiguous(new.type.shape)
         if any(self.root(s.args[0]) is old for s in body.stmts if isinstance(s.op, Pad) and isinstance(s.args[0], Value)):

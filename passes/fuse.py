@@ -27,8 +27,8 @@ from adjit.ir.operand import Operand
 from adjit.ir.ops.arithmetic import Add, Neg, Sub
 from adjit.ir.ops.base import View
 from adjit.ir.ops.control import Fuse
-from adjit.ir.ops.create import Iota
-from adjit.ir.ops.maps import Map, Mul
+from adjit.ir.ops.create import Fill, Iota
+from adjit.ir.ops.maps import FloatUnary, Map, Mul
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Broadcast, Pad
 from adjit.ir.types import Shape, TensorType
@@ -40,6 +40,7 @@ MAX_TENSORS = 48  # tensors that a group reads and writes: each costs an address
 SMALL = 4096  # elements: below, unrelated statements share a group, for the loop costs more than the traffic that separating would save
 SPREAD = 4  # a broadcast to so many times the size reads next to nothing
 CHEAP = (Add, Sub, Mul, Neg)  # ops that cost less than a trip of their result through memory
+MAX_HOSTED = 12  # statements in a group with a host
 RECENT = 4  # groups of one shape that a statement looks back at
 MAX_BOXED = 600  # statements, counted once for each box that the pads of a group cut its domain into: each is code of its own
 
@@ -86,11 +87,12 @@ def twin(value: Operand) -> Value:
 class _Item:
     """A group (with a domain) or a single statement, and the views of what it makes."""
 
-    __slots__ = ("position", "domain", "constants", "sunk", "stmts", "made", "reads", "yields", "views", "inner", "open", "cuts")
+    __slots__ = ("position", "domain", "host", "constants", "sunk", "stmts", "made", "reads", "yields", "views", "inner", "open", "cuts")
 
     def __init__(self, position: int, domain: Shape | None) -> None:
         self.position = position
         self.domain = domain
+        self.host: Stmt | None = None
         self.constants: list[Stmt] = []
         self.sunk: list[Stmt] = []  # the last comes first
         self.stmts: list[Stmt] = []
@@ -103,7 +105,7 @@ class _Item:
         self.cuts: set[tuple[int, int]] = set()  # axis and place where a pad begins or ends
 
     def has_room(self, stmt: Stmt) -> bool:
-        if not self.open or len(self.stmts) + len(self.sunk) >= MAX_OPS:
+        if not self.open or len(self.stmts) + len(self.sunk) >= MAX_OPS or (self.host is not None and not self._can_follow(stmt)):
             return False
         new = sum(id(v) not in self.reads and id(v) not in self.made for v in values_of(stmt))
         return len(self.reads) + len(self.yields) + new <= MAX_TENSORS
@@ -120,10 +122,15 @@ class _Item:
 
     def has_room_for(self, other: _Item) -> bool:
         """Whether both would make one group that is not too large."""
-        if not self.open or not other.open or self.views or len(self.stmts) + len(other.stmts) > MAX_OPS:
+        if not self.open or not other.open or self.host or other.host or self.views or len(self.stmts) + len(other.stmts) > MAX_OPS:
             return False
         tensors = len(self.reads | other.reads) + len(self.yields | other.yields)
         return tensors <= MAX_TENSORS and self.has_boxes_for([*other.constants, *other.stmts])
+
+    def _can_follow(self, stmt: Stmt) -> bool:
+        """Whether the statement can be computed where the host stores: code that is written once for each vector of a tile is short."""
+        inside = [*self.stmts, *self.sunk, stmt]
+        return isinstance(stmt.op, Map) and len(inside) <= MAX_HOSTED and sum(isinstance(s.op, FloatUnary) for s in inside) <= 1
 
     def make_again(self, constant: Stmt) -> None:
         value = constant.result
@@ -136,6 +143,8 @@ class _Item:
     def finished(self) -> list[Stmt]:
         """The item as it stands in the block: the region, then the views."""
         if self.domain is None:
+            return [*self.stmts, *self.views]
+        if self.stmts == [self.host] and not self.sunk:
             return [*self.stmts, *self.views]
         inner = self.inner
         body = [*self.constants, *reversed(self.sunk), *self.stmts]
@@ -174,6 +183,8 @@ class _Grouping:
                 self.free_to_make[id(stmt.result)] = stmt
             else:
                 self._join(stmt)
+        elif stmt.op.stores_once(*(a.type for a in stmt.args)):
+            self._host(stmt)
         elif isinstance(stmt.op, View) and len(stmt.args) == 1 and is_pure(stmt.op):
             self._view(stmt)
         else:
@@ -219,14 +230,18 @@ class _Grouping:
         earliest = max((self.ready.get(id(v), -1) for v in values), default=-1)
         earliest |= is_border(stmt)  # what is padded must be in memory
         for group in self._candidates(over, values):
-            if group.domain == over.shape and 2 * group.position >= earliest and self._fits(stmt, group):
+            joins = group.host is None or any(id(v) in group.made for v in values)
+            if joins and group.domain == over.shape and 2 * group.position >= earliest and self._fits(stmt, group):
                 return group
         return None
 
     def _fits(self, stmt: Stmt, group: _Item) -> bool:
+        """Whether there is room for the statement, and it asks for no positions where there is a host, which does not know them."""
         if not group.has_room(stmt):
             return False
         constants = [self.free_to_make[id(v)] for v in stmt.args if id(v) in self.free_to_make]
+        if group.host is not None and not all(isinstance(s.op, Fill) for s in constants):
+            return False
         return (not group.cuts and not constants and not is_border(stmt)) or group.has_boxes_for([stmt, *constants])
 
     def _candidates(self, over: TensorType, values: list[Value]) -> Iterator[_Item]:
@@ -292,6 +307,16 @@ class _Grouping:
         for result in stmt.results:
             self.home[id(result)] = item
             self.ready[id(result)] = 2 * item.position + 1
+
+    def _host(self, stmt: Stmt) -> None:
+        """A group that elementwise statements join which read what this one makes."""
+        for operand in stmt.args:
+            self._leaves(operand)
+        group = _Item(len(self.items), stmt.result.type.shape)
+        self.items.append(group)
+        group.host = stmt
+        group.stmts.append(stmt)
+        self._made(group, stmt)
 
     def _new(self, shape: Shape | None) -> _Item:
         item = _Item(len(self.items), shape)
@@ -369,7 +394,8 @@ class _Grouping:
                 continue
             is_stored = value not in item.made or value in item.yields
             cost += 1 if is_stored else 2
-            can_follow = can_follow and not is_stored and self.uses[value] == {item.position: count}
+            is_hosts = item.host is not None and value == id(item.host.result)
+            can_follow = can_follow and not is_stored and not is_hosts and self.uses[value] == {item.position: count}
         return cost < 2 or (cost == 2 and can_follow)
 
     def _is_free(self, value: int, target: _Item) -> bool:

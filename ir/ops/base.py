@@ -125,6 +125,10 @@ class Op:
         """The one value that fills the whole result when every operand is filled with one value; None when it is not that simple."""
         return None
 
+    def stores_once(self, *types: TensorType) -> bool:
+        """Whether its native code stores every element of the result once, and does not read it: a `fuse` region can go on from there."""
+        return False
+
     def attributes(self) -> list[tuple[str, Any]]:
         return [(f.name, getattr(self, f.name)) for f in fields(self)]
 

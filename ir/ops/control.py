@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .base import Array, Op
+
+if TYPE_CHECKING:
+    from ..func import Stmt
 
 
 class RunBlock(Protocol):
@@ -25,10 +28,19 @@ class Region(Op, abstract=True):
 
 
 class Fuse(Region):
-    """`%a, %b = fuse { ... yield %x, %y }`: the statements inside become one loop nest. Means the same as the statements alone."""
+    """`%a, %b = fuse { ... yield %x, %y }`: the statements inside become one loop nest. Means the same as the statements alone.
+
+    One of them may be the host, an op that stores elements of its result once each (a convolution, say): the others, all elementwise,
+    are computed where it does.
+    """
 
     def interpret(self, blocks: Sequence[RunBlock], *arrays: Array) -> tuple[Any, ...]:
         return blocks[0]()
+
+
+def hosted_by(stmt: Stmt) -> Stmt | None:
+    """The host of a `fuse` region."""
+    return next((s for s in stmt.blocks[0].stmts if s.op.stores_once(*(a.type for a in s.args))), None)
 
 
 class Rows(Region):

@@ -164,6 +164,9 @@ class Convolve(Convolution):
             return apply(ConvolveInput(self.strides, self.dilations, self.groups, x.type.shape[1:-1]), d, w)
         return apply(ConvolveFilter(self.strides, self.dilations, self.groups, w.type.shape[:-2]), x, d)
 
+    def stores_once(self, *types: TensorType) -> bool:
+        return True
+
     def lower(self, k: Loops, out: Window, x: Window, w: Window) -> None:
         (kept, target), (image, xs), (filter, ws) = self.result(out), self.image(x, out.type.shape[1:-1], w.type.shape[:-2]), self.filter(w)
         width = k.tile_width(w.type.dtype)

@@ -111,6 +111,9 @@ class SumPool(Pooling):
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return apply(SpreadPool(self.window, self.strides, args[0].type.shape[1:-1]), d)
 
+    def stores_once(self, *types: TensorType) -> bool:
+        return math.prod(self.window) <= TOGETHER
+
     def lower(self, k: Loops, out: Window, x: Window) -> None:
         self.fold(k, out, x, lambda emit, a, b: emit.add(a, b))
 
@@ -186,6 +189,9 @@ class MaxPool(Pooling):
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return apply(PlaceMax(self.window, self.strides), args[0], d)
 
+    def stores_once(self, *types: TensorType) -> bool:
+        return math.prod(self.window) <= TOGETHER
+
     def lower(self, k: Loops, out: Window, x: Window) -> None:
         self.fold(k, out, x, lambda emit, a, b: emit.select(beats(emit, b, a), b, a))
 
@@ -210,6 +216,9 @@ class PickMax(Pooling):
 
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
         return apply(PlaceMax(self.window, self.strides), args[0], d) if i == 1 else None
+
+    def stores_once(self, *types: TensorType) -> bool:
+        return True
 
     def lower(self, k: Loops, out: Window, x: Window, v: Window) -> None:
         def pick(emit: Emitter, *values: Reg) -> list[Reg]:
@@ -251,6 +260,10 @@ class PlaceMax(Pooling):
 
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
         return apply(PickMax(self.window, self.strides), args[0], d) if i == 1 else None
+
+    def stores_once(self, *types: TensorType) -> bool:
+        x, d = types
+        return self.is_covering(x.shape[1:-1], d.shape[1:-1])
 
     def lower(self, k: Loops, out: Window, x: Window, d: Window) -> None:
         """Window by window, along the channels: windows that overlap add to one element one after the other."""

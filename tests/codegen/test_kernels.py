@@ -185,3 +185,16 @@ def test_a_result_made_in_place_from_a_view_is_not_made_in_its_operands_buffer()
 
     check(fn, sample(3, 3))
     check(lambda x: ops.additem(ops.exp(x), np.array([1, 1]), 2.0), sample(3, 3))
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("shape", [(300, 6), (40, 5, 7), (300, 16), (50, 30), (60000, 3), (20, 64), (20, 65)], ids=str)
+def test_short_rows_reduced_onto_each_other(shape: tuple[int, ...], dtype: str) -> None:
+    """Their totals are held in registers, up to some length."""
+    axes = tuple(range(len(shape) - 1))
+
+    def f(x: Any, mask: Any, bias: Any) -> tuple[Any, ...]:
+        y = ops.where(mask > 0.0, x + ops.broadcast_to(bias, shape), 0.0)
+        return y, y.sum(axes), y.max(axes)
+
+    check(f, sample(*shape, dtype=dtype), sample(*shape, dtype=dtype)[::-1].copy(), sample(shape[-1], dtype=dtype), rtol=1e-10)

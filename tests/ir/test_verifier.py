@@ -248,6 +248,18 @@ def test_fuse() -> None:
         }""",
         "matmul cannot stand inside fuse",
     )
+    text_refused(
+        """
+        func @f(%a: f64[2,4,1], %w: f64[2,1,3]) -> () {
+          %r: f64[3] = fuse {
+            %b: f64[2,3,3] = convolve %a, %w {strides=[1], dilations=[1], groups=1}
+            %c: f64[3] = sum %b {axes=[0, 1]}
+            yield %c
+          }
+          return
+        }""",
+        "sum cannot stand inside fuse with convolve",
+    )
     text_refused("func @f() -> () {\n  fuse {\n    fuse {\n    }\n  }\n  return\n}", "fuse cannot stand inside fuse")
 
 

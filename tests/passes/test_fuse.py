@@ -107,6 +107,41 @@ def test_groups_stay_apart_where_one_waits_for_a_reduction_of_the_other() -> Non
     )
 
 
+def test_elementwise_statements_join_the_convolution_that_they_read() -> None:
+    """What the next pass reads is stored; a reduction is a loop of its own, and what does not read the convolution stays outside."""
+    rewrites(
+        fuse,
+        """
+        func @f(%x: f32[2,5,5,1], %w: f32[2,2,1,3], %b: f32[3], %t: f32[2,4,4,3]) -> (f32[2,4,4,3], f32[3], f32[2,4,4,3]) {
+          %0: f32[2,4,4,3] = convolve %x, %w {strides=[1, 1], dilations=[1, 1], groups=1} !m.py:1:1
+          %1: f32[2,4,4,3] = broadcast %b !m.py:2:1
+          %2: f32[2,4,4,3] = add %0, %1 !m.py:2:1
+          %y: f32[2,4,4,3] = maximum %2, 0.0 !m.py:3:1
+          %s: f32[3] = sum %y {axes=[0, 1, 2]} !m.py:4:1
+          %u: f32[2,4,4,3] = mul %t, %t !m.py:5:1
+          return %y, %s, %u
+        }
+        """,
+        """
+        func @f(%x: f32[2,5,5,1], %w: f32[2,2,1,3], %b: f32[3], %t: f32[2,4,4,3]) -> (f32[2,4,4,3], f32[3], f32[2,4,4,3]) {
+          %0: f32[2,4,4,3] = broadcast %b !m.py:2:1
+          %y: f32[2,4,4,3] = fuse !m.py:1:1 {
+            %1: f32[2,4,4,3] = convolve %x, %w {strides=[1, 1], dilations=[1, 1], groups=1} !m.py:1:1
+            %2: f32[2,4,4,3] = add %1, %0 !m.py:2:1
+            %y.1: f32[2,4,4,3] = maximum %2, 0.0 !m.py:3:1
+            yield %y.1
+          }
+          %s: f32[3], %u: f32[2,4,4,3] = fuse !m.py:4:1 {
+            %s.1: f32[3] = sum %y {axes=[0, 1, 2]} !m.py:4:1
+            %u.1: f32[2,4,4,3] = mul %t, %t !m.py:5:1
+            yield %s.1, %u.1
+          }
+          return %y, %s, %u
+        }
+        """,
+    )
+
+
 def test_what_waits_for_a_reduction_is_a_second_loop() -> None:
     rewrites(
         fuse,

@@ -1,13 +1,13 @@
 """Matrix products of any size and strides: one blocked, packed, threaded routine a dtype, compiled once per process.
 
     void adjit_gemm_f32(i64 m, i64 n, i64 k, ptr a, i64 row, i64 column, ptr b, i64 row, i64 column, ptr c, i64 row,
-                        ptr work, i64 rows, i64 groups, i64 added, i64 threads, ptr run)
+                        ptr work, i64 rows, i64 groups, i64 added, i64 packs, i64 threads, ptr run)
 
 c = a @ b, or c += a @ b where `added` is 1, with strides in elements; c's columns are consecutive.
 
-The usual five loops: panels of b (KC rows) are packed NR columns at a time, blocks of a (`rows` rows, chosen by the caller) are read where
-they lie or packed MR rows at a time, and a micro-kernel keeps an MR x NR tile of c in registers. Packing pads with zeros, so that the
-micro-kernel is always whole; an edge tile goes through a buffer.
+The usual five loops: panels of b (KC rows) are packed NR columns at a time, blocks of a (`rows` rows, chosen by the caller) are packed MR
+rows at a time if `packs` is 1 and read where they lie otherwise, and a micro-kernel keeps an MR x NR tile of c in registers. Packing pads
+with zeros, so that the micro-kernel is always whole; an edge tile goes through a buffer.
 
 `run` is adjit_parallel or adjit_serial: blocks of a times `groups` of columns are chunks for the thread pool. A tile is computed in the
 same way wherever the cuts are, so the result is the same bits for any number of threads.
@@ -24,9 +24,9 @@ MR = 6  # rows of a tile
 VECTORS = 2  # vector registers across a tile
 KC = 256  # depth of a panel: MR x KC of a and NR x KC of b stay in the first-level cache
 UNROLL = 4
-MAX_ROWS = 96  # of a block of a, which stays in the second-level cache
-ARGUMENTS = 15
-TYPES = "i64, i64, i64, ptr, i64, i64, ptr, i64, i64, ptr, i64, ptr, i64, i64, i64, i64, ptr"
+MAX_ROWS = 192  # of a block of a, which stays in the second-level cache
+ARGUMENTS = 16
+TYPES = "i64, i64, i64, ptr, i64, i64, ptr, i64, i64, ptr, i64, ptr, i64, i64, i64, i64, i64, ptr"
 DEPTH, START, BUFFER = range(ARGUMENTS, ARGUMENTS + 3)  # what changes from panel to panel, behind the arguments
 FEW_ROWS = 48  # up to here, one block of a, and the columns are shared out instead
 NAMES = {dtype: f"adjit_gemm_{DTYPE_NAMES[dtype]}" for dtype in (F32, F64)}
@@ -71,7 +71,7 @@ def work_bytes(n: int, k: int, rows: int, threads: int, dtype: DType, vector_byt
 def gemm_ir(dtype: DType, vector_bytes: int) -> str:
     """The text of the routine for a dtype of `NAMES`."""
     gemm = _Gemm(dtype, vector_bytes)
-    return "\n".join([*sorted(gemm.declares), gemm.micro(), gemm.pack_b(), gemm.block(), gemm.routine()])
+    return "\n".join([*sorted(gemm.declares), gemm.micro(False), gemm.micro(True), gemm.pack_b(), gemm.block(), gemm.routine()])
 
 
 class _Gemm:
@@ -87,6 +87,7 @@ class _Gemm:
         self.fma = f"@{fma}"
         three = ", ".join([self.vector] * 3)
         self.declares = {f"declare {self.vector} @{fma}({three})", "declare i64 @llvm.smin.i64(i64, i64)"}
+        self.declares.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
 
     # ---- small pieces of text
 
@@ -116,15 +117,20 @@ class _Gemm:
 
     # ---- the micro-kernel
 
-    def micro(self) -> str:
-        """A tile of c, from rows of a (`row` apart, elements `step` apart) and b packed [k][NR]; added to c unless `first`.
+    def micro(self, packed: bool) -> str:
+        """A tile of c, from a packed [k][MR], or MR of its rows as they lie (`row` apart), and b packed [k][NR]; added to c unless `first`.
 
-        Edge tiles have fewer rows or columns: rows that do not exist read the last one, and their results are dropped.
+        Edge tiles have fewer rows or columns: rows that do not exist are zeros, or read the last one, and their results are dropped.
         """
         text = Text()
         tile = text.reserve(f"[{MR * self.nr} x {self.scalar}]")
         last = text.define("sub i64 %m, 1")
-        self.rows = [self.at(text, "%a", text.define(f"mul i64 %row, {self.smin(text, str(r), last)}")) for r in range(MR)]
+        for r in range(MR):  # c is wanted when the sums are there
+            row = self.at(text, "%c", text.define(f"mul i64 %ldc, {self.smin(text, str(r), last)}"))
+            text.put(f"call void @llvm.prefetch.p0(ptr {row}, i32 1, i32 3, i32 1)")
+        self.rows = None
+        if not packed:
+            self.rows = [self.at(text, "%a", text.define(f"mul i64 %row, {self.smin(text, str(r), last)}")) for r in range(MR)]
         whole = text.define(f"and i64 %depth, -{UNROLL}")
         acc = [["zeroinitializer"] * VECTORS for _ in range(MR)]
         acc = self.steps(text, acc, "0", whole, UNROLL)
@@ -163,8 +169,8 @@ class _Gemm:
         text.jump(done)
         text.start(done)
         text.put("ret void")
-        params = "ptr %a, i64 %row, i64 %step, ptr %b, i64 %depth, ptr %c, i64 %ldc, i64 %m, i64 %n, i1 %first"
-        return self.function(f"internal void @micro_{self.name}({params})", text)
+        params = "ptr %a, i64 %row, ptr %b, i64 %depth, ptr %c, i64 %ldc, i64 %m, i64 %n, i1 %first"
+        return self.function(f"internal void @{'packed' if packed else 'plain'}_{self.name}({params})", text)
 
     def steps(self, text: Text, acc: list[list[str]], start: str, stop: str, step: int) -> list[list[str]]:
         """Rank-one updates of the tile for k in start..stop, `step` at a time; none where start >= stop."""
@@ -178,13 +184,15 @@ class _Gemm:
         text.put(f"br i1 {text.define(f'icmp slt i64 {k}, {stop}')}, label %{inside}, label %{after}")
         text.start(inside)
         b = self.at(text, "%b", text.define(f"mul i64 {k}, {self.nr}"))
+        a = self.at(text, "%a", text.define(f"mul i64 {k}, {MR}"))
         now = phis
         for u in range(step):
-            along = text.define(f"mul i64 {text.define(f'add i64 {k}, {u}')}, %step")
+            along = text.define(f"add i64 {k}, {u}")
             columns = [self.load(text, self.at(text, b, str(u * self.nr + v * self.lanes))) for v in range(VECTORS)]
             rows = []
             for r in range(MR):
-                one = text.define(f"load {self.scalar}, ptr {self.at(text, self.rows[r], along)}")
+                place = self.at(text, a, str(u * MR + r)) if self.rows is None else self.at(text, self.rows[r], along)
+                one = text.define(f"load {self.scalar}, ptr {place}")
                 first = text.define(f"insertelement {self.vector} poison, {self.scalar} {one}, i64 0")
                 all_ = text.define(f"shufflevector {self.vector} {first}, {self.vector} poison, <{self.lanes} x i32> zeroinitializer")
                 rows.append([self.fused(text, all_, columns[v], now[r][v]) for v in range(VECTORS)])
@@ -300,12 +308,39 @@ class _Gemm:
         text.jump(after)
         text.start(after)
 
+    def pack_rows(self, text: Text, source: str, row: str, column: str, target: str, count: str, depth: str) -> None:
+        """target[k][r] = source[r * row + k * column]: squares of vectors turned where rows are whole and consecutive."""
+        turn, gather = text.fresh_label(), text.fresh_label()
+        whole = text.define(f"and i1 {text.define(f'icmp eq i64 {count}, {MR}')}, {text.define(f'icmp eq i64 {column}, 1')}")
+        groups = range(0, MR, self.lanes)
+        over = len(groups) * self.lanes - MR  # columns are stored in whole vectors, over the first of the next ones: these must be there
+        blocks = text.define(f"and i64 {text.define(f'sub i64 {depth}, {-(-over // MR)}')}, -{self.lanes}")
+        some = text.define(f"and i1 {whole}, {text.define(f'icmp sgt i64 {blocks}, 0')}")
+        before = text.block
+        text.put(f"br i1 {some}, label %{turn}, label %{gather}")
+        text.start(turn)
+        with Loop(text, "0", blocks, self.lanes) as loop:
+            from_ = self.at(text, source, loop.index)
+            to = self.at(text, target, text.define(f"mul i64 {loop.index}, {MR}"))
+            rows = [self.load(text, self.at(text, from_, text.define(f"mul i64 {row}, {min(r, MR - 1)}"))) for r in range(MR + over)]
+            squares = [self.transposed(text, rows[group : group + self.lanes]) for group in groups]
+            for k in range(self.lanes):
+                for group, square in zip(groups, squares, strict=True):
+                    self.store(text, square[k], self.at(text, to, str(k * MR + group)))
+        turned = text.block
+        text.jump(gather)
+        text.start(gather)
+        start = text.define(f"phi i64 [0, %{before}], [{blocks}, %{turned}]")
+        self.gather(text, source, row, column, target, count, start, depth, MR)
+
     # ---- a block of a against the packed panel of b
 
     def block(self) -> str:
-        """Rows of a that are consecutive in memory are read as they lie; others are packed, [k][MR], into this worker's buffer."""
+        """Rows of a are packed, [k][MR], into this worker's buffer, unless the caller wants them to be read as they lie."""
         text = Text()
-        m, n, row, column, ldc, rows, groups, depth, started = (self.argument(text, k) for k in (0, 1, 4, 5, 10, 12, 13, DEPTH, START))
+        m, n, row, column, ldc, rows, groups, packs, depth, started = (
+            self.argument(text, k) for k in (0, 1, 4, 5, 10, 12, 13, 15, DEPTH, START)
+        )
         a, c, b, work = (self.pointer_argument(text, k) for k in (3, 9, 11, BUFFER))
         first = text.define(f"icmp eq i64 {started}, 0")
         top = text.define(f"mul i64 {text.define(f'udiv i64 %chunk, {groups}')}, {rows}")
@@ -324,44 +359,45 @@ class _Gemm:
         source = self.at(text, a, text.define(f"mul i64 {top}, {row}"))
         target = self.at(text, c, text.define(f"mul i64 {top}, {ldc}"))
         strips = self.tiles(text, height, MR)
-        plain = text.define(f"icmp eq i64 {column}, 1")
-        pack, go = text.fresh_label(), text.fresh_label()
-        text.put(f"br i1 {plain}, label %{go}, label %{pack}")
+        pack, plain = text.fresh_label(), text.fresh_label()
+        text.put(f"br i1 {text.define(f'icmp eq i64 {packs}, 0')}, label %{plain}, label %{pack}")
+
+        def multiply(kernel: str, base: str, between: str) -> None:
+            """All tiles; `between` lies from one strip of a to the next, divided by MR."""
+            with Loop(text, left_most, right_most) as across:
+                left = text.define(f"mul i64 {across.index}, {self.nr}")
+                width = self.smin(text, text.define(f"sub i64 {n}, {left}"), str(self.nr))
+                panel = self.at(text, b, text.define(f"mul i64 {left}, {depth}"))
+                corner = self.at(text, target, left)
+                with Loop(text, "0", strips) as loop:
+                    at = text.define(f"mul i64 {loop.index}, {MR}")
+                    count = self.smin(text, text.define(f"sub i64 {height}, {at}"), str(MR))
+                    strip = self.at(text, base, text.define(f"mul i64 {at}, {between}"))
+                    tile = self.at(text, corner, text.define(f"mul i64 {at}, {ldc}"))
+                    where = f"ptr {strip}, i64 {row}, ptr {panel}, i64 {depth}, ptr {tile}, i64 {ldc}"
+                    text.put(f"call void @{kernel}_{self.name}({where}, i64 {count}, i64 {width}, i1 {first})")
+
+        text.start(plain)
+        multiply("plain", source, row)
+        text.put("ret void")
         text.start(pack)
         with Loop(text, "0", strips) as loop:
             at = text.define(f"mul i64 {loop.index}, {MR}")
             count = self.smin(text, text.define(f"sub i64 {height}, {at}"), str(MR))
             from_ = self.at(text, source, text.define(f"mul i64 {at}, {row}"))
             into = self.at(text, packed, text.define(f"mul i64 {at}, {depth}"))
-            self.gather(text, from_, row, column, into, count, "0", depth, MR)
-        text.jump(go)
-        text.start(go)
-        base = text.define(f"select i1 {plain}, ptr {source}, ptr {packed}")
-        between = text.define(f"select i1 {plain}, i64 {row}, i64 {depth}")  # from one row to the next, times MR from strip to strip
-        apart = text.define(f"select i1 {plain}, i64 {row}, i64 1")
-        step = text.define(f"select i1 {plain}, i64 1, i64 {MR}")
-        with Loop(text, left_most, right_most) as across:
-            left = text.define(f"mul i64 {across.index}, {self.nr}")
-            width = self.smin(text, text.define(f"sub i64 {n}, {left}"), str(self.nr))
-            panel = self.at(text, b, text.define(f"mul i64 {left}, {depth}"))
-            corner = self.at(text, target, left)
-            with Loop(text, "0", strips) as loop:
-                at = text.define(f"mul i64 {loop.index}, {MR}")
-                count = self.smin(text, text.define(f"sub i64 {height}, {at}"), str(MR))
-                strip = self.at(text, base, text.define(f"mul i64 {at}, {between}"))
-                tile = self.at(text, corner, text.define(f"mul i64 {at}, {ldc}"))
-                where = f"ptr {strip}, i64 {apart}, i64 {step}, ptr {panel}, i64 {depth}, ptr {tile}, i64 {ldc}"
-                text.put(f"call void @micro_{self.name}({where}, i64 {count}, i64 {width}, i1 {first})")
+            self.pack_rows(text, from_, row, column, into, count, depth)
+        multiply("packed", packed, depth)
         text.put("ret void")
         return self.function(f"internal void @block_{self.name}(ptr %args, i64 %chunk, i64 %worker)", text)
 
     # ---- the routine
 
     def routine(self) -> str:
-        """Panels of KC rows of b, one after the other."""
+        """Panels of up to KC rows of b, all of one depth, one after the other."""
         text = Text()
         args = text.reserve(f"[{ARGUMENTS + 3} x i64]")
-        names = ["%m", "%n", "%k", "%a", "%ar", "%ac", "%b", "%br", "%bc", "%c", "%cr", "%work", "%rows", "%groups", "%added"]
+        names = ["%m", "%n", "%k", "%a", "%ar", "%ac", "%b", "%br", "%bc", "%c", "%cr", "%work", "%rows", "%groups", "%added", "%packs"]
         kinds = ["ptr" if name in ("%a", "%b", "%c", "%work") else "i64" for name in names]
 
         def put(k: int, kind: str, value: str) -> None:
@@ -372,8 +408,12 @@ class _Gemm:
         panels = self.tiles(text, "%n", self.nr)
         upper = text.define(f"add i64 %m, {text.define('sub i64 %rows, 1')}")
         blocks = text.define(f"mul i64 {text.define(f'udiv i64 {upper}, %rows')}, %groups")
-        with Loop(text, "0", "%k", KC) as loop:
-            depth = self.smin(text, text.define(f"sub i64 %k, {loop.index}"), str(KC))
+        count = self.tiles(text, "%k", KC)
+        last = text.define(f"sub i64 {count}, 1")
+        even = text.define(f"udiv i64 {text.define(f'add i64 %k, {last}')}, {count}")
+        step = text.define(f"and i64 {text.define(f'add i64 {even}, {UNROLL - 1}')}, -{UNROLL}")
+        with Loop(text, "0", "%k", step) as loop:
+            depth = self.smin(text, text.define(f"sub i64 %k, {loop.index}"), step)
             put(3, "ptr", self.at(text, "%a", text.define(f"mul i64 {loop.index}, %ac")))
             put(6, "ptr", self.at(text, "%b", text.define(f"mul i64 {loop.index}, %br")))
             put(DEPTH, "i64", depth)

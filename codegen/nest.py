@@ -61,7 +61,7 @@ class Loop:
         loop.feed(total, following)
     """
 
-    def __init__(self, text: Text, start: str, stop: str, step: int = 1) -> None:
+    def __init__(self, text: Text, start: str, stop: str, step: int | str = 1) -> None:
         self.text = text
         self.start, self.stop, self.step = start, stop, step
         self._phis: dict[str, tuple[int, str, str]] = {}

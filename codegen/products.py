@@ -1,8 +1,8 @@
 """Matrix products inside a kernel.
 
-Large ones of floats call the routine of `gemm.py` (or OpenBLAS with ADJIT_BLAS=openblas), small ones and those of integers are a loop
-nest of their own. The routine is ours by default because it is as fast, takes any strides, shares our thread pool, and does not depend on
-threads that keep spinning: on a busy machine OpenBLAS's collapse (docs/adr/0002).
+Large ones of floats call the routine of `gemm.py` (or OpenBLAS with ADJIT_BLAS=openblas), smaller ones are contractions, written for their
+shape, and tiny ones and those of integers loop nests. The routine is ours by default because it is as fast, takes any strides, shares our
+thread pool, and does not depend on threads that keep spinning: on a busy machine OpenBLAS's collapse (docs/adr/0002).
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 SMALL = 2048  # multiplications: up to here, packing costs more than it saves
 PARALLEL = 1_000_000  # multiplications: from here on, waking the other threads pays
+NEAR = 1 << 16  # bytes of b that need not be packed: they stay close by as they lie
+PACKED = 384  # columns: from here on, rows of a are packed even if they are consecutive in memory
 BLAS = "adjit_blas_"
 ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112
 
@@ -41,6 +43,8 @@ def matrix_product(kernel: LoopKernel, target: Window, a: Window, b: Window, acc
             kernel.contract("mn,mk,kn", target, a, b, accumulate)
         else:
             _loops(kernel, target, a, b)
+    elif m * n * k < PARALLEL and b.strides[1] == 1 and k * n * b.type.dtype.itemsize <= NEAR:
+        kernel.contract("mn,mk,kn", target, a, b, accumulate)
     elif not accumulate and os.environ.get("ADJIT_BLAS") == "openblas" and blas.find() is not None and _leading(a) and _leading(b):
         _call_blas(kernel, target, a, b)
     else:
@@ -60,7 +64,8 @@ def _call_gemm(kernel: LoopKernel, target: Window, a: Window, b: Window, accumul
     where = [(f"ptr {w.pointer}", f"i64 {w.strides[0]}", f"i64 {w.strides[1]}") for w in (a, b)]
     sizes = f"i64 {m}, i64 {n}, i64 {k}"
     matrices = ", ".join([*where[0], *where[1], f"ptr {target.pointer}", f"i64 {target.strides[0]}"])
-    how = f"i64 {rows}, i64 {groups}, i64 {int(accumulate)}, i64 {threads}, ptr @{run}"
+    packs = int(a.strides[1] != 1 or n >= PACKED)
+    how = f"i64 {rows}, i64 {groups}, i64 {int(accumulate)}, i64 {packs}, i64 {threads}, ptr @{run}"
     kernel.text.put(f"call void @{name}({sizes}, {matrices}, ptr %work, {how})")
 
 

@@ -128,6 +128,22 @@ def test_products(a: tuple[int, ...], b: tuple[int, ...], dtype: str) -> None:
     check(ops.matmul, x, y)
 
 
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("shape", [(64, 33, 96), (64, 512, 784), (13, 400, 257), (200, 600, 513), (7, 1000, 9), (6, 512, 8)], ids=str)
+def test_products_in_blocks(shape: tuple[int, int, int], dtype: str) -> None:
+    """Packed or not, in several panels or one, with whole and ragged tiles; the same bits on any number of threads."""
+    m, n, k = shape
+
+    def f(a: Any, b: Any, at: Any, bt: Any) -> tuple[Any, ...]:
+        return ops.matmul(a, b), ops.matmul(at.T, b), ops.matmul(a, bt.T), ops.matmul(at.T, bt.T)
+
+    arrays = [sample(*s, dtype=dtype) for s in ((m, k), (k, n), (k, m), (n, k))]
+    check(f, *arrays, rtol=1e-10)
+    func = OPTIMIZE(build(f, *arrays))
+    bits = [[r.tobytes() for r in compile_func(func, threads=threads)(arrays)] for threads in (1, 2, 3, 4)]
+    assert all(b == bits[0] for b in bits)
+
+
 def test_products_read_transposes_and_slices_as_they_lie() -> None:
     a, b = sample(6, 4), sample(6, 5)
     native = check(lambda a, b: ops.matmul(a.T, b), a, b)

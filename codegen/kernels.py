@@ -299,11 +299,8 @@ class LoopKernel(Kernel):
             a, target = a.expanded(0), target.expanded(max(target.type.rank - 1, 0))
         if b.type.rank == 1:
             b, target = b.expanded(1), target.expanded(target.type.rank)
-        if target.type.rank > 2:
-            with self.loop(target.type.shape[0]) as i:
-                self.matmul(target.at(i), a.at(i), b.at(i), accumulate)
-            return
-        products.matrix_product(self, target, a, b, accumulate)
+        multiply = products.matrix_products if target.type.rank > 2 else products.matrix_product
+        multiply(self, target, a, b, accumulate)
 
     def scratch(self, type: TensorType) -> Window:
         offset = -(-self.work_bytes // 64) * 64

@@ -1,20 +1,23 @@
 """Matrix products inside a kernel.
 
 Large ones of floats call the routine of `gemm.py` (or OpenBLAS with ADJIT_BLAS=openblas), smaller ones are contractions, written for their
-shape, and tiny ones and those of integers loop nests. The routine is ours by default because it is as fast, takes any strides, shares our
+shape, and those of vectors or integers loop nests. The routine is ours by default because it is as fast, takes any strides, shares our
 thread pool, and does not depend on threads that keep spinning: on a busy machine OpenBLAS's collapse (docs/adr/0002).
 """
 
 from __future__ import annotations
 
+import math
 import os
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from adjit.ir.ops.reduce import Sum
-from adjit.ir.types import F32, F64, DType
+from adjit.ir.types import F32, F64, I64, DType, TensorType
 
 from . import blas, gemm, library
-from .lanes import LLVM_TYPE, constant
+from .lanes import LLVM_TYPE, Reg, constant
 from .memory import Access
 from .nest import Chunk, Nest, Reduction
 
@@ -22,36 +25,71 @@ if TYPE_CHECKING:
     from .kernels import LoopKernel
     from .window import Window
 
-SMALL = 2048  # multiplications: up to here, packing costs more than it saves
+SMALL = 14_000  # multiplications: up to here, packing costs more than it saves, whatever the strides
 PARALLEL = 1_000_000  # multiplications: from here on, waking the other threads pays
 NEAR = 1 << 16  # bytes of b that need not be packed: they stay close by as they lie
 PACKED = 384  # columns: from here on, rows of a are packed even if they are consecutive in memory
+BYTE = np.dtype("u1")
 BLAS = "adjit_blas_"
 ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112
 
 
-def matrix_product(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool) -> None:
-    """target[m,n] = (or +=) a[m,k] @ b[k,n]."""
-    (m, k), n = a.type.shape, b.type.shape[1]
+def matrix_product(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool, work: Window | None = None) -> None:
+    """target[m,n] = (or +=) a[m,k] @ b[k,n]. `work` is room for the routine, if it is there already."""
     if target.type.size == 0:
         return
-    if k == 0:
+    if a.type.shape[1] == 0:
         if not accumulate:
             kernel.fill(target, 0)
-    elif a.type.dtype.kind != "f" or 1 in (m, n) or m * n * k <= SMALL or (target.strides[1] != 1 and n > 1):
-        if accumulate:
-            kernel.contract("mn,mk,kn", target, a, b, accumulate)
-        else:
-            _loops(kernel, target, a, b)
-    elif m * n * k < PARALLEL and b.strides[1] == 1 and k * n * b.type.dtype.itemsize <= NEAR:
+    elif not accumulate and not _has_tiles(a, b):
+        _loops(kernel, target, a, b)
+    elif not _has_tiles(a, b) or _is_contraction(target, a, b):
         kernel.contract("mn,mk,kn", target, a, b, accumulate)
     elif not accumulate and os.environ.get("ADJIT_BLAS") == "openblas" and blas.find() is not None and _leading(a) and _leading(b):
         _call_blas(kernel, target, a, b)
     else:
-        _call_gemm(kernel, target, a, b, accumulate)
+        _call_gemm(kernel, target, a, b, accumulate, work or kernel.scratch(room(kernel, target, a, kernel.threads)))
 
 
-def _call_gemm(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool) -> None:
+def matrix_products(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool) -> None:
+    """A stack of products: one after the other, each on all threads, if they are large, else several at the same time."""
+    counts = target.type.shape[:-2]
+    count, size = math.prod(counts), target.type.size * a.type.shape[-1]
+    first = [w.at(*[Reg("0", I64)] * len(counts)) for w in (target, a, b)]
+    packs = _has_tiles(*first[1:]) and not _is_contraction(*first)
+    is_large = packs and size >= PARALLEL * count
+    work = [kernel.private(room(kernel, target, a, kernel.threads if is_large else 1))] if packs else []
+
+    def one(i: Reg, target: Window, a: Window, b: Window, *work: Window) -> None:
+        index: list[Reg] = []
+        for n in reversed(counts):
+            of = kernel.scalar.const(I64, n)
+            index.insert(0, kernel.scalar.irem(i, of))
+            i = kernel.scalar.idiv(i, of)
+        matrix_product(kernel, target.at(*index), a.at(*index), b.at(*index), accumulate, *work)
+
+    kernel.each(count, 0.0 if is_large else 2.0 * size, one, target, a, b, *work)
+
+
+def _has_tiles(a: Window, b: Window) -> bool:
+    """Whether the product is one of matrices of floats, not of vectors or integers."""
+    return a.type.dtype.kind == "f" and 1 not in (a.type.shape[0], b.type.shape[1])
+
+
+def _is_contraction(target: Window, a: Window, b: Window) -> bool:
+    """Whether the right factor, or the whole product, is too small for packing to pay."""
+    (m, k), n = a.type.shape, b.type.shape[1]
+    is_near = m * n * k < PARALLEL and b.strides[1] == 1 and k * n * b.type.dtype.itemsize <= NEAR
+    return is_near or m * n * k <= SMALL or target.strides[1] != 1
+
+
+def room(kernel: LoopKernel, target: Window, a: Window, threads: int) -> TensorType:
+    """What the routine needs for packing."""
+    m, n, k = *target.type.shape[-2:], a.type.shape[-1]
+    return TensorType(BYTE, (gemm.work_bytes(n, k, gemm.block_rows(m, threads), threads, a.type.dtype, kernel.vector_bytes),))
+
+
+def _call_gemm(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool, work: Window) -> None:
     (m, k), n, dtype = a.type.shape, b.type.shape[1], a.type.dtype
     threads = kernel.threads if m * n * k >= PARALLEL else 1
     rows = gemm.block_rows(m, threads)
@@ -60,13 +98,12 @@ def _call_gemm(kernel: LoopKernel, target: Window, a: Window, b: Window, accumul
     name = gemm.NAMES[dtype]
     kernel.text.declares |= {f"declare void @{name}({gemm.TYPES})", f"declare void @{run}({library.RUNNER})"}
     kernel.imports |= {name, run}
-    kernel.work_bytes = max(kernel.work_bytes, gemm.work_bytes(n, k, rows, threads, dtype, kernel.vector_bytes))
     where = [(f"ptr {w.pointer}", f"i64 {w.strides[0]}", f"i64 {w.strides[1]}") for w in (a, b)]
     sizes = f"i64 {m}, i64 {n}, i64 {k}"
     matrices = ", ".join([*where[0], *where[1], f"ptr {target.pointer}", f"i64 {target.strides[0]}"])
     packs = int(a.strides[1] != 1 or n >= PACKED)
     how = f"i64 {rows}, i64 {groups}, i64 {int(accumulate)}, i64 {packs}, i64 {threads}, ptr @{run}"
-    kernel.text.put(f"call void @{name}({sizes}, {matrices}, ptr %work, {how})")
+    kernel.text.put(f"call void @{name}({sizes}, {matrices}, ptr {work.pointer}, {how})")
 
 
 def _loops(kernel: LoopKernel, target: Window, a: Window, b: Window) -> None:

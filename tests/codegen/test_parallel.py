@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import adjit as aj
 from adjit.codegen.compile import compile_func
 from adjit.codegen.parallel import ROW
+from adjit.ir import ops
 from adjit.ir.ops.base import Op, apply
 from adjit.ir.ops.convolution import Convolve, ConvolveFilter, ConvolveInput
 from adjit.ir.ops.pooling import MaxPool, PickMax, PlaceMax, SpreadPool, SumPool
@@ -48,6 +51,29 @@ IMAGES = {
     "place_max_uncovered": (PlaceMax((2, 3), (2, 4)), (60, 21, 20, 14), (60, 10, 5, 14)),
     "place_max_overlapping": (PlaceMax((3, 3), TWOS), (40, 21, 20, 7), (40, 10, 9, 7)),
 }
+
+
+STACKS = [
+    ((300, 8, 9), (300, 9, 7)), ((5, 20, 16, 16), (5, 20, 16, 16)), ((2, 3, 33, 64), (2, 3, 64, 65)), ((9, 40, 70), (9, 70, 300)),
+    ((3, 64, 512), (3, 512, 128)), ((40, 1, 64), (40, 64, 64)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8"])
+@pytest.mark.parametrize("shapes", STACKS, ids=str)
+def test_stacks_of_products_are_the_same_bits_on_any_number_of_threads(shapes: Any, dtype: str, transposed: bool) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-8, 8, shape).astype(dtype) for shape in shapes)
+    want = np.matmul(a, b)
+    if transposed:
+        b = np.ascontiguousarray(np.swapaxes(b, -1, -2))
+    axes = (*range(b.ndim - 2), b.ndim - 1, b.ndim - 2)
+    func = OPTIMIZE(build(lambda a, b: ops.matmul(a, ops.transpose(b, axes) if transposed else b), a, b))
+    for threads in (1, 2, 3, 4):
+        native = compile_func(func, threads=threads)
+        assert ("adjit_parallel" in native.llvm) == (threads > 1), "too small for several threads"
+        np.testing.assert_array_equal(native([a, b])[0], want)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

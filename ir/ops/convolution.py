@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 
 Labelled: TypeAlias = tuple[str, Window]  # the letters of its axes, and a window
+FEW_IMAGES = 8  # in a batch: below, rows of images are shared out to threads
 COPIES = 16  # of a filter, that sums over some of the images go to
 COPIED_BYTES = 1 << 22  # of these copies: larger filters are cut instead
 WORTH_PACKING = 32  # times that an element is read
@@ -174,10 +175,13 @@ class Convolve(Convolution):
             kept, target = in_blocks("p", kept, target, width)
             filter, ws = packed(k, *in_blocks("p", filter, ws, width))
 
-        def one(n: Reg, target: Window, xs: Window, ws: Window) -> None:
-            k.contract(f"{kept[1:]},{image[1:]},{filter}", target.at(n), xs.at(n), ws)
+        lead = "n" if out.type.shape[0] >= FEW_IMAGES else "A"
+        (kept, target), (image, xs) = led_by(lead, kept, target), led_by(lead, image, xs)
 
-        k.each(out.type.shape[0], self.work(out.type, w.type), one, target, xs, ws)
+        def one(i: Reg, target: Window, xs: Window, ws: Window) -> None:
+            k.contract(f"{kept[1:]},{image[1:]},{filter}", target.at(i), xs.at(i), ws)
+
+        k.each(target.type.shape[0], self.work(out.type, w.type), one, target, xs, ws)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -263,7 +263,7 @@ PROGRAM = """
 import sys
 import numpy as np
 import adjit as aj
-w = aj.Variable(np.linspace(-1, 1, 64 * 64).reshape(64, 64).astype("f4"))
+w = aj.Variable(np.linspace(-1, 1, 128 * 128).reshape(128, 128).astype("f4"))
 @aj.function
 def step(x, i):
     with aj.GradientTape() as tape:
@@ -273,7 +273,7 @@ def step(x, i):
 @aj.function
 def quick(x):
     return 2.0 * x + np.array([1.0, 2.0])
-x = np.linspace(0, 1, 48 * 64).reshape(48, 64).astype("f4")
+x = np.linspace(0, 1, 96 * 128).reshape(96, 128).astype("f4")
 print(float(step(x, np.array([3, 1]))), quick(np.ones(2)).numpy().tolist())
 try:
     step(x, np.array([3, 99]))

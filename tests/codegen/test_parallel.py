@@ -35,6 +35,7 @@ def test_one_axis_with_many_ops(size: int) -> None:
 ONES, TWOS = (1, 1), (2, 2)
 IMAGES = {
     "convolve": (Convolve(ONES, ONES, 1), (9, 17, 16, 3), (3, 3, 3, 10)),
+    "convolve_one_image": (Convolve((2, 1), ONES, 1), (1, 41, 40, 5), (3, 3, 5, 20)),
     "convolve_packed": (Convolve(TWOS, ONES, 1), (7, 15, 16, 12), (3, 2, 12, 64)),
     "convolve_groups": (Convolve(ONES, TWOS, 4), (5, 18, 16, 8), (3, 3, 2, 20)),
     "convolve_input": (ConvolveInput(ONES, ONES, 1, (12, 13)), (9, 10, 11, 9), (3, 3, 6, 9)),

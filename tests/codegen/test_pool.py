@@ -64,7 +64,8 @@ def test_callers_at_once_share_the_pool() -> None:
 
 def test_a_job_runs_on_no_more_threads_than_it_asks_for() -> None:
     """Chunks have memory of their own by the number of their worker, and another function may have started more workers."""
-    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(library.addresses(4)["adjit_parallel"])
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    run = kind(library.addresses(["adjit_parallel"], 4)["adjit_parallel"])
     workers = set()
 
     @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)

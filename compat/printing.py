@@ -9,39 +9,49 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.operand import Operand, as_operand
-from adjit.tracer.pytree import flatten
-from adjit.tracer.regions import is_traced
+from adjit.ir.ops.effects import Print
 
-from .errors import translated
+from .errors import out_of_scope, translated
+from .tensor import tracing
+
+STYLE = "tensorflow"  # how arrays are written, by the name that the op knows it by
 
 
 @translated
 def print(*inputs: Any, output_stream: Any = None, summarize: int = 3, sep: str = " ", end: str = "\n", name: str | None = None) -> None:
-    """Print tensors and anything else; to standard error, unless told, as TensorFlow does."""
-    if any(is_traced(leaf) for x in inputs for leaf in flatten(x)[0]):
-        traced: list[Operand] = []
-        ops.print_(sep.join(_template(x, traced) for x in inputs), *traced)
+    """Print tensors and anything else; to standard error, unless told, as TensorFlow does. Inside of a function, in every run of it."""
+    streams = {None: sys.stderr, "stdout": sys.stdout, "stderr": sys.stderr, "file://stdout": sys.stdout}
+    stream = streams.get(output_stream, output_stream) if output_stream is None or isinstance(output_stream, str) else output_stream
+    if not tracing():
+        stream.write(sep.join(_text(x, summarize) for x in inputs) + end)
         return
-    stream = {None: sys.stderr, "stdout": sys.stdout, "stderr": sys.stderr}.get(output_stream, output_stream)
-    stream.write(sep.join(_text(x, summarize) for x in inputs) + end)
+    if stream not in (sys.stdout, sys.stderr):
+        out_of_scope("tf.print(output_stream=...) inside of a tf.function", "give sys.stdout or sys.stderr")
+    traced: list[Operand] = []
+    template = _literal(sep).join(_template(x, traced) for x in inputs)
+    ops.print_(template, *traced, end=end, stream="stdout" if stream is sys.stdout else "stderr", style=STYLE, summarize=summarize)
 
 
-def _template(x: Any, traced: list[Operand]) -> str:
+def _literal(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _template(x: Any, traced: list[Operand], quoted: bool = False) -> str:
+    """The text of x with `{}` for every tensor in it, which are put to `traced`."""
     if isinstance(x, Operand):
         traced.append(as_operand(x))
         return "{}"
-    return str(x).replace("{", "{{").replace("}", "}}")
-
-
-def _text(x: Any, summarize: int, quoted: bool = False) -> str:
-    if isinstance(x, Operand):
-        return _array_text(np.asarray(x), summarize)
     if isinstance(x, dict):
-        return "{" + ", ".join(f"{k!r}: {_text(v, summarize, True)}" for k, v in x.items()) + "}"
+        return "{{" + ", ".join(f"{_literal(repr(k))}: {_template(v, traced, True)}" for k, v in x.items()) + "}}"
     if isinstance(x, list | tuple):
         open_, close = "[]" if isinstance(x, list) else "()"
-        return open_ + ", ".join(_text(v, summarize, True) for v in x) + close
-    return repr(x) if quoted else str(x)
+        return open_ + ", ".join(_template(v, traced, True) for v in x) + close
+    return _literal(repr(x) if quoted else str(x))
+
+
+def _text(x: Any, summarize: int) -> str:
+    tensors: list[Operand] = []
+    return _template(x, tensors).format(*(_array_text(np.asarray(t), summarize) for t in tensors))
 
 
 def _array_text(x: Any, summarize: int, indent: int = 1) -> str:
@@ -65,3 +75,6 @@ def _number_text(value: Any) -> str:
     few, enough = (6, 9) if value.dtype == np.float32 else (15, 17)
     text = f"{float(value):.{few}g}"
     return text if value.dtype.type(text) == value else f"{float(value):.{enough}g}"
+
+
+Print.styles[STYLE] = _array_text

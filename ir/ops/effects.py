@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -73,15 +74,27 @@ class Assert(Effect):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Print(Effect):
-    """Prints `template` with its `{}` replaced by the arguments, as `str.format` does. Native code calls back to Python for it."""
+    """Prints `template` with its `{}` replaced by the arguments, as `str.format` does. Native code calls back to Python for it.
+
+    `style` names how arrays are written: as NumPy does, or as a frontend that registered itself does, of
+    whose long axes `summarize` elements are shown at each end (-1: all).
+    """
 
     template: str
+    end: str = "\n"
+    stream: str = "stdout"
+    style: str = "numpy"
+    summarize: int = -1
+
+    styles: ClassVar[dict[str, Callable[[Array, int], object]]] = {"numpy": lambda a, _: a if a.shape else a[()]}
 
     def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
         return ()
 
     def evaluate(self, *arrays: Array) -> tuple[()]:
-        print(self.template.format(*(a if a.shape else a[()] for a in arrays)))
+        text = self.styles[self.style]
+        stream = sys.stderr if self.stream == "stderr" else sys.stdout
+        stream.write(self.template.format(*(text(a, self.summarize) for a in arrays)) + self.end)
         return ()
 
     def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Any:
@@ -101,7 +114,7 @@ def check(condition: Operand, message: str = "") -> None:
     apply(Assert(message), cast(condition, BOOL))
 
 
-def print_(template: str, *args: Operand) -> None:
+def print_(template: str, *args: Operand, end: str = "\n", stream: str = "stdout", style: str = "numpy", summarize: int = -1) -> None:
     """Print at run time, at every run."""
     try:
         template.format(*("" for _ in args))
@@ -109,4 +122,4 @@ def print_(template: str, *args: Operand) -> None:
         raise ShapeError(f"print: {template!r} does not fit {len(args)} arguments") from None
     except ValueError:
         pass  # a format that text does not take, and a number may
-    perform(Print(template), *args)
+    perform(Print(template, end, stream, style, summarize), *args)

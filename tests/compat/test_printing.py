@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import sys
 import pickle
 from typing import Any
 
@@ -115,3 +116,29 @@ def test_print(values: tuple[Any, ...], text: str) -> None:
     stream = io.StringIO()
     tf.print(*values, output_stream=stream)
     assert stream.getvalue() == text
+
+
+@pytest.mark.parametrize(("values", "text"), PRINTED)
+def test_print_inside_of_a_function(values: tuple[Any, ...], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    @tf.function
+    def f():
+        tf.print(*values)
+
+    for _ in range(2):
+        f()
+        assert capsys.readouterr().err == text
+
+
+def test_text_alone_is_printed_in_every_run_of_the_branch_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    @tf.function
+    def f(n):
+        for i in tf.range(n):
+            if i % 2 == 0:
+                tf.print("even", end="; ", output_stream=sys.stdout)
+            else:
+                tf.print("odd", i, [i, {"i": i}], sep="|", output_stream=sys.stdout)
+
+    f(tf.constant(3))
+    assert capsys.readouterr().out == "even; odd|1|[1, {'i': 1}]\neven; "
+    f(tf.constant(1))
+    assert capsys.readouterr().out == "even; "

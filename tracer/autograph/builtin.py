@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -114,13 +115,13 @@ def print_(*values: Any, **options: Any) -> None:
     if trace is None or trace.root().python_prints or (trace.parent is None and not any(is_traced(v) for v in values)):
         builtins.print(*values, **options)
         return
-    sep = options.pop("sep", None)
-    end = options.pop("end", None)
-    if any(v is not None for v in options.values()) or end not in (None, "\n"):
-        raise UnsupportedError("print() of traced values takes no option but sep").at(user_location())
+    sep, end, file = options.get("sep"), options.get("end"), options.get("file")
+    if file not in (None, sys.stdout, sys.stderr):
+        raise UnsupportedError("print() of traced values writes to sys.stdout or sys.stderr, to no other file").at(user_location())
     parts = ["{}" if is_traced(v) else str(v).replace("{", "{{").replace("}", "}}") for v in values]
     between = " " if sep is None else sep.replace("{", "{{").replace("}", "}}")
-    ops.print_(between.join(parts), *(as_operand(v) for v in values if is_traced(v)))
+    stream = "stdout" if file in (None, sys.stdout) else "stderr"
+    ops.print_(between.join(parts), *(as_operand(v) for v in values if is_traced(v)), end="\n" if end is None else end, stream=stream)
 
 
 def map_(function: Any, /, *iterables: Any, **options: Any) -> Any:

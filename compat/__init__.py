@@ -12,7 +12,9 @@ import contextlib as _contextlib
 import importlib as _importlib
 from typing import Any as _Any
 
+from adjit.ir.builder import outside_builders as _outside_builders
 from adjit.runtime.custom_gradient import custom_gradient as _custom_gradient
+from adjit.runtime.recording import suspended as _suspended
 from adjit.tracer.trace import current_trace as _current_trace
 
 from . import autograph as autograph
@@ -25,9 +27,11 @@ from . import linalg as linalg
 from . import math as math
 from . import nn as nn
 from . import random as random
+from . import types as types
 from .array import __all__ as _array_names
 from .array import *  # noqa: F403 - its `__all__` are names of `tf`
 from .array import slice_ as slice
+from .callback import numpy_function, py_function
 from .control import case, cond, foldl, foldr, map_fn, scan, switch_case, vectorized_map, while_loop
 from .debugging import Assert
 from .dtypes import DType, as_dtype, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64
@@ -48,6 +52,7 @@ from .specs import TensorSpec
 from .tape import GradientTape, UnconnectedGradients
 from .tensor import Tensor, convert_to_tensor
 from .tensor import dress as _dress
+from .tensor_array import TensorArray
 from .variable import Variable
 
 newaxis = None
@@ -73,9 +78,11 @@ def name_scope(name: _Any) -> _Any:
     return _contextlib.nullcontext(name)
 
 
+@_contextlib.contextmanager
 def init_scope() -> _Any:
-    """A context without effect: variables are created on the first call, outside of the trace."""
-    return _contextlib.nullcontext()
+    """Inside, ops run now, though a function is being traced around, and no tape records them."""
+    with _outside_builders(), _suspended():
+        yield
 
 
 def group(*inputs: _Any, name: str | None = None) -> None:
@@ -107,10 +114,10 @@ def ensure_shape(x: _Any, shape: _Any, name: str | None = None) -> _Any:
 __all__ = [
     *_array_names,
     # tensors, variables, derivatives and functions
-    "DType", "GradientTape", "Module", "Tensor", "TensorShape", "TensorSpec", "UnconnectedGradients", "Variable", "convert_to_tensor",
+    "DType", "GradientTape", "Module", "Tensor", "TensorArray", "TensorShape", "TensorSpec", "UnconnectedGradients", "Variable", "convert_to_tensor",
     "custom_gradient", "function", "newaxis",
     # namespaces
-    "autograph", "config", "data", "debugging", "dtypes", "errors", "linalg", "math", "nn", "random",
+    "autograph", "config", "data", "debugging", "dtypes", "errors", "linalg", "math", "nn", "random", "types",
     # dtypes
     "as_dtype", "bool", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
     # functions
@@ -122,7 +129,7 @@ __all__ = [
     "tanh", "tensordot", "truediv",
     # control flow, effects and contexts
     "Assert", "case", "cond", "control_dependencies", "device", "ensure_shape", "executing_eagerly", "foldl", "foldr", "group",
-    "init_scope", "map_fn", "name_scope", "no_op", "print", "recompute_grad", "scan", "switch_case", "vectorized_map", "while_loop",
+    "init_scope", "map_fn", "name_scope", "no_op", "numpy_function", "print", "py_function", "recompute_grad", "scan", "switch_case", "vectorized_map", "while_loop",
 ]  # fmt: skip
 
 _OUT_OF_SCOPE = {
@@ -142,7 +149,6 @@ _OUT_OF_SCOPE = {
     "SparseTensorSpec": "use dense tensors",
     "RaggedTensorSpec": "pad to one length",
     "IndexedSlices": "gradients of gather are dense",
-    "TensorArray": "use a list, or tf.scan and tf.map_fn",
     "distribute": "adjit trains on one machine",
     "tpu": "adjit runs on the CPU",
     "lite": "adjit compiles for the machine it runs on",
@@ -153,8 +159,6 @@ _OUT_OF_SCOPE = {
     "raw_ops": "use the functions of tf",
     "experimental": "use adjit's own functions, which take NumPy's spellings",
     "gradients": "use tf.GradientTape",
-    "numpy_function": "NumPy's functions take tensors directly",
-    "py_function": "a compiled function cannot call Python while it runs",
     "half": "use float32",
     "float16": "use float32",
     "bfloat16": "use float32",

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from adjit.ir import ops
+from adjit.ir.builder import current_builder
 from adjit.ir.operand import Operand
+from adjit.ir.ops.create import Constant
 from adjit.ir.ops.shape import Reshape
 from adjit.tracer.autograph.items import range as rolled_range
 from adjit.tracer.regions import is_traced
@@ -275,7 +277,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
 @public
 def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = None, batch_dims: int = 0, name: str | None = None) -> Any:
     """Rows (or slices along an axis) by index."""
-    x, index = convert_to_tensor(params), convert_to_tensor(indices)
+    x, index = convert_to_tensor(params), _checked_when_run(convert_to_tensor(indices))
     where = batch_dims if axis is None else axes_of(axis)
     if not batch_dims:
         return indexing.take(x, index, axis=where)
@@ -284,6 +286,12 @@ def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = 
     if where != batch_dims:
         out_of_scope("gather(axis=...) behind the batch dimensions", "transpose the axis next to them")
     return x[(*key, index)]
+
+
+def _checked_when_run(index: Any) -> Any:
+    """Indices that are known while tracing as a constant of the function: whether they fit is seen by the runs that read what they choose."""
+    builder = current_builder()
+    return index if builder is None or is_traced(index) else dress(builder.emit(Constant.of(np.asarray(index)), ())[0])
 
 
 @public

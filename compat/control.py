@@ -14,6 +14,7 @@ from adjit.tracer.surface import shapes
 
 from .dtypes import int32
 from .tensor import convert_to_tensor, dress, dress_structure, tracing
+from .tensor_array import TensorArray
 
 
 def cond(pred: Any, true_fn: Callable[[], Any] | None = None, false_fn: Callable[[], Any] | None = None, name: str | None = None) -> Any:
@@ -62,7 +63,7 @@ def while_loop(
 ) -> Any:  # fmt: skip
     """`while cond(*vars): vars = body(*vars)`; gives the last variables. Gradients flow through it, however often it runs."""
     kind = type(loop_vars) if isinstance(loop_vars, list | tuple) else tuple
-    start = tuple(tree_map(convert_to_tensor, x) for x in (loop_vars if isinstance(loop_vars, list | tuple) else (loop_vars,)))
+    start = tuple(map(_carried, loop_vars if isinstance(loop_vars, list | tuple) else (loop_vars,)))
 
     def step(state: Any) -> Any:
         count, values = state
@@ -70,7 +71,7 @@ def while_loop(
         out = tuple(out) if isinstance(out, list | tuple) and (len(start) > 1 or len(out) == 1) else (out,)
         if len(out) != len(start):
             raise ValueError(f"while_loop: the body gave {len(out)} values for {len(start)} loop variables")
-        return count + 1, tuple(tree_map(_alike, before, after) for before, after in zip(values, out, strict=True))
+        return count + 1, tuple(map(_following, values, out))
 
     def test(state: Any) -> Any:
         count, values = state
@@ -79,6 +80,15 @@ def while_loop(
 
     _, out = control.while_loop(test, step, (convert_to_tensor(0), start))
     return dress_structure(kind(out) if kind in (list, tuple) else out)
+
+
+def _carried(x: Any) -> Any:
+    """What a loop starts with, as tensors; an array that nothing was written to finds its type in the loop."""
+    return x if isinstance(x, TensorArray) else tree_map(convert_to_tensor, x)
+
+
+def _following(before: Any, after: Any) -> Any:
+    return after if isinstance(after, TensorArray) else tree_map(_alike, before, after)
 
 
 def _alike(before: Any, after: Any) -> Any:

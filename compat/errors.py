@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
-from adjit.ir.errors import AdjitError, CheckError, DTypeError, IndexingError, OutOfBoundsError, ShapeError, UnsupportedError
+from adjit.ir.errors import AdjitError, CheckError, DTypeError, IndexingError, OutOfBoundsError, ShapeError, TraceError, UnsupportedError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -59,6 +59,10 @@ class InternalError(OpError):
 
 class OutOfScopeError(UnimplementedError, UnsupportedError):
     """A part of TensorFlow that `adjit.tf` does not have, with what to do instead."""
+
+
+class NoValueError(TraceError, AttributeError):
+    """`.numpy()` of a symbolic tensor, which TensorFlow's users know as a missing attribute."""
 
 
 def _both(theirs: type[OpError], ours: type[AdjitError]) -> type[Exception]:

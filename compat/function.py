@@ -28,16 +28,16 @@ from adjit.runtime.shortcut import Shortcut
 from adjit.runtime.signature import Static, take_apart
 from adjit.runtime.variable import Variable as RuntimeVariable
 from adjit.tracer.autograph.convert import convert
-from adjit.tracer.pytree import flatten, tree_map
+from adjit.tracer.pytree import TreeDef, tree_map
 from adjit.tracer.trace import Trace, current_trace
 
+from .concrete import UNBOUND, ConcreteFunction, fitting, signature_text
 from .errors import translate
-from .specs import TensorSpec, spec_of
+from .specs import TensorSpec, VariableSpec
 from .tensor import EagerTensor, SymbolicTensor, convert_to_tensor, dress, dress_structure
 from .variable import Variable
 
 PYTHON = (bool, int, float, complex, str, bytes)
-UNBOUND = "Binding inputs to tf.function failed"
 
 
 class Body:
@@ -73,9 +73,15 @@ def dress_argument(x: Any) -> Any:
 
 def with_static_numbers(x: Any) -> Any:
     """An argument whose Python numbers and texts are part of the key."""
-    if isinstance(x, Operand):
-        return x
-    return Static(x) if type(x) in PYTHON else tree_map(lambda leaf: Static(leaf) if type(leaf) in PYTHON else leaf, x)
+    return static_number(x) if isinstance(x, Operand) or type(x) in PYTHON else tree_map(static_number, x)
+
+
+def static_number(x: Any) -> Any:
+    """A Python number or text, or an object that says itself (`__tf_tracing_type__`) with which others it shares a trace."""
+    if type(x) in PYTHON:
+        return Static(x)
+    tracing_type = None if isinstance(x, Operand) else getattr(type(x), "__tf_tracing_type__", None)
+    return x if tracing_type is None else Static(x, tracing_type(x, None))
 
 
 def as_result(x: Any) -> Any:
@@ -85,6 +91,13 @@ def as_result(x: Any) -> Any:
             return dress(ops.cast(x, I32 if x.type.dtype == I64 else F32 if x.type.is_float else x.type.dtype))
         return dress(x)
     return convert_to_tensor(x) if isinstance(x, bool | int | float | np.ndarray | np.generic) else x
+
+
+def template_of(kind: Any) -> Any:
+    """What an entry of a trace's key says of its argument."""
+    if isinstance(kind[0], np.dtype):
+        return TensorSpec(kind[1], kind[0])
+    return VariableSpec(kind[1].shape, kind[1].dtype, kind[2]) if kind[0] is RuntimeVariable else Static(kind[1])
 
 
 class Function(RuntimeFunction):
@@ -145,7 +158,7 @@ class Function(RuntimeFunction):
             raise TypeError(f"{UNBOUND}: {self._name} has a signature of {len(signature)} inputs, and got {len(given)}")
         names = [n for n in self._parameters.parameters if not (self._method and n in ("self", "cls"))]
         checked = [
-            tree_map(functools.partial(conforming, name), spec, x) if not isinstance(spec, TensorSpec) else conforming(name, spec, x)
+            fitting(name, spec, x) if isinstance(spec, TensorSpec) else tree_map(functools.partial(fitting, name), spec, x)
             for name, spec, x in zip(names, signature, given, strict=False)
         ]
         rest = given[len(signature) :]
@@ -153,13 +166,15 @@ class Function(RuntimeFunction):
 
     # ---- what TensorFlow lets users ask
 
-    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:  # type: ignore[override] # TensorFlow's has more to say
+    def _specialization(self, owner: Any, instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ConcreteFunction:  # type: ignore[override] # TensorFlow's has more to say
         """One trace: of these arguments, or of the `TensorSpec`s that stand for them."""
         if not args and not kwargs and self._input_signature is not None:
             args = self._input_signature
-        args, kwargs = tree_map(lambda x: x.example() if isinstance(x, TensorSpec) else x, (args, kwargs))
-        args, kwargs = self._bound(args, kwargs, None)
-        return ConcreteFunction(self, args, kwargs, self._concrete(take_apart(args, kwargs, self._static)))
+        given, names = self._positional(args, kwargs, instance)
+        taken = self._bound(*tree_map(lambda x: x.example() if isinstance(x, TensorSpec) else x, (given, names)), instance)
+        compiled = self._concrete(take_apart(*taken, self._static), None, instance)
+        wanted = tuple(map(with_static_numbers, given)), {name: with_static_numbers(x) for name, x in names.items()}
+        return ConcreteFunction(self, *wanted, compiled, instance)
 
     @property
     def python_function(self) -> Callable[..., Any]:
@@ -177,108 +192,17 @@ class Function(RuntimeFunction):
         return self.trace_count + sum(own.trace_count for _, own in self._instances.values())
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
-        return "\n\n".join(signature_text(self, compiled) for compiled in self._cache.values())
+        """What each trace takes and gives."""
+        own = [self, *(each for _, each in self._instances.values())]
+        return "\n\n".join(f._trace_text(tree, kinds, c) for f in own for (tree, kinds), c in f._cache.items())  # type: ignore[attr-defined, misc]
+
+    def _trace_text(self, tree: TreeDef, kinds: Sequence[Any], compiled: Compiled) -> str:
+        args, kwargs = tree.unflatten(map(template_of, kinds))
+        wanted = self._parameters.bind_partial(*((None,) if self._method else ()), *args, **kwargs).arguments
+        return signature_text(self._parameters, dict(list(wanted.items())[self._method :]), compiled)
 
     def __repr__(self) -> str:
         return f"<tf.function {getattr(self._user, '__qualname__', self._name)}, {self.cache_size} compiled>"
-
-
-class ConcreteFunction:
-    """One trace of a function, callable with tensors of the dtypes and shapes that it was traced with."""
-
-    def __init__(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], compiled: Compiled) -> None:
-        self._function = function
-        self._compiled = compiled
-        leaves, self._tree = flatten((args, kwargs))
-        self._template = [x if isinstance(x, Static) else spec_of(x) for x in leaves]
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        given = iter(flatten((args, kwargs))[0])
-        names = iter(self._names())
-        leaves: list[Any] = []
-        for template in self._template:
-            name = next(names)
-            if isinstance(template, Static):
-                leaves.append(template.value)
-                continue
-            x = next(given, None)
-            if x is None:
-                raise TypeError(f"{UNBOUND}: {self.name} is missing the input {name!r}")
-            leaves.append(conforming(name, template, x))
-        if (extra := list(given)) and not all(type(x) in PYTHON for x in extra):
-            raise TypeError(f"{UNBOUND}: {self.name} got {len(extra)} inputs too many")
-        args, kwargs = self._tree.unflatten(leaves)
-        return self._function(*args, **kwargs)
-
-    def _names(self) -> list[str]:
-        parameters = list(self._function._parameters.parameters)
-        paths = self._tree.key_paths()
-        return [str(p[1][1]) if p[0][1] == 1 else parameters[p[1][1]] if p[1][1] < len(parameters) else str(p[1][1]) for p in paths]
-
-    @property
-    def name(self) -> str:
-        return self._function._name
-
-    @property
-    def graph(self) -> Graph:
-        return Graph(self._compiled)
-
-    @property
-    def structured_input_signature(self) -> Any:
-        return self._tree.unflatten([t.value if isinstance(t, Static) else t for t in self._template])
-
-    @property
-    def structured_outputs(self) -> Any:
-        return outputs_of(self._compiled)
-
-    def pretty_printed_signature(self, verbose: bool = True) -> str:
-        return signature_text(self._function, self._compiled)
-
-    def __repr__(self) -> str:
-        return f"<ConcreteFunction {self.name}{tuple(self._template)}>"
-
-
-class Graph:
-    """What was traced: `as_graph_def()` gives its text, which is adjit's IR."""
-
-    def __init__(self, compiled: Compiled) -> None:
-        self._func = compiled.program.func
-
-    def as_graph_def(self) -> str:
-        return str(self._func)
-
-    def get_operations(self) -> list[str]:
-        return [stmt.op.name for stmt in self._func.stmts]
-
-    def __str__(self) -> str:
-        return str(self._func)
-
-
-def conforming(name: str, spec: Any, x: Any) -> Any:
-    """An argument as its `TensorSpec` wants it; a TypeError where it does not fit."""
-    if not isinstance(spec, TensorSpec):
-        return x
-    try:
-        value = x if isinstance(x, RuntimeVariable) else convert_to_tensor(x, None if isinstance(x, Operand) else spec.dtype)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{UNBOUND} due to `Can not cast {x!r} to {spec!r}` for the input {name!r}: {error}") from None
-    if not spec.is_compatible_with(value):
-        raise TypeError(f"{UNBOUND} due to `Can not cast {spec_of(value)!r} to {spec!r}` for the input {name!r}")
-    return value
-
-
-def outputs_of(compiled: Compiled) -> Any:
-    return compiled.program.rebuild([TensorSpec(r.type.shape, r.type.dtype) for r in compiled.program.func.results])
-
-
-def signature_text(function: Function, compiled: Compiled) -> str:
-    program = compiled.program
-    parameters = program.func.params
-    lines = [f"{function._name}", "Input Parameters:"]
-    lines += [f"  {p.name} (POSITIONAL_OR_KEYWORD): {TensorSpec(p.type.shape, p.type.dtype)!r}" for p in parameters[: program.arguments]]
-    lines += ["Output Type:", f"  {outputs_of(compiled)!r}", "Captures:"]
-    captured = [f"  {p.name}: {TensorSpec(p.type.shape, p.type.dtype)!r}" for p in parameters[program.arguments :]]
-    return "\n".join([*lines, *(captured or ["  None"])])
 
 
 def function(

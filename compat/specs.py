@@ -1,4 +1,4 @@
-"""TensorSpec: the dtype and shape that an argument must have."""
+"""TensorSpec and VariableSpec: the dtype and shape that an argument must have."""
 
 from __future__ import annotations
 
@@ -46,6 +46,19 @@ class TensorSpec:
     def __repr__(self) -> str:
         shape = "<unknown>" if self.shape is None else str(self.shape)
         return f"TensorSpec(shape={shape}, dtype={self.dtype!r}, name={self.name!r})"
+
+
+class VariableSpec(TensorSpec):
+    """A variable of a dtype and shape."""
+
+    __slots__ = ("trainable",)
+
+    def __init__(self, shape: Any, dtype: Any = float32, trainable: bool = True) -> None:
+        super().__init__(shape, dtype)
+        self.trainable = trainable
+
+    def __repr__(self) -> str:
+        return f"VariableSpec(shape={self.shape}, dtype={self.dtype!r}, trainable={self.trainable}, alias_id=0)"
 
 
 def spec_of(value: Any) -> TensorSpec:

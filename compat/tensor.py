@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import AdjitError
+from adjit.ir.errors import AdjitError, TraceError
 from adjit.ir.operand import Concrete, Literal, Operand, as_operand
 from adjit.ir.ops.base import Array, Op
 from adjit.ir.types import F32, F64, TensorType
@@ -27,7 +27,7 @@ from adjit.tracer.pytree import flatten
 from adjit.tracer.traced import Splat, Traced, WeakSplat
 
 from .dtypes import DType, as_dtype
-from .errors import InvalidDType, out_of_scope, translate
+from .errors import InvalidDType, NoValueError, out_of_scope, translate
 from .shape import TensorShape
 
 
@@ -118,6 +118,13 @@ class SymbolicTensor(Tensor, Traced):
 
     def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
         return dress_results(super().apply_op(op, args))
+
+    def numpy(self) -> Any:
+        """Symbolic tensors have no value: TensorFlow's do not even have this method."""
+        try:
+            return super().numpy()
+        except TraceError as error:
+            raise NoValueError(*error.args) from None
 
     def __repr__(self) -> str:
         return f'Tensor("{self.name or "tensor"}:0", shape={self.shape}, dtype={self.dtype.name})'
@@ -271,8 +278,13 @@ def fits_int32(array: Array) -> bool:
 
 
 def refuse_text(value: Any) -> None:
-    if isinstance(value, str | bytes):
+    """Refuse text, alone or as the first element of nested lists."""
+    while isinstance(value, list | tuple) and value:
+        value = value[0]
+    if isinstance(value, str | bytes) or (isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "US"):
         out_of_scope("a tensor of strings", "keep text in Python")
+    if isinstance(value, complex) or (isinstance(value, np.ndarray | np.generic) and value.dtype.kind == "c"):
+        out_of_scope("a tensor of complex numbers", "use real numbers, two for each")
 
 
 def holds_operand(value: Any) -> bool:

@@ -178,7 +178,7 @@ class Module:
         """A new variable, filled by an initialiser. Its value is computed now, even while a function is being traced."""
         kind = self.dtype if dtype is None else as_dtype(np.dtype(dtype))
         with outside_builders(), suspended(), seeds_from(self.next_seed):
-            value = get_initializer(initializer)(tuple(shape), kind)
+            value = get_initializer(initializer)(tuple(shape), dtype=kind)
         variable = self.variable_class(np.asarray(value, kind), trainable=trainable, name=f"{self.name}.{name}")
         penalty = get_regularizer(regularizer) or self._regularizers.get(name.rpartition(".")[2])
         if penalty is not None:

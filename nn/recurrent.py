@@ -77,7 +77,7 @@ class Recurrent(Module):
         return (self.gates * self.units,)
 
     def first_bias(self, shape: Any, dtype: Any) -> Any:
-        return get_initializer(self.bias_initializer)(shape, dtype)
+        return get_initializer(self.bias_initializer)(shape, dtype=dtype)
 
     def project(self, x: Operand) -> Operand:
         """What the inputs of all steps contribute: one product for the whole sequence."""

@@ -60,6 +60,11 @@ class ConcreteFunction:
         self._closed_over = {store: i for i, (store, *_) in enumerate(self._variables) if store is not None}
         self.alias = self.coincidence(argument_stores)
 
+    @property
+    def closed_over(self) -> list[Store]:
+        """The variables that it reaches other than through an argument."""
+        return list(self._closed_over)
+
     def coincidence(self, argument_stores: Sequence[Store]) -> tuple[int, ...]:
         """For each variable given as an argument, which closed-over variable it is (-1: none)."""
         return tuple(self._closed_over.get(store, -1) for store in argument_stores)

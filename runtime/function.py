@@ -247,7 +247,11 @@ class Function:
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> Specialization:
         """The function for one signature: of these arguments, or of the `TensorSpec`s that stand for them."""
-        return Specialization(self, self._fn, *self._signed(args, kwargs))
+        return self._specialization(self, None, args, kwargs)
+
+    def _specialization(self, owner: Any, instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Specialization:
+        """`owner` is this function, or the method of `instance` that it is."""
+        return Specialization(owner, bind(self._fn, instance), *self._signed(args, kwargs))
 
     def _signed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (self._specs.specs, {}) if self._specs is not None and not args and not kwargs else (args, kwargs)
@@ -325,8 +329,7 @@ class BoundFunction:
         return check_finite(self._concrete(signature), signature)
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> Specialization:
-        function = self._function
-        return Specialization(self, bind(function._fn, self.__self__), *function._signed(args, kwargs))
+        return self._function._specialization(self, self.__self__, args, kwargs)
 
     def _concrete(self, signature: Signature) -> ConcreteFunction:
         return self._function._concrete(signature, None, self.__self__)

@@ -59,12 +59,13 @@ class Signature(NamedTuple):
 
 
 class Static:
-    """An argument that the user declared static, whatever it is."""
+    """An argument that the user declared static, whatever it is; `key`, if given, tells it from others in its place."""
 
-    __slots__ = ("value",)
+    __slots__ = ("value", "key")
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Any, key: Any = None) -> None:
         self.value = value
+        self.key = value if key is None else key
 
 
 def take_apart(args: tuple[Any, ...], kwargs: dict[str, Any], static: Sequence[int | str] = ()) -> Signature:
@@ -78,7 +79,7 @@ def take_apart(args: tuple[Any, ...], kwargs: dict[str, Any], static: Sequence[i
     for i, leaf in enumerate(leaves):
         kind = type(leaf)
         if kind is Static:
-            kinds.append(static_key(leaf.value, tree, i))
+            kinds.append(static_key(leaf.key, tree, i))
         elif kind is float or kind is int:
             kinds.append(kind.__name__)
             arrays.append(scalar_array(leaf))

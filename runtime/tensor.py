@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from adjit.ir.errors import DTypeError, TraceError
+from adjit.ir.errors import DTypeError, ShapeError, TraceError
 from adjit.ir.operand import Concrete, Literal, Operand, array_of, as_operand, evaluate
 from adjit.ir.ops.base import Array, Op, View, apply
 from adjit.ir.ops.maps import Map
@@ -196,7 +196,7 @@ def numeric_array(value: Any) -> Array:
         array = np.asarray(value)
     except ValueError as error:
         if "inhomogeneous" in str(error):
-            raise DTypeError(f"a ragged sequence is not a tensor: {_brief(value)}; pad it to one length") from None
+            raise ShapeError(f"a ragged sequence is not a tensor: {_brief(value)}; pad it to one length") from None
         raise
     if array.dtype == object:
         what = "integers too large for 64 bits" if _huge(value) else "Python objects"

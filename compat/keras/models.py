@@ -14,6 +14,7 @@ from adjit.nn.history import History
 from adjit.nn.losses import get_loss
 from adjit.nn.metrics import Metric
 
+from ..errors import out_of_scope
 from .callbacks import adapted
 from .layers import Layer
 
@@ -124,6 +125,9 @@ class Model(Layer):
             if layer.name == name:
                 return layer
         raise ValueError(f"{self.name}: has no layer {name!r}; it has {', '.join(layer.name for layer in inside)}")
+
+    def save(self, filepath: Any, overwrite: bool = True, **options: Any) -> None:
+        out_of_scope("model.save", "save its variables with model.save_weights, and keep the model as code")
 
     def save_weights(self, path: Any) -> None:
         """Write all variables to a safetensors file."""

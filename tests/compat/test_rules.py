@@ -185,7 +185,7 @@ def test_concrete_functions() -> None:
     assert power.experimental_get_tracing_count() == 1
     with pytest.raises(TypeError, match=r"Binding inputs to tf\.function failed"):
         square(tf.constant([3.0]))
-    assert "func @power" in square.graph.as_graph_def()
+    assert "func @power" in str(square.graph.as_graph_def())
     assert "TensorSpec(shape=(), dtype=tf.float32, name=None)" in power.pretty_printed_concrete_signatures()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import adjit as aj
-from adjit.ir.errors import DTypeError, TraceError, UnsupportedError
+from adjit.ir.errors import DTypeError, ShapeError, TraceError, UnsupportedError
 
 
 def test_repr_shows_values_and_type() -> None:
@@ -120,7 +120,6 @@ def test_pickle_and_copy() -> None:
     [
         (object(), "Python objects"),
         ([object()], "Python objects"),
-        ([[1.0], [1.0, 2.0]], "ragged"),
         ("text", "not numeric"),
         ([b"x"], "not numeric"),
         (2**70, "too large"),
@@ -135,6 +134,11 @@ def test_pickle_and_copy() -> None:
 def test_bad_input_raises_dtype_errors(value: object, message: str) -> None:
     with pytest.raises(DTypeError, match=message):
         aj.tensor(value)
+
+
+def test_a_ragged_sequence_raises_a_value_error() -> None:
+    with pytest.raises(ShapeError, match="ragged"):
+        aj.tensor([[1.0], [1.0, 2.0]])
 
 
 def test_named_dtype_does_not_wrap_integers() -> None:

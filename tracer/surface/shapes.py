@@ -324,10 +324,13 @@ def pairs_of(widths: Any, rank: int) -> list[tuple[int, int]]:
 
 def pad_constant(x: Operand, pairs: list[tuple[int, int]], values: Any) -> Operand:
     low, high = [p[0] for p in pairs], [p[1] for p in pairs]
-    if np.ndim(values) == 0 and not isinstance(values, Operand):
-        return ops.pad(x, low, high, value=x.dtype.type(values).item())
     if isinstance(values, Operand):
-        raise UnsupportedError("pad: constant_values must be Python numbers; concatenate for traced ones")
+        if values.ndim:
+            raise UnsupportedError("pad: constant_values that are traced must be one number; concatenate for several")
+        zero, inside = ops.pad(x, low, high), ops.pad(ops.full(x.shape, True), low, high)
+        return ops.where(inside, zero, ops.broadcast_to(ops.cast(values, x.dtype), zero.shape))
+    if np.ndim(values) == 0:
+        return ops.pad(x, low, high, value=x.dtype.type(values).item())
     for axis, (before, after) in enumerate(np.broadcast_to(np.asarray(values), (x.ndim, 2))):
         for at_end, value in ((False, before), (True, after)):
             before_after = [[0] * x.ndim, [0] * x.ndim]

@@ -1,0 +1,213 @@
+"""Concrete functions: one trace of a `tf.function`, and how it is called and told to users."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from adjit.ir.operand import Operand
+from adjit.runtime.concrete import ConcreteFunction as Compiled
+from adjit.runtime.signature import Static
+from adjit.runtime.variable import Variable as RuntimeVariable
+from adjit.tracer.pytree import flatten, tree_map
+
+from .errors import InvalidDType
+from .graph import Graph
+from .specs import TensorSpec, VariableSpec, spec_of
+from .tensor import convert_to_tensor
+
+if TYPE_CHECKING:
+    from .function import Function
+
+UNBOUND = "Binding inputs to tf.function failed"
+
+
+class ConcreteFunction:
+    """One trace of a function, callable with tensors that fit what it was traced for.
+
+    Arguments are given as to the function itself (those that are static may be left out), or as the flat list of the tensors among them.
+    """
+
+    def __init__(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], compiled: Compiled, instance: Any = None) -> None:
+        self._function = function
+        self._compiled = compiled
+        self._instance = () if instance is None else (instance,)
+        self._parameters = function._parameters
+        self._templates = templates(function, args, kwargs, self._instance)
+
+    # ---- calls
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            given = self._structured(args, kwargs)
+        except TypeError as error:
+            given = self._flat(args, kwargs)
+            if given is None:
+                received = f"Received args: {args!r} and kwargs: {kwargs!r} for signature: {self.function_type}"
+                raise TypeError(f"{UNBOUND} due to `{error}`. {received}.") from None
+        bound = self._parameters.bind_partial(*self._instance)
+        for name, template in self._templates.items():
+            wanted, tree = flatten(template)
+            bound.arguments[name] = tree.unflatten([conforming(name, leaf, x) for leaf, x in zip(wanted, given[name], strict=True)])
+        return self._function._enter(bound.args[len(self._instance) :], bound.kwargs, *(self._instance or (None,)))
+
+    def _structured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, list[Any]]:
+        """Leaves of each parameter, from arguments as the Python function takes them; a TypeError where they do not fit it."""
+        bound = self._parameters.bind_partial(*self._instance, *args, **kwargs).arguments
+        out: dict[str, list[Any]] = {}
+        for name, template in self._templates.items():
+            wanted, tree = flatten(template)
+            if name not in bound and any(isinstance(leaf, TensorSpec) for leaf in wanted):
+                raise TypeError(f"missing a required argument: {name!r}")
+            found, its = flatten(bound[name]) if name in bound else (wanted, tree)
+            if its != tree:
+                raise TypeError(f"{name!r} does not have the structure {type_text(template)}")
+            for leaf, x in zip(wanted, found, strict=True):
+                if isinstance(leaf, Static) and x is not leaf and not same_value(x, leaf.value):
+                    raise TypeError(f"{name!r} is {leaf.value!r} in this trace, not {x!r}")
+            out[name] = found
+        return out
+
+    def _flat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, list[Any]] | None:
+        """The same, from the tensors alone, in order; None if they are not so many."""
+        leaves = {name: flatten(template)[0] for name, template in self._templates.items()}
+        wanted = sum(isinstance(leaf, TensorSpec) for each in leaves.values() for leaf in each)
+        if kwargs or len(args) != wanted or not all(isinstance(x, Operand) for x in args):
+            return None
+        rest = iter(args)
+        return {name: [next(rest) if isinstance(leaf, TensorSpec) else leaf for leaf in each] for name, each in leaves.items()}
+
+    # ---- what it is
+
+    @property
+    def name(self) -> str:
+        return self._function._name
+
+    @property
+    def graph(self) -> Graph:
+        return Graph(self._compiled.program.func)
+
+    @property
+    def inference_fn(self) -> ConcreteFunction:
+        return self
+
+    @property
+    def structured_input_signature(self) -> Any:
+        plain = {name: tree_map(lambda x: x.value if isinstance(x, Static) else x, each) for name, each in self._templates.items()}
+        named = {n for n in plain if self._parameters.parameters[n].kind is inspect.Parameter.KEYWORD_ONLY}
+        return tuple(x for n, x in plain.items() if n not in named), {n: x for n, x in plain.items() if n in named}
+
+    @property
+    def structured_outputs(self) -> Any:
+        return outputs_of(self._compiled)
+
+    @property
+    def variables(self) -> tuple[Any, ...]:
+        return tuple(RuntimeVariable.of(store) for store in self._compiled.closed_over)
+
+    @property
+    def trainable_variables(self) -> tuple[Any, ...]:
+        return tuple(v for v in self.variables if v.trainable)
+
+    @property
+    def captured_inputs(self) -> list[Any]:
+        return list(self.variables)
+
+    @property
+    def function_type(self) -> str:
+        """`(a: TensorSpec(...), b: Literal[2]) -> TensorSpec(...)`."""
+        kinds = [self._parameters.parameters[name].replace(annotation=Text(each), default=inspect.Parameter.empty)
+                 for name, each in self._templates.items()]  # fmt: skip
+        return str(inspect.Signature(kinds, return_annotation=Text(outputs_of(self._compiled))))
+
+    def pretty_printed_signature(self, verbose: bool = True) -> str:
+        return signature_text(self._parameters, self._templates, self._compiled)
+
+    def __str__(self) -> str:
+        return f"ConcreteFunction {self.pretty_printed_signature()}"
+
+    def __repr__(self) -> str:
+        return f"<ConcreteFunction {self.function_type} at 0x{id(self):X}>"
+
+
+# ---- arguments
+
+
+def templates(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], instance: tuple[Any, ...]) -> dict[str, Any]:
+    """For each parameter, what a call may give: a spec for each tensor and variable, `Static` for what is part of the trace."""
+    bound = function._parameters.bind(*instance, *args, **kwargs).arguments
+    return {name: tree_map(as_template, x) for name, x in list(bound.items())[len(instance) :]}
+
+
+def as_template(x: Any) -> Any:
+    if isinstance(x, Static | TensorSpec):
+        return x
+    if isinstance(x, RuntimeVariable):
+        return VariableSpec(x.shape, x.dtype, x.trainable)
+    return spec_of(x) if isinstance(x, Operand) or hasattr(type(x), "__array__") else Static(x)
+
+
+def same_value(x: Any, value: Any) -> bool:
+    return x is value or (type(x) is type(value) and not isinstance(x, Operand) and bool(x == value))
+
+
+def conforming(name: str, wanted: Any, x: Any) -> Any:
+    """An argument as a trace takes it; an error where it does not fit."""
+    if isinstance(wanted, Static):
+        return wanted.value
+    if isinstance(x, Operand) and x.type.dtype != wanted.dtype.dtype:
+        its = spec_of(x).dtype.name
+        raise InvalidDType(f"cannot compute: input {name!r} was expected to be a {wanted.dtype.name} tensor but is a {its} tensor; use tf.cast")
+    return fitting(name, wanted, x)
+
+
+def fitting(name: str, spec: Any, x: Any) -> Any:
+    """An argument as a `TensorSpec` wants it; a TypeError where it does not fit."""
+    if not isinstance(spec, TensorSpec):
+        return x
+    try:
+        value = x if isinstance(x, RuntimeVariable) else convert_to_tensor(x, None if isinstance(x, Operand) else spec.dtype)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{UNBOUND} due to `Can not cast {x!r} to {spec!r}` for the input {name!r}: {error}") from None
+    if not spec.is_compatible_with(value):
+        raise TypeError(f"{UNBOUND} due to `Can not cast {spec_of(value)!r} to {spec!r}` for the input {name!r}")
+    return value
+
+
+# ---- texts
+
+
+class Text:
+    """A structure of types, whose repr TensorFlow's users know."""
+
+    def __init__(self, structure: Any) -> None:
+        self.structure = structure
+
+    def __repr__(self) -> str:
+        return type_text(self.structure)
+
+
+def type_text(x: Any) -> str:
+    if isinstance(x, Static):
+        return type_text(x.value)
+    if isinstance(x, TensorSpec):
+        return repr(x)
+    if isinstance(x, list | tuple):
+        return f"{type(x).__name__.capitalize()}[{', '.join(map(type_text, x))}]"
+    if isinstance(x, dict):
+        return f"Dict[{', '.join(f'[{k!r}, {type_text(v)}]' for k, v in x.items())}]"
+    return f"Literal[{x!r}]"
+
+
+def outputs_of(compiled: Compiled) -> Any:
+    return compiled.program.rebuild([TensorSpec(r.type.shape, r.type.dtype) for r in compiled.program.func.results])
+
+
+def signature_text(parameters: inspect.Signature, wanted: dict[str, Any], compiled: Compiled) -> str:
+    kinds = {name: parameters.parameters[name].kind.name for name in wanted}
+    captured = [f"  {id(s)}: {TensorSpec(s.type.shape, s.type.dtype)!r}" for s in compiled.closed_over]
+    return "\n".join([
+        "Input Parameters:", *([f"  {name} ({kinds[name]}): {type_text(x)}" for name, x in wanted.items()] or ["  None"]),
+        "Output Type:", f"  {type_text(outputs_of(compiled))}",
+        "Captures:", *(captured or ["  None"]),
+    ])  # fmt: skip

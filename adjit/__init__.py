@@ -43,7 +43,7 @@ from adjit.tracer.surface.elementwise import (
     square, stop_gradient, subtract, tan, tanh, trunc, where,
 )  # fmt: skip
 from adjit.tracer.surface.indexing import (
-    diag, diagonal, diff, interp, one_hot, searchsorted, take, take_along_axis, trace, tril, triu,
+    argsort, diag, diagonal, diff, interp, one_hot, searchsorted, sort, take, take_along_axis, trace, tril, triu,
 )  # fmt: skip
 from adjit.tracer.surface.linalg import (
     convolve, correlate, cross, dot, inner, kron, matmul, matrix_power, outer, polyval, tensordot, vdot, vecdot,
@@ -130,7 +130,7 @@ __all__ = [
     "expand_dims", "flip", "hstack", "matrix_transpose", "moveaxis", "pad", "ravel", "repeat", "reshape", "roll", "rot90", "split",
     "squeeze", "stack", "swapaxes", "tile", "transpose", "unstack", "vstack",
     # indexing
-    "diag", "diagonal", "diff", "interp", "one_hot", "searchsorted", "take", "take_along_axis", "trace", "tril", "triu",
+    "argsort", "diag", "diagonal", "diff", "interp", "one_hot", "searchsorted", "sort", "take", "take_along_axis", "trace", "tril", "triu",
     # products
     "convolve", "correlate", "cross", "dot", "einsum", "inner", "kron", "matmul", "matrix_power", "outer", "polyval", "tensordot", "vdot",
     "vecdot",

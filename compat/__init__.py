@@ -114,8 +114,8 @@ def ensure_shape(x: _Any, shape: _Any, name: str | None = None) -> _Any:
 __all__ = [
     *_array_names,
     # tensors, variables, derivatives and functions
-    "DType", "GradientTape", "Module", "Tensor", "TensorArray", "TensorShape", "TensorSpec", "UnconnectedGradients", "Variable", "convert_to_tensor",
-    "custom_gradient", "function", "newaxis",
+    "DType", "GradientTape", "Module", "Tensor", "TensorArray", "TensorShape", "TensorSpec", "UnconnectedGradients", "Variable",
+    "convert_to_tensor", "custom_gradient", "function", "newaxis",
     # namespaces
     "autograph", "config", "data", "debugging", "dtypes", "errors", "linalg", "math", "nn", "random", "types",
     # dtypes
@@ -129,7 +129,8 @@ __all__ = [
     "tanh", "tensordot", "truediv",
     # control flow, effects and contexts
     "Assert", "case", "cond", "control_dependencies", "device", "ensure_shape", "executing_eagerly", "foldl", "foldr", "group",
-    "init_scope", "map_fn", "name_scope", "no_op", "numpy_function", "print", "py_function", "recompute_grad", "scan", "switch_case", "vectorized_map", "while_loop",
+    "init_scope", "map_fn", "name_scope", "no_op", "numpy_function", "print", "py_function", "recompute_grad", "scan", "switch_case",
+    "vectorized_map", "while_loop",
 ]  # fmt: skip
 
 _OUT_OF_SCOPE = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from adjit.tracer.surface import create, elementwise, indexing, shapes
 from .dtypes import as_dtype, float32, int32
 from .errors import InvalidShape, out_of_scope
 from .shape import TensorShape
-from .tensor import Tensor, check_dtypes, convert_to_tensor, dress, pair, same_dtypes, tracing
+from .tensor import Tensor, check_dtypes, convert_to_tensor, dress, pair, same_dtypes
 from .variable import Variable
 from .wrapping import axes_of, public, sizes_of
 
@@ -289,7 +289,7 @@ def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = 
 
 
 def _checked_when_run(index: Any) -> Any:
-    """Indices that are known while tracing as a constant of the function: whether they fit is seen by the runs that read what they choose."""
+    """Indices that are known while tracing as a constant of the function: whether they fit is seen by runs that read what they choose."""
     builder = current_builder()
     return index if builder is None or is_traced(index) else dress(builder.emit(Constant.of(np.asarray(index)), ())[0])
 
@@ -353,33 +353,38 @@ def searchsorted(sorted_sequence: Any, values: Any, side: str = "left", out_type
     return ops.cast(places, as_dtype(out_type).dtype)
 
 
-def _sorted_order(what: str, values: Any, axis: int, direction: str) -> Any:
-    x = convert_to_tensor(values)
-    if tracing():
-        out_of_scope(f"{what} inside of a tf.function", "there is no compiled sort")
-    order = np.argsort(np.asarray(x) if direction == "ASCENDING" else -np.asarray(x), axis=axis, kind="stable")
-    return x, order
+def _descending(what: str, direction: str) -> bool:
+    if direction not in ("ASCENDING", "DESCENDING"):
+        raise ValueError(f"{what}: `direction` should be one of 'ASCENDING' or 'DESCENDING', not {direction!r}")
+    return direction == "DESCENDING"
 
 
 @public
 def sort(values: Any, axis: int = -1, direction: str = "ASCENDING", name: str | None = None) -> Any:
-    x, order = _sorted_order("tf.sort", values, axis, direction)
-    return indexing.take_along_axis(x, convert_to_tensor(order), axis=axis)
+    return ops.sort(convert_to_tensor(values), axes_of(axis), _descending("sort", direction))
 
 
 @public
 def argsort(values: Any, axis: int = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None) -> Any:
-    return ops.cast(convert_to_tensor(_sorted_order("tf.argsort", values, axis, direction)[1]), int32.dtype)
+    return ops.cast(ops.argsort(convert_to_tensor(values), axes_of(axis), _descending("argsort", direction)), int32.dtype)
 
 
-@public
-def unique(x: Any, out_idx: Any = int32, name: str | None = None) -> Any:
+class Unique(NamedTuple):
+    """What `tf.unique` gives."""
+
+    y: Any
+    idx: Any
+
+
+def unique(x: Any, out_idx: Any = int32, name: str | None = None) -> Unique:
     """The values in the order of their first appearance, and the index of each element's value."""
-    data = np.asarray(convert_to_tensor(x))
-    values, first, inverse = np.unique(data, return_index=True, return_inverse=True)
+    values = convert_to_tensor(x)
+    if is_traced(values):
+        out_of_scope("tf.unique inside of a tf.function", "its shape would depend on values: call it outside, or compare sorted neighbours")
+    distinct, first, inverse = np.unique(np.asarray(values), return_index=True, return_inverse=True)
     order = np.argsort(first)
     places = np.argsort(order)
-    return convert_to_tensor(values[order]), convert_to_tensor(places[inverse].astype(as_dtype(out_idx).dtype))
+    return Unique(convert_to_tensor(distinct[order]), convert_to_tensor(places[inverse].astype(as_dtype(out_idx).dtype)))
 
 
 # ---- derivatives

@@ -12,13 +12,13 @@ from .errors import out_of_scope
 from .tensor import convert_to_tensor, tracing
 
 
-def py_function(func: Callable[..., Any] | None = None, inp: Any = None, Tout: Any = None, name: str | None = None) -> Any:  # noqa: N803 - its name
+def py_function(func: Callable[..., Any] | None = None, inp: Any = None, Tout: Any = None, name: str | None = None) -> Any:
     """`func(*inp)` of tensors, as tensors; without `inp`, a decorator."""
     return _callback("tf.py_function", func, inp, Tout, convert_to_tensor)
 
 
 def numpy_function(
-    func: Callable[..., Any] | None = None, inp: Any = None, Tout: Any = None, stateful: bool = True, name: str | None = None,  # noqa: N803 - its name
+    func: Callable[..., Any] | None = None, inp: Any = None, Tout: Any = None, stateful: bool = True, name: str | None = None,
 ) -> Any:  # fmt: skip
     """`func(*inp)` of arrays, as tensors; without `inp`, a decorator. NumPy's functions take tensors directly, too."""
     return _callback("tf.numpy_function", func, inp, Tout, lambda x: convert_to_tensor(x).numpy())

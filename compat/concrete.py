@@ -38,6 +38,7 @@ class ConcreteFunction:
     # ---- calls
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        given: dict[str, list[Any]] | None
         try:
             given = self._structured(args, kwargs)
         except TypeError as error:
@@ -157,7 +158,7 @@ def conforming(name: str, wanted: Any, x: Any) -> Any:
         return wanted.value
     if isinstance(x, Operand) and x.type.dtype != wanted.dtype.dtype:
         its = spec_of(x).dtype.name
-        raise InvalidDType(f"cannot compute: input {name!r} was expected to be a {wanted.dtype.name} tensor but is a {its} tensor; use tf.cast")
+        raise InvalidDType(f"input {name!r} was expected to be a {wanted.dtype.name} tensor but is a {its} tensor; use tf.cast")
     return fitting(name, wanted, x)
 
 

@@ -11,7 +11,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
-from adjit.ir.errors import AdjitError, CheckError, DTypeError, IndexingError, OutOfBoundsError, ShapeError, TraceError, UnsupportedError
+from adjit.ir.errors import (
+    AdjitError,
+    CheckError,
+    DTypeError,
+    IndexingError,
+    OutOfBoundsError,
+    ShapeError,
+    SingularMatrixError,
+    TraceError,
+    UnsupportedError,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -77,6 +87,7 @@ _TRANSLATED: dict[type[BaseException], type[Exception]] = {
         IndexingError: InvalidArgumentError,
         OutOfBoundsError: InvalidArgumentError,
         CheckError: InvalidArgumentError,
+        SingularMatrixError: InvalidArgumentError,
         UnsupportedError: UnimplementedError,
     }.items()
 }

@@ -171,7 +171,8 @@ class Function(RuntimeFunction):
         if not args and not kwargs and self._input_signature is not None:
             args = self._input_signature
         given, names = self._positional(args, kwargs, instance)
-        taken = self._bound(*tree_map(lambda x: x.example() if isinstance(x, TensorSpec) else x, (given, names)), instance)
+        examples, named = tree_map(lambda x: x.example() if isinstance(x, TensorSpec) else x, (given, names))
+        taken = self._bound(examples, named, instance)
         compiled = self._concrete(take_apart(*taken, self._static), None, instance)
         wanted = tuple(map(with_static_numbers, given)), {name: with_static_numbers(x) for name, x in names.items()}
         return ConcreteFunction(self, *wanted, compiled, instance)
@@ -193,8 +194,8 @@ class Function(RuntimeFunction):
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
         """What each trace takes and gives."""
-        own = [self, *(each for _, each in self._instances.values())]
-        return "\n\n".join(f._trace_text(tree, kinds, c) for f in own for (tree, kinds), c in f._cache.items())  # type: ignore[attr-defined, misc]
+        own: list[Any] = [self, *(each for _, each in self._instances.values())]
+        return "\n\n".join(function._trace_text(*key, compiled) for function in own for key, compiled in function._cache.items())
 
     def _trace_text(self, tree: TreeDef, kinds: Sequence[Any], compiled: Compiled) -> str:
         args, kwargs = tree.unflatten(map(template_of, kinds))

@@ -32,7 +32,7 @@ class GraphDef:
             return [names.of(x)[1:] for x in operands if isinstance(x, Value)]
 
         func = self._func
-        nodes = [Node(*known([p]), "Placeholder", []) for p in func.params]
+        nodes = [Node(known([p])[0], "Placeholder", []) for p in func.params]
         nodes += [Node((known(s.results) or [s.op.name])[0], s.op.name, known(s.args)) for s in func.stmts]
         return nodes + [Node(f"Identity_{i}" if i else "Identity", "Identity", known([r])) for i, r in enumerate(func.results)]
 

@@ -1,4 +1,4 @@
-"""tf.linalg: products, norms, diagonals and bands of matrices. Refuses factorisations: adjit has no primitive for them yet."""
+"""tf.linalg: products, equations, norms, diagonals and bands of matrices. Refuses factorisations: there is no primitive for them yet."""
 
 from __future__ import annotations
 
@@ -139,6 +139,21 @@ def band_part(input: Any, num_lower: int, num_upper: int, name: str | None = Non
     return ops.where(keep, x, ops.full(x.type.shape, 0, x.type.dtype))
 
 
+@public
+def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Any:
+    """x with `matrix @ x = rhs`, where rhs is (a stack of) matrices."""
+    a, b = _matrices("MatrixSolve", matrix, rhs)
+    if len(b.type.shape) < 2:
+        raise InvalidShape(f"MatrixSolve: rhs must have at least 2 dimensions, not {list(b.type.shape)}; use rhs[:, None] for a vector")
+    return ops.solve(shapes.matrix_transpose(a) if adjoint else a, b)
+
+
+@public
+def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Any:
+    x = convert_to_tensor(input)
+    return _linalg.inv(shapes.matrix_transpose(x) if adjoint else x)
+
+
 def _factorisation(name: str) -> Any:
     def refuse(*args: Any, **kwargs: Any) -> Any:
         out_of_scope(f"tf.linalg.{name}", "compute it with NumPy outside of the gradient")
@@ -147,9 +162,9 @@ def _factorisation(name: str) -> Any:
     return refuse
 
 
-inv, det, logdet, slogdet, solve, lstsq, cholesky, qr, svd, eigh, eigvalsh, pinv, expm, triangular_solve = map(
+det, logdet, slogdet, lstsq, cholesky, qr, svd, eigh, eigvalsh, pinv, expm, triangular_solve = map(
     _factorisation,
-    ["inv", "det", "logdet", "slogdet", "solve", "lstsq", "cholesky", "qr", "svd", "eigh", "eigvalsh", "pinv", "expm", "triangular_solve"],
+    ["det", "logdet", "slogdet", "lstsq", "cholesky", "qr", "svd", "eigh", "eigvalsh", "pinv", "expm", "triangular_solve"],
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from adjit.tracer.surface import elementwise, indexing, reductions
 
 from .dtypes import as_dtype, int32, int64
 from .errors import InvalidShape
-from .tensor import convert_to_tensor, pair, true_quotient
+from .tensor import convert_to_tensor, dress, pair, true_quotient
 from .wrapping import axes_of, binary, floating, public, unary
 
 # ---- elementwise
@@ -234,6 +234,22 @@ def bincount(arr: Any, weights: Any = None, minlength: int | None = None, maxlen
     ids = convert_to_tensor(arr).numpy()
     counted = np.bincount(ids.reshape(-1), None if weights is None else np.asarray(weights).reshape(-1), minlength or 0)
     return convert_to_tensor(counted[:maxlength].astype(as_dtype(dtype).dtype if weights is None else np.asarray(weights).dtype))
+
+
+class TopK(NamedTuple):
+    """What `top_k` gives."""
+
+    values: Any
+    indices: Any
+
+
+def top_k(input: Any, k: int = 1, sorted: bool = True, index_type: Any = int32, name: str | None = None) -> TopK:
+    """The k largest elements along the last axis, and where they are; of equal ones, the first."""
+    x = convert_to_tensor(input)
+    if not x.type.shape or x.type.shape[-1] < k:
+        raise InvalidShape(f"top_k: input must have at least k={k} columns, not {list(x.type.shape)}")
+    order = ops.slice_(ops.argsort(x, -1, True), [slice(None)] * (x.ndim - 1) + [slice(int(k))])
+    return TopK(dress(indexing.take_along_axis(x, order, axis=-1)), dress(ops.cast(order, as_dtype(index_type).dtype)))
 
 
 @public

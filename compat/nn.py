@@ -1,4 +1,4 @@
-"""tf.nn: activations, losses on logits and a few functions of layers, composed from the ops; all are safe for large arguments."""
+"""tf.nn: activations, losses on logits, convolutions and a few functions of layers; all are safe for large arguments."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from adjit.ir.types import I64
 from adjit.tracer.surface import indexing, reductions
 
 from . import random as _random
+from .convolution import *  # noqa: F403 - its `__all__` are names of `tf.nn`
 from .errors import InvalidShape, out_of_scope
+from .math import in_top_k as in_top_k
 from .math import l2_normalize as l2_normalize
 from .math import log_sigmoid as log_sigmoid
 from .math import sigmoid as sigmoid
 from .math import softplus as softplus
 from .math import softsign as softsign
 from .math import tanh as tanh
+from .math import top_k as top_k
 from .tensor import check_dtypes, convert_to_tensor, pair
 from .wrapping import axes_of, floating, public, unary
 
@@ -194,4 +197,4 @@ def zero_fraction(value: Any, name: str | None = None) -> Any:
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
-    out_of_scope(f"tf.nn.{name}", "convolutions, pooling and recurrent cells are layers of adjit.nn")
+    out_of_scope(f"tf.nn.{name}", "layers, recurrent cells and further losses are in adjit.nn")

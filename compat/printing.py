@@ -20,8 +20,8 @@ STYLE = "tensorflow"  # how arrays are written, by the name that the op knows it
 @translated
 def print(*inputs: Any, output_stream: Any = None, summarize: int = 3, sep: str = " ", end: str = "\n", name: str | None = None) -> None:
     """Print tensors and anything else; to standard error, unless told, as TensorFlow does. Inside of a function, in every run of it."""
-    streams = {None: sys.stderr, "stdout": sys.stdout, "stderr": sys.stderr, "file://stdout": sys.stdout}
-    stream = streams.get(output_stream, output_stream) if output_stream is None or isinstance(output_stream, str) else output_stream
+    named = {None: sys.stderr, "stdout": sys.stdout, "stderr": sys.stderr}
+    stream: Any = named.get(output_stream, output_stream) if output_stream is None or isinstance(output_stream, str) else output_stream
     if not tracing():
         stream.write(sep.join(_text(x, summarize) for x in inputs) + end)
         return

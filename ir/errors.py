@@ -9,6 +9,7 @@
     ├── UnsupportedError (NotImplementedError)   a NumPy function or feature that adjit does not have
     ├── GradientError (ValueError)        a gradient that cannot be asked for
     ├── CheckError (AssertionError)       an assertion of the user's that failed, eager or in native code
+    ├── SingularMatrixError (np.linalg.LinAlgError)   equations without one solution, eager or in native code
     ├── NonFiniteError (FloatingPointError)      a NaN or an infinity, where somebody looks for the first
     ├── ParseError (ValueError)           IR text that is not IR
     └── VerifyError (ValueError)          IR that breaks a rule of the IR
@@ -19,6 +20,8 @@ Each also subclasses the built-in that a caller would catch. `at(location)` adds
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
+
+from numpy.linalg import LinAlgError
 
 if TYPE_CHECKING:
     from .location import Location
@@ -69,6 +72,10 @@ class GradientError(AdjitError, ValueError):
 
 class CheckError(AdjitError, AssertionError):
     """An assertion of the user's that failed."""
+
+
+class SingularMatrixError(AdjitError, LinAlgError):
+    """Equations without one solution."""
 
 
 class NonFiniteError(AdjitError, FloatingPointError):

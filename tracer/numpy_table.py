@@ -35,7 +35,7 @@ NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
         shapes: """reshape ravel transpose matrix_transpose swapaxes moveaxis squeeze expand_dims atleast_1d atleast_2d atleast_3d
             broadcast_to broadcast_arrays concatenate stack hstack vstack dstack column_stack append split array_split hsplit vsplit dsplit
             flip fliplr flipud rot90 roll tile repeat pad""",
-        indexing: "take take_along_axis searchsorted interp tril triu diagonal trace diag diagflat diff ediff1d",
+        indexing: "take take_along_axis argsort sort searchsorted interp tril triu diagonal trace diag diagflat diff ediff1d",
         create: "full_like zeros_like ones_like linspace meshgrid copy shape ndim size",
         linalg: "matmul dot vdot vecdot inner outer tensordot kron cross convolve correlate polyval block",
         einsum: "einsum",
@@ -93,6 +93,8 @@ NUMPY.update({
     np.linalg.vector_norm: vector_norm,
     np.linalg.matrix_norm: matrix_norm,
     np.linalg.matmul: linalg.matmul,
+    np.linalg.solve: linalg.solve,
+    np.linalg.inv: linalg.inv,
     np.linalg.tensordot: linalg.tensordot,
     np.linalg.vecdot: linalg.vecdot,
     np.linalg.outer: linalg.outer,
@@ -171,6 +173,8 @@ HARMLESS: dict[str, Sequence[Any]] = {
     "where": (True,),
     "equal_nan": (False,),
     "sorter": (None,),
+    "kind": (None, "stable", "quicksort", "mergesort", "heapsort"),
+    "stable": (None, True, False),
     "period": (None,),
 }
 

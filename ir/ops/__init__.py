@@ -26,3 +26,5 @@ from .random import *
 from .reduce import *
 from .scan import *
 from .shape import *
+from .solve import *
+from .sort import *

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import io
-import sys
 import pickle
+import sys
 from typing import Any
 
 import numpy as np

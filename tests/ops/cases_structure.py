@@ -26,6 +26,11 @@ def given(values: Any, dtype: Any = None) -> Maker:
     return lambda rng: np.array(values, dtype)
 
 
+def regular(*shape: int) -> Maker:
+    """Matrices that are far from singular."""
+    return lambda rng: rng.normal(size=shape) + 4 * np.eye(shape[-1])
+
+
 def row(name: str, call: Callable[..., Any], numpy: Callable[..., Any], *makers: Maker, **more: Any) -> Case:
     return Case(name, call, numpy, arrays=lambda rng: [make(rng) for make in makers], **more)
 
@@ -106,6 +111,23 @@ JOINS = [
     ),
     row("set_slice", lambda x, u: apply(SetSlice((0, 1), (3, 4), (2, 1)), x, u), set_window, MATRIX, normal(2, 3)),
 ]
+
+SORTS = [
+    row("sort", lambda x: ops.sort(x), lambda x: np.sort(x), normal(3, 7)),
+    row("sort_middle", lambda x: ops.sort(x, 1), lambda x: np.sort(x, 1), CUBE),
+    row("sort_descending", lambda x: ops.sort(x, 0, True), lambda x: -np.sort(-x, 0), normal(8, 2)),
+    row("sort_one", lambda x: ops.sort(x), lambda x: x, normal(2, 1)),
+    row("sort_empty", lambda x: ops.sort(x), lambda x: x, normal(2, 0)),
+    fixed("argsort", ops.argsort, lambda x: np.argsort(x, kind="stable"), WITH_NAN, wrt=()),
+    fixed("argsort_ties", ops.argsort, lambda x: np.argsort(x, kind="stable"), given([[3, 1, 3, 1, 2, 1], [0, 0, 0, -1, -1, 5]]), wrt=()),
+    fixed("argsort_descending", lambda x: ops.argsort(x, -1, True), lambda x: np.argsort(-x, kind="stable"), WITH_NAN, wrt=()),
+    fixed(
+        "argsort_descending_ties", lambda x: ops.argsort(x, 0, True), lambda x: np.argsort(~x, 0, kind="stable"),
+        given([0, 255, 7, 255, 0, 3, 7], np.uint8), wrt=(),
+    ),
+    fixed("argsort_of_bools", ops.argsort, lambda x: np.argsort(x, kind="stable"), given([True, False, True, False]), wrt=()),
+    fixed("argsort_long", ops.argsort, lambda x: np.argsort(x, kind="stable"), given(np.arange(300) * 37 % 101, np.int16), wrt=()),
+]  # fmt: skip
 
 REDUCTIONS = [
     row("sum", lambda x: ops.sum(x, (0, 2), True), lambda x: x.sum((0, 2), keepdims=True), CUBE),
@@ -206,6 +228,15 @@ PRODUCTS = [
     fixed("matmul_of_bools", ops.matmul, np.matmul, given([[True, False], [False, False]]), given([[True], [True]])),
 ]  # fmt: skip
 
+EQUATIONS = [
+    row("solve", ops.solve, np.linalg.solve, regular(3, 3), normal(3, 2)),
+    row("solve_vector", ops.solve, np.linalg.solve, regular(4, 4), normal(4)),
+    row("solve_stack", ops.solve, np.linalg.solve, regular(2, 3, 3), normal(3, 1)),
+    row("solve_none", ops.solve, np.linalg.solve, normal(0, 0), normal(0, 2)),
+    row("solve_pivots", ops.solve, np.linalg.solve, given([[0.0, 2.0, 1.0], [1.0, 0.0, 0.0], [3.0, 1.0, 0.0]]), normal(3, 3)),
+    fixed("solve_of_ints", ops.solve, np.linalg.solve, given([[2, 1], [1, 3]]), given([1, 2])),
+]
+
 CREATION = [
     fixed("constant", lambda x: x + Concrete(np.array([1, 2, 3])), lambda x: x + np.array([1, 2, 3]), given([1, 2, 3])),
     fixed("iota", lambda x: x + ops.iota((2, 3), 1), lambda x: x + np.arange(3), given(np.zeros((2, 3), int))),
@@ -227,4 +258,4 @@ EFFECTS = [
     row("assert", checked, lambda x: x * x, MATRIX),
 ]
 
-CASES: list[Case] = [*SHAPES, *JOINS, *REDUCTIONS, *SCANS, *INDEXING, *PRODUCTS, *CREATION, *EFFECTS]
+CASES: list[Case] = [*SHAPES, *JOINS, *SORTS, *REDUCTIONS, *SCANS, *INDEXING, *PRODUCTS, *EQUATIONS, *CREATION, *EFFECTS]

@@ -262,6 +262,8 @@ FUNCTIONS: dict[Callable[..., Any], list[Call]] = {
         call(lambda x: np.take(x, [9, -9], mode="clip"), V),
         call(lambda x: np.take(x, [9, -9], mode="wrap"), V),
     ],
+    np.sort: [call(np.sort, V), call(lambda x: np.sort(x, 0), M), call(lambda x: np.sort(x, axis=None, kind="stable"), T)],
+    np.argsort: [call(np.argsort, V), call(lambda x: np.argsort(x, axis=0), M), call(lambda x: np.argsort(x, None), M)],
     np.take_along_axis: [
         call(lambda x, i: np.take_along_axis(x, i, 1), M, np.array([[0, 3], [1, 1], [2, 0]])),
         call(lambda x, i: np.take_along_axis(x, i[None], axis=0), M, np.array([0, 2, 1, 0])),
@@ -357,6 +359,8 @@ FUNCTIONS: dict[Callable[..., Any], list[Call]] = {
     np.linalg.multi_dot: [call(lambda a, b: np.linalg.multi_dot([a, b, b.T]), M, N)],
     np.linalg.matrix_power: [call(lambda x, n=n: np.linalg.matrix_power(x, n), S) for n in (0, 1, 2, 5)],
     np.linalg.matmul: [call(np.linalg.matmul, M, N)],
+    np.linalg.solve: [call(np.linalg.solve, S, V[:3]), call(lambda a, b: np.linalg.solve(a, b.T), S, M.T)],
+    np.linalg.inv: [call(np.linalg.inv, S)],
     np.linalg.tensordot: [call(lambda a, b: np.linalg.tensordot(a, b, axes=1), M, N)],
     np.linalg.vecdot: [call(np.linalg.vecdot, V, W)],
     np.linalg.outer: [call(np.linalg.outer, V, W)],

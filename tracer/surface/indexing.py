@@ -47,6 +47,18 @@ def take_along_axis(x: Any, indices: Any, /, axis: int | None = -1) -> Operand:
     return pick(x, tuple(where))
 
 
+def argsort(x: Any, /, axis: int | None = -1, *, descending: bool = False) -> Operand:
+    """The indices that sort along an axis (of all elements in a row, without one); equal elements keep their order, NaN comes last."""
+    x = to_operand(x)
+    return ops.argsort(ops.reshape(x, -1), 0, descending) if axis is None else ops.argsort(x, axis, descending)
+
+
+def sort(x: Any, /, axis: int | None = -1, *, descending: bool = False) -> Operand:
+    """Sorted along an axis (or all elements, without one). Derivatives go to where the elements came from."""
+    x = to_operand(x)
+    return ops.sort(ops.reshape(x, -1), 0, descending) if axis is None else ops.sort(x, axis, descending)
+
+
 def searchsorted(a: Any, v: Any, /, side: str = "left") -> Operand:
     """Where elements would go in a sorted vector: how many of its elements are smaller (or not larger). Compares with all of them."""
     a, v = to_operands(a, v)

@@ -1,4 +1,4 @@
-"""Products of vectors, matrices and tensors."""
+"""Products of vectors, matrices and tensors; linear equations."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError
 from adjit.ir.operand import Operand
-from adjit.ir.types import normalize_axis
+from adjit.ir.types import F64, normalize_axis
 
 from ..convert import pick, to_operand, to_operands
+from .create import eye
 from .shapes import concatenate, moveaxis, stack
 
 
@@ -110,6 +111,17 @@ def multi_dot(xs: Any, /) -> Operand:
     for x in rest:
         first = dot(first, x)
     return first
+
+
+def solve(a: Any, b: Any, /) -> Operand:
+    """x with `a @ x = b`."""
+    return ops.solve(*to_operands(a, b))
+
+
+def inv(a: Any, /) -> Operand:
+    """The inverse of (a stack of) matrices; `solve` is faster and more accurate where the inverse would be multiplied by something."""
+    x = to_operand(a)
+    return ops.solve(x, eye(x.shape[-1] if x.ndim else 0, dtype=x.dtype if x.type.is_float else F64))
 
 
 def matrix_power(x: Any, n: int, /) -> Operand:

@@ -1,0 +1,112 @@
+"""Order: where the elements of each line along an axis belong. Sorted values are gathered by it, so derivatives come with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..types import BOOL, I64, U8, TensorType, normalize_axis
+from .base import Array, Emitter, Loops, Op, Reg, Window, apply, nest
+from .create import iota
+from .index import Gather
+from .maps import cast
+
+__all__ = ["argsort", "sort"]
+
+if TYPE_CHECKING:
+    from ..operand import Operand
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Argsort(Op):
+    """The indices that sort each line along an axis, those of equal elements in their order; NaN comes last in both directions."""
+
+    axis: int
+    descending: bool = False
+
+    differentiable = False
+
+    def infer(self, *types: TensorType) -> TensorType:
+        (x,) = types
+        normalize_axis(self.axis, x.rank, self.name)
+        return TensorType(I64, x.shape)
+
+    def evaluate(self, *arrays: Array) -> Array:
+        (x,) = arrays
+        if self.descending:
+            x = -x if x.dtype.kind == "f" else ~x
+        return np.argsort(x, self.axis, kind="stable")
+
+    def widened(self, size: int) -> Argsort:
+        return replace(self, axis=self.axis + 1)
+
+    def lower(self, k: Loops, out: Window, x: Window) -> None:
+        """Merge sort from below: runs of 1, 2, 4, ... positions are merged two by two, all with loops of a fixed number of trips.
+
+        Lines are filled up to a power of two with positions past their end, which come after all others.
+        """
+        last = [a for a in range(x.type.rank) if a != self.axis] + [self.axis]
+        out, x = out.transposed(*last), x.transposed(*last)
+        *lines, n = x.type.shape
+        if not x.type.size:
+            return
+        filled = 1 << (n - 1).bit_length()
+        source, target = (k.scratch(TensorType(I64, (filled,))) for _ in range(2))
+        heads = k.scratch(TensorType(I64, (2,)))
+        with nest(k, lines) as line:
+            with k.loop(filled) as i:
+                k.store(source, i, i)
+            width = 1
+            while width < filled:
+                self.merge(k, x.at(*line), source, target, heads, width)
+                source, target = target, source
+                width *= 2
+            k.copy(out.at(*line), source.slice(0, 0, n))
+
+    def merge(self, k: Loops, row: Window, source: Window, target: Window, heads: Window, width: int) -> None:
+        """Merge each two neighbouring runs of `width` positions; `heads` holds how far both runs are taken."""
+        emit, filled = k.scalar, source.type.shape[0]
+        left, right = (emit.const(I64, i) for i in range(2))
+        with k.loop(filled // (2 * width)) as pair:
+            start = emit.mul(pair, emit.like(pair, 2 * width))
+            middle, end = (emit.add(start, emit.like(start, w)) for w in (width, 2 * width))
+            k.store(heads, start, left)
+            k.store(heads, middle, right)
+            with k.loop(2 * width) as step:
+                i, j = k.load(heads, left), k.load(heads, right)
+                a, b = (k.load(source, smaller(emit, at, filled - 1)) for at in (i, j))
+                right_comes = emit.or_(emit.compare("ge", i, middle), self.precedes(k, row, b, a))
+                right_comes = emit.and_(emit.compare("lt", j, end), right_comes)
+                k.store(target, emit.select(right_comes, b, a), emit.add(start, step))
+                one, none = emit.like(i, 1), emit.like(i, 0)
+                k.store(heads, emit.add(i, emit.select(right_comes, none, one)), left)
+                k.store(heads, emit.add(j, emit.select(right_comes, one, none)), right)
+
+    def precedes(self, k: Loops, row: Window, a: Reg, b: Reg) -> Reg:
+        """Whether the element at position `a` comes before that at `b`, which is earlier in the line."""
+        emit, n = k.scalar, row.type.shape[0]
+        x, y = (k.load(row, smaller(emit, at, n - 1)) for at in (a, b))
+        out = emit.compare("gt" if self.descending else "lt", x, y)
+        if row.type.is_float:
+            out = emit.or_(out, emit.and_(emit.unordered(y, y), emit.compare("eq", x, x)))
+        return emit.and_(emit.compare("lt", a, emit.like(a, n)), out)
+
+
+def smaller(emit: Emitter, x: Reg, limit: int) -> Reg:
+    most = emit.like(x, limit)
+    return emit.select(emit.compare("lt", x, most), x, most)
+
+
+def argsort(x: Operand, axis: int = -1, descending: bool = False) -> Operand:
+    """The indices that sort x along an axis."""
+    axis = normalize_axis(axis, x.ndim, "argsort")
+    return apply(Argsort(axis, descending), cast(x, U8) if x.dtype == BOOL else x)
+
+
+def sort(x: Operand, axis: int = -1, descending: bool = False) -> Operand:
+    """x sorted along an axis. Derivatives go to where the elements came from."""
+    axis = normalize_axis(axis, x.ndim, "sort")
+    order = argsort(x, axis, descending)
+    return apply(Gather(), x, *(order if a == axis else iota(x.shape, a) for a in range(x.ndim)))

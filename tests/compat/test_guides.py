@@ -1,0 +1,184 @@
+"""What TensorFlow's own guides show and the other files do not test: scopes, leaks, arrays written by loops, callbacks, what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adjit import tf
+
+
+def test_init_scope_runs_while_tracing_and_is_not_recorded() -> None:
+    count = tf.Variable(0)
+
+    @tf.function
+    def f():
+        with tf.init_scope():
+            assert tf.executing_eagerly()
+            count.assign_add(1)
+        assert not tf.executing_eagerly()
+        return count + 0
+
+    assert [int(f()) for _ in range(3)] == [1, 1, 1]
+    x = tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        y = x * 1.0
+        with tf.init_scope():
+            z = x * x
+    assert tape.gradient([y, z], x).numpy() == 1.0
+
+
+def test_leaked_tensors_have_no_value_and_cannot_be_captured() -> None:
+    kept: list[Any] = []
+
+    @tf.function
+    def leaks(a):
+        kept.append(a + 1)
+        with pytest.raises(AttributeError, match="not known while tracing"):
+            a.numpy()
+        return a
+
+    leaks(tf.constant(1))
+    with pytest.raises(AttributeError, match="used outside of the trace of leaks"):
+        kept[0].numpy()
+    with pytest.raises(TypeError, match="used outside of the trace of leaks"):
+        tf.function(lambda b: b + kept[0])(tf.constant(2))
+
+
+def test_ops_that_nobody_reads_do_not_run() -> None:
+    def unused(x):
+        tf.gather(x, [1])
+        return x
+
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        unused(tf.constant([0.0]))
+    assert tf.function(unused)(tf.constant([0.0])).numpy().tolist() == [0.0]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="out of bounds"):
+        tf.function(lambda x: tf.gather(x, [1]))(tf.constant([0.0]))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_arrays_that_loops_write(compiled: bool) -> None:
+    def states(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            rows = tf.TensorArray(tf.float32, size=4)
+            s = x
+            for i in tf.range(4):
+                s = s * x
+                if i != 2:
+                    rows = rows.write(i, s)
+            out = rows.stack()
+            total = tf.reduce_sum(out)
+        return out, tape.gradient(total, x)
+
+    x = tf.constant([1.0, 2.0])
+    out, slope = (tf.function(states) if compiled else states)(x)
+    assert out.numpy().tolist() == [[1, 4], [1, 8], [0, 0], [1, 32]]
+    assert slope.numpy().tolist() == [2 + 3 + 5, 4 + 12 + 80]
+
+
+def test_arrays_that_do_not_fit() -> None:
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not resizeable"):
+        tf.TensorArray(tf.float32, 2).write(2, 1.0)
+    with pytest.raises(ValueError, match="Inconsistent shapes"):
+        tf.TensorArray(tf.float32, 2).write(0, 1.0).write(1, [1.0])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="trying to write dtype int32"):
+        tf.TensorArray(tf.float32, 2).write(0, tf.constant(1))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="element_shape"):
+        tf.TensorArray(tf.float32, 2).stack()
+
+    @tf.function
+    def grows(n):
+        rows = tf.TensorArray(tf.float32, 0, dynamic_size=True)
+        for i in tf.range(n):
+            rows = rows.write(i, 1.0)
+        return rows.stack()
+
+    with pytest.raises(tf.errors.UnimplementedError, match="give the size"):
+        grows(tf.constant(3))
+
+
+def test_arrays_change_eagerly() -> None:
+    array = tf.TensorArray(tf.int32, 2)
+    array.write(0, 5)
+    array.write(1, 6)
+    assert array.stack().numpy().tolist() == [5, 6]
+    assert (int(array.size()), array.dtype, array.element_shape) == (2, tf.int32, ())
+
+
+def test_python_callbacks_run_eagerly_and_are_refused_in_a_function() -> None:
+    @tf.py_function(Tout=tf.float32)
+    def plus(x, y):
+        return x + y
+
+    x = tf.constant(1.5)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = plus(x, x)
+    assert (float(y), float(tape.gradient(y, x))) == (3.0, 2.0)
+    assert tf.numpy_function(np.sum, [tf.constant([1.0, 2.0])], tf.float32).numpy() == 3.0
+    two = tf.py_function(lambda a: (a, a + 1), [tf.constant(1)], [tf.int32, tf.int32])
+    assert [int(t) for t in two] == [1, 2]
+    with pytest.raises(tf.errors.UnimplementedError, match="calls no Python while it runs"):
+        tf.function(lambda x: plus(x, x))(x)
+
+
+@pytest.mark.parametrize("value", ["a", ["a", "b"], [["a"]], b"a", np.array(["a"]), 1j, [1 + 2j], np.zeros(2, complex)])
+def test_text_and_complex_numbers_are_out_of_scope(value: Any) -> None:
+    with pytest.raises(tf.errors.UnimplementedError, match="out of the scope"):
+        tf.constant(value)
+    with pytest.raises(tf.errors.UnimplementedError, match="out of the scope"):
+        tf.Variable(value)
+
+
+def test_ragged_lists_raise_value_errors() -> None:
+    with pytest.raises(ValueError, match="ragged"):
+        tf.constant([[1, 2], [3]])
+
+
+@pytest.mark.parametrize(
+    ("call", "instead"),
+    [
+        (lambda x: tf.unique(x), "sorted neighbours"),
+        (lambda x: tf.where(x > 0), "condition, x, y"),
+        (lambda x: tf.boolean_mask(x, x > 0), "mask, x, 0"),
+    ],
+)
+def test_shapes_that_depend_on_values_are_refused_in_a_function(call: Any, instead: str) -> None:
+    call(tf.constant([1.0, 2.0]))
+    with pytest.raises(tf.errors.UnimplementedError, match=instead):
+        tf.function(call)(tf.constant([1.0, 2.0]))
+
+
+def test_a_singular_matrix_is_an_invalid_argument() -> None:
+    for solve in (tf.linalg.solve, tf.function(tf.linalg.solve)):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="singular"):
+            solve(tf.zeros([2, 2]), tf.ones([2, 1]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="at least 2 dimensions"):
+        tf.linalg.solve(tf.eye(2), tf.ones([2]))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: tf.nn.conv2d(tf.zeros([2, 3, 4]), tf.zeros([1, 1, 4, 2]), 1, "SAME"), "must be 4-dimensional"),
+        (lambda: tf.nn.conv2d(tf.zeros([1, 3, 3, 4]), tf.zeros([1, 1, 3, 2]), 1, "SAME"), "input depth 4 must be evenly divisible"),
+        (lambda: tf.nn.conv2d(tf.zeros([1, 3, 3, 4]), tf.zeros([1, 1, 4, 2]), [2, 1, 1, 1], "SAME"), "batch and channels must be 1"),
+        (lambda: tf.nn.conv2d(tf.zeros([1, 3, 3, 4]), tf.zeros([1, 1, 4, 2]), [1, 1, 1], "SAME"), "should be of length 1, 2 or 4"),
+        (lambda: tf.nn.depthwise_conv2d(tf.zeros([1, 3, 3, 4]), tf.zeros([1, 1, 3, 2]), 1, "SAME"), "differ"),
+        (lambda: tf.nn.max_pool2d(tf.zeros([1, 3, 3, 4], tf.int32), 2, 1, "SAME"), "use tf.cast"),
+    ],
+)
+def test_bad_images(call: Any, message: str) -> None:
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        call()
+
+
+def test_channels_first() -> None:
+    x, w = tf.random.normal([2, 5, 4, 3]), tf.random.normal([3, 2, 3, 6])
+    first = tf.nn.conv2d(tf.transpose(x, [0, 3, 1, 2]), w, [1, 1, 2, 1], "SAME", data_format="NCHW")
+    last = tf.nn.conv2d(x, w, [1, 2, 1, 1], "SAME")
+    np.testing.assert_allclose(tf.transpose(first, [0, 2, 3, 1]), last, rtol=1e-5, atol=1e-6)

@@ -17,7 +17,7 @@ from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Rows, While
 from adjit.ir.ops.create import Constant
 from adjit.ir.ops.effects import Print
 from adjit.ir.ops.maps import FloatUnary
-from adjit.ir.ops.stack import StackAccumulate, StackAdd, StackCopy, StackOp, StackRead, StackZeros
+from adjit.ir.ops.stack import StackAccumulate, StackAdd, StackCopy, StackLength, StackOp, StackRead, StackZeros
 from adjit.ir.plan import Place, Plan
 from adjit.ir.types import I64, StackType, TensorType, row_major
 
@@ -340,7 +340,9 @@ class Module:
         element = stack.type.element
         match stmt.op:
             case StackZeros():
-                self.allocate(stacks.zeros_call(self.handle(stmt.result), self.handle(stack), element))
+                self.allocate(stacks.zeros_call(self.handle(stmt.result), self.handle(stack), stmt.result.type.element))  # type: ignore[attr-defined]
+            case StackLength():
+                memory.store(self.text, self.window(stmt.result).pointer, stacks.count(self.text, self.handle(stack)), "0", 1, 1)
             case StackCopy():
                 self.allocate(stacks.copy_call(self.handle(stmt.result), self.handle(stack), element))
             case StackAdd():

@@ -17,7 +17,7 @@ from adjit.ir.ops.control import Checkpoint, For, Fuse, If, While
 from adjit.ir.ops.index import Gather, Scatter, ScatterAdd, out_of_bounds
 from adjit.ir.ops.maps import Map
 from adjit.ir.ops.reduce import Reduce
-from adjit.ir.ops.stack import StackAccumulate, StackAdd, StackCopy, StackOp, StackRead, StackZeros
+from adjit.ir.ops.stack import StackAccumulate, StackAdd, StackCopy, StackLength, StackOp, StackRead, StackZeros
 from adjit.ir.types import BOOL, I64, StackType
 
 from . import memory, polling, stacks
@@ -277,11 +277,13 @@ class RegisterKernel(LoopKernel):
         element = stack.type.element
         match stmt.op:
             case StackZeros():
-                self.allocate(stacks.zeros_call(self.handle(stmt.result), self.handle(stack), element))
+                self.allocate(stacks.zeros_call(self.handle(stmt.result), self.handle(stack), stmt.result.type.element))  # type: ignore[attr-defined]
                 self.load_data(stmt.result)
             case StackCopy():
                 self.allocate(stacks.copy_call(self.handle(stmt.result), self.handle(stack), element))
                 self.load_data(stmt.result)
+            case StackLength():
+                self.values[id(stmt.result)] = stacks.count(self.text, self.handle(stack))
             case StackAdd():
                 self.text.put(stacks.add_call(self.handle(stack), self.handle(stmt.args[1]), element))
             case StackRead():

@@ -7,9 +7,9 @@ whichever way it leaves, and all of them by `adjit_release`, with the arena.
 
 from __future__ import annotations
 
-from adjit.ir.types import TensorType
+from adjit.ir.types import I64, TensorType
 
-from .lanes import LLVM_TYPE
+from .lanes import LLVM_TYPE, Reg, Text
 
 RELEASE = "adjit_release"
 KEPT_BYTES = 1 << 24  # memory that a stack keeps for the next call, at most
@@ -180,6 +180,12 @@ done:
 
 def runtime() -> str:
     return RUNTIME + "".join(ADD.format(type=type) for type in ("float", "double"))
+
+
+def count(text: Text, stack: str) -> Reg:
+    """The number of elements."""
+    at = text.define(f"getelementptr i64, ptr {stack}, i64 1")
+    return Reg(text.define(f"load i64, ptr {at}"), I64)
 
 
 def zeros_call(to: str, source: str, element: TensorType) -> str:

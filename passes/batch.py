@@ -8,7 +8,8 @@ Ops know their own rules (`Op.batch`). This pass carries through a function whic
   their carries;
 - a `while` runs until all examples are done; those that are keep their carries.
 
-What loops save always differs between examples. Refuses: fused functions (batch first), and cotangents of stacks that examples share.
+What loops save always differs between examples; a stack that they share, and one of them adds to, becomes one that differs. Refuses: fused
+functions (batch first).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from adjit.ir.ops.control import Checkpoint, For, If, Region, While
 from adjit.ir.ops.custom import CustomGradient
 from adjit.ir.ops.index import Gather, ScatterSet
 from adjit.ir.ops.shape import lead, trail
-from adjit.ir.ops.stack import StackAccumulate, StackOp, StackRead
+from adjit.ir.ops.stack import StackAccumulate, StackLength, StackOp, StackRead, StackZeros
 from adjit.ir.types import BOOL, I64, StackType, TensorType
 
 Marked: TypeAlias = tuple[Operand, bool]  # an operand, and whether it has the leading axis
@@ -65,16 +66,27 @@ def wide(type: TensorType, size: int) -> TensorType:
 def lifted(marked: Marked, size: int) -> Operand:
     """A value that all examples share, repeated for each; one that has the axis as it is."""
     x, has = marked
-    if not has and isinstance(x.type, StackType):
-        raise UnsupportedError("vmap: the cotangent of what a loop outside of it saved; compute the loop in the function that is mapped")
-    return x if has else lead(x, size)
+    if has:
+        return x
+    return each_element(wide(x.type, size), lambda row: lead(row, size), x) if isinstance(x.type, StackType) else lead(x, size)
 
 
 def choose(condition: Operand, a: Operand, b: Operand) -> Operand:
     """`a` for the examples where the condition (bool[size]) holds, else `b`."""
     if isinstance(a.type, StackType):
-        raise UnsupportedError("vmap: a second derivative through a loop in a branch that examples take differently")
+        return each_element(a.type, lambda x, y: choose(condition, x, y), a, b)
     return ops.where(trail(condition, a.type.shape), a, b)
+
+
+def each_element(type: TensorType, function: Callable[..., Operand], *stacks: Operand) -> Operand:
+    """A stack of `type`, whose elements are `function` of those of stacks of one length."""
+    assert isinstance(type, StackType)
+    k, carry = Value(INDEX), Value(type)
+    child = child_of(here(), [k, carry])
+    with child:
+        out = apply(StackAccumulate(), carry, k, function(*(apply(StackRead(), s, k) for s in stacks)))
+    args = (Literal(0, INDEX), apply(StackLength(), stacks[0]), apply(StackZeros(type.element), stacks[0]))
+    return here().emit(For(), args, (child.finish([out]),), [type])[0]
 
 
 def going_on(going: Operand, new: Operand, old: Operand) -> Operand:
@@ -117,7 +129,7 @@ class Batcher:
         args, has = tuple(x for x, _ in marked), tuple(h for _, h in marked)
         if stmt.op.can_fail and self.active is not None:
             args, has = stmt.op.guarded(self.size, self.active, args, has)  # type: ignore[assignment]
-        if not any(has):
+        if not any(has) or isinstance(stmt.op, StackLength):
             return [(r, False) for r in here().emit(stmt.op, args)]
         if isinstance(stmt.op, StackOp):
             return [(self.stack_op(stmt.op, marked), True)]
@@ -269,7 +281,7 @@ class Batcher:
 
     def stack_op(self, op: StackOp, marked: Sequence[Marked]) -> Operand:
         if not isinstance(op, StackRead | StackAccumulate):
-            return apply(op, *(lifted(x, self.size) for x in marked))
+            return apply(op.widened(self.size), *(lifted(x, self.size) for x in marked))
         (stack, has_stack), (index, has_index), *rest = marked
         added = [lifted(x, self.size) for x in rest]
         if self.active is not None:
@@ -306,10 +318,7 @@ class Batcher:
     # ---- parts
 
     def child(self, params: Sequence[Value] = ()) -> Builder:
-        parent = here()
-        out = Builder(params, parent)
-        out.location, out.phase, out.origin = parent.location, parent.phase, parent.origin
-        return out
+        return child_of(here(), params)
 
     def params(self, block: Block, has: Sequence[bool]) -> list[Value]:
         return [Value(wide(p.type, self.size) if h else p.type, p.name) for p, h in zip(block.params, has, strict=True)]
@@ -324,6 +333,13 @@ class Batcher:
         last = blocks[-1]
         results = here().emit(stmt.op, args, blocks, [*(r.type for r in last.results), *(StackType(s.type) for s in last.saving)])
         return list(zip(results, [*has, *(True for _ in last.saving)], strict=True))
+
+
+def child_of(parent: Builder, params: Sequence[Value] = ()) -> Builder:
+    """A builder for a block of a region, in the place where its parent is."""
+    out = Builder(params, parent)
+    out.location, out.phase, out.origin = parent.location, parent.phase, parent.origin
+    return out
 
 
 def here() -> Builder:

@@ -182,9 +182,14 @@ class _Privacy:
         inits = list(initial_carries(stmt))
         inside = _Place(place.clock, (*place.loops, id(stmt)), place.branches)
         is_outermost = stmt is self.outermost
+        taken: list[Value] = []  # memory of the slots before: two carries that start as one value part ways
         for slot, (init, param) in enumerate(zip(inits, carried_params(stmt, body), strict=True)):
-            if self.holds(init) and isinstance(init, Value) and body.results[slot] is not param and not is_outermost:
-                inits[slot] = self._private(init, inside, stmt, out)
+            if self.holds(init) and isinstance(init, Value) and not is_outermost:
+                if any(self.roots.of(init) is root for root in taken):
+                    inits[slot] = self._copy(init, stmt, out)
+                elif body.results[slot] is not param:
+                    inits[slot] = self._private(init, inside, stmt, out)
+                taken.append(self.roots.of(inits[slot]))
         stmt = stmt.replace(args=(*stmt.args[: len(stmt.args) - len(inits)], *inits))
         self.roots.enter(stmt, keeps_first=not is_outermost)
         blocks = [self.block(b) for b in stmt.blocks]

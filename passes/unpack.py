@@ -28,7 +28,7 @@ from adjit.ir.ops.linalg import Matmul
 from adjit.ir.ops.maps import FloatUnary, Map, Mul
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Pad, Reshape, Slice
-from adjit.ir.ops.stack import StackOp
+from adjit.ir.ops.stack import StackLength, StackOp, StackZeros
 from adjit.ir.types import I64, StackType, TensorType
 
 from .cleanup import cleaned
@@ -83,7 +83,9 @@ class _Function:
         for stmt in block.stmts:
             if isinstance(stmt.op, For | While):
                 out.extend(self._loop(stmt))
-            elif isinstance(stmt.op, StackOp) and id(stmt.args[0]) in self.stacks and is_stack(stmt.result):
+            elif isinstance(stmt.op, StackLength) and id(stmt.args[0]) in self.stacks:
+                out.append(stmt.replace(args=(self.stacks[id(stmt.args[0])][0],)))
+            elif isinstance(stmt.op, StackOp) and id(stmt.args[0]) in self.stacks and is_stack(stmt.result) and is_packed(stmt.result):
                 loop = _Loop(self.stacks, stmt)
                 loop.statement(stmt)
                 out.extend((*loop.before, *loop.out))
@@ -314,7 +316,11 @@ class _Loop:
         return [known[k] for k in np.asarray(op.evaluate(*numbers)).ravel()]
 
     def on_stacks(self, stmt: Stmt) -> list[Operand]:
-        """On each stack of scalars alone; an index is the same for all."""
+        """On each stack of scalars alone; an index is the same for all, and so is the length."""
+        op, first = stmt.op, stmt.args[0]
+        if isinstance(op, StackLength) or (isinstance(op, StackZeros) and op.element is not None):
+            op = StackZeros(TensorType(stmt.result.type.dtype)) if isinstance(op, StackZeros) else op
+            return [self.emit(op, self.elements(first)[:1], scalar_type(stmt.result)) for _ in range(stmt.result.type.size)]
         columns = [self.elements(a) if is_packed(a) else [self.scalars[a]] * stmt.result.type.size for a in stmt.args]
         return [self.emit(stmt.op, args, scalar_type(stmt.result)) for args in zip(*columns, strict=True)]
 

@@ -6,12 +6,13 @@ all others: the cotangent of a stack is a stack. None of them checks its index i
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ..errors import DTypeError, OutOfBoundsError
-from ..types import StackType, TensorType
+from ..types import I64, StackType, TensorType
 from .base import Array, Op, apply
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 class StackOp(Op, abstract=True):
     """An op that looks into stacks; all other ops take arrays only."""
 
-    def element(self, stack: TensorType, index: TensorType) -> TensorType:
+    def element_of(self, stack: TensorType, index: TensorType) -> TensorType:
         if not isinstance(stack, StackType) or index.shape or index.dtype.kind not in "iu":
             raise DTypeError(f"{self.name}: takes a stack and an integer scalar, not {stack} and {index}")
         return stack.element
@@ -45,7 +46,7 @@ class StackRead(StackOp):
 
     def infer(self, *types: TensorType) -> TensorType:
         stack, index = types
-        return self.element(stack, index)
+        return self.element_of(stack, index)
 
     def evaluate(self, *arrays: Array) -> Any:
         stack, index = arrays
@@ -58,16 +59,37 @@ class StackRead(StackOp):
         return apply(StackAccumulate(), apply(StackZeros(), args[0]), args[1], d) if i == 0 else None
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class StackZeros(StackOp):
-    """A stack as long as another, of zeros."""
+    """A stack as long as another, of zeros: of its elements' type, or of the type of `element`."""
+
+    element: TensorType | None = None
 
     differentiable: ClassVar[bool] = False
 
     def infer(self, *types: TensorType) -> TensorType:
-        return self.stack(types[0])
+        stack = self.stack(types[0])
+        return stack if self.element is None else StackType(self.element)
 
     def evaluate(self, *arrays: Array) -> Any:
-        return [np.zeros_like(x) for x in arrays[0]]
+        type = self.element
+        return [np.zeros_like(x) if type is None else np.zeros(type.shape, type.dtype) for x in arrays[0]]
+
+    def widened(self, size: int) -> StackZeros:
+        return self if self.element is None else StackZeros(self.element.with_shape((size, *self.element.shape)))
+
+
+class StackLength(StackOp):
+    """How many elements a stack has."""
+
+    differentiable: ClassVar[bool] = False
+
+    def infer(self, *types: TensorType) -> TensorType:
+        self.stack(types[0])
+        return TensorType(I64)
+
+    def evaluate(self, *arrays: Array) -> Any:
+        return np.asarray(len(arrays[0]))
 
 
 class StackAccumulate(StackOp):
@@ -77,7 +99,7 @@ class StackAccumulate(StackOp):
 
     def infer(self, *types: TensorType) -> TensorType:
         stack, index, x = types
-        if self.element(stack, index) != x:
+        if self.element_of(stack, index) != x:
             raise DTypeError(f"stack_accumulate: {x} does not fit {stack}")
         return stack
 

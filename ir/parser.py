@@ -26,6 +26,7 @@ from .location import Location
 from .operand import Literal, Operand
 from .ops.base import REGISTRY, Op
 from .ops.control import Region
+from .ops.custom import CustomGradient
 from .plan import Place, Plan, Window
 from .printer import CONDITION, INDEX, literal_type
 from .scanner import FILE, NAME, NUMBER, Scanner
@@ -205,12 +206,42 @@ class _Parser:
         context = literal_type(op_class, (a.type for a in parsed if isinstance(a, Operand) and not isinstance(a, Literal)), types)
         args = [self.literal(a, context) if isinstance(a, _Bare) else a for a in parsed]
         tail = self.tail(op_class, types, name)
+        if isinstance(tail.op, CustomGradient):
+            tail = tail._replace(op=self.custom_gradient(tail.op))
         blocks: list[Block] = []
         while issubclass(op_class, Region) and not scan.line_end():
             if blocks:
                 scan.expect_word("and")
             blocks.append(self.region(self.listed(")", self.binder) if scan.accept("(") else [], types, phase))
         return self.stmt(tail, args, results, blocks, phase)
+
+    def custom_gradient(self, op: CustomGradient) -> CustomGradient:
+        """The op, with the blocks that its text shows."""
+        parts = op.function, op.inputs, op.values, op.pulled
+        if self.scan.accept_word("later"):
+            return CustomGradient.unknown(*parts)
+        blocks: list[Block | None] = []
+        for word in ("pull", "push"):
+            if word == "pull":
+                self.scan.expect_word(word)
+            elif not self.scan.accept_word(word):
+                blocks.append(None)
+                break
+            blocks.append(self.closed_region())
+        pull, push = blocks
+        assert pull is not None
+        return CustomGradient.of(*parts, pull, push)
+
+    def closed_region(self) -> Block:
+        """A block that reads its parameters alone. One of the name of a value around stands for that value."""
+        self.scan.expect("(")
+        params = self.listed(")", self.binder)
+        for param in params:
+            around = self.scope.get(param.name)
+            if around is not None and around.type != param.value.type:
+                self.scan.fail(f"%{param.name} is {around.type} around this block", param.start, param.end)
+        block = self.region([p for p in params if p.name not in self.scope], (), "backward")
+        return Block([self.scope.get(p.name, p.value) for p in params], block.stmts, block.results)
 
     def if_(self, op_class: type[Op], results: tuple[Value, ...], phase: Phase) -> Stmt:
         name = (self.scan.start, self.scan.at)

@@ -31,6 +31,7 @@ from .location import Location
 from .operand import Literal, Operand
 from .ops.base import Op
 from .ops.control import For, If, While
+from .ops.custom import CustomGradient
 from .ops.maps import Map
 from .plan import Plan
 from .scanner import FILE, NAME
@@ -174,6 +175,9 @@ class _Printer:
             tail += " @registers"
         tail += self.location_text(stmt.location)
         self.line_of[id(stmt)] = len(self.lines)
+        if isinstance(stmt.op, CustomGradient):
+            self.custom_gradient(stmt.op, head + self.operands_text(stmt, results) + tail, indent)
+            return
         if not stmt.blocks:
             self.lines.append(head + self.operands_text(stmt, results) + tail)
             return
@@ -188,6 +192,17 @@ class _Printer:
             self.block(block, text, indent, stmt.phase, results)
             text = f"{indent}}} and"
         self.lines.append(f"{indent}}}")
+
+    def custom_gradient(self, op: CustomGradient, text: str, indent: str) -> None:
+        """`custom_gradient %x, %v, %r {...} pull (%r: f64[], %d: f64[]) { ... } push (...) { ... }`; `later`: not there yet."""
+        if op.blocks is None:
+            self.lines.append(f"{text} later")
+            return
+        for word, block in zip(("pull", "push"), op.blocks, strict=True):
+            if block is not None:
+                self.block(block, f"{text} {word} ({self.binders(block.params)}) {{", indent, "backward", ())
+                text = f"{indent}}}"
+        self.lines.append(text)
 
     def if_(self, stmt: Stmt, head: str, tail: str, indent: str, results: list[TensorType]) -> None:
         then, other = stmt.blocks

@@ -8,8 +8,7 @@ Ops know their own rules (`Op.batch`). This pass carries through a function whic
   their carries;
 - a `while` runs until all examples are done; those that are keep their carries.
 
-What loops save always differs between examples; a stack that they share, and one of them adds to, becomes one that differs. Refuses: fused
-functions (batch first).
+A stack that examples share, and one of them adds to, becomes one that differs. Refuses: fused functions (batch first).
 """
 
 from __future__ import annotations
@@ -189,8 +188,9 @@ class Batcher:
                 break
             has = found
         block = self.finish(child, body.results, has, body.saving)
+        saved = [self[s][1] for s in body.saving]
         args = [self[start][0], self[stop][0], *(lifted(x, self.size) if h else x[0] for x, h in zip(inits, has, strict=True))]
-        return self.emit(stmt, args, (block,), has)
+        return self.emit(stmt, args, (block,), has, saved)
 
     def ragged_for(self, stmt: Stmt) -> list[Marked]:
         """Bounds differ: count from 0 to the largest number of trips; an example that has made all of its own keeps its carries."""
@@ -226,7 +226,9 @@ class Batcher:
             found = [h or self[r][1] for h, r in zip(has, body.results, strict=True)]
             if found == has:
                 blocks = (self.finish(children[0], condition.results, [False]), self.finish(children[1], body.results, has, body.saving))
-                return self.emit(stmt, [lifted(x, self.size) if h else x[0] for x, h in zip(inits, has, strict=True)], blocks, has)
+                args = [lifted(x, self.size) if h else x[0] for x, h in zip(inits, has, strict=True)]
+                saved = [self[s][1] for s in body.saving]
+                return self.emit(stmt, args, blocks, has, saved)
             has = found
         return self.ragged_while(stmt, [lifted(x, self.size) for x in inits])
 
@@ -326,13 +328,15 @@ class Batcher:
     def finish(self, child: Builder, results: Sequence[Operand], has: Sequence[bool], saving: Sequence[Operand] = ()) -> Block:
         with child:
             out = [lifted(self[r], self.size) if h else self[r][0] for r, h in zip(results, has, strict=True)]
-            return child.finish(out, [lifted(self[s], self.size) for s in saving])
+            return child.finish(out, [self[s][0] for s in saving])
 
-    def emit(self, stmt: Stmt, args: Sequence[Operand], blocks: tuple[Block, ...], has: Sequence[bool]) -> list[Marked]:
-        """The new region; what its last block saves comes after what it yields."""
+    def emit(
+        self, stmt: Stmt, args: Sequence[Operand], blocks: tuple[Block, ...], has: Sequence[bool], saved: Sequence[bool] | None = None
+    ) -> list[Marked]:
+        """The new region; what its last block saves comes after what it yields. All of it differs between examples unless told."""
         last = blocks[-1]
         results = here().emit(stmt.op, args, blocks, [*(r.type for r in last.results), *(StackType(s.type) for s in last.saving)])
-        return list(zip(results, [*has, *(True for _ in last.saving)], strict=True))
+        return list(zip(results, [*has, *([True] * len(last.saving) if saved is None else saved)], strict=True))
 
 
 def child_of(parent: Builder, params: Sequence[Value] = ()) -> Builder:

@@ -13,6 +13,7 @@ from adjit.ir.builder import Builder, current_builder
 from adjit.ir.func import Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.control import Region
+from adjit.ir.ops.custom import CustomGradient
 
 from .forward_regions import push_region
 
@@ -46,7 +47,12 @@ def push(stmt: Stmt, known: dict[int, Operand]) -> None:
     given = tuple(known.get(id(a)) for a in stmt.args)
     if all(g is None for g in given):
         return
-    for result, d in zip(stmt.results, stmt.op.pushforward(stmt.results, stmt.args, given), strict=True):
+    op = stmt.op
+    if isinstance(op, CustomGradient):
+        from .transpose import with_push  # noqa: PLC0415 - with the passes that it needs, too much for `import adjit`
+
+        op = with_push(op, stmt.args)
+    for result, d in zip(stmt.results, op.pushforward(stmt.results, stmt.args, given), strict=True):
         if d is not None and result.type.is_float:
             known[id(result)] = d
             if isinstance(d, Value) and d.name is None and isinstance(result, Value) and result.name:

@@ -21,13 +21,14 @@ from adjit.ir.errors import GradientError
 from adjit.ir.func import Block, Value
 from adjit.ir.operand import Literal, Operand, as_operand
 from adjit.ir.ops.base import Op
-from adjit.ir.ops.custom import CustomGradient, no_forward_derivative
+from adjit.ir.ops.custom import NO_FORWARD, CustomGradient
 from adjit.ir.types import TensorType
 from adjit.tracer.convert import present
 from adjit.tracer.frames import definition
 from adjit.tracer.pytree import TreeDef, flatten
 from adjit.tracer.trace import Trace, current_trace
 
+from .linear import transposed
 from .recording import Recorder, join, leave, listening
 from .tensor import Tensor, tensor, wrap
 from .variable import Store, Variable
@@ -183,7 +184,15 @@ class EagerCustomGradient(Op, abstract=True):
     def pushforward(
         self, results: tuple[Operand, ...], args: tuple[Operand, ...], tangents: tuple[Operand | None, ...]
     ) -> list[Operand | None]:
-        raise no_forward_derivative(self.call.name)
+        """Forward mode over `grad_fn`, by the cotangents that it takes."""
+        floats = [r for r in results if r.type.is_float]
+
+        def pull(cotangents: list[Operand]) -> list[Operand | None]:
+            given = iter(cotangents)
+            return self.call.gradients([self.call.present(next(given)) if r.type.is_float else None for r in results])
+
+        found = iter(transposed(pull, floats, tangents, f"{self.call.name}: {NO_FORWARD}"))
+        return [next(found) if r.type.is_float else None for r in results]
 
     def pullback(
         self, results: tuple[Operand, ...], args: tuple[Operand, ...], cotangents: tuple[Operand | None, ...], needed: Sequence[bool]

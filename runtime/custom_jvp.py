@@ -20,14 +20,13 @@ from adjit.ir.errors import GradientError
 from adjit.ir.func import Block, Value
 from adjit.ir.operand import Literal, Operand, as_operand
 from adjit.ir.ops.base import Op
-from adjit.ir.ops.custom import CustomGradient
-from adjit.passes.reverse import backpropagate
+from adjit.ir.ops.custom import NO_REVERSE, CustomGradient
 from adjit.tracer.frames import definition
 from adjit.tracer.pytree import TreeDef, flatten
 from adjit.tracer.trace import Trace, current_trace
 
-from .record import new_record
-from .recording import join, leave, listening, suspended
+from .linear import transposed
+from .recording import listening, suspended
 from .tensor import Tensor, tensor, wrap
 
 Rule = Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[Any, Any]]
@@ -217,22 +216,9 @@ class EagerCustomJvp(Op, abstract=True):
     def pullback(
         self, results: tuple[Operand, ...], args: tuple[Operand, ...], cotangents: tuple[Operand | None, ...], needed: Sequence[bool]
     ) -> list[Operand | None]:
-        """Reverse mode over the rule, by its tangents: it is linear in them, so that any will do."""
-        dots = [wrap(np.zeros(x.type.shape, x.type.dtype)) for x in args]
-        record = new_record(watch_accessed=False)
-        record.start()
-        join(record)
-        try:
-            for dot in dots:
-                record.watch(dot)
-            found = self.call.tangents(args, dots)
-        finally:
-            leave(record)
-            record.stop()
+        """Reverse mode over the rule, by its tangents."""
         given = [c for c, r in zip(cotangents, results, strict=True) if r.type.is_float]
-        pairs = [(record.resolve(y), c) for y, c in zip(found, given, strict=True) if c is not None]
-        sources = [record.resolve(dot) for dot in dots]
-        return backpropagate(record.statements(), [y for y, _ in pairs], [c for _, c in pairs], sources)
+        return transposed(lambda dots: self.call.tangents(args, dots), args, given, f"{self.call.name}: {NO_REVERSE}")
 
 
 def argument(x: Any) -> Any:

@@ -7,6 +7,7 @@ few microseconds here: what an instruction means is looked up once per code obje
 from __future__ import annotations
 
 import sys
+import time
 from itertools import islice
 from opcode import opmap
 from types import CodeType, FrameType, TracebackType
@@ -23,6 +24,8 @@ _STORE_LOCAL = opmap["STORE_FAST"]
 _STORE_CELL = opmap["STORE_DEREF"]
 _STORE_NAMED = (opmap["STORE_NAME"], opmap["STORE_GLOBAL"])
 _STORE_TWO = tuple(opmap[name] for name in ("STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST") if name in opmap)  # Python 3.13: two in one
+
+LOADED = time.time()  # with `import adjit`: files that are older hold what was imported from them
 
 _inside: dict[str, bool] = {}
 _tables: dict[int, tuple[CodeType, dict[int, tuple[Location, str | None]]]] = {}

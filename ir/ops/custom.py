@@ -5,6 +5,9 @@
 The pullback is a block without free values: its parameters are what it reads and the cotangents of the results, its results the cotangents
 of some of the inputs. All that it needs stands among the operands, so that passes may rename, move and clone the statement like any other.
 Derivatives are taken from functions as they were traced; `passes.transparent` then drops the statement, and native code never sees one.
+
+The forward derivative is a second block, of what it reads and the tangents of the inputs. Where the user gave none, forward mode transposes
+the pullback (`passes.transpose`).
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from ..errors import GradientError
+from ..errors import GradientError, ShapeError
 from ..types import TensorType
 from .base import Array, Op, perform
 
@@ -22,19 +25,22 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 
+NO_REVERSE = "its derivative is not linear in the tangents, so that reverse mode cannot follow it"
+NO_FORWARD = "its gradient is not linear in the upstream gradients, so that forward mode cannot follow it; use reverse mode (grad, vjp)"
+
 Make: TypeAlias = "Callable[[], tuple[Block, Block | None]]"
 
 
 @dataclass(frozen=True, eq=False)
-class CustomGradient(Op, abstract=True):
+class CustomGradient(Op):
     """Gives its `values` operands on. `pulled` are the positions of the inputs that the block yields cotangents of."""
 
     function: str  # the user's name for it
     inputs: int
     values: int
     pulled: tuple[int, ...]
-    block: ClassVar[Block]  # of each object, and no field: the text of the IR does not show it, and cannot be parsed therefore
-    push: ClassVar[Block | None]  # its twin for forward mode, where the user gave one: from what it reads and the tangents of the inputs
+    block: ClassVar[Block]  # of each object, and no field: it is no attribute in the text of the IR, but stands behind the operands
+    push: ClassVar[Block | None]  # its twin for forward mode, where there is one
 
     name = "custom_gradient"
 
@@ -52,8 +58,33 @@ class CustomGradient(Op, abstract=True):
         object.__setattr__(op, "make", make)
         return op
 
+    @staticmethod
+    def unknown(function: str, inputs: int, values: int, pulled: Sequence[int]) -> CustomGradient:
+        """One that was parsed from a text without its derivative."""
+
+        def make() -> tuple[Block, Block | None]:
+            raise GradientError(f"{function}: its derivative was not there yet when the text of the IR was made")
+
+        return CustomGradient.deferred(function, inputs, values, pulled, make)
+
+    @property
+    def blocks(self) -> tuple[Block, Block | None] | None:
+        """Both blocks, if they are there already."""
+        known = self.__dict__
+        return (known["block"], known["push"]) if "block" in known else None
+
     def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
-        return types[self.inputs : self.inputs + self.values]
+        inputs, values, read = types[: self.inputs], types[self.inputs : self.inputs + self.values], types[self.inputs + self.values :]
+        if self.blocks is not None:
+            floats = [v for v in values if v.is_float]
+            self.check("pull", self.blocks[0], [*read, *floats], [inputs[i] for i in self.pulled])
+            if self.blocks[1] is not None:
+                self.check("push", self.blocks[1], [*read, *inputs], floats)
+        return values
+
+    def check(self, what: str, block: Block, given: Sequence[TensorType], wanted: Sequence[TensorType]) -> None:
+        if [p.type for p in block.params] != [*given] or [r.type for r in block.results] != [*wanted]:
+            raise ShapeError(f"custom_gradient: {what} of {self.function} should take ({join(given)}) and give ({join(wanted)})")
 
     def evaluate(self, *arrays: Array) -> tuple[Array, ...]:
         return arrays[self.inputs : self.inputs + self.values]
@@ -62,7 +93,7 @@ class CustomGradient(Op, abstract=True):
         self, results: tuple[Operand, ...], args: tuple[Operand, ...], tangents: tuple[Operand | None, ...]
     ) -> list[Operand | None]:
         if self.push is None:
-            raise no_forward_derivative(self.function)
+            raise GradientError(f"{self.function}: a custom_gradient that was not given its forward derivative by passes.transpose")
         inputs, read = args[: self.inputs], args[self.inputs + self.values :]
         given = [x.literal(0.0, x.type) if d is None else d for x, d in zip(inputs, tangents)]
         found = iter(instantiate(self.push, [*read, *given]))
@@ -91,8 +122,8 @@ class Deferred(CustomGradient, abstract=True):
         return block if name == "block" else push
 
 
-def no_forward_derivative(function: str) -> GradientError:
-    return GradientError(f"{function}: a custom_gradient has no forward derivative; use reverse mode (GradientTape, grad, vjp)")
+def join(types: Sequence[TensorType]) -> str:
+    return ", ".join(map(str, types))
 
 
 def instantiate(block: Block, args: Sequence[Operand]) -> list[Operand]:

@@ -231,6 +231,21 @@ def test_wrong_gradients_are_named() -> None:
         no_pair(x)
 
 
-def test_forward_mode_says_that_there_is_none() -> None:
-    with pytest.raises(aj.GradientError, match="no forward derivative"):
-        aj.jvp(log1pexp, [tf.constant(1.0)], [tf.constant(1.0)])
+def test_forward_mode_is_the_transpose_of_the_gradient() -> None:
+    @tf.custom_gradient
+    def product(x, y, n=None):
+        return (x * y, x + 1.0), lambda u, v: (u * y + v, 10.0 * u * x)
+
+    x, y, dx, dy = (tf.constant(v) for v in (2.0, 3.0, 0.5, 0.25))
+    for jvp in (aj.jvp, tf.function(lambda f, primals, tangents: aj.jvp(f, primals, tangents))):
+        _, (first, second) = jvp(product, (x, y), (dx, dy))
+        assert (float(first), float(second)) == (0.5 * 3.0 + 10.0 * 0.25 * 2.0, 0.5)
+        assert float(jvp(log1pexp, (x,), (dx,))[1]) == pytest.approx(0.5 / (1 + np.exp(-2.0)), rel=1e-6)
+
+
+@pytest.mark.parametrize("gradient", [lambda u: tf.clip_by_value(u, -1.0, 1.0), lambda u: tf.where(u > 0, u, 0.0), lambda u: u * u])
+def test_forward_mode_refuses_gradients_that_are_not_linear(gradient: Any) -> None:
+    clipped = tf.custom_gradient(lambda x: (x * 1.0, gradient))
+    for call in (lambda x: aj.jvp(clipped, (x,), (x,))[1], tf.function(lambda x: aj.jvp(clipped, (x,), (x,))[1])):
+        with pytest.raises(aj.GradientError, match="not linear in the upstream gradients, so that forward mode cannot follow it"):
+            call(tf.constant(0.5))

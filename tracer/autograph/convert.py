@@ -10,6 +10,7 @@ import ast
 import builtins
 import sys
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from functools import partial
 from types import CellType, CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
@@ -21,11 +22,12 @@ from .jumps import placed, with_type_params
 from .marks import is_marked
 from .names import statements
 from .rewrite import AG, Rewriter
-from .source import NoSource, parse_function
+from .source import CHANGED, NoSource, is_edited, parse_function, same_program
 
 LIBRARIES = frozenset({"adjit", "numpy", "scipy", "pytest", "_pytest", "hypothesis", *sys.stdlib_module_names} - {"__main__"})
 GENERATORS = 0x20 | 0x80 | 0x100 | 0x200  # generator, coroutine, iterable coroutine, asynchronous generator
 REMEMBERED = 4096
+CO_FUTURE_ANNOTATIONS = 0x1000000  # `from __future__ import annotations` was in force
 
 
 class Converted(NamedTuple):
@@ -94,9 +96,14 @@ def convert_code(function: FunctionType) -> tuple[CodeType | None, str]:
         node = rewritten(function)
     except NoSource as reason:
         return None, str(reason)
+    return renamed(compiled(node, function), function.__code__), ""
+
+
+def compiled(node: ast.FunctionDef, function: FunctionType) -> CodeType:
+    """The code of a definition that stands where the function's does."""
     code = function.__code__
     module, depth = wrapped(node, function)
-    return renamed(found_code(compile(module, code.co_filename, "exec", dont_inherit=True), depth), code), ""
+    return found_code(compile(module, code.co_filename, "exec", code.co_flags & CO_FUTURE_ANNOTATIONS, dont_inherit=True), depth)
 
 
 def rewritten(function: FunctionType) -> ast.FunctionDef:
@@ -112,6 +119,8 @@ def rewritten(function: FunctionType) -> ast.FunctionDef:
     for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg):
         if arg is not None:
             arg.annotation = None
+    if is_edited(code.co_filename) and not same_program(code, compiled(deepcopy(node), function)):
+        raise NoSource(CHANGED)
     used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
     whole = Rewriter(used, partial(needs_no_conversion, function.__globals__), owner_of(function))
     return whole.function(node, frozenset(code.co_freevars))

@@ -1,18 +1,23 @@
 """The source of a function, as a syntax tree with the user's own lines and columns.
 
-The lines are found through the code object, without `inspect`, which reads and tokenises far more than it needs to.
+The lines are found through the code object, without `inspect`, which reads and tokenises far more than it needs to. They are read when a
+function is first traced, not when it was imported: in a file that was edited since, they may be those of another function.
 """
 
 from __future__ import annotations
 
 import ast
 import linecache
+import os
 from copy import deepcopy
 from functools import lru_cache
 from types import CodeType, FunctionType
+from typing import Any
+
+from ..frames import LOADED
 
 NOT_FOUND = "its source is not at hand (typed at a prompt, or made by exec): put it in a file"
-CHANGED = "its source has changed since it was imported: reload it"
+CHANGED = "its source has changed since it was imported: import it again (importlib.reload, or a new start)"
 
 
 class NoSource(Exception):
@@ -97,6 +102,40 @@ def last_line(code: CodeType) -> int:
         if isinstance(inner, CodeType):
             last = max(last, last_line(inner))
     return last
+
+
+def is_edited(filename: str) -> bool:
+    """Whether a file is younger than our own import, so that what was imported from it may not be what it says."""
+    try:
+        return os.stat(filename).st_mtime > LOADED
+    except OSError:  # of no file: a cell of a notebook
+        return False
+
+
+def same_program(a: CodeType, b: CodeType) -> bool:
+    """Whether two codes do the same, wherever they stand: how a method is looked up and called depends on what else is in the file."""
+    ours, theirs = deeds(a), deeds(b)
+    if len(ours) != len(theirs):
+        return False
+    for (what, x), (other, y) in zip(ours, theirs, strict=True):
+        both_code = isinstance(x, CodeType) and isinstance(y, CodeType)
+        if what != other or not (same_program(x, y) if both_code else type(x) is type(y) and repr(x) == repr(y)):
+            return False
+    return True
+
+
+def deeds(code: CodeType) -> list[tuple[str, Any]]:
+    """What the instructions do: with names, constants and operators, and where they decide."""
+    import dis  # noqa: PLC0415 - slow to import, and few files are edited while they run
+
+    out: list[tuple[str, Any]] = []
+    for instruction in dis.get_instructions(code):
+        name = instruction.opname.replace("LOAD_METHOD", "LOAD_ATTR")
+        if "JUMP" in name or name == "FOR_ITER":
+            out.append((name, None))
+        elif isinstance(instruction.argval, str | tuple | CodeType) or "CONST" in name or "_OP" in name or name.startswith("UNARY"):
+            out.append((name, instruction.argrepr if "_OP" in name else instruction.argval))
+    return out
 
 
 def own_parameters(code: CodeType) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from adjit.ir.types import DType, TensorType
 from adjit.tracer.arrays import ArrayMethods
 from adjit.tracer.trace import current_trace
 
+from .initial import initial_value
 from .recording import listening
 from .tensor import Tensor, numeric_array, owned_array, wrap
 
@@ -88,10 +89,7 @@ class Variable(ArrayMethods, Operand):
             raise ValueError(scope.refusal)
         value = initial() if callable(initial) and not isinstance(initial, Operand) else initial
         if isinstance(value, Value):
-            raise TraceError(
-                f"the initial value of variable {name or ''!r} is a traced value ({value.type}), which has no number yet; "
-                "create the variable outside of the function, or from a constant"
-            )
+            value = initial_value(value, name)
         self.store = Store(owned_array(value, dtype), name, trainable, self)
         self.bound = False
         if trace is not None and scope.created is not None:

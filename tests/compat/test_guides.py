@@ -182,3 +182,35 @@ def test_channels_first() -> None:
     first = tf.nn.conv2d(tf.transpose(x, [0, 3, 1, 2]), w, [1, 1, 2, 1], "SAME", data_format="NCHW")
     last = tf.nn.conv2d(x, w, [1, 2, 1, 1], "SAME")
     np.testing.assert_allclose(tf.transpose(first, [0, 2, 3, 1]), last, rtol=1e-5, atol=1e-6)
+
+
+def test_variables_made_of_random_tensors_and_other_variables_in_the_first_call() -> None:
+    class Layer(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = None
+
+        @tf.function
+        def __call__(self, x):
+            if self.w is None:
+                self.w = tf.Variable(tf.random.normal([3]) * 2.0, name="w")
+                self.b = tf.Variable(self.w * 0.0 + tf.reduce_sum(self.w))
+            return x * self.w + self.b
+
+    layer, x = Layer(), tf.ones([3])
+    first, second = layer(x), layer(x)
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_allclose(first, layer.w.numpy() + layer.w.numpy().sum(), rtol=1e-6)
+    assert len({float(v) for v in layer.w.numpy()}) == 3
+
+
+def test_variables_made_of_arguments_are_refused() -> None:
+    kept: list[Any] = []
+
+    @tf.function
+    def f(x):
+        kept.append(tf.Variable(x * 2.0, name="w"))
+        return x
+
+    with pytest.raises(TypeError, match="'w' is a traced value .* made of the function's arguments"):
+        f(tf.constant(1.0))

@@ -9,6 +9,7 @@ of TensorFlow raises an error that says so.
 from __future__ import annotations
 
 import contextlib as _contextlib
+import enum as _enum
 import importlib as _importlib
 from typing import Any as _Any
 
@@ -25,6 +26,7 @@ from . import dtypes as dtypes
 from . import errors as errors
 from . import linalg as linalg
 from . import math as math
+from . import nest as nest
 from . import nn as nn
 from . import random as random
 from . import types as types
@@ -33,9 +35,11 @@ from .array import *  # noqa: F403 - its `__all__` are names of `tf`
 from .array import slice_ as slice
 from .callback import numpy_function, py_function
 from .control import case, cond, foldl, foldr, map_fn, scan, switch_case, vectorized_map, while_loop
-from .debugging import Assert
+from .debugging import Assert, assert_equal, assert_greater, assert_less, assert_rank
 from .dtypes import DType, as_dtype, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64
 from .dtypes import bool_ as bool
+from .dtypes import float64 as double
+from .errors import missing as _missing
 from .errors import out_of_scope as _out_of_scope
 from .function import function
 from .linalg import einsum, matmul, norm, tensordot
@@ -56,6 +60,19 @@ from .tensor_array import TensorArray
 from .variable import Variable
 
 newaxis = None
+__version__ = "2.21.0+adjit"  # the TensorFlow whose behaviour is mirrored
+
+
+class VariableAggregation(_enum.Enum):
+    """How replicas of a variable are joined: there is one."""
+
+    NONE, SUM, MEAN, ONLY_FIRST_REPLICA = range(4)
+
+
+class VariableSynchronization(_enum.Enum):
+    """When they are: never."""
+
+    AUTO, NONE, ON_WRITE, ON_READ = range(4)
 
 
 def custom_gradient(f: _Any = None) -> _Any:
@@ -117,9 +134,9 @@ __all__ = [
     "DType", "GradientTape", "Module", "Tensor", "TensorArray", "TensorShape", "TensorSpec", "UnconnectedGradients", "Variable",
     "convert_to_tensor", "custom_gradient", "function", "newaxis",
     # namespaces
-    "autograph", "config", "data", "debugging", "dtypes", "errors", "linalg", "math", "nn", "random", "types",
+    "autograph", "config", "data", "debugging", "dtypes", "errors", "linalg", "math", "nest", "nn", "random", "types",
     # dtypes
-    "as_dtype", "bool", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "as_dtype", "bool", "double", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
     # functions
     "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "asin", "asinh", "atan", "atan2", "atanh", "cast", "clip_by_global_norm",
     "clip_by_norm", "clip_by_value", "cos", "cosh", "cumsum", "divide", "einsum", "equal", "exp", "floor", "greater", "greater_equal",
@@ -128,9 +145,9 @@ __all__ = [
     "reduce_sum", "round", "saturate_cast", "scalar_mul", "sigmoid", "sign", "sin", "sinh", "slice", "sqrt", "square", "subtract", "tan",
     "tanh", "tensordot", "truediv",
     # control flow, effects and contexts
-    "Assert", "case", "cond", "control_dependencies", "device", "ensure_shape", "executing_eagerly", "foldl", "foldr", "group",
-    "init_scope", "map_fn", "name_scope", "no_op", "numpy_function", "print", "py_function", "recompute_grad", "scan", "switch_case",
-    "vectorized_map", "while_loop",
+    "Assert", "assert_equal", "assert_greater", "assert_less", "assert_rank", "case", "cond", "control_dependencies", "device",
+    "ensure_shape", "executing_eagerly", "foldl", "foldr", "group", "init_scope", "map_fn", "name_scope", "no_op", "numpy_function",
+    "print", "py_function", "recompute_grad", "scan", "switch_case", "vectorized_map", "while_loop",
 ]  # fmt: skip
 
 _OUT_OF_SCOPE = {
@@ -173,6 +190,16 @@ _OUT_OF_SCOPE = {
 }
 
 
+_FROM_KERAS = {
+    **{name: name for name in ("initializers", "losses", "metrics", "optimizers")},
+    "zeros_initializer": "initializers.Zeros",
+    "ones_initializer": "initializers.Ones",
+    "constant_initializer": "initializers.Constant",
+    "random_normal_initializer": "initializers.RandomNormal",
+    "random_uniform_initializer": "initializers.RandomUniform",
+}
+
+
 def __getattr__(name: str) -> _Any:
     if name == "keras":
         try:
@@ -181,6 +208,8 @@ def __getattr__(name: str) -> _Any:
             if error.name != f"{__name__}.keras":
                 raise
             _out_of_scope("tf.keras", "layers, losses and optimizers are in adjit.nn")
-    if name in _OUT_OF_SCOPE:
-        _out_of_scope(f"tf.{name}", _OUT_OF_SCOPE[name])
-    raise AttributeError(f"adjit.tf has no attribute {name!r}")
+    if name in _FROM_KERAS:
+        space, _, own = _FROM_KERAS[name].partition(".")
+        found = getattr(__getattr__("keras"), space)
+        return getattr(found, own) if own else found
+    return _missing("tf", _OUT_OF_SCOPE.get(name, "docs/architecture.md says what adjit is made of"))(name)

@@ -20,6 +20,7 @@ from adjit.tracer.surface import create, elementwise, indexing, shapes
 from .dtypes import as_dtype, float32, int32
 from .errors import InvalidShape, out_of_scope
 from .shape import TensorShape
+from .specs import TensorSpec, spec_of
 from .tensor import Tensor, check_dtypes, convert_to_tensor, dress, pair, same_dtypes
 from .variable import Variable
 from .wrapping import axes_of, public, sizes_of
@@ -139,6 +140,18 @@ def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
     return TensorShape(np.broadcast_shapes(tuple(shape_x), tuple(shape_y)))
 
 
+def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Any:
+    return convert_to_tensor(np.array(np.broadcast_shapes(sizes_of(shape_x), sizes_of(shape_y)), np.int32))
+
+
+def is_symbolic_tensor(tensor: Any) -> bool:
+    return is_traced(tensor)
+
+
+def type_spec_from_value(value: Any) -> TensorSpec:
+    return spec_of(value)
+
+
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
     """The value of a constant; None of what is traced."""
     return None if is_traced(tensor) else np.asarray(convert_to_tensor(tensor))
@@ -156,6 +169,10 @@ def identity(input: Any, name: str | None = None) -> Any:
     """The same value under an identity of its own."""
     x = convert_to_tensor(input)
     return ops.apply(Reshape(x.type.shape), x)
+
+
+def identity_n(input: Sequence[Any], name: str | None = None) -> list[Any]:
+    return [identity(x) for x in input]
 
 
 @public
@@ -325,6 +342,12 @@ def tensor_scatter_nd_add(tensor: Any, indices: Any, updates: Any, name: str | N
 
 
 @public
+def tensor_scatter_nd_sub(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
+    x = convert_to_tensor(tensor)
+    return ops.additem(x, _nd_key(convert_to_tensor(indices)), ops.neg(convert_to_tensor(updates, dtype_hint=x.dtype)))
+
+
+@public
 def boolean_mask(tensor: Any, mask: Any, axis: int | None = None, name: str = "boolean_mask") -> Any:
     where = convert_to_tensor(mask)
     if is_traced(where):
@@ -369,6 +392,16 @@ def argsort(values: Any, axis: int = -1, direction: str = "ASCENDING", stable: b
     return ops.cast(ops.argsort(convert_to_tensor(values), axes_of(axis), _descending("argsort", direction)), int32.dtype)
 
 
+@public
+def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Any:
+    """Flat indices into a shape as coordinates, one row an axis."""
+    flat, rows = convert_to_tensor(indices), []
+    for n in reversed(sizes_of(dims)):
+        rows.append(ops.remainder(flat, n))
+        flat = ops.floor_divide(flat, n)
+    return shapes.stack(rows[::-1], 0)
+
+
 class Unique(NamedTuple):
     """What `tf.unique` gives."""
 
@@ -397,9 +430,10 @@ def stop_gradient(input: Any, name: str | None = None) -> Any:
 
 
 __all__ = [
-    "Tensor", "Variable", "argsort", "boolean_mask", "broadcast_static_shape", "broadcast_to", "concat", "constant", "convert_to_tensor",
-    "expand_dims", "eye", "fill", "gather", "gather_nd", "get_static_value", "identity", "is_tensor", "linspace", "meshgrid", "one_hot",
-    "ones", "ones_like", "pad", "range", "rank", "repeat", "reshape", "reverse", "roll", "scatter_nd", "searchsorted", "sequence_mask",
-    "shape", "shape_n", "size", "sort", "split", "squeeze", "stack", "stop_gradient", "strided_slice", "tensor_scatter_nd_add",
-    "tensor_scatter_nd_update", "tile", "transpose", "unique", "unstack", "where", "zeros", "zeros_like",
+    "Tensor", "Variable", "argsort", "boolean_mask", "broadcast_dynamic_shape", "broadcast_static_shape", "broadcast_to", "concat",
+    "constant", "convert_to_tensor", "expand_dims", "eye", "fill", "gather", "gather_nd", "get_static_value", "identity", "identity_n",
+    "is_symbolic_tensor", "is_tensor", "linspace", "meshgrid", "one_hot", "ones", "ones_like", "pad", "range", "rank", "repeat", "reshape",
+    "reverse", "roll", "scatter_nd", "searchsorted", "sequence_mask", "shape", "shape_n", "size", "sort", "split", "squeeze", "stack",
+    "stop_gradient", "strided_slice", "tensor_scatter_nd_add", "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tile", "transpose",
+    "type_spec_from_value", "unique", "unravel_index", "unstack", "where", "zeros", "zeros_like",
 ]  # fmt: skip

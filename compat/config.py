@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from adjit.runtime.config import config
 
-from .errors import out_of_scope
+from .errors import missing
 
 
 class PhysicalDevice(NamedTuple):
@@ -30,7 +30,4 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
 list_logical_devices = list_physical_devices
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(name)
-    out_of_scope(f"tf.config.{name}", "adjit runs on the CPU and is set up by adjit.config")
+__getattr__ = missing("tf.config", "adjit runs on the CPU and is set up by adjit.config")

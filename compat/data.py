@@ -12,7 +12,7 @@ import numpy as np
 
 from adjit.tracer.pytree import flatten, tree_map
 
-from .errors import out_of_scope
+from .errors import missing, out_of_scope
 from .specs import TensorSpec, spec_of
 from .tensor import convert_to_tensor, eager
 
@@ -223,10 +223,7 @@ def _drawn(held: list[Any], choose: np.random.Generator) -> Any:
     return held.pop()
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(name)
-    out_of_scope(f"tf.data.{name}", "tf.data.Dataset has from_tensor_slices, batch, shuffle, repeat and map")
+__getattr__ = missing("tf.data", "tf.data.Dataset has from_tensor_slices, batch, shuffle, repeat and map")
 
 
 __all__ = ["AUTOTUNE", "Dataset", "TensorSpec"]

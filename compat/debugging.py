@@ -9,11 +9,12 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.operand import Operand
+from adjit.runtime.config import config
 from adjit.tracer.regions import is_traced
 from adjit.tracer.surface import reductions
 
 from .dtypes import as_dtype
-from .errors import FailedCheck, InvalidArgumentError, translated
+from .errors import FailedCheck, InvalidArgumentError, missing, translated
 from .tensor import convert_to_tensor, pair
 
 SHOWN = 3
@@ -109,6 +110,18 @@ def assert_rank_at_least(x: Any, rank: int, message: str | None = None, name: st
         raise ValueError(f"{message or ''} Tensor must have rank at least {rank}. {found}".strip())
 
 
+def assert_rank_in(x: Any, ranks: Any, message: str | None = None, name: str | None = None) -> None:
+    t = convert_to_tensor(x)
+    if len(t.type.shape) not in [int(r) for r in ranks]:
+        raise ValueError(f"{message or ''} Tensor must have rank in {tuple(ranks)}. Received shape {t.shape}".strip())
+
+
+def assert_integer(x: Any, message: str | None = None, name: str | None = None) -> None:
+    t = convert_to_tensor(x)
+    if not t.dtype.is_integer:
+        raise TypeError(f"{message or ''} Expected x to be integer type. Found type: {t.dtype!r}".strip())
+
+
 def assert_scalar(tensor: Any, message: str | None = None, name: str | None = None) -> Any:
     assert_rank(tensor, 0, message)
     return convert_to_tensor(tensor)
@@ -145,4 +158,25 @@ def is_numeric_tensor(tensor: Any) -> bool:
     return isinstance(tensor, Operand) and tensor.type.dtype.kind in "iuf"
 
 
+# ---- settings
+
+
+def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:
+    """From here on, the first NaN or infinity of a compiled function raises, with the line that it comes from."""
+    config.debug_nans = True
+
+
+def disable_check_numerics() -> None:
+    config.debug_nans = False
+
+
+def enable_traceback_filtering() -> None:
+    """Nothing to do: errors name your line."""
+
+
+disable_traceback_filtering = enable_traceback_filtering
+
 __all__ = [name for name in dir() if name.startswith(("assert_", "check_", "is_"))] + ["Assert", "InvalidArgumentError"]
+
+
+__getattr__ = missing("tf.debugging", "assert with tf.debugging.Assert, and look for NaN with adjit.config.debug_nans")

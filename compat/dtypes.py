@@ -13,6 +13,8 @@ import numpy as np
 from adjit.ir.types import DTYPES
 from adjit.ir.types import as_dtype as supported
 
+from .errors import missing
+
 
 class DType:
     """`tf.float32`: prints as TensorFlow's do, and is NumPy's float32 to everybody else."""
@@ -119,3 +121,15 @@ def as_dtype(spec: Any) -> DType:
         return spec
     found = _known.get(spec) if isinstance(spec, np.dtype) else _python.get(spec) if isinstance(spec, type | str) else None
     return _known[supported(spec)] if found is None else found
+
+
+def __getattr__(name: str) -> Any:
+    if name == "bool":
+        return bool_
+    if name == "double":
+        return float64
+    if name in ("cast", "saturate_cast"):
+        from . import math  # noqa: PLC0415 - it computes with dtypes
+
+        return getattr(math, name)
+    return missing("tf.dtypes", "there are float32, float64, bool and integers")(name)

@@ -59,6 +59,38 @@ class NotFoundError(OpError):
     """A thing that was asked for and is not there."""
 
 
+class AbortedError(OpError):
+    """An operation that was ended from outside."""
+
+
+class CancelledError(OpError):
+    """An operation that was called off."""
+
+
+class AlreadyExistsError(OpError):
+    """A thing that was to be made and is there."""
+
+
+class PermissionDeniedError(OpError):
+    """Something that the caller must not do."""
+
+
+class UnavailableError(OpError):
+    """A service that does not answer."""
+
+
+class DataLossError(OpError):
+    """Data that cannot be read any more."""
+
+
+class DeadlineExceededError(OpError):
+    """Too late."""
+
+
+class UnknownError(OpError):
+    """Something else."""
+
+
 class ResourceExhaustedError(OpError):
     """Too little memory."""
 
@@ -69,6 +101,10 @@ class InternalError(OpError):
 
 class OutOfScopeError(UnimplementedError, UnsupportedError):
     """A part of TensorFlow that `adjit.tf` does not have, with what to do instead."""
+
+
+class MissingPartError(OutOfScopeError, AttributeError):
+    """A name of TensorFlow's that is not here: `hasattr` says so, too."""
 
 
 class NoValueError(TraceError, AttributeError):
@@ -92,6 +128,7 @@ _TRANSLATED: dict[type[BaseException], type[Exception]] = {
     }.items()
 }
 
+OperatorNotAllowedInGraphError = TraceError  # the truth, or the elements, of what is only known at run time
 InvalidDType = _TRANSLATED[DTypeError]
 InvalidShape = _TRANSLATED[ShapeError]
 FailedCheck = _TRANSLATED[CheckError]
@@ -129,3 +166,14 @@ def translated(function: F) -> F:
 
 def out_of_scope(what: str, instead: str) -> NoReturn:
     raise OutOfScopeError(None, None, f"{what} is out of the scope of adjit.tf; {instead}")
+
+
+def missing(space: str, instead: str) -> Callable[[str], NoReturn]:
+    """The `__getattr__` of a namespace: what TensorFlow has there and we do not is out of scope."""
+
+    def __getattr__(name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise MissingPartError(None, None, f"{space}.{name} is out of the scope of adjit.tf, or no part of TensorFlow; {instead}")
+
+    return __getattr__

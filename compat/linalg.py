@@ -13,7 +13,7 @@ from adjit.tracer.surface import einsum as _einsum
 from adjit.tracer.surface import linalg as _linalg
 
 from .array import eye as eye
-from .errors import InvalidShape, out_of_scope
+from .errors import InvalidShape, missing, out_of_scope
 from .math import global_norm as global_norm
 from .math import l2_normalize as l2_normalize
 from .tensor import convert_to_tensor, dress, pair
@@ -171,3 +171,6 @@ det, logdet, slogdet, lstsq, cholesky, qr, svd, eigh, eigvalsh, pinv, expm, tria
 def matrix_rank(a: Any, tol: Any = None) -> Any:
     """Of a constant: rank is not a continuous function."""
     return convert_to_tensor(np.array(np.linalg.matrix_rank(np.asarray(convert_to_tensor(a)), tol), np.int32))
+
+
+__getattr__ = missing("tf.linalg", "compute it with NumPy outside of the gradient")

@@ -13,7 +13,7 @@ from adjit.ir.types import I64
 from adjit.tracer.surface import elementwise, indexing, reductions
 
 from .dtypes import as_dtype, int32, int64
-from .errors import InvalidShape
+from .errors import InvalidShape, missing, out_of_scope
 from .tensor import convert_to_tensor, dress, pair, true_quotient
 from .wrapping import axes_of, binary, floating, public, unary
 
@@ -236,6 +236,60 @@ def bincount(arr: Any, weights: Any = None, minlength: int | None = None, maxlen
     return convert_to_tensor(counted[:maxlength].astype(as_dtype(dtype).dtype if weights is None else np.asarray(weights).dtype))
 
 
+def xdivy(x: Any, y: Any, name: str | None = None) -> Any:
+    """x / y, and 0 where x is 0, whatever y."""
+    a, b = pair("xdivy", x, y)
+    none = ops.equal(a, 0)
+    return dress(ops.where(none, ops.mul(a, 0), ops.div(a, ops.where(none, ops.add(ops.mul(b, 0), 1), b))))
+
+
+@public
+def softmax(logits: Any, axis: int | None = None, name: str | None = None) -> Any:
+    return reductions.softmax(floating("softmax", logits), -1 if axis is None else axes_of(axis))
+
+
+@public
+def log_softmax(logits: Any, axis: int | None = None, name: str | None = None) -> Any:
+    return reductions.log_softmax(floating("log_softmax", logits), -1 if axis is None else axes_of(axis))
+
+
+@public
+def reciprocal_no_nan(x: Any, name: str | None = None) -> Any:
+    """1 / x, and 0 where x is 0."""
+    t = floating("reciprocal_no_nan", x)
+    none = ops.equal(t, 0.0)
+    return ops.where(none, 0.0, 1.0 / ops.where(none, 1.0, t))
+
+
+@public
+def invert_permutation(x: Any, name: str | None = None) -> Any:
+    """Where each number of a permutation is."""
+    t = convert_to_tensor(x)
+    return ops.cast(ops.argsort(t), t.type.dtype)
+
+
+@public
+def cumulative_logsumexp(x: Any, axis: int = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Any:
+    """log(cumsum(exp(x))), from the largest element on."""
+    t = floating("cumulative_logsumexp", x)
+    if exclusive:
+        out_of_scope("cumulative_logsumexp(exclusive=True)", "shift the result by one")
+    top = ops.stop_gradient(ops.max(t, axis, True))
+    lines = ops.exp(t - top)
+    flipped = ops.flip(lines, axis) if reverse else lines
+    total = ops.cumsum(flipped, axis)
+    return ops.log(ops.flip(total, axis) if reverse else total) + top
+
+
+@public
+def real(input: Any, name: str | None = None) -> Any:
+    """The number itself: there are no complex ones."""
+    return convert_to_tensor(input)
+
+
+conj = real
+
+
 class TopK(NamedTuple):
     """What `top_k` gives."""
 
@@ -299,3 +353,6 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | N
     t = floating("l2_normalize", x)
     squared = ops.sum(ops.square(t), axes_of(axis), True)
     return t * ops.rsqrt(ops.maximum(squared, epsilon))
+
+
+__getattr__ = missing("tf.math", "compose it of the functions of tf.math")

@@ -12,11 +12,13 @@ from adjit.tracer.surface import indexing, reductions
 
 from . import random as _random
 from .convolution import *  # noqa: F403 - its `__all__` are names of `tf.nn`
-from .errors import InvalidShape, out_of_scope
+from .errors import InvalidShape, missing, out_of_scope
 from .math import in_top_k as in_top_k
 from .math import l2_normalize as l2_normalize
 from .math import log_sigmoid as log_sigmoid
+from .math import log_softmax as log_softmax
 from .math import sigmoid as sigmoid
+from .math import softmax as softmax
 from .math import softplus as softplus
 from .math import softsign as softsign
 from .math import tanh as tanh
@@ -58,16 +60,6 @@ def silu(features: Any, beta: float = 1.0) -> Any:
 
 
 swish = silu
-
-
-@public
-def softmax(logits: Any, axis: int | None = None, name: str | None = None) -> Any:
-    return reductions.softmax(floating("softmax", logits), -1 if axis is None else axes_of(axis))
-
-
-@public
-def log_softmax(logits: Any, axis: int | None = None, name: str | None = None) -> Any:
-    return reductions.log_softmax(floating("log_softmax", logits), -1 if axis is None else axes_of(axis))
 
 
 @public
@@ -194,7 +186,4 @@ def zero_fraction(value: Any, name: str | None = None) -> Any:
     return ops.cast(ops.sum(ops.cast(ops.equal(x, 0), I64)), convert_to_tensor(0.0).type.dtype) / max(x.type.size, 1)
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(name)
-    out_of_scope(f"tf.nn.{name}", "layers, recurrent cells and further losses are in adjit.nn")
+__getattr__ = missing("tf.nn", "layers, recurrent cells and further losses are in adjit.nn")

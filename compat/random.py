@@ -18,6 +18,7 @@ from adjit.runtime.variable import Variable as State
 from adjit.tracer.surface import indexing
 
 from .dtypes import as_dtype, float32, int32, int64
+from .errors import missing
 from .tensor import convert_to_tensor, dress, eager, tracing
 from .wrapping import public, sizes_of
 
@@ -198,3 +199,6 @@ def _categorical(key: Operand, logits: Any, samples: int, dtype: Any) -> Any:
     u = keyed.uniform(key, (rows, samples, classes), x.type.dtype, np.finfo(x.type.dtype).tiny, 1.0)
     noisy = ops.reshape(x, (rows, 1, classes)) - ops.log(ops.neg(ops.log(u)))
     return ops.cast(ops.argmax(noisy, 2), as_dtype(dtype).dtype)
+
+
+__getattr__ = missing("tf.random", "transform uniform or normal numbers")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from adjit.ir.builder import Builder, current_builder
 from adjit.ir.errors import TraceError
 from adjit.ir.func import Block, Func, Stmt, Value
-from adjit.ir.operand import Literal
 from adjit.ir.ops.base import Array
 from adjit.passes.rewrite import operands_read
 from adjit.tracer.frames import user_location
@@ -34,13 +33,13 @@ def initial_value(value: Value, name: str | None) -> Array:
                 stmts.append(stmt)
                 for result in stmt.results:
                     needed.pop(id(result), None)
-                needed |= {id(x): x for x in operands_read(stmt) if isinstance(x, Value) and not isinstance(x, Literal)}
+                needed |= {id(x): x for x in operands_read(stmt) if isinstance(x, Value)}
         builder = builder.parent
     known = outside_values()
     if any(key not in known for key in needed):
         raise TraceError(
-            f"the initial value of variable {name or ''!r} is a traced value ({value.type}) made of the function's arguments, which have no "
-            "numbers yet; create the variable outside of the function, or from a constant"
+            f"the initial value of variable {name or ''!r} is a traced value ({value.type}) made of the function's arguments, which have "
+            "no numbers yet; create the variable outside of the function, or from a constant"
         ).at(user_location())
     func = Func("initial", Block(list(needed.values()), stmts[::-1], [value]))
     return run(func, *(known[key] for key in needed))[0]

@@ -212,5 +212,39 @@ def test_variables_made_of_arguments_are_refused() -> None:
         kept.append(tf.Variable(x * 2.0, name="w"))
         return x
 
-    with pytest.raises(TypeError, match="'w' is a traced value .* made of the function's arguments"):
+    with pytest.raises(TypeError, match=r"'w' is a traced value .* made of the function's arguments"):
         f(tf.constant(1.0))
+
+
+def test_names_that_are_not_here() -> None:
+    for space, name in [(tf, "image"), (tf, "no_such_name"), (tf.nn, "ctc_loss"), (tf.linalg, "LinearOperator"), (tf.math, "lgamma")]:
+        assert not hasattr(space, name)
+        with pytest.raises(NotImplementedError, match=rf"{name} is out of the scope of adjit\.tf"):
+            getattr(space, name)
+    assert tf.__version__.startswith("2.")
+    assert tf.losses is tf.keras.losses
+    assert tf.dtypes.bool == tf.bool
+
+
+def test_nested_structures() -> None:
+    nested = {"b": [1, None], "a": (2, 3)}
+    assert tf.nest.flatten(nested) == [2, 3, 1, None]
+    assert tf.nest.pack_sequence_as(nested, [5, 6, 7, 8]) == {"b": [7, 8], "a": (5, 6)}
+    assert tf.nest.map_structure(lambda x, y: (x or 0) + (y or 0), nested, nested) == {"b": [2, 0], "a": (4, 6)}
+    assert (tf.nest.is_nested([1]), tf.nest.is_nested(1), tf.nest.is_nested(None)) == (True, False, False)
+    with pytest.raises(ValueError, match="same nested structure"):
+        tf.nest.map_structure(lambda x, y: x, [1], (1,))
+    with pytest.raises(ValueError, match="has 4 elements, but flat_sequence had 1"):
+        tf.nest.pack_sequence_as(nested, [1])
+
+
+def test_check_numerics_everywhere() -> None:
+    f = tf.function(lambda x: tf.math.log(x) * 2.0)
+    assert np.isneginf(f(tf.constant(0.0)).numpy())
+    tf.debugging.enable_check_numerics()
+    try:
+        with pytest.raises(FloatingPointError, match="log"):
+            f(tf.constant(0.0))
+    finally:
+        tf.debugging.disable_check_numerics()
+    assert np.isneginf(f(tf.constant(0.0)).numpy())

@@ -77,7 +77,8 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
     if any(is_traced(b) for b in bounds):
         return rolled_range(*bounds)
     arrays = [np.asarray(convert_to_tensor(b)) for b in bounds]
-    kind = np.result_type(*arrays) if dtype is None else as_dtype(dtype).dtype
+    widest = max((a.dtype for a in arrays), key=lambda d: (d.kind == "f", d.itemsize))
+    kind = widest if dtype is None else as_dtype(dtype).dtype
     return convert_to_tensor(np.arange(*(a.item() for a in arrays), dtype=kind))
 
 

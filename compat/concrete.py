@@ -163,7 +163,15 @@ def conforming(name: str, wanted: Any, x: Any) -> Any:
 
 
 def fitting(name: str, spec: Any, x: Any) -> Any:
-    """An argument as a `TensorSpec` wants it; a TypeError where it does not fit."""
+    """An argument as a `TensorSpec`, or a structure of them, wants it; a TypeError where it does not fit."""
+    if isinstance(spec, dict):
+        if not isinstance(x, dict) or x.keys() != spec.keys():
+            raise TypeError(f"{UNBOUND}: the input {name!r} should be a dict of {list(spec)}, not {x!r}")
+        return {key: fitting(f"{name}[{key!r}]", each, x[key]) for key, each in spec.items()}
+    if isinstance(spec, list | tuple):
+        if not isinstance(x, list | tuple) or len(x) != len(spec):
+            raise TypeError(f"{UNBOUND}: the input {name!r} should be a {type(spec).__name__} of {len(spec)}, not {x!r}")
+        return type(spec)([fitting(f"{name}[{i}]", each, part) for i, (each, part) in enumerate(zip(spec, x, strict=True))])
     if not isinstance(spec, TensorSpec):
         return x
     try:

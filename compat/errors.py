@@ -15,6 +15,7 @@ from adjit.ir.errors import (
     AdjitError,
     CheckError,
     DTypeError,
+    GradientError,
     IndexingError,
     OutOfBoundsError,
     ShapeError,
@@ -124,6 +125,7 @@ _TRANSLATED: dict[type[BaseException], type[Exception]] = {
         OutOfBoundsError: InvalidArgumentError,
         CheckError: InvalidArgumentError,
         SingularMatrixError: InvalidArgumentError,
+        GradientError: InvalidArgumentError,
         UnsupportedError: UnimplementedError,
     }.items()
 }

@@ -146,7 +146,11 @@ class Function(RuntimeFunction):
         return tuple(map(with_static_numbers, args)), {name: with_static_numbers(x) for name, x in kwargs.items()}
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        bound = self._parameters.bind(*(() if instance is None else (instance,)), *args, **kwargs)
+        try:
+            bound = self._parameters.bind(*(() if instance is None else (instance,)), *args, **kwargs)
+        except TypeError as error:
+            received = f"Received args: {args!r} and kwargs: {kwargs!r} for signature: {self._name}{self._parameters}"
+            raise TypeError(f"{UNBOUND} due to `{error}`. {received}.") from None
         bound.apply_defaults()
         return bound.args[0 if instance is None else 1 :], bound.kwargs
 
@@ -158,7 +162,7 @@ class Function(RuntimeFunction):
             raise TypeError(f"{UNBOUND}: {self._name} has a signature of {len(signature)} inputs, and got {len(given)}")
         names = [n for n in self._parameters.parameters if not (self._method and n in ("self", "cls"))]
         checked = [
-            fitting(name, spec, x) if isinstance(spec, TensorSpec) else tree_map(functools.partial(fitting, name), spec, x)
+            fitting(name, spec, x)
             for name, spec, x in zip(names, signature, given, strict=False)
         ]
         rest = given[len(signature) :]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from adjit.ir.operand import as_operand
+from adjit.ir.operand import Operand, as_operand
 from adjit.runtime.tape import GradientTape as RuntimeTape
 from adjit.runtime.variable import Variable as RuntimeVariable
 from adjit.tracer.pytree import flatten
@@ -23,6 +23,27 @@ class UnconnectedGradients(enum.Enum):
 
 class GradientTape(RuntimeTape):
     """Records what happens inside of `with`, and gives gradients and Jacobians of it."""
+
+    def watch(self, tensor: Any) -> None:
+        """Watch tensors and variables, in any structure."""
+        for x in flatten(tensor)[0]:
+            if not isinstance(x, Operand):
+                raise ValueError(f"Passed in object {x!r} of type {type(x).__name__!r}, not tf.Tensor or tf.Variable; use tf.constant")
+        super().watch(tensor)
+
+    def reset(self) -> None:
+        """Forget everything recorded so far."""
+        self._check_recording()
+        super().reset()
+
+    def stop_recording(self) -> Any:
+        """Ops inside are not recorded."""
+        self._check_recording()
+        return super().stop_recording()
+
+    def _check_recording(self) -> None:
+        if not self._recording:
+            raise ValueError("Tape is not recording.")
 
     @translated
     def gradient(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -73,6 +73,9 @@ class Tensor(ArrayMethods):
 
     __hash__ = Operand.__hash__
 
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        raise TypeError(f"{type(self).__name__!r} object does not support item assignment; use tf.tensor_scatter_nd_update")
+
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """An operator with an array on its left is the tensor's; a function of NumPy's computes as everywhere in adjit."""
         combine = _UFUNCS.get(ufunc) if method == "__call__" and not kwargs else None
@@ -89,6 +92,14 @@ class EagerTensor(Tensor, RuntimeTensor):
 
     def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
         return dress_results(super().apply_op(op, args))
+
+    def __hash__(self) -> int:
+        raise TypeError("Tensor is unhashable. Instead, use tensor.ref() as the key.")
+
+    def __bool__(self) -> bool:
+        if self.data.size != 1:
+            raise ValueError("The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()")
+        return bool(self.data.reshape(()))
 
     def numpy(self) -> Any:
         """The value: a copy, or a NumPy scalar."""

@@ -90,9 +90,9 @@ class GradientTape:
                 raise TypeError(f"watch takes tensors and variables, not {type(x).__name__}; make a tensor of it with adjit.tensor(...)")
 
     def watched_variables(self) -> tuple[Variable, ...]:
-        """The variables that were read while being watched, in the order of their first reading."""
+        """The variables that were read while being watched, in the order of their creation."""
         if self._record is not None:
-            self._watched_variables = tuple(self._record.variables.values())
+            self._watched_variables = tuple(sorted(self._record.variables.values(), key=lambda v: v.store.number))
         return self._watched_variables
 
     @contextmanager

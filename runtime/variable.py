@@ -11,6 +11,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -32,16 +33,20 @@ from .tensor import Tensor, numeric_array, owned_array, wrap
 updating = threading.RLock()
 
 
+_numbers = count()
+
+
 class Store:
     """The state of a variable: an array that owns its memory. Several `Variable` objects may stand for one store."""
 
-    __slots__ = ("data", "type", "name", "trainable", "owner", "__weakref__")
+    __slots__ = ("data", "type", "name", "trainable", "owner", "number", "__weakref__")
 
     def __init__(self, data: Array, name: str | None, trainable: bool, owner: Variable) -> None:
         self.data = separate(data)
         self.type = TensorType(data.dtype, data.shape)
         self.name = name
         self.trainable = trainable
+        self.number = next(_numbers)  # in the order of creation
         self.owner = weakref.ref(owner)  # the variable that the user made, given back where others ask for a variable of this state
 
     def exclusive(self) -> Array:

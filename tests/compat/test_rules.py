@@ -335,3 +335,46 @@ def test_datasets() -> None:
     assert data.batch(2).element_spec[0] == tf.TensorSpec([2], tf.float64)
     with pytest.raises(NotImplementedError, match="out of the scope"):
         data.interleave(None)
+
+
+def test_tapes_that_are_not_recording_cannot_stop_or_start_again() -> None:
+    with tf.GradientTape() as tape:
+        pass
+    for use in (tape.reset, tape.stop_recording):
+        with pytest.raises(ValueError, match=r"Tape is not recording\."):
+            use()
+    for x in (2.0, np.array(2.0)):
+        with tf.GradientTape() as tape, pytest.raises(ValueError, match=r"not tf\.Tensor or tf\.Variable"):
+            tape.watch(x)
+
+
+def test_watched_variables_come_in_the_order_of_their_creation() -> None:
+    a, b = tf.Variable(1.0, name="a"), tf.Variable(2.0, name="b")
+    with tf.GradientTape() as tape:
+        b * a
+    assert [v.name for v in tape.watched_variables()] == ["a:0", "b:0"]
+
+
+def test_signatures_of_structures() -> None:
+    @tf.function(input_signature=[{"a": tf.TensorSpec([], tf.float32), "b": (tf.TensorSpec([None], tf.float32),)}])
+    def f(d):
+        return d["a"] * d["b"][0]
+
+    assert f({"a": 2.0, "b": ([1.0, 2.0],)}).numpy().tolist() == [2.0, 4.0]
+    for wrong in ({"a": 2.0}, {"a": 2.0, "b": [1.0, 2.0]}, [1.0], {"a": [2.0], "b": ([1.0],)}):
+        with pytest.raises(TypeError, match=r"Binding inputs to tf\.function failed"):
+            f(wrong)
+    with pytest.raises(TypeError, match=r"Binding inputs to tf\.function failed due to `too many positional arguments`"):
+        f({"a": 2.0, "b": ([1.0],)}, 3)
+
+
+def test_tensors_are_immutable_unhashable_and_have_no_truth_of_their_own() -> None:
+    x = tf.constant([1.0, 2.0])
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        x[0] = 3.0
+    with pytest.raises(TypeError, match=r"use tensor\.ref\(\) as the key"):
+        hash(x)
+    with pytest.raises(ValueError, match="ambiguous"):
+        bool(x)
+    assert {x.ref(): 1}[x.ref()] == 1
+    assert (tf.range(3.0).dtype, tf.range(0, 1, 0.5).dtype, tf.range(tf.constant(3, tf.int64)).dtype) == (tf.float32, tf.float32, tf.int64)

@@ -212,4 +212,6 @@ def __getattr__(name: str) -> _Any:
         space, _, own = _FROM_KERAS[name].partition(".")
         found = getattr(__getattr__("keras"), space)
         return getattr(found, own) if own else found
-    return _missing("tf", _OUT_OF_SCOPE.get(name, "docs/architecture.md says what adjit is made of"))(name)
+    if name in _OUT_OF_SCOPE:
+        raise errors.MissingPartError(None, None, f"tf.{name} is out of the scope of adjit.tf; {_OUT_OF_SCOPE[name]}")
+    return _missing("tf", "compose it of what is here, or compute it with NumPy")(name)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 from typing import NamedTuple
 
-from adjit.ir.func import Func, Value
+from adjit.ir.func import Func
 from adjit.ir.operand import Operand
-from adjit.ir.printer import Names
 
 
 class Node(NamedTuple):
@@ -26,14 +26,23 @@ class GraphDef:
 
     @property
     def node(self) -> list[Node]:
-        names = Names()
+        names: dict[int, str] = {}
+
+        def named(value: Operand, hint: str) -> str:
+            taken = set(names.values())
+            numbered = (hint if not i else f"{hint}_{i}" for i in count())
+            names[id(value)] = next(name for name in numbered if name not in taken)
+            return names[id(value)]
 
         def known(operands: Sequence[Operand]) -> list[str]:
-            return [names.of(x)[1:] for x in operands if isinstance(x, Value)]
+            return [names[id(x)] for x in operands if id(x) in names]
 
         func = self._func
-        nodes = [Node(known([p])[0], "Placeholder", []) for p in func.params]
-        nodes += [Node((known(s.results) or [s.op.name])[0], s.op.name, known(s.args)) for s in func.stmts]
+        nodes = [Node(named(p, p.name or "arg"), "Placeholder", []) for p in func.params]
+        for stmt in func.stmts:
+            inputs = known(stmt.args)
+            own = [named(r, getattr(r, "name", None) or stmt.op.name) for r in stmt.results]
+            nodes.append(Node(own[0] if own else stmt.op.name, stmt.op.name, inputs))
         return nodes + [Node(f"Identity_{i}" if i else "Identity", "Identity", known([r])) for i, r in enumerate(func.results)]
 
     def __str__(self) -> str:

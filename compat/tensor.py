@@ -181,7 +181,7 @@ class Reference:
 def value_text(data: Array) -> str:
     """A value inside of a repr: Python's text of a scalar, NumPy's repr of an array, on lines of its own if it has several."""
     if not data.ndim:
-        return str(data[()])
+        return repr(data.item())
     text = repr(data)
     return f"\n{text}" if "\n" in text else text
 

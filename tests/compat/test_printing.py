@@ -142,3 +142,9 @@ def test_text_alone_is_printed_in_every_run_of_the_branch_taken(capsys: pytest.C
     assert capsys.readouterr().out == "even; odd|1|[1, {'i': 1}]\neven; "
     f(tf.constant(1))
     assert capsys.readouterr().out == "even; "
+
+
+def test_scalars_show_their_value_in_full_where_tensorflow_does() -> None:
+    assert repr(tf.constant(0.1)) == "<tf.Tensor: shape=(), dtype=float32, numpy=0.10000000149011612>"
+    assert repr(tf.Variable(0.1)) == "<tf.Variable 'Variable:0' shape=() dtype=float32, numpy=0.10000000149011612>"
+    assert str(tf.constant(0.1)) == "tf.Tensor(0.1, shape=(), dtype=float32)"

@@ -124,12 +124,12 @@ ACCUMULATIONS: dict[np.ufunc, Callable[..., Operand]] = {np.add: reductions.cums
 
 _SHAPE = "the shape of its result depends on values, and shapes are static; mask with np.where(condition, a, b) instead"
 _MUTATES = "arrays of adjit are immutable; use x.at[index].set(value), which gives a new array"
-_SORTS = "adjit does not sort yet; sort outside of the function, or use np.max, np.min or np.argmax"
+_SORTS = "compose it of np.sort or np.argsort, which are"
 _SOLVES = "adjit does not factorise matrices yet; do it outside of the function"
 HINTS: dict[str, str] = {
     **dict.fromkeys(["nonzero", "argwhere", "flatnonzero", "unique", "extract", "compress", "union1d", "trim_zeros", "delete"], _SHAPE),
     **dict.fromkeys(["put", "copyto", "place", "putmask", "fill_diagonal", "put_along_axis"], _MUTATES),
-    **dict.fromkeys(["sort", "argsort", "median", "percentile", "quantile", "partition", "argpartition", "lexsort"], _SORTS),
+    **dict.fromkeys(["median", "percentile", "quantile", "partition", "argpartition", "lexsort"], _SORTS),
     **dict.fromkeys(["inv", "solve", "det", "slogdet", "svd", "eig", "eigh", "cholesky", "qr", "lstsq", "pinv"], _SOLVES),
 }
 

@@ -130,7 +130,7 @@ HINTS: dict[str, str] = {
     **dict.fromkeys(["nonzero", "argwhere", "flatnonzero", "unique", "extract", "compress", "union1d", "trim_zeros", "delete"], _SHAPE),
     **dict.fromkeys(["put", "copyto", "place", "putmask", "fill_diagonal", "put_along_axis"], _MUTATES),
     **dict.fromkeys(["median", "percentile", "quantile", "partition", "argpartition", "lexsort"], _SORTS),
-    **dict.fromkeys(["inv", "solve", "det", "slogdet", "svd", "eig", "eigh", "cholesky", "qr", "lstsq", "pinv"], _SOLVES),
+    **dict.fromkeys(["det", "slogdet", "svd", "eig", "eigh", "cholesky", "qr", "lstsq", "pinv"], _SOLVES),
 }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from adjit.ir.builder import outside_builders
 from adjit.ir.errors import GradientError
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Op
@@ -77,7 +78,8 @@ class Call:
         for x in inputs:
             record.watch(x)
         reader = Reader(self.reads)
-        with self.variables_as_they_were():
+        # on tensors, as the first time: who asks may be tracing, with derivatives of many directions at once
+        with self.variables_as_they_were(), outside_builders():
             join(reader)
             join(record)
             try:

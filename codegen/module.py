@@ -21,7 +21,7 @@ from adjit.ir.ops.stack import StackAccumulate, StackAdd, StackCopy, StackLength
 from adjit.ir.plan import Place, Plan
 from adjit.ir.types import I64, StackType, TensorType, row_major
 
-from . import host, llvm, memory, polling, stacks
+from . import host, llvm, lookup, memory, polling, stacks
 from .emitter import VectorEmitter
 from .kernels import Context, Failure, Kernel, add_kernel, copy_kernel, fused_kernel, lowered_kernel
 from .lanes import Reg, Text
@@ -61,6 +61,7 @@ class Module:
         self.uses_runtime = False
         self.probes = probes
         self.stmt: Stmt | None = None  # being written
+        self.addresses: dict[Place, str] = {}  # of views and slots, in registers of the main function
         self.work_bytes = 0  # scratch memory behind the arena, for one kernel at a time
 
     @property
@@ -113,7 +114,10 @@ class Module:
             return
         if isinstance(op, If | For | While):
             self.uses_runtime = True
-        if isinstance(op, Constant):
+        place = self.plan.places.get(id(stmt.result)) if stmt.results else None
+        if place is not None and place.kind == "view":
+            self.addresses[place] = lookup.address(self, stmt)
+        elif isinstance(op, Constant):
             data = "".join(f"\\{byte:02X}" for byte in op.data)
             name = f"@c{self.plan.place(stmt.result).index}"  # type: ignore[arg-type]
             self.constants.append(f'{name} = internal constant [{len(op.data)} x i8] c"{data}", align 64')
@@ -177,10 +181,16 @@ class Module:
         final = self.scalar.select(failed, Reg(shifted, I64), Reg(code, I64))
         self.leave_if(text.define(f"icmp ne i64 {code}, 0"), final.name)
 
-    def leave_if(self, condition: str, code: str) -> None:
+    def fail_if(self, condition: Reg, failure: Failure, detail: Reg) -> None:
+        self.failures.append(failure)
+        self.leave_if(condition.name, str(len(self.failures)), detail)
+
+    def leave_if(self, condition: str, code: str, detail: Reg | None = None) -> None:
         text, going, staying = self.text, self.text.fresh_label(), self.text.fresh_label()
         text.put(f"br i1 {condition}, label %{going}, label %{staying}")
         text.start(going)
+        if detail is not None:
+            memory.store(text, "%error", detail, "0", 1, 1)
         text.put(f"store i64 {code}, ptr %code")
         text.jump("leave")
         text.start(staying)
@@ -193,6 +203,8 @@ class Module:
     # ---- buffers
 
     def pointer(self, place: Place, offset: int = 0) -> str:
+        if place in self.addresses:
+            return self.moved(self.addresses[place], offset)
         base = {"arena": "%arena", "constant": f"@c{place.index}", "param": f"%buf{place.index}"}.get(place.kind)
         if base is None:
             base = f"%buf{len(self.func.params) + place.index}"
@@ -297,13 +309,18 @@ class Module:
         text.put(f"br i1 {condition().name}, label %{inside}, label %{after}")
         text.start(inside)
         self.poll(body)
+        late = []
         for stack, value in saved:
-            if any(value is p for p in body.params):
-                self.push(stack, value)
+            place = self.slot(value)
+            if place is not None and place not in self.addresses:
+                self.addresses[place] = self.push(stack)
+            elif any(value is p for p in body.params):
+                self.copy_to(self.push(stack), value)
+            else:
+                late.append((stack, value))
         self.block(body)
-        for stack, value in saved:
-            if not any(value is p for p in body.params):
-                self.push(stack, value)
+        for stack, value in late:
+            self.copy_to(self.push(stack), value)
         self.copy_all(carries, body.results)
         step()
         text.jump(head)
@@ -329,10 +346,16 @@ class Module:
         failed = self.text.define(f"xor i1 {self.text.define(call)}, true")
         self.leave_if(failed, str(stacks.OUT_OF_MEMORY))
 
-    def push(self, stack: Operand, value: Operand) -> None:
-        address = self.text.define(f"call ptr @adjit_push(ptr {self.handle(stack)}, i64 {stacks.element_bytes(value.type)})")
+    def push(self, stack: Operand) -> str:
+        """The address of a new element."""
+        address = self.text.define(f"call ptr @adjit_push(ptr {self.handle(stack)}, i64 {stacks.element_bytes(stack.type)})")
         self.leave_if(self.text.define(f"icmp eq ptr {address}, null"), str(stacks.OUT_OF_MEMORY))
-        self.copy_to(address, value)
+        return address
+
+    def slot(self, value: Operand) -> Place | None:
+        """The place of a value that is made on the stack that saves it."""
+        place = self.plan.place(value) if isinstance(value, Value) else None
+        return place if place is not None and place.kind == "slot" else None
 
     def on_stack(self, stmt: Stmt) -> None:
         stack = stmt.args[0]

@@ -1,6 +1,10 @@
 """Where values live in native memory: the contract between the buffer planner and the code generator.
 
 Every value has a window: a root value that owns a buffer, and the layout of the value's elements in it. Every root has a place.
+
+Two kinds of places are known only while a loop runs. A `view` is a row of an array or an element of a stack, read where it lies: its
+address is computed where the statement stands. A `slot` is the newest element of the stack that a loop saves the value on: it is made
+there.
 """
 
 from __future__ import annotations
@@ -14,12 +18,12 @@ from .layout import Layout
 if TYPE_CHECKING:
     from .func import Value
 
-KINDS = ("arena", "param", "result", "constant")
+KINDS = ("arena", "param", "result", "constant", "view", "slot")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A buffer: a byte offset in the arena, or the position of a parameter, a result or a constant."""
+    """A buffer: a byte offset in the arena, or the number of a parameter, a result, a constant, a view or a slot."""
 
     kind: str
     index: int

@@ -19,9 +19,11 @@ from adjit.ir.operand import Operand
 from adjit.ir.ops.base import View
 from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Region, Rows, While, hosted_by
 from adjit.ir.ops.create import Constant
+from adjit.ir.ops.index import Gather
 from adjit.ir.ops.maps import Map
 from adjit.ir.ops.shape import Pad
-from adjit.ir.plan import Place, Plan
+from adjit.ir.ops.stack import StackRead
+from adjit.ir.plan import Place, Plan, Window
 
 from .rewrite import walk
 from .stacks import is_array, is_stack, make_stacks_private
@@ -63,9 +65,19 @@ class _Placer:
         self.last_failure = -1
         self.carried: list[tuple[Value, Value, int]] = []  # a carry, its next value, and where the loop's body last reads the carry
         self.hosts: dict[int, Value] = {}  # roots made in another's buffer: a branch's yield in the result's, a next in the carry's
+        self.looked: dict[int, Value] = {}  # the arrays that views look into
+        self.slots = 0
 
     def root(self, value: Operand) -> Value:
-        return self.plan.windows[id(value)].root
+        """Whose memory the value lies in; of a view, the array that it looks into."""
+        root = self.plan.windows[id(value)].root
+        while id(root) in self.looked:
+            root = self.looked[id(root)]
+        return root
+
+    def is_view(self, value: Operand) -> bool:
+        place = self.plan.places.get(id(self.plan.windows[id(value)].root))
+        return place is not None and place.kind == "view"
 
     def place(self) -> None:
         places = self.plan.places
@@ -108,7 +120,11 @@ class _Placer:
             self.clock += 1
             if stmt.op.can_fail or isinstance(stmt.op, For | While):  # a loop may be interrupted
                 self.last_failure = self.clock
-            if not isinstance(stmt.op, Region) or isinstance(stmt.op, Fuse | Rows) or id(stmt) in self.plan.registers:
+            if isinstance(stmt.op, Gather | StackRead) and self.is_view(stmt.result):
+                self.read(stmt.args)
+                if not is_stack(stmt.args[0]):
+                    self.looked[id(stmt.result)] = self.root(stmt.args[0])
+            elif not isinstance(stmt.op, Region) or isinstance(stmt.op, Fuse | Rows) or id(stmt) in self.plan.registers:
                 self.read(_reads(stmt))
                 self.make(stmt, [*stmt.results, *self.arrays_inside(stmt)])
             elif isinstance(stmt.op, If | Checkpoint):
@@ -156,8 +172,7 @@ class _Placer:
         window = self.plan.windows.get(id(value))
         if window is None or id(window.root) in self.hosts or self.made_at.get(id(window.root), -1) <= since:
             return
-        plain = isinstance(self.makers[id(window.root)].op, Fuse) or not isinstance(self.makers[id(window.root)].op, Region | Constant)
-        if plain and window.root.type.size == value.type.size and window.layout == Layout.contiguous(value.type.shape):
+        if self.is_whole(window, value):
             assert isinstance(result, Value)
             self.hosts[id(window.root)] = result
 
@@ -174,12 +189,29 @@ class _Placer:
             self.clock += 1
             self.read(block.results)
         self.read(body.saving)
+        self.take_slots(body, loop)
         loop.end = self.clock
         for carry, following in zip(body.params[len(body.params) - len(body.results) :], body.results, strict=True):
             if following is not carry and not is_stack(carry):
                 self.carried.append((carry, self.root(following), self.reads.get(id(carry), -1)))
         self.read(body.params)
         self.loops.pop()
+
+    def take_slots(self, body: Block, loop: _Loop) -> None:
+        """What a loop makes and saves is made on its stack."""
+        for value in body.saving:
+            window = self.plan.windows.get(id(value))
+            if window is None or id(window.root) in self.plan.places or self.made_at.get(id(window.root), -1) <= loop.start:
+                continue
+            if not any(value is p for p in body.params) and is_array(value) and self.is_whole(window, value):
+                self.plan.places[id(window.root)] = Place("slot", self.slots)
+                self.slots += 1
+
+    def is_whole(self, window: Window, value: Operand) -> bool:
+        """Whether the value is all that one plain statement makes, so that it can be made elsewhere."""
+        maker = self.makers[id(window.root)].op
+        plain = isinstance(maker, Fuse) or not isinstance(maker, Region | Constant)
+        return plain and window.root.type.size == value.type.size and window.layout == Layout.contiguous(value.type.shape)
 
     def settle(self) -> None:
         """Last uses, with what loops read again on their next trip; then carries and branches that can share buffers."""
@@ -222,7 +254,7 @@ class _Placer:
         identity = Layout.contiguous(new.type.shape)
         if any(self.root(s.args[0]) is old for s in body.stmts if isinstance(s.op, Pad) and isinstance(s.args[0], Value)):
             return False  # read at other places than it is written
-        return all(self.plan.windows[id(v)].layout == identity for v in body.free() if self.root(v) is old)
+        return all(self.plan.windows[id(v)].layout == identity and not self.is_view(v) for v in body.free() if self.root(v) is old)
 
     # ---- the arena
 

@@ -139,6 +139,24 @@ def make_stacks_private(func: Func) -> Func:
     return func.replace(block=_Privacy(func.block, is_stack).block(func.block))
 
 
+def changed_stacks(func: Func) -> set[int]:
+    """The roots of stacks that some statement changes in place: what is read of them must be copied."""
+    roots, changed = Roots(is_stack), set()
+
+    def visit(block: Block) -> None:
+        for stmt in block.stmts:
+            if isinstance(stmt.op, For | While):
+                roots.enter(stmt)
+            for inner in stmt.blocks:
+                visit(inner)
+            if stmt.op.in_place is not None and is_stack(stmt.args[stmt.op.in_place]):
+                changed.add(id(roots.of(stmt.args[stmt.op.in_place])))
+            roots.leave(stmt)
+
+    visit(func.block)
+    return changed
+
+
 def changes_in_place(region: Stmt) -> bool:
     """Whether a region can change all arrays in place that it changes at all. What it starts to carry, it has copied."""
     around = Block((), [region], ())

@@ -1,6 +1,7 @@
 """First half of buffer planning: every value's window (the buffer that it lies in, and its layout there).
 
 Copies are put in where a view will not do: a reshape that no strides express; a result, update or carry that must have a buffer of its own.
+What a loop reads at its counter, a row of an array or an element of a stack, is a window too, on memory whose address is known then.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from adjit.ir.ops.create import Constant, Fill
 from adjit.ir.ops.index import Gather, Scatter
 from adjit.ir.ops.maps import Copy, Map
 from adjit.ir.ops.reduce import Reduce
-from adjit.ir.ops.stack import StackOp
-from adjit.ir.plan import Plan, Window
+from adjit.ir.ops.stack import StackOp, StackRead
+from adjit.ir.plan import Place, Plan, Window
 
-from .stacks import Roots, changes_in_place, is_array, is_stack
+from .stacks import Roots, changed_stacks, changes_in_place, is_array, is_stack
 
 
 class Windows:
@@ -29,6 +30,8 @@ class Windows:
         self.stmts: list[Stmt] = []
         self.made: set[int] = set()  # roots that the block being walked made itself, and nobody has taken
         self.stack_roots = Roots(is_stack)
+        self.changed = changed_stacks(func)
+        self.views = 0
 
     def planned(self) -> tuple[Func, Plan]:
         for param in self.func.params:
@@ -53,6 +56,8 @@ class Windows:
         for stmt in stmts:
             if isinstance(stmt.op, View):
                 self.view(stmt)
+            elif self.is_lookup(stmt):
+                self.look(stmt)
             elif isinstance(stmt.op, Rows):
                 self.visit_rows(stmt)
             elif isinstance(stmt.op, If | Checkpoint) and not fits_registers(stmt):
@@ -86,6 +91,24 @@ class Windows:
             assert layout is not None, f"{stmt.op.name} has no layout on a contiguous operand"
         self.stmts.append(stmt.replace(args=(source,)))
         self.plan.windows[id(stmt.result)] = Window(window.root, layout)
+
+    def is_lookup(self, stmt: Stmt) -> bool:
+        """Whether a statement reads memory that stays as it is while the result is alive: one row of an array, or an element of a stack
+        that nobody adds to. The buffer planner keeps the array for as long.
+        """
+        if isinstance(stmt.op, StackRead):
+            return is_array(stmt.result) and id(self.stack_roots.of(stmt.args[0])) not in self.changed
+        return isinstance(stmt.op, Gather) and is_array(stmt.result) and isinstance(stmt.args[0], Value) and not stmt.args[1].type.shape
+
+    def look(self, stmt: Stmt) -> None:
+        self.stmts.append(stmt)
+        source, *indices = stmt.args
+        strides = self.plan.windows[id(source)].layout.strides[len(indices) :]
+        layout = Layout.contiguous(stmt.result.type.shape) if is_stack(source) else Layout(0, strides)
+        assert isinstance(stmt.result, Value)
+        self.plan.windows[id(stmt.result)] = Window(stmt.result, layout)
+        self.plan.places[id(stmt.result)] = Place("view", self.views)
+        self.views += 1
 
     # ---- regions
 

@@ -1,0 +1,227 @@
+"""Rows of arrays and elements of stacks are read where they lie, and what a loop saves is made on its stack."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adjit.codegen.compile import compile_func
+from adjit.ir.errors import OutOfBoundsError
+from adjit.ir.func import Func
+from adjit.ir.interpreter import run
+from adjit.ir.parser import parse_func
+from adjit.ir.verifier import verify
+from adjit.passes.adjoint import value_and_grad_func
+from adjit.passes.pipeline import OPTIMIZE
+from adjit.passes.rewrite import walk
+
+X = np.arange(80.0).reshape(4, 20) / 47
+
+
+def places(func: Func) -> list[str]:
+    """The places of the results of all statements, at any depth."""
+    found = (func.plan.places.get(id(r)) for stmt in walk(func.block) for r in stmt.results)
+    return [str(place) for place in found if place is not None]
+
+
+def check(text: str, *arrays: Any) -> Func:
+    """The compiled function gives what the interpreter gives; returns it with its plan."""
+    func = parse_func(dedent(text))
+    verify(func)
+    out = OPTIMIZE(func)
+    for got, want in zip(compile_func(out)(list(arrays)), run(func, *arrays), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12)
+    assert str(parse_func(str(out))) == str(out)
+    return out
+
+
+def test_a_row_at_the_counter_is_a_view() -> None:
+    out = check(
+        """
+        func @f(%x: f64[4,20]) -> f64[20] {
+          %r: f64[20] = for %k in 0..4 carry (%c: f64[20] = 0.0) {
+            %row: f64[20] = gather %x, %k
+            %t: f64[20] = tanh %row
+            %n: f64[20] = add %t, %c
+            yield %n
+          }
+          return %r
+        }
+        """,
+        X,
+    )
+    assert places(out).count("view+0") == 1
+
+
+def test_views_look_through_strides_and_several_indices() -> None:
+    check(
+        """
+        func @f(%x: f64[2,2,20], %i: i64[]) -> (f64[2], f64[2], f64[20]) {
+          %t: f64[20,2,2] = transpose %x {axes=[2, 0, 1]}
+          %s: f64[20,2,1] = slice %t {starts=[0, 0, 1], stops=[20, 2, 2], steps=[1, 1, 1]}
+          %u: f64[20,2] = reshape %s
+          %v: f64[2] = gather %u, %i
+          %e: f64[2] = exp %v
+          %w: f64[20] = gather %x, 1:i64[], %i
+          %l: f64[20] = log %w
+          return %e, %v, %l
+        }
+        """,
+        X.reshape(2, 2, 20) + 1,
+        np.int64(-2),
+    )
+
+
+def test_an_index_outside_raises() -> None:
+    text = """
+        func @f(%x: f64[4,20], %i: i64[]) -> f64[20] {
+          %v: f64[20] = gather %x, %i
+          %e: f64[20] = exp %v
+          return %e
+        }
+        """
+    compiled = compile_func(OPTIMIZE(parse_func(dedent(text))))
+    np.testing.assert_allclose(compiled([X, np.int64(-4)])[0], np.exp(X[0]))
+    for index in (4, -5):
+        with pytest.raises(OutOfBoundsError, match=rf"gather: index {index} is out of bounds for axis 0 of f64\[4,20\]"):
+            compiled([X, np.int64(index)])
+
+
+def test_an_array_is_not_changed_while_a_view_of_it_is_alive() -> None:
+    check(
+        """
+        func @f(%x: f64[4,20], %i: i64[]) -> (f64[4,20], f64[20]) {
+          %y: f64[4,20] = exp %x
+          %v: f64[20] = gather %y, %i
+          %z: f64[4,20] = scatter_add %y, %v, %i
+          %w: f64[20] = gather %z, %i
+          %s: f64[20] = sub %v, %w
+          %r: f64[4,20] = for %k in 0..4 carry (%c: f64[4,20] = %z) {
+            %before: f64[20] = gather %c, %k
+            %n: f64[4,20] = scatter_set %c, %s, %k
+            %m: f64[4,20] = scatter_add %n, %before, 2:i64[]
+            yield %m
+          }
+          return %r, %s
+        }
+        """,
+        X,
+        np.int64(1),
+    )
+
+
+def test_a_view_of_one_row_does_not_become_the_result_in_place() -> None:
+    check(
+        """
+        func @f(%x: f64[1,20], %i: i64[]) -> f64[1,20] {
+          %y: f64[1,20] = exp %x
+          %v: f64[20] = gather %y, %i
+          %r: f64[20] = flip %v {axes=[0]}
+          %s: f64[20] = add %r, %v
+          %t: f64[1,20] = reshape %s
+          %u: f64[1,20] = mul %t, %t
+          return %u
+        }
+        """,
+        X[:1],
+        np.int64(0),
+    )
+
+
+def test_a_loop_makes_what_it_saves_on_its_stack() -> None:
+    out = check(
+        """
+        func @f(%x: f64[9]) -> (f64[9], f64[9]) {
+          %r: f64[9], %s: stack<f64[9]>, %t: stack<f64[9]>, %u: stack<f64[9]>, %v: stack<f64[9]> = for %k in 0..5 carry (%c: f64[9] = %x) {
+            %a: f64[9] = exp %c
+            %b: f64[9] = cumsum %a {axis=0}
+            %n: f64[9] = tanh %b
+            yield %n saving %b, %b, %n, %c
+          }
+          %q: f64[9] = for %j in 0..5 carry (%d: f64[9] = 0.0) {
+            %sj: f64[9] = stack_read %s, %j
+            %tj: f64[9] = stack_read %t, %j
+            %uj: f64[9] = stack_read %u, %j
+            %vj: f64[9] = stack_read %v, %j
+            %e: f64[9] = mul %sj, %uj
+            %g: f64[9] = sub %tj, %vj
+            %h: f64[9] = add %e, %g
+            %m: f64[9] = add %d, %h
+            yield %m
+          }
+          return %r, %q
+        }
+        """,
+        X[1, :9],
+    )
+    assert {"slot+0", "slot+1", "view+0", "view+1", "view+2", "view+3"} <= set(places(out))
+
+
+def test_a_loop_without_bounds_grows_its_stacks_under_what_it_makes() -> None:
+    check(
+        """
+        func @f(%x: f64[20]) -> (f64[20], f64[20]) {
+          %r: f64[20], %i: i64[], %s: stack<f64[20]> = while carry (%c: f64[20] = %x, %k: i64[] = 0) {
+            %p: bool[] = less %k, 100
+            cond %p
+          } do {
+            %a: f64[20] = cumsum %c {axis=0}
+            %n: f64[20] = tanh %a
+            %l: i64[] = add %k, 1
+            yield %n, %l saving %a
+          }
+          %q: f64[20] = for %j in 0..100 carry (%d: f64[20] = 0.0) {
+            %sj: f64[20] = stack_read %s, %j
+            %m: f64[20] = add %d, %sj
+            yield %m
+          }
+          return %r, %q
+        }
+        """,
+        X[1],
+    )
+
+
+def test_elements_of_a_stack_that_changes_are_copied() -> None:
+    out = check(
+        """
+        func @f(%x: f64[20]) -> f64[20] {
+          %r: f64[20], %s: stack<f64[20]> = for %k in 0..5 carry (%c: f64[20] = %x) {
+            %n: f64[20] = tanh %c
+            yield %n saving %n
+          }
+          %before: f64[20] = stack_read %s, 2:i64[]
+          %t: stack<f64[20]> = stack_accumulate %s, 2:i64[], %r
+          %after: f64[20] = stack_read %t, 2:i64[]
+          %d: f64[20] = sub %after, %before
+          return %d
+        }
+        """,
+        X[1],
+    )
+    assert not any(place.startswith("view") for place in places(out))
+
+
+def test_derivatives_through_rows_and_stacks() -> None:
+    text = """
+        func @f(%x: f64[4,20], %w: f64[20,20]) -> f64[] {
+          %h: f64[20] = for %k in 0..4 carry (%c: f64[20] = 0.1) {
+            %row: f64[20] = gather %x, %k
+            %p: f64[20] = matmul %c, %w
+            %a: f64[20] = add %p, %row
+            %n: f64[20] = tanh %a
+            yield %n
+          }
+          %s: f64[] = sum %h {axes=[0]}
+          return %s
+        }
+        """
+    func = parse_func(dedent(text))
+    arrays = [X, np.linspace(-0.3, 0.3, 400).reshape(20, 20)]
+    once = value_and_grad_func(func, (0, 1))
+    for each in (func, once):
+        for got, want in zip(compile_func(OPTIMIZE(each))(arrays), run(each, *arrays), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from adjit.ir.func import Stmt
 from adjit.ir.ops.index import out_of_bounds
-from adjit.ir.ops.stack import StackRead
+from adjit.ir.ops.stack import StackArray, StackRead
 from adjit.ir.types import BOOL, I64
 
 from . import memory
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 def address(module: Module, stmt: Stmt) -> str:
     """Where the result of a `stack_read`, or of a `gather` at scalar indices, lies; leaves when an index is out of bounds."""
     source, *indices = stmt.args
+    if isinstance(stmt.op, StackArray):
+        return module.text.define(f"load ptr, ptr {module.handle(source)}")
     if isinstance(stmt.op, StackRead):
         return module.element(source, indices[0])
     window = module.window(source)

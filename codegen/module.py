@@ -17,7 +17,7 @@ from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Rows, While
 from adjit.ir.ops.create import Constant
 from adjit.ir.ops.effects import Print
 from adjit.ir.ops.maps import FloatUnary
-from adjit.ir.ops.stack import StackAccumulate, StackAdd, StackCopy, StackLength, StackOp, StackRead, StackZeros
+from adjit.ir.ops.stack import StackAccumulate, StackAdd, StackArray, StackCopy, StackLength, StackOp, StackRead, StackZeros
 from adjit.ir.plan import Place, Plan
 from adjit.ir.types import I64, StackType, TensorType, row_major
 
@@ -371,15 +371,20 @@ class Module:
             case StackAdd():
                 self.text.put(stacks.add_call(self.handle(stack), self.handle(stmt.args[1]), element))
             case StackRead():
-                target = self.window(stmt.result)
-                access = Access("%p1", row_major(element.shape), element.dtype)
-                kernel = copy_kernel(target._replace(pointer="%p0"), access, element.shape, self.context)
-                self.invoke(kernel, [target.pointer, self.element(stack, stmt.args[1])])
+                self.copy_elements(stmt.result, self.element(stack, stmt.args[1]))
+            case StackArray():
+                self.copy_elements(stmt.result, self.text.define(f"load ptr, ptr {self.handle(stack)}"))
             case StackAccumulate():
                 source = self.window(stmt.args[2])
                 access = Access("%p0", row_major(element.shape), element.dtype)
                 kernel = add_kernel(access, source._replace(pointer="%p1"), element.shape, self.context)
                 self.invoke(kernel, [self.element(stack, stmt.args[1]), source.pointer])
+
+    def copy_elements(self, value: Operand, pointer: str) -> None:
+        """Fill a value from what lies in a stack."""
+        target, shape = self.window(value), value.type.shape
+        access = Access("%p1", row_major(shape), target.dtype)
+        self.invoke(copy_kernel(target._replace(pointer="%p0"), access, shape, self.context), [target.pointer, pointer])
 
     def element(self, stack: Operand, index: Operand) -> str:
         """The address of an element."""

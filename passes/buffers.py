@@ -22,7 +22,7 @@ from adjit.ir.ops.create import Constant
 from adjit.ir.ops.index import Gather
 from adjit.ir.ops.maps import Map
 from adjit.ir.ops.shape import Pad
-from adjit.ir.ops.stack import StackRead
+from adjit.ir.ops.stack import StackArray, StackRead
 from adjit.ir.plan import Place, Plan, Window
 
 from .rewrite import walk
@@ -120,7 +120,7 @@ class _Placer:
             self.clock += 1
             if stmt.op.can_fail or isinstance(stmt.op, For | While):  # a loop may be interrupted
                 self.last_failure = self.clock
-            if isinstance(stmt.op, Gather | StackRead) and self.is_view(stmt.result):
+            if isinstance(stmt.op, Gather | StackRead | StackArray) and self.is_view(stmt.result):
                 self.read(stmt.args)
                 if not is_stack(stmt.args[0]):
                     self.looked[id(stmt.result)] = self.root(stmt.args[0])

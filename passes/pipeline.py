@@ -21,6 +21,7 @@ from .fold import fold
 from .fuse import fuse
 from .legalize import legalize
 from .licm import hoist_invariants
+from .lift import lift_products
 from .rows import fuse_rows
 from .simplify import simplify
 from .stencils import shift_stencils
@@ -81,6 +82,7 @@ OPTIMIZE = Pipeline(
     split_components,
     unpack_small_arrays,
     shift_stencils,
+    lift_products,
     accumulate_products,
     legalize,
     fuse,

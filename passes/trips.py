@@ -1,17 +1,56 @@
-"""How often a loop runs."""
+"""How often a loop runs, and which numbers its counter gives."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from adjit.ir.builder import Builder
 from adjit.ir.func import Block, Stmt, Value
 from adjit.ir.operand import Literal, Operand
-from adjit.ir.ops.arithmetic import Add
+from adjit.ir.ops.arithmetic import Add, Sub
+from adjit.ir.ops.control import For
 from adjit.ir.types import I64, TensorType
 
 INDEX = TensorType(I64)
 ZERO, ONE = Literal(0, INDEX), Literal(1, INDEX)
+
+
+class Position(NamedTuple):
+    """`sign * k + offset`, of the counter k of a loop."""
+
+    sign: int
+    offset: int
+
+    def covers(self, trips: range, size: int) -> bool:
+        """Whether the trips give each of 0 .. size-1 once."""
+        ends = {self.sign * k + self.offset for k in (trips[0], trips[-1])}
+        return len(trips) == size and ends == {0, size - 1}
+
+
+def known_trips(stmt: Stmt) -> range | None:
+    """The numbers that a `for` counts through, where its bounds are literals."""
+    if not isinstance(stmt.op, For) or not all(isinstance(x, Literal) for x in stmt.args[:2]):
+        return None
+    start, stop = (int(x.value) for x in stmt.args[:2])  # type: ignore[attr-defined]
+    return range(start, stop)
+
+
+def positions(body: Block) -> dict[int, Position]:
+    """Values of a `for` loop's body, by id, that follow its counter up or down."""
+    out = {id(body.params[0]): Position(1, 0)}
+    for stmt in body.stmts:
+        if not isinstance(stmt.op, Add | Sub) or stmt.result.type != INDEX:
+            continue
+        a, b = stmt.args
+        minus = isinstance(stmt.op, Sub)
+        if isinstance(b, Literal) and id(a) in out:
+            sign, offset = out[id(a)]
+            out[id(stmt.result)] = Position(sign, offset - int(b.value) if minus else offset + int(b.value))
+        elif isinstance(a, Literal) and id(b) in out:
+            sign, offset = out[id(b)]
+            out[id(stmt.result)] = Position(-sign if minus else sign, int(a.value) - offset if minus else int(a.value) + offset)
+    return out
 
 
 def stepping(body: Block, params: Sequence[Value]) -> dict[int, Literal]:

@@ -17,7 +17,7 @@ from adjit.ir.ops.create import Constant, Fill
 from adjit.ir.ops.index import Gather, Scatter
 from adjit.ir.ops.maps import Copy, Map
 from adjit.ir.ops.reduce import Reduce
-from adjit.ir.ops.stack import StackOp, StackRead
+from adjit.ir.ops.stack import StackArray, StackOp, StackRead
 from adjit.ir.plan import Place, Plan, Window
 
 from .stacks import Roots, changed_stacks, changes_in_place, is_array, is_stack
@@ -93,10 +93,10 @@ class Windows:
         self.plan.windows[id(stmt.result)] = Window(window.root, layout)
 
     def is_lookup(self, stmt: Stmt) -> bool:
-        """Whether a statement reads memory that stays as it is while the result is alive: one row of an array, or an element of a stack
-        that nobody adds to. The buffer planner keeps the array for as long.
+        """Whether a statement reads memory that stays as it is while the result is alive: one row of an array, or a stack that nobody
+        adds to. The buffer planner keeps the array for as long.
         """
-        if isinstance(stmt.op, StackRead):
+        if isinstance(stmt.op, StackRead | StackArray):
             return is_array(stmt.result) and id(self.stack_roots.of(stmt.args[0])) not in self.changed
         return isinstance(stmt.op, Gather) and is_array(stmt.result) and isinstance(stmt.args[0], Value) and not stmt.args[1].type.shape
 

@@ -122,6 +122,24 @@ class StackAccumulate(StackOp):
         return d if i == 0 else None
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class StackArray(StackOp):
+    """All elements as one array, of a stack that holds `count` of them: where it lies. Put in by passes, after differentiation."""
+
+    count: int
+    differentiable: ClassVar[bool] = False
+
+    def infer(self, *types: TensorType) -> TensorType:
+        element = self.stack(types[0]).element
+        return element.with_shape((self.count, *element.shape))
+
+    def evaluate(self, *arrays: Array) -> Any:
+        stack: Any = arrays[0]
+        if len(stack) != self.count:
+            raise OutOfBoundsError(f"stack_array: the stack holds {len(stack)} elements, not {self.count}")
+        return np.stack(stack)
+
+
 class StackAdd(StackOp):
     """The sum of two stacks of one length, element by element."""
 

@@ -43,7 +43,7 @@ class Native:
         self.llvm = module.build()
         self.failures = module.failures
         self.name = func.name
-        self.arena_bytes = module.plan.arena_bytes + module.work_bytes
+        self.arena_bytes = module.plan.arena_bytes + module.packing.bytes + module.work_bytes
         self.result_types = tuple(r.type for r in func.results)
         self.quick = work(func.block) < QUICK
         # whether the native entry may run it: results from recycled buffers, and effects that a second try would repeat, need Python

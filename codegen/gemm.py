@@ -5,6 +5,9 @@
 
 c = a @ b, or c += a @ b where `added` is 1, with strides in elements; c's columns are consecutive.
 
+    void adjit_pack_f32(i64 n, i64 k, ptr b, i64 row, i64 column, ptr packed, i64 threads, ptr run)
+    void adjit_packed_gemm_f32(...)    with b packed already: its strides are not asked for
+
 The usual five loops: panels of b (KC rows) are packed NR columns at a time, blocks of a (`rows` rows, chosen by the caller) are packed MR
 rows at a time if `packs` is 1 and read where they lie otherwise, and a micro-kernel keeps an MR x NR tile of c in registers. Packing pads
 with zeros, so that the micro-kernel is always whole; an edge tile goes through a buffer.
@@ -30,7 +33,11 @@ TYPES = "i64, i64, i64, ptr, i64, i64, ptr, i64, i64, ptr, i64, ptr, i64, i64, i
 DEPTH, START, BUFFER = range(ARGUMENTS, ARGUMENTS + 3)  # what changes from panel to panel, behind the arguments
 FEW_ROWS = 48  # up to here, one block of a, and the columns are shared out instead
 NAMES = {dtype: f"adjit_gemm_{DTYPE_NAMES[dtype]}" for dtype in (F32, F64)}
-DTYPES = {name: dtype for dtype, name in NAMES.items()}
+PACKED_NAMES = {dtype: f"adjit_packed_gemm_{DTYPE_NAMES[dtype]}" for dtype in NAMES}
+PACK_NAMES = {dtype: f"adjit_pack_{DTYPE_NAMES[dtype]}" for dtype in NAMES}
+PACK_TYPES = "i64, i64, ptr, i64, i64, ptr, i64, ptr"
+DTYPES = {name: dtype for names in (NAMES, PACKED_NAMES, PACK_NAMES) for dtype, name in names.items()}
+PACKED = {*PACKED_NAMES.values(), *PACK_NAMES.values()}
 
 
 def tile_columns(dtype: DType, vector_bytes: int) -> int:
@@ -68,10 +75,16 @@ def work_bytes(n: int, k: int, rows: int, threads: int, dtype: DType, vector_byt
     return (panel + threads * rows * depth) * dtype.itemsize + 64 * (threads + 1)
 
 
-def gemm_ir(dtype: DType, vector_bytes: int) -> str:
-    """The text of the routine for a dtype of `NAMES`."""
+def packed_bytes(n: int, k: int, dtype: DType, vector_bytes: int) -> int:
+    nr = tile_columns(dtype, vector_bytes)
+    return -(-n // nr) * nr * k * dtype.itemsize
+
+
+def gemm_ir(dtype: DType, vector_bytes: int, is_packed: bool = False) -> str:
+    """The text of the routine for a dtype of `NAMES`, or of the two for factors that are packed before."""
     gemm = _Gemm(dtype, vector_bytes)
-    return "\n".join([*sorted(gemm.declares), gemm.micro(False), gemm.micro(True), gemm.pack_b(), gemm.block(), gemm.routine()])
+    routines = [gemm.routine(is_packed), *([gemm.pack()] if is_packed else [])]
+    return "\n".join([*sorted(gemm.declares), gemm.micro(False), gemm.micro(True), gemm.pack_b(), gemm.block(), *routines])
 
 
 class _Gemm:
@@ -393,7 +406,14 @@ class _Gemm:
 
     # ---- the routine
 
-    def routine(self) -> str:
+    def panel_depth(self, text: Text) -> str:
+        """Rows of a panel: all but the last have as many."""
+        count = self.tiles(text, "%k", KC)
+        last = text.define(f"sub i64 {count}, 1")
+        even = text.define(f"udiv i64 {text.define(f'add i64 %k, {last}')}, {count}")
+        return text.define(f"and i64 {text.define(f'add i64 {even}, {UNROLL - 1}')}, -{UNROLL}")
+
+    def routine(self, is_packed: bool) -> str:
         """Panels of up to KC rows of b, all of one depth, one after the other."""
         text = Text()
         args = text.reserve(f"[{ARGUMENTS + 3} x i64]")
@@ -408,22 +428,44 @@ class _Gemm:
         panels = self.tiles(text, "%n", self.nr)
         upper = text.define(f"add i64 %m, {text.define('sub i64 %rows, 1')}")
         blocks = text.define(f"mul i64 {text.define(f'udiv i64 {upper}, %rows')}, %groups")
-        count = self.tiles(text, "%k", KC)
-        last = text.define(f"sub i64 {count}, 1")
-        even = text.define(f"udiv i64 {text.define(f'add i64 %k, {last}')}, {count}")
-        step = text.define(f"and i64 {text.define(f'add i64 {even}, {UNROLL - 1}')}, -{UNROLL}")
+        width, step = text.define(f"mul i64 {panels}, {self.nr}"), self.panel_depth(text)
         with Loop(text, "0", "%k", step) as loop:
             depth = self.smin(text, text.define(f"sub i64 %k, {loop.index}"), step)
             put(3, "ptr", self.at(text, "%a", text.define(f"mul i64 {loop.index}, %ac")))
-            put(6, "ptr", self.at(text, "%b", text.define(f"mul i64 {loop.index}, %br")))
             put(DEPTH, "i64", depth)
             put(START, "i64", text.define(f"add i64 {loop.index}, %added"))
-            used = text.define(f"mul i64 {text.define(f'mul i64 {panels}, {self.nr}')}, {depth}")
-            put(BUFFER, "ptr", self.at(text, "%work", text.define(f"and i64 {text.define(f'add i64 {used}, 15')}, -16")))
-            text.put(f"call void %run(ptr @pack_b_{self.name}, ptr {args}, i64 {panels}, i64 %threads)")
+            if is_packed:
+                put(11, "ptr", self.at(text, "%b", text.define(f"mul i64 {width}, {loop.index}")))
+                put(BUFFER, "ptr", "%work")
+            else:
+                put(6, "ptr", self.at(text, "%b", text.define(f"mul i64 {loop.index}, %br")))
+                used = text.define(f"mul i64 {width}, {depth}")
+                put(BUFFER, "ptr", self.at(text, "%work", text.define(f"and i64 {text.define(f'add i64 {used}, 15')}, -16")))
+                text.put(f"call void %run(ptr @pack_b_{self.name}, ptr {args}, i64 {panels}, i64 %threads)")
             text.put(f"call void %run(ptr @block_{self.name}, ptr {args}, i64 {blocks}, i64 %threads)")
         text.put("ret void")
         header = ", ".join(f"{kind} {name}" for kind, name in zip([*kinds, "i64", "ptr"], [*names, "%threads", "%run"], strict=True))
-        return self.function(f"void @{NAMES[self.dtype]}({header})", text)
+        return self.function(f"void @{(PACKED_NAMES if is_packed else NAMES)[self.dtype]}({header})", text)
+
+    def pack(self) -> str:
+        """All panels of b, one after the other."""
+        text = Text()
+        args = text.reserve(f"[{ARGUMENTS + 3} x i64]")
+
+        def put(k: int, value: str) -> None:
+            text.put(f"store {value}, ptr {text.define(f'getelementptr i64, ptr {args}, i64 {k}')}")
+
+        for k, value in ((1, "i64 %n"), (7, "i64 %row"), (8, "i64 %column")):
+            put(k, value)
+        panels = self.tiles(text, "%n", self.nr)
+        width, step = text.define(f"mul i64 {panels}, {self.nr}"), self.panel_depth(text)
+        with Loop(text, "0", "%k", step) as loop:
+            put(6, f"ptr {self.at(text, '%b', text.define(f'mul i64 {loop.index}, %row'))}")
+            put(11, f"ptr {self.at(text, '%packed', text.define(f'mul i64 {loop.index}, {width}'))}")
+            put(DEPTH, f"i64 {self.smin(text, text.define(f'sub i64 %k, {loop.index}'), step)}")
+            text.put(f"call void %run(ptr @pack_b_{self.name}, ptr {args}, i64 {panels}, i64 %threads)")
+        text.put("ret void")
+        header = "i64 %n, i64 %k, ptr %b, i64 %row, i64 %column, ptr %packed, i64 %threads, ptr %run"
+        return self.function(f"void @{PACK_NAMES[self.dtype]}({header})", text)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from adjit.ir.errors import AdjitError, UnsupportedError
@@ -54,10 +54,11 @@ class Context:
     vector_bytes: int
     threads: int = 1
     outlined: dict[str, str] | None = None  # vector math that is called rather than inlined, in programs with very much of it
+    packed: dict[tuple[object, ...], Place] = field(default_factory=dict)  # factors that the loops around have packed, see packing.py
 
 
 class Kernel:
-    """The text of one kernel, and the (root, offset) windows that its pointer parameters stand for."""
+    """The text of one kernel, and what its pointer parameters stand for, in their order: a place, and an offset in bytes."""
 
     def __init__(self, context: Context) -> None:
         self.plan = context.plan
@@ -67,7 +68,7 @@ class Kernel:
         self.text.outlined = context.outlined
         self.pointers: dict[tuple[Place, int], str] = {}  # what shares memory has one pointer, so that `copy` can see it
         self.shifts: dict[tuple[str, str, int], str] = {}  # pointers to elements other than the first
-        self.arguments: list[tuple[Value, int]] = []  # root and byte offset, in the order of the parameters
+        self.packed = context.packed
         self.failures: list[Failure] = []  # what each code means that the kernel may return
         self.location: Location | None = None  # of the statement being written
         self.error: type[AdjitError] = AdjitError
@@ -77,12 +78,16 @@ class Kernel:
         self.helpers: list[str] = []  # functions that only this kernel calls, named after it
 
     def pointer(self, root: Value, layout: Layout) -> str:
-        offset = layout.offset * root.type.dtype.itemsize
-        key = (self.plan.places[id(root)], offset)
-        if key not in self.pointers:
-            self.pointers[key] = f"%p{len(self.pointers)}"
-            self.arguments.append((root, offset))
-        return self.pointers[key]
+        return self.pointer_to(self.plan.places[id(root)], layout.offset * root.type.dtype.itemsize)
+
+    def pointer_to(self, place: Place, offset: int = 0) -> str:
+        return self.pointers.setdefault((place, offset), f"%p{len(self.pointers)}")
+
+    def packed_pointer(self, matrix: Window) -> str | None:
+        """A pointer to the matrix as products read it, if the loop around has packed it."""
+        where = next((key for key, name in self.pointers.items() if name == matrix.pointer), None)
+        place = self.packed.get((*where, matrix.type.shape, matrix.strides, matrix.type.dtype)) if where is not None else None
+        return self.pointer_to(place) if place is not None else None
 
     def take_pointers(self, count: int) -> None:
         """Parameters %p0, %p1, ... for a caller that knows what they stand for."""

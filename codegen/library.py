@@ -44,17 +44,19 @@ def addresses(names: Iterable[str], threads: int) -> dict[str, int]:
 
 
 def _part_of(name: str) -> str:
-    return name if name in gemm.NAMES.values() else POOL
+    return (gemm.PACKED_NAMES if name in gemm.PACKED else gemm.NAMES)[gemm.DTYPES[name]] if name in gemm.DTYPES else POOL
 
 
 @lru_cache(maxsize=16)
 def _part(part: str, target: llvm.Target) -> dict[str, int]:
-    """Addresses of what a part exports: the pool, or the product of one dtype. Each is compiled when something first needs it."""
+    """Addresses of what a part exports: the pool, or the products of one dtype. Each is compiled when something first needs it."""
     if part == POOL:
         exports = ["adjit_parallel", "adjit_serial", "adjit_pool_start"]
         code = llvm.assemble(pool_ir(target.triple), target, level=0)  # it waits and hands out: what takes time is in the chunks
     else:
-        exports, code = [part], llvm.assemble(gemm.gemm_ir(gemm.DTYPES[part], target.vector_bytes), target)
+        dtype, is_packed = gemm.DTYPES[part], part in gemm.PACKED
+        exports = [part, gemm.PACK_NAMES[dtype]] if is_packed else [part]
+        code = llvm.assemble(gemm.gemm_ir(dtype, target.vector_bytes, is_packed), target)
     loaded = llvm.Library(code, exports, {})
     _keep.append(loaded)
     return loaded.address

@@ -21,12 +21,13 @@ from adjit.ir.ops.stack import StackAccumulate, StackAdd, StackArray, StackCopy,
 from adjit.ir.plan import Place, Plan
 from adjit.ir.types import I64, StackType, TensorType, row_major
 
-from . import host, llvm, lookup, memory, polling, stacks
+from . import gemm, host, library, llvm, lookup, memory, polling, stacks
 from .emitter import VectorEmitter
 from .kernels import Context, Failure, Kernel, add_kernel, copy_kernel, fused_kernel, lowered_kernel
 from .lanes import Reg, Text
 from .memory import Access
 from .nest import Nest
+from .packing import Factor, Packing
 from .probes import Probes
 from .registers import register_kernel
 from .rows import rows_kernel
@@ -62,7 +63,8 @@ class Module:
         self.probes = probes
         self.stmt: Stmt | None = None  # being written
         self.addresses: dict[Place, str] = {}  # of views and slots, in registers of the main function
-        self.work_bytes = 0  # scratch memory behind the arena, for one kernel at a time
+        self.packing = Packing(func.block, self.plan, target.vector_bytes)
+        self.work_bytes = 0  # scratch memory behind the arena and what is packed, for one kernel at a time
 
     @property
     def buffer_count(self) -> int:
@@ -157,14 +159,14 @@ class Module:
     # ---- kernels
 
     def call(self, kernel: Kernel) -> None:
-        self.invoke(kernel, [self.pointer(self.plan.places[id(root)], offset) for root, offset in kernel.arguments])
+        self.invoke(kernel, [self.pointer(place, offset) for place, offset in kernel.pointers])
 
     def invoke(self, kernel: Kernel, arguments: list[str], copied: TensorType | None = None) -> None:
         """Call a kernel; leave when it says so. `copied`: it is no statement's own, but copies a value."""
         text, name = self.text, self.function(kernel)
         if kernel.work_bytes:
             self.work_bytes = max(self.work_bytes, kernel.work_bytes)
-            arguments = [*arguments, self.moved("%arena", self.plan.arena_bytes)]
+            arguments = [*arguments, self.moved("%arena", self.plan.arena_bytes + self.packing.bytes)]
         began = text.define("call i64 @adjit_now()") if self.probes is not None else ""
         if kernel.leaves:
             code = text.define(f"call i64 @{name}({', '.join(f'ptr {a}' for a in (*arguments, '%error'))})")
@@ -303,6 +305,8 @@ class Module:
         for stack, _ in saved:
             memory.store(text, self.handle(stack), Reg("0", I64), "1", 1, 1)
         self.copy_all(carries, initial)
+        around = self.context.packed
+        self.context.packed = around | self.pack(stmt)
         head, inside, after = (text.fresh_label() for _ in range(3))
         text.jump(head)
         text.start(head)
@@ -325,6 +329,18 @@ class Module:
         step()
         text.jump(head)
         text.start(after)
+        self.context.packed = around
+
+    def pack(self, loop: Stmt) -> dict[Factor, Place]:
+        """Pack what every trip multiplies by."""
+        factors = self.packing.loops[id(loop)]
+        for (place, offset, (k, n), strides, dtype), target in factors.items():
+            name, run = gemm.PACK_NAMES[dtype], library.runner(self.context.threads)
+            self.imports |= {name, run}
+            self.declares |= {f"declare void @{name}({gemm.PACK_TYPES})", f"declare void @{run}({library.RUNNER})"}
+            matrix = f"ptr {self.pointer(place, offset)}, i64 {strides[0]}, i64 {strides[1]}, ptr {self.pointer(target)}"
+            self.text.put(f"call void @{name}(i64 {n}, i64 {k}, {matrix}, i64 {self.context.threads}, ptr @{run})")
+        return factors
 
     def poll(self, body: Block) -> None:
         """Every so often, look for Ctrl-C."""

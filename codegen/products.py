@@ -77,10 +77,14 @@ def _has_tiles(a: Window, b: Window) -> bool:
 
 
 def _is_contraction(target: Window, a: Window, b: Window) -> bool:
-    """Whether the right factor, or the whole product, is too small for packing to pay."""
-    (m, k), n = a.type.shape, b.type.shape[1]
-    is_near = m * n * k < PARALLEL and b.strides[1] == 1 and k * n * b.type.dtype.itemsize <= NEAR
-    return is_near or m * n * k <= SMALL or target.strides[1] != 1
+    return not packs_factor(a.type, b.type, b.strides) or target.strides[1] != 1
+
+
+def packs_factor(a: TensorType, b: TensorType, strides: tuple[int, ...]) -> bool:
+    """Whether the right factor, with these strides, and the whole product are large enough for packing to pay."""
+    (m, k), n = a.shape, b.shape[1]
+    is_near = m * n * k < PARALLEL and strides[1] == 1 and k * n * b.dtype.itemsize <= NEAR
+    return a.dtype.kind == "f" and 1 not in (m, n) and not is_near and m * n * k > SMALL
 
 
 def room(kernel: LoopKernel, target: Window, a: Window, threads: int) -> TensorType:
@@ -95,10 +99,11 @@ def _call_gemm(kernel: LoopKernel, target: Window, a: Window, b: Window, accumul
     rows = gemm.block_rows(m, threads)
     groups = gemm.column_groups(m, n, rows, threads, dtype, kernel.vector_bytes)
     run = library.runner(threads)
-    name = gemm.NAMES[dtype]
+    packed = kernel.packed_pointer(b)
+    name = (gemm.NAMES if packed is None else gemm.PACKED_NAMES)[dtype]
     kernel.text.declares |= {f"declare void @{name}({gemm.TYPES})", f"declare void @{run}({library.RUNNER})"}
     kernel.imports |= {name, run}
-    where = [(f"ptr {w.pointer}", f"i64 {w.strides[0]}", f"i64 {w.strides[1]}") for w in (a, b)]
+    where = [(f"ptr {p}", f"i64 {w.strides[0]}", f"i64 {w.strides[1]}") for p, w in ((a.pointer, a), (packed or b.pointer, b))]
     sizes = f"i64 {m}, i64 {n}, i64 {k}"
     matrices = ", ".join([*where[0], *where[1], f"ptr {target.pointer}", f"i64 {target.strides[0]}"])
     packs = int(a.strides[1] != 1 or n >= PACKED)

@@ -1,0 +1,88 @@
+"""Factors that every trip of a loop multiplies by are packed once, before the loop, in the order in which `gemm` reads them.
+
+Found here: the right operands of products in a loop that come from outside of it. They lie behind the arena until the loop is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from adjit.ir.func import Block, Stmt, Value
+from adjit.ir.operand import Operand
+from adjit.ir.ops.control import For, While
+from adjit.ir.ops.linalg import Matmul, MatmulAdd
+from adjit.ir.plan import Place, Plan
+from adjit.ir.types import DType, Shape
+
+from . import gemm, products
+
+
+class Factor(NamedTuple):
+    """A matrix in memory."""
+
+    place: Place
+    offset: int  # in bytes
+    shape: Shape
+    strides: tuple[int, ...]
+    dtype: DType
+
+
+class Packing:
+    """Which factors each loop packs, and where: `loops` maps the id of a loop to them; `bytes` is what all of them take."""
+
+    def __init__(self, block: Block, plan: Plan, vector_bytes: int) -> None:
+        self.plan = plan
+        self.vector_bytes = vector_bytes
+        self.loops: dict[int, dict[Factor, Place]] = {}
+        self.bytes = 0
+        self._visit(block, {})
+
+    def _visit(self, block: Block, packed: dict[Factor, Place]) -> None:
+        for stmt in block.stmts:
+            inside = packed
+            if isinstance(stmt.op, For | While) and id(stmt) not in self.plan.registers:
+                made = set(_made(stmt))
+                factors = {self._factor(b) for a, b in _products(stmt.blocks[-1]) if self._is_packed(a, b) and self._root(b) not in made}
+                own = {factor: self._place(factor) for factor in sorted(factors - packed.keys(), key=str)}
+                self.loops[id(stmt)] = own
+                inside = packed | own
+            for inner in stmt.blocks:
+                self._visit(inner, inside)
+
+    def _root(self, b: Operand) -> int:
+        return id(self.plan.windows[id(b)].root)
+
+    def _is_packed(self, a: Operand, b: Operand) -> bool:
+        """Whether a product packs its right factor; one that is near at hand is read as it lies."""
+        return isinstance(b, Value) and products.packs_factor(a.type, b.type, self.plan.windows[id(b)].layout.strides)
+
+    def _factor(self, b: Operand) -> Factor:
+        root, layout = self.plan.windows[id(b)]
+        return Factor(self.plan.places[id(root)], layout.offset * b.type.dtype.itemsize, b.type.shape, layout.strides, b.type.dtype)
+
+    def _place(self, factor: Factor) -> Place:
+        place = Place("arena", self.plan.arena_bytes + self.bytes)
+        k, n = factor.shape
+        self.bytes += -(-gemm.packed_bytes(n, k, factor.dtype, self.vector_bytes) // 64) * 64
+        return place
+
+
+def _products(block: Block) -> Iterator[tuple[Operand, Operand]]:
+    """What is multiplied at every trip: in the block, and in loops inside of it. A branch may never be taken."""
+    for stmt in block.stmts:
+        if isinstance(stmt.op, Matmul | MatmulAdd):
+            a, b = stmt.args[-2:]
+            if a.type.rank == b.type.rank == 2:
+                yield a, b
+        elif isinstance(stmt.op, For | While):
+            yield from _products(stmt.blocks[-1])
+
+
+def _made(stmt: Stmt) -> Iterator[int]:
+    """The ids of all values that a loop makes, at any depth."""
+    for block in stmt.blocks:
+        yield from map(id, block.params)
+        for inner in block.stmts:
+            yield from map(id, inner.results)
+            yield from _made(inner)

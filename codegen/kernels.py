@@ -55,6 +55,7 @@ class Context:
     threads: int = 1
     outlined: dict[str, str] | None = None  # vector math that is called rather than inlined, in programs with very much of it
     packed: dict[tuple[object, ...], Place] = field(default_factory=dict)  # factors that the loops around have packed, see packing.py
+    awake: bool = False  # whether the other threads have something to do all the time: they need not be woken
 
 
 class Kernel:
@@ -69,6 +70,7 @@ class Kernel:
         self.pointers: dict[tuple[Place, int], str] = {}  # what shares memory has one pointer, so that `copy` can see it
         self.shifts: dict[tuple[str, str, int], str] = {}  # pointers to elements other than the first
         self.packed = context.packed
+        self.awake = context.awake
         self.failures: list[Failure] = []  # what each code means that the kernel may return
         self.location: Location | None = None  # of the statement being written
         self.error: type[AdjitError] = AdjitError

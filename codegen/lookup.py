@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from adjit.ir.func import Stmt
+from adjit.ir.operand import Operand
 from adjit.ir.ops.index import out_of_bounds
 from adjit.ir.ops.stack import StackArray, StackRead
 from adjit.ir.types import BOOL, I64
@@ -24,6 +26,16 @@ def address(module: Module, stmt: Stmt) -> str:
         return module.text.define(f"load ptr, ptr {module.handle(source)}")
     if isinstance(stmt.op, StackRead):
         return module.element(source, indices[0])
+    return _row(module, stmt, source, indices)
+
+
+def written_row(module: Module, stmt: Stmt) -> str:
+    """Where a `scatter_set` at scalar indices writes to."""
+    source, _, *indices = stmt.args
+    return _row(module, stmt, source, indices)
+
+
+def _row(module: Module, stmt: Stmt, source: Operand, indices: Sequence[Operand]) -> str:
     window = module.window(source)
     pointer = window.pointer
     for axis, (index, stride) in enumerate(zip(indices, window.strides, strict=False)):

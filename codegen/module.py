@@ -16,12 +16,14 @@ from adjit.ir.ops.base import View
 from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Rows, While
 from adjit.ir.ops.create import Constant
 from adjit.ir.ops.effects import Print
+from adjit.ir.ops.index import ScatterSet
+from adjit.ir.ops.join import Concatenate
 from adjit.ir.ops.maps import FloatUnary
 from adjit.ir.ops.stack import StackAccumulate, StackAdd, StackArray, StackCopy, StackLength, StackOp, StackRead, StackZeros
 from adjit.ir.plan import Place, Plan
 from adjit.ir.types import I64, StackType, TensorType, row_major
 
-from . import gemm, host, library, llvm, lookup, memory, polling, stacks
+from . import gemm, host, library, llvm, lookup, memory, polling, products, stacks
 from .emitter import VectorEmitter
 from .kernels import Context, Failure, Kernel, add_kernel, copy_kernel, fused_kernel, lowered_kernel
 from .lanes import Reg, Text
@@ -62,7 +64,8 @@ class Module:
         self.uses_runtime = False
         self.probes = probes
         self.stmt: Stmt | None = None  # being written
-        self.addresses: dict[Place, str] = {}  # of views and slots, in registers of the main function
+        self.addresses: dict[Place, str] = {}  # of views, slots and rows, in registers of the main function
+        self.rows: dict[Place, Stmt] = {}  # who puts into place what is made in a row of an array
         self.packing = Packing(func.block, self.plan, target.vector_bytes)
         self.work_bytes = 0  # scratch memory behind the arena and what is packed, for one kernel at a time
 
@@ -116,6 +119,7 @@ class Module:
             return
         if isinstance(op, If | For | While):
             self.uses_runtime = True
+        self.find_rows(stmt)
         place = self.plan.places.get(id(stmt.result)) if stmt.results else None
         if place is not None and place.kind == "view":
             self.addresses[place] = lookup.address(self, stmt)
@@ -142,8 +146,24 @@ class Module:
             self.on_stack(stmt)
         elif isinstance(op, Print):
             self.call_host(stmt)
+        elif self.is_there(stmt):
+            return
         else:
             self.call(lowered_kernel(stmt, self.context))
+
+    def find_rows(self, stmt: Stmt) -> None:
+        """The addresses of results that are made in a row of an array."""
+        for place in map(self.place, stmt.results):
+            if place in self.rows and place not in self.addresses:
+                self.addresses[place] = lookup.written_row(self, self.rows[place])
+
+    def is_there(self, stmt: Stmt) -> bool:
+        """Whether a statement puts together what was made in its place."""
+        if isinstance(stmt.op, ScatterSet):
+            return self.place(stmt.args[1]) in self.rows
+        if isinstance(stmt.op, Concatenate):
+            return all(isinstance(x, Value) and self.plan.windows[id(x)].root is stmt.result for x in stmt.args)
+        return False
 
     def call_host(self, stmt: Stmt) -> None:
         """Leave an effect to Python, with the addresses of its operands."""
@@ -203,6 +223,11 @@ class Module:
         return self.functions.setdefault(kernel.definition("{}"), f"k{len(self.functions)}")
 
     # ---- buffers
+
+    def place(self, value: Operand) -> Place | None:
+        """The buffer that a value lies in; None where it has none, as literals and what stays in registers."""
+        window = self.plan.windows.get(id(value))
+        return self.plan.places.get(id(window.root)) if window is not None else None
 
     def pointer(self, place: Place, offset: int = 0) -> str:
         if place in self.addresses:
@@ -305,8 +330,13 @@ class Module:
         for stack, _ in saved:
             memory.store(text, self.handle(stack), Reg("0", I64), "1", 1, 1)
         self.copy_all(carries, initial)
-        around = self.context.packed
-        self.context.packed = around | self.pack(stmt)
+        around = self.context.packed, self.context.awake
+        self.context.packed = self.context.packed | self.pack(stmt)
+        for inner in body.stmts:
+            place = self.place(inner.args[1]) if isinstance(inner.op, ScatterSet) else None
+            if place is not None and place.kind == "row":
+                self.rows[place] = inner
+        self.context.awake = self.context.awake or any(map(products.is_parallel, body.stmts))
         head, inside, after = (text.fresh_label() for _ in range(3))
         text.jump(head)
         text.start(head)
@@ -329,7 +359,7 @@ class Module:
         step()
         text.jump(head)
         text.start(after)
-        self.context.packed = around
+        self.context.packed, self.context.awake = around
 
     def pack(self, loop: Stmt) -> dict[Factor, Place]:
         """Pack what every trip multiplies by."""
@@ -370,7 +400,7 @@ class Module:
 
     def slot(self, value: Operand) -> Place | None:
         """The place of a value that is made on the stack that saves it."""
-        place = self.plan.place(value) if isinstance(value, Value) else None
+        place = self.place(value)
         return place if place is not None and place.kind == "slot" else None
 
     def on_stack(self, stmt: Stmt) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .kernels import Kernel
 
 PARALLEL = 200_000  # operations: below, waking another thread costs more than it brings
+AWAKE = 50_000  # the same in loops whose products keep the other threads awake
+CHUNK = 20_000  # operations of a chunk at least: taking one costs a fraction of a microsecond
 CHUNKS = 32  # enough for every thread to find work, few enough to combine
 ROW = 8192  # elements of a row that a single axis is cut into
 MAX_PARTIALS = 1 << 20  # bytes of partial results
@@ -42,7 +44,7 @@ def emit_nest(
     """A nest as the body of a kernel: on one thread if it is small, cut into chunks otherwise."""
     whole = Nest(kernel.text, kernel.vector_bytes, domain, inputs, outputs, reductions, body, ops, indexed, aliased)
     size = math.prod(whole.sizes)
-    if whole.empty or size * ops < PARALLEL or (len(whole.order) == 1 and (indexed or size < 2 * ROW)):
+    if whole.empty or size * ops < parallel_from(kernel) or (len(whole.order) == 1 and (indexed or size < 2 * ROW)):
         whole.emit()
         return
     cut = _Cut(kernel, whole, body, ops, indexed, aliased)
@@ -50,6 +52,11 @@ def emit_nest(
         whole.emit()
     else:
         cut.emit()
+
+
+def parallel_from(kernel: Kernel) -> int:
+    """How many operations are worth more than one thread."""
+    return AWAKE if kernel.awake else PARALLEL
 
 
 def in_chunks(kernel: Kernel, total: int, rows: int, walk: Callable[[Text, str, str], None]) -> None:
@@ -93,7 +100,8 @@ class _Cut:
             self._as_rows(whole)
         self.nest = self._nest(kernel.text, self.inputs, self.outputs, self.reductions)
         rows = self.nest.sizes[0]
-        self.rows = -(-rows // min(rows, CHUNKS))  # of a chunk
+        wanted = max(2, min(rows, CHUNKS, math.prod(self.nest.sizes) * ops // CHUNK))
+        self.rows = -(-rows // wanted)  # of a chunk
         self.count = -(-rows // self.rows)
         self.total = rows
         axis = self.nest.order[0]

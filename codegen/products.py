@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from adjit.ir.func import Stmt
+from adjit.ir.ops.linalg import Matmul, MatmulAdd
 from adjit.ir.ops.reduce import Sum
 from adjit.ir.types import F32, F64, I64, DType, TensorType
 
@@ -85,6 +87,13 @@ def packs_factor(a: TensorType, b: TensorType, strides: tuple[int, ...]) -> bool
     (m, k), n = a.shape, b.shape[1]
     is_near = m * n * k < PARALLEL and strides[1] == 1 and k * n * b.dtype.itemsize <= NEAR
     return a.dtype.kind == "f" and 1 not in (m, n) and not is_near and m * n * k > SMALL
+
+
+def is_parallel(stmt: Stmt) -> bool:
+    """Whether it is a product that takes all threads."""
+    if not isinstance(stmt.op, Matmul | MatmulAdd) or not stmt.result.type.is_float:
+        return False
+    return stmt.result.type.size * stmt.args[-2].type.shape[-1] >= PARALLEL
 
 
 def room(kernel: LoopKernel, target: Window, a: Window, threads: int) -> TensorType:

@@ -17,7 +17,7 @@ from .kernels import Context, Kernel, Parts, parts_of
 from .lanes import Text
 from .memory import Access
 from .nest import Loop, Nest
-from .parallel import CHUNKS, PARALLEL, in_chunks
+from .parallel import CHUNKS, in_chunks, parallel_from
 
 
 def rows_kernel(stmt: Stmt, context: Context) -> Kernel:
@@ -46,7 +46,7 @@ def rows_kernel(stmt: Stmt, context: Context) -> Kernel:
                 _member(text, context.vector_bytes, parts, loop.index)
 
     work = sum(parts.ops * math.prod(parts.domain) for parts in members)
-    if work < PARALLEL:
+    if work < parallel_from(kernel):
         walk(kernel.text, "0", str(rows))
     else:
         in_chunks(kernel, rows, -(-rows // min(rows, CHUNKS)), walk)

@@ -2,9 +2,9 @@
 
 Every value has a window: a root value that owns a buffer, and the layout of the value's elements in it. Every root has a place.
 
-Two kinds of places are known only while a loop runs. A `view` is a row of an array or an element of a stack, read where it lies: its
-address is computed where the statement stands. A `slot` is the newest element of the stack that a loop saves the value on: it is made
-there.
+Three kinds of places are known only while a loop runs. A `view` is a row of an array or an element of a stack, read where it lies: its
+address is computed where the statement stands. A `slot` is the newest element of the stack that a loop saves the value on, a `row` that of
+the array that a loop puts the value into: it is made there.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from .layout import Layout
 if TYPE_CHECKING:
     from .func import Value
 
-KINDS = ("arena", "param", "result", "constant", "view", "slot")
+KINDS = ("arena", "param", "result", "constant", "view", "slot", "row")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A buffer: a byte offset in the arena, or the number of a parameter, a result, a constant, a view or a slot."""
+    """A buffer: a byte offset in the arena, or the number of a parameter, a result, a constant, a view, a slot or a row."""
 
     kind: str
     index: int

@@ -10,16 +10,17 @@ buffers inside.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.layout import Layout
-from adjit.ir.operand import Operand
+from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import View
 from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Region, Rows, While, hosted_by
 from adjit.ir.ops.create import Constant
-from adjit.ir.ops.index import Gather
+from adjit.ir.ops.index import Gather, ScatterSet
 from adjit.ir.ops.maps import Map
 from adjit.ir.ops.shape import Pad
 from adjit.ir.ops.stack import StackArray, StackRead
@@ -67,6 +68,7 @@ class _Placer:
         self.hosts: dict[int, Value] = {}  # roots made in another's buffer: a branch's yield in the result's, a next in the carry's
         self.looked: dict[int, Value] = {}  # the arrays that views look into
         self.slots = 0
+        self.collected: list[tuple[Value, Stmt]] = []  # a carry that nothing but a `scatter_set` reads, and that
 
     def root(self, value: Operand) -> Value:
         """Whose memory the value lies in; of a view, the array that it looks into."""
@@ -144,9 +146,10 @@ class _Placer:
             if is_stack(value):
                 continue  # placed beforehand, for the whole call
             root = self.root(value)
-            self.made_at[id(root)] = self.clock
-            self.makers[id(root)] = stmt
-            self.order.append((self.clock, stmt, root))
+            if id(root) not in self.made_at:  # the parts of a concatenation are made one by one
+                self.made_at[id(root)] = self.clock
+                self.makers[id(root)] = stmt
+                self.order.append((self.clock, stmt, root))
 
     def read(self, values: Iterable[Operand]) -> None:
         for value in values:
@@ -188,7 +191,7 @@ class _Placer:
             self.walk(block)
             self.clock += 1
             self.read(block.results)
-        self.read(body.saving)
+        self.read(v for v in body.saving if not any(v is p for p in body.params))  # those were saved as the trip began
         self.take_slots(body, loop)
         loop.end = self.clock
         for carry, following in zip(body.params[len(body.params) - len(body.results) :], body.results, strict=True):
@@ -196,6 +199,17 @@ class _Placer:
                 self.carried.append((carry, self.root(following), self.reads.get(id(carry), -1)))
         self.read(body.params)
         self.loops.pop()
+        self.collect(body)
+
+    def collect(self, body: Block) -> None:
+        """Carries that a loop only puts rows into; a value that goes into two of them cannot be made in both."""
+        uses = Counter(map(id, body.uses()))
+        writes = [stmt for stmt in body.stmts if isinstance(stmt.op, ScatterSet)]
+        written = Counter(id(stmt.args[1]) for stmt in writes)
+        for stmt in writes:
+            carry, value = stmt.args[:2]
+            if uses[id(carry)] == written[id(value)] == 1 and isinstance(carry, Value) and any(carry is p for p in body.params):
+                self.collected.append((carry, stmt))
 
     def take_slots(self, body: Block, loop: _Loop) -> None:
         """What a loop makes and saves is made on its stack."""
@@ -221,6 +235,19 @@ class _Placer:
         for carry, following, last_read in self.carried:
             if self._overwrites(carry, following, last_read):
                 self.hosts[id(following)] = carry
+        for row, (carry, stmt) in enumerate(self.collected):
+            self.take_row(row, carry, stmt)
+
+    def take_row(self, row: int, carry: Value, stmt: Stmt) -> None:
+        """What a loop puts into a row of an array is made there, if the array is changed in place and the row is known by then."""
+        _, value, *indices = stmt.args
+        window = self.plan.windows.get(id(value))
+        if self.hosts.get(id(stmt.result)) is not carry or window is None or id(window.root) in self.plan.places or not is_array(value):
+            return
+        at = self.made_at.get(id(window.root), -1)
+        known = all(isinstance(i, Literal) or self.made_at.get(id(self.root(i)), at) < at for i in indices)
+        if known and not indices[0].type.shape and at > self.made_at[id(carry)] and self.is_whole(window, value):
+            self.plan.places[id(window.root)] = Place("row", row)
 
     # ---- sharing
 
@@ -244,6 +271,8 @@ class _Placer:
         if not isinstance(stmt.op, Fuse):
             return False
         (body,) = stmt.blocks
+        if all(r is not new for r in stmt.results):
+            return False  # a part of it
         host = hosted_by(stmt)
         if host is not None and any(self.root(a) is old for a in host.args if isinstance(a, Value)):
             return False

@@ -5,6 +5,7 @@
   that, in an array with a row a trip; what it reads from an array or a stack lies there already.
 - `total + sum(b)`, where the rows of b are kept: one sum after the loop.
 - `scatter(out, b @ w, k)`, with w from outside: the rows of b, times w, after the loop.
+- `scatter_add(zeros, b, k)`, where each trip has a row of its own: a `scatter_set`.
 
 Only in loops with bounds that are known, whose rows are read and written at `k + c` or `c - k`, so that each trip has its own. Sums are
 added up in another order, as in any product that is cut into blocks.
@@ -22,7 +23,7 @@ from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.arithmetic import Add
 from adjit.ir.ops.base import apply
-from adjit.ir.ops.index import Gather, Scatter, ScatterSet
+from adjit.ir.ops.index import Gather, Scatter, ScatterAdd, ScatterSet
 from adjit.ir.ops.linalg import Matmul
 from adjit.ir.ops.reduce import Sum
 from adjit.ir.ops.shape import Reshape, Transpose, reshape, transpose
@@ -96,7 +97,16 @@ class _Loop:
             self._postpone(slot)
         for slot in range(len(self.carries)):  # the sums last, of what the products keep
             self._postpone_sum(slot)
+        self._assign()
         return [*self.before.stmts, self._loop(), *self.after.stmts]
+
+    def _assign(self) -> None:
+        """What is added to zeros, each trip in a row of its own, is written there."""
+        for slot, following in enumerate(self.body.results):
+            maker = self.makers.get(id(following))
+            if maker is not None and isinstance(maker.op, ScatterAdd) and self._scattered(slot, maker) is not None:
+                self.stmts[self.stmts.index(maker)] = maker.replace(op=ScatterSet())
+                self.lifted += 1
 
     def _loop(self) -> Stmt:
         """The loop, with the new carries."""

@@ -2,10 +2,12 @@
 
 Copies are put in where a view will not do: a reshape that no strides express; a result, update or carry that must have a buffer of its own.
 What a loop reads at its counter, a row of an array or an element of a stack, is a window too, on memory whose address is known then.
+Parts that are concatenated are made inside of the whole.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from adjit.ir.func import Block, Func, Stmt, Value
@@ -15,12 +17,16 @@ from adjit.ir.ops.base import View
 from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Region, Rows, While
 from adjit.ir.ops.create import Constant, Fill
 from adjit.ir.ops.index import Gather, Scatter
+from adjit.ir.ops.join import Concatenate
+from adjit.ir.ops.linalg import Matmul
 from adjit.ir.ops.maps import Copy, Map
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.stack import StackArray, StackOp, StackRead
 from adjit.ir.plan import Place, Plan, Window
 
 from .stacks import Roots, changed_stacks, changes_in_place, is_array, is_stack
+
+RUN = 16  # elements that a part of a concatenation must have side by side: a kernel writes them as vectors
 
 
 class Windows:
@@ -32,6 +38,8 @@ class Windows:
         self.stack_roots = Roots(is_stack)
         self.changed = changed_stacks(func)
         self.views = 0
+        self.viewed: set[int] = set()  # roots that other values are windows on
+        self.makers: dict[int, Stmt] = {}  # of roots that one kernel makes
 
     def planned(self) -> tuple[Func, Plan]:
         for param in self.func.params:
@@ -58,6 +66,8 @@ class Windows:
                 self.view(stmt)
             elif self.is_lookup(stmt):
                 self.look(stmt)
+            elif isinstance(stmt.op, Concatenate) and run_length(stmt) >= RUN:
+                self.join(stmt)
             elif isinstance(stmt.op, Rows):
                 self.visit_rows(stmt)
             elif isinstance(stmt.op, If | Checkpoint) and not fits_registers(stmt):
@@ -76,6 +86,7 @@ class Windows:
         self.stack_roots.leave(stmt)
         for result in stmt.results:
             self.own(result)
+            self.makers[id(result)] = stmt
             if isinstance(stmt.op, Constant):
                 self.made.discard(id(result))
 
@@ -91,6 +102,7 @@ class Windows:
             assert layout is not None, f"{stmt.op.name} has no layout on a contiguous operand"
         self.stmts.append(stmt.replace(args=(source,)))
         self.plan.windows[id(stmt.result)] = Window(window.root, layout)
+        self.viewed.add(id(window.root))
 
     def is_lookup(self, stmt: Stmt) -> bool:
         """Whether a statement reads memory that stays as it is while the result is alive: one row of an array, or a stack that nobody
@@ -109,6 +121,35 @@ class Windows:
         self.plan.windows[id(stmt.result)] = Window(stmt.result, layout)
         self.plan.places[id(stmt.result)] = Place("view", self.views)
         self.views += 1
+
+    def join(self, stmt: Stmt) -> None:
+        """A concatenation: its parts become windows on it, and the statement itself has nothing left to do."""
+        assert isinstance(stmt.op, Concatenate)
+        assert isinstance(stmt.result, Value)
+        self.own(stmt.result)
+        strides = Layout.contiguous(stmt.result.type.shape).strides
+        axis, start, parts = stmt.op.axis, 0, []
+        for x in stmt.args:
+            part = x if self.can_move(x) else self.copy(x, stmt)
+            self.made.discard(id(part))
+            self.plan.windows[id(part)] = Window(stmt.result, Layout(start * strides[axis], strides))
+            start += part.type.shape[axis]
+            parts.append(part)
+        self.stmts.append(stmt.replace(args=tuple(parts)))
+
+    def can_move(self, x: Operand) -> bool:
+        """Whether a value can be made in another place: this block made it, with a kernel that writes through any strides, and no value
+        is a window on it.
+        """
+        maker = self.makers.get(id(x))
+        if maker is None or id(x) not in self.made or id(x) in self.viewed:
+            return False
+        if isinstance(maker.op, Fuse):
+            (block,) = maker.blocks
+            made = {id(s.result): s.op for s in block.stmts}
+            inner = next(i for r, i in zip(maker.results, block.results, strict=True) if r is x)
+            return isinstance(made.get(id(inner)), Map) and all(isinstance(op, Map | Reduce) for op in made.values())
+        return isinstance(maker.op, Matmul)
 
     # ---- regions
 
@@ -225,6 +266,12 @@ class Windows:
         copied = self.copy(value, None)
         self.made.discard(id(copied))
         return copied
+
+
+def run_length(stmt: Stmt) -> int:
+    """How many elements of the smallest part lie side by side in a concatenation."""
+    assert isinstance(stmt.op, Concatenate)
+    return min(math.prod(x.type.shape[stmt.op.axis :]) for x in stmt.args)
 
 
 def covers(window: Window, value: Operand) -> bool:

@@ -30,7 +30,7 @@ from .emitter import VectorEmitter
 from .lanes import Reg, Text
 from .memory import Access
 from .nest import Chunk, Loop, Nest, Reduction
-from .parallel import CHUNKS, PARALLEL, outlined
+from .parallel import CHUNKS, PARALLEL, emit_nest, outlined
 from .window import Hosted, Private, Window
 
 RegionBody: TypeAlias = Callable[..., None]  # a `Body` that can also be told which pads it is outside of
@@ -406,8 +406,7 @@ def copy_kernel(target: Access, source: Access, shape: Shape, context: Context) 
     """A copy between the windows behind its two pointers, %p0 and %p1."""
     kernel = Kernel(context)
     kernel.take_pointers(2)
-    body = lambda chunk: chunk.put(0, chunk.load(0))  # noqa: E731
-    Nest(kernel.text, context.vector_bytes, shape, [source], [target], [], body).emit()
+    emit_nest(kernel, shape, [source], [target], [], lambda chunk: chunk.put(0, chunk.load(0)), 1, frozenset(), frozenset())
     return kernel
 
 

@@ -28,8 +28,8 @@ from .emitter import VectorEmitter
 from .kernels import Context, Failure, Kernel, add_kernel, copy_kernel, fused_kernel, lowered_kernel
 from .lanes import Reg, Text
 from .memory import Access
-from .nest import Nest
 from .packing import Factor, Packing
+from .parallel import emit_nest
 from .probes import Probes
 from .registers import register_kernel
 from .rows import rows_kernel
@@ -273,8 +273,8 @@ class Module:
         if isinstance(source, Literal):
             kernel = Kernel(self.context)
             kernel.take_pointers(1)
-            value = source.value
-            Nest(kernel.text, self.context.vector_bytes, shape, [], [target], [], lambda c: c.put(0, c.emit.const(dtype, value))).emit()
+            value, none = source.value, frozenset[int]()
+            emit_nest(kernel, shape, [], [target], [], lambda c: c.put(0, c.emit.const(dtype, value)), 1, none, none)
             self.invoke(kernel, [pointer], source.type)
             return
         window = self.window(source)

@@ -93,10 +93,10 @@ class _Loop:
         for k, stmt in enumerate(self.stmts):
             if isinstance(stmt.op, Matmul):
                 self._precompute(k, stmt)
-        for slot in range(len(self.carries)):
-            self._postpone(slot)
-        for slot in range(len(self.carries)):  # the sums last, of what the products keep
-            self._postpone_sum(slot)
+        for postpone in (self._postpone_scattered, self._postpone_product, self._postpone_sum):  # the sums last, of what products keep
+            for slot, result in enumerate(self.results[: len(self.carries)]):
+                if not any(result is x for s in self.after.stmts for x in s.args):
+                    postpone(slot)
         self._assign()
         return [*self.before.stmts, self._loop(), *self.after.stmts]
 
@@ -166,7 +166,7 @@ class _Loop:
             if maker is not None and isinstance(maker.op, Scatter) and maker.args[1] is x:
                 at = self._scattered(slot, maker)
                 if at is not None:
-                    yield _Rows(self.results[slot], at)
+                    yield _Rows(self.stmt.results[slot], at)
         yield from (rows for value, _, rows in self.kept.values() if value is x)
 
     def _kept(self, x: Operand, index: Operand) -> _Rows | None:
@@ -206,11 +206,8 @@ class _Loop:
 
     # ---- after the loop
 
-    def _postpone(self, slot: int) -> None:
-        maker = self.makers.get(id(self.body.results[slot]))
-        if maker is not None and isinstance(maker.op, Scatter):
-            self._postpone_scattered(slot, maker)
-            return
+    def _postpone_product(self, slot: int) -> None:
+        """total + transpose(a) @ b becomes total + transpose(all a) @ (all b)."""
         product = self._added(slot)
         if product is None or not isinstance(product.op, Matmul) or not _is_worth_it(product, len(self.trips)):
             return
@@ -252,8 +249,11 @@ class _Loop:
             if rows is not None:
                 self._give(slot, apply(Sum((0, *(axis + 1 for axis in total.op.axes))), rows.array))
 
-    def _postpone_scattered(self, slot: int, maker: Stmt) -> None:
+    def _postpone_scattered(self, slot: int) -> None:
         """scatter(out, b @ w, i) becomes scatter(rows, b, i) @ w."""
+        maker = self.makers.get(id(self.body.results[slot]))
+        if maker is None or not isinstance(maker.op, Scatter):
+            return
         product = self.makers.get(id(maker.args[1]))
         at = self._scattered(slot, maker)
         if at is None or product is None or not isinstance(product.op, Matmul) or not self.is_only_read_by(product.result):

@@ -180,6 +180,39 @@ def test_outer_products_of_vectors() -> None:
     assert products_in_loops(lift_products(func)) == products_in_loops(func) - 1
 
 
+@pytest.mark.parametrize("order", ["%r, %s, %t", "%t, %s, %r", "%s, %r, %t"])
+def test_products_of_products_that_are_collected(order: str) -> None:
+    """What one product after the loop reads is there before it, whatever the order of the carries."""
+    kinds = {"%r": "f64[3,5]", "%s": "f64[4,2,5]", "%t": "f64[4,2,6]"}
+    following = {"%r": "%total.1", "%s": "%ps", "%t": "%qs"}
+    params = {"%r": "%total", "%s": "%pp", "%t": "%qq"}
+    names = order.split(", ")
+    results = ", ".join(f"{n}: {kinds[n]}" for n in names)
+    carries = ", ".join(f"{params[n]}: {kinds[n]} = 0.0" for n in names)
+    func = parse_func(
+        dedent(f"""
+        func @f(%x: f64[4,2,3], %y: f64[4,2,5], %v: f64[5,5], %w: f64[5,6]) -> (f64[3,5], f64[4,2,5], f64[4,2,6]) {{
+          {results}, %z: f64[2,5] = for %k in 0..4 carry ({carries}, %c: f64[2,5] = 0.3) {{
+            %row: f64[2,3] = gather %x, %k
+            %other: f64[2,5] = gather %y, %k
+            %n: f64[2,5] = mul %c, %other
+            %p: f64[2,5] = matmul %n, %v
+            %q: f64[2,6] = matmul %p, %w
+            %ps: f64[4,2,5] = scatter_add %pp, %p, %k
+            %qs: f64[4,2,6] = scatter_add %qq, %q, %k
+            %turned: f64[3,2] = transpose %row {{axes=[1, 0]}}
+            %g: f64[3,5] = matmul %turned, %p
+            %total.1: f64[3,5] = add %total, %g
+            yield {", ".join(following[n] for n in names)}, %n
+          }}
+          return %r, %s, %t
+        }}
+        """)
+    )
+    agrees(func, numbers(4, 2, 3), numbers(4, 2, 5), numbers(5, 5), numbers(5, 6))
+    assert products_in_loops(lift_products(func)) <= 1
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -6,6 +6,7 @@
 - `total + sum(b)`, where the rows of b are kept: one sum after the loop.
 - `scatter(out, b @ w, k)`, with w from outside: the rows of b, times w, after the loop.
 - `scatter_add(zeros, b, k)`, where each trip has a row of its own: a `scatter_set`.
+- `gather(c, k)` of a carry that no trip changes but in its own row, and whose end nobody reads: of what the loop began with.
 
 Only in loops with bounds that are known, whose rows are read and written at `k + c` or `c - k`, so that each trip has its own. Sums are
 added up in another order, as in any product that is cut into blocks.
@@ -38,13 +39,14 @@ MAX_BYTES = 1 << 26  # of an array that is kept for a product outside
 
 
 def lift_products(func: Func) -> Func:
-    lifting = _Lifting()
+    lifting = _Lifting({id(x) for x in (*func.block.uses(), *func.outputs())})
     block = lifting.block(func.block)
     return eliminate_dead_code(func.replace(block=block)) if lifting.lifted else func
 
 
 class _Lifting:
-    def __init__(self) -> None:
+    def __init__(self, used: set[int]) -> None:
+        self.used = used
         self.lifted = 0
         self.lengths: dict[int, int] = {}  # of stacks that loops with known bounds made
 
@@ -57,7 +59,7 @@ class _Lifting:
             if trips is None or len(trips) < 2:
                 out.append(stmt)
                 continue
-            loop = _Loop(stmt, trips, self.lengths)
+            loop = _Loop(stmt, trips, self.lengths, self.used)
             out += loop.rewritten()
             self.lifted += loop.lifted
             self.lengths.update((id(stack), len(trips)) for stack in stmt.results[len(stmt.blocks[0].results) :])
@@ -72,7 +74,8 @@ class _Rows(NamedTuple):
 
 
 class _Loop:
-    def __init__(self, stmt: Stmt, trips: range, lengths: dict[int, int]) -> None:
+    def __init__(self, stmt: Stmt, trips: range, lengths: dict[int, int], used: set[int]) -> None:
+        self.used = used
         self.stmt = stmt
         self.trips = trips
         self.lengths = lengths
@@ -90,6 +93,8 @@ class _Loop:
 
     def rewritten(self) -> list[Stmt]:
         """What goes before the loop, the loop, and what comes after it."""
+        for slot in range(len(self.carries)):
+            self._read_first(slot)
         for k, stmt in enumerate(self.stmts):
             if isinstance(stmt.op, Matmul):
                 self._precompute(k, stmt)
@@ -99,6 +104,21 @@ class _Loop:
                     postpone(slot)
         self._assign()
         return [*self.before.stmts, self._loop(), *self.after.stmts]
+
+    def _read_first(self, slot: int) -> None:
+        """Rows of a carry that no trip before has changed are those of its first value."""
+        carry, first, following = self.carries[slot], self.stmt.args[2 + slot], self.body.results[slot]
+        users = [s for s in self.stmts if any(x is carry for x in s.args)]
+        reads = [s for s in users if isinstance(s.op, Gather) and len(s.args) == 2]
+        writes = [s for s in users if isinstance(s.op, Scatter) and len(s.args) == 3 and s.result is following]
+        if id(self.stmt.results[slot]) in self.used or not isinstance(first, Value) or len(reads) + len(writes) != len(users):
+            return
+        rows = {self.positions.get(id(s.args[-1])) for s in users}
+        alone = self.is_only_read_by(carry, len(users)) and self.is_only_read_by(following)
+        if reads and writes and alone and len(rows) == 1 and None not in rows:
+            for s in reads:
+                self.stmts[self.stmts.index(s)] = self.makers[id(s.result)] = s.replace(args=(first, s.args[1]))
+                self.lifted += 1
 
     def _assign(self) -> None:
         """What is added to zeros, each trip in a row of its own, is written there."""

@@ -66,7 +66,7 @@ class Windows:
                 self.view(stmt)
             elif self.is_lookup(stmt):
                 self.look(stmt)
-            elif isinstance(stmt.op, Concatenate) and run_length(stmt) >= RUN:
+            elif isinstance(stmt.op, Concatenate) and run_length(stmt) >= RUN and any(map(self.can_move, stmt.args)):
                 self.join(stmt)
             elif isinstance(stmt.op, Rows):
                 self.visit_rows(stmt)

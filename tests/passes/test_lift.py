@@ -250,6 +250,55 @@ def test_a_total_that_the_loop_reads_stays() -> None:
     )
 
 
+COUNTED_DOWN = """
+    func @f(%x: f64[4,20]) -> f64[20] {
+      %r: f64[20], %left: f64[4,20] = for %k in 0..4 carry (%c: f64[20] = 0.0, %d: f64[4,20] = %x) {
+        %i: i64[] = sub 3, %k
+        %row: f64[20] = gather %d, %i
+        %n: f64[20] = mul %c, 0.5
+        %m: f64[20] = add %n, %row
+        %e: f64[4,20] = scatter_set %d, %m, %i
+        yield %m, %e
+      }
+      return %r
+    }
+    """
+
+
+def test_rows_that_no_trip_has_changed_are_read_from_the_first_value() -> None:
+    after = """
+    func @f(%x: f64[4,20]) -> f64[20] {
+      %r: f64[20] = for %k in 0..4 carry (%c: f64[20] = 0.0) {
+        %i: i64[] = sub 3, %k
+        %row: f64[20] = gather %x, %i
+        %n: f64[20] = mul %c, 0.5
+        %m: f64[20] = add %n, %row
+        yield %m
+      }
+      return %r
+    }
+    """
+    rewrites(lift_products, COUNTED_DOWN, after)
+    agrees(parse_func(dedent(COUNTED_DOWN)), numbers(4, 20))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("scatter_set %d, %m, %i", "scatter_set %d, %m, %k"),  # a later trip reads it
+        ("gather %d, %i", "gather %d, 2:i64[]"),
+        ("-> f64[20] {\n      %r", "-> f64[4,20] {\n      %r"),  # the rows are read after the loop
+    ],
+)
+def test_rows_that_trips_have_changed_stay(old: str, new: str) -> None:
+    text = COUNTED_DOWN.replace(old, new)
+    if "f64[4,20] {" in new:
+        text = text.replace("return %r", "return %left")
+    out = lift_products(parse_func(dedent(text)))
+    assert sum(s.op.name == "scatter_set" for s in walk(out.block)) == 1
+    agrees(parse_func(dedent(text)), numbers(4, 20))
+
+
 @QUICK
 @given(st.randoms(use_true_random=False))
 def test_random_programs_keep_their_meaning(random: Random) -> None:

@@ -54,10 +54,11 @@ def _reduce(x: Num, x_low: Num | None = None) -> _Reduced:
     return _Reduced(n, shifted.bits(), r, rest)
 
 
-def _exp_reduced(reduced: _Reduced, coefficients: C.Coefficients = C.EXP) -> Num:
-    """exp(r)."""
+def _exp_times(reduced: _Reduced, power: Num, coefficients: C.Coefficients = C.EXP) -> Num:
+    """exp(r) * power."""
     r = reduced.r
-    return (r * r).fma(horner(r, coefficients[r.reg.dtype]), r) + 1.0
+    less_one = (r * r).fma(polynomial(r, coefficients[r.reg.dtype]), r)
+    return less_one.fma(power, power)
 
 
 def _exp_pair(reduced: _Reduced) -> tuple[Num, Num]:
@@ -71,15 +72,16 @@ def _exp_pair(reduced: _Reduced) -> tuple[Num, Num]:
 def _exp(x: Num) -> Num:
     x = x.clamp(*EXP_RANGE[x.reg.dtype])
     reduced = _reduce(x)
-    return _scale(_exp_reduced(reduced), reduced.n_bits, x.lt(0.0))
+    power, rest = _powers(reduced.n_bits, x.lt(0.0), like=x)
+    return _exp_times(reduced, power) * rest
 
 
-def _scale(value: Num, n_bits: Num, shrinks: Num) -> Num:
-    """value * 2**n for a value near 1: into the middle of the exponent range first, so that only the last product can leave it."""
-    form = value.format
+def _powers(n_bits: Num, shrinks: Num, like: Num) -> tuple[Num, Num]:
+    """2**n as two factors: the first goes into the middle of the exponent range, so that only the last product can leave it."""
+    form = like.format
     detour = shrinks.choose(n_bits.like((form.bias + 64) << form.fraction), (form.bias - 64) << form.fraction)
     power = ((n_bits << form.fraction) + detour).float()
-    return value * power * shrinks.choose(2.0**-64, 2.0**64, like=value)
+    return power, shrinks.choose(2.0**-64, 2.0**64, like=like)
 
 
 def _expm1_pair(x: Num) -> tuple[Num, Num]:
@@ -108,7 +110,7 @@ def expm1(x: Num) -> Num:
 def sigmoid(x: Num) -> Num:
     """1 / (1 + exp(-x)); with e = exp(-|x|), that is 1 - q or q = e / (1 + e)."""
     reduced = _reduce((-abs(x)).clamp(EXP_RANGE[x.reg.dtype][0], None))
-    e = _exp_reduced(reduced) * reduced.power(64) * 2.0**-64  # by a detour, since it may be subnormal
+    e = _exp_times(reduced, reduced.power(64)) * 2.0**-64  # by a detour, since it may be subnormal
     denominator, low = fast_two_sum(x.like(1.0), e)
     q = e / denominator
     rest = low.fma(-q, denominator.fma(-q, e))
@@ -302,7 +304,7 @@ def _power_wide(a: Num, b: Num) -> Num:
     series = (s * z).fma(horner(z, C.LOG_ATANH_WIDE[F64]), s * 2.0)
     exponent = b * k.fma(C.LN2[F64][0], series)
     reduced = _reduce(exponent.clamp(-200.0, 200.0))
-    return (_exp_reduced(reduced, C.EXP_WIDE) * reduced.power()).convert(F32)
+    return _exp_times(reduced, reduced.power(), C.EXP_WIDE).convert(F32)
 
 
 def _power(a: Num, b: Num) -> Num:
@@ -314,7 +316,8 @@ def _power(a: Num, b: Num) -> Num:
     product = product.clamp(*EXP_RANGE[F64])
     reduced = _reduce(product, error)
     value, low = _exp_pair(reduced)
-    return _scale(value + low, reduced.n_bits, product.lt(0.0))
+    power, rest = _powers(reduced.n_bits, product.lt(0.0), like=value)
+    return (value + low) * power * rest
 
 
 @on_numbers
@@ -348,7 +351,7 @@ def erf(x: Num) -> Num:
     limit, coefficients = (4.0, C.ERF_LARGE_F32[F32]) if dtype == F32 else (6.0, C.ERF_LARGE[F64])
     bounded = size.clamp(None, limit)
     reduced = _reduce(-(bounded * polynomial(bounded, coefficients)))
-    complement = _exp_reduced(reduced) * reduced.power()
+    complement = _exp_times(reduced, reduced.power())
     return size.lt(1.0).choose(small, (1.0 - complement).copysign(x))
 
 

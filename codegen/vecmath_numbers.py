@@ -211,11 +211,15 @@ def horner(x: Num, coefficients: Sequence[float]) -> Num:
 
 
 def polynomial(x: Num, coefficients: Sequence[float]) -> Num:
-    """As `horner`, but even and odd powers apart when it is long: half the latency for one more multiplication."""
-    if len(coefficients) < 6:
-        return horner(x, coefficients)
-    square = x * x
-    return horner(square, coefficients[1::2]).fma(x, horner(square, coefficients[0::2]))
+    """As `horner`, but by halves (Estrin's scheme): its latency grows with the logarithm of the degree, for a few multiplications more."""
+    terms: list[Num | float] = list(coefficients)
+    power = x
+    while len(terms) > 1:
+        pairs = [power.like(b).fma(power, a) if isinstance(b, float) else b.fma(power, a) for a, b in zip(terms[::2], terms[1::2])]
+        terms = [*pairs, *terms[len(pairs) * 2 :]]
+        power = power * power
+    (out,) = terms
+    return x.like(out) if isinstance(out, float) else out
 
 
 def fast_two_sum(a: Num, b: Num) -> tuple[Num, Num]:

@@ -125,9 +125,9 @@ def assembly(text: str, target: Target | None = None) -> str:
         return str(_machine(target, level_for(text)).emit_assembly(_parse(text, target)))
 
 
-def rest() -> None:
+def rest(always: bool = False) -> None:
     """Something has been compiled: LLVM's code may leave memory until the next time."""
-    residency.give_back(LIBRARY)
+    residency.give_back(LIBRARY, always)
 
 
 class Library:

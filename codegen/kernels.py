@@ -28,6 +28,7 @@ from . import contraction, memory, products
 from .boxes import Border, emit_boxes
 from .emitter import VectorEmitter
 from .lanes import Reg, Text
+from .literals import TABLE, Literals, Taken
 from .memory import Access
 from .nest import Chunk, Loop, Nest, Reduction
 from .parallel import CHUNKS, PARALLEL, emit_nest, outlined
@@ -54,6 +55,7 @@ class Context:
     vector_bytes: int
     threads: int = 1
     outlined: dict[str, str] | None = None  # vector math that is called rather than inlined, in programs with very much of it
+    literals: Literals | None = None  # numbers that kernels read from a table, in large programs
     packed: dict[tuple[object, ...], Place] = field(default_factory=dict)  # factors that the loops around have packed, see packing.py
     awake: bool = False  # whether the other threads have something to do all the time: they need not be woken
 
@@ -143,11 +145,15 @@ def fused_kernel(stmt: Stmt, context: Context) -> Kernel:
     if host is not None:
         return hosting_kernel(stmt, host, context)
     kernel = Kernel(context)
-    emit_boxes(kernel, parts_of(stmt, kernel.access))
+    numbers = context.literals.taken(stmt.blocks[0]) if context.literals is not None else None
+    if numbers is not None and numbers.slots:
+        numbers.pointer = kernel.pointer_to(TABLE, numbers.start)
+    emit_boxes(kernel, parts_of(stmt, kernel.access, numbers))
     return kernel
 
 
-def parts_of(stmt: Stmt, access: Callable[[Operand], Access]) -> Parts:
+def parts_of(stmt: Stmt, access: Callable[[Operand], Access], numbers: Taken | None = None) -> Parts:
+    """`numbers` are literals that are read from a table."""
     (block,) = stmt.blocks
     domain = _domain(block)
     pads = [s for s in block.stmts if isinstance(s.op, Pad)]
@@ -177,6 +183,10 @@ def parts_of(stmt: Stmt, access: Callable[[Operand], Access]) -> Parts:
                 return chunk.emit.const(x.type.dtype, x.value)
             return env[id(x)] if id(x) in env else chunk.load(inputs[id(x if padded is None else padded)])
 
+        def operand(s: Stmt, k: int) -> Reg:
+            is_number = numbers is not None and (id(s), k) in numbers
+            return numbers.read(chunk.emit, (id(s), k), s.args[k]) if is_number else read_operand(s.args[k])  # type: ignore[union-attr]
+
         for s in block.stmts:
             if isinstance(s.op, Reduce):
                 if id(s.result) in reduced:
@@ -187,7 +197,7 @@ def parts_of(stmt: Stmt, access: Callable[[Operand], Access]) -> Parts:
                 value = read_operand(around if borders[id(s.result)] in outside else s.args[0], s.result)
             else:
                 assert isinstance(s.op, Map)
-                value = s.op.scalar(chunk.emit, *(read_operand(a) for a in s.args))
+                value = s.op.scalar(chunk.emit, *(operand(s, k) for k in range(len(s.args))))
             env[id(s.result)] = value
             if id(s.result) in positions:
                 chunk.put(positions[id(s.result)], value)

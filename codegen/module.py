@@ -27,6 +27,7 @@ from . import gemm, host, library, llvm, lookup, memory, polling, products, stac
 from .emitter import VectorEmitter
 from .kernels import Context, Failure, Kernel, add_kernel, copy_kernel, fused_kernel, lowered_kernel
 from .lanes import Reg, Text
+from .literals import Literals, is_large
 from .memory import Access
 from .packing import Factor, Packing
 from .parallel import emit_nest
@@ -50,7 +51,8 @@ class Module:
         self.func = func
         self.plan: Plan = func.plan
         outline = count_math(func.block) > INLINE_MATH
-        self.context = Context(func.plan, target.vector_bytes, threads, {} if outline else None)
+        literals = Literals() if is_large(func.block) else None
+        self.context = Context(func.plan, target.vector_bytes, threads, {} if outline else None, literals)
         self.functions: dict[str, str] = {}  # definition without its name -> name
         self.declares: set[str] = set()
         self.imports: set[str] = set()
@@ -96,7 +98,8 @@ class Module:
         if self.handles:
             release = "\n".join(self.shrinking(0))
             main += f"define void @{stacks.RELEASE}(ptr %arena) nounwind {{\nentry:\n{release}\nret void\n}}\n"
-        return "\n".join([*sorted(self.declares), *self.constants, *runtime, *(self.context.outlined or {}).values(), *definitions, main])
+        constants = [*self.constants, *([self.context.literals.definition()] if self.context.literals is not None else [])]
+        return "\n".join([*sorted(self.declares), *constants, *runtime, *(self.context.outlined or {}).values(), *definitions, main])
 
     def shrinking(self, most: int) -> list[str]:
         """Instructions that free the stacks that have more than `most` bytes."""
@@ -232,7 +235,7 @@ class Module:
     def pointer(self, place: Place, offset: int = 0) -> str:
         if place in self.addresses:
             return self.moved(self.addresses[place], offset)
-        base = {"arena": "%arena", "constant": f"@c{place.index}", "param": f"%buf{place.index}"}.get(place.kind)
+        base = {"arena": "%arena", "constant": f"@c{place.index}", "param": f"%buf{place.index}", "literals": "@literals"}.get(place.kind)
         if base is None:
             base = f"%buf{len(self.func.params) + place.index}"
         return self.moved(base, offset + (place.index if place.kind == "arena" else 0))

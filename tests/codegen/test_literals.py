@@ -1,0 +1,53 @@
+"""Numbers in a table: what differs in numbers alone is compiled once."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import adjit as aj
+
+
+@aj.do_not_convert  # or the loop would stay a loop
+def chain(x: Any, length: int) -> Any:
+    """The same four ops again and again, with other numbers each time."""
+    for k in range(length // 4):
+        x = np.sin(x * (0.4 + 0.0005 * k) + 0.01 * k) - 0.003 * k
+    return x
+
+
+def kernels(f: Any, *args: Any) -> int:
+    return len(re.findall(r"^define internal void @k\d+\(", f.inspect(*args).llvm, re.MULTILINE))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_repetitions_are_compiled_once(dtype: str) -> None:
+    x = np.linspace(-1.0, 1.0, 64).astype(dtype)
+    f = aj.function(lambda x: chain(x, 4000))
+    assert_allclose(f(x), chain(x, 4000), rtol=1e-3 if dtype == "float32" else 1e-9)
+    assert kernels(f, x) < 6, "some sixteen groups of 256 statements"
+    assert "@literals" in f.inspect(x).llvm
+
+
+def test_gradients_and_numbers_that_stay() -> None:
+    def loss(x: Any) -> Any:
+        return np.sum(chain(x, 2000) * 2.0 + 1.0)
+
+    x = np.linspace(-1.0, 1.0, 50)
+    assert_allclose(aj.function(aj.grad(loss))(x), aj.grad(loss)(x), rtol=1e-7, atol=1e-12)
+
+
+def test_small_programs_have_no_table() -> None:
+    x = np.zeros(64)
+    assert "@literals" not in aj.function(lambda x: chain(x, 100)).inspect(x).llvm
+
+
+def test_chunks_on_several_threads_read_the_table() -> None:
+    x = np.random.default_rng(0).normal(size=60_000).astype("float32")
+    one, three = (aj.function(lambda x: chain(x, 1200), threads=n)(x) for n in (1, 3))
+    assert_array_equal(one, three)
+    assert_allclose(one, chain(x, 1200), rtol=1e-3, atol=1e-4)

@@ -18,7 +18,7 @@ from adjit.ir.errors import AdjitError
 
 from . import cache, residency
 
-LINES_AT_LEVEL_2 = 20_000
+LINES_AT_LEVEL_2 = 6_000
 LINES_AT_LEVEL_1 = 60_000
 LIBRARY = "libllvmlite.so"
 LIBRARIES = 256  # that one linker links

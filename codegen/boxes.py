@@ -18,7 +18,7 @@ from adjit.ir.types import Shape
 
 from . import memory
 from .memory import Access
-from .nest import Nest, Reduction
+from .nest import Reduction, fill_identity
 from .parallel import emit_nest
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _started(kernel: Kernel, parts: Parts, cut: Sequence[Box]) -> Iterator[Reduc
     """Reductions of which no single box sees all results start from the identity; the others from the first box."""
     for r in parts.reductions:
         if any(box.shape[axis] != n for box in cut for axis, n in enumerate(parts.domain) if axis not in r.axes):
-            Nest(kernel.text, kernel.vector_bytes, parts.domain, [], [], [r], parts.body).fill(r)
+            fill_identity(kernel.text, kernel.vector_bytes, parts.domain, r)
             r = replace(r, adding=True)
         yield r
 

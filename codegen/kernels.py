@@ -28,7 +28,7 @@ from . import contraction, memory, products
 from .boxes import Border, emit_boxes
 from .emitter import VectorEmitter
 from .lanes import Reg, Text
-from .literals import TABLE, Literals, Taken
+from .literals import NO_LITERALS, Literals, Taken
 from .memory import Access
 from .nest import Chunk, Loop, Nest, Reduction
 from .parallel import CHUNKS, PARALLEL, emit_nest, outlined
@@ -145,14 +145,12 @@ def fused_kernel(stmt: Stmt, context: Context) -> Kernel:
     if host is not None:
         return hosting_kernel(stmt, host, context)
     kernel = Kernel(context)
-    numbers = context.literals.taken(stmt.blocks[0]) if context.literals is not None else None
-    if numbers is not None and numbers.slots:
-        numbers.pointer = kernel.pointer_to(TABLE, numbers.start)
+    numbers = NO_LITERALS if context.literals is None else context.literals.taken(stmt.blocks[0], kernel.pointer_to)
     emit_boxes(kernel, parts_of(stmt, kernel.access, numbers))
     return kernel
 
 
-def parts_of(stmt: Stmt, access: Callable[[Operand], Access], numbers: Taken | None = None) -> Parts:
+def parts_of(stmt: Stmt, access: Callable[[Operand], Access], numbers: Taken = NO_LITERALS) -> Parts:
     """`numbers` are literals that are read from a table."""
     (block,) = stmt.blocks
     domain = _domain(block)
@@ -184,8 +182,8 @@ def parts_of(stmt: Stmt, access: Callable[[Operand], Access], numbers: Taken | N
             return env[id(x)] if id(x) in env else chunk.load(inputs[id(x if padded is None else padded)])
 
         def operand(s: Stmt, k: int) -> Reg:
-            is_number = numbers is not None and (id(s), k) in numbers
-            return numbers.read(chunk.emit, (id(s), k), s.args[k]) if is_number else read_operand(s.args[k])  # type: ignore[union-attr]
+            place = (id(s), k)
+            return numbers.read(chunk.emit, place, s.args[k]) if place in numbers.slots else read_operand(s.args[k])
 
         for s in block.stmts:
             if isinstance(s.op, Reduce):

@@ -7,6 +7,8 @@ though a vector constant is a load from memory anyway. Numbers that native code 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
+from typing import NamedTuple
 
 from adjit.ir.func import Block
 from adjit.ir.operand import Literal, Operand
@@ -38,8 +40,8 @@ class Literals:
     def __init__(self) -> None:
         self.data = bytearray()
 
-    def taken(self, block: Block) -> Taken:
-        """The numbers of a fused region, put behind those that are there."""
+    def taken(self, block: Block, pointer_to: Callable[[Place, int], str]) -> Taken:
+        """The numbers of a fused region, put behind those that are there; `pointer_to` gives the kernel's pointer to a place."""
         start, slots = len(self.data), {}
         for stmt in block.stmts:
             for k, x in enumerate(stmt.args):
@@ -47,26 +49,22 @@ class Literals:
                     slots[id(stmt), k] = (len(self.data) - start) // SLOT
                     packed = struct.pack("<f" if x.type.dtype == F32 else "<d", x.value)
                     self.data += packed.ljust(SLOT, b"\0")
-        return Taken(start, slots)
+        return Taken(slots, pointer_to(TABLE, start)) if slots else NO_LITERALS
 
     def definition(self) -> str:
-        data = "".join(f"\\{byte:02X}" for byte in self.data)
-        return f'@literals = internal constant [{len(self.data)} x i8] c"{data}", align 64' if self.data else ""
+        return memory.constant_bytes("@literals", self.data) if self.data else ""
 
 
-class Taken:
-    """The numbers of one kernel, from `start` on in the table."""
+class Taken(NamedTuple):
+    """The numbers of one kernel: which slot each operand (by the id of its statement, and position) has behind the pointer."""
 
-    def __init__(self, start: int, slots: dict[tuple[int, int], int]) -> None:
-        self.start = start
-        self.slots = slots
-        self.pointer = ""  # of the kernel, to the first of them
-
-    def __contains__(self, place: tuple[int, int]) -> bool:
-        return place in self.slots
+    slots: dict[tuple[int, int], int]
+    pointer: str
 
     def read(self, emit: VectorEmitter, place: tuple[int, int], x: Operand) -> Reg:
-        """The number that an operand (by statement and position) is."""
         dtype = x.type.dtype
         index = self.slots[place] * (SLOT // dtype.itemsize)
         return memory.splat(emit.text, memory.load(emit.text, self.pointer, dtype, str(index), 1, 1), emit.width)
+
+
+NO_LITERALS = Taken({}, "")

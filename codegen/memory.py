@@ -21,6 +21,12 @@ def memory_type(dtype: DType) -> str:
     return "i8" if dtype == BOOL else LLVM_TYPE[dtype]
 
 
+def constant_bytes(name: str, data: bytes | bytearray) -> str:
+    """The definition of a constant in memory."""
+    spelled = "".join(f"\\{byte:02X}" for byte in data)
+    return f'{name} = internal constant [{len(data)} x i8] c"{spelled}", align 64'
+
+
 def element(text: Text, pointer: str, dtype: DType, index: str) -> str:
     """Address of `pointer[index]`."""
     return pointer if index == "0" else text.define(f"getelementptr {memory_type(dtype)}, ptr {pointer}, i64 {index}")

@@ -127,9 +127,8 @@ class Module:
         if place is not None and place.kind == "view":
             self.addresses[place] = lookup.address(self, stmt)
         elif isinstance(op, Constant):
-            data = "".join(f"\\{byte:02X}" for byte in op.data)
             name = f"@c{self.plan.place(stmt.result).index}"  # type: ignore[arg-type]
-            self.constants.append(f'{name} = internal constant [{len(op.data)} x i8] c"{data}", align 64')
+            self.constants.append(memory.constant_bytes(name, op.data))
         elif isinstance(op, Fuse):
             self.call(fused_kernel(stmt, self.context))
         elif isinstance(op, Rows):

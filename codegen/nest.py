@@ -195,14 +195,7 @@ class Nest:
         """Fill outputs of reductions that are added to in memory with the identity."""
         for k in sorted(self.prefilled):
             if not self.reductions[k].adding and (only is None or k in only):
-                self.fill(self.reductions[k])
-
-    def fill(self, r: Reduction) -> None:
-        """The identity, in a nest of its own over the kept axes."""
-        shape = tuple(1 if a in r.axes else n for a, n in enumerate(self.domain))
-        value = r.op.identity(r.output.dtype)
-        fill = lambda chunk: chunk.put(0, chunk.emit.const(r.output.dtype, value))  # noqa: E731
-        Nest(self.text, self.vector_bytes, shape, [], [r.output], [], fill).emit()
+                fill_identity(self.text, self.vector_bytes, self.domain, self.reductions[k])
 
     def _level(self, position: int) -> None:
         rank = len(self.order)
@@ -487,6 +480,13 @@ class Nest:
             before = memory.load(self.text, pointer, r.output.dtype, "0", 1, 1)
             total = r.op.combine(VectorEmitter(self.text), before, total)
         memory.store(self.text, pointer, total, "0", 1, 1)
+
+
+def fill_identity(text: Text, vector_bytes: int, domain: Shape, r: Reduction) -> None:
+    """What a reduction over the domain starts from, in a nest of its own over the kept axes."""
+    shape = tuple(1 if a in r.axes else n for a, n in enumerate(domain))
+    value = r.op.identity(r.output.dtype)
+    Nest(text, vector_bytes, shape, [], [r.output], [], lambda chunk: chunk.put(0, chunk.emit.const(r.output.dtype, value))).emit()
 
 
 def _lanes(first: int, count: int) -> str:

@@ -1,4 +1,4 @@
-"""What passes that rewrite whole blocks share: the walk over blocks, and tidying up behind them."""
+"""What passes that rewrite whole blocks share: the walk over blocks, which statements go together, and tidying up behind them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,19 @@ from .dce import eliminate_dead_code
 from .simplify import simplify
 
 Rewriting = Callable[[list[Stmt], set[int]], list[Stmt] | None]
+
+
+def drop_connected(members: dict[int, Stmt], first: Iterable[int]) -> None:
+    """Take out of `members` (by the ids of their results) all that hangs together with `first`, by operands or readers."""
+    neighbours: dict[int, list[int]] = {key: [id(a) for a in s.args if id(a) in members] for key, s in members.items()}
+    for key, near in list(neighbours.items()):
+        for other in near:
+            neighbours[other].append(key)
+    pending = list(first)
+    while pending:
+        key = pending.pop()
+        if members.pop(key, None) is not None:
+            pending += neighbours[key]
 
 
 def cleaned(func: Func) -> Func:

@@ -21,12 +21,12 @@ from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Broadcast, Reshape, Slice
 from adjit.ir.types import Shape, TensorType
 
-from .cleanup import rewrite_blocks
+from .cleanup import drop_connected, rewrite_blocks
+from .fuse import SPREAD
 from .rewrite import COMBINING, is_pure, like, operands_read
 
 MAX_COMPONENTS = 4
 MIN_SIZE = 4096  # elements: below, a second loop nest costs next to nothing
-SPREAD = 4  # how many times larger than what it is made from an array must be
 
 
 def split_components(func: Func) -> Func:
@@ -74,18 +74,10 @@ class _Split:
         for stmt in self.stmts:
             if id(stmt.results[0]) not in members and not self._can_follow(stmt) if stmt.results else True:
                 leaving.update(id(x) for x in operands_read(stmt) if id(x) in members)
-        readers: dict[int, list[int]] = {}
         for key, stmt in members.items():
-            for x in stmt.args:
-                if id(x) in members:
-                    readers.setdefault(id(x), []).append(key)
-                elif not isinstance(x, Literal) and not self._is_spread(x):
-                    leaving.add(key)
-        pending = list(leaving)
-        while pending:
-            key = pending.pop()
-            if key in members:
-                pending += [*(id(x) for x in members.pop(key).args), *readers.get(key, ())]
+            if not all(id(x) in members or isinstance(x, Literal) or self._is_spread(x) for x in stmt.args):
+                leaving.add(key)
+        drop_connected(members, leaving)
 
     def _can_follow(self, stmt: Stmt) -> bool:
         return isinstance(stmt.op, Reduce) and type(stmt.op) in COMBINING and stmt.result.type.dtype == stmt.args[0].type.dtype

@@ -59,7 +59,7 @@ def _fused(block: Block, outputs: tuple[Operand, ...]) -> Block:
 
 
 def fusible(stmt: Stmt) -> bool:
-    return isinstance(stmt.op, Map | Reduce) or is_border(stmt)
+    return (isinstance(stmt.op, Map | Reduce) and len(stmt.results) == 1) or is_border(stmt)
 
 
 def domain(stmt: Stmt) -> TensorType:

@@ -13,7 +13,7 @@ from adjit.ir.ops.control import Region
 from adjit.ir.ops.create import Fill
 from adjit.ir.ops.maps import Map
 
-from .rewrite import is_border
+from .rewrite import is_border, like
 
 
 def legalize(func: Func) -> Func:
@@ -31,7 +31,7 @@ def _legalized(block: Block) -> Block:
         if key not in fills:
             fills[key] = Value(operand.type)
             op = Fill(operand.value.item(), operand.type.dtype, operand.type.shape)
-            stmts.append(Stmt(op, (), (fills[key],), (), reader.location, reader.phase, reader.origin))
+            stmts.append(like(reader, op, (), result=fills[key]))
         return fills[key]
 
     for stmt in block.stmts:

@@ -32,6 +32,7 @@ from adjit.ir.ops.stack import StackArray, StackRead
 from adjit.ir.types import TensorType
 
 from .dce import eliminate_dead_code
+from .rewrite import like
 from .trips import Position, known_trips, positions
 
 MAX_WORK = 1 << 24  # multiplications a trip: larger products are as fast where they are
@@ -141,7 +142,7 @@ class _Loop:
             made.append(rows.array)
             first.append(Literal(0, rows.array.type))
             maker = self.makers.get(id(value), stmt)
-            stmts.append(Stmt(ScatterSet(), (params[-1], value, index), (following[-1],), (), maker.location, maker.phase, maker.origin))
+            stmts.append(like(maker, ScatterSet(), (params[-1], value, index), result=following[-1]))
         carries = len(body.results)
         block = Block((*body.params, *params), stmts, (*body.results, *following), body.saving)
         results = (*self.results[:carries], *made, *self.results[carries:])

@@ -20,7 +20,7 @@ from adjit.ir.ops.stack import StackCopy
 from adjit.ir.types import StackType
 
 from .activity import carried_params, initial_carries
-from .rewrite import walk
+from .rewrite import like, walk
 
 
 def is_stack(x: Operand) -> bool:
@@ -233,5 +233,5 @@ class _Privacy:
         self.copies += 1
         copy = Value(stack.type, getattr(stack, "name", None))
         self.known[id(copy)] = copy
-        out.append(Stmt(StackCopy(), (stack,), (copy,), (), stmt.location, stmt.phase, stmt.origin))
+        out.append(like(stmt, StackCopy(), (stack,), result=copy))
         return copy

@@ -11,7 +11,7 @@ It is done where everything that reads those statements can follow, and where co
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from adjit.ir.func import Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
@@ -22,7 +22,7 @@ from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Broadcast, Pad, Slice
 from adjit.ir.types import BOOL, Shape, TensorType
 
-from .cleanup import rewrite_blocks
+from .cleanup import drop_connected, rewrite_blocks
 from .rewrite import is_border, is_pure, like, operands_read
 
 MIN_SIZE = 4096  # elements: below, what lies in memory lies in the cache
@@ -78,16 +78,11 @@ class _Shifting:
 
     def _keep_what_can_follow(self, outputs: set[int]) -> None:
         """Of all members that hang together, none may be read by another statement: it would have to be stored anyway."""
-        neighbours: dict[int, list[int]] = {key: [id(a) for a in s.args if id(a) in self.maps] for key, s in self.maps.items()}
-        for key, near in list(neighbours.items()):
-            for other in near:
-                neighbours[other].append(key)
         following = {id(s.results[0]) for s in (*self.maps.values(), *self.pads, *self.reductions)}
         staying = [id(x) for s in self.stmts if not s.results or id(s.results[0]) not in following for x in operands_read(s)]
-        _spread([*outputs, *staying], neighbours, self.maps)
-        wanted = {key: self.maps[key] for key in [id(s.args[0]) for s in self.pads] if key in self.maps}
+        drop_connected(self.maps, [*outputs, *staying])
         unwanted = dict(self.maps)
-        _spread(wanted, neighbours, unwanted)
+        drop_connected(unwanted, [id(s.args[0]) for s in self.pads])
         self.maps = {key: s for key, s in self.maps.items() if key not in unwanted}
         self.pads = [s for s in self.pads if id(s.args[0]) in self.maps]
         self.reductions = [s for s in self.reductions if id(s.args[0]) in self.maps]
@@ -182,12 +177,3 @@ class _Shifting:
         whole = not any(starts) and stops == source.type.shape
         inner = source if whole else self._emit(view, Slice(starts, stops, (1,) * len(starts)), (source,))
         return self._pad(view, inner, tuple(a - b for a, b in zip(starts, start, strict=True)), source.type.dtype.type(0).item())
-
-
-def _spread(first: Iterable[int], neighbours: dict[int, list[int]], left: dict[int, Stmt]) -> None:
-    """Take everything out of `left` that hangs together with `first`."""
-    pending = list(first)
-    while pending:
-        key = pending.pop()
-        if left.pop(key, None) is not None:
-            pending += neighbours[key]

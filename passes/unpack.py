@@ -32,7 +32,7 @@ from adjit.ir.ops.stack import StackLength, StackOp, StackZeros
 from adjit.ir.types import I64, StackType, TensorType
 
 from .cleanup import cleaned
-from .rewrite import COMBINING, Renaming, carried, operands_read, walk
+from .rewrite import COMBINING, Renaming, carried, like, operands_read, walk
 from .stacks import is_stack
 from .windows import is_made_of_scalars
 
@@ -168,8 +168,8 @@ class _Loop:
         self.math += isinstance(op, FloatUnary)
         if self.count > MAX_STATEMENTS or self.math > MAX_MATH:
             raise _Refused
-        at, value = self.current, Value(type) if result is None else result
-        (self.out if into is None else into).append(Stmt(op, tuple(args), (value,), (), at.location, at.phase, at.origin))
+        value = Value(type) if result is None else result
+        (self.out if into is None else into).append(like(self.current, op, args, result=value))
         return value
 
     def elements(self, x: Operand) -> list[Operand]:

@@ -40,7 +40,8 @@ class Native:
         self.target = target or llvm.host()
         threads = threads or library.threads()
         module = Module(func, self.target, probes, threads)
-        self.llvm = module.build()
+        module.build()
+        self._texts = module.parts.texts
         self.failures = module.failures
         self.name = func.name
         self.arena_bytes = module.plan.arena_bytes + module.packing.bytes + module.work_bytes
@@ -53,7 +54,7 @@ class Native:
         self._hosts = {host.symbol(k): host.HostFunction(fn) for k, fn in enumerate(module.hosts)}
         callbacks = {name: ctypes.cast(fn, ctypes.c_void_p).value or 0 for name, fn in self._hosts.items()}
         imports = _addresses(module.imports, threads) | callbacks
-        self._library = llvm.Library(llvm.assemble(self.llvm, self.target), entries, imports)
+        self._library = llvm.Library(module.parts.codes(), entries, imports)
         llvm.rest()
         self.address = self._library.address["adjit_main"]
         self._main = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(self.address)
@@ -62,9 +63,14 @@ class Native:
         self._results = [(t, deque[Array]() if LARGE <= t.nbytes <= HUGE else None) for t in self.result_types]
         self._count = module.buffer_count
 
+    @property
+    def llvm(self) -> str:
+        """The LLVM IR of all parts."""
+        return "\n".join(self._texts)
+
     @cached_property
     def asm(self) -> str:
-        return llvm.assembly(self.llvm, self.target)
+        return "\n".join(llvm.assembly(text, self.target) for text in self._texts)
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         results = [np.empty(t.shape, t.dtype) if pool is None else recycled(t, pool) for t, pool in self._results]

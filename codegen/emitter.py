@@ -8,7 +8,7 @@ from adjit.ir.errors import AdjitError
 from adjit.ir.types import DType
 
 from . import vecmath
-from .lanes import Lanes, Reg, Text
+from .lanes import Lanes, Outlined, Reg, Text
 
 
 class VectorEmitter(Lanes):
@@ -28,17 +28,18 @@ class VectorEmitter(Lanes):
         name = f"@vecmath_{function}_{dtype.name}x{self.width}"
         ty = self.type(dtype)
         if name not in self.text.outlined:
-            self.text.outlined[name] = self._definition(name, function, dtype, len(args))
+            self.text.outlined[name] = self._outlined(name, function, dtype, len(args))
+        self.text.declares.add(self.text.outlined[name].declaration)
         return Reg(self.text.define(f"call {ty} {name}({', '.join(f'{ty} {a.name}' for a in args)})"), dtype)
 
-    def _definition(self, name: str, function: str, dtype: DType, arity: int) -> str:
+    def _outlined(self, name: str, function: str, dtype: DType, arity: int) -> Outlined:
         text = Text()
         params = [Reg(f"%x{k}", dtype) for k in range(arity)]
         result = vecmath.FUNCTIONS[function](VectorEmitter(text, self.width), *params)
-        self.text.declares |= text.declares
         ty = self.type(dtype)
         body = "\n".join([*text.slots, *text.lines, f"ret {ty} {result.name}"])
-        return f"define internal {ty} {name}({', '.join(f'{ty} {p.name}' for p in params)}) nounwind {{\nentry:\n{body}\n}}\n"
+        definition = f"define hidden {ty} {name}({', '.join(f'{ty} {p.name}' for p in params)}) nounwind {{\nentry:\n{body}\n}}\n"
+        return Outlined(definition, f"declare hidden {ty} {name}({', '.join([ty] * arity)})", frozenset(text.declares))
 
     def strict(self) -> VectorEmitter:
         return VectorEmitter(self.text, self.width, self._position, strict=True)

@@ -174,7 +174,7 @@ def _library() -> llvm.Library:
     imports |= {"adjit_array_type": id(np.ndarray), "adjit_float_type": id(float), "adjit_none": id(None), "adjit_gate": gate.address}
     imports["adjit_new_array"] = numpy_api[94] or 0  # PyArray_NewFromDescr
     text = entry_ir({"MAX_BUFFERS": MAX_BUFFERS, "RECORD": RECORD, "HEADER": HEADER})
-    library = llvm.Library(llvm.assemble(text), ["adjit_entry"], imports)
+    library = llvm.Library([llvm.assemble(text)], ["adjit_entry"], imports)
     llvm.rest(always=True)  # the last that a program of one function compiles
     return library
 

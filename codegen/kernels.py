@@ -27,7 +27,7 @@ from adjit.ir.types import I64, DType, Shape, TensorType, row_major
 from . import contraction, memory, products
 from .boxes import Border, emit_boxes
 from .emitter import VectorEmitter
-from .lanes import Reg, Text
+from .lanes import Outlined, Reg, Text
 from .literals import NO_LITERALS, Literals, Taken
 from .memory import Access
 from .nest import Chunk, Loop, Nest, Reduction
@@ -54,7 +54,7 @@ class Context:
     plan: Plan
     vector_bytes: int
     threads: int = 1
-    outlined: dict[str, str] | None = None  # vector math that is called rather than inlined, in programs with very much of it
+    outlined: dict[str, Outlined] | None = None  # vector math that is called rather than inlined, in programs with very much of it
     literals: Literals | None = None  # numbers that kernels read from a table, in large programs
     packed: dict[tuple[object, ...], Place] = field(default_factory=dict)  # factors that the loops around have packed, see packing.py
     awake: bool = False  # whether the other threads have something to do all the time: they need not be woken
@@ -62,6 +62,8 @@ class Context:
 
 class Kernel:
     """The text of one kernel, and what its pointer parameters stand for, in their order: a place, and an offset in bytes."""
+
+    uses_runtime = False  # whether it calls what `stacks` has: loops that look for Ctrl-C, and save
 
     def __init__(self, context: Context) -> None:
         self.plan = context.plan
@@ -111,17 +113,19 @@ class Kernel:
         window = self.plan.windows[id(value)]
         return Access(self.pointer(window.root, window.layout), window.layout.strides, value.type.dtype)
 
-    def definition(self, name: str) -> str:
-        """The LLVM function. A kernel that may fail takes the error record last and returns a code."""
-        params = [f"ptr %p{k}" for k in range(len(self.pointers))]
+    def _params(self) -> list[str]:
+        last = (["%work"] if self.work_bytes else []) + (["%error"] if self.leaves else [])
+        return [*(f"%p{k}" for k in range(len(self.pointers))), *last]
+
+    def definition(self) -> str:
+        """The LLVM function, with `{}` for its name. A kernel that may fail takes the error record last and returns a code."""
         result, last = ("i64", "ret i64 0") if self.leaves else ("void", "ret void")
-        if self.work_bytes:
-            params.append("ptr %work")
-        if self.leaves:
-            params.append("ptr %error")
         body = "\n".join([*self.text.slots, *self.text.lines, last])
-        main = f"define internal {result} @{{}}({', '.join(params)}) nounwind {{\nentry:\n{body}\n}}\n"
-        return "".join([*self.helpers, main]).replace("@{}", f"@{name}")
+        params = ", ".join(f"ptr {name}" for name in self._params())
+        return "".join([*self.helpers, f"define hidden {result} @{{}}({params}) nounwind {{\nentry:\n{body}\n}}\n"])
+
+    def declaration(self, name: str) -> str:
+        return f"declare hidden {'i64' if self.leaves else 'void'} @{name}({', '.join(['ptr'] * len(self._params()))})"
 
 
 @dataclass

@@ -32,6 +32,14 @@ class Reg(NamedTuple):
     dtype: DType
 
 
+class Outlined(NamedTuple):
+    """A function that others call, how they declare it, and what it declares itself."""
+
+    definition: str
+    declaration: str
+    declares: frozenset[str]
+
+
 class Text:
     """The body of one LLVM function while it is written, and the intrinsics that it needs declared."""
 
@@ -39,7 +47,7 @@ class Text:
         self.lines: list[str] = []
         self.declares: set[str] = set()
         self.block = "entry"  # label of the basic block being written, which phis must name
-        self.outlined: dict[str, str] | None = None  # functions of the vector math library that are called rather than inlined
+        self.outlined: dict[str, Outlined] | None = None  # functions of the vector math library that are called rather than inlined
         self.slots: list[str] = []  # stack slots, allocated once at the top of the function
         self._count = 0
 

@@ -3,13 +3,18 @@
 llvmlite is imported by the first compilation, not by `import adjit`. Our kernels are explicit vector code, so no optimisation pipeline
 runs: the back end alone gives the same speed at half the compile time. Very large modules get a cheaper back-end level, because instruction
 selection and register allocation are super-linear in the size of a basic block.
+
+Every module has an LLVM context of its own, and a machine to itself while it is compiled: threads compile side by side (`workers.py`).
 """
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import threading
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -18,6 +23,7 @@ from adjit.ir.errors import AdjitError
 
 from . import cache, residency
 
+LEVEL = 2  # of LLVM's back end, unless a module is very large
 LINES_AT_LEVEL_2 = 6_000
 LINES_AT_LEVEL_1 = 60_000
 LIBRARY = "libllvmlite.so"
@@ -75,34 +81,71 @@ def _versions() -> str:
     return f"llvmlite {llvmlite.__version__}, LLVM {'.'.join(map(str, _llvm().llvm_version_info))}"
 
 
-@lru_cache(maxsize=16)
-def _machine(target: Target, level: int) -> Any:
-    llvm = _llvm()
-    return llvm.Target.from_triple(target.triple).create_target_machine(
+def _new_machine(target: Target, level: int) -> Any:
+    return _llvm().Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu, features=target.features, opt=level, jit=True, codemodel="jitdefault"
     )
+
+
+_machines: defaultdict[tuple[Target, int], list[Any]] = defaultdict(list)  # that nobody uses at the moment
+
+
+@contextmanager
+def _machine(target: Target, level: int) -> Iterator[Any]:
+    """A code generator, for one thread at a time."""
+    try:
+        machine = _machines[target, level].pop()
+    except IndexError:
+        machine = _new_machine(target, level)
+    try:
+        yield machine
+    finally:
+        _machines[target, level].append(machine)
+
+
+@lru_cache(maxsize=16)
+def _layout(target: Target) -> str:
+    with _machine(target, 2) as machine:
+        return str(machine.target_data)
 
 
 @lru_cache(maxsize=1)
 def _jit(generation: int) -> Any:
     """The linker. LLVM keeps 9 kB of each library that was ever linked, until the linker itself goes: there is a new one now and then."""
-    return _llvm().create_lljit_compiler(_machine(host(), 2))
+    return _llvm().create_lljit_compiler(_new_machine(host(), 2))
 
 
-def _parse(text: str, target: Target) -> Any:
+@contextmanager
+def _parsed(text: str, target: Target) -> Iterator[Any]:
+    """The module of a text, in a context of its own."""
     llvm = _compiler()
-    layout = _machine(target, 2).target_data
+    context = llvm.create_context()
     try:
-        module = llvm.parse_assembly(f'target triple = "{target.triple}"\ntarget datalayout = "{layout}"\n{text}')
+        module = llvm.parse_assembly(f'target triple = "{target.triple}"\ntarget datalayout = "{_layout(target)}"\n{text}', context)
         module.verify()  # an invalid module would abort the process further on
     except RuntimeError as error:
         raise AdjitError(f"the code generator made invalid LLVM IR, which is a bug of adjit: {error}") from None
-    return module
+    with context, module:
+        yield module
+
+
+def _emit(machine: Any, module: Any) -> bytes:
+    """Object code, as `machine.emit_object(module)`; but llvmlite would hold a lock meanwhile, and other threads could not compile."""
+    ffi = _llvm().ffi
+    emit = ffi.lib.LLVMPY_TargetMachineEmitToMemory
+    with ffi.OutputString() as message:
+        buffer = getattr(emit, "_cfn", emit)(machine, module, 1, message)
+        if not buffer:
+            raise AdjitError(f"LLVM could not compile a module, which is a bug of adjit: {message}")
+    try:
+        return ctypes.string_at(ffi.lib.LLVMPY_GetBufferStart(buffer), ffi.lib.LLVMPY_GetBufferSize(buffer))
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
 def level_for(text: str) -> int:
     lines = text.count("\n")
-    return 2 if lines <= LINES_AT_LEVEL_2 else 1 if lines <= LINES_AT_LEVEL_1 else 0
+    return LEVEL if lines <= LINES_AT_LEVEL_2 else 1 if lines <= LINES_AT_LEVEL_1 else 0
 
 
 def assemble(text: str, target: Target | None = None, level: int | None = None) -> bytes:
@@ -110,9 +153,8 @@ def assemble(text: str, target: Target | None = None, level: int | None = None) 
     target, level = target or host(), level_for(text) if level is None else level
 
     def compile_text() -> bytes:
-        with _lock:
-            machine, module = _machine(target, level), _parse(text, target)
-            return bytes(machine.emit_object(module))
+        with _machine(target, level) as machine, _parsed(text, target) as module:
+            return _emit(machine, module)
 
     parts = (text, target.triple, target.cpu, target.features, f"level {level}", _versions())
     return cache.cached(parts, compile_text)
@@ -121,8 +163,8 @@ def assemble(text: str, target: Target | None = None, level: int | None = None) 
 def assembly(text: str, target: Target | None = None) -> str:
     """The same as readable assembly."""
     target = target or host()
-    with _lock:
-        return str(_machine(target, level_for(text)).emit_assembly(_parse(text, target)))
+    with _machine(target, level_for(text)) as machine, _parsed(text, target) as module:
+        return str(machine.emit_assembly(module))
 
 
 def rest(always: bool = False) -> None:
@@ -133,10 +175,12 @@ def rest(always: bool = False) -> None:
 class Library:
     """Linked native code; its addresses are valid while it lives."""
 
-    def __init__(self, code: bytes, exports: Iterable[str], imports: Mapping[str, int]) -> None:
+    def __init__(self, codes: Iterable[bytes], exports: Iterable[str], imports: Mapping[str, int]) -> None:
         llvm = _llvm()
         with _lock:
-            builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+            builder = llvm.JITLibraryBuilder().add_current_process()
+            for code in codes:
+                builder.add_object_img(code)
             for name, address in imports.items():
                 builder.import_symbol(name, address)
             names = list(exports)

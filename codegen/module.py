@@ -3,6 +3,7 @@
     i64 adjit_main(ptr buffers, ptr arena, ptr error)     buffers: the parameters' arrays, then the results'
 
 It returns 0, the number of a `Failure`, or a negative code of `stacks`. It leaves through one door, where all stacks are freed.
+Kernels are handed to `parts`, which compiles them while the main function is still being written.
 """
 
 from __future__ import annotations
@@ -31,10 +32,12 @@ from .literals import Literals, is_large
 from .memory import Access
 from .packing import Factor, Packing
 from .parallel import emit_nest
+from .parts import Parts
 from .probes import Probes
 from .registers import register_kernel
 from .rows import rows_kernel
 
+LARGE_LEVEL = 1  # of LLVM, for programs of very many statements: a fifth less time, and code of the same speed
 INLINE_MATH = 32  # functions of the vector math library: a program with more of them calls them, rather than inlining each
 
 
@@ -43,21 +46,24 @@ def count_math(block: Block) -> int:
 
 
 class Module:
-    """`build` gives the text; `failures` and `imports` are known after it. With `probes`, native code notes when each kernel ran."""
+    """`build` writes it into `parts`; `failures` and `imports` are known then. With `probes`, native code notes when each kernel ran."""
 
     def __init__(self, func: Func, target: llvm.Target, probes: Probes | None = None, threads: int = 1) -> None:
         if func.plan is None:
             raise AdjitError(f"@{func.name} has no buffer plan: run it through the optimisation pipeline first")
         self.func = func
         self.plan: Plan = func.plan
-        outline = count_math(func.block) > INLINE_MATH
-        literals = Literals() if is_large(func.block) else None
+        outline, large = count_math(func.block) > INLINE_MATH, is_large(func.block)
+        literals = Literals() if large else None
+        self.parts = Parts(target, LARGE_LEVEL if large else llvm.LEVEL)
         self.context = Context(func.plan, target.vector_bytes, threads, {} if outline else None, literals)
         self.functions: dict[str, str] = {}  # definition without its name -> name
+        self.outlined: set[str] = set()  # vector math that the parts have
         self.declares: set[str] = set()
         self.imports: set[str] = set()
         self.hosts: list[Callable[[int], None]] = []  # Python functions that native code calls, as `host.symbol` numbers them
         self.constants: list[str] = []
+        self.registers: list[str] = []  # kernels that use the runtime, which the main function's part has
         self.failures: list[Failure] = []
         roots = {id(w.root): w.root for w in self.plan.windows.values() if isinstance(w.root.type, StackType)}
         self.handles = {self.plan.places[key].index: stacks.element_bytes(root.type) for key, root in roots.items()}  # by arena offset
@@ -75,7 +81,7 @@ class Module:
     def buffer_count(self) -> int:
         return len(self.func.params) + len(self.func.results)
 
-    def build(self) -> str:
+    def build(self) -> None:
         text = self.text
         self.block(self.func.block)
         for param, new in self.func.updates:
@@ -90,7 +96,6 @@ class Module:
         text.lines += self.shrinking(stacks.KEPT_BYTES)
         text.put(f"ret i64 {text.define('load i64, ptr %code')}")
         self.declares |= text.declares
-        definitions = [definition.replace("@{}", f"@{name}") for definition, name in self.functions.items()]
         body = "\n".join([*entry, *text.slots, *text.lines])
         main = f"define i64 @adjit_main(ptr %buffers, ptr %arena, ptr %error) nounwind {{\nentry:\n{body}\n}}\n"
         runtime = [stacks.runtime()] if self.uses_runtime or self.handles else []
@@ -99,7 +104,7 @@ class Module:
             release = "\n".join(self.shrinking(0))
             main += f"define void @{stacks.RELEASE}(ptr %arena) nounwind {{\nentry:\n{release}\nret void\n}}\n"
         constants = [*self.constants, *([self.context.literals.definition()] if self.context.literals is not None else [])]
-        return "\n".join([*sorted(self.declares), *constants, *runtime, *(self.context.outlined or {}).values(), *definitions, main])
+        self.parts.finish("\n".join([*constants, *runtime, *self.registers, main]), self.declares)
 
     def shrinking(self, most: int) -> list[str]:
         """Instructions that free the stacks that have more than `most` bytes."""
@@ -220,9 +225,27 @@ class Module:
         text.start(staying)
 
     def function(self, kernel: Kernel) -> str:
-        self.declares |= kernel.text.declares
+        """The name of the function that a kernel is; one that is there already serves again."""
         self.imports |= kernel.imports
-        return self.functions.setdefault(kernel.definition("{}"), f"k{len(self.functions)}")
+        library.start(kernel.imports)
+        definition = kernel.definition()
+        if definition not in self.functions:
+            name = self.functions[definition] = f"k{len(self.functions)}"
+            self.define(kernel, definition.replace("@{}", f"@{name}"), kernel.declaration(name))
+        return self.functions[definition]
+
+    def define(self, kernel: Kernel, definition: str, declaration: str) -> None:
+        outlined = self.context.outlined or {}
+        for name, function in outlined.items():
+            if name not in self.outlined:
+                self.parts.add(*function)
+        self.outlined |= outlined.keys()
+        if kernel.uses_runtime:
+            self.registers.append(definition)
+            self.declares |= kernel.text.declares
+        else:
+            self.parts.add(definition, declaration, kernel.text.declares)
+            self.declares.add(declaration)
 
     # ---- buffers
 

@@ -47,7 +47,7 @@ def _peaks() -> Peaks:
     dtypes = (F32, F64)
     text = "".join([*(_multiply_adds(dtype, width // dtype.itemsize) for dtype in dtypes), _triad(width // 4)])
     names = [f"peak_{LLVM_TYPE[d]}" for d in dtypes]
-    native = llvm.Library(llvm.assemble(text), [*names, "triad"], {})
+    native = llvm.Library([llvm.assemble(text)], [*names, "triad"], {})
     chunks, threads = CHUNKS * library.threads(), library.threads()
     runner = library.runner(threads)
     kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)

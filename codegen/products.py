@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from adjit.ir.func import Stmt
+from adjit.ir.func import Func, Stmt
 from adjit.ir.ops.linalg import Matmul, MatmulAdd
 from adjit.ir.ops.reduce import Sum
 from adjit.ir.types import F32, F64, I64, DType, TensorType
@@ -94,6 +94,12 @@ def is_parallel(stmt: Stmt) -> bool:
     if not isinstance(stmt.op, Matmul | MatmulAdd) or not stmt.result.type.is_float:
         return False
     return stmt.result.type.size * stmt.args[-2].type.shape[-1] >= PARALLEL
+
+
+def foresee(func: Func) -> None:
+    """Have the routine compiled that large products of a Func will call, while it is still being optimised."""
+    large = {stmt.result.type.dtype for stmt in func.stmts if is_parallel(stmt)}
+    library.start(gemm.NAMES[dtype] for dtype in large)
 
 
 def room(kernel: LoopKernel, target: Window, a: Window, threads: int) -> TensorType:

@@ -44,6 +44,8 @@ def in_register(x: Operand) -> bool:
 
 
 class RegisterKernel(LoopKernel):
+    uses_runtime = True
+
     def __init__(self, context: Context, block: Block) -> None:
         super().__init__(context)
         self.contraction = Contraction(block, self.scalar)

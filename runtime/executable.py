@@ -28,9 +28,10 @@ Mask: TypeAlias = tuple[bool, ...]
 class NativeCode(Protocol):
     """What codegen gives: see `adjit.codegen.compile`."""
 
-    llvm: str
     arena_bytes: int
 
+    @property
+    def llvm(self) -> str: ...
     @property
     def asm(self) -> str: ...
     def __call__(self, arrays: Sequence[Array]) -> list[Array]: ...
@@ -41,6 +42,13 @@ def optimize(func: Func, observe: Callable[[str, Func], None] | None = None) -> 
     from adjit.passes.pipeline import OPTIMIZE  # noqa: PLC0415 - a sixth of the cost of `import adjit`, needed by the first compilation
 
     return OPTIMIZE.run(func, observe)
+
+
+def foresee(func: Func) -> None:
+    """Have LLVM begin with what the code of a traced Func is certain to need."""
+    from adjit.codegen.products import foresee as begin  # noqa: PLC0415 - as in `compile_native`
+
+    begin(func)
 
 
 def compile_native(func: Func, threads: int | None = None) -> NativeCode:
@@ -58,6 +66,7 @@ class Executable:
         self.threads = threads
         self.seconds = dict(seconds or {})
         started = time.perf_counter()
+        foresee(func)
         self.optimized = optimize(func, Dump(func) if config.dump else None)
         finished = time.perf_counter()
         self.native = compile_native(self.optimized, threads)

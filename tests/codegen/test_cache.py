@@ -253,7 +253,7 @@ def test_assemble_compiles_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     def refuse(*args: object) -> None:
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr(llvm, "_parse", refuse)
+    monkeypatch.setattr(llvm, "_parsed", refuse)
     assert llvm.assemble(IR) == code
     with pytest.raises(AssertionError, match="compiled again"):
         llvm.assemble(f"{IR}; another")

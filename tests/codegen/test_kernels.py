@@ -110,7 +110,7 @@ def test_both_axes_of_a_pairwise_computation_reduce_in_one_kernel() -> None:
         return e.sum(0), e.sum(1), e.sum()
 
     native = check(pairwise, sample(37), sample(21))
-    assert native.llvm.count("define internal") == 1
+    assert native.llvm.count("define hidden") == 1
     assert native.arena_bytes == 0
 
 
@@ -171,7 +171,7 @@ def test_one_value_returned_twice_a_parameter_returned_and_a_literal() -> None:
 def test_identical_kernels_are_compiled_once() -> None:
     func = build(lambda a, b, w: (ops.matmul(ops.tanh(a), w), ops.matmul(ops.tanh(b), w)), sample(4, 4), sample(4, 4), sample(4, 4))
     native = compile_func(OPTIMIZE(func))
-    assert native.llvm.count("define internal") < native.llvm.count("call void @k")
+    assert native.llvm.count("define hidden") < native.llvm.count("call void @k")
 
 
 def test_buffers_of_large_results_are_used_again_only_when_nobody_looks() -> None:

@@ -21,7 +21,7 @@ def chain(x: Any, length: int) -> Any:
 
 
 def kernels(f: Any, *args: Any) -> int:
-    return len(re.findall(r"^define internal void @k\d+\(", f.inspect(*args).llvm, re.MULTILINE))
+    return len(re.findall(r"^define hidden void @k\d+\(", f.inspect(*args).llvm, re.MULTILINE))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

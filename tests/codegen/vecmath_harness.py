@@ -59,7 +59,7 @@ def kernel_text(name: str, dtype: np.dtype[Any], width: int) -> str:
 def build(name: str, dtype: np.dtype[Any], width: int, cpu: str | None = None) -> Callable[..., Array]:
     """The function `name` on contiguous arrays; `cpu` replaces the host's model and features."""
     target = llvm.host() if cpu is None else llvm.Target(llvm.host().triple, cpu, "")
-    library = llvm.Library(llvm.assemble(kernel_text(name, dtype, width), target), ["kernel"], {})
+    library = llvm.Library([llvm.assemble(kernel_text(name, dtype, width), target)], ["kernel"], {})
     arity = 2 if name in BINARY else 1
     call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (arity + 1), ctypes.c_int64)(library.address["kernel"])
 

@@ -1,0 +1,57 @@
+"""The functions of a module in parts: each part is compiled on a thread of its own while the next one is being written.
+
+Functions of different parts call each other by name, so they are `hidden` rather than `internal`, and declared where they are called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from . import llvm
+from .workers import Later
+
+LINES = 400  # of a part: for a shorter one, LLVM's preparations take as long as the rest
+
+
+class Parts:
+    """`texts` are those of the parts so far; `level` is the highest of LLVM's that they are worth."""
+
+    def __init__(self, target: llvm.Target, level: int) -> None:
+        self.texts: list[str] = []
+        self._target = target
+        self._level = level
+        self._codes: list[Later[bytes]] = []
+        self._last = b""
+        self._definitions: list[str] = []  # of the part being gathered
+        self._declared: set[str] = set()
+        self._defined: set[str] = set()
+        self._lines = 0
+
+    def add(self, definition: str, declaration: str, declares: Iterable[str]) -> None:
+        """A function, how others declare it, and what it declares itself."""
+        self._definitions.append(definition)
+        self._defined.add(declaration)
+        self._declared |= set(declares)
+        self._lines += definition.count("\n")
+        if self._lines >= LINES:
+            self._codes.append(Later(partial(self._assembled, self._cut())))
+
+    def finish(self, text: str, declares: Iterable[str]) -> None:
+        """The last part, which is compiled here."""
+        self._definitions.append(text)
+        self._declared |= set(declares)
+        self._last = self._assembled(self._cut())
+
+    def codes(self) -> list[bytes]:
+        """Object code of all parts."""
+        return [*(code.result() for code in self._codes), self._last]
+
+    def _assembled(self, text: str) -> bytes:
+        return llvm.assemble(text, self._target, min(self._level, llvm.level_for(text)))
+
+    def _cut(self) -> str:
+        text = "\n".join([*sorted(self._declared - self._defined), *self._definitions])
+        self.texts.append(text)
+        self._definitions, self._declared, self._defined, self._lines = [], set(), set(), 0
+        return text

@@ -1,0 +1,85 @@
+"""Modules in parts, compiled on threads of their own."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+
+import numpy as np
+import pytest
+
+import adjit as aj
+from adjit.codegen import llvm, parts, workers
+from adjit.codegen.workers import Later
+from adjit.ir.errors import AdjitError
+
+X = np.linspace(0.1, 1.0, 50)
+
+
+def many_kernels(x: np.ndarray) -> np.ndarray:
+    for k in range(1, 8):
+        x = np.cumsum(np.sort(np.sin(x * k))) / (k + 1)  # neither fuses with what comes next
+    return x
+
+
+def expected(x: np.ndarray) -> np.ndarray:
+    return np.asarray(many_kernels(x))
+
+
+def test_a_module_in_many_parts_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = aj.function(many_kernels)
+    np.testing.assert_allclose(whole(X), expected(X), rtol=1e-9)
+    monkeypatch.setattr(parts, "LINES", 1)
+    cut = aj.function(many_kernels)
+    assert (cut(X).numpy() == whole(X).numpy()).all()
+    text = cut.inspect(X).llvm
+    assert text.count("declare hidden void @k") >= len(set(re.findall(r"define hidden void (@k\d+)\(", text))) > 3
+    assert cut.inspect(X).asm.count(".globl") > 3
+
+
+def test_vector_math_that_is_called_stands_in_one_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    def chain(x: np.ndarray) -> np.ndarray:
+        for k in range(40):
+            x = np.cumsum(np.sin(x + k) * np.exp(-x * x)) / len(x)
+        return x
+
+    monkeypatch.setattr(parts, "LINES", 1)
+    f = aj.function(chain)
+    np.testing.assert_allclose(f(X), np.asarray(chain(X)), rtol=1e-9)
+    assert f.inspect(X).llvm.count("define hidden <4 x double> @vecmath_sin_float64x4(") == 1
+
+
+def test_an_error_of_a_thread_is_raised_where_its_result_is_wanted() -> None:
+    broken = parts.Parts(llvm.host(), 2)
+    nonsense = "define hidden void @k0() nounwind {\n" + "nonsense\n" * parts.LINES + "}\n"
+    broken.add(nonsense, "declare hidden void @k0()", ())
+    broken.finish("define void @main() nounwind {\nret void\n}\n", ["declare hidden void @k0()"])
+    with pytest.raises(AdjitError, match="invalid LLVM IR"):
+        broken.codes()
+
+
+def test_later_runs_elsewhere_and_here_on_a_single_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    if workers.cores() > 1:
+        assert Later(threading.get_ident).result() != threading.get_ident()
+    monkeypatch.setattr(workers, "cores", lambda: 1)
+    assert Later(threading.get_ident).result() == threading.get_ident()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_the_child_of_a_fork_computes_what_a_thread_of_its_parent_had_begun() -> None:
+    go = threading.Event()
+
+    def slow() -> int:
+        go.wait()
+        return 7
+
+    begun = Later(slow)
+    child = os.fork()
+    if child == 0:
+        go.set()
+        os._exit(begun.result() + Later(lambda: 1).result())
+    go.set()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 8
+    assert begun.result() == 7

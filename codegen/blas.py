@@ -19,6 +19,18 @@ from adjit.ir.types import F32, F64, DType
 SYMBOLS = (("scipy_cblas_{}gemm64_", "i64"), ("scipy_cblas_{}gemm", "i32"), ("cblas_{}gemm64_", "i64"), ("cblas_{}gemm", "i32"))
 
 
+PREFIX = "adjit_blas_"  # of the names by which native code imports them
+
+
+def symbol(dtype: DType) -> str:
+    return PREFIX + ("sgemm" if dtype == F32 else "dgemm")
+
+
+def addresses() -> dict[str, int]:
+    found = find()
+    return {symbol(dtype): found.address[dtype] for dtype in (F32, F64)} if found else {}
+
+
 class Blas(NamedTuple):
     """Addresses of cblas_?gemm and the integer type that it counts with."""
 

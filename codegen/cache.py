@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 FORMAT = "1"  # of the entries, and of what llvm.py does with the text: a new number makes all entries misses
@@ -30,12 +30,16 @@ ABANDON_AFTER = 3600.0  # seconds: after which the temporary file of a process t
 HAS_POSIX = hasattr(os, "geteuid") and os.open in os.supports_dir_fd and os.scandir in os.supports_fd
 
 
-def cached(parts: Sequence[str], make: Callable[[], bytes]) -> bytes:
-    """What `make` gives, from the disk if it was made before; `parts` are all that it depends on."""
+def key(*parts: str | bytes) -> bytes:
+    """The name of an entry, from all that decides what it holds."""
+    return digest(*(part if isinstance(part, bytes) else part.encode() for part in (FORMAT, *parts)))
+
+
+def cached(key: bytes, make: Callable[[], bytes]) -> bytes:
+    """What `make` gives, from the disk if it was made before."""
     path = directory()
     if path is None:
         return make()
-    key = digest(*(part.encode() for part in (FORMAT, *parts)))
     found = load(path, key)
     if found is None:
         found = make()

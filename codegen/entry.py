@@ -28,7 +28,7 @@ from . import llvm
 from .entry_text import entry_ir
 
 if TYPE_CHECKING:
-    from .compile import Native
+    from .native import Native
 
 MAX_BUFFERS = 96
 RECORD = 4  # words: what an argument, a variable, a constant or a result needs

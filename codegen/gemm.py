@@ -18,8 +18,9 @@ same way wherever the cuts are, so the result is the same bits for any number of
 
 from __future__ import annotations
 
-from adjit.ir.types import DTYPE_NAMES, F32, F64, DType
+from adjit.ir.types import DTYPE_NAMES, DType
 
+from . import library
 from .lanes import LLVM_TYPE, Text
 from .nest import Loop
 
@@ -32,12 +33,7 @@ ARGUMENTS = 16
 TYPES = "i64, i64, i64, ptr, i64, i64, ptr, i64, i64, ptr, i64, ptr, i64, i64, i64, i64, i64, ptr"
 DEPTH, START, BUFFER = range(ARGUMENTS, ARGUMENTS + 3)  # what changes from panel to panel, behind the arguments
 FEW_ROWS = 48  # up to here, one block of a, and the columns are shared out instead
-NAMES = {dtype: f"adjit_gemm_{DTYPE_NAMES[dtype]}" for dtype in (F32, F64)}
-PACKED_NAMES = {dtype: f"adjit_packed_gemm_{DTYPE_NAMES[dtype]}" for dtype in NAMES}
-PACK_NAMES = {dtype: f"adjit_pack_{DTYPE_NAMES[dtype]}" for dtype in NAMES}
 PACK_TYPES = "i64, i64, ptr, i64, i64, ptr, i64, ptr"
-DTYPES = {name: dtype for names in (NAMES, PACKED_NAMES, PACK_NAMES) for dtype, name in names.items()}
-PACKED = {*PACKED_NAMES.values(), *PACK_NAMES.values()}
 
 
 def tile_columns(dtype: DType, vector_bytes: int) -> int:
@@ -81,7 +77,7 @@ def packed_bytes(n: int, k: int, dtype: DType, vector_bytes: int) -> int:
 
 
 def gemm_ir(dtype: DType, vector_bytes: int, is_packed: bool = False) -> str:
-    """The text of the routine for a dtype of `NAMES`, or of the two for factors that are packed before."""
+    """The text of the routine for a dtype of `library.NAMES`, or of the two for factors that are packed before."""
     gemm = _Gemm(dtype, vector_bytes)
     routines = [gemm.routine(is_packed), *([gemm.pack()] if is_packed else [])]
     return "\n".join([*sorted(gemm.declares), gemm.micro(False), gemm.micro(True), gemm.pack_b(), gemm.block(), *routines])
@@ -445,7 +441,7 @@ class _Gemm:
             text.put(f"call void %run(ptr @block_{self.name}, ptr {args}, i64 {blocks}, i64 %threads)")
         text.put("ret void")
         header = ", ".join(f"{kind} {name}" for kind, name in zip([*kinds, "i64", "ptr"], [*names, "%threads", "%run"], strict=True))
-        return self.function(f"void @{(PACKED_NAMES if is_packed else NAMES)[self.dtype]}({header})", text)
+        return self.function(f"void @{(library.PACKED_NAMES if is_packed else library.NAMES)[self.dtype]}({header})", text)
 
     def pack(self) -> str:
         """All panels of b, one after the other."""
@@ -466,6 +462,6 @@ class _Gemm:
             text.put(f"call void %run(ptr @pack_b_{self.name}, ptr {args}, i64 {panels}, i64 %threads)")
         text.put("ret void")
         header = "i64 %n, i64 %k, ptr %b, i64 %row, i64 %column, ptr %packed, i64 %threads, ptr %run"
-        return self.function(f"void @{PACK_NAMES[self.dtype]}({header})", text)
+        return self.function(f"void @{library.PACK_NAMES[self.dtype]}({header})", text)
 
 

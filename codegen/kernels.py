@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from adjit.ir.errors import AdjitError, UnsupportedError
 from adjit.ir.func import Block, Stmt, Value
@@ -27,6 +27,7 @@ from adjit.ir.types import I64, DType, Shape, TensorType, row_major
 from . import contraction, memory, products
 from .boxes import Border, emit_boxes
 from .emitter import VectorEmitter
+from .image import Failure
 from .lanes import Outlined, Reg, Text
 from .literals import NO_LITERALS, Literals, Taken
 from .memory import Access
@@ -37,14 +38,6 @@ from .window import Hosted, Private, Window
 RegionBody: TypeAlias = Callable[..., None]  # a `Body` that can also be told which pads it is outside of
 
 MATH_COST = 8  # a call of the vector math library, in plain instructions
-
-
-class Failure(NamedTuple):
-    """What to raise when a kernel returns a code: the message is formatted with the details that the kernel left."""
-
-    error: type[AdjitError]
-    message: str
-    location: Location | None
 
 
 @dataclass

@@ -12,14 +12,20 @@ import threading
 from collections.abc import Iterable
 from functools import lru_cache, partial
 
-from . import gemm, llvm
-from .pool import has_threads, pool_ir
+from adjit.ir.types import DTYPE_NAMES, F32, F64
+
+from . import image, llvm
 from .workers import Later, cores
 
 MAX_THREADS = 256
 POOL = "pool"
-RUNNER = "ptr, ptr, i64, i64"  # what a runner takes: a function, its argument, the number of chunks and that of threads
 RUNNERS = ("adjit_serial", "adjit_parallel")
+RUNNER = "ptr, ptr, i64, i64"  # what a runner takes: a function, its argument, the number of chunks and that of threads
+NAMES = {dtype: f"adjit_gemm_{DTYPE_NAMES[dtype]}" for dtype in (F32, F64)}
+PACKED_NAMES = {dtype: f"adjit_packed_gemm_{DTYPE_NAMES[dtype]}" for dtype in NAMES}
+PACK_NAMES = {dtype: f"adjit_pack_{DTYPE_NAMES[dtype]}" for dtype in NAMES}
+DTYPES = {name: dtype for names in (NAMES, PACKED_NAMES, PACK_NAMES) for dtype, name in names.items()}
+PACKED = {*PACKED_NAMES.values(), *PACK_NAMES.values()}
 _lock = threading.Lock()
 
 
@@ -38,7 +44,7 @@ def runner(threads: int) -> str:
 
 def start(names: Iterable[str]) -> None:
     """Begin to compile what somebody is going to ask for; names of routines that are not shared are passed over."""
-    for part in {_part_of(name) for name in names if name in RUNNERS or name in gemm.DTYPES} - _begun.keys():
+    for part in {_part_of(name) for name in names if name in RUNNERS or name in DTYPES} - _begun.keys():
         _begun[part] = Later(partial(_assembled, part, llvm.host()))
 
 
@@ -46,14 +52,14 @@ def addresses(names: Iterable[str], threads: int) -> dict[str, int]:
     """Where shared routines are. Those that run chunks have workers for so many threads."""
     with _lock:
         found = {name: _part(_part_of(name), llvm.host())[name] for name in names}
-        if threads > 1 and has_threads(llvm.host().triple) and runner(threads) in found:
+        if threads > 1 and runner(threads) in found:
             grow = _part(POOL, llvm.host())["adjit_pool_start"]
             ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32)(grow)(min(threads, MAX_THREADS) - 1)
         return found
 
 
 def _part_of(name: str) -> str:
-    return POOL if name in RUNNERS else (gemm.PACKED_NAMES if name in gemm.PACKED else gemm.NAMES)[gemm.DTYPES[name]]
+    return POOL if name in RUNNERS else (PACKED_NAMES if name in PACKED else NAMES)[DTYPES[name]]
 
 
 @lru_cache(maxsize=16)
@@ -62,18 +68,22 @@ def _part(part: str, target: llvm.Target) -> dict[str, int]:
     if part == POOL:
         exports = [*RUNNERS, "adjit_pool_start"]
     else:
-        exports = [part, gemm.PACK_NAMES[gemm.DTYPES[part]]] if part in gemm.PACKED else [part]
+        exports = [part, PACK_NAMES[DTYPES[part]]] if part in PACKED else [part]
     code = _begun[part].result() if part in _begun else _assembled(part, target)
     loaded = llvm.Library([code], exports, {})
     _keep.append(loaded)
     return loaded.address
 
 
-def _assembled(part: str, target: llvm.Target) -> bytes:
-    if part == POOL:
-        return llvm.assemble(pool_ir(target.triple), target, level=0)  # it waits and hands out: what takes time is in the chunks
-    return llvm.assemble(gemm.gemm_ir(gemm.DTYPES[part], target.vector_bytes, part in gemm.PACKED), target)
+def _assembled(part: str, target: llvm.Target) -> llvm.Object:
+    def text() -> str:
+        from . import gemm, pool  # noqa: PLC0415 - what is on the disk need not be written again
+
+        return pool.pool_ir(target.triple) if part == POOL else gemm.gemm_ir(DTYPES[part], target.vector_bytes, part in PACKED)
+
+    level = 0 if part == POOL else llvm.LEVEL  # the pool waits and hands out: what takes time is in the chunks
+    return image.routine(part, text, target, level)
 
 
-_begun: dict[str, Later[bytes]] = {}
+_begun: dict[str, Later[llvm.Object]] = {}
 _keep: list[llvm.Library] = []

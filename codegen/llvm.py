@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from adjit.ir.errors import AdjitError
 
@@ -75,7 +75,7 @@ def _compiler() -> Any:
 
 
 @lru_cache(maxsize=1)
-def _versions() -> str:
+def versions() -> str:
     import llvmlite  # noqa: PLC0415 - as above
 
     return f"llvmlite {llvmlite.__version__}, LLVM {'.'.join(map(str, _llvm().llvm_version_info))}"
@@ -148,16 +148,23 @@ def level_for(text: str) -> int:
     return LEVEL if lines <= LINES_AT_LEVEL_2 else 1 if lines <= LINES_AT_LEVEL_1 else 0
 
 
-def assemble(text: str, target: Target | None = None, level: int | None = None) -> bytes:
+class Object(NamedTuple):
+    """Object code, and the name under which the disk keeps it."""
+
+    key: bytes
+    code: bytes
+
+
+def assemble(text: str, target: Target | None = None, level: int | None = None) -> Object:
     """Object code of a module, at the level that suits its size unless told otherwise."""
     target, level = target or host(), level_for(text) if level is None else level
+    key = cache.key(text, target.triple, target.cpu, target.features, f"level {level}", versions())
+    return Object(key, cache.cached(key, lambda: compiled(text, target, level)))
 
-    def compile_text() -> bytes:
-        with _machine(target, level) as machine, _parsed(text, target) as module:
-            return _emit(machine, module)
 
-    parts = (text, target.triple, target.cpu, target.features, f"level {level}", _versions())
-    return cache.cached(parts, compile_text)
+def compiled(text: str, target: Target, level: int) -> bytes:
+    with _machine(target, level) as machine, _parsed(text, target) as module:
+        return _emit(machine, module)
 
 
 def assembly(text: str, target: Target | None = None) -> str:
@@ -175,12 +182,12 @@ def rest(always: bool = False) -> None:
 class Library:
     """Linked native code; its addresses are valid while it lives."""
 
-    def __init__(self, codes: Iterable[bytes], exports: Iterable[str], imports: Mapping[str, int]) -> None:
+    def __init__(self, objects: Iterable[Object], exports: Iterable[str], imports: Mapping[str, int]) -> None:
         llvm = _llvm()
         with _lock:
             builder = llvm.JITLibraryBuilder().add_current_process()
-            for code in codes:
-                builder.add_object_img(code)
+            for each in objects:
+                builder.add_object_img(each.code)
             for name, address in imports.items():
                 builder.import_symbol(name, address)
             names = list(exports)

@@ -12,7 +12,7 @@ from adjit.ir.ops.stack import StackArray, StackRead
 from adjit.ir.types import BOOL, I64
 
 from . import memory
-from .kernels import Failure
+from .image import Failure
 from .lanes import Reg
 
 if TYPE_CHECKING:

@@ -26,7 +26,8 @@ from adjit.ir.types import I64, StackType, TensorType, row_major
 
 from . import gemm, host, library, llvm, lookup, memory, polling, products, stacks
 from .emitter import VectorEmitter
-from .kernels import Context, Failure, Kernel, add_kernel, copy_kernel, fused_kernel, lowered_kernel
+from .image import Failure
+from .kernels import Context, Kernel, add_kernel, copy_kernel, fused_kernel, lowered_kernel
 from .lanes import Reg, Text
 from .literals import Literals, is_large
 from .memory import Access
@@ -390,7 +391,7 @@ class Module:
         """Pack what every trip multiplies by."""
         factors = self.packing.loops[id(loop)]
         for (place, offset, (k, n), strides, dtype), target in factors.items():
-            name, run = gemm.PACK_NAMES[dtype], library.runner(self.context.threads)
+            name, run = library.PACK_NAMES[dtype], library.runner(self.context.threads)
             self.imports |= {name, run}
             self.declares |= {f"declare void @{name}({gemm.PACK_TYPES})", f"declare void @{run}({library.RUNNER})"}
             matrix = f"ptr {self.pointer(place, offset)}, i64 {strides[0]}, i64 {strides[1]}, ptr {self.pointer(target)}"

@@ -21,8 +21,8 @@ class Parts:
         self.texts: list[str] = []
         self._target = target
         self._level = level
-        self._codes: list[Later[bytes]] = []
-        self._last = b""
+        self._codes: list[Later[llvm.Object]] = []
+        self._last: list[llvm.Object] = []
         self._definitions: list[str] = []  # of the part being gathered
         self._declared: set[str] = set()
         self._defined: set[str] = set()
@@ -41,13 +41,13 @@ class Parts:
         """The last part, which is compiled here."""
         self._definitions.append(text)
         self._declared |= set(declares)
-        self._last = self._assembled(self._cut())
+        self._last = [self._assembled(self._cut())]
 
-    def codes(self) -> list[bytes]:
-        """Object code of all parts."""
-        return [*(code.result() for code in self._codes), self._last]
+    def objects(self) -> list[llvm.Object]:
+        """The code of all parts."""
+        return [*(code.result() for code in self._codes), *self._last]
 
-    def _assembled(self, text: str) -> bytes:
+    def _assembled(self, text: str) -> llvm.Object:
         return llvm.assemble(text, self._target, min(self._level, llvm.level_for(text)))
 
     def _cut(self) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from adjit.ir.func import Func, Stmt
 from adjit.ir.ops.linalg import Matmul, MatmulAdd
 from adjit.ir.ops.reduce import Sum
-from adjit.ir.types import F32, F64, I64, DType, TensorType
+from adjit.ir.types import I64, TensorType
 
 from . import blas, gemm, library
 from .lanes import LLVM_TYPE, Reg, constant
@@ -32,7 +32,6 @@ PARALLEL = 1_000_000  # multiplications: from here on, waking the other threads 
 NEAR = 1 << 16  # bytes of b that need not be packed: they stay close by as they lie
 PACKED = 384  # columns: from here on, rows of a are packed even if they are consecutive in memory
 BYTE = np.dtype("u1")
-BLAS = "adjit_blas_"
 ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112
 
 
@@ -99,7 +98,7 @@ def is_parallel(stmt: Stmt) -> bool:
 def foresee(func: Func) -> None:
     """Have the routine compiled that large products of a Func will call, while it is still being optimised."""
     large = {stmt.result.type.dtype for stmt in func.stmts if is_parallel(stmt)}
-    library.start(gemm.NAMES[dtype] for dtype in large)
+    library.start(library.NAMES[dtype] for dtype in large)
 
 
 def room(kernel: LoopKernel, target: Window, a: Window, threads: int) -> TensorType:
@@ -115,7 +114,7 @@ def _call_gemm(kernel: LoopKernel, target: Window, a: Window, b: Window, accumul
     groups = gemm.column_groups(m, n, rows, threads, dtype, kernel.vector_bytes)
     run = library.runner(threads)
     packed = kernel.packed_pointer(b)
-    name = (gemm.NAMES if packed is None else gemm.PACKED_NAMES)[dtype]
+    name = (library.NAMES if packed is None else library.PACKED_NAMES)[dtype]
     kernel.text.declares |= {f"declare void @{name}({gemm.TYPES})", f"declare void @{run}({library.RUNNER})"}
     kernel.imports |= {name, run}
     where = [(f"ptr {p}", f"i64 {w.strides[0]}", f"i64 {w.strides[1]}") for p, w in ((a.pointer, a), (packed or b.pointer, b))]
@@ -142,15 +141,6 @@ def _loops(kernel: LoopKernel, target: Window, a: Window, b: Window) -> None:
 # ---- OpenBLAS, on demand
 
 
-def blas_symbol(dtype: DType) -> str:
-    return BLAS + ("sgemm" if dtype == F32 else "dgemm")
-
-
-def blas_addresses() -> dict[str, int]:
-    found = blas.find()
-    return {blas_symbol(d): found.address[d] for d in (F32, F64)} if found else {}
-
-
 def _leading(x: Window) -> tuple[int, int] | None:
     """How BLAS can read a matrix as it lies: plain or transposed, and its leading dimension."""
     (m, n), (rows, columns) = x.type.shape, x.strides
@@ -165,7 +155,7 @@ def _call_blas(kernel: LoopKernel, target: Window, a: Window, b: Window) -> None
     library_ = blas.find()
     assert library_ is not None
     dtype, i = a.type.dtype, library_.index_type
-    f, name = LLVM_TYPE[dtype], blas_symbol(dtype)
+    f, name = LLVM_TYPE[dtype], blas.symbol(dtype)
     (m, k), n = a.type.shape, b.type.shape[1]
     (ta, lda), (tb, ldb) = (_leading(x) or (0, 0) for x in (a, b))
     types = f"i32, i32, i32, {i}, {i}, {i}, {f}, ptr, {i}, ptr, {i}, {f}, ptr, {i}"

@@ -5,10 +5,10 @@ A `Pipeline` is itself a pass. `ADJIT_VERIFY=1` checks the function after every 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TypeAlias
 
+from adjit.ir.environment import is_set
 from adjit.ir.errors import VerifyError
 from adjit.ir.func import Func
 
@@ -47,7 +47,7 @@ class Pipeline:
 
     def run(self, func: Func, observe: Observer | None = None) -> Func:
         """The function after all passes; `observe(name, func)` is called after each."""
-        checked = os.environ.get("ADJIT_VERIFY", "") not in ("", "0")
+        checked = is_set("ADJIT_VERIFY")
         for name, each in self.passes.items():
             func = each(func)
             if checked:

@@ -93,8 +93,8 @@ class ConcreteFunction:
 
         `arguments` are the types of the arrays that it takes, None for a Python float; results are of `tensor_class`.
         """
-        from adjit.codegen.compile import Native  # noqa: PLC0415 - LLVM is loaded by now
         from adjit.codegen.entry import BARE, MAX_BUFFERS, NOTHING, TUPLE, Route  # noqa: PLC0415 - LLVM is loaded by now
+        from adjit.codegen.native import Native  # noqa: PLC0415 - LLVM is loaded by now
 
         program, entries = self.program, self.program.out_tree.entries
         leaves = len(program.func.results)

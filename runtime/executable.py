@@ -11,9 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 from adjit.ir.builder import Builder
+from adjit.ir.environment import is_set
 from adjit.ir.func import Func, Value
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array, Op, apply
@@ -44,37 +46,36 @@ def optimize(func: Func, observe: Callable[[str, Func], None] | None = None) -> 
     return OPTIMIZE.run(func, observe)
 
 
-def foresee(func: Func) -> None:
-    """Have LLVM begin with what the code of a traced Func is certain to need."""
-    from adjit.codegen.products import foresee as begin  # noqa: PLC0415 - as in `compile_native`
-
-    begin(func)
-
-
-def compile_native(func: Func, threads: int | None = None) -> NativeCode:
-    """Native code for an optimised Func. LLVM is loaded here, when the first function compiles."""
-    from adjit.codegen.compile import compile_func  # noqa: PLC0415 - keeps llvmlite out of `import adjit`
-
-    return compile_func(func, threads=threads or config.threads)
-
-
 class Executable:
     """A Func, optimised and compiled. `func` is kept as it was traced: derivatives are taken from that."""
 
     def __init__(self, func: Func, seconds: dict[str, float] | None = None, threads: int | None = None) -> None:
         self.func = func
         self.threads = threads
-        self.seconds = dict(seconds or {})
+        self.seconds = {**(seconds or {}), "optimize": 0.0}
         started = time.perf_counter()
-        foresee(func)
-        self.optimized = optimize(func, Dump(func) if config.dump else None)
-        finished = time.perf_counter()
-        self.native = compile_native(self.optimized, threads)
-        self.seconds["optimize"] = finished - started
-        self.seconds["compile"] = time.perf_counter() - finished
+        self.native = self._compiled()
+        self.seconds["compile"] = time.perf_counter() - started - self.seconds["optimize"]
         self._pullbacks: dict[tuple[Mask, Mask], tuple[Executable | None, Mask]] = {}
         self._pushforward: Executable | None = None
         self._lock = threading.Lock()
+
+    def _compiled(self) -> NativeCode:
+        """LLVM is loaded here, by the first function. Who looks at the passes wants to see them run: then nothing comes from the disk."""
+        from adjit.codegen import program  # noqa: PLC0415 - keeps llvmlite out of `import adjit`
+
+        threads = self.threads or config.threads
+        if config.dump or is_set("ADJIT_VERIFY"):
+            return program.compiled(self.optimized, threads)
+        return program.native_code(self.func, lambda: self.optimized, threads)
+
+    @cached_property
+    def optimized(self) -> Func:
+        """What the passes made, or would have made if native code had not come from the disk."""
+        started = time.perf_counter()
+        func = optimize(self.func, Dump(self.func) if config.dump else None)
+        self.seconds["optimize"] = time.perf_counter() - started
+        return func
 
     def pullback(self, given: Mask, needed: Mask) -> tuple[Executable | None, Mask]:
         """The compiled `pullback_func`, and which parameters it gives cotangents of; None when it gives none."""

@@ -47,7 +47,7 @@ def entries(folder: Path) -> list[Path]:
 
 def made_again(parts: tuple[str, ...] = PARTS) -> bool:
     make = Maker()
-    assert cache.cached(parts, make) == CODE
+    assert cache.cached(cache.key(*parts), make) == CODE
     return bool(make.count)
 
 
@@ -91,7 +91,7 @@ def test_a_damaged_entry_is_a_miss_and_is_replaced(folder: Path, damage: Callabl
 def test_an_entry_under_another_name_is_a_miss(folder: Path) -> None:
     made_again()
     (first,) = entries(folder)
-    cache.cached(("other",), Maker(b"other code"))
+    cache.cached(cache.key("other"), Maker(b"other code"))
     (other,) = set(entries(folder)) - {first}
     first.write_bytes(other.read_bytes())
     assert made_again()
@@ -172,7 +172,7 @@ def test_a_read_only_directory_is_read(folder: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_full_disk_fails_no_call(folder: Path) -> None:
     code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
-    code += "from adjit.codegen import cache; assert cache.cached(('a',), lambda: bytes(9999)) == bytes(9999)"
+    code += "from adjit.codegen import cache; assert cache.cached(cache.key('a'), lambda: bytes(9999)) == bytes(9999)"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert list(folder.iterdir()) == []
 
@@ -238,7 +238,7 @@ def test_what_dead_processes_left_goes_and_other_files_stay(folder: Path) -> Non
 def test_threads_that_read_write_and_trim_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "LIMIT", 64 * len(CODE))
     with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(lambda k: cache.cached((str(k % 90),), lambda: CODE) == CODE, range(2000)))
+        assert all(pool.map(lambda k: cache.cached(cache.key(str(k % 90)), lambda: CODE) == CODE, range(2000)))
     assert not list(folder.glob("*.tmp"))
 
 
@@ -246,7 +246,7 @@ def test_threads_that_read_write_and_trim_at_once(folder: Path, monkeypatch: pyt
 
 
 def test_assemble_compiles_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = llvm.assemble(IR)
+    code = llvm.assemble(IR).code
     (entry,) = entries(folder)
     assert entry.read_bytes().endswith(code)
 
@@ -254,7 +254,7 @@ def test_assemble_compiles_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -
         raise AssertionError("compiled again")
 
     monkeypatch.setattr(llvm, "_parsed", refuse)
-    assert llvm.assemble(IR) == code
+    assert llvm.assemble(IR).code == code
     with pytest.raises(AssertionError, match="compiled again"):
         llvm.assemble(f"{IR}; another")
 

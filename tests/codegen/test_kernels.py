@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adjit.codegen.compile import Native, compile_func
+from adjit.codegen.compile import compile_func
+from adjit.codegen.native import Native
 from adjit.ir import ops
 from adjit.ir.builder import Builder
 from adjit.ir.func import Func, Value

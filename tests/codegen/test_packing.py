@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adjit.codegen.compile import Native, compile_func
+from adjit.codegen.compile import compile_func
+from adjit.codegen.native import Native
 from adjit.ir.interpreter import run
 from adjit.ir.parser import parse_func
 from adjit.passes.pipeline import OPTIMIZE

@@ -56,7 +56,7 @@ def test_an_error_of_a_thread_is_raised_where_its_result_is_wanted() -> None:
     broken.add(nonsense, "declare hidden void @k0()", ())
     broken.finish("define void @main() nounwind {\nret void\n}\n", ["declare hidden void @k0()"])
     with pytest.raises(AdjitError, match="invalid LLVM IR"):
-        broken.codes()
+        broken.objects()
 
 
 def test_later_runs_elsewhere_and_here_on_a_single_core(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from adjit.codegen import library
-from adjit.codegen.compile import Native, compile_func
+from adjit.codegen.compile import compile_func
+from adjit.codegen.native import Native
 from adjit.ir import ops
 from adjit.passes.pipeline import OPTIMIZE
 from tests.codegen.test_kernels import build

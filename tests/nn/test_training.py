@@ -14,7 +14,7 @@ import pytest
 
 import adjit as aj
 from adjit import nn
-from adjit.codegen.compile import Native
+from adjit.codegen.native import Native
 from adjit.nn.history import text_plot
 from adjit.runtime.executable import Executable
 from tests.nn.reference import assert_close, raises_with, training_step

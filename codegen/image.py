@@ -1,0 +1,103 @@
+"""What running a program takes once it is compiled, as bytes that the disk keeps: a program that was compiled once, by any process,
+is neither optimised nor written as LLVM IR again. The object code itself is kept apart, under keys of its own (`llvm.Object`).
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from adjit.ir import errors
+from adjit.ir.location import Location
+
+from . import cache, llvm
+
+ROOMS = ("ir", "passes", "codegen")  # whose source decides what becomes of a traced Func
+
+
+class Failure(NamedTuple):
+    """What to raise when a kernel returns a code: the message is formatted with the details that the kernel left."""
+
+    error: type[errors.AdjitError]
+    message: str
+    location: Location | None
+
+
+class Image(NamedTuple):
+    """A compiled program. `exports` are the functions that Python calls, `imports` those that others have."""
+
+    objects: tuple[llvm.Object, ...]
+    exports: tuple[str, ...]
+    imports: tuple[str, ...]
+    failures: tuple[Failure, ...]
+    arena_bytes: int
+    buffer_count: int
+    quick: bool  # takes microseconds
+    enterable: bool  # the native entry may run it
+
+
+def load(key: bytes | None) -> Image | None:
+    """The image that was kept under a key, with all its object code; None if anything is missing."""
+    path = cache.directory()
+    if path is None or key is None:
+        return None
+    content = cache.load(path, key)
+    if content is None:
+        return None
+    keys, exports, imports, failures, *rest = marshal.loads(content)
+    objects = []
+    for k in keys:
+        code = cache.load(path, k)
+        if code is None:
+            return None
+        objects.append(llvm.Object(k, code))
+    known = tuple(Failure(getattr(errors, error), message, location and Location(*location)) for error, message, location in failures)
+    return Image(tuple(objects), exports, imports, known, *rest)
+
+
+def store(key: bytes, image: Image) -> None:
+    path = cache.directory()
+    if path is None:
+        return
+    failures = [(f.error.__name__, f.message, f.location and tuple(f.location)) for f in image.failures]
+    cache.store(path, key, marshal.dumps(([o.key for o in image.objects], image.exports, image.imports, failures, *image[4:])))
+
+
+def routine(name: str, text: Callable[[], str], target: llvm.Target, level: int) -> llvm.Object:
+    """Object code of a routine of our own, which is written only where the disk does not have it."""
+    found = sources()
+    if found is None:
+        return llvm.assemble(text(), target, level)
+    key = cache.key("routine", name, target.triple, target.cpu, target.features, llvm.versions(), found)
+    return llvm.Object(key, cache.cached(key, lambda: llvm.compiled(text(), target, level)))
+
+
+def key_of(fingerprint: bytes | None, settings: Sequence[str]) -> bytes | None:
+    """The name of an image: all that decides the code. None where there is none: without a fingerprint, or the sources at hand."""
+    found = sources()
+    if fingerprint is None or found is None:
+        return None
+    return cache.key("image", *settings, llvm.versions(), found, fingerprint)
+
+
+@lru_cache(maxsize=1)
+def sources() -> str | None:
+    """Which version of adjit this is: as Python tells a source file that has changed, by size and time. None if it is not in files."""
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    try:
+        return "\n".join(sorted(line for room in ROOMS for line in _files(os.path.join(root, room))))
+    except OSError:
+        return None
+
+
+def _files(folder: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir() and entry.name != "__pycache__":
+                yield from _files(entry.path)
+            elif entry.name.endswith(".py"):
+                status = entry.stat()
+                yield f"{entry.path} {status.st_size} {status.st_mtime_ns}"

@@ -1,0 +1,123 @@
+"""Compiled code that can be called with arrays. It is light to import: what the disk has is run without what compiles."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import weakref
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from adjit.ir.func import Func
+from adjit.ir.ops.base import Array
+from adjit.ir.types import TensorType
+
+from . import blas, library, llvm, stacks
+from .image import Image
+
+DETAILS = 8  # i64 words that a failing kernel may leave for the message
+LARGE, HUGE = 1 << 18, 1 << 26  # bytes of results whose buffers are kept for the next call
+KEPT = 2  # buffers of each: the caller often holds one result while the next is computed
+MAIN = "adjit_main"
+
+
+class Native:
+    """A compiled Func. Call it with arrays in the order of the parameters; parameters in `updates` are overwritten in place."""
+
+    def __init__(
+        self, func: Func, image: Image, texts: Callable[[], list[str]], threads: int, hosts: Mapping[str, ctypes._FuncPointer]
+    ) -> None:
+        """`func` is the one that was traced, or what became of it; `hosts` are Python functions that native code calls."""
+        self.name = func.name
+        self.failures = image.failures
+        self.arena_bytes = image.arena_bytes
+        self.result_types = tuple(r.type for r in func.results)
+        self.quick = image.quick
+        self.enterable = image.enterable
+        self.texts = texts  # LLVM IR of the parts
+        self._hosts = hosts
+        callbacks = {name: ctypes.cast(fn, ctypes.c_void_p).value or 0 for name, fn in hosts.items()}
+        self._library = llvm.Library(image.objects, image.exports, addresses(image.imports, threads) | callbacks)
+        llvm.rest()
+        self.address = self._library.address[MAIN]
+        self._main = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(self.address)
+        self._arenas: list[Array] = []
+        # large results come from buffers that are used again once nobody holds them: fresh memory costs a page fault every few kilobytes
+        self._results = [(t, deque[Array]() if LARGE <= t.nbytes <= HUGE else None) for t in self.result_types]
+        self._count = image.buffer_count
+
+    @property
+    def llvm(self) -> str:
+        """The LLVM IR of all parts."""
+        return "\n".join(self.texts())
+
+    @cached_property
+    def asm(self) -> str:
+        return "\n".join(llvm.assembly(text) for text in self.texts())
+
+    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
+        results = [np.empty(t.shape, t.dtype) if pool is None else recycled(t, pool) for t, pool in self._results]
+        table = (ctypes.c_void_p * self._count)(*[a.__array_interface__["data"][0] for a in (*arrays, *results)])
+        try:
+            arena = self._arenas.pop()
+        except IndexError:
+            arena = self.new_arena()
+        error = (ctypes.c_int64 * DETAILS)()
+        try:
+            code = self._main(table, arena.__array_interface__["data"][0], error)
+        finally:
+            self._arenas.append(arena)
+        if code:
+            self._raise(code, list(error))
+        return results
+
+    def new_arena(self) -> Array:
+        """Memory for one call at a time."""
+        raw = np.zeros(self.arena_bytes + 64, np.uint8)  # zero: stacks are empty
+        start = raw.__array_interface__["data"][0]
+        shift = -start % 64
+        release = self._library.address.get(stacks.RELEASE)
+        if release is not None:
+            weakref.finalize(raw, _release, self._library, release, start + shift).atexit = False
+        return raw[shift : shift + self.arena_bytes]
+
+    def _raise(self, code: int, details: list[int]) -> None:
+        if code == stacks.INTERRUPTED:
+            raise KeyboardInterrupt
+        if code == stacks.OUT_OF_MEMORY:
+            raise MemoryError(f"@{self.name}: no memory to save what the backward pass of a loop needs; give the loop a checkpoint=")
+        failure = self.failures[code - 1]
+        raise failure.error(failure.message.format(*details)).at(failure.location)
+
+
+def _release(library: llvm.Library, function: int, arena: int) -> None:
+    """Free the stacks of an arena. The library is an argument so that its code is still there."""
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)(arena)
+
+
+def recycled(type: TensorType, pool: deque[Array]) -> Array:
+    """An array on a buffer of the pool that no array, tensor or view refers to any more; on a new one if there is none."""
+    for _ in range(len(pool)):
+        try:
+            buffer = pool.popleft()  # taken out while we look, so that no other thread takes it too
+        except IndexError:
+            break
+        free = sys.getrefcount(buffer) == 2  # `buffer`, and the argument
+        array = buffer.view(type.dtype).reshape(type.shape) if free else None
+        pool.append(buffer)
+        if array is not None:
+            return array
+    buffer = np.empty(type.nbytes, np.uint8)
+    if len(pool) < KEPT:
+        pool.append(buffer)
+    return buffer.view(type.dtype).reshape(type.shape)
+
+
+def addresses(names: Sequence[str], threads: int) -> dict[str, int]:
+    """Where the routines are that a program imports."""
+    of_blas = [name for name in names if name.startswith(blas.PREFIX)]
+    found = library.addresses((name for name in names if name not in of_blas), threads)
+    return found | {name: blas.addresses()[name] for name in of_blas}

@@ -1,0 +1,94 @@
+"""A Func as bytes: quick to make, the same in every process, and different wherever native code could differ.
+
+Names of values, and lines of statements that cannot fail, are left out: they decide nothing but what errors and texts say.
+"""
+
+from __future__ import annotations
+
+import marshal
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .func import Block, Func, Stmt
+from .operand import Literal, Operand
+from .ops.base import Op
+from .types import TensorType
+
+PLAIN = {type(None), bool, int, float, str, bytes}
+VERSION = 2  # of marshal: the last that does not depend on which objects are shared
+
+
+def fingerprint(func: Func) -> bytes | None:
+    """None for a Func with an op that is not plain data: two that look the same may differ."""
+    out = _Fingerprint()
+    try:
+        out.block(func.block)
+    except TypeError:
+        return None
+    out.words += [len(func.given), len(func.updates), *map(out.operand, func.given)]
+    for param, new in func.updates:
+        out.words += [out.operand(param), out.operand(new)]
+    return marshal.dumps((out.words, out.described), VERSION)
+
+
+class _Fingerprint:
+    """`words` are numbers; what an op, a literal or a type is (`described`) is said where it first occurs, and numbered."""
+
+    def __init__(self) -> None:
+        self.words: list[int] = []
+        self.described: list[Any] = []
+        self._ops: dict[Op, int] = {}
+        self._literals: dict[tuple[TensorType, bytes], int] = {}
+        self._values: dict[int, int] = {}
+
+    def block(self, block: Block) -> None:
+        self.described += [str(p.type) for p in block.params]
+        self._number(block.params)
+        self.words += [len(block.params), len(block.stmts), len(block.results), len(block.saving)]
+        for stmt in block.stmts:
+            self.stmt(stmt)
+        self.words += map(self.operand, (*block.results, *block.saving))
+
+    def stmt(self, stmt: Stmt) -> None:
+        op = stmt.op
+        number = self._ops.get(op)
+        if number is None:
+            number = self._ops[op] = len(self._ops)
+            self.described.append((op.name, *(plain(value) for _, value in op.attributes())))
+        self.words += [number, stmt.phase == "backward", len(stmt.args), len(stmt.results), len(stmt.blocks)]
+        self.words += map(self.operand, stmt.args)
+        if op.can_fail:
+            self.described.append(stmt.location and tuple(stmt.location))
+        for block in stmt.blocks:
+            self.block(block)
+        self._number(stmt.results)
+
+    def operand(self, x: Operand) -> int:
+        """Values count from 0 up, literals from -1 down."""
+        if not isinstance(x, Literal):
+            return self._values[id(x)]
+        key = x.type, x.value.tobytes()
+        number = self._literals.get(key)
+        if number is None:
+            number = self._literals[key] = -1 - len(self._literals)
+            self.described.append((str(x.type), key[1]))
+        return number
+
+    def _number(self, values: Sequence[Operand]) -> None:
+        for value in values:
+            self._values[id(value)] = len(self._values)
+
+
+def plain(value: Any) -> Any:
+    """An attribute of an op as marshal writes it; TypeError for what is not plain data."""
+    if type(value) in PLAIN:
+        return value
+    if isinstance(value, tuple):
+        return tuple(map(plain, value))
+    if isinstance(value, np.generic):
+        return value.dtype.str, value.tobytes()
+    if isinstance(value, np.dtype | TensorType):
+        return str(value)
+    raise TypeError(f"{value!r} is no plain data")

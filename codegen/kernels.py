@@ -6,7 +6,7 @@ give identical text and share one function.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -33,6 +33,7 @@ from .literals import NO_LITERALS, Literals, Taken
 from .memory import Access
 from .nest import Chunk, Loop, Nest, Reduction
 from .parallel import CHUNKS, PARALLEL, emit_nest, outlined
+from .repeats import look
 from .window import Hosted, Private, Window
 
 RegionBody: TypeAlias = Callable[..., None]  # a `Body` that can also be told which pads it is outside of
@@ -49,6 +50,7 @@ class Context:
     threads: int = 1
     outlined: dict[str, Outlined] | None = None  # vector math that is called rather than inlined, in programs with very much of it
     literals: Literals | None = None  # numbers that kernels read from a table, in large programs
+    repeats: dict[Hashable, Kernel] = field(default_factory=dict)  # kernels of large programs, by their looks
     packed: dict[tuple[object, ...], Place] = field(default_factory=dict)  # factors that the loops around have packed, see packing.py
     awake: bool = False  # whether the other threads have something to do all the time: they need not be woken
 
@@ -106,6 +108,11 @@ class Kernel:
         window = self.plan.windows[id(value)]
         return Access(self.pointer(window.root, window.layout), window.layout.strides, value.type.dtype)
 
+    def repeated(self, other: Kernel) -> Kernel:
+        """The other kernel, which has its pointers already, with the same text."""
+        other.text, other.helpers, other.imports, other.work_bytes = self.text, self.helpers, self.imports, self.work_bytes
+        return other
+
     def _params(self) -> list[str]:
         last = (["%work"] if self.work_bytes else []) + (["%error"] if self.leaves else [])
         return [*(f"%p{k}" for k in range(len(self.pointers))), *last]
@@ -142,8 +149,17 @@ def fused_kernel(stmt: Stmt, context: Context) -> Kernel:
     if host is not None:
         return hosting_kernel(stmt, host, context)
     kernel = Kernel(context)
-    numbers = NO_LITERALS if context.literals is None else context.literals.taken(stmt.blocks[0], kernel.pointer_to)
-    emit_boxes(kernel, parts_of(stmt, kernel.access, numbers))
+    if context.literals is None:
+        emit_boxes(kernel, parts_of(stmt, kernel.access))
+        return kernel
+    numbers = context.literals.taken(stmt.blocks[0], kernel.pointer_to)
+    parts = parts_of(stmt, kernel.access, numbers)
+    seen = context.awake, look(stmt.blocks[0], parts, numbers)
+    if seen in context.repeats:
+        return context.repeats[seen].repeated(kernel)
+    emit_boxes(kernel, parts)
+    if not parts.borders:
+        context.repeats[seen] = kernel
     return kernel
 
 

@@ -105,7 +105,7 @@ class Module:
             release = "\n".join(self.shrinking(0))
             main += f"define void @{stacks.RELEASE}(ptr %arena) nounwind {{\nentry:\n{release}\nret void\n}}\n"
         constants = [*self.constants, *([self.context.literals.definition()] if self.context.literals is not None else [])]
-        self.parts.finish("\n".join([*constants, *runtime, *self.registers, main]), self.declares)
+        self.parts.finish("\n".join([*constants, *runtime, *self.registers, main]), self.declares, only_calls=not self.uses_runtime)
 
     def shrinking(self, most: int) -> list[str]:
         """Instructions that free the stacks that have more than `most` bytes."""

@@ -35,20 +35,26 @@ class Parts:
         self._declared |= set(declares)
         self._lines += definition.count("\n")
         if self._lines >= LINES:
-            self._codes.append(Later(partial(self._assembled, self._cut())))
+            self._hand_over()
 
-    def finish(self, text: str, declares: Iterable[str]) -> None:
-        """The last part, which is compiled here."""
+    def finish(self, text: str, declares: Iterable[str], only_calls: bool) -> None:
+        """The last part, which is compiled here. If it `only_calls` the others, and is long, no effort is worth it."""
+        is_long = only_calls and text.count("\n") >= LINES
+        if is_long and self._definitions:
+            self._hand_over()
         self._definitions.append(text)
         self._declared |= set(declares)
-        self._last = [self._assembled(self._cut())]
+        self._last = [self._assembled(self._cut(), 0 if is_long else self._level)]
 
     def objects(self) -> list[llvm.Object]:
         """The code of all parts."""
         return [*(code.result() for code in self._codes), *self._last]
 
-    def _assembled(self, text: str) -> llvm.Object:
-        return llvm.assemble(text, self._target, min(self._level, llvm.level_for(text)))
+    def _hand_over(self) -> None:
+        self._codes.append(Later(partial(self._assembled, self._cut(), self._level)))
+
+    def _assembled(self, text: str, level: int) -> llvm.Object:
+        return llvm.assemble(text, self._target, min(level, llvm.level_for(text)))
 
     def _cut(self) -> str:
         text = "\n".join([*sorted(self._declared - self._defined), *self._definitions])

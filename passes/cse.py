@@ -17,8 +17,10 @@ from .rewrite import COMMUTATIVE, Renaming, is_region
 
 
 def eliminate_common_subexpressions(func: Func) -> Func:
+    """The function itself, where nothing is computed twice."""
     search = _Search()
-    return search.renaming.func(func, search.visit(func.block))
+    stmts = search.visit(func.block)
+    return search.renaming.func(func, stmts) if search.renaming.table else func
 
 
 class _Search:

@@ -17,7 +17,7 @@ from .rewrite import is_pure
 
 
 def hoist_invariants(func: Func) -> Func:
-    return func.replace(block=_hoisted(func.block))
+    return func.replace(block=_hoisted(func.block)) if any(stmt.blocks for stmt in func.stmts) else func
 
 
 def _hoisted(block: Block) -> Block:

@@ -33,7 +33,10 @@ Observer: TypeAlias = Callable[[str, Func], None]
 
 
 class Pipeline:
-    """Passes, run in order. `passes` holds them under unique names: a second `simplify` is `simplify.2`."""
+    """Passes, run in order. `passes` holds them under unique names: a second `simplify` is `simplify.2`.
+
+    A pass that stands there twice finds nothing to do in what it made itself. It is not run again where nothing has changed since.
+    """
 
     def __init__(self, *passes: Pass) -> None:
         self.passes: dict[str, Pass] = {}
@@ -48,8 +51,10 @@ class Pipeline:
     def run(self, func: Func, observe: Observer | None = None) -> Func:
         """The function after all passes; `observe(name, func)` is called after each."""
         checked = is_set("ADJIT_VERIFY")
+        done: dict[Pass, Func] = {}  # what each pass gave: from that, it would give the same again
         for name, each in self.passes.items():
-            func = each(func)
+            if done.get(each) is not func:
+                func = done[each] = each(func)
             if checked:
                 verified(func, name)
             if observe is not None:

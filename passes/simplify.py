@@ -100,8 +100,10 @@ def has_exact_reciprocal(x: Literal) -> bool:
 
 
 def simplify(func: Func) -> Func:
+    """The function itself, where there is nothing to simplify."""
     rewriter = Rewriter()
-    return rewriter.renaming.func(func, rewriter.visit(func.block))
+    stmts = rewriter.visit(func.block)
+    return rewriter.renaming.func(func, stmts) if rewriter.renaming.table else func
 
 
 class Rewriter:

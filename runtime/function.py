@@ -24,6 +24,7 @@ from adjit.ir.ops.base import Array
 from adjit.tracer.pytree import find_node_type, tree_map
 from adjit.tracer.trace import current_trace, trace_function
 
+from .collection import collection_paused
 from .concrete import ConcreteFunction
 from .config import check_threads, config
 from .conversion import converted
@@ -161,10 +162,11 @@ class Function:
     def _specialize(self, signature: Signature, instance: Any) -> ConcreteFunction:
         closed_over: set[Store] = set()
         started = time.perf_counter()
-        with suspended(), self._creating(closed_over):
-            program = trace_function(converted(bind(self._fn, instance)), signature.tree, signature.traced_leaves(), self._name)
-        self._traces += 1
-        return ConcreteFunction(program, {"trace": time.perf_counter() - started}, signature.stores, closed_over, self._threads)
+        with collection_paused():
+            with suspended(), self._creating(closed_over):
+                program = trace_function(converted(bind(self._fn, instance)), signature.tree, signature.traced_leaves(), self._name)
+            self._traces += 1
+            return ConcreteFunction(program, {"trace": time.perf_counter() - started}, signature.stores, closed_over, self._threads)
 
     def _keep(self, key: Hashable, concrete: ConcreteFunction) -> None:
         concrete.alternative = self._cache.get(key)

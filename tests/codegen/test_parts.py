@@ -54,7 +54,7 @@ def test_an_error_of_a_thread_is_raised_where_its_result_is_wanted() -> None:
     broken = parts.Parts(llvm.host(), 2)
     nonsense = "define hidden void @k0() nounwind {\n" + "nonsense\n" * parts.LINES + "}\n"
     broken.add(nonsense, "declare hidden void @k0()", ())
-    broken.finish("define void @main() nounwind {\nret void\n}\n", ["declare hidden void @k0()"])
+    broken.finish("define void @main() nounwind {\nret void\n}\n", ["declare hidden void @k0()"], only_calls=True)
     with pytest.raises(AdjitError, match="invalid LLVM IR"):
         broken.objects()
 

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from adjit.ir.errors import VerifyError
 from adjit.ir.func import Func
 from adjit.ir.parser import parse_func
+from adjit.passes.cse import eliminate_common_subexpressions
 from adjit.passes.dce import eliminate_dead_code
 from adjit.passes.pipeline import OPTIMIZE, Pipeline
 from adjit.passes.simplify import simplify
+from tests.ir.random_funcs import random_func
 from tests.passes.checks import QUICK, keeps_meaning
 
 FUNC = "func @f(%x: f64[3]) -> f64[3] {\n  %y: f64[3] = mul %x, 1.0\n  return %y\n}\n"
@@ -24,6 +26,38 @@ def test_passes_have_unique_names_and_are_observed_in_order() -> None:
     pipeline = Pipeline(simplify, eliminate_dead_code, simplify)
     pipeline.run(parse_func(FUNC), lambda name, func: seen.append((name, len(func.stmts))))
     assert seen == [("simplify", 0), ("eliminate_dead_code", 0), ("simplify.2", 0)]
+
+
+def test_a_pass_is_not_run_again_on_what_it_gave() -> None:
+    runs: list[str] = []
+
+    def first(func: Func) -> Func:
+        runs.append("first")
+        return func
+
+    def second(func: Func) -> Func:
+        runs.append("second")
+        return func
+
+    seen: list[str] = []
+    Pipeline(first, second, first, second).run(parse_func(FUNC), lambda name, func: seen.append(name))
+    assert runs == ["first", "second"]
+    assert seen == ["first", "second", "first.2", "second.2"]
+    changing = Pipeline(first, lambda func: func.replace(name="g"), first)
+    runs.clear()
+    changing(parse_func(FUNC))
+    assert runs == ["first", "first"]
+
+
+@QUICK
+@given(st.randoms(use_true_random=False))
+def test_passes_that_run_twice_find_nothing_in_what_they_made(random: Random) -> None:
+    repeated = {each for name, each in OPTIMIZE.passes.items() if ".2" in name}
+    assert repeated == {simplify, eliminate_common_subexpressions}
+    func = random_func(random)
+    for each in repeated:
+        once = each(func)
+        assert each(once) is once
 
 
 def test_a_pipeline_is_a_pass() -> None:

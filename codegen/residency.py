@@ -1,8 +1,9 @@
-"""LLVM's own code, out of memory while nothing is compiled.
+"""LLVM's own code and heap, out of memory while nothing is compiled.
 
 Loading llvmlite runs hundreds of constructors all over its 80 MB of machine code, and every compilation walks through much of it. The
 pages stay mapped, and count as memory of the process, though they are only a copy of the file: giving them back costs a millisecond, and
-those that are needed again come from the file cache. Systems other than Linux keep them.
+those that are needed again come from the file cache. What LLVM allocated and freed goes back as well, where the allocator can be asked
+to. Systems other than Linux keep both.
 """
 
 from __future__ import annotations
@@ -23,14 +24,18 @@ _last = 0.0
 
 
 def give_back(library: str, always: bool = False) -> None:
-    """Drop the pages of code and constants of a loaded library, by its file's name."""
+    """Drop the pages of code and constants of a loaded library, by its file's name, and free memory of the heap."""
     global _last
     if sys.platform != "linux" or not (always or time.monotonic() - _last > REST):
         return
     if not always:
         _last = time.monotonic()
+    process = ctypes.CDLL(None)
     for start, size in _unwritten(library):
-        ctypes.CDLL(None).madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), DONTNEED)
+        process.madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), DONTNEED)
+    trim = getattr(process, "malloc_trim", None)  # glibc has it
+    if trim is not None:
+        trim(ctypes.c_size_t(0))
 
 
 @lru_cache(maxsize=4)

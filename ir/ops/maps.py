@@ -110,6 +110,9 @@ def cast(x: Operand, dtype: DType) -> Operand:
 
 def common_dtype(*operands: Operand | float) -> DType:
     """The dtype that NumPy's rules promote the operands to; Python scalars and weakly typed values give way."""
+    strong = {x.type.dtype for x in operands if not isinstance(x, SCALAR) and not x.weak}
+    if len(strong) == 1 and next(iter(strong)).kind == "f":
+        return strong.pop()
     return promote(*(x if isinstance(x, SCALAR) else weak_example(x.type.dtype) if x.weak else x.type.dtype for x in operands))
 
 

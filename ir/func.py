@@ -86,7 +86,7 @@ class Stmt:
 class Block:
     """Statements in order, with what the block takes and gives. `saving` is given to the backward twin only."""
 
-    __slots__ = ("params", "stmts", "results", "saving")
+    __slots__ = ("params", "stmts", "results", "saving", "_free")
 
     def __init__(
         self, params: Sequence[Value], stmts: Sequence[Stmt], results: Sequence[Operand], saving: Sequence[Operand] = ()
@@ -95,6 +95,7 @@ class Block:
         self.stmts = tuple(stmts)
         self.results = tuple(results)
         self.saving = tuple(saving)
+        self._free: tuple[Value, ...] | None = None
 
     def uses(self) -> Iterator[Operand]:
         """Every operand that this block reads, nested blocks included, in order."""
@@ -105,15 +106,20 @@ class Block:
         yield from self.results
         yield from self.saving
 
-    def free(self) -> list[Value]:
+    def free(self) -> tuple[Value, ...]:
         """Values of the blocks around this one that it uses, in order of first use."""
+        if self._free is None:
+            self._free = self._find_free()
+        return self._free
+
+    def _find_free(self) -> tuple[Value, ...]:
         defined: set[int] = set()
         self._defined(defined)
         seen: dict[int, Value] = {}
         for use in self.uses():
             if isinstance(use, Value) and id(use) not in defined:
                 seen.setdefault(id(use), use)
-        return list(seen.values())
+        return tuple(seen.values())
 
     def _defined(self, into: set[int]) -> None:
         into.update(map(id, self.params))

@@ -37,7 +37,7 @@ class _Liveness:
                 effects.append(stmt)
             for i, result in enumerate(stmt.results):
                 self.definition[id(result)] = stmt, i
-            if can_narrow(stmt):
+            if stmt.blocks and can_narrow(stmt):
                 for i in range(len(stmt.results)):
                     for param in carried(stmt, i).params:
                         self.definition[id(param)] = stmt, i
@@ -73,7 +73,7 @@ class _Liveness:
                 continue
             stmt, i = self.definition[id(value)]
             self._need(stmt)
-            if can_narrow(stmt):
+            if stmt.blocks and can_narrow(stmt):
                 flow = carried(stmt, i)
                 self.pending.extend((stmt.results[i], *flow.initial, *flow.params, *flow.yields))
 

@@ -36,6 +36,7 @@ from adjit.ir.types import Shape, TensorType
 from .rewrite import Renaming, is_border, is_pure, operands_read
 
 MAX_OPS = 256  # statements in a group: LLVM's back end is super-linear in the size of a basic block
+MAX_SMALL_OPS = 96  # the same for small domains, whose tensors stay in the first-level cache: a trip through that costs next to nothing
 MAX_TENSORS = 48  # tensors that a group reads and writes: each costs an address; a bound on what is known when a statement joins
 SMALL = 4096  # elements: below, unrelated statements share a group, for the loop costs more than the traffic that separating would save
 SPREAD = 4  # a broadcast to so many times the size reads next to nothing
@@ -87,7 +88,9 @@ def twin(value: Operand) -> Value:
 class _Item:
     """A group (with a domain) or a single statement, and the views of what it makes."""
 
-    __slots__ = ("position", "domain", "host", "constants", "sunk", "stmts", "made", "reads", "yields", "views", "inner", "open", "cuts")
+    __slots__ = (
+        "position", "domain", "host", "constants", "sunk", "stmts", "made", "reads", "yields", "views", "inner", "open", "most", "cuts",
+    )  # fmt: skip
 
     def __init__(self, position: int, domain: Shape | None) -> None:
         self.position = position
@@ -102,13 +105,18 @@ class _Item:
         self.views: list[Stmt] = []
         self.inner = Renaming()  # values that have another identity inside: what is yielded, and constants made again
         self.open = domain is not None
+        self.most = MAX_SMALL_OPS if domain is not None and math.prod(domain) <= SMALL else MAX_OPS
         self.cuts: set[tuple[int, int]] = set()  # axis and place where a pad begins or ends
 
-    def has_room(self, stmt: Stmt) -> bool:
-        if not self.open or len(self.stmts) + len(self.sunk) >= MAX_OPS or (self.host is not None and not self._can_follow(stmt)):
+    def has_room(self, stmt: Stmt, values: list[Value]) -> bool:
+        """Whether the statement, which reads these values, may join."""
+        if not self.open or len(self.stmts) + len(self.sunk) >= self.most or (self.host is not None and not self._can_follow(stmt)):
             return False
-        new = sum(id(v) not in self.reads and id(v) not in self.made for v in values_of(stmt))
-        return len(self.reads) + len(self.yields) + new <= MAX_TENSORS
+        tensors = len(self.reads) + len(self.yields)
+        for value in values:
+            if id(value) not in self.reads and id(value) not in self.made:
+                tensors += 1
+        return tensors <= MAX_TENSORS
 
     def has_boxes_for(self, stmts: list[Stmt]) -> bool:
         """Whether the pads among these statements and those here leave few enough boxes, and nobody counts positions in them."""
@@ -122,7 +130,7 @@ class _Item:
 
     def has_room_for(self, other: _Item) -> bool:
         """Whether both would make one group that is not too large."""
-        if not self.open or not other.open or self.host or other.host or self.views or len(self.stmts) + len(other.stmts) > MAX_OPS:
+        if not self.open or not other.open or self.host or other.host or self.views or len(self.stmts) + len(other.stmts) > self.most:
             return False
         tensors = len(self.reads | other.reads) + len(self.yields | other.yields)
         return tensors <= MAX_TENSORS and self.has_boxes_for([*other.constants, *other.stmts])
@@ -199,21 +207,24 @@ class _Grouping:
     # ---- dealing
 
     def _join(self, stmt: Stmt) -> None:
-        over, values = domain(stmt), values_of(stmt)
-        if is_border(stmt):
+        over, values, pads, pure = domain(stmt), values_of(stmt), is_border(stmt), is_pure(stmt.op)
+        if pads:
             for value in values:
                 self._leaves(value)
-        group = (self._find(stmt, over, values) if is_pure(stmt.op) else None) or self._new(over.shape)
-        group.open = group.open and is_pure(stmt.op)
+        group = (self._find(stmt, over, values, pads) if pure else None) or self._new(over.shape)
+        group.open = group.open and pure
         for value in values:
-            if is_border(stmt):
+            if pads:
                 group.reads.add(id(value))
             elif id(value) in self.free_to_make:
                 group.make_again(self.free_to_make[id(value)])
             else:
-                self._merge(self.home.get(id(value)), group)
+                maker = self.home.get(id(value))
+                if maker is not None and maker is not group:
+                    self._merge(maker, group)
                 self._used(value, group)
-        group.cuts |= cuts_of(stmt)
+        if pads:
+            group.cuts |= cuts_of(stmt)
         group.stmts.append(stmt)
         self._made(group, stmt)
 
@@ -225,21 +236,21 @@ class _Grouping:
         if id(result) in self.final:
             group.yields.add(id(result))
 
-    def _find(self, stmt: Stmt, over: TensorType, values: list[Value]) -> _Item | None:
+    def _find(self, stmt: Stmt, over: TensorType, values: list[Value], pads: bool) -> _Item | None:
         """The group that this statement joins."""
-        earliest = max((self.ready.get(id(v), -1) for v in values), default=-1)
-        earliest |= is_border(stmt)  # what is padded must be in memory
+        earliest = max([self.ready.get(id(v), -1) for v in values], default=-1)
+        earliest |= pads  # what is padded must be in memory
         for group in self._candidates(over, values):
             joins = group.host is None or any(id(v) in group.made for v in values)
-            if joins and group.domain == over.shape and 2 * group.position >= earliest and self._fits(stmt, group):
+            if joins and group.domain == over.shape and 2 * group.position >= earliest and self._fits(stmt, values, group):
                 return group
         return None
 
-    def _fits(self, stmt: Stmt, group: _Item) -> bool:
+    def _fits(self, stmt: Stmt, values: list[Value], group: _Item) -> bool:
         """Whether there is room for the statement, and it asks for no positions where there is a host, which does not know them."""
-        if not group.has_room(stmt):
+        if not group.has_room(stmt, values):
             return False
-        constants = [self.free_to_make[id(v)] for v in stmt.args if id(v) in self.free_to_make]
+        constants = [self.free_to_make[id(v)] for v in values if id(v) in self.free_to_make]
         if group.host is not None and not all(isinstance(s.op, Fill) for s in constants):
             return False
         return (not group.cuts and not constants and not is_border(stmt)) or group.has_boxes_for([stmt, *constants])
@@ -255,9 +266,9 @@ class _Grouping:
         if over.size <= SMALL:
             yield from reversed(self.recent.get(over.shape, ()))
 
-    def _merge(self, first: _Item | None, group: _Item) -> None:
+    def _merge(self, first: _Item, group: _Item) -> None:
         """Put all of an earlier group into this one, if they have one domain and nobody else reads yet what the first makes."""
-        if first is None or first is group or first.domain != group.domain or not first.has_room_for(group):
+        if first.domain != group.domain or not first.has_room_for(group):
             return
         both = {first.position, group.position}
         constants = first.made & self.free_to_make.keys()
@@ -365,7 +376,7 @@ class _Grouping:
             kept: list[Stmt] = []
             for stmt in reversed(item.stmts):
                 target = self._only_reader(stmt, item)
-                if target is not None and self._fits(stmt, target) and self._saves_traffic(stmt, item, target):
+                if target is not None and self._fits(stmt, values_of(stmt), target) and self._saves_traffic(stmt, item, target):
                     self._move(stmt, item, target)
                 else:
                     kept.append(stmt)
@@ -413,7 +424,7 @@ class _Grouping:
         if any(v in item.made for v in values):
             return
         for t in targets:
-            fits = t.domain == item.domain and t.open and self._fits(stmt, t)
+            fits = t.domain == item.domain and t.open and self._fits(stmt, values_of(stmt), t)
             if not fits or not all(self._is_free(v, t) and v not in t.made for v in values):
                 return
         item.yields.discard(id(stmt.result))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +17,7 @@ from adjit.ir.ops.maps import Map
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.types import F64, TensorType
 from adjit.passes.adjoint import value_and_grad_func
-from adjit.passes.fuse import MAX_OPS, fuse
+from adjit.passes.fuse import MAX_OPS, MAX_SMALL_OPS, SMALL, fuse
 from adjit.passes.legalize import legalize
 from adjit.passes.pipeline import OPTIMIZE
 from adjit.passes.rewrite import walk
@@ -337,8 +338,8 @@ def test_small_strangers_share_a_loop_and_large_ones_do_not() -> None:
     assert (loops(100), loops(100_000)) == (1, 2)
 
 
-def chain(length: int) -> Func:
-    x, w = (Value(TensorType(F64, (64,)), name) for name in "xw")
+def chain(length: int, size: int = 64) -> Func:
+    x, w = (Value(TensorType(F64, (size,)), name) for name in "xw")
     y: Operand = x
     with Builder([x, w]) as b:
         for _ in range(length // 3):
@@ -346,14 +347,15 @@ def chain(length: int) -> Func:
         return Func("chain", b.finish([y.sum()]))
 
 
-def test_groups_are_bounded() -> None:
-    out = fuse(chain(3000))
-    assert all(len(stmt.blocks[0].stmts) <= MAX_OPS for stmt in out.stmts if isinstance(stmt.op, Fuse))
-    assert len(out.stmts) <= 3000 // MAX_OPS + 2
+@pytest.mark.parametrize(("size", "most"), [(64, MAX_SMALL_OPS), (SMALL, MAX_SMALL_OPS), (SMALL + 1, MAX_OPS)])
+def test_groups_are_bounded(size: int, most: int) -> None:
+    out = fuse(chain(3000, size))
+    assert all(len(stmt.blocks[0].stmts) <= most for stmt in out.stmts if isinstance(stmt.op, Fuse))
+    assert 3000 // most <= len(out.stmts) <= 3000 // most + 2
 
 
 def test_a_hundred_thousand_statements_are_no_problem() -> None:
-    assert len(OPTIMIZE(chain(100_000)).stmts) < 1000
+    assert len(OPTIMIZE(chain(100_000)).stmts) <= 100_000 // MAX_SMALL_OPS + 2
 
 
 def test_gradients_of_chains_are_fused_too() -> None:

@@ -129,8 +129,8 @@ class _Item:
         return boxes * (len(self.stmts) + len(self.sunk) + len(stmts)) <= MAX_BOXED
 
     def has_room_for(self, other: _Item) -> bool:
-        """Whether both would make one group that is not too large."""
-        if not self.open or not other.open or self.host or other.host or self.views or len(self.stmts) + len(other.stmts) > self.most:
+        """Whether both, and the statement that brings them together, would make one group that is not too large."""
+        if not self.open or not other.open or self.host or other.host or self.views or len(self.stmts) + len(other.stmts) >= self.most:
             return False
         tensors = len(self.reads | other.reads) + len(self.yields | other.yields)
         return tensors <= MAX_TENSORS and self.has_boxes_for([*other.constants, *other.stmts])

@@ -26,6 +26,7 @@ from adjit.ir.types import TensorType
 
 from . import llvm
 from .entry_text import entry_ir
+from .workers import Later
 
 if TYPE_CHECKING:
     from .native import Native
@@ -163,6 +164,12 @@ def _new_function() -> Any:
 
 
 @lru_cache(maxsize=1)
+def begin() -> Later[llvm.Object]:
+    """Have the entry compiled: whoever compiles a function will want it."""
+    return Later(lambda: llvm.assemble(entry_ir({"MAX_BUFFERS": MAX_BUFFERS, "RECORD": RECORD, "HEADER": HEADER})))
+
+
+@lru_cache(maxsize=1)
 def _library() -> llvm.Library:
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -173,9 +180,8 @@ def _library() -> llvm.Library:
     imports = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in names}
     imports |= {"adjit_array_type": id(np.ndarray), "adjit_float_type": id(float), "adjit_none": id(None), "adjit_gate": gate.address}
     imports["adjit_new_array"] = numpy_api[94] or 0  # PyArray_NewFromDescr
-    text = entry_ir({"MAX_BUFFERS": MAX_BUFFERS, "RECORD": RECORD, "HEADER": HEADER})
-    library = llvm.Library([llvm.assemble(text)], ["adjit_entry"], imports)
-    llvm.rest(always=True)  # the last that a program of one function compiles
+    library = llvm.Library([begin().result()], ["adjit_entry"], imports)
+    llvm.rest()  # the last that a program of one function compiles
     return library
 
 

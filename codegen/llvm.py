@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from adjit.ir.errors import AdjitError
 
-from . import cache, residency
+from . import cache, residency, workers
 
 LEVEL = 2  # of LLVM's back end, unless a module is very large
 LINES_AT_LEVEL_2 = 6_000
@@ -174,9 +174,10 @@ def assembly(text: str, target: Target | None = None) -> str:
         return str(machine.emit_assembly(module))
 
 
-def rest(always: bool = False) -> None:
-    """Something has been compiled: LLVM's code may leave memory until the next time."""
-    residency.give_back(LIBRARY, always)
+def rest() -> None:
+    """Something has been compiled: LLVM's code may leave memory until the next time, unless a thread is still at work."""
+    if not workers.are_busy():
+        residency.give_back(LIBRARY)
 
 
 class Library:

@@ -36,6 +36,8 @@ def compiled(func: Func, threads: int | None, key: bytes | None = None) -> Nativ
 
 def foresee(func: Func) -> None:
     """Have LLVM begin with the routines that a traced Func is certain to need, while the passes still run."""
-    from .products import foresee as begin  # noqa: PLC0415 - see above
+    from . import entry, products  # noqa: PLC0415 - see above
 
-    begin(func)
+    if entry.available():
+        entry.begin()
+    products.foresee(func)

@@ -16,12 +16,20 @@ def cores() -> int:
 
 
 _running = threading.BoundedSemaphore(cores())  # so many at a time
+_threads: list[threading.Thread] = []  # that were started and may still run
+
+
+def are_busy() -> bool:
+    """Whether a thread compiles, or is going to."""
+    _threads[:] = [thread for thread in _threads if thread.is_alive()]
+    return bool(_threads)
 
 
 def _forget() -> None:
     """The child of a fork has none of its parent's threads."""
     global _running
     _running = threading.BoundedSemaphore(cores())
+    _threads.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -39,6 +47,7 @@ class Later(Generic[T]):
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="adjit compiler", daemon=True) if cores() > 1 else None
         if self._thread is not None:
+            _threads.append(self._thread)
             self._thread.start()
 
     def _run(self) -> None:

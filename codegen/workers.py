@@ -25,21 +25,18 @@ def are_busy() -> bool:
     return bool(_threads)
 
 
-def _forget() -> None:
-    """The child of a fork has none of its parent's threads."""
-    global _running
-    _running = threading.BoundedSemaphore(cores())
-    _threads.clear()
+def _wait() -> None:
+    """Before a fork: the child would have no thread that lets go of the locks which LLVM's compilation holds."""
+    for thread in _threads:
+        thread.join()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(before=_wait)
 
 
 class Later(Generic[T]):
-    """What a function gives, from a thread of its own; on a single core, and in the child of a process that forked meanwhile, from
-    whoever asks for it.
-    """
+    """What a function gives, from a thread of its own; on a single core, or where no thread is to be had, from whoever asks for it."""
 
     def __init__(self, function: Callable[[], T]) -> None:
         self._function = function
@@ -47,8 +44,11 @@ class Later(Generic[T]):
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="adjit compiler", daemon=True) if cores() > 1 else None
         if self._thread is not None:
-            _threads.append(self._thread)
-            self._thread.start()
+            try:
+                self._thread.start()
+                _threads.append(self._thread)
+            except RuntimeError:  # a limit of the system, or the interpreter is leaving
+                self._thread = None
 
     def _run(self) -> None:
         with _running:
@@ -62,4 +62,6 @@ class Later(Generic[T]):
             self._thread.join()
         if self._error is not None:
             raise self._error
-        return self._values[0] if self._values else self._function()
+        if not self._values:
+            self._values.append(self._function())
+        return self._values[0]

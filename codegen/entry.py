@@ -1,13 +1,13 @@
 """The short way into native code: a CPython function, generated once, that checks its arguments straight from their structs.
 
 A `Route` is the table of one compiled specialisation: what each argument must be, where variables and constants lie, what to make of the
-results. The entry tries its routes in turn and runs the first that fits; a call that fits none (or has keywords, or comes while somebody is
-tracing or recording) goes to the Python function that owns the routes. So does a call whose native code fails: it changed nothing, and
-Python raises the error.
+results. Arguments and results may be structures of tuples, lists and dicts, written as nodes in preorder. The entry tries its routes in
+turn and runs the first that fits; a call that fits none (or has keywords, or comes while somebody is tracing or recording) goes to the
+Python function that owns the routes. So does a call whose native code fails: it changed nothing, and Python raises the error.
 
-Functions that are done within microseconds run with the GIL held, others release it: those may not read variables, whose arrays another
-thread could exchange meanwhile. The layout of NumPy's and Python's structs is checked
-when the entry is made; where it is not the one known here, `available` is False and every call goes through Python.
+Functions that are done within microseconds run with the GIL held, others release it: those may not read variables, lists or dicts, whose
+arrays another thread could exchange meanwhile. The layout of NumPy's and Python's structs is checked when the entry is made; where it is
+not the one known here, `available` is False and every call goes through Python.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import platform
 import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,10 +31,23 @@ from .workers import Later
 if TYPE_CHECKING:
     from .native import Native
 
-MAX_BUFFERS = 96
-RECORD = 4  # words: what an argument, a variable, a constant or a result needs
+MAX_BUFFERS = 256
+MAX_NODES = 256  # of all arguments, or of the result
+RECORD = 4  # words: what a node, a variable, a constant or a result needs
 HEADER = 15
-BARE, TUPLE, NOTHING = range(3)  # what a call gives: the tensor, a tuple of tensors, None
+ARRAY, TUPLE, LIST, DICT, SAME, NOTHING = range(6)  # tags of nodes; an argument that is an array has the address of its dtype instead
+
+
+class Node(NamedTuple):
+    """An array (of a `type`, among arguments; None: a Python float), a container of `size` nodes (a dict's by its `keys`), the `same`
+    object as ever, or None.
+    """
+
+    tag: int
+    size: int = 0
+    keys: tuple[str, ...] = ()
+    type: TensorType | None = None
+    same: object = None
 
 
 class Route:
@@ -42,24 +55,26 @@ class Route:
 
     def __init__(
         self,
-        arguments: Sequence[TensorType | None],
+        arguments: Sequence[Sequence[Node]],
         variables: Sequence[tuple[object, bool]],
         constants: Sequence[Any],
         results: Sequence[TensorType],
-        kind: int,
+        structure: Sequence[Node],
         tensor_class: type,
         native: Native,
     ) -> None:
-        """`arguments`: None for a Python float. `variables`: the object whose `data` slot holds the array, and whether native code
-        writes to it.
+        """`variables`: the object whose `data` slot holds the array, and whether native code writes to it. `structure`: what a call gives
+        is made of.
         """
-        self._kept: list[Any] = [arguments, variables, constants, results, tensor_class, native]
+        self._kept: list[Any] = [arguments, variables, constants, results, structure, tensor_class, native]
         error = (ctypes.c_int64 * 8)()
         arena = native.new_arena()
         words = [0, len(arguments), len(variables), len(constants), len(results), native.address, _address(arena), ctypes.addressof(error)]
-        words += [id(tensor_class), slot_offset(tensor_class, "data"), slot_offset(tensor_class, "type"), 0, kind, 0, int(not native.quick)]
-        for given in arguments:
-            words += [0, 0, 0, 0] if given is None else self._array(given)
+        nodes = np.array([word for node in structure for word in self._node(node)], np.int64)
+        slots = slot_offset(tensor_class, "data"), slot_offset(tensor_class, "type")
+        words += [id(tensor_class), *slots, 0, _address(nodes), 0, int(not native.quick)]
+        for node in (node for given in arguments for node in given):
+            words += self._node(node)
         for store, updated in variables:
             words += [id(store) + slot_offset(type(store), "data"), int(updated), 0, 0]
         for array in constants:
@@ -68,13 +83,20 @@ class Route:
             words += self._array(result)
         self.words = np.array(words, np.int64)
         self.address = _address(self.words)
-        self._kept += [error, arena]
+        self._kept += [error, arena, nodes]
 
     def was_used(self) -> bool:
         """Whether the route was taken since this was last asked."""
         used = bool(self.words[13])
         self.words[13] = 0
         return used
+
+    def _node(self, node: Node) -> list[int]:
+        if node.tag == ARRAY:
+            return [0, 0, 0, 0] if node.type is None else self._array(node.type)
+        keys = np.array([id(key) for key in node.keys], np.int64)
+        self._kept.append(keys)
+        return [node.tag, id(node.same) if node.tag == SAME else node.size, _address(keys), 0]
 
     def _array(self, type: TensorType) -> list[int]:
         dims, dtype = np.array(type.shape, np.int64), np.dtype(type.dtype)
@@ -152,7 +174,11 @@ def available() -> bool:
     slots_fit = ctypes.c_int64.from_address(id(probe) + slot_offset(_Probe, "second")).value == id(x)
     number = 2.5
     float_fits = ctypes.c_double.from_address(id(number) + 16).value == number
-    return array_fits and slots_fit and float_fits
+    pair, items = (x, number), [x, number]
+    tuple_fits = [ctypes.c_int64.from_address(id(pair) + at).value for at in (16, 24, 32)] == [2, id(x), id(number)]
+    size, where = (ctypes.c_int64.from_address(id(items) + at).value for at in (16, 24))
+    list_fits = size == 2 and [ctypes.c_int64.from_address(where + at).value for at in (0, 8)] == [id(x), id(number)]
+    return array_fits and slots_fit and float_fits and tuple_fits and list_fits
 
 
 @lru_cache(maxsize=1)
@@ -166,7 +192,9 @@ def _new_function() -> Any:
 @lru_cache(maxsize=1)
 def begin() -> Later[llvm.Object]:
     """Have the entry compiled: whoever compiles a function will want it."""
-    return Later(lambda: llvm.assemble(entry_ir({"MAX_BUFFERS": MAX_BUFFERS, "RECORD": RECORD, "HEADER": HEADER})))
+    numbers = {"MAX_BUFFERS": MAX_BUFFERS, "RECORD": RECORD, "HEADER": HEADER}
+    tags = {"TUPLE": TUPLE, "LIST": LIST, "DICT": DICT, "SAME": SAME, "NOTHING": NOTHING}
+    return Later(lambda: llvm.assemble(entry_ir(numbers | tags)))
 
 
 @lru_cache(maxsize=1)
@@ -175,10 +203,12 @@ def _library() -> llvm.Library:
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     capsule = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
     numpy_api = (ctypes.c_void_p * 300).from_address(get(capsule, None))
-    names = ["PyType_GenericAlloc", "PyTuple_New", "PyObject_Vectorcall", "Py_DecRef", "Py_IncRef"]
+    names = ["PyType_GenericAlloc", "PyTuple_New", "PyList_New", "PyDict_New", "PyDict_Size", "PyDict_GetItem", "PyDict_SetItem"]
+    names += ["PyObject_Vectorcall", "Py_DecRef", "Py_IncRef"]
     names += ["PyEval_SaveThread", "PyEval_RestoreThread"]
     imports = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in names}
-    imports |= {"adjit_array_type": id(np.ndarray), "adjit_float_type": id(float), "adjit_none": id(None), "adjit_gate": gate.address}
+    imports |= {f"adjit_{cls.__name__}_type": id(cls) for cls in (float, tuple, list, dict)}
+    imports |= {"adjit_array_type": id(np.ndarray), "adjit_none": id(None), "adjit_gate": gate.address}
     imports["adjit_new_array"] = numpy_api[94] or 0  # PyArray_NewFromDescr
     library = llvm.Library([begin().result()], ["adjit_entry"], imports)
     llvm.rest()  # the last that a program of one function compiles

@@ -28,6 +28,11 @@ def entry_ir(numbers: dict[str, int]) -> str:
 IR = """
 declare ptr @PyType_GenericAlloc(ptr, i64)
 declare ptr @PyTuple_New(i64)
+declare ptr @PyList_New(i64)
+declare ptr @PyDict_New()
+declare i64 @PyDict_Size(ptr)
+declare ptr @PyDict_GetItem(ptr, ptr)
+declare i32 @PyDict_SetItem(ptr, ptr, ptr)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare void @Py_DecRef(ptr)
 declare void @Py_IncRef(ptr)
@@ -36,6 +41,9 @@ declare void @PyEval_RestoreThread(ptr)
 declare ptr @adjit_new_array(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 @adjit_array_type = external global i8
 @adjit_float_type = external global i8
+@adjit_tuple_type = external global i8
+@adjit_list_type = external global i8
+@adjit_dict_type = external global i8
 @adjit_none = external global i8
 @adjit_gate = external global i64
 
@@ -107,6 +115,97 @@ no:
   ret ptr null
 }
 
+; an argument, or a part of one, as the next nodes say: the data of its arrays are put behind those that are in the buffers. False when
+; it is something else. The state is the next node and the number of buffers.
+define internal i1 @take(ptr %object, ptr %state, ptr %buffers, ptr %scratch, ptr %route) nounwind {
+entry:
+  %node = load ptr, ptr %state
+  %next = getelementptr i64, ptr %node, i64 RECORD
+  store ptr %next, ptr %state
+  %type = field %object[8]
+  %tag = word %node[0]
+  %count = word %node[1]
+  switch i64 %tag, label %leaf [i64 TUPLE, label %tuple
+                                i64 LIST, label %list
+                                i64 DICT, label %dict
+                                i64 SAME, label %same]
+leaf:
+  %index.at = getelementptr i64, ptr %state, i64 1
+  %index = load i64, ptr %index.at
+  %scratch.at = getelementptr double, ptr %scratch, i64 %index
+  %data = call ptr @argument(ptr %object, ptr %node, ptr %route, ptr %scratch.at)
+  %bad = icmp eq ptr %data, null
+  br i1 %bad, label %no, label %found
+found:
+  %buffer.at = getelementptr ptr, ptr %buffers, i64 %index
+  store ptr %data, ptr %buffer.at
+  %index.next = add i64 %index, 1
+  store i64 %index.next, ptr %index.at
+  ret i1 true
+same:
+  %address = ptrtoint ptr %object to i64
+  %is.same = icmp eq i64 %address, %count
+  ret i1 %is.same
+tuple:
+  %is.tuple = icmp eq ptr %type, @adjit_tuple_type
+  br i1 %is.tuple, label %tuple.items, label %no
+tuple.items:
+  %in.tuple = getelementptr i8, ptr %object, i64 24
+  br label %sequence
+list:
+  %is.list = icmp eq ptr %type, @adjit_list_type
+  br i1 %is.list, label %list.items, label %no
+list.items:
+  %in.list = field %object[24]
+  br label %sequence
+sequence:
+  %items = phi ptr [%in.tuple, %tuple.items], [%in.list, %list.items]
+  %size = word %object[2]
+  %fits = icmp eq i64 %size, %count
+  br i1 %fits, label %item, label %no
+item:
+  %i = phi i64 [0, %sequence], [%i.next, %item.fine]
+  %i.more = icmp slt i64 %i, %count
+  br i1 %i.more, label %item.take, label %yes
+item.take:
+  %item.at = getelementptr ptr, ptr %items, i64 %i
+  %its = load ptr, ptr %item.at
+  %item.ok = call i1 @take(ptr %its, ptr %state, ptr %buffers, ptr %scratch, ptr %route)
+  br i1 %item.ok, label %item.fine, label %no
+item.fine:
+  %i.next = add i64 %i, 1
+  br label %item
+dict:
+  %is.dict = icmp eq ptr %type, @adjit_dict_type
+  br i1 %is.dict, label %dict.size, label %no
+dict.size:
+  %entries = call i64 @PyDict_Size(ptr %object)
+  %all = icmp eq i64 %entries, %count
+  %keys.int = word %node[2]
+  %keys = inttoptr i64 %keys.int to ptr
+  br i1 %all, label %entry.next, label %no
+entry.next:
+  %k = phi i64 [0, %dict.size], [%k.next, %entry.fine]
+  %k.more = icmp slt i64 %k, %count
+  br i1 %k.more, label %entry.find, label %yes
+entry.find:
+  %key.at = getelementptr ptr, ptr %keys, i64 %k
+  %key = load ptr, ptr %key.at
+  %value = call ptr @PyDict_GetItem(ptr %object, ptr %key)
+  %missing = icmp eq ptr %value, null
+  br i1 %missing, label %no, label %entry.take
+entry.take:
+  %entry.ok = call i1 @take(ptr %value, ptr %state, ptr %buffers, ptr %scratch, ptr %route)
+  br i1 %entry.ok, label %entry.fine, label %no
+entry.fine:
+  %k.next = add i64 %k, 1
+  br label %entry.next
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
 ; a tensor around an array, which it takes over; null when there is no memory
 define internal ptr @wrap(ptr %array, ptr %record, ptr %route) nounwind {
 entry:
@@ -131,11 +230,106 @@ none:
   ret ptr null
 }
 
+; a result, or a part of one, as the next nodes say; null when there is no memory. The state is the next node and the number of arrays that
+; are in tensors already.
+define internal ptr @give(ptr %state, ptr %arrays, ptr %records, ptr %route) nounwind {
+entry:
+  %node = load ptr, ptr %state
+  %next = getelementptr i64, ptr %node, i64 RECORD
+  store ptr %next, ptr %state
+  %tag = word %node[0]
+  %count = word %node[1]
+  switch i64 %tag, label %leaf [i64 TUPLE, label %tuple
+                                i64 LIST, label %list
+                                i64 DICT, label %dict
+                                i64 NOTHING, label %nothing]
+leaf:
+  %index.at = getelementptr i64, ptr %state, i64 1
+  %index = load i64, ptr %index.at
+  %index.next = add i64 %index, 1
+  store i64 %index.next, ptr %index.at
+  %array.at = getelementptr ptr, ptr %arrays, i64 %index
+  %array = load ptr, ptr %array.at
+  %words = mul i64 %index, RECORD
+  %record = getelementptr i64, ptr %records, i64 %words
+  %tensor = call ptr @wrap(ptr %array, ptr %record, ptr %route)
+  ret ptr %tensor
+nothing:
+  call void @Py_IncRef(ptr @adjit_none)
+  ret ptr @adjit_none
+tuple:
+  %tuple.new = call ptr @PyTuple_New(i64 %count)
+  %tuple.failed = icmp eq ptr %tuple.new, null
+  br i1 %tuple.failed, label %none, label %tuple.items
+tuple.items:
+  %in.tuple = getelementptr i8, ptr %tuple.new, i64 24
+  br label %sequence
+list:
+  %list.new = call ptr @PyList_New(i64 %count)
+  %list.failed = icmp eq ptr %list.new, null
+  br i1 %list.failed, label %none, label %list.items
+list.items:
+  %in.list = field %list.new[24]
+  br label %sequence
+sequence:
+  %sequence.new = phi ptr [%tuple.new, %tuple.items], [%list.new, %list.items]
+  %items = phi ptr [%in.tuple, %tuple.items], [%in.list, %list.items]
+  br label %item
+item:
+  %i = phi i64 [0, %sequence], [%i.next, %item.fine]
+  %i.more = icmp slt i64 %i, %count
+  br i1 %i.more, label %item.give, label %done
+item.give:
+  %its = call ptr @give(ptr %state, ptr %arrays, ptr %records, ptr %route)
+  %item.failed = icmp eq ptr %its, null
+  br i1 %item.failed, label %drop, label %item.fine
+item.fine:
+  %item.at = getelementptr ptr, ptr %items, i64 %i
+  store ptr %its, ptr %item.at
+  %i.next = add i64 %i, 1
+  br label %item
+dict:
+  %dict.new = call ptr @PyDict_New()
+  %keys.int = word %node[2]
+  %keys = inttoptr i64 %keys.int to ptr
+  %dict.failed = icmp eq ptr %dict.new, null
+  br i1 %dict.failed, label %none, label %entry.next
+entry.next:
+  %k = phi i64 [0, %dict], [%k.next, %entry.fine]
+  %k.more = icmp slt i64 %k, %count
+  br i1 %k.more, label %entry.give, label %done
+entry.give:
+  %value = call ptr @give(ptr %state, ptr %arrays, ptr %records, ptr %route)
+  %value.failed = icmp eq ptr %value, null
+  br i1 %value.failed, label %drop, label %entry.set
+entry.set:
+  %key.at = getelementptr ptr, ptr %keys, i64 %k
+  %key = load ptr, ptr %key.at
+  %set = call i32 @PyDict_SetItem(ptr %dict.new, ptr %key, ptr %value)
+  call void @Py_DecRef(ptr %value)
+  %set.failed = icmp ne i32 %set, 0
+  br i1 %set.failed, label %drop, label %entry.fine
+entry.fine:
+  %k.next = add i64 %k, 1
+  br label %entry.next
+done:
+  %new = phi ptr [%sequence.new, %item], [%dict.new, %entry.next]
+  ret ptr %new
+drop:
+  %partial = phi ptr [%sequence.new, %item.give], [%dict.new, %entry.give], [%dict.new, %entry.set]
+  call void @Py_DecRef(ptr %partial)
+  br label %none
+none:
+  ret ptr null
+}
+
 define ptr @adjit_entry(ptr %self, ptr %args, i64 %nargs, ptr %keywords) nounwind {
 entry:
   %buffers = alloca [MAX_BUFFERS x ptr], align 16
   %arrays = alloca [MAX_BUFFERS x ptr], align 16
   %scratch = alloca [MAX_BUFFERS x double], align 16
+  %state = alloca [2 x i64], align 16
+  %index.at = getelementptr i64, ptr %state, i64 1
   %head = field %self[16]
   %watched = load i64, ptr @adjit_gate
   %alone = icmp eq i64 %watched, 0
@@ -160,33 +354,31 @@ look:
   %usable = and i1 %fits, %free
   br i1 %usable, label %arguments, label %other
 arguments:
-  %records = getelementptr i64, ptr %route, i64 HEADER
+  %nodes = getelementptr i64, ptr %route, i64 HEADER
+  store ptr %nodes, ptr %state
+  store i64 0, ptr %index.at
   br label %argument
 argument:
   %i = phi i64 [0, %arguments], [%i.next, %argument.fine]
-  %record = phi ptr [%records, %arguments], [%record.next, %argument.fine]
   %i.more = icmp slt i64 %i, %count
-  br i1 %i.more, label %argument.check, label %variables
-argument.check:
+  br i1 %i.more, label %argument.take, label %variables
+argument.take:
   %object.at = getelementptr ptr, ptr %args, i64 %i
   %object = load ptr, ptr %object.at
-  %scratch.at = getelementptr double, ptr %scratch, i64 %i
-  %data = call ptr @argument(ptr %object, ptr %record, ptr %route, ptr %scratch.at)
-  %bad = icmp eq ptr %data, null
-  br i1 %bad, label %other, label %argument.fine
+  %taken = call i1 @take(ptr %object, ptr %state, ptr %buffers, ptr %scratch, ptr %route)
+  br i1 %taken, label %argument.fine, label %other
 argument.fine:
-  %buffer.at = getelementptr ptr, ptr %buffers, i64 %i
-  store ptr %data, ptr %buffer.at
   %i.next = add i64 %i, 1
-  %record.next = getelementptr i64, ptr %record, i64 RECORD
   br label %argument
 variables:
+  %variable.records = load ptr, ptr %state
+  %leaves = load i64, ptr %index.at
   %variable.count = word %route[2]
-  %after.variables = add i64 %count, %variable.count
+  %after.variables = add i64 %leaves, %variable.count
   br label %variable
 variable:
-  %v = phi i64 [%count, %variables], [%v.next, %variable.fine]
-  %v.record = phi ptr [%record, %variables], [%v.record.next, %variable.fine]
+  %v = phi i64 [%leaves, %variables], [%v.next, %variable.fine]
+  %v.record = phi ptr [%variable.records, %variables], [%v.record.next, %variable.fine]
   %v.more = icmp slt i64 %v, %after.variables
   br i1 %v.more, label %variable.check, label %constants
 variable.check:
@@ -301,36 +493,11 @@ drop.one:
 give.up:
   ret ptr null
 finish:
-  %kind = word %route[12]
-  switch i64 %kind, label %tuple [i64 0, label %bare
-                                  i64 2, label %nothing]
-nothing:
-  call void @Py_IncRef(ptr @adjit_none)
-  ret ptr @adjit_none
-bare:
-  %only = load ptr, ptr %arrays
-  %tensor = call ptr @wrap(ptr %only, ptr %k.record, ptr %route)
-  ret ptr %tensor
-tuple:
-  %tuple.new = call ptr @PyTuple_New(i64 %result.count)
-  br label %item
-item:
-  %t = phi i64 [0, %tuple], [%t.next, %item.one]
-  %t.record = phi ptr [%k.record, %tuple], [%t.record.next, %item.one]
-  %t.more = icmp slt i64 %t, %result.count
-  br i1 %t.more, label %item.one, label %tuple.done
-item.one:
-  %t.at = getelementptr ptr, ptr %arrays, i64 %t
-  %t.array = load ptr, ptr %t.at
-  %t.tensor = call ptr @wrap(ptr %t.array, ptr %t.record, ptr %route)
-  %items = getelementptr i8, ptr %tuple.new, i64 24
-  %t.slot = getelementptr ptr, ptr %items, i64 %t
-  store ptr %t.tensor, ptr %t.slot
-  %t.next = add i64 %t, 1
-  %t.record.next = getelementptr i64, ptr %t.record, i64 RECORD
-  br label %item
-tuple.done:
-  ret ptr %tuple.new
+  %structure = word %route[12]
+  store i64 %structure, ptr %state
+  store i64 0, ptr %index.at
+  %given = call ptr @give(ptr %state, ptr %arrays, ptr %k.record, ptr %route)
+  ret ptr %given
 python:
   %slow = load ptr, ptr %head
   %out = call ptr @PyObject_Vectorcall(ptr %slow, ptr %args, i64 %nargs, ptr %keywords)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
-from adjit.ir.types import TensorType
 from adjit.tracer.trace import Program
 
 from .executable import Call, Executable, prepared
@@ -20,7 +19,7 @@ from .tensor import Tensor, wrap
 from .variable import Store, Variable, updating
 
 if TYPE_CHECKING:
-    from adjit.codegen.entry import Route
+    from adjit.codegen.entry import Node, Route
 
 
 class ConcreteFunction:
@@ -88,32 +87,28 @@ class ConcreteFunction:
             owners = [(stores[position] if store is None else store, updated) for store, position, updated in self._variables]
             return [*arrays, *(owner.data.copy() if updated else owner.data for owner, updated in owners), *self._captures]
 
-    def route(self, arguments: Sequence[TensorType | None], tensor_class: type[Tensor]) -> Route | None:
+    def route(self, arguments: Sequence[Sequence[Node]], tensor_class: type[Tensor]) -> Route | None:
         """The table by which the native entry runs this specialisation; None where it cannot, or should not hold the GIL for so long.
 
-        `arguments` are the types of the arrays that it takes, None for a Python float; results are of `tensor_class`.
+        `arguments` are the nodes of each; tensors of the result are of `tensor_class`.
         """
-        from adjit.codegen.entry import BARE, MAX_BUFFERS, NOTHING, TUPLE, Route  # noqa: PLC0415 - LLVM is loaded by now
+        from adjit.codegen.entry import LIST, MAX_BUFFERS, Route  # noqa: PLC0415 - LLVM is loaded by now
         from adjit.codegen.native import Native  # noqa: PLC0415 - LLVM is loaded by now
 
-        program, entries = self.program, self.program.out_tree.entries
-        leaves = len(program.func.results)
-        if len(entries) == 1 and entries[0] is None:
-            kind = BARE
-        elif len(entries) == 1 and entries[0] is not None and entries[0].cls is NoneType:
-            kind = NOTHING
-        elif entries[0] is not None and entries[0].cls is tuple and len(entries) == leaves + 1 and not any(entries[1:]):
-            kind = TUPLE
-        else:
+        from .nodes import result_nodes  # noqa: PLC0415 - LLVM is loaded by now
+
+        program, native = self.program, self._native
+        structure = result_nodes(program.out_tree.entries)
+        too_many = len(program.func.params) + len(program.func.results) > MAX_BUFFERS
+        if structure is None or too_many or program.static or not isinstance(native, Native) or not native.enterable:
             return None
-        native = self._native
-        too_many = len(program.func.params) + leaves > MAX_BUFFERS
-        if too_many or program.static or not isinstance(native, Native) or not native.enterable:
+        if any(store is None for store, *_ in self._variables):
             return None
-        if any(store is None for store, *_ in self._variables) or (self._variables and not native.quick):
+        # while it runs without the GIL, other threads may exchange what variables, lists and dicts hold
+        if not native.quick and (self._variables or any(node.keys or node.tag == LIST for nodes in arguments for node in nodes)):
             return None
         variables = [(store, updated) for store, _, updated in self._variables]
-        return Route(arguments, variables, self._captures, self._types, kind, tensor_class, native)
+        return Route(arguments, variables, self._captures, self._types, structure, tensor_class, native)
 
     def operands(self, arrays: Sequence[Array], stores: Sequence[Store] = ()) -> list[Array]:
         """Everything that the program takes, for whoever runs it otherwise; nothing here is written to."""

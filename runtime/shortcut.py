@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adjit.ir.types import TensorType, as_dtype
-
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -37,10 +35,12 @@ class Shortcut:
         """Give a specialisation a route, if it and the arguments that it was called with qualify."""
         from adjit.codegen.entry import Entry, available  # noqa: PLC0415 - LLVM is loaded by now; `import adjit` does without
 
-        if not all(type(a) in self._plain for a in args) or not available() or any(known is concrete for known, _ in self._routes):
+        from .nodes import argument_nodes  # noqa: PLC0415 - the same
+
+        if not available() or any(known is concrete for known, _ in self._routes):
             return
-        arguments = [None if isinstance(a, float) else TensorType(as_dtype(a.dtype), a.shape) for a in args]
-        route = concrete.route(arguments, self._tensor_class)
+        arguments = [nodes for nodes in (argument_nodes(a, self._plain) for a in args) if nodes is not None]
+        route = concrete.route(arguments, self._tensor_class) if len(arguments) == len(args) else None
         if route is None:
             return
         self._routes = [(concrete, route), *self._routes[: MAX_ROUTES - 1]]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -46,6 +48,140 @@ def test_results_as_the_function_gives_them() -> None:
     for _ in range(3):
         np.testing.assert_array_equal(named(x)["y"].numpy(), x + 1.0)
     assert aj.function(lambda x: None)(x) is None
+
+
+def took_the_short_way(f: aj.Function) -> bool:
+    """Whether the entry itself ran a call since this was last asked."""
+    return bool(f._shortcut.used())
+
+
+def total(tree: Any) -> Any:
+    """A function of structures: the sum of all their arrays and numbers, and the structure with everything doubled."""
+    match tree:
+        case dict():
+            parts = {key: total(value) for key, value in tree.items()}
+            return sum(p[0] for p in parts.values()), {key: p[1] for key, p in parts.items()}
+        case tuple() | list():
+            parts = [total(value) for value in tree]
+            return sum(p[0] for p in parts), type(tree)(p[1] for p in parts)
+        case None | bool() | str():
+            return 0.0, None
+        case _:
+            return np.sum(tree), tree * 2.0
+
+
+def plain(tree: Any) -> Any:
+    """Tensors as lists of numbers."""
+    if isinstance(tree, aj.Tensor):
+        return tree.numpy().tolist()
+    if isinstance(tree, dict):
+        return {key: plain(value) for key, value in tree.items()}
+    return type(tree)(map(plain, tree)) if isinstance(tree, tuple | list) else tree
+
+
+A, B = np.arange(3.0), np.ones((2, 2))
+STRUCTURES = {
+    "tuple": (A, B),
+    "list": [A, B, A],
+    "dict": {"w": A, "b": B},
+    "nested": {"layers": [{"w": B, "b": A}, {"w": B * 3.0, "b": A}], "scale": 2.5, "rest": ((A,), [], (), {})},
+    "static": {"x": A, "name": "linear", "training": True, "mask": None},
+    "tensors": [aj.tensor(A), (aj.tensor(B),)],
+}
+
+
+@pytest.mark.parametrize("tree", STRUCTURES.values(), ids=STRUCTURES)
+def test_structures_go_the_short_way(tree: Any) -> None:
+    f = aj.function(total)
+    first = f(tree)
+    assert is_native(f)
+    took_the_short_way(f)
+    again = f(tree)
+    assert took_the_short_way(f)
+    assert plain(again) == plain(first) == plain(aj.function(total)(tree))
+    assert f.trace_count == 1
+
+
+OTHERS = {
+    "a shape": {"w": np.ones(4), "b": [B, 1.0]},
+    "a dtype": {"w": A.astype("f4"), "b": [B, 1.0]},
+    "a missing key": {"b": [B, 1.0]},
+    "another key": {"v": A, "b": [B, 1.0]},
+    "one key more": {"w": A, "b": [B, 1.0], "c": A},
+    "a tuple for a list": {"w": A, "b": (B, 1.0)},
+    "a longer list": {"w": A, "b": [B, 1.0, A]},
+    "a number for an array": {"w": 2.0, "b": [B, 1.0]},
+    "an integer": {"w": A, "b": [B, 1]},
+    "a subclass": OrderedDict(w=A, b=[B, 1.0]),
+    "not contiguous": {"w": np.arange(6.0)[::2], "b": [B, 1.0]},
+}
+
+
+@pytest.mark.parametrize("tree", OTHERS.values(), ids=OTHERS)
+def test_what_differs_from_the_structure_goes_through_python(tree: Any) -> None:
+    known = {"w": A, "b": [B, 1.0]}
+    f = aj.function(total)
+    f(known)
+    took_the_short_way(f)
+    assert plain(f(tree)) == plain(aj.function(total)(tree))
+    f(known)
+    assert took_the_short_way(f)
+
+
+def test_keys_in_another_order_are_the_same_structure() -> None:
+    f = aj.function(total)
+    f({"w": A, "b": B})
+    took_the_short_way(f)
+    value, doubled = f({"b": B, "w": A})
+    assert took_the_short_way(f)
+    assert float(value) == A.sum() + B.sum()
+    assert plain(doubled) == {"b": (2 * B).tolist(), "w": (2 * A).tolist()}
+
+
+def test_static_values_are_told_apart() -> None:
+    f = aj.function(lambda x, how: x * 2.0 if how == "double" else x)
+    for how, factor in (("double", 2.0), ("single", 1.0), ("double", 2.0), ("".join(["dou", "ble"]), 2.0)):
+        np.testing.assert_array_equal(f(A, how).numpy(), factor * A)
+
+
+def test_calls_leave_no_references_behind() -> None:
+    tree = {"w": np.arange(3.0), "b": [np.ones(2), 1.5], "name": "a name of its own"}
+    f = aj.function(total)
+    f(tree)
+    before = [sys.getrefcount(x) for x in (tree, tree["w"], tree["b"], tree["b"][0], tree["name"])]
+    for _ in range(100):
+        value, doubled = f(tree)
+        counts = [sys.getrefcount(doubled), sys.getrefcount(doubled["w"]), sys.getrefcount(doubled["b"]), sys.getrefcount(doubled["b"][0])]
+        assert counts == [2] * 4
+    del value, doubled
+    assert [sys.getrefcount(x) for x in (tree, tree["w"], tree["b"], tree["b"][0], tree["name"])] == before
+
+
+def test_functions_that_release_the_gil_take_no_lists() -> None:
+    f = aj.function(lambda xs: halved(xs[0]))
+    for xs in ([np.arange(100.0)], (np.arange(100.0),)):
+        assert float(f(xs)) == 4950 / 8192
+        took_the_short_way(f)
+        f(xs)
+        assert took_the_short_way(f) == isinstance(xs, tuple)
+
+
+def test_gradients_of_structures() -> None:
+    params = {"w": np.full((3, 2), 0.5), "b": [np.zeros(2)]}
+    x = np.arange(12.0).reshape(4, 3)
+
+    def loss(params, x):
+        return np.sum(np.tanh(x @ params["w"] + params["b"][0]))
+
+    f = aj.function(aj.value_and_grad(loss))
+    f(params, x)
+    took_the_short_way(f)
+    value, gradients = f(params, x)
+    assert took_the_short_way(f)
+    np.testing.assert_allclose(float(value), loss(params, x))
+    slope = 1 - np.tanh(x @ params["w"]) ** 2
+    np.testing.assert_allclose(gradients["w"].numpy(), x.T @ slope)
+    np.testing.assert_allclose(gradients["b"][0].numpy(), slope.sum(0))
 
 
 def test_variables_are_updated_in_place_unless_somebody_holds_their_value() -> None:

@@ -1,0 +1,55 @@
+"""Structures of arguments and results, as the native entry reads them: nodes in preorder; None for what it does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import NoneType
+from typing import Any
+
+from adjit.codegen.entry import ARRAY, DICT, LIST, MAX_NODES, NOTHING, SAME, TUPLE, Node
+from adjit.ir.types import TensorType, as_dtype
+from adjit.tracer import pytree
+
+SEQUENCES: dict[type, int] = {tuple: TUPLE, list: LIST}
+SINGLE = (NoneType, bool, str)  # static arguments: the same object is the same value
+
+
+def argument_nodes(x: Any, arrays: tuple[type, ...], depth: int = 0) -> list[Node] | None:
+    """An argument. `arrays` are the classes of what is traced: arrays, tensors and Python floats."""
+    kind = type(x)
+    if kind in arrays:
+        return [Node(ARRAY, type=None if kind is float else TensorType(as_dtype(x.dtype), x.shape))]
+    if kind in SINGLE:
+        return [Node(SAME, same=x)]
+    if depth == MAX_NODES:
+        return None
+    if kind in SEQUENCES:
+        nodes, children = [Node(SEQUENCES[kind], len(x))], list(x)
+    elif kind is dict and all(type(key) is str for key in x):
+        keys = tuple(sorted(x))
+        nodes, children = [Node(DICT, len(keys), keys)], [x[key] for key in keys]
+    else:
+        return None
+    for child in children:
+        inner = argument_nodes(child, arrays, depth + 1)
+        if inner is None or len(nodes) + len(inner) > MAX_NODES:
+            return None
+        nodes += inner
+    return nodes
+
+
+def result_nodes(entries: Sequence[pytree.Node | None]) -> list[Node] | None:
+    """What a call gives, from the structure that was traced."""
+    nodes = []
+    for entry in entries:
+        if entry is None:
+            nodes.append(Node(ARRAY))
+        elif entry.cls in SEQUENCES:
+            nodes.append(Node(SEQUENCES[entry.cls], entry.arity))
+        elif entry.cls is NoneType:
+            nodes.append(Node(NOTHING))
+        elif entry.cls is dict and all(type(key) is str for key in entry.kept[0]):  # type: ignore[index]
+            nodes.append(Node(DICT, entry.arity, entry.kept[0]))  # type: ignore[index]
+        else:
+            return None
+    return nodes if len(nodes) <= MAX_NODES else None

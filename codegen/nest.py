@@ -112,8 +112,12 @@ class Nest:
         ops: int = 1,
         indexed: frozenset[int] = frozenset(),
         aliased: frozenset[int] = frozenset(),
+        row: str | None = None,
     ) -> None:
-        """`indexed`: domain axes whose position the body asks for. `aliased`: outputs that share a buffer with an input: stored last."""
+        """`indexed`: domain axes whose position the body asks for. `aliased`: outputs that share a buffer with an input: stored last.
+
+        `row`: where it is on one more axis, the first, over which somebody else runs.
+        """
         self.text = text
         self.vector_bytes = vector_bytes
         self.inputs, self.outputs, self.reductions = list(inputs), list(outputs), list(reductions)
@@ -122,6 +126,7 @@ class Nest:
         self.aliased = aliased
         self.empty = 0 in domain
         self.domain = domain
+        self.row = row
         self._simplify_axes(indexed)
 
     # ---- which axes, in which order
@@ -394,7 +399,11 @@ class Nest:
         return sums
 
     def _position(self, axis: int, width: int, index: str) -> Reg:
-        """The i64 positions of a chunk's elements along a domain axis."""
+        """The i64 positions of a chunk's elements along an axis, as the body counts them."""
+        if self.row is not None:
+            axis -= 1
+        if axis < 0:
+            return memory.splat(self.text, Reg(str(self.row), I64), width)
         if axis != self.inner_axis:
             return memory.splat(self.text, Reg(self.indices.get(axis, "0"), I64), width)
         first = memory.splat(self.text, Reg(index, I64), width)

@@ -67,4 +67,5 @@ def _member(text: Text, vector_bytes: int, parts: Parts, row: str) -> None:
 
     reductions = [replace(r, axes=tuple(a - 1 for a in r.axes), output=at_row(r.output)) for r in parts.reductions]
     inputs, outputs = [at_row(a) for a in parts.inputs], [at_row(a) for a in parts.outputs]
-    Nest(text, vector_bytes, parts.domain[1:], inputs, outputs, reductions, parts.body, parts.ops, frozenset(), parts.aliased).emit()
+    indexed = frozenset(axis - 1 for axis in parts.indexed if axis)
+    Nest(text, vector_bytes, parts.domain[1:], inputs, outputs, reductions, parts.body, parts.ops, indexed, parts.aliased, row).emit()

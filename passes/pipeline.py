@@ -22,6 +22,7 @@ from .fuse import fuse
 from .legalize import legalize
 from .licm import hoist_invariants
 from .lift import lift_products
+from .positions import reduce_positions
 from .rows import fuse_rows
 from .simplify import simplify
 from .stencils import shift_stencils
@@ -89,6 +90,7 @@ OPTIMIZE = Pipeline(
     shift_stencils,
     lift_products,
     accumulate_products,
+    reduce_positions,
     legalize,
     fuse,
     fuse_rows,

@@ -16,7 +16,6 @@ from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import View
 from adjit.ir.ops.control import Fuse, Rows
-from adjit.ir.ops.create import Iota
 from adjit.ir.ops.maps import Map
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Broadcast, Reshape, Slice, Transpose
@@ -78,7 +77,7 @@ def region_domain(stmt: Stmt) -> Shape:
 def keeps_rows(stmt: Stmt) -> bool:
     """Whether a fused region can run row by row: no reduction runs over the first axis, and nobody asks for positions."""
     inside = stmt.blocks[0].stmts
-    return all(0 not in s.op.axes for s in inside if isinstance(s.op, Reduce)) and not any(isinstance(s.op, Iota) for s in inside)
+    return all(0 not in s.op.axes for s in inside if isinstance(s.op, Reduce))
 
 
 class _Chain:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import adjit as aj
 from adjit.codegen.compile import compile_func
 from adjit.ir import ops
 from adjit.ir.func import Func
@@ -83,3 +84,20 @@ def test_softmax_touches_the_matrix_twice() -> None:
     optimized = OPTIMIZE(build(softmax, sample(64, 1000)))
     assert len([s for s in optimized.stmts if s.blocks]) == 1
     assert compile_func(optimized).arena_bytes == 0
+
+
+def test_positions_inside_of_rows() -> None:
+    """The first axis counts rows, the others what is in them."""
+
+    def weighted(x):
+        shares = np.exp(x - np.max(x, 2, keepdims=True))
+        shares = shares / np.sum(shares, 2, keepdims=True)
+        where = np.arange(32)[:, None, None] * 100.0 + np.arange(5)[:, None] * 10.0 + np.arange(40)
+        return np.sum(shares * where, 2), np.max(where * shares, 2)
+
+    x = np.random.default_rng(0).standard_normal((32, 5, 40))
+    f = aj.function(weighted)
+    for got, want in zip(f(x), weighted(x), strict=True):
+        np.testing.assert_allclose(got.numpy(), want, rtol=1e-12)
+    assert " = rows" in f.inspect(x).optimized
+    assert "iota" in f.inspect(x).optimized

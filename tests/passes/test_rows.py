@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-import adjit as aj
 from adjit.codegen.compile import compile_func
 from adjit.ir import ops
 from adjit.ir.func import Func
 from adjit.ir.interpreter import run
+from adjit.ir.ops.base import perform
 from adjit.ir.ops.control import Rows
+from adjit.ir.ops.create import Iota
 from adjit.ir.parser import parse_func
 from adjit.ir.printer import print_func
+from adjit.ir.types import F64
 from adjit.ir.verifier import verify
 from adjit.passes.pipeline import OPTIMIZE
 from tests.codegen.test_kernels import build, sample
@@ -43,12 +45,20 @@ def leaving_views(x: Any) -> Any:
     return (x - column).sum(1), column, m, ops.transpose(x - column)
 
 
+def weighted_by_positions(x: Any) -> Any:
+    """The first axis counts rows, the others what is in them."""
+    row, group, column = (perform(Iota(F64, x.shape, axis)) for axis in range(3))
+    e = ops.exp(x - x.max(2, keepdims=True))
+    return (e / e.sum(2, keepdims=True) * (row * 100.0 + group * 10.0 + column)).sum(2)
+
+
 CASES = {
     "softmax": (softmax, [sample(64, 33)], 1),
     "softmax of a cube": (lambda x: softmax(x.reshape(40, 36)).reshape(40, 6, 6), [sample(40, 6, 6)], 1),
     "layer norm": (layer_norm, [sample(50, 70), sample(70)], 1),
     "both ways": (both_ways, [sample(32, 20)], 1),
     "leaving views": (leaving_views, [sample(32, 40)], 1),
+    "positions": (weighted_by_positions, [sample(32, 5, 40)], 1),
     "large": (softmax, [sample(600, 500, dtype="f4")], 1),
     "few rows": (softmax, [sample(4, 50)], 0),
     "long rows": (softmax, [sample(20, 20_000)], 0),
@@ -85,19 +95,3 @@ def test_softmax_touches_the_matrix_twice() -> None:
     assert len([s for s in optimized.stmts if s.blocks]) == 1
     assert compile_func(optimized).arena_bytes == 0
 
-
-def test_positions_inside_of_rows() -> None:
-    """The first axis counts rows, the others what is in them."""
-
-    def weighted(x):
-        shares = np.exp(x - np.max(x, 2, keepdims=True))
-        shares = shares / np.sum(shares, 2, keepdims=True)
-        where = np.arange(32)[:, None, None] * 100.0 + np.arange(5)[:, None] * 10.0 + np.arange(40)
-        return np.sum(shares * where, 2), np.max(where * shares, 2)
-
-    x = np.random.default_rng(0).standard_normal((32, 5, 40))
-    f = aj.function(weighted)
-    for got, want in zip(f(x), weighted(x), strict=True):
-        np.testing.assert_allclose(got.numpy(), want, rtol=1e-12)
-    assert " = rows" in f.inspect(x).optimized
-    assert "iota" in f.inspect(x).optimized

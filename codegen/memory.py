@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from adjit.ir.types import BOOL, DType
@@ -82,6 +83,24 @@ def store(text: Text, pointer: str, value: Reg, index: str, stride: int, width: 
     for lane in range(width):
         one = text.define(f"extractelement {vector} {name}, i64 {lane}")
         text.put(f"store {scalar} {one}, ptr {element(text, start, dtype, str(lane * stride))}, align {dtype.itemsize}")
+
+
+def transposed(text: Text, rows: Sequence[Reg]) -> list[Reg]:
+    """As many vectors as each has lanes, a power of two, as a matrix turned around: by halves, then quarters, and so on."""
+    width, dtype = len(rows), rows[0].dtype
+    vector, names, half = f"<{width} x {LLVM_TYPE[dtype]}>", [r.name for r in rows], width // 2
+    while half:
+        swapped = list(names)
+        for k in range(width):
+            if k & half:
+                continue
+            a, b = names[k], names[k + half]
+            for place, keep in ((k, 0), (k + half, half)):  # blocks of `half` lanes: those off the diagonal change places
+                lanes = [(lane & ~half) | keep if not lane & half else width + ((lane & ~half) | keep) for lane in range(width)]
+                order = ", ".join(f"i32 {lane}" for lane in lanes)
+                swapped[place] = text.define(f"shufflevector {vector} {a}, {vector} {b}, <{width} x i32> <{order}>")
+        names, half = swapped, half // 2
+    return [Reg(name, dtype) for name in names]
 
 
 def splat(text: Text, value: Reg, width: int) -> Reg:

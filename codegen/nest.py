@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from adjit.ir.ops.reduce import Reduce, Sum
-from adjit.ir.types import F32, F64, I64, DType, Shape
+from adjit.ir.types import BOOL, F32, F64, I64, DType, Shape
 
 from . import memory
 from .emitter import VectorEmitter
@@ -127,6 +127,7 @@ class Nest:
         self.empty = 0 in domain
         self.domain = domain
         self.row = row
+        self.given: dict[int, Reg] = {}  # inputs that are in registers already
         self._simplify_axes(indexed)
 
     # ---- which axes, in which order
@@ -212,6 +213,8 @@ class Nest:
             self._inner(self.sizes[position])
         elif position == rank - 2 and self._sums_short_rows():
             self._short_rows(start, stop)
+        elif position == rank - 2 and self._crossing():
+            self._square()
         else:
             with Loop(self.text, start, stop) as loop:
                 self.indices[self.order[position]] = loop.index
@@ -231,7 +234,7 @@ class Nest:
 
     def _pieces(self) -> list[tuple[int, int]]:
         """The innermost axis as vectors: where each starts, and how wide it is."""
-        size, lanes = self.sizes[-1], self._lanes()
+        size, lanes = self.sizes[-1], self.lanes()
         return [(start, min(lanes, size - start)) for start in range(0, size, lanes)]
 
     def _short_rows(self, start: str, stop: str) -> None:
@@ -258,6 +261,34 @@ class Nest:
                 pointer, stride = self._row_pointer(r.output), r.output.strides[inner]
                 before_ = memory.load(text, pointer, r.output.dtype, str(at), stride, width)
                 memory.store(text, pointer, r.op.combine(VectorEmitter(text, width), before_, totals[at][k]), str(at), stride, width)
+
+    # ---- squares, turned around in registers
+
+    def _crossing(self) -> list[int]:
+        """Inputs that are vectors along the last axis but one, where the last two are a square of a vector's width."""
+        width, (*_, outer, inner) = self.sizes[-1], self.order
+        if self.reductions or width & (width - 1) or self.sizes[-2:] != [self.lanes()] * 2 or width * self.ops > MAX_WRITTEN:
+            return []
+        moves = [(a.strides[outer], abs(a.strides[inner]), a.dtype) for a in self.inputs]
+        return [k for k, (along, across, dtype) in enumerate(moves) if along == 1 and across > 1 and dtype != BOOL]
+
+    def _square(self) -> None:
+        text, (*_, outer, inner), width = self.text, self.order, self.sizes[-1]
+        self.inner_axis = inner
+        turned: dict[int, list[Reg]] = {}
+        self.indices[outer] = "0"
+        self.row_pointers = {}
+        for k in self._crossing():
+            pointer, dtype, step = self._row_pointer(self.inputs[k]), self.inputs[k].dtype, self.inputs[k].strides[inner]
+            columns = [memory.element(text, pointer, dtype, str(i * step)) for i in range(width)]
+            turned[k] = memory.transposed(text, [memory.load(text, column, dtype, "0", 1, width) for column in columns])
+        for row in range(width):
+            self.indices[outer] = str(row)
+            self._start_row([width])
+            self.given = {k: rows[row] for k, rows in turned.items()}
+            self._chunk(width, "0", {})
+        self.given = {}
+        del self.indices[outer]
 
     # ---- the innermost axis
 
@@ -314,7 +345,7 @@ class Nest:
         """[(main width, trips), (tail width, start), ...]."""
         if axis is None:
             return [(1, 1)]
-        accesses, lanes = self._all(), self._lanes()
+        accesses, lanes = self._all(), self.lanes()
         ragged = any(a.strides[axis] not in (0, 1, -1) for a in accesses)
         unroll = 1 if ragged or self.ops > MEDIUM_BODY else 2 if self.ops > WIDE_BODY else 4
         while unroll > 1 and size < 2 * unroll * lanes:
@@ -330,7 +361,8 @@ class Nest:
             out.append((left, at))
         return out
 
-    def _lanes(self) -> int:
+    def lanes(self) -> int:
+        """Elements of a vector."""
         accesses = self._all()
         itemsizes = [a.dtype.itemsize for a in accesses if a.dtype.kind == "f"] or [a.dtype.itemsize for a in accesses] or [8]
         return max(2, self.vector_bytes // min(itemsizes))
@@ -368,6 +400,8 @@ class Nest:
         def load(k: int) -> Reg:
             if (k, width) in self.splats:
                 return self.splats[k, width]
+            if k in self.given:
+                return self.given[k]
             if k not in loaded:
                 access = self.inputs[k]
                 loaded[k] = memory.load(text, self._row_pointer(access), access.dtype, index, access.strides[inner], width)  # type: ignore[index]

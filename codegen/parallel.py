@@ -18,6 +18,7 @@ from . import library, memory
 from .lanes import Text
 from .memory import Access
 from .nest import Body, Nest, Reduction
+from .tiles import across, pieces
 
 if TYPE_CHECKING:
     from .kernels import Kernel
@@ -41,8 +42,24 @@ def emit_nest(
     indexed: frozenset[int],
     aliased: frozenset[int],
 ) -> None:
-    """A nest as the body of a kernel: on one thread if it is small, cut into chunks otherwise."""
+    """A nest as the body of a kernel, in tiles where its accesses cross."""
     whole = Nest(kernel.text, kernel.vector_bytes, domain, inputs, outputs, reductions, body, ops, indexed, aliased)
+    accesses = [*inputs, *outputs]
+    crossed = across(whole, accesses) if not (whole.empty or reductions or indexed or aliased) else None
+    if crossed is None:
+        _emit_whole(kernel, whole, body, ops, indexed, aliased)
+        return
+    for piece in pieces(whole, accesses, crossed):
+        moved = [
+            Access(kernel.shifted(a.pointer, memory.memory_type(a.dtype), offset), strides, a.dtype)
+            for a, strides, offset in zip(accesses, piece.strides, piece.offsets, strict=True)
+        ]
+        part = Nest(kernel.text, kernel.vector_bytes, piece.domain, moved[: len(inputs)], moved[len(inputs) :], [], body, ops)
+        _emit_whole(kernel, part, body, ops, indexed, aliased)
+
+
+def _emit_whole(kernel: Kernel, whole: Nest, body: Body, ops: int, indexed: frozenset[int], aliased: frozenset[int]) -> None:
+    """On one thread if it is small, cut into chunks otherwise."""
     size = math.prod(whole.sizes)
     if whole.empty or size * ops < parallel_from(kernel) or (len(whole.order) == 1 and (indexed or size < 2 * ROW)):
         whole.emit()

@@ -11,6 +11,8 @@ It is done where everything that reads those statements can follow, and where co
 from __future__ import annotations
 
 import itertools
+import math
+from collections import Counter
 from collections.abc import Iterator
 
 from adjit.ir.func import Func, Stmt, Value
@@ -23,6 +25,7 @@ from adjit.ir.ops.shape import Broadcast, Pad, Slice
 from adjit.ir.types import BOOL, Shape, TensorType
 
 from .cleanup import drop_connected, rewrite_blocks
+from .fuse import MAX_BOXED
 from .rewrite import is_border, is_pure, like, operands_read
 
 MIN_SIZE = 4096  # elements: below, what lies in memory lies in the cache
@@ -92,7 +95,22 @@ class _Shifting:
         if not 0 < len(self.maps) <= MAX_STATEMENTS or len(self.shifts()) > MAX_SHIFTS:
             return False
         self.home = min(self.shifts(), key=self._work_at)
-        return self._work_at(self.home) - sum(map(_work, self.maps.values())) <= BUDGET * len(self.pads)
+        if self._work_at(self.home) - sum(map(_work, self.maps.values())) > BUDGET * len(self.pads):
+            return False
+        return self._boxes() * len(self.maps) * len(self.shifts()) <= MAX_BOXED  # or it would be several nests, with memory between them
+
+    def _boxes(self) -> int:
+        """How many boxes the pads of all shifts cut the large domain into."""
+        sources = [view for s in self.maps.values() for x in s.args if isinstance((view := self.views.get(id(x), s)).op, Slice)]
+        cuts: set[tuple[int, int]] = set()
+        for low in self.shifts():
+            cuts |= {(axis, end) for axis, at in enumerate(low) for end in (at, at + self.small[axis])}
+            for view in sources:
+                assert isinstance(view.op, Slice)
+                for axis, (start, at, size) in enumerate(zip(view.op.starts, low, view.args[0].type.shape, strict=True)):
+                    cuts |= {(axis, at - start), (axis, at - start + size)}
+        inside = Counter(axis for axis, end in cuts if 0 < end < self.large[axis])
+        return math.prod(n + 1 for n in inside.values())
 
     def shifts(self) -> list[Shape]:
         return list(dict.fromkeys(s.op.low for s in self.pads if isinstance(s.op, Pad)))

@@ -269,3 +269,23 @@ def test_a_padded_array_is_not_overwritten_by_what_it_is_padded_into() -> None:
     assert_allclose(aj.function(f)(x), f(x), rtol=1e-14)
 
 
+
+
+def test_stencils_of_two_axes_stay_two_nests() -> None:
+    """Five shifts along two axes would cut the domain into 25 boxes: too much code for one nest, and several would exchange more memory."""
+    x = np.random.default_rng(0).standard_normal((300, 200))
+
+    def roughness(u):
+        return np.sum((u[1:-1, 2:] + u[1:-1, :-2] + u[2:, 1:-1] + u[:-2, 1:-1] - 4 * u[1:-1, 1:-1]) ** 2)
+
+    f = aj.function(aj.value_and_grad(roughness))
+    value, gradient = f(x)
+    np.testing.assert_allclose(float(value), roughness(x))
+    r = 2 * (x[1:-1, 2:] + x[1:-1, :-2] + x[2:, 1:-1] + x[:-2, 1:-1] - 4 * x[1:-1, 1:-1])
+    want = np.zeros_like(x)
+    for rows, columns, factor in ((1, 2, 1), (1, 0, 1), (2, 1, 1), (0, 1, 1), (1, 1, -4)):
+        want[rows : rows + 298, columns : columns + 198] += factor * r
+    np.testing.assert_allclose(gradient.numpy(), want, rtol=1e-10, atol=1e-10)
+    seen = f.inspect(x)
+    assert seen.optimized.count(" = fuse") == 2
+    assert seen.arena_bytes < 3 * x.nbytes

@@ -27,6 +27,7 @@ BLOCK = 2048  # elements of a row summed in one go
 TOTALS = 8  # vectors of totals that are held in registers while short rows are reduced one onto the other
 MAX_WRITTEN = 64  # operations in such a row, which is written out
 WIDE_BODY, MEDIUM_BODY = 4, 12  # ops: up to these, the main loop walks four and two vectors at once
+LONG_BODY, DENSE = 40, 6  # ops: two vectors for so long a body too, if it computes so much for each tensor that it waits for itself
 
 
 @dataclass
@@ -347,7 +348,8 @@ class Nest:
             return [(1, 1)]
         accesses, lanes = self._all(), self.lanes()
         ragged = any(a.strides[axis] not in (0, 1, -1) for a in accesses)
-        unroll = 1 if ragged or self.ops > MEDIUM_BODY else 2 if self.ops > WIDE_BODY else 4
+        medium = self.ops <= MEDIUM_BODY or DENSE * len(accesses) <= self.ops <= LONG_BODY
+        unroll = 1 if ragged or not medium else 2 if self.ops > WIDE_BODY else 4
         while unroll > 1 and size < 2 * unroll * lanes:
             unroll //= 2
         main = min(unroll * lanes, size)

@@ -48,7 +48,9 @@ def test_vector_math_that_is_called_stands_in_one_part(monkeypatch: pytest.Monke
     monkeypatch.setattr(parts, "LINES", 1)
     f = aj.function(chain)
     np.testing.assert_allclose(f(X), np.asarray(chain(X)), rtol=1e-9)
-    assert f.inspect(X).llvm.count("define hidden <4 x double> @vecmath_sin_float64x4(") == 1
+    defined = re.findall(r"^define hidden .* (@vecmath_\w+)\(", f.inspect(X).llvm, re.MULTILINE)
+    assert any("sin" in name for name in defined)
+    assert len(defined) == len(set(defined))
 
 
 def test_an_error_of_a_thread_is_raised_where_its_result_is_wanted() -> None:

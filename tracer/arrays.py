@@ -100,7 +100,7 @@ class ArrayMethods(Operand):
 
     def sort(self, axis: int = -1) -> None:
         """Not possible: arrays are immutable."""
-        immutable("x.sort()", "a sort outside of adjit")
+        immutable("x.sort()", "x = np.sort(x)")
 
     # ---- reductions: `keepdims` comes second, as in `Operand`, which derivative rules rely on
 
@@ -229,23 +229,23 @@ class AtIndex:
 
     def multiply(self, value: Any) -> Operand:
         """A copy of x with x[key] *= value."""
-        return self.set(self.get() * value)
+        return ops.updateitem(self.x, self.key, lambda items: items * value)
 
     def divide(self, value: Any) -> Operand:
         """A copy of x with x[key] /= value."""
-        return self.set(self.get() / value)
+        return ops.updateitem(self.x, self.key, lambda items: items / value)
 
     def power(self, value: Any) -> Operand:
         """A copy of x with x[key] **= value."""
-        return self.set(self.get() ** value)
+        return ops.updateitem(self.x, self.key, lambda items: items ** value)
 
     def min(self, value: Any) -> Operand:
         """A copy of x with the smaller of x[key] and value."""
-        return self.set(elementwise.minimum(self.get(), value))
+        return ops.updateitem(self.x, self.key, lambda items: elementwise.minimum(items, value))
 
     def max(self, value: Any) -> Operand:
         """A copy of x with the larger of x[key] and value."""
-        return self.set(elementwise.maximum(self.get(), value))
+        return ops.updateitem(self.x, self.key, lambda items: elementwise.maximum(items, value))
 
 
 def immutable(what: str, instead: str) -> NoReturn:

@@ -26,6 +26,7 @@ from .regions import (
     same_static,
 )  # fmt: skip
 from .rows import Kept, Rows, resized
+from .sharing import memory_of
 from .trace import Trace, Traced
 
 
@@ -43,6 +44,8 @@ class Slot:
     def parameter(self, region: Trace) -> Traced:
         assert self.kind is not None
         self.param = region.parameter(self.kind.type, self.name, self.kind.weak, user_location())
+        if isinstance(self.init, Traced) and self.init.type == self.param.type:
+            self.param.memory = memory_of(self.init)
         return self.param
 
 

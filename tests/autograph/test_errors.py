@@ -21,6 +21,13 @@ from tests.tracer.running import trace
 V = np.arange(4.0)
 
 
+def shared(name: str) -> str:
+    return (
+        f"this write would also change `{name}`, which holds the same array, or a view on it, and is read later; a traced function gives "
+        "the variable that it writes to an array of its own: write to that one only, or make a copy first, with .copy()"
+    )
+
+
 def one_branch(x):
     if x > 0:
         y = x * 2
@@ -117,6 +124,74 @@ def truth_of_array(x):
 def write_to_argument(x):
     x[0] = 1.0
     return x
+
+
+def write_to_alias_of_argument(x):
+    y = x
+    y[0] = 1.0
+    return y
+
+
+def write_to_view_of_argument_in_loop(x, n):
+    y = x[1:]
+    for i in range(n):
+        y[i] = 1.0
+    return y
+
+
+def write_to_same_array(x):
+    y = np.zeros(4)
+    z = y
+    z[0] = x[0]
+    return y
+
+
+def write_to_row(x):
+    y = np.zeros((2, 4))
+    y[0] = x
+    row = y[1]
+    row[:] = x
+    return y
+
+
+def write_to_row_of_traced_number(x, n):
+    y = np.zeros((2, 4))
+    for i in range(n):
+        row = y[i]
+        row[0] = x[0]
+    return y
+
+
+def write_under_view(x):
+    y = np.zeros(4)
+    half = y.reshape(2, 2)[0]
+    y[0] = x[0]
+    return half
+
+
+def swap_rows(x):
+    y = x.copy()
+    old = y[:2]
+    y[:2] = y[2:]
+    y[2:] = old
+    return y
+
+
+def write_to_array_in_list(x):
+    y = np.zeros(4)
+    both = [y, y]
+    y[0] = x[0]
+    return both
+
+
+def write_through_dict(x):
+    state = {"y": np.zeros(4)}
+    state["y"][0] = x[0]
+    return state
+
+
+def size_of_traced_value(n):
+    return np.zeros(n)
 
 
 def condition_in_comprehension(x):
@@ -278,6 +353,16 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] =
     (truth_of_array, (V,), ShapeError, "`if`: the truth of bool[4] is ambiguous; use .any() or .all()"),
     (write_to_argument, (V,), TraceError,
      "`x[...] = ...` would change an argument, which the caller of a traced function does not see; copy it first: x = x.copy()"),
+    (write_to_alias_of_argument, (V,), TraceError, "`x[...] = ...` would change an argument"),
+    (write_to_view_of_argument_in_loop, (V, 3), TraceError, "`x[...] = ...` would change an argument"),
+    (write_to_same_array, (V,), TraceError, shared("y")),
+    (write_to_row, (V,), TraceError, shared("y")),
+    (write_to_row_of_traced_number, (V, 2), TraceError, shared("y")),
+    (write_under_view, (V,), TraceError, shared("half")),
+    (swap_rows, (V,), TraceError, shared("old")),
+    (write_to_array_in_list, (V,), TraceError, shared("both")),
+    (write_through_dict, (V,), TraceError, "a NumPy array cannot take a traced value in; where the array is a variable"),
+    (size_of_traced_value, (3,), TraceError, "np.zeros: shapes are static, and a traced value cannot decide on one; take it"),
     (condition_in_comprehension, (V,), TraceError, "a condition inside of a comprehension cannot decide on it: write a loop, or choose"),
     (calls_marked, (1.0,), TraceError, "`marked` was not converted to trace `if`, `while`, `and`, `or`, `not` and `assert`: it is marked"),
     (stacked_though_unknown, (1.0,), TraceError,

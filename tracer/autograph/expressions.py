@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,10 @@ from ..convert import to_operand
 from ..frames import raised_at, user_location
 from ..growing import TracedList
 from ..regions import Attempt, Entry, Wording, is_traced, predicate
-from ..trace import current_trace
-from .builtin import any_, list_overload, overload
+from ..sharing import same_memory, share, written
+from ..trace import Traced, current_trace
+from .arrays import array_like, is_numpy
+from .builtin import any_, overload
 from .convert import convert
 
 CHEAP = 16  # statements on scalars that are rather computed in vain than branched around
@@ -141,11 +143,11 @@ def if_exp(test: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
 
 def callee(function: Any) -> Any:
     """What is called in place of a function: its conversion, or what stands for one of Python's own on traced values."""
-    if isinstance(function, FunctionType):
-        return list_overload(function) or convert(function)
-    found = overload(function) or list_overload(function)
+    found = overload(function)
     if found is not None:
         return found
+    if is_numpy(function):
+        return array_like(function)
     if isinstance(function, BuiltinFunctionType | type | Operand):
         return function
     return convert(function) if callable(function) else function
@@ -194,6 +196,31 @@ def raising() -> Iterator[None]:
         trace.dead_end = True
 
 
+# ---- items
+
+
+def get_item(x: Any, key: Any) -> Any:
+    """`x[key]`. Where a traced value is the index, an array of NumPy's or a list of numbers and arrays is a constant to pick from."""
+    constant = isinstance(x, np.ndarray) or (type(x) in (list, tuple) and is_numeric(x))
+    if not constant or not traced_key(key):
+        return x[key]
+    out = to_operand(x)[key]  # type: ignore[index]
+    if not isinstance(out, Traced):
+        return out
+    if isinstance(x, np.ndarray):
+        out.memory = x
+    elif all(type(item) in (bool, int, float) for item in x):
+        out.weak = True  # as the Python numbers that it is one of
+    return out
+
+
+def is_numeric(x: Any) -> bool:
+    """Whether a list or tuple makes an array."""
+    if isinstance(x, list | tuple):
+        return bool(x) and all(map(is_numeric, x))
+    return isinstance(x, np.ndarray | np.generic | Operand | bool | int | float)
+
+
 # ---- updates in place
 
 
@@ -220,30 +247,59 @@ ilshift = _augmented(operator.ilshift, operator.lshift)
 irshift = _augmented(operator.irshift, operator.rshift)
 
 
-def set_item(x: Any, key: Any, value: Any, argument: str = "") -> Any:
-    """`x[key] = value`; gives what the variable holds from now on: a new array where x is traced or takes something traced."""
+def set_item(x: Any, key: Any, value: Any, *, argument: str = "", others: Sequence[Callable[[], Any]] = ()) -> Any:
+    """`x[key] = value`; gives what the variable holds from now on: a new array where x is traced or takes something traced.
+
+    `others` are variables that are read later, and must not be arrays that NumPy would change as well.
+    """
     functional = isinstance(x, Operand) or (isinstance(x, np.ndarray) and (is_traced(value) or traced_key(key)))
     if not functional or current_trace() is None:
         x[key] = value  # a tensor says what to do instead
         return x
-    if argument:
-        raise TraceError(
-            f"`{argument}[...] = ...` would change an argument, which the caller of a traced function does not see; "
-            f"copy it first: {argument} = {argument}.copy()"
-        ).at(user_location())
-    return ops.setitem(to_operand(x), key, value)
+    check_unseen(x, argument, others)
+    return written(to_operand(x), key, value)
 
 
-def update_item(x: Any, key: Any, update: Callable[[Any, Any], Any], value: Any, argument: str = "") -> Any:
+def update_item(
+    x: Any, key: Any, update: Callable[[Any, Any], Any], value: Any, *, argument: str = "", others: Sequence[Callable[[], Any]] = ()
+) -> Any:
     """`x[key] += value` and its like."""
-    return set_item(x, key, update(x[key] if not traced_key(key) else to_operand(x)[key], value), argument)  # type: ignore[index]
+    if not traced_key(key):
+        return set_item(x, key, update(x[key], value), argument=argument, others=others)
+    check_unseen(x, argument, others)
+    return ops.updateitem(to_operand(x), key, lambda items: update(items, value))
+
+
+def check_unseen(x: Any, argument: str, others: Sequence[Callable[[], Any]]) -> None:
+    """Refuse to write to an array that somebody else holds: here the variable gets a new value, in NumPy all of them would change."""
+    trace = current_trace()
+    assert trace is not None
+    if argument or any(same_memory(x, given) for given in trace.root().arguments if given.type.shape):
+        name = argument or "x"
+        raise TraceError(
+            f"`{name}[...] = ...` would change an argument, which the caller of a traced function does not see; "
+            f"copy it first: {name} = {name}.copy()"
+        ).at(user_location())
+    for thunk in others:
+        try:
+            other = thunk()
+        except NameError:  # not assigned yet
+            continue
+        if share(x, other):
+            name = thunk.__code__.co_freevars[0]
+            raise TraceError(
+                f"this write would also change `{name}`, which holds the same array, or a view on it, and is read later; a traced function "
+                "gives the variable that it writes to an array of its own: write to that one only, or make a copy first, with .copy()"
+            ).at(user_location())
 
 
 def traced_key(key: Any) -> bool:
-    return any(map(traced_key, key)) if isinstance(key, tuple) else is_traced(key)
+    if isinstance(key, slice):
+        key = (key.start, key.stop, key.step)
+    return any(map(traced_key, key)) if isinstance(key, tuple | list) else is_traced(key)
 
 
 __all__ = [
-    "and_", "assert_stmt", "callee", "compare", "if_exp", "not_", "or_", "raised", "set_item", "truth", "update_item", "iadd", "isub",
-    "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior", "ixor", "ilshift", "irshift",
+    "and_", "assert_stmt", "callee", "compare", "get_item", "if_exp", "not_", "or_", "raised", "set_item", "truth", "update_item", "iadd",
+    "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior", "ixor", "ilshift", "irshift",
 ]  # fmt: skip

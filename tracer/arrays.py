@@ -56,6 +56,15 @@ class ArrayMethods(Operand):
     def real(self) -> Operand:
         return self
 
+    @property
+    def imag(self) -> Operand:
+        return elementwise.imag(self)
+
+    @property
+    def flat(self) -> Operand:
+        """All elements in a row, to be read."""
+        return shapes.ravel(self)
+
     def __copy__(self) -> Operand:
         return self
 
@@ -169,6 +178,12 @@ class ArrayMethods(Operand):
     def take(self, indices: Any, axis: int | None = None, mode: str = "raise") -> Operand:
         return indexing.take(self, indices, axis, mode)
 
+    def argsort(self, axis: int | None = -1) -> Operand:
+        return indexing.argsort(self, axis)
+
+    def searchsorted(self, v: Any, side: str = "left") -> Operand:
+        return indexing.searchsorted(self, v, side)
+
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Operand:
         return indexing.diagonal(self, offset, axis1, axis2)
 
@@ -185,6 +200,8 @@ class ArrayMethods(Operand):
 
     def conj(self) -> Operand:
         return self
+
+    conjugate = conj
 
     def dot(self, other: Any) -> Operand:
         return linalg.dot(self, other)

@@ -309,6 +309,36 @@ def array_equal(a: Any, b: Any, /) -> Any:
     return ops.all(ops.equal(a, b)) if a.shape == b.shape else False
 
 
+def array_equiv(a: Any, b: Any, /) -> Operand | bool:
+    """Whether arrays are equal where they broadcast to each other."""
+    a, b = to_operands(a, b)
+    try:
+        return ops.all(ops.equal(a, b))
+    except ShapeError:
+        return False
+
+
+def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Operand:
+    """Running sums along an axis; with `include_initial`, from 0 on."""
+    return cumulative(to_operand(x), axis, cumsum, dtype, 0 if include_initial else None)
+
+
+def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Operand:
+    """Running products along an axis; with `include_initial`, from 1 on."""
+    return cumulative(to_operand(x), axis, cumprod, dtype, 1 if include_initial else None)
+
+
+def cumulative(x: Operand, axis: int | None, scan: Callable[..., Operand], dtype: Any, first: int | None) -> Operand:
+    if axis is None and x.ndim != 1:
+        raise ShapeError(f"cumulative_sum, cumulative_prod: {x.type} needs an axis")
+    (at,) = normalize_axes(0 if axis is None else axis, x.ndim, "cumulative_sum")
+    out = scan(x, at, dtype)
+    if first is None:
+        return out
+    start = ops.full((*out.shape[:at], 1, *out.shape[at + 1 :]), first, out.dtype)
+    return ops.concatenate([start, out], at)
+
+
 def trapezoid(y: Any, /, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Operand:
     """The integral of y by the trapezoidal rule, over points x or steps dx."""
     y = floating(to_operand(y))

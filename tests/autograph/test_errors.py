@@ -13,6 +13,7 @@ import pytest
 from adjit.ir.builder import current_builder
 from adjit.ir.errors import AdjitError, CheckError, ShapeError, TraceError
 from adjit.ir.interpreter import run
+from adjit.ir.parser import parse_func
 from adjit.tracer.autograph import items
 from adjit.tracer.autograph.convert import convert
 from adjit.tracer.autograph.marks import do_not_convert
@@ -455,6 +456,26 @@ def test_raise_in_a_branch_fails_when_it_runs() -> None:
     with pytest.raises(CheckError, match="ValueError: x must not be negative, really") as caught:
         run(func, np.float64(-3.0))
     assert caught.value.location.line == f.__code__.co_firstlineno + 2
+    assert isinstance(caught.value, ValueError)
+
+
+class Unphysical(ArithmeticError):
+    pass
+
+
+@pytest.mark.parametrize("error", [Unphysical, KeyError, OSError, CheckError])
+def test_raised_in_a_branch_is_caught_as_what_it_is(error: type[Exception]) -> None:
+    def f(x):
+        if x < 0:
+            raise error("no")
+        return x
+
+    func = trace(convert(f), 1.0).func
+    built_in = {Unphysical: ArithmeticError, CheckError: AssertionError, OSError: CheckError}.get(error, error)
+    for wanted in (CheckError, built_in):
+        with pytest.raises(wanted, match="no"):
+            run(func, np.float64(-1.0))
+    assert str(parse_func(str(func))) == str(func)
 
 
 def test_assertion_fails_when_it_runs() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from adjit.ir import ops
@@ -107,19 +107,58 @@ def _number(python: type, dtype: DType) -> Callable[..., Any]:
     return public
 
 
+class TracedText(str):
+    """An f-string with traced values in it: printed, it shows those of the run; anywhere else, that they are traced."""
+
+    template: str
+    operands: list[Operand]
+
+    def __new__(cls, parts: Sequence[Any]) -> TracedText:
+        known = [part if isinstance(part, str) else repr(part[0]) if is_traced(part[0]) else written_out(*part) for part in parts]
+        out = super().__new__(cls, "".join(known))
+        out.operands = [as_operand(part[0]) for part in parts if isinstance(part, tuple) and is_traced(part[0])]
+        out.template = "".join(
+            placeholder(*part) if isinstance(part, tuple) and is_traced(part[0]) else braced(text)
+            for part, text in zip(parts, known, strict=True)
+        )
+        return out
+
+
+def written_out(value: Any, conversion: str = "", spec: str = "") -> str:
+    """What an f-string makes of a value."""
+    convert: Callable[[Any], Any] = {"r": repr, "s": str, "a": ascii}.get(conversion, lambda v: v)
+    return format(convert(value), spec)
+
+
+def placeholder(value: Any, conversion: str = "", spec: str = "") -> str:
+    """The same for a value of the run, as `str.format` reads it."""
+    if spec and not conversion and as_operand(value).ndim:
+        raise TypeError(f"unsupported format string {spec!r} for an array, {as_operand(value).type}; only numbers take one")
+    return "{" + (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "") + "}"
+
+
+def braced(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
 def print_(*values: Any, **options: Any) -> None:
     """Prints at every run what is traced or stands in a traced branch or loop; anything else once, while tracing."""
     trace = current_trace()
-    if trace is None or trace.root().python_prints or (trace.parent is None and not any(is_traced(v) for v in values)):
+    if trace is None or trace.root().python_prints or (trace.parent is None and not any(map(is_shown, values))):
         builtins.print(*values, **options)
         return
     sep, end, file = options.get("sep"), options.get("end"), options.get("file")
     if file not in (None, sys.stdout, sys.stderr):
         raise UnsupportedError("print() of traced values writes to sys.stdout or sys.stderr, to no other file").at(user_location())
-    parts = ["{}" if is_traced(v) else str(v).replace("{", "{{").replace("}", "}}") for v in values]
-    between = " " if sep is None else sep.replace("{", "{{").replace("}", "}}")
+    parts = [v.template if isinstance(v, TracedText) else "{}" if is_traced(v) else braced(str(v)) for v in values]
+    shown = [x for v in values for x in (v.operands if isinstance(v, TracedText) else [as_operand(v)] if is_traced(v) else [])]
     stream = "stdout" if file in (None, sys.stdout) else "stderr"
-    ops.print_(between.join(parts), *(as_operand(v) for v in values if is_traced(v)), end="\n" if end is None else end, stream=stream)
+    ops.print_(braced(" " if sep is None else sep).join(parts), *shown, end="\n" if end is None else end, stream=stream)
+
+
+def is_shown(value: Any) -> bool:
+    """Whether printing this needs a value of the run."""
+    return isinstance(value, TracedText) or is_traced(value)
 
 
 def map_(function: Any, /, *iterables: Any, **options: Any) -> Any:

@@ -28,7 +28,7 @@ from ..regions import Attempt, Entry, Wording, is_traced, predicate
 from ..sharing import same_memory, share, written
 from ..trace import Traced, current_trace
 from .arrays import array_like, is_numpy
-from .builtin import any_, overload
+from .builtin import TracedText, any_, overload, written_out
 from .convert import convert
 
 CHEAP = 16  # statements on scalars that are rather computed in vain than branched around
@@ -153,6 +153,16 @@ def callee(function: Any) -> Any:
     return convert(function) if callable(function) else function
 
 
+# ---- text
+
+
+def text(*parts: Any) -> str:
+    """An f-string, of constant parts and of values with their conversion and format."""
+    if not any(isinstance(part, tuple) and is_traced(part[0]) for part in parts):
+        return "".join(part if isinstance(part, str) else written_out(*part) for part in parts)
+    return TracedText(parts)
+
+
 # ---- assertions and exceptions
 
 
@@ -191,7 +201,8 @@ def raising() -> Iterator[None]:
                 f"a traced branch raises {type(error).__name__} inside of `try`: whether it does is only known when the function runs, and "
                 "nothing can catch it there; write the handler's work in the branch"
             ).at(raised_at(error.__traceback__)) from error
-        perform(Assert(f"{type(error).__name__}: {error}"), Literal(False, TensorType(BOOL)))
+        built_in = next(c.__name__ for c in type(error).__mro__ if c.__module__ == "builtins")
+        perform(Assert(f"{type(error).__name__}: {error}", built_in), Literal(False, TensorType(BOOL)))
         trace.stmts[-1] = trace.stmts[-1].replace(location=raised_at(error.__traceback__))
         trace.dead_end = True
 
@@ -300,6 +311,6 @@ def traced_key(key: Any) -> bool:
 
 
 __all__ = [
-    "and_", "assert_stmt", "callee", "compare", "get_item", "if_exp", "not_", "or_", "raised", "set_item", "truth", "update_item", "iadd",
-    "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior", "ixor", "ilshift", "irshift",
+    "and_", "assert_stmt", "callee", "compare", "get_item", "if_exp", "not_", "or_", "raised", "set_item", "text", "truth", "update_item",
+    "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior", "ixor", "ilshift", "irshift",
 ]  # fmt: skip

@@ -370,6 +370,20 @@ class Expressions(ast.NodeTransformer):
             return new
         return self.function.operator("get_item", [new.value, subscript(new.slice)], node)
 
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:  # noqa: N802
+        """An f-string; formats inside of formats stay Python's."""
+        if any(isinstance(n, ast.JoinedStr) and any(isinstance(v, ast.FormattedValue) for v in n.values) for n in formats(node)):
+            return self.visited(node)
+        parts: list[ast.expr] = []
+        for part in node.values:
+            if not isinstance(part, ast.FormattedValue):
+                parts.append(part)
+                continue
+            spec = "".join(v.value for v in part.format_spec.values) if isinstance(part.format_spec, ast.JoinedStr) else ""  # type: ignore[attr-defined]
+            conversion = chr(part.conversion) if part.conversion > 0 else ""
+            parts.append(ast.Tuple([self.visit(part.value), ast.Constant(conversion), ast.Constant(spec)], ast.Load()))
+        return self.function.operator("text", parts, node)
+
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:  # noqa: N802
         return self.visited(node)
 
@@ -380,6 +394,11 @@ class Expressions(ast.NodeTransformer):
         out = self.generic_visit(node)
         assert isinstance(out, ast.expr)
         return out
+
+
+def formats(node: ast.JoinedStr) -> list[ast.expr]:
+    """The formats of an f-string's values."""
+    return [part.format_spec for part in node.values if isinstance(part, ast.FormattedValue) and part.format_spec is not None]
 
 
 def keyword(statement: ast.Expr, name: str, value: ast.expr) -> None:

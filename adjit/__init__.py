@@ -26,7 +26,7 @@ from adjit.runtime.retracing import RetraceWarning
 from adjit.runtime.signatures import TensorSpec
 from adjit.runtime.tape import GradientTape
 from adjit.runtime.tensor import Tensor, tensor
-from adjit.runtime.transforms import grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp
+from adjit.runtime.transforms import LostGradientWarning, grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp
 from adjit.runtime.variable import Variable
 from adjit.runtime.vmap import vmap
 from adjit.tracer.pytree import register_pytree_node, tree_map
@@ -112,9 +112,9 @@ def __dir__() -> list[str]:
 
 __all__ = [
     # functions and their derivatives
-    "Function", "GradientTape", "Inspection", "RetraceWarning", "Tensor", "TensorSpec", "Variable", "config", "constant", "function",
-    "grad", "hessian", "hvp", "jacobian", "jvp", "linearize", "random", "register_pytree_node", "stop_gradient", "tensor", "tree_map",
-    "value_and_grad", "vjp", "vmap",
+    "Function", "GradientTape", "Inspection", "LostGradientWarning", "RetraceWarning", "Tensor", "TensorSpec", "Variable", "config",
+    "constant", "function", "grad", "hessian", "hvp", "jacobian", "jvp", "linearize", "random", "register_pytree_node", "stop_gradient",
+    "tensor", "tree_map", "value_and_grad", "vjp", "vmap",
     # control flow
     "checkpoint", "cond", "custom_gradient", "custom_jvp", "do_not_convert", "fori_loop", "map", "range", "scan", "switch", "while_loop",
     # errors

@@ -126,8 +126,8 @@ class TracedText(str):
 
 def written_out(value: Any, conversion: str = "", spec: str = "") -> str:
     """What an f-string makes of a value."""
-    convert: Callable[[Any], Any] = {"r": repr, "s": str, "a": ascii}.get(conversion, lambda v: v)
-    return format(convert(value), spec)
+    conversions: dict[str, Callable[[Any], str]] = {"r": repr, "s": str, "a": ascii}
+    return format(conversions[conversion](value) if conversion else value, spec)
 
 
 def placeholder(value: Any, conversion: str = "", spec: str = "") -> str:

@@ -59,6 +59,10 @@ class Slogdet(Elimination):
     def lower(self, k: Loops, out: Window, a: Window) -> None:
         *batch, n, _ = a.type.shape
         dtype, emit = a.type.dtype, k.scalar
+        if not n:  # the product of nothing
+            k.fill(out.slice(len(batch), 0, 1), 1.0)
+            k.fill(out.slice(len(batch), 1, 1), 0.0)
+            return
         work, factors, row = (k.scratch(TensorType(dtype, shape)) for shape in ((n, n), (n, 1), (1, n)))
         best, size = k.scratch(TensorType(I64, (1,))), k.scratch(TensorType(dtype, (1,)))
         first, second = emit.const(I64, 0), emit.const(I64, 1)
@@ -121,10 +125,10 @@ class Cholesky(Op):
         """Each column is done when those before it have been taken from it; it is taken from all after it by a product of rank 1."""
         *batch, n, _ = a.type.shape
         dtype, emit = a.type.dtype, k.scalar
+        if not a.type.size:
+            return
         work, column, row = (k.scratch(TensorType(dtype, shape)) for shape in ((n, n), (n, 1), (1, n)))
         first = emit.const(I64, 0)
-        if not n:
-            return
         with nest(k, batch) as at:
             k.copy(work, a.at(*at))
             with k.loop(n) as j:
@@ -181,10 +185,10 @@ class Qr(Op):
         """Reflections make the columns of a triangle one by one; then, last first, they make the columns of `q` of unit vectors."""
         *batch, m, n = a.type.shape
         dtype, emit = a.type.dtype, k.scalar
-        work, mirrors, basis = (k.scratch(TensorType(dtype, shape)) for shape in ((m, n), (n, m), (m, n)))
-        column, row, scales = (k.scratch(TensorType(dtype, shape)) for shape in ((m, 1), (1, n), (n,)))
         if not n:
             return
+        work, mirrors, basis = (k.scratch(TensorType(dtype, shape)) for shape in ((m, n), (n, m), (m, n)))
+        column, row, scales = (k.scratch(TensorType(dtype, shape)) for shape in ((m, 1), (1, n), (n,)))
         with nest(k, batch) as at:
             k.copy(work, a.at(*at))
             with k.loop(n) as j:

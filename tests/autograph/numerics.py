@@ -294,3 +294,9 @@ def items_of_constants(x, n):
     for i in range(n):
         total += TABLE[i] * x[i]
     return total * [1.0, 2.0, 3.0, 4.0][n] + TABLE[n + np.arange(2)] * (5, 6, 7, 8)[n]
+
+
+@program((V, np.array([1.0, 0.0, 2.0, 0.0, -1.0])))
+def divided_where_possible(a, b):
+    ratio = np.divide(a, b, out=np.zeros_like(a), where=b > 0.5)
+    return ratio + np.sqrt(a, out=np.full(5, 2.0), where=a > 0) + np.add(a, b, out=np.empty(5)) * np.sum(TABLE[:2], out=np.empty(()))

@@ -98,7 +98,8 @@ FUNCTIONS: dict[Callable[..., Any], list[Call]] = {
     ],
     np.isclose: [call(np.isclose, V, V + 1e-9), call(lambda a, b: np.isclose(a, b, equal_nan=True), HOLES, HOLES), call(np.isclose, V, W)],
     np.allclose: [call(np.allclose, V, V + 1e-9), call(np.allclose, V, W)],
-    np.array_equal: [call(np.array_equal, I, I), call(np.array_equal, V, W), call(np.array_equal, V, M)],
+    np.array_equal: [call(np.array_equal, I, I), call(np.array_equal, V, W), call(np.array_equal, V, M)]
+    + [call(lambda a, b, n=n: np.array_equal(a, b, equal_nan=n), HOLES, HOLES) for n in (True, False)],
     np.sinc: [call(np.sinc, V), call(np.sinc, np.array([0.0, 1.0, -0.5]))],
     np.where: [
         call(lambda x: np.where(x > 0, x, 0.0), V),

@@ -13,7 +13,7 @@ from adjit.ir.operand import Operand, as_operand
 from adjit.ir.types import DTYPE_NAMES, DType
 
 from .. import stacking
-from ..convert import holds_operands, of_rows
+from ..convert import holds_operands, of_rows, to_operand, to_operands
 from ..frames import user_location
 from ..growing import TracedList
 from ..numpy_table import NUMPY, call_function
@@ -80,6 +80,26 @@ def _scalar(numpy: Callable[..., Any], dtype: DType) -> Callable[..., Any]:
 
     def public(x: Any = 0, /) -> Any:
         return as_operand(x).astype(dtype) if is_traced(x) else numpy(x)
+
+    return public
+
+
+# ---- arrays to write to
+
+
+def fresh_out(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A call with `out=np.zeros(...)`, an array that nobody else holds: as good as what the function returns.
+
+    With `where=`, the array is what the result is where the condition does not hold.
+    """
+
+    def public(*args: Any, out: Any, where: Any = True, **options: Any) -> Any:
+        if not any(map(is_traced, (*args, out, where))) or not isinstance(out, np.ndarray | Operand):
+            return function(*args, out=out, where=where, **options) if where is not True else function(*args, out=out, **options)
+        target = to_operand(out)
+        result = to_operand(function(*args, **options))
+        chosen = result if where is True else ops.where(to_operands(target, where)[1], result, target)
+        return ops.cast(ops.broadcast_to(chosen, target.type.shape), target.type.dtype)
 
     return public
 

@@ -27,7 +27,7 @@ from ..growing import TracedList
 from ..regions import Attempt, Entry, Wording, is_traced, predicate
 from ..sharing import same_memory, share, written
 from ..trace import Traced, current_trace
-from .arrays import array_like, is_numpy
+from .arrays import array_like, fresh_out, is_numpy
 from .builtin import TracedText, any_, overload, written_out
 from .convert import convert
 
@@ -311,6 +311,6 @@ def traced_key(key: Any) -> bool:
 
 
 __all__ = [
-    "and_", "assert_stmt", "callee", "compare", "get_item", "if_exp", "not_", "or_", "raised", "set_item", "text", "truth", "update_item",
-    "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior", "ixor", "ilshift", "irshift",
+    "and_", "assert_stmt", "callee", "compare", "fresh_out", "get_item", "if_exp", "not_", "or_", "raised", "set_item", "text", "truth",
+    "update_item", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior", "ixor", "ilshift", "irshift",
 ]  # fmt: skip

@@ -352,6 +352,9 @@ class Expressions(ast.NodeTransformer):
         new = self.visited(node)
         assert isinstance(new, ast.Call)
         path = dotted_path(node.func)
+        if any(k.arg == "out" and isinstance(k.value, ast.Call) for k in node.keywords):
+            new.func = function.operator("fresh_out", [new.func], node.func)
+            return new
         if path == ["super"] and not node.args:
             first = next(iter(parameters(function.node.args)), None)
             new.args = [placed(load("__class__"), node), placed(load(first), node)] if first else []

@@ -303,10 +303,15 @@ def allclose(a: Any, b: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_na
     return ops.all(isclose(a, b, rtol, atol, equal_nan))
 
 
-def array_equal(a: Any, b: Any, /) -> Any:
-    """Whether shapes and all elements are equal."""
+def array_equal(a: Any, b: Any, /, equal_nan: bool = False) -> Any:
+    """Whether shapes and all elements are equal, NaN and NaN as well if `equal_nan`."""
     a, b = to_operands(a, b)
-    return ops.all(ops.equal(a, b)) if a.shape == b.shape else False
+    if a.shape != b.shape:
+        return False
+    same = ops.equal(a, b)
+    if equal_nan and a.type.is_float and b.type.is_float:
+        same = ops.logical_or(same, ops.logical_and(ops.isnan(a), ops.isnan(b)))
+    return ops.all(same)
 
 
 def array_equiv(a: Any, b: Any, /) -> Operand | bool:

@@ -149,7 +149,8 @@ def describe(value: Any) -> str:
     if kind is not None:
         return f"{kind.type}" + (f" (a Python {type(value).__name__})" if type(value) in _SCALARS else "")
     if isinstance(value, list | tuple | dict):
-        return f"a {type(value).__name__} of {len(value)}"
+        keys = f" ({', '.join(map(repr, list(value)[:5]))}{', ...' if len(value) > 5 else ''})" if isinstance(value, dict) and value else ""
+        return f"a {type(value).__name__} of {len(value)}{keys}"
     text = repr(value)
     return text if len(text) <= 40 else f"a {type(value).__name__}"
 

@@ -8,7 +8,7 @@ A `Trace` with a parent builds a region (a branch, a loop's body): it sees the v
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any, Protocol
 
@@ -308,12 +308,21 @@ def is_result(leaf: Any) -> bool:
 
 def check_opaque(leaf: Any, location: Location | None) -> None:
     """Refuse a result that hides traced values where nobody would replace them by what the compiled function computes."""
+    if isinstance(leaf, Iterator | Awaitable) or is_ours_inside(leaf):
+        raise TraceError(
+            f"the result is a {type(leaf).__name__}, which would go on with traced values when they are gone; return a list of its items"
+        ).at(location)
     held = leaf if isinstance(leaf, set | frozenset) else getattr(leaf, "__dict__", {}).values()
     if any(isinstance(x, Traced) for x in held):
         raise TraceError(
             f"the result holds traced values inside of a {type(leaf).__name__}, which is no list, tuple or dict; return those, or make it "
             "one of the structures with aj.register_pytree_node"
         ).at(location)
+
+
+def is_ours_inside(leaf: Any) -> bool:
+    """Whether this is an object of the tracer's own: what stands for `zip(...)` and its like in converted code."""
+    return type(leaf).__module__.startswith("adjit.tracer.autograph")
 
 
 def argument_names(fn: Callable[..., Any], tree: TreeDef) -> list[str]:

@@ -300,3 +300,9 @@ def items_of_constants(x, n):
 def divided_where_possible(a, b):
     ratio = np.divide(a, b, out=np.zeros_like(a), where=b > 0.5)
     return ratio + np.sqrt(a, out=np.full(5, 2.0), where=a > 0) + np.add(a, b, out=np.empty(5)) * np.sum(TABLE[:2], out=np.empty(()))
+
+
+@program((V,))
+def joined_with_brackets(x):
+    n = len(x)
+    return np.r_[x, 1.0, 0:n, x[0]], np.c_[x, 2 * x, np.ones((n, 2))]

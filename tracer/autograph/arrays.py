@@ -19,7 +19,7 @@ from ..growing import TracedList
 from ..numpy_table import NUMPY, call_function
 from ..pytree import flatten
 from ..regions import is_traced
-from ..surface import create
+from ..surface import create, shapes
 
 # ---- arrays of what is there
 
@@ -82,6 +82,17 @@ def _scalar(numpy: Callable[..., Any], dtype: DType) -> Callable[..., Any]:
         return as_operand(x).astype(dtype) if is_traced(x) else numpy(x)
 
     return public
+
+
+def joined(how: Any, key: Any) -> Any:
+    """`np.r_[...]` and `np.c_[...]`, which are no functions."""
+    parts = key if isinstance(key, tuple) else (key,)
+    if not any(map(is_traced, parts)) or any(isinstance(part, str) for part in parts):
+        return how[key]
+    arrays = [how[part] if isinstance(part, slice) else to_operand(part) for part in parts]
+    if how is np.r_:
+        return shapes.concatenate([shapes.atleast_1d(a) for a in arrays])
+    return shapes.concatenate([shapes.reshape(a, (-1, 1)) if a.ndim < 2 else a for a in arrays], -1)
 
 
 # ---- arrays to write to

@@ -27,7 +27,7 @@ from ..growing import TracedList
 from ..regions import Attempt, Entry, Wording, is_traced, predicate
 from ..sharing import same_memory, share, written
 from ..trace import Traced, current_trace
-from .arrays import array_like, fresh_out, is_numpy
+from .arrays import array_like, fresh_out, is_numpy, joined
 from .builtin import TracedText, any_, overload, written_out
 from .convert import convert
 
@@ -212,6 +212,8 @@ def raising() -> Iterator[None]:
 
 def get_item(x: Any, key: Any) -> Any:
     """`x[key]`. Where a traced value is the index, an array of NumPy's or a list of numbers and arrays is a constant to pick from."""
+    if x is np.r_ or x is np.c_:
+        return joined(x, key)
     constant = isinstance(x, np.ndarray) or (type(x) in (list, tuple) and is_numeric(x))
     if not constant or not traced_key(key):
         return x[key]
@@ -263,9 +265,9 @@ def set_item(x: Any, key: Any, value: Any, *, argument: str = "", others: Sequen
 
     `others` are variables that are read later, and must not be arrays that NumPy would change as well.
     """
-    functional = isinstance(x, Operand) or (isinstance(x, np.ndarray) and (is_traced(value) or traced_key(key)))
+    functional = (isinstance(x, Operand) and as_operand(x) is x) or (isinstance(x, np.ndarray) and (is_traced(value) or traced_key(key)))
     if not functional or current_trace() is None:
-        x[key] = value  # a tensor says what to do instead
+        x[key] = value  # a tensor and a variable say what to do instead
         return x
     check_unseen(x, argument, others)
     return written(to_operand(x), key, value)

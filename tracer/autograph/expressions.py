@@ -212,6 +212,8 @@ def raising() -> Iterator[None]:
 
 def get_item(x: Any, key: Any) -> Any:
     """`x[key]`. Where a traced value is the index, an array of NumPy's or a list of numbers and arrays is a constant to pick from."""
+    if isinstance(x, Traced):
+        return x[key]
     if x is np.r_ or x is np.c_:
         return joined(x, key)
     constant = isinstance(x, np.ndarray) or (type(x) in (list, tuple) and is_numeric(x))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from adjit.ir.errors import TraceError
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.types import I64, TensorType
@@ -33,18 +35,19 @@ from .trace import Trace, Traced
 class Slot:
     """A leaf of what a loop carries, or (`kind` None) a constant that stays as it is."""
 
-    __slots__ = ("init", "kind", "name", "param")
+    __slots__ = ("init", "kind", "name", "param", "left")
 
     def __init__(self, init: Any, kind: Kind | None, name: str | None) -> None:
         self.init = init
         self.kind = kind
         self.name = name
         self.param: Traced | None = None
+        self.left: Any = None  # what a trip leaves
 
     def parameter(self, region: Trace) -> Traced:
         assert self.kind is not None
         self.param = region.parameter(self.kind.type, self.name, self.kind.weak, user_location())
-        if isinstance(self.init, Traced) and self.init.type == self.param.type:
+        if isinstance(self.init, Traced | np.ndarray) and self.init.shape == self.param.shape:
             self.param.memory = memory_of(self.init)
         return self.param
 
@@ -146,7 +149,10 @@ class Carry:
         """What a trip hands to the next, in the order of `carried`; inside of the region."""
         if self.tree is None or out is UNDEFINED:
             return []
-        return [conform(leaf, slot.kind) for slot, leaf in zip(self.slots, flatten(out)[0], strict=True) if slot.kind is not None]
+        leaves = flatten(out)[0]
+        for slot, leaf in zip(self.slots, leaves, strict=True):
+            slot.left = leaf
+        return [conform(leaf, slot.kind) for slot, leaf in zip(self.slots, leaves, strict=True) if slot.kind is not None]
 
     def prepare(self) -> None:
         """Emit what it takes to have the values before the loop; outside of the region."""

@@ -20,6 +20,7 @@ from .carries import Carry, ListCarry, StructureCarry, Trips, carry_of
 from .frames import user_location
 from .growing import TracedList
 from .regions import UNDEFINED, Entry, Kind, Wording, conform, finish, hold, is_traced, predicate
+from .sharing import remember_choice
 from .trace import Cell, Trace, Traced
 
 MAX_ATTEMPTS = 12  # traces of one body: each makes a type wider or a carry fewer, so that more means a bug or a body that is not a function
@@ -120,6 +121,7 @@ def _emit_loop(
     kinds = [slot.kind for slot in slots if slot.kind is not None] + [Kind(cell.type, False) for cell in cells]
     inits = [conform(slot.init, kind) for slot, kind in zip(slots, kinds, strict=False)] + [trace.read(cell) for cell in cells]
     results = trace.emit(op, [*bounds, *inits], blocks, [kind.type for kind in kinds])
+    remember_choice(trace, results, [(slot.left,) for slot in slots])
     hold(trace, results, [slot.name for slot in slots] + [cell.name for cell in cells], kinds)
     left: Iterator[Operand] = iter(results)
     values = [carry.result(left) for carry in carries]

@@ -131,11 +131,13 @@ def predicate(x: Any, what: str) -> Operand:
 
 
 def same_static(a: Any, b: Any) -> bool:
-    """Whether two leaves that are no arrays, or two Python scalars, are one and the same constant."""
+    """Whether two leaves are one and the same constant. Arrays of NumPy's are, to the bit: a trip that is traced gets copies of them."""
     if a is b:
         return True
-    if type(a) is not type(b) or isinstance(a, Operand | np.ndarray):
+    if type(a) is not type(b) or isinstance(a, Operand):
         return False
+    if isinstance(a, np.ndarray):
+        return bool(a.dtype == b.dtype) and a.shape == b.shape and a.tobytes() == b.tobytes()
     try:
         return repr(a) == repr(b) if isinstance(a, float) else bool(a == b)  # -0.0 is not 0.0
     except Exception:

@@ -6,18 +6,20 @@ there is such a variable, the two would differ: this is how a write finds out, a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from adjit.ir import ops
+from adjit.ir.builder import Builder
 from adjit.ir.func import Value
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Op
 from adjit.ir.ops.index import Gather
 from adjit.ir.ops.shape import Flip, Reshape, Slice, Transpose
 
+from .convert import present
 from .pytree import flatten
 from .traced import Traced
 
@@ -33,14 +35,32 @@ def remember_view(op: Op, args: Sequence[Operand], result: Value) -> None:
         result.memory = memory_of(source)
 
 
-def memory_of(x: Any) -> Any:
-    return x if not isinstance(x, Traced) or x.memory is None else x.memory
+def remember_choice(trace: Builder, results: Sequence[Value], given: Sequence[Sequence[Any]]) -> None:
+    """Note in whose memory results of branches, or of a loop, may lie: of what they are given, that of arrays made outside."""
+    around = list(builders_around(trace))
+    for result, values in zip(results, given, strict=False):
+        if isinstance(result, Traced) and result.type.shape:
+            roots = [root for value in values for root in memory_of(value)]
+            result.memory = tuple(r for r in roots if isinstance(r, np.ndarray) or (isinstance(r, Traced) and r.owner in around))
+
+
+def builders_around(trace: Builder | None) -> Iterator[Builder]:
+    while trace is not None:
+        yield trace
+        trace = trace.parent
+
+
+def memory_of(x: Any) -> tuple[Any, ...]:
+    """The arrays that a value may be a view on; itself, if on no other."""
+    return x.memory or (x,) if isinstance(x, Traced) else (x,)
 
 
 def written(x: Operand, key: Any, value: Any) -> Operand:
     """What a variable holds after `x[key] = value`: memory of its own, also where the value takes the place of all that was there."""
     out = ops.setitem(x, key, value)
-    return out.copy() if isinstance(out, Traced) and (out is value or out.memory is not None) else out
+    if not isinstance(out, Traced):
+        return present(out)
+    return out.copy() if out is value or out.memory else out
 
 
 def share(x: Any, other: Any) -> bool:
@@ -49,6 +69,8 @@ def share(x: Any, other: Any) -> bool:
 
 
 def same_memory(x: Any, y: Any) -> bool:
-    if isinstance(x, np.ndarray):
-        return isinstance(y, np.ndarray) and np.shares_memory(x, y)
-    return memory_of(x) is memory_of(y)
+    return any(a is b or overlap(a, b) for a in memory_of(x) for b in memory_of(y))
+
+
+def overlap(a: Any, b: Any) -> bool:
+    return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.shares_memory(a, b)

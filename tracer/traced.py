@@ -33,7 +33,7 @@ class Traced(ArrayMethods, Value):
         self.weak = weak
         self.owner: Trace | None = None  # the (region of the) trace that made it: nobody else may use it
         self.location: Location | None = None
-        self.memory: Traced | Array | None = None  # what this value would be a view on, were it NumPy's: see `sharing`
+        self.memory: tuple[Traced | Array, ...] = ()  # what this value may be a view on, were it NumPy's: see `sharing`
 
     def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
         builder = current_builder()

@@ -178,6 +178,22 @@ def swap_rows(x):
     return y
 
 
+def write_to_what_a_loop_leaves(x, n):
+    y = x * 2
+    z = x * 3
+    for _ in range(n):
+        z = y.ravel()
+    z[0] = 1.0
+    return y
+
+
+def write_to_what_a_branch_chooses(x):
+    y, z = np.zeros(4), np.ones(4)
+    chosen = y if x[0] > 0 else z
+    chosen[0] = x[1]
+    return z
+
+
 def write_to_array_in_list(x):
     y = np.zeros(4)
     both = [y, y]
@@ -361,6 +377,8 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] =
     (write_to_row_of_traced_number, (V, 2), TraceError, shared("y")),
     (write_under_view, (V,), TraceError, shared("half")),
     (swap_rows, (V,), TraceError, shared("old")),
+    (write_to_what_a_loop_leaves, (V, 3), TraceError, shared("y")),
+    (write_to_what_a_branch_chooses, (V,), TraceError, shared("z")),
     (write_to_array_in_list, (V,), TraceError, shared("both")),
     (write_through_dict, (V,), TraceError, "a NumPy array cannot take a traced value in; where the array is a variable"),
     (size_of_traced_value, (3,), TraceError, "np.zeros: shapes are static, and a traced value cannot decide on one; take it"),

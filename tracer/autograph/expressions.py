@@ -223,7 +223,7 @@ def get_item(x: Any, key: Any) -> Any:
     if not isinstance(out, Traced):
         return out
     if isinstance(x, np.ndarray):
-        out.memory = x
+        out.memory = (x,)
     elif all(type(item) in (bool, int, float) for item in x):
         out.weak = True  # as the Python numbers that it is one of
     return out

@@ -91,6 +91,9 @@ def _trace_body(trace: Trace, loop: Loop, counted: bool, trips: Trips) -> tuple[
                 continue
             results = [x for carry, out in zip(carries, outs, strict=True) for x in carry.yields(out)]
             results += [region.written[id(cell)] for cell in cells]
+            sharing = [slot.shares_more(trace) for carry in carries for slot in carry.slots]
+            if any(sharing):
+                continue
             params = [slot.param for carry in carries for slot in carry.carried() if slot.param is not None]
         return carries, cells, finish(region, results, [*([index] if index is not None else []), *params, *variables])
     raise TraceError(f"the types in this {loop.words.what} loop do not settle: each trip changes them again").at(user_location())

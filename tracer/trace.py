@@ -57,6 +57,7 @@ class Trace(Builder):
         if parent is None:
             self.capture = self.capture_array
             self.arguments: Sequence[Traced] = ()
+            self.doubles: dict[int, tuple[Array, Array]] = {}
             self._cells: dict[int, tuple[Cell, Traced]] = {}
             self._captures: dict[int, tuple[Array, Array, Traced]] = {}
             self.stand_ins: dict[int, tuple[Operand, Value]] = {}  # id of a constant that a tape watches -> it, and the value in its place
@@ -209,7 +210,7 @@ class Trace(Builder):
         """Let go of everything: a value that leaked must not keep the whole trace alive."""
         self.stmts: list[Stmt] = []
         self.written = {}
-        self._cells, self._captures, self.stand_ins, self.arguments = {}, {}, {}, ()
+        self._cells, self._captures, self.stand_ins, self.arguments, self.doubles = {}, {}, {}, (), {}
 
 
 def current_trace() -> Trace | None:

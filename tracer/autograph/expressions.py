@@ -267,12 +267,15 @@ def set_item(x: Any, key: Any, value: Any, *, argument: str = "", others: Sequen
 
     `others` are variables that are read later, and must not be arrays that NumPy would change as well.
     """
+    trace = current_trace()
     functional = (isinstance(x, Operand) and as_operand(x) is x) or (isinstance(x, np.ndarray) and (is_traced(value) or traced_key(key)))
-    if not functional or current_trace() is None:
+    if not functional or trace is None:
+        if trace is not None and isinstance(x, np.ndarray):
+            check_others(x, others, Traced)  # NumPy's own see the write
         x[key] = value  # a tensor and a variable say what to do instead
         return x
     check_unseen(x, argument, others)
-    return written(to_operand(x), key, value)
+    return written(trace, to_operand(x), key, value)
 
 
 def update_item(
@@ -295,12 +298,16 @@ def check_unseen(x: Any, argument: str, others: Sequence[Callable[[], Any]]) -> 
             f"`{name}[...] = ...` would change an argument, which the caller of a traced function does not see; "
             f"copy it first: {name} = {name}.copy()"
         ).at(user_location())
+    check_others(x, others)
+
+
+def check_others(x: Any, others: Sequence[Callable[[], Any]], kind: type = object) -> None:
     for thunk in others:
         try:
             other = thunk()
         except NameError:  # not assigned yet
             continue
-        if share(x, other):
+        if share(x, other, kind):
             name = thunk.__code__.co_freevars[0]
             raise TraceError(
                 f"this write would also change `{name}`, which holds the same array, or a view on it, and is read later; a traced function "

@@ -66,12 +66,12 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Operand:
 
 
 def exponential(key: Any, shape: Any = (), dtype: Any = "f32") -> Operand:
-    """Floats of the exponential distribution of rate 1."""
+    """Floats of the exponential distribution of rate 1; eager and compiled agree but for the last bits, as logarithms do."""
     return -ops.log1p(-uniform(key, shape, dtype))
 
 
 def gumbel(key: Any, shape: Any = (), dtype: Any = "f32") -> Operand:
-    """Floats of the standard Gumbel distribution: the largest of many."""
+    """Floats of the standard Gumbel distribution, that of the largest of many; the last bits are as those of `exponential`."""
     smallest = np.finfo(as_dtype(dtype)).tiny
     return -ops.log(ops.maximum(exponential(key, shape, dtype), smallest))
 

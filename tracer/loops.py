@@ -91,7 +91,7 @@ def _trace_body(trace: Trace, loop: Loop, counted: bool, trips: Trips) -> tuple[
                 continue
             results = [x for carry, out in zip(carries, outs, strict=True) for x in carry.yields(out)]
             results += [region.written[id(cell)] for cell in cells]
-            sharing = [slot.shares_more(trace) for carry in carries for slot in carry.slots]
+            sharing = [slot.shares_more(trace) for carry in carries for slot in carry.carried()]
             if any(sharing):
                 continue
             params = [slot.param for carry in carries for slot in carry.carried() if slot.param is not None]

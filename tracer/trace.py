@@ -323,7 +323,7 @@ def check_opaque(leaf: Any, location: Location | None) -> None:
 
 def is_ours_inside(leaf: Any) -> bool:
     """Whether this is an object of the tracer's own: what stands for `zip(...)` and its like in converted code."""
-    return type(leaf).__module__.startswith("adjit.tracer.autograph")
+    return type(leaf).__module__.startswith("adjit.tracer.autograph") and not isinstance(leaf, str)
 
 
 def argument_names(fn: Callable[..., Any], tree: TreeDef) -> list[str]:

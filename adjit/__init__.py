@@ -26,10 +26,12 @@ from adjit.runtime.retracing import RetraceWarning
 from adjit.runtime.signatures import TensorSpec
 from adjit.runtime.tape import GradientTape
 from adjit.runtime.tensor import Tensor, tensor
-from adjit.runtime.transforms import grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp
+from adjit.runtime.transforms import LostGradientWarning, grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp
 from adjit.runtime.variable import Variable
 from adjit.runtime.vmap import vmap
 from adjit.tracer.pytree import register_pytree_node, tree_map
+from adjit.tracer.surface import linalg
+from adjit.tracer.surface.calculus import geomspace, gradient, logspace, polyder, polyfit, polyint, unwrap, vander
 from adjit.tracer.surface.create import (
     arange, asarray, eye, full, full_like, identity, linspace, meshgrid, ones, ones_like, tri, zeros, zeros_like,
 )  # fmt: skip
@@ -43,19 +45,24 @@ from adjit.tracer.surface.elementwise import (
     square, stop_gradient, subtract, tan, tanh, trunc, where,
 )  # fmt: skip
 from adjit.tracer.surface.indexing import (
-    argsort, diag, diagonal, diff, interp, one_hot, searchsorted, sort, take, take_along_axis, trace, tril, triu,
+    argsort, choose, compress, delete, diag, diagonal, diff, insert, interp, isin, lexsort, one_hot, piecewise, searchsorted, sort, take,
+    take_along_axis, trace, tril, triu, unravel_index,
 )  # fmt: skip
 from adjit.tracer.surface.linalg import (
     convolve, correlate, cross, dot, inner, kron, matmul, matrix_power, outer, polyval, tensordot, vdot, vecdot,
 )  # fmt: skip
 from adjit.tracer.surface.reductions import (
-    all, allclose, any, argmax, argmin, array_equal, average, count_nonzero, cumprod, cumsum, log_softmax, logsumexp, max, mean, min, norm,
-    prod, softmax, std, sum, var,
+    all, allclose, any, argmax, argmin, array_equal, average, count_nonzero, cumprod, cumsum, log_softmax, logsumexp, max, mean, min,
+    nanmax, nanmean, nanmin, nansum, norm, prod, ptp, softmax, std, sum, trapezoid, var,
 )  # fmt: skip
 from adjit.tracer.surface.shapes import (
     array_split, atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_to, column_stack, concatenate, dstack, expand_dims, flip,
     hstack, matrix_transpose, moveaxis, pad, ravel, repeat, reshape, roll, rot90, split, squeeze, swapaxes, tile, transpose, unstack,
     vstack,
+)  # fmt: skip
+
+from adjit.tracer.surface.statistics import (
+    bincount, corrcoef, cov, digitize, histogram, median, nanargmax, nanargmin, nanmedian, nanprod, nanstd, nanvar, percentile, quantile,
 )  # fmt: skip
 
 if _TYPE_CHECKING:
@@ -71,7 +78,7 @@ if _TYPE_CHECKING:
 __version__ = "0.1.0"
 
 abs = absolute
-constant = tensor
+array = constant = tensor
 
 bool_ = _np.bool_
 float32, float64 = _np.float32, _np.float64
@@ -99,11 +106,15 @@ def __getattr__(name: str) -> _Any:
     raise AttributeError(f"module 'adjit' has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    return [*__all__, "__version__", "nn", "tf"]
+
+
 __all__ = [
     # functions and their derivatives
-    "Function", "GradientTape", "Inspection", "RetraceWarning", "Tensor", "TensorSpec", "Variable", "config", "constant", "function",
-    "grad", "hessian", "hvp", "jacobian", "jvp", "linearize", "random", "register_pytree_node", "stop_gradient", "tensor", "tree_map",
-    "value_and_grad", "vjp", "vmap",
+    "Function", "GradientTape", "Inspection", "LostGradientWarning", "RetraceWarning", "Tensor", "TensorSpec", "Variable", "config",
+    "constant", "function", "grad", "hessian", "hvp", "jacobian", "jvp", "linearize", "random", "register_pytree_node", "stop_gradient",
+    "tensor", "tree_map", "value_and_grad", "vjp", "vmap",
     # control flow
     "checkpoint", "cond", "custom_gradient", "custom_jvp", "do_not_convert", "fori_loop", "map", "range", "scan", "switch", "while_loop",
     # errors
@@ -113,7 +124,8 @@ __all__ = [
     "bool_", "e", "float32", "float64", "inf", "int8", "int16", "int32", "int64", "nan", "newaxis", "pi", "uint8", "uint16", "uint32",
     "uint64",
     # arrays made of nothing
-    "arange", "asarray", "eye", "full", "full_like", "identity", "linspace", "meshgrid", "ones", "ones_like", "tri", "zeros", "zeros_like",
+    "arange", "array", "asarray", "eye", "full", "full_like", "geomspace", "identity", "linspace", "logspace", "meshgrid", "ones",
+    "ones_like", "tri", "zeros", "zeros_like",
     # elementwise
     "abs", "absolute", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "astype", "bitwise_and",
     "bitwise_not", "bitwise_or", "bitwise_xor", "cast", "cbrt", "ceil", "clip", "copysign", "cos", "cosh", "deg2rad", "divide", "equal",
@@ -124,14 +136,21 @@ __all__ = [
     "sin", "sinc", "sinh", "softplus", "sqrt", "square", "subtract", "tan", "tanh", "trunc", "where",
     # reductions and scans
     "all", "allclose", "any", "argmax", "argmin", "array_equal", "average", "count_nonzero", "cumprod", "cumsum", "log_softmax",
-    "logsumexp", "max", "mean", "min", "norm", "prod", "softmax", "std", "sum", "var",
+    "logsumexp", "max", "mean", "min", "nanmax", "nanmean", "nanmin", "nansum", "norm", "prod", "ptp", "softmax", "std", "sum",
+    "trapezoid", "var",
+    # statistics
+    "bincount", "corrcoef", "cov", "digitize", "histogram", "median", "nanargmax", "nanargmin", "nanmedian", "nanprod", "nanstd", "nanvar",
+    "percentile", "quantile",
+    # grids and polynomials
+    "gradient", "polyder", "polyfit", "polyint", "unwrap", "vander",
     # shapes
     "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_to", "column_stack", "concatenate", "dstack",
     "expand_dims", "flip", "hstack", "matrix_transpose", "moveaxis", "pad", "ravel", "repeat", "reshape", "roll", "rot90", "split",
     "squeeze", "stack", "swapaxes", "tile", "transpose", "unstack", "vstack",
     # indexing
-    "argsort", "diag", "diagonal", "diff", "interp", "one_hot", "searchsorted", "sort", "take", "take_along_axis", "trace", "tril", "triu",
+    "argsort", "choose", "compress", "delete", "diag", "diagonal", "diff", "insert", "interp", "isin", "lexsort", "one_hot", "piecewise",
+    "searchsorted", "sort", "take", "take_along_axis", "trace", "tril", "triu", "unravel_index",
     # products
-    "convolve", "correlate", "cross", "dot", "einsum", "inner", "kron", "matmul", "matrix_power", "outer", "polyval", "tensordot", "vdot",
-    "vecdot",
+    "convolve", "correlate", "cross", "dot", "einsum", "inner", "kron", "linalg", "matmul", "matrix_power", "outer", "polyval", "tensordot",
+    "vdot", "vecdot",
 ]  # fmt: skip

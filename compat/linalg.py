@@ -1,4 +1,4 @@
-"""tf.linalg: products, equations, norms, diagonals and bands of matrices. Refuses factorisations: there is no primitive for them yet."""
+"""tf.linalg: products, equations, factorisations, norms, diagonals and bands of matrices. Refuses SVD and eigenvalues."""
 
 from __future__ import annotations
 
@@ -154,6 +154,65 @@ def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Any:
     return _linalg.inv(shapes.matrix_transpose(x) if adjoint else x)
 
 
+@public
+def triangular_solve(matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None) -> Any:
+    """x with `matrix @ x = rhs`, where only one triangle of the matrix is read."""
+    a, b = _matrices("MatrixTriangularSolve", matrix, rhs)
+    a = indexing.tril(a) if lower else indexing.triu(a)
+    return ops.solve(shapes.matrix_transpose(a) if adjoint else a, b)
+
+
+@public
+def cholesky(input: Any, name: str | None = None) -> Any:
+    return _linalg.cholesky(convert_to_tensor(input))
+
+
+@public
+def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Any:
+    """x with `chol @ chol.T @ x = rhs`."""
+    a, b = _matrices("CholeskySolve", chol, rhs)
+    return ops.solve(shapes.matrix_transpose(a), ops.solve(a, b))
+
+
+@public
+def det(input: Any, name: str | None = None) -> Any:
+    return _linalg.det(convert_to_tensor(input))
+
+
+@public
+def slogdet(input: Any, name: str | None = None) -> Any:
+    return tuple(_linalg.slogdet(convert_to_tensor(input)))
+
+
+@public
+def logdet(matrix: Any, name: str | None = None) -> Any:
+    """The logarithm of the determinant of positive definite matrices."""
+    factor = _linalg.cholesky(convert_to_tensor(matrix))
+    return 2.0 * ops.sum(ops.log(indexing.diagonal(factor, 0, -2, -1)), -1)
+
+
+@public
+def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> Any:
+    if full_matrices:
+        out_of_scope("tf.linalg.qr(full_matrices=True)", "leave it out")
+    return tuple(_linalg.qr(convert_to_tensor(input)))
+
+
+@public
+def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Any:
+    return _linalg.pinv(convert_to_tensor(a))
+
+
+@public
+def lstsq(matrix: Any, rhs: Any, l2_regularizer: float = 0.0, fast: bool = True, name: str | None = None) -> Any:
+    """x for which `matrix @ x` is nearest to rhs."""
+    a, b = _matrices("MatrixSolveLs", matrix, rhs)
+    if l2_regularizer:
+        square = ops.matmul(shapes.matrix_transpose(a), a)
+        return ops.solve(square + l2_regularizer * create.eye(square.type.shape[-1], dtype=square.dtype), shapes.matrix_transpose(a) @ b)
+    return _linalg.pinv(a) @ b
+
+
 def _factorisation(name: str) -> Any:
     def refuse(*args: Any, **kwargs: Any) -> Any:
         out_of_scope(f"tf.linalg.{name}", "compute it with NumPy outside of the gradient")
@@ -162,10 +221,7 @@ def _factorisation(name: str) -> Any:
     return refuse
 
 
-det, logdet, slogdet, lstsq, cholesky, qr, svd, eigh, eigvalsh, pinv, expm, triangular_solve = map(
-    _factorisation,
-    ["det", "logdet", "slogdet", "lstsq", "cholesky", "qr", "svd", "eigh", "eigvalsh", "pinv", "expm", "triangular_solve"],
-)
+svd, eigh, eigvalsh, expm = map(_factorisation, ["svd", "eigh", "eigvalsh", "expm"])
 
 
 def matrix_rank(a: Any, tol: Any = None) -> Any:

@@ -19,6 +19,8 @@ Each also subclasses the built-in that a caller would catch. `at(location)` adds
 
 from __future__ import annotations
 
+import builtins
+from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 from numpy.linalg import LinAlgError
@@ -71,7 +73,22 @@ class GradientError(AdjitError, ValueError):
 
 
 class CheckError(AdjitError, AssertionError):
-    """An assertion of the user's that failed."""
+    """An assertion of the user's that failed, or an exception raised in a traced branch, whose built-in class it then has as well."""
+
+
+@cache
+def raised_as(name: str) -> type[CheckError]:
+    """The CheckError that stands for an exception that the user raises in a traced branch: who waits for the built-in of that name gets it.
+
+    Some built-ins cannot be combined with another; for them, and for no name, it is CheckError itself.
+    """
+    built_in = getattr(builtins, name, None)
+    if not isinstance(built_in, type) or not issubclass(built_in, Exception):
+        return CheckError
+    try:
+        return type("CheckError", (CheckError, built_in), {"__doc__": CheckError.__doc__, "__module__": __name__})
+    except TypeError:
+        return CheckError
 
 
 class SingularMatrixError(AdjitError, LinAlgError):

@@ -27,6 +27,8 @@ from .variable import Variable
 
 SPENT = "the tape is spent: a tape that is not persistent forgets what it recorded; explain before gradient(), or use persistent=True"
 
+LEFT = "not connected: it left through NumPy"
+
 
 def explain(record: Record | None, target: Any, source: Any, persistent: bool) -> str:
     if record is None:
@@ -128,7 +130,7 @@ class Search:
         if isinstance(self.record, EagerRecord):
             for key, location in self.record.exits.items():
                 if key in reached:
-                    return f"not connected: it left through NumPy{at(location)}, where a tape cannot follow; compute on tensors instead"
+                    return f"{LEFT}{at(location)}, where a tape cannot follow; compute on tensors instead"
         made = {id(r) for stmt in self.stmts for r in stmt.results}
         if not any(id(t) in made for t in self.targets) and not any(isinstance(t, Value) for t in self.targets):
             return "not connected: nothing that the tape recorded made the target; compute it from the source inside of the tape"

@@ -9,11 +9,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjit.ir import ops
-from adjit.ir.operand import Operand
-from adjit.tracer.convert import numbers, present, to_operand
+import numpy as np
 
-__all__ = ["key", "split", "fold_in", "bits", "uniform", "normal", "integers"]
+from adjit.ir import ops
+from adjit.ir.errors import ShapeError
+from adjit.ir.operand import Operand
+from adjit.ir.types import as_dtype, as_shape, normalize_axis
+from adjit.tracer.convert import numbers, present, to_operand
+from adjit.tracer.surface.elementwise import floating
+
+__all__ = [
+    "key", "split", "fold_in", "bits", "uniform", "normal", "integers", "bernoulli", "exponential", "gumbel", "categorical", "permutation",
+]  # fmt: skip
 
 
 def key(seed: int) -> Operand:
@@ -50,3 +57,40 @@ def normal(key: Any, shape: Any = (), dtype: Any = "f32") -> Operand:
 def integers(key: Any, low: int, high: int, shape: Any = (), dtype: Any = "i64") -> Operand:
     """Uniform integers in [low, high)."""
     return ops.random_integers(to_operand(key), shape, low, high, dtype)
+
+
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Operand:
+    """True with probability p, which has the shape of the result unless one is given."""
+    key, p = to_operand(key), to_operand(p)
+    return ops.less(ops.random_uniform(key, p.shape if shape is None else shape, "f32"), p)
+
+
+def exponential(key: Any, shape: Any = (), dtype: Any = "f32") -> Operand:
+    """Floats of the exponential distribution of rate 1; eager and compiled agree but for the last bits, as logarithms do."""
+    return -ops.log1p(-uniform(key, shape, dtype))
+
+
+def gumbel(key: Any, shape: Any = (), dtype: Any = "f32") -> Operand:
+    """Floats of the standard Gumbel distribution, that of the largest of many; the last bits are as those of `exponential`."""
+    smallest = np.finfo(as_dtype(dtype)).tiny
+    return -ops.log(ops.maximum(exponential(key, shape, dtype), smallest))
+
+
+def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Operand:
+    """Positions along an axis, drawn with probabilities softmax(logits); `shape`, of the result, may have more leading axes."""
+    logits = floating(to_operand(logits))
+    axis = normalize_axis(axis, logits.ndim, "categorical")
+    rest = (*logits.shape[:axis], *logits.shape[axis + 1 :])
+    wanted = rest if shape is None else as_shape(shape, "categorical")
+    more = wanted[: len(wanted) - len(rest)]
+    if (*more, *rest) != wanted:
+        raise ShapeError(f"categorical: the shape {list(wanted)} does not end in that of the distributions, {list(rest)}")
+    return ops.argmax(logits + gumbel(key, (*more, *logits.shape), logits.dtype), axis + len(more))
+
+
+def permutation(key: Any, x: Any) -> Operand:
+    """The rows of an array in random order; of a number n, the numbers up to n."""
+    if isinstance(x, int | np.integer):
+        return ops.argsort(ops.random_bits(to_operand(key), (int(x),), "u64"))
+    x = to_operand(x)
+    return ops.getitem(x, permutation(key, x.shape[0]))

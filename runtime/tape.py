@@ -181,6 +181,11 @@ class GradientTape:
 
         return explain(self._record, target, source, self._persistent)
 
+    @property
+    def record(self) -> Record:
+        """What was recorded, until the tape is spent."""
+        return self._asked()
+
     def _asked(self) -> Record:
         """The record, of which derivatives are asked now."""
         if self._record is None:

@@ -7,6 +7,7 @@ differentiated get fresh identities first: the same tensor reached through a clo
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,10 +21,14 @@ from adjit.tracer.trace import Traced, current_trace
 
 from .conversion import as_called
 from .jacobians import Mode, jacobian_blocks
-from .record import new_record
+from .record import EagerRecord, new_record
 from .recording import join, leave
-from .tape import GradientTape, checked_seed
+from .tape import GradientTape, checked_seed, finish
 from .tensor import WeakTensor, numeric_array, tensor
+
+
+class LostGradientWarning(UserWarning):
+    """A gradient is zero because what was differentiated went through NumPy, where nothing is recorded."""
 
 
 def grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
@@ -55,7 +60,7 @@ def value_and_grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has
             out = as_called(fn)(*args, **kwargs)
         out, aux = parted(name_of(fn), out, has_aux)
         value = scalar_value(name_of(fn), out)
-        gradients = tape.gradient(value, sources, unconnected_gradients="zero")
+        gradients = gradients_or_zeros(tape, value, sources, name_of(fn))
         return (value, aux) if has_aux else value, gradients[0] if isinstance(argnums, int) else tuple(gradients)
 
     return differentiated
@@ -188,12 +193,30 @@ class Linearization:
         return out_tree.unflatten([self.give(pushed[id(r)] if id(r) in pushed else zeros(as_operand(r))) for r in results])
 
 
+def gradients_or_zeros(tape: GradientTape, value: Operand, sources: Any, what: str) -> Any:
+    """The gradients, zeros by what has no influence. Influence that was lost on the way through NumPy is none, and worth a warning."""
+    record = tape.record
+    leaves, tree = flatten(sources)
+    found = tape.gradient(value, leaves)
+    if isinstance(record, EagerRecord) and record.exits and any(g is None for g in found):
+        from .explain import LEFT, explain  # noqa: PLC0415 - only who wonders about a None needs it
+
+        for gradient, leaf in zip(found, leaves, strict=True):
+            if gradient is None and leaf.type.is_float and LEFT in (why := explain(record, value, leaf, persistent=True)):
+                warnings.warn(f"{what}: a gradient is zero, for its argument is {why}", LostGradientWarning, stacklevel=3)
+    pairs = zip(found, leaves, strict=True)
+    return tree.unflatten([finish(record, g, leaf, leaf.type, zeros=True) if g is None else g for g, leaf in pairs])
+
+
 def zeros(x: Operand, shape: tuple[int, ...] | None = None) -> Operand:
     return x.literal(0, x.type if shape is None else x.type.with_shape(shape))
 
 
 def positions_of(argnums: int | Sequence[int]) -> tuple[int, ...]:
-    return (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    positions = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    if not all(isinstance(n, int) for n in positions):
+        raise GradientError(f"argnums are the positions of arguments, as ints, not {argnums!r}")
+    return positions
 
 
 def parted(what: str, out: Any, has_aux: bool) -> tuple[Any, Any]:

@@ -22,7 +22,7 @@ from adjit.ir.operand import Operand, as_operand
 from adjit.ir.ops.base import Array, Op, apply
 from adjit.ir.ops.maps import cast
 from adjit.ir.types import DType, TensorType
-from adjit.tracer.arrays import ArrayMethods
+from adjit.tracer.arrays import ArrayMethods, immutable
 from adjit.tracer.trace import current_trace
 
 from .initial import initial_value
@@ -244,6 +244,9 @@ class Variable(ArrayMethods, Operand):
 
     def tolist(self) -> Any:
         return self.numpy().tolist()
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        immutable("variable[index] = value", "variable.assign(variable.at[index].set(value))")
 
     def __copy__(self) -> Variable:
         return Variable(self.numpy(), self.trainable, self.name)

@@ -56,6 +56,15 @@ class ArrayMethods(Operand):
     def real(self) -> Operand:
         return self
 
+    @property
+    def imag(self) -> Operand:
+        return elementwise.imag(self)
+
+    @property
+    def flat(self) -> Operand:
+        """All elements in a row, to be read."""
+        return shapes.ravel(self)
+
     def __copy__(self) -> Operand:
         return self
 
@@ -100,7 +109,7 @@ class ArrayMethods(Operand):
 
     def sort(self, axis: int = -1) -> None:
         """Not possible: arrays are immutable."""
-        immutable("x.sort()", "a sort outside of adjit")
+        immutable("x.sort()", "x = np.sort(x)")
 
     # ---- reductions: `keepdims` comes second, as in `Operand`, which derivative rules rely on
 
@@ -169,6 +178,12 @@ class ArrayMethods(Operand):
     def take(self, indices: Any, axis: int | None = None, mode: str = "raise") -> Operand:
         return indexing.take(self, indices, axis, mode)
 
+    def argsort(self, axis: int | None = -1) -> Operand:
+        return indexing.argsort(self, axis)
+
+    def searchsorted(self, v: Any, side: str = "left") -> Operand:
+        return indexing.searchsorted(self, v, side)
+
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Operand:
         return indexing.diagonal(self, offset, axis1, axis2)
 
@@ -185,6 +200,8 @@ class ArrayMethods(Operand):
 
     def conj(self) -> Operand:
         return self
+
+    conjugate = conj
 
     def dot(self, other: Any) -> Operand:
         return linalg.dot(self, other)
@@ -229,23 +246,23 @@ class AtIndex:
 
     def multiply(self, value: Any) -> Operand:
         """A copy of x with x[key] *= value."""
-        return self.set(self.get() * value)
+        return ops.updateitem(self.x, self.key, lambda items: items * value)
 
     def divide(self, value: Any) -> Operand:
         """A copy of x with x[key] /= value."""
-        return self.set(self.get() / value)
+        return ops.updateitem(self.x, self.key, lambda items: items / value)
 
     def power(self, value: Any) -> Operand:
         """A copy of x with x[key] **= value."""
-        return self.set(self.get() ** value)
+        return ops.updateitem(self.x, self.key, lambda items: items ** value)
 
     def min(self, value: Any) -> Operand:
         """A copy of x with the smaller of x[key] and value."""
-        return self.set(elementwise.minimum(self.get(), value))
+        return ops.updateitem(self.x, self.key, lambda items: elementwise.minimum(items, value))
 
     def max(self, value: Any) -> Operand:
         """A copy of x with the larger of x[key] and value."""
-        return self.set(elementwise.maximum(self.get(), value))
+        return ops.updateitem(self.x, self.key, lambda items: elementwise.maximum(items, value))
 
 
 def immutable(what: str, instead: str) -> NoReturn:

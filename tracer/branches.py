@@ -28,6 +28,7 @@ from .regions import (
     predicate,
     same_static,
 )  # fmt: skip
+from .sharing import remember_choice
 from .trace import Trace
 from .traced import WeakSplat
 
@@ -174,6 +175,7 @@ def _choose(trace: Trace, test: Operand, regions: Sequence[Trace], choices: Sequ
     if chosen or any(region.stmts for region in regions):
         blocks = tuple(finish(region, [row[i] for i in chosen]) for region, row in zip(regions, yields, strict=True))
         results = trace.emit(If(), (test,), blocks, [choices[i].kind.type for i in chosen])
+        remember_choice(trace, results, [choices[i].sides for i in chosen])
         hold(trace, results, [choices[i].name for i in chosen], [choices[i].kind for i in chosen])
         for i, result in zip(chosen, results, strict=True):
             out[i] = result

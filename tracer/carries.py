@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from adjit.ir.errors import TraceError
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.types import I64, TensorType
@@ -26,24 +28,38 @@ from .regions import (
     same_static,
 )  # fmt: skip
 from .rows import Kept, Rows, resized
+from .sharing import memory_of, split_memory
 from .trace import Trace, Traced
 
 
 class Slot:
     """A leaf of what a loop carries, or (`kind` None) a constant that stays as it is."""
 
-    __slots__ = ("init", "kind", "name", "param")
+    __slots__ = ("init", "kind", "name", "param", "left", "shared")
 
     def __init__(self, init: Any, kind: Kind | None, name: str | None) -> None:
         self.init = init
         self.kind = kind
         self.name = name
         self.param: Traced | None = None
+        self.left: Any = None  # what a trip leaves
+        self.shared: tuple[Any, ...] = ()  # arrays outside of the loop that a trip may leave a view on
 
     def parameter(self, region: Trace) -> Traced:
         assert self.kind is not None
         self.param = region.parameter(self.kind.type, self.name, self.kind.weak, user_location())
+        if isinstance(self.init, Traced | np.ndarray) and self.init.shape == self.param.shape:
+            self.param.memory = memory_of(self.init)
+        self.param.memory += self.shared
         return self.param
+
+    def shares_more(self, trace: Trace) -> bool:
+        """Whether what a trip leaves is a view on something of which its start was not known to be one. Is asked once: then it is known."""
+        if self.shared or self.kind is None or not self.kind.type.shape:
+            return False
+        known = memory_of(self.init)
+        self.shared = tuple(root for root in split_memory(trace, [self.left])[0] if not any(root is k for k in known))
+        return bool(self.shared)
 
 
 class Trips(NamedTuple):
@@ -143,7 +159,10 @@ class Carry:
         """What a trip hands to the next, in the order of `carried`; inside of the region."""
         if self.tree is None or out is UNDEFINED:
             return []
-        return [conform(leaf, slot.kind) for slot, leaf in zip(self.slots, flatten(out)[0], strict=True) if slot.kind is not None]
+        leaves = flatten(out)[0]
+        for slot, leaf in zip(self.slots, leaves, strict=True):
+            slot.left = leaf
+        return [conform(leaf, slot.kind) for slot, leaf in zip(self.slots, leaves, strict=True) if slot.kind is not None]
 
     def prepare(self) -> None:
         """Emit what it takes to have the values before the loop; outside of the region."""

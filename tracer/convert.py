@@ -12,10 +12,11 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.builder import current_builder
-from adjit.ir.errors import TraceError
+from adjit.ir.errors import ShapeError, TraceError
 from adjit.ir.func import Value
 from adjit.ir.operand import Concrete, Literal, Operand, as_operand
 from adjit.ir.ops.base import Array
+from adjit.ir.ops.maps import common_dtype
 from adjit.ir.types import TensorType, as_dtype
 
 Number: TypeAlias = Operand | bool | int | float  # what elementwise frontends take: Python scalars stay weak
@@ -38,12 +39,14 @@ def set_splat_class(make: Callable[[Any, TensorType], Operand]) -> None:
 
 def to_operand(x: Any) -> Operand:
     """An argument of a public function as an operand; raw arrays, lists and scalars become what users hold."""
-    return as_operand(x) if isinstance(x, Operand) else _concrete(numeric(x))
+    if isinstance(x, Operand):
+        return as_operand(x)
+    return of_rows(x) if holds_operands(x) else _concrete(numeric(x))
 
 
 def to_operands(*xs: Any) -> list[Operand]:
     """Arguments that meet in one op. Beside a traced value a raw array stays as it is: the trace knows it again, and captures it once."""
-    read = [as_operand(x) if isinstance(x, Operand) else x for x in xs]
+    read = [to_operand(x) if isinstance(x, Operand) or holds_operands(x) else x for x in xs]
     make = Concrete if any(isinstance(x, Value) for x in read) else _concrete
     return [x if isinstance(x, Operand) else make(numeric(x)) for x in read]
 
@@ -72,6 +75,22 @@ def numeric(x: Any) -> Array:
         raise TraceError(f"{type(x).__name__} does not make an array: {error}") from None
     as_dtype(array.dtype)
     return array
+
+
+def holds_operands(x: Any) -> bool:
+    """Whether a list, or one of the lists in it, holds an operand: it is an array to be, as in NumPy."""
+    return isinstance(x, list | tuple) and any(isinstance(v, Operand) or holds_operands(v) for v in x)
+
+
+def of_rows(x: Any) -> Operand:
+    """The array of a list, whose parts are operands, numbers, arrays or such lists."""
+    if not isinstance(x, list | tuple):
+        return to_operand(x)
+    dtype = common_dtype(*(v if type(v) in (bool, int, float) else of_rows(v) for v in x))
+    rows = [ops.cast(of_rows(v), dtype) for v in x]
+    if any(row.type.shape != rows[0].type.shape for row in rows):
+        raise ShapeError(f"the parts of a list must have one shape to make an array, not {', '.join(str(row.type) for row in rows)}")
+    return ops.concatenate([ops.reshape(row, (1, *row.type.shape)) for row in rows], 0)
 
 
 def pick(x: Operand, key: Any) -> Operand:

@@ -20,6 +20,7 @@ from .carries import Carry, ListCarry, StructureCarry, Trips, carry_of
 from .frames import user_location
 from .growing import TracedList
 from .regions import UNDEFINED, Entry, Kind, Wording, conform, finish, hold, is_traced, predicate
+from .sharing import remember_choice
 from .trace import Cell, Trace, Traced
 
 MAX_ATTEMPTS = 12  # traces of one body: each makes a type wider or a carry fewer, so that more means a bug or a body that is not a function
@@ -90,6 +91,9 @@ def _trace_body(trace: Trace, loop: Loop, counted: bool, trips: Trips) -> tuple[
                 continue
             results = [x for carry, out in zip(carries, outs, strict=True) for x in carry.yields(out)]
             results += [region.written[id(cell)] for cell in cells]
+            sharing = [slot.shares_more(trace) for carry in carries for slot in carry.carried()]
+            if any(sharing):
+                continue
             params = [slot.param for carry in carries for slot in carry.carried() if slot.param is not None]
         return carries, cells, finish(region, results, [*([index] if index is not None else []), *params, *variables])
     raise TraceError(f"the types in this {loop.words.what} loop do not settle: each trip changes them again").at(user_location())
@@ -120,6 +124,7 @@ def _emit_loop(
     kinds = [slot.kind for slot in slots if slot.kind is not None] + [Kind(cell.type, False) for cell in cells]
     inits = [conform(slot.init, kind) for slot, kind in zip(slots, kinds, strict=False)] + [trace.read(cell) for cell in cells]
     results = trace.emit(op, [*bounds, *inits], blocks, [kind.type for kind in kinds])
+    remember_choice(trace, results, [(slot.left,) for slot in slots])
     hold(trace, results, [slot.name for slot in slots] + [cell.name for cell in cells], kinds)
     left: Iterator[Operand] = iter(results)
     values = [carry.result(left) for carry in carries]

@@ -19,7 +19,7 @@ from adjit.ir.types import DType, as_dtype, weak_example
 
 from .convert import to_operand
 from .frames import user_location
-from .surface import create, einsum, elementwise, indexing, linalg, reductions, shapes
+from .surface import calculus, create, einsum, elementwise, indexing, linalg, reductions, shapes, statistics
 
 NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
     getattr(np, name): getattr(module, name)
@@ -29,13 +29,18 @@ NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
             rad2deg add subtract multiply divide floor_divide remainder power float_power maximum minimum fmax fmin fmod arctan2 hypot
             logaddexp logaddexp2 copysign heaviside divmod modf equal not_equal less less_equal greater greater_equal logical_and logical_or
             logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift
-            round clip select nan_to_num isclose sinc""",
+            round clip select nan_to_num isclose sinc imag isreal isposinf isneginf""",
         reductions: """sum prod max min any all argmax argmin count_nonzero cumsum cumprod mean var std ptp average nansum nanmean nanmax
-            nanmin allclose array_equal trapezoid""",
+            nanmin allclose array_equal array_equiv trapezoid""",
         shapes: """reshape ravel transpose matrix_transpose swapaxes moveaxis squeeze expand_dims atleast_1d atleast_2d atleast_3d
             broadcast_to broadcast_arrays concatenate stack hstack vstack dstack column_stack append split array_split hsplit vsplit dsplit
-            flip fliplr flipud rot90 roll tile repeat pad""",
-        indexing: "take take_along_axis argsort sort searchsorted interp tril triu diagonal trace diag diagflat diff ediff1d",
+            flip fliplr flipud rot90 roll rollaxis resize tile repeat pad""",
+        indexing: """take take_along_axis argsort sort searchsorted interp tril triu diagonal trace diag diagflat diff ediff1d delete insert
+            compress extract choose piecewise isin partition argpartition lexsort unravel_index tril_indices_from triu_indices_from
+            diag_indices_from""",
+        statistics: """median quantile percentile nanmedian digitize bincount histogram cov corrcoef nanprod nanvar nanstd nancumsum
+            nancumprod nanargmax nanargmin""",
+        calculus: "gradient unwrap logspace geomspace vander polyfit polyder polyint",
         create: "full_like zeros_like ones_like linspace meshgrid copy shape ndim size",
         linalg: "matmul dot vdot vecdot inner outer tensordot kron cross convolve correlate polyval block",
         einsum: "einsum",
@@ -95,6 +100,13 @@ NUMPY.update({
     np.linalg.matmul: linalg.matmul,
     np.linalg.solve: linalg.solve,
     np.linalg.inv: linalg.inv,
+    np.linalg.slogdet: linalg.slogdet,
+    np.linalg.det: linalg.det,
+    np.linalg.cholesky: linalg.cholesky,
+    np.linalg.qr: linalg.qr,
+    np.linalg.lstsq: linalg.lstsq,
+    np.linalg.pinv: linalg.pinv,
+    np.linalg.tensorsolve: linalg.tensorsolve,
     np.linalg.tensordot: linalg.tensordot,
     np.linalg.vecdot: linalg.vecdot,
     np.linalg.outer: linalg.outer,
@@ -109,7 +121,12 @@ NUMPY.update({
 })  # fmt: skip
 
 if hasattr(np, "unstack"):  # NumPy 2.1
-    NUMPY.update({np.unstack: shapes.unstack, np.astype: elementwise.astype})
+    NUMPY.update({
+        np.unstack: shapes.unstack, np.astype: elementwise.astype,
+        np.cumulative_sum: reductions.cumulative_sum, np.cumulative_prod: reductions.cumulative_prod,
+    })  # fmt: skip
+if hasattr(np, "matvec"):  # NumPy 2.2
+    NUMPY.update({np.matvec: linalg.matvec, np.vecmat: linalg.vecmat})
 
 REDUCTIONS: dict[np.ufunc, Callable[..., Operand]] = {
     np.add: reductions.sum,
@@ -119,18 +136,25 @@ REDUCTIONS: dict[np.ufunc, Callable[..., Operand]] = {
     np.logical_and: reductions.all,
     np.logical_or: reductions.any,
     np.logaddexp: reductions.logsumexp,
+    np.fmax: reductions.nanmax,
+    np.fmin: reductions.nanmin,
 }
-ACCUMULATIONS: dict[np.ufunc, Callable[..., Operand]] = {np.add: reductions.cumsum, np.multiply: reductions.cumprod}
+ACCUMULATIONS: dict[np.ufunc, Callable[..., Operand]] = {
+    np.add: reductions.cumsum,
+    np.multiply: reductions.cumprod,
+    np.maximum: statistics.running_max,
+    np.minimum: statistics.running_min,
+}
 
 _SHAPE = "the shape of its result depends on values, and shapes are static; mask with np.where(condition, a, b) instead"
 _MUTATES = "arrays of adjit are immutable; use x.at[index].set(value), which gives a new array"
 _SORTS = "compose it of np.sort or np.argsort, which are"
-_SOLVES = "adjit does not factorise matrices yet; do it outside of the function"
+_SOLVES = "of the factorisations there are np.linalg.cholesky, qr and slogdet; do it outside of the function"
 HINTS: dict[str, str] = {
-    **dict.fromkeys(["nonzero", "argwhere", "flatnonzero", "unique", "extract", "compress", "union1d", "trim_zeros", "delete"], _SHAPE),
+    **dict.fromkeys(["nonzero", "argwhere", "flatnonzero", "unique", "union1d", "trim_zeros"], _SHAPE),
     **dict.fromkeys(["put", "copyto", "place", "putmask", "fill_diagonal", "put_along_axis"], _MUTATES),
-    **dict.fromkeys(["median", "percentile", "quantile", "partition", "argpartition", "lexsort"], _SORTS),
-    **dict.fromkeys(["det", "slogdet", "svd", "eig", "eigh", "cholesky", "qr", "lstsq", "pinv"], _SOLVES),
+    **dict.fromkeys(["nanpercentile", "nanquantile"], _SORTS),
+    **dict.fromkeys(["svd", "svdvals", "eig", "eigh", "eigvals", "eigvalsh", "matrix_rank", "cond"], _SOLVES),
 }
 
 
@@ -159,6 +183,9 @@ PARAMETERS: dict[Callable[..., Any], tuple[str, ...]] = {
     np.inner: ("a", "b"),
     np.where: ("condition", "x", "y"),
     np.empty_like: ("prototype", "dtype", "order", "subok", "shape"),
+    np.bincount: ("x", "weights", "minlength"),
+    np.lexsort: ("keys", "axis"),
+    np.unravel_index: ("indices", "shape", "order"),
     np.result_type: (),
 }
 
@@ -176,6 +203,9 @@ HARMLESS: dict[str, Sequence[Any]] = {
     "kind": (None, "stable", "quicksort", "mergesort", "heapsort"),
     "stable": (None, True, False),
     "period": (None,),
+    "overwrite_input": (False,),
+    "rcond": (None,),
+    "full": (False,),
 }
 
 _NO_VALUE = getattr(np, "_NoValue", None)  # NumPy's mark for an argument that was not given
@@ -237,7 +267,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mapp
     if method == "accumulate":
         function = ACCUMULATIONS.get(ufunc)
         if function is None:
-            refuse(ufunc, "with the method .accumulate; np.add and np.multiply have it")
+            refuse(ufunc, "with the method .accumulate; np.add, np.multiply, np.maximum and np.minimum have it")
         return function(*inputs[:1], **{"axis": inputs[1] if len(inputs) > 1 else 0, **accepted_ufunc(ufunc, options, ("axis", "dtype"))})
     ours = NUMPY.get(ufunc)
     if ours is None:

@@ -131,11 +131,13 @@ def predicate(x: Any, what: str) -> Operand:
 
 
 def same_static(a: Any, b: Any) -> bool:
-    """Whether two leaves that are no arrays, or two Python scalars, are one and the same constant."""
+    """Whether two leaves are one and the same constant. Arrays of NumPy's are, to the bit: a trip that is traced gets copies of them."""
     if a is b:
         return True
-    if type(a) is not type(b) or isinstance(a, Operand | np.ndarray):
+    if type(a) is not type(b) or isinstance(a, Operand):
         return False
+    if isinstance(a, np.ndarray):
+        return bool(a.dtype == b.dtype) and a.shape == b.shape and a.tobytes() == b.tobytes()
     try:
         return repr(a) == repr(b) if isinstance(a, float) else bool(a == b)  # -0.0 is not 0.0
     except Exception:
@@ -149,7 +151,8 @@ def describe(value: Any) -> str:
     if kind is not None:
         return f"{kind.type}" + (f" (a Python {type(value).__name__})" if type(value) in _SCALARS else "")
     if isinstance(value, list | tuple | dict):
-        return f"a {type(value).__name__} of {len(value)}"
+        keys = f" ({', '.join(map(repr, list(value)[:5]))}{', ...' if len(value) > 5 else ''})" if isinstance(value, dict) and value else ""
+        return f"a {type(value).__name__} of {len(value)}{keys}"
     text = repr(value)
     return text if len(text) <= 40 else f"a {type(value).__name__}"
 

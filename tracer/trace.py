@@ -8,7 +8,7 @@ A `Trace` with a parent builds a region (a branch, a loop's body): it sees the v
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any, Protocol
 
@@ -26,6 +26,7 @@ from adjit.ir.types import TensorType
 
 from .frames import code_of, definition, raised_at, user_location, user_site
 from .pytree import TreeDef, dotted, flatten
+from .sharing import SHARING, remember_view
 from .traced import Splat as Splat
 from .traced import Traced as Traced
 from .traced import leaked
@@ -55,6 +56,8 @@ class Trace(Builder):
         self._named: tuple[Value, ...] = ()
         if parent is None:
             self.capture = self.capture_array
+            self.arguments: Sequence[Traced] = ()
+            self.doubles: dict[int, tuple[Array, Array]] = {}
             self._cells: dict[int, tuple[Cell, Traced]] = {}
             self._captures: dict[int, tuple[Array, Array, Traced]] = {}
             self.stand_ins: dict[int, tuple[Operand, Value]] = {}  # id of a constant that a tape watches -> it, and the value in its place
@@ -112,6 +115,8 @@ class Trace(Builder):
         for result in results:
             if isinstance(result, Traced):
                 result.owner, result.location = self, location
+        if isinstance(op, SHARING) and isinstance(args[0], Traced):
+            remember_view(op, args, results[0])
         if results and results[0].name:
             # one call of the user's may emit several ops: the name belongs to what it returns, so to the last
             for earlier in self._named:
@@ -205,7 +210,7 @@ class Trace(Builder):
         """Let go of everything: a value that leaked must not keep the whole trace alive."""
         self.stmts: list[Stmt] = []
         self.written = {}
-        self._cells, self._captures, self.stand_ins = {}, {}, {}
+        self._cells, self._captures, self.stand_ins, self.arguments, self.doubles = {}, {}, {}, (), {}
 
 
 def current_trace() -> Trace | None:
@@ -265,7 +270,7 @@ def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any],
         trace.parameter(leaf.type, leaf.name or hint, leaf.weak, location) if isinstance(leaf, Spec) else leaf
         for leaf, hint in zip(leaves, names, strict=True)
     ]
-    arguments = [x for x, leaf in zip(given, leaves, strict=True) if isinstance(leaf, Spec)]
+    arguments = trace.arguments = [x for x, leaf in zip(given, leaves, strict=True) if isinstance(leaf, Spec)]
     try:
         with trace:
             args, kwargs = tree.unflatten(given)
@@ -279,6 +284,13 @@ def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any],
     except AdjitError as error:
         error.at(raised_at(error.__traceback__))
         raise
+    except ValueError as error:
+        if not isinstance(error.__cause__, TraceError):
+            raise
+        raise TraceError(  # "setting an array element with a sequence", says NumPy
+            "a NumPy array cannot take a traced value in; where the array is a variable of the function that writes, `y[i] = value` gives "
+            "it a new one: write y = ..., y[i] = value, and put y back where it came from"
+        ).at(raised_at(error.__traceback__)) from None
     except RecursionError as error:
         raise TraceError(
             f"{trace.name}: a function calls itself without end while it is traced: a traced value cannot end a recursion, for both "
@@ -297,12 +309,21 @@ def is_result(leaf: Any) -> bool:
 
 def check_opaque(leaf: Any, location: Location | None) -> None:
     """Refuse a result that hides traced values where nobody would replace them by what the compiled function computes."""
+    if isinstance(leaf, Iterator | Awaitable) or is_ours_inside(leaf):
+        raise TraceError(
+            f"the result is a {type(leaf).__name__}, which would go on with traced values when they are gone; return a list of its items"
+        ).at(location)
     held = leaf if isinstance(leaf, set | frozenset) else getattr(leaf, "__dict__", {}).values()
     if any(isinstance(x, Traced) for x in held):
         raise TraceError(
             f"the result holds traced values inside of a {type(leaf).__name__}, which is no list, tuple or dict; return those, or make it "
             "one of the structures with aj.register_pytree_node"
         ).at(location)
+
+
+def is_ours_inside(leaf: Any) -> bool:
+    """Whether this is an object of the tracer's own: what stands for `zip(...)` and its like in converted code."""
+    return type(leaf).__module__.startswith("adjit.tracer.autograph") and not isinstance(leaf, str)
 
 
 def argument_names(fn: Callable[..., Any], tree: TreeDef) -> list[str]:

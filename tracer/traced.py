@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 class Traced(ArrayMethods, Value):
     """A value that will be known when the compiled function runs; while tracing, only its type is."""
 
-    __slots__ = ("weak", "owner", "location")
+    __slots__ = ("weak", "owner", "location", "memory")
 
     def __init__(self, type: TensorType, name: str | None = None, weak: bool = False) -> None:
         super().__init__(type, name)
         self.weak = weak
         self.owner: Trace | None = None  # the (region of the) trace that made it: nobody else may use it
         self.location: Location | None = None
+        self.memory: tuple[Traced | Array, ...] = ()  # what this value may be a view on, were it NumPy's: see `sharing`
 
     def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
         builder = current_builder()
@@ -46,12 +47,26 @@ class Traced(ArrayMethods, Value):
     def astype(self, dtype: Any, copy: bool = True) -> Operand:
         """The value as another dtype; its own makes a weakly typed value (a Python scalar) strong."""
         target = as_dtype(dtype)
-        if not self.weak:
-            return super().astype(target)
+        if self.type.dtype == target and not self.weak and not (copy and self.type.shape):
+            return self
         out = apply(Cast(target), self)
         if isinstance(out, Traced):
             out.weak = False
         return out
+
+    def copy(self, order: str = "C") -> Operand:
+        """A value of its own, to which a function may write while the original stays (native code copies only where that is needed)."""
+        return apply(Cast(self.type.dtype), self) if self.type.shape else self
+
+    def __copy__(self) -> Operand:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Operand:
+        return self.copy()
+
+    def flatten(self, order: str = "C") -> Operand:
+        flat = self.ravel(order)
+        return flat.copy() if isinstance(flat, Traced) else flat
 
     # ---- what needs a value that is not there yet
 

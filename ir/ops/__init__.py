@@ -14,6 +14,7 @@ from .create import *
 from .division import *
 from .effects import *
 from .elementary import *
+from .factor import *
 from .index import *
 from .join import *
 from .keys import *

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..errors import AdjitError, CheckError, DTypeError, ShapeError, UnsupportedError
+from ..errors import AdjitError, DTypeError, ShapeError, UnsupportedError, raised_as
 from ..types import BOOL, TensorType
 from .base import Array, Loops, Op, Window, apply, perform
 from .maps import cast
@@ -39,11 +39,15 @@ class Effect(Op, abstract=True):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Assert(Effect):
-    """Raises CheckError with `message` unless the condition, a bool, holds."""
+    """Raises CheckError with `message` unless the condition, a bool, holds; one that is the built-in exception `raises` as well."""
 
     message: str
+    raises: str = ""
     can_fail: ClassVar[bool] = True
-    error: ClassVar[type[AdjitError]] = CheckError
+
+    @property
+    def error(self) -> type[AdjitError]:  # type: ignore[override]
+        return raised_as(self.raises)
 
     def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
         (condition,) = types
@@ -55,7 +59,7 @@ class Assert(Effect):
 
     def evaluate(self, *arrays: Array) -> tuple[()]:
         if not arrays[0]:
-            raise CheckError(self.message)
+            raise self.error(self.message)
         return ()
 
     def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Any:

@@ -7,7 +7,7 @@ select. A key without index arrays costs nothing in native code.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,10 +18,10 @@ from ..types import BOOL, DTYPE_NAMES, Shape, TensorType, broadcast_shapes
 from .base import apply
 from .index import Gather, Scatter, ScatterAdd, ScatterSet, wrapped
 from .join import concatenate, write_window
-from .maps import cast, checked_scalar
+from .maps import cast, checked_scalar, where
 from .shape import broadcast_to, inverse, read_window, reshape, span, transpose
 
-__all__ = ["getitem", "setitem", "additem"]
+__all__ = ["getitem", "setitem", "additem", "updateitem"]
 
 if TYPE_CHECKING:
     from ..operand import Operand
@@ -66,6 +66,9 @@ def getitem(x: Operand, key: Any) -> Operand:
 
 def setitem(x: Operand, key: Any, value: Any) -> Operand:
     """A copy of `x` after `x[key] = value`; the value is cast to x's dtype, as NumPy does."""
+    mask = traced_mask(x, key)
+    if mask is not None:
+        return where(mask, fitted("setitem", x, key, value, x.type.shape[len(key.type.shape) :]), x)
     selection = select(x, key, "setitem")
     if not selection.indices:
         return selection.put(x, fitted("setitem", x, key, value, selection.shape))
@@ -74,10 +77,13 @@ def setitem(x: Operand, key: Any, value: Any) -> Operand:
 
 def additem(x: Operand, key: Any, value: Any) -> Operand:
     """A copy of `x` after `x[key] += value`, where values at equal indices add up."""
-    selection = select(x, key, "additem")
     given = value if isinstance(value, bool | int | float) else operands.as_operand(value).type.dtype
     if not np.can_cast(np.result_type(given), x.type.dtype, "same_kind"):
         raise DTypeError(f"additem: adding {value_type(value)} to {x.type} would lose its kind; cast either first")
+    mask = traced_mask(x, key)
+    if mask is not None:
+        return where(mask, x + fitted("additem", x, key, value, x.type.shape[len(key.type.shape) :]), x)
+    selection = select(x, key, "additem")
     if not selection.indices:
         return selection.put(x, selection.window(x) + fitted("additem", x, key, value, selection.shape))
     return scatter(ScatterAdd(), x, selection, "additem", key, value)
@@ -109,6 +115,28 @@ def fitted(what: str, x: Operand, key: Any, value: Any, shape: Shape) -> Operand
 
 def value_type(value: Any) -> str:
     return type(value).__name__ if isinstance(value, bool | int | float) else str(operands.as_operand(value).type)
+
+
+# ---- masks that are not known while tracing
+
+
+def traced_mask(x: Operand, key: Any) -> Operand | None:
+    """The key, if it is one mask of which the elements are not known, in the shape of x."""
+    if not isinstance(key, operands.Operand):
+        return None
+    mask = operands.as_operand(key)
+    shape = mask.type.shape
+    if mask.type.dtype != BOOL or not shape or known(mask):
+        return None
+    if shape != x.type.shape[: len(shape)]:
+        raise IndexingError(f"[{describe(key)}] of {x.type}: the mask does not have the shape of the axes that it selects from")
+    return broadcast_to(reshape(mask, shape + (1,) * (len(x.type.shape) - len(shape))), x.type.shape)
+
+
+def updateitem(x: Operand, key: Any, update: Callable[[Operand], Operand]) -> Operand:
+    """A copy of `x` after `x[key] = update(x[key])`. Under a traced mask all of x is updated, and what the mask selects is taken."""
+    mask = traced_mask(x, key)
+    return setitem(x, key, update(getitem(x, key))) if mask is None else where(mask, cast(update(x), x.type.dtype), x)
 
 
 # ---- reading a key
@@ -175,6 +203,8 @@ def walk(x: Operand, items: Sequence[Any], missing: int, where: str) -> Selectio
 
 def read_item(item: Any, where: str) -> Any:
     """One item of a key: an int, a slice, None, `...`, a mask (a NumPy array of bools) or an operand of integers."""
+    if isinstance(item, slice) and any(isinstance(bound, operands.Operand) and not known(bound) for bound in (item.start, item.stop)):
+        raise TraceError(f"{where}: sizes are static, so a slice has no traced bounds; x[i + np.arange(n)] takes n elements from i on")
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
     if isinstance(item, bool | np.bool_):
@@ -191,21 +221,25 @@ def read_item(item: Any, where: str) -> Any:
     return read_array(operands.as_operand(item), where)
 
 
+def known(x: Operand) -> bool:
+    return isinstance(operands.as_operand(x), operands.Literal | operands.Concrete)
+
+
 def read_array(index: Operand, where: str) -> Any:
     type = index.type
-    known = index.array() if isinstance(index, operands.Literal) else index.data if isinstance(index, operands.Concrete) else None
+    data = index.array() if isinstance(index, operands.Literal) else index.data if isinstance(index, operands.Concrete) else None
     if type.dtype == BOOL:
-        if known is None:
+        if data is None:
             raise TraceError(f"{where}: how many elements a traced mask selects is not known while tracing; use where(mask, a, b) instead")
         if not type.shape:
             raise UnsupportedError(f"{where}: a single bool is no index; use None for a new axis, or where()")
-        return known
+        return data
     if type.dtype.kind not in "iu":
         raise IndexingError(
             f"{where}: {type} cannot index: NaN or a fraction could stand where an index is wanted, so {DTYPE_NAMES[type.dtype]} is not"
             " rounded; cast it to integers with astype"
         )
-    return int(known) if known is not None and not type.shape else index
+    return int(data) if data is not None and not type.shape else index
 
 
 def checked_index(index: int, x: TensorType, axis: int, where: str) -> int:

@@ -24,7 +24,36 @@ if TYPE_CHECKING:
 SINGULAR = "solve: the matrix is singular: a pivot is 0"
 
 
-class Solve(Op):
+class Elimination(Op, abstract=True):
+    """Steps of Gauss's algorithm, in native code."""
+
+    def find_pivot(self, k: Loops, matrix: Window, column: Reg, best: Window, size: Window) -> Reg:
+        """Puts the row, from the diagonal on, with the largest element of the column into `best`; gives the size of that element."""
+        emit, zero = k.scalar, k.scalar.const(I64, 0)
+        k.store(best, column, zero)
+        k.store(size, emit.fabs(k.load(matrix, column, column)), zero)
+        with k.loop(matrix.type.shape[0]) as r:
+            found, known = emit.fabs(k.load(matrix, r, column)), k.load(size, zero)
+            larger = emit.and_(emit.compare("gt", r, column), emit.compare("gt", found, known))
+            k.store(best, emit.select(larger, r, k.load(best, zero)), zero)
+            k.store(size, emit.select(larger, found, known), zero)
+        return k.load(size, zero)
+
+    def exchange(self, k: Loops, work: Window, row: Reg, other: Reg) -> None:
+        with k.loop(work.type.shape[1]) as j:
+            x, y = k.load(work, row, j), k.load(work, other, j)
+            k.store(work, y, row, j)
+            k.store(work, x, other, j)
+
+    def factor(self, k: Loops, matrix: Window, factors: Window, column: Reg, side: str, pivot: Reg) -> None:
+        """By how much each row on one side of the diagonal (`gt`: below) has too much of the pivot's row; 0 for the others."""
+        emit, zero = k.scalar, k.scalar.const(I64, 0)
+        with k.loop(matrix.type.shape[0]) as r:
+            share = emit.neg(emit.fdiv(k.load(matrix, r, column), pivot))
+            k.store(factors, emit.select(emit.compare(side, r, column), share, emit.like(share, 0.0)), r, zero)
+
+
+class Solve(Elimination):
     """x with `a @ x = b`, for (stacks of) square matrices a and matrices b with equal batch dimensions."""
 
     can_fail = True
@@ -60,9 +89,7 @@ class Solve(Op):
         self, size: int, active: Operand, args: tuple[Operand, ...], batched: Sequence[bool]
     ) -> tuple[tuple[Operand, ...], Sequence[bool]]:
         """Examples that are not active solve with the identity."""
-        a = args[0] if batched[0] else lead(args[0], size)
-        one = where(trail(active, a.shape), a, cast(identity(a), a.dtype))
-        return (one, args[1]), (True, batched[1])
+        return (harmless_matrices(size, active, args[0], batched[0]), args[1]), (True, batched[1])
 
     def lower(self, k: Loops, out: Window, a: Window, b: Window) -> None:
         """The matrix and its right-hand sides lie beside each other; each column is eliminated by one product of rank 1."""
@@ -77,39 +104,14 @@ class Solve(Op):
             k.copy(matrix, a.at(*at))
             k.copy(sides, b.at(*at))
             with k.loop(n) as column:
-                self.find_pivot(k, matrix, column, best, size)
+                pivot = self.find_pivot(k, matrix, column, best, size)
+                k.fail_if(k.scalar.compare("eq", pivot, k.scalar.like(pivot, 0.0)), SINGULAR)
                 self.exchange(k, work, column, k.load(best, k.scalar.const(I64, 0)))
                 self.factor(k, matrix, factors, column, "gt", k.load(matrix, column, column))
                 k.copy(row.at(k.scalar.const(I64, 0)), work.at(column))
                 k.matmul(work, factors, row, accumulate=True)
             self.substitute(k, matrix, sides, factors, row.slice(1, n, m))
             k.copy(out.at(*at), sides)
-
-    def find_pivot(self, k: Loops, matrix: Window, column: Reg, best: Window, size: Window) -> None:
-        """The row, from the diagonal on, with the largest element of the column."""
-        emit, zero = k.scalar, k.scalar.const(I64, 0)
-        k.store(best, column, zero)
-        k.store(size, emit.fabs(k.load(matrix, column, column)), zero)
-        with k.loop(matrix.type.shape[0]) as r:
-            found, known = emit.fabs(k.load(matrix, r, column)), k.load(size, zero)
-            larger = emit.and_(emit.compare("gt", r, column), emit.compare("gt", found, known))
-            k.store(best, emit.select(larger, r, k.load(best, zero)), zero)
-            k.store(size, emit.select(larger, found, known), zero)
-        pivot = k.load(size, zero)
-        k.fail_if(emit.compare("eq", pivot, emit.like(pivot, 0.0)), SINGULAR)
-
-    def exchange(self, k: Loops, work: Window, row: Reg, other: Reg) -> None:
-        with k.loop(work.type.shape[1]) as j:
-            x, y = k.load(work, row, j), k.load(work, other, j)
-            k.store(work, y, row, j)
-            k.store(work, x, other, j)
-
-    def factor(self, k: Loops, matrix: Window, factors: Window, column: Reg, side: str, pivot: Reg) -> None:
-        """By how much each row on one side of the diagonal (`gt`: below) has too much of the pivot's row; 0 for the others."""
-        emit, zero = k.scalar, k.scalar.const(I64, 0)
-        with k.loop(matrix.type.shape[0]) as r:
-            share = emit.neg(emit.fdiv(k.load(matrix, r, column), pivot))
-            k.store(factors, emit.select(emit.compare(side, r, column), share, emit.like(share, 0.0)), r, zero)
 
     def substitute(self, k: Loops, matrix: Window, sides: Window, factors: Window, row: Window) -> None:
         """Back from the last row: take each from those above, then divide it by its diagonal."""
@@ -124,9 +126,27 @@ class Solve(Op):
                 k.store(sides, emit.fdiv(k.load(sides, r, j), pivot), r, j)
 
 
+def harmless_matrices(size: int, active: Operand, a: Operand, batched: bool) -> Operand:
+    """The matrices of a batch, with the identity for examples that are not active."""
+    a = a if batched else lead(a, size)
+    return where(trail(active, a.shape), a, cast(identity(a), a.dtype))
+
+
+def check_square(what: str, a: TensorType) -> None:
+    if not a.is_float:
+        raise DTypeError(f"{what}: takes floats, not {a}")
+    if a.rank < 2 or a.shape[-1] != a.shape[-2]:
+        raise ShapeError(f"{what}: the matrices must be square, not {a}")
+
+
 def identity(a: Operand) -> Operand:
     """Where the diagonals of matrices are."""
     return equal(iota(a.shape, a.ndim - 2), iota(a.shape, a.ndim - 1))
+
+
+def apply_solve(a: Operand, b: Operand) -> Operand:
+    """x with `a @ x = b`, of operands that are as the op wants them."""
+    return apply(Solve(), a, b)
 
 
 def solve(a: Operand, b: Operand) -> Operand:

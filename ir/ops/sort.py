@@ -12,8 +12,11 @@ from .base import Array, Emitter, Loops, Op, Reg, Window, apply, nest
 from .create import iota
 from .index import Gather
 from .maps import cast
+from .radix import lower_by_digits
 
 __all__ = ["argsort", "sort"]
+
+SHORT = 4  # elements, for each byte of one, up to which a line is sorted by merging
 
 if TYPE_CHECKING:
     from ..operand import Operand
@@ -43,14 +46,16 @@ class Argsort(Op):
         return replace(self, axis=self.axis + 1)
 
     def lower(self, k: Loops, out: Window, x: Window) -> None:
-        """Merge sort from below: runs of 1, 2, 4, ... positions are merged two by two, all with loops of a fixed number of trips.
-
-        Lines are filled up to a power of two with positions past their end, which come after all others.
+        """Short lines by merge sort from below: runs of 1, 2, 4, ... positions are merged two by two, all with loops of a fixed number of
+        trips; lines are filled up to a power of two with positions past their end, which come after all others. Long lines by their digits.
         """
         last = [a for a in range(x.type.rank) if a != self.axis] + [self.axis]
         out, x = out.transposed(*last), x.transposed(*last)
         *lines, n = x.type.shape
         if not x.type.size:
+            return
+        if n > SHORT * x.type.dtype.itemsize:
+            lower_by_digits(k, out, x, self.descending)
             return
         filled = 1 << (n - 1).bit_length()
         source, target = (k.scratch(TensorType(I64, (filled,))) for _ in range(2))

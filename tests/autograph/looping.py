@@ -493,3 +493,13 @@ def found_in_rows(x, n):
             where = -x
         x = x + where
     return x
+
+
+@program((V, 3))
+def array_that_stays_what_it_is(x, n):
+    weights = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    state = {"w": weights, "h": x}
+    for _ in range(n):
+        weights, weights = weights, weights
+        state = {**state, "h": np.tanh(state["h"] * state["w"])}
+    return state["h"] * weights, state["w"]

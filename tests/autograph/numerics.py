@@ -9,6 +9,10 @@ import numpy as np
 import adjit.tracer.autograph.items as hints
 from tests.autograph.table import program
 
+V = np.array([0.5, -1.5, 2.0, 3.25, 1.0])
+M = np.arange(12.0).reshape(4, 3) / 7 - 0.5
+TABLE = np.linspace(1.0, 2.0, 9)
+
 
 @program((2.0,), (9.0,))
 def newton_square_root(a):
@@ -230,3 +234,75 @@ def line_search(x, tries):
             break
         t = t / 4
     return x - t * 4 * x**3
+
+
+# ---- arrays made and written in place
+
+
+@program((V,), (-V,))
+def masked_writes(x):
+    y = np.array(x)
+    y[x > 1.2] = 0.5
+    y[y < 0] *= -2.0
+    y[x < -1.2] += x[0]
+    return y
+
+
+@program((M,))
+def masked_rows(x):
+    y = x.copy()
+    y[x[:, 0] > 0] = np.array([1.0, 2.0, 3.0])
+    y[x > 0.6] = 7.0
+    return y * x
+
+
+@program((V,))
+def writes_to_copies(x):
+    y = np.zeros(5)
+    y[...] = x
+    old = y.copy()
+    y[1:] = y[:-1] * 2
+    flat = y.flatten()
+    flat[0] = 9.0
+    same = y.astype(float)
+    same[1] = 3.0
+    return old + y * flat + same
+
+
+@program((V,))
+def view_that_is_not_read_again(x):
+    y = x * 2
+    middle = y[1:-1]
+    y[1:-1] = middle * x[1:-1]
+    return y
+
+
+@program((V,))
+def arrays_of_traced_values(x):
+    y = np.asarray(x, dtype=np.float64)
+    return np.array([[y[0], 1.0], [2, y[1]]]) * np.float64(np.sum(y)) + np.full((2, 2), y[2])
+
+
+@program((V,))
+def lists_as_arrays(x):
+    return np.linalg.norm([x[0], x[1]]) + np.dot([x[0], 2.0], [x[1], x[2]]) + np.sum([x, 2 * x], axis=0) + np.max([x[3], x[4], 1])
+
+
+@program((V, 3), (V, 0))
+def items_of_constants(x, n):
+    total = 0.0
+    for i in range(n):
+        total += TABLE[i] * x[i]
+    return total * [1.0, 2.0, 3.0, 4.0][n] + TABLE[n + np.arange(2)] * (5, 6, 7, 8)[n]
+
+
+@program((V, np.array([1.0, 0.0, 2.0, 0.0, -1.0])))
+def divided_where_possible(a, b):
+    ratio = np.divide(a, b, out=np.zeros_like(a), where=b > 0.5)
+    return ratio + np.sqrt(a, out=np.full(5, 2.0), where=a > 0) + np.add(a, b, out=np.empty(5)) * np.sum(TABLE[:2], out=np.empty(()))
+
+
+@program((V,))
+def joined_with_brackets(x):
+    n = len(x)
+    return np.r_[x, 1.0, 0:n, x[0]], np.c_[x, 2 * x, np.ones((n, 2))]

@@ -24,7 +24,9 @@ SMOOTH = [p for p in PROGRAMS if p.differentiable]
 # these put numbers into NumPy arrays: run eagerly, that is where a tape loses them
 IN_PLACE = {
     "arrays_of_lists", "item_written_in_branch", "list_of_pairs_of_rolled", "rows_written", "items_written_in_dynamic_order",
-    "prefix_sums", "bubble_sort",
+    "prefix_sums", "bubble_sort", "masked_writes", "masked_rows", "writes_to_copies", "view_that_is_not_read_again",
+    "arrays_of_traced_values", "lists_as_arrays", "divided_where_possible",
+    "joined_with_brackets",
 }  # fmt: skip
 
 

@@ -320,7 +320,7 @@ def test_unrolled_or_rolled() -> None:
 
     def static_index(x, trips):
         for i in range(trips):
-            x = x + (1.0, 2.0)[i % 2]
+            x = x + {0: 1.0, 1: 2.0}[i % 2]
         return x
 
     def ops_of(function: Any, trips: int) -> list[str]:
@@ -331,7 +331,7 @@ def test_unrolled_or_rolled() -> None:
 
     assert ops_of(loop, 3) == ["sin"] * 3
     assert ops_of(loop, 1000) == ["for"]
-    assert ops_of(static_index, 100) == ["add"] * 100  # a tuple takes no traced index: trip by trip
+    assert ops_of(static_index, 100) == ["add"] * 100  # a dict takes no traced key: trip by trip
 
 
 def test_many_statements_in_nested_loops_roll() -> None:

@@ -13,12 +13,20 @@ import pytest
 from adjit.ir.builder import current_builder
 from adjit.ir.errors import AdjitError, CheckError, ShapeError, TraceError
 from adjit.ir.interpreter import run
+from adjit.ir.parser import parse_func
 from adjit.tracer.autograph import items
 from adjit.tracer.autograph.convert import convert
 from adjit.tracer.autograph.marks import do_not_convert
 from tests.tracer.running import trace
 
 V = np.arange(4.0)
+
+
+def shared(name: str) -> str:
+    return (
+        f"this write would also change `{name}`, which holds the same array, or a view on it, and is read later; a traced function gives "
+        "the variable that it writes to an array of its own: write to that one only, or make a copy first, with .copy()"
+    )
 
 
 def one_branch(x):
@@ -117,6 +125,90 @@ def truth_of_array(x):
 def write_to_argument(x):
     x[0] = 1.0
     return x
+
+
+def write_to_alias_of_argument(x):
+    y = x
+    y[0] = 1.0
+    return y
+
+
+def write_to_view_of_argument_in_loop(x, n):
+    y = x[1:]
+    for i in range(n):
+        y[i] = 1.0
+    return y
+
+
+def write_to_same_array(x):
+    y = np.zeros(4)
+    z = y
+    z[0] = x[0]
+    return y
+
+
+def write_to_row(x):
+    y = np.zeros((2, 4))
+    y[0] = x
+    row = y[1]
+    row[:] = x
+    return y
+
+
+def write_to_row_of_traced_number(x, n):
+    y = np.zeros((2, 4))
+    for i in range(n):
+        row = y[i]
+        row[0] = x[0]
+    return y
+
+
+def write_under_view(x):
+    y = np.zeros(4)
+    half = y.reshape(2, 2)[0]
+    y[0] = x[0]
+    return half
+
+
+def swap_rows(x):
+    y = x.copy()
+    old = y[:2]
+    y[:2] = y[2:]
+    y[2:] = old
+    return y
+
+
+def write_to_what_a_loop_leaves(x, n):
+    y = x * 2
+    z = x * 3
+    for _ in range(n):
+        z = y.ravel()
+    z[0] = 1.0
+    return y
+
+
+def write_to_what_a_branch_chooses(x):
+    y, z = np.zeros(4), np.ones(4)
+    chosen = y if x[0] > 0 else z
+    chosen[0] = x[1]
+    return z
+
+
+def write_to_array_in_list(x):
+    y = np.zeros(4)
+    both = [y, y]
+    y[0] = x[0]
+    return both
+
+
+def write_through_dict(x):
+    state = {"y": np.zeros(4)}
+    state["y"][0] = x[0]
+    return state
+
+
+def size_of_traced_value(n):
+    return np.zeros(n)
 
 
 def condition_in_comprehension(x):
@@ -278,6 +370,18 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] =
     (truth_of_array, (V,), ShapeError, "`if`: the truth of bool[4] is ambiguous; use .any() or .all()"),
     (write_to_argument, (V,), TraceError,
      "`x[...] = ...` would change an argument, which the caller of a traced function does not see; copy it first: x = x.copy()"),
+    (write_to_alias_of_argument, (V,), TraceError, "`x[...] = ...` would change an argument"),
+    (write_to_view_of_argument_in_loop, (V, 3), TraceError, "`x[...] = ...` would change an argument"),
+    (write_to_same_array, (V,), TraceError, shared("y")),
+    (write_to_row, (V,), TraceError, shared("y")),
+    (write_to_row_of_traced_number, (V, 2), TraceError, shared("y")),
+    (write_under_view, (V,), TraceError, shared("half")),
+    (swap_rows, (V,), TraceError, shared("old")),
+    (write_to_what_a_loop_leaves, (V, 3), TraceError, shared("y")),
+    (write_to_what_a_branch_chooses, (V,), TraceError, shared("z")),
+    (write_to_array_in_list, (V,), TraceError, shared("both")),
+    (write_through_dict, (V,), TraceError, "a NumPy array cannot take a traced value in; where the array is a variable"),
+    (size_of_traced_value, (3,), TraceError, "np.zeros: shapes are static, and a traced value cannot decide on one; take it"),
     (condition_in_comprehension, (V,), TraceError, "a condition inside of a comprehension cannot decide on it: write a loop, or choose"),
     (calls_marked, (1.0,), TraceError, "`marked` was not converted to trace `if`, `while`, `and`, `or`, `not` and `assert`: it is marked"),
     (stacked_though_unknown, (1.0,), TraceError,
@@ -370,6 +474,26 @@ def test_raise_in_a_branch_fails_when_it_runs() -> None:
     with pytest.raises(CheckError, match="ValueError: x must not be negative, really") as caught:
         run(func, np.float64(-3.0))
     assert caught.value.location.line == f.__code__.co_firstlineno + 2
+    assert isinstance(caught.value, ValueError)
+
+
+class Unphysical(ArithmeticError):
+    pass
+
+
+@pytest.mark.parametrize("error", [Unphysical, KeyError, OSError, CheckError])
+def test_raised_in_a_branch_is_caught_as_what_it_is(error: type[Exception]) -> None:
+    def f(x):
+        if x < 0:
+            raise error("no")
+        return x
+
+    func = trace(convert(f), 1.0).func
+    built_in = {Unphysical: ArithmeticError, CheckError: AssertionError, OSError: CheckError}.get(error, error)
+    for wanted in (CheckError, built_in):
+        with pytest.raises(wanted, match="no"):
+            run(func, np.float64(-1.0))
+    assert str(parse_func(str(func))) == str(func)
 
 
 def test_assertion_fails_when_it_runs() -> None:

@@ -31,6 +31,16 @@ def regular(*shape: int) -> Maker:
     return lambda rng: rng.normal(size=shape) + 4 * np.eye(shape[-1])
 
 
+def positive(*shape: int) -> Maker:
+    """Positive definite matrices."""
+
+    def make(rng: np.random.Generator) -> Array:
+        a = rng.normal(size=(*shape, shape[-1]))
+        return np.asarray(a @ np.swapaxes(a, -1, -2) + 2 * np.eye(shape[-1]))
+
+    return make
+
+
 def row(name: str, call: Callable[..., Any], numpy: Callable[..., Any], *makers: Maker, **more: Any) -> Case:
     return Case(name, call, numpy, arrays=lambda rng: [make(rng) for make in makers], **more)
 
@@ -237,6 +247,21 @@ EQUATIONS = [
     fixed("solve_of_ints", ops.solve, np.linalg.solve, given([[2, 1], [1, 3]]), given([1, 2])),
 ]
 
+FACTORS = [
+    row("cholesky", ops.cholesky, np.linalg.cholesky, positive(4)),
+    row("cholesky_stack", ops.cholesky, np.linalg.cholesky, positive(2, 3)),
+    row("cholesky_none", ops.cholesky, np.linalg.cholesky, normal(0, 0)),
+    row("slogdet", ops.slogdet, lambda a: tuple(np.linalg.slogdet(a)), regular(3, 3)),
+    row("slogdet_stack", ops.slogdet, lambda a: tuple(np.linalg.slogdet(a)), normal(2, 3, 3)),
+    row("slogdet_pivots", ops.slogdet, lambda a: tuple(np.linalg.slogdet(a)), given([[0.0, 2.0, 1.0], [1.0, 0.0, 0.0], [3.0, 1.0, 0.0]])),
+    row("slogdet_none", ops.slogdet, lambda a: tuple(np.linalg.slogdet(a)), normal(0, 0)),
+    row("qr", ops.qr, lambda a: tuple(np.linalg.qr(a)), normal(5, 3)),
+    row("qr_square", ops.qr, lambda a: tuple(np.linalg.qr(a)), regular(2, 3, 3)),
+    row("qr_wide", ops.qr, lambda a: tuple(np.linalg.qr(a)), normal(2, 4)),
+    fixed("qr_done", ops.qr, lambda a: tuple(np.linalg.qr(a)), given([[-2.0, 1.0], [0.0, 3.0], [0.0, 0.0]])),
+    fixed("qr_none", ops.qr, lambda a: tuple(np.linalg.qr(a)), normal(3, 0)),
+]
+
 CREATION = [
     fixed("constant", lambda x: x + Concrete(np.array([1, 2, 3])), lambda x: x + np.array([1, 2, 3]), given([1, 2, 3])),
     fixed("iota", lambda x: x + ops.iota((2, 3), 1), lambda x: x + np.arange(3), given(np.zeros((2, 3), int))),
@@ -258,4 +283,4 @@ EFFECTS = [
     row("assert", checked, lambda x: x * x, MATRIX),
 ]
 
-CASES: list[Case] = [*SHAPES, *JOINS, *SORTS, *REDUCTIONS, *SCANS, *INDEXING, *PRODUCTS, *EQUATIONS, *CREATION, *EFFECTS]
+CASES: list[Case] = [*SHAPES, *JOINS, *SORTS, *REDUCTIONS, *SCANS, *INDEXING, *PRODUCTS, *EQUATIONS, *FACTORS, *CREATION, *EFFECTS]

@@ -52,3 +52,29 @@ def test_a_failing_run_prints_once_and_names_the_line(capsys: pytest.CaptureFixt
         f(np.ones(2) * 1000)
     assert "test_print.py" in str(caught.value)
     assert capsys.readouterr().out == "checking 2000.0\n"
+
+
+def test_f_strings_show_the_values_of_the_run(capsys: pytest.CaptureFixture[str]) -> None:
+    @aj.function
+    def f(x, name):
+        loss = x.sum()
+        text = f"{name}: {loss:8.3f} {{{x}}}"
+        print(f"loss {loss}", text, f"{loss!s:>6}", f"{1.5:.2f}", sep=" | ")
+        return loss
+
+    for x in (np.ones(2), np.ones(2) * 2):
+        f(x, "run")
+        total = x.sum()
+        assert capsys.readouterr().out == f"loss {total} | run: {total:8.3f} {{{x}}} | {total!s:>6} | 1.50\n"
+
+
+def test_an_f_string_that_is_not_printed_says_that_its_values_are_traced() -> None:
+    @aj.function
+    def f(x):
+        return x, f"{x.sum()} and {x.shape}"
+
+    assert f(np.ones(2))[1].startswith("<traced f64[]")
+    assert f(np.ones(2))[1].endswith("and (2,)")
+
+    with pytest.raises(TypeError, match="only numbers take one"):
+        aj.function(lambda x: print(f"{x:.2f}"))(np.ones(2))

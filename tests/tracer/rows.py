@@ -53,6 +53,10 @@ UNARY: dict[np.ufunc, Sequence[Any]] = {
     np.invert: [I, B, U],
     **dict.fromkeys([np.deg2rad, np.rad2deg, np.degrees, np.radians], (V, F, I)),
     np.modf: [V * 3, F * 3, HOLES],
+    np.isreal: [V, I],
+    np.imag: [V, F, I],
+    np.isposinf: [V, HOLES],
+    np.isneginf: [V, HOLES],
 }
 
 PAIRS: list[Any] = [(V, W), (F, 2.0), (3, F), (I, J), (M, M[:, :1]), (I, V), (F, V[:4])]
@@ -94,7 +98,8 @@ FUNCTIONS: dict[Callable[..., Any], list[Call]] = {
     ],
     np.isclose: [call(np.isclose, V, V + 1e-9), call(lambda a, b: np.isclose(a, b, equal_nan=True), HOLES, HOLES), call(np.isclose, V, W)],
     np.allclose: [call(np.allclose, V, V + 1e-9), call(np.allclose, V, W)],
-    np.array_equal: [call(np.array_equal, I, I), call(np.array_equal, V, W), call(np.array_equal, V, M)],
+    np.array_equal: [call(np.array_equal, I, I), call(np.array_equal, V, W), call(np.array_equal, V, M)]
+    + [call(lambda a, b, n=n: np.array_equal(a, b, equal_nan=n), HOLES, HOLES) for n in (True, False)],
     np.sinc: [call(np.sinc, V), call(np.sinc, np.array([0.0, 1.0, -0.5]))],
     np.where: [
         call(lambda x: np.where(x > 0, x, 0.0), V),
@@ -182,6 +187,71 @@ FUNCTIONS: dict[Callable[..., Any], list[Call]] = {
         call(lambda y: np.trapezoid(y, dx=0.1, axis=0), M),
         call(lambda y, x: np.trapezoid(y, x, axis=1), T, np.arange(3.0)),
     ],
+    np.array_equiv: [call(np.array_equiv, V, V), call(np.array_equiv, M, M[0]), call(lambda a, b: (np.array_equiv(a, b), a), V, M)],
+    # ---- statistics
+    np.median: [
+        call(np.median, V),
+        call(lambda x: np.median(x, axis=1), M),
+        call(lambda x: np.median(x, axis=(0, 2), keepdims=True), T),
+        call(np.median, F),
+        call(np.median, I),
+        call(np.median, HOLES),
+    ],
+    np.quantile: [
+        call(lambda x: np.quantile(x, 0.3), V),
+        call(lambda x: np.quantile(x, [0.0, 0.25, 1.0], axis=0), M),
+        call(lambda x, q: np.quantile(x, q, axis=(0, 1), keepdims=True), T, np.array(0.7)),
+        call(lambda x: np.quantile(x, 0.5), HOLES),
+        call(lambda x: np.quantile(x, 0.5), I),
+        call(lambda x: np.quantile(x, 0.9), F),
+    ],
+    np.percentile: [call(lambda x: np.percentile(x, [25, 60]), V), call(lambda x: np.percentile(x, 10, axis=1), M)],
+    np.nanmedian: [call(np.nanmedian, HOLES[:3]), call(lambda x: np.nanmedian(x, axis=1), M), call(np.nanmedian, np.full(3, np.nan))],
+    np.digitize: [call(lambda x: np.digitize(x, [-1.0, 0.0, 1.0]), V), call(lambda x: np.digitize(x, [0, 2, 4], right=True), J)],
+    np.bincount: [
+        call(lambda x: np.bincount(x, minlength=9), J),
+        call(lambda x, w: np.bincount(x, weights=w, minlength=9), J, V),
+    ],
+    np.histogram: [
+        call(lambda x: np.histogram(x, bins=4, range=(-2, 2)), V),
+        call(lambda x: np.histogram(x, bins=3), M),
+        call(lambda x: np.histogram(x, bins=[-1.0, 0.0, 0.5, 2.0], density=True), M),
+        call(lambda x, w: np.histogram(x, 5, weights=w), V, W),
+        call(lambda x: np.histogram(x, bins=2), np.ones(3)),
+    ],
+    np.cov: [
+        call(np.cov, M),
+        call(lambda a, b: np.cov(a, b, ddof=0), V, W),
+        call(lambda x: np.cov(x, rowvar=False, bias=True), M),
+        call(np.cov, V),
+    ],
+    np.corrcoef: [call(np.corrcoef, M), call(np.corrcoef, V, W), call(lambda x: np.corrcoef(x, rowvar=False), M)],
+    np.nanprod: [call(np.nanprod, HOLES[:3]), call(np.nanprod, I)],
+    np.nanvar: [call(np.nanvar, HOLES[:2]), call(lambda x: np.nanvar(x, axis=0, ddof=1), M), call(np.nanvar, np.full(2, np.nan))],
+    np.nanstd: [call(np.nanstd, HOLES[:2]), call(lambda x: np.nanstd(x, axis=1, keepdims=True), M)],
+    np.nancumsum: [call(np.nancumsum, HOLES[:3]), call(lambda x: np.nancumsum(x, axis=1), M)],
+    np.nancumprod: [call(np.nancumprod, HOLES[:3])],
+    np.nanargmax: [call(np.nanargmax, HOLES), call(lambda x: np.nanargmax(x, axis=1), M)],
+    np.nanargmin: [call(np.nanargmin, HOLES)],
+    # ---- calculus
+    np.gradient: [
+        call(np.gradient, V),
+        call(np.gradient, M),
+        call(lambda x: np.gradient(x, 0.5, axis=1), M),
+        call(lambda x: np.gradient(x, 0.5, 2.0), M),
+        call(lambda x, at: np.gradient(x, at), V, SORTED),
+        call(np.gradient, I),
+    ],
+    np.unwrap: [call(np.unwrap, 5 * V), call(lambda x: np.unwrap(4 * x, axis=0), M), call(lambda x: np.unwrap(x, period=1.0), V)],
+    np.logspace: [call(lambda x: np.logspace(0, x[0], 4), V), call(lambda x: np.logspace(x[0], 2, 3, endpoint=False, base=2), V)],
+    np.geomspace: [call(lambda x: np.geomspace(1.0, x[0], 4), P), call(lambda x: np.geomspace(-x[0], -x[1], 3), P)],
+    np.vander: [call(np.vander, V), call(lambda x: np.vander(x, 3, increasing=True), V), call(lambda x: np.vander(x, 0), V)],
+    np.polyfit: [
+        call(lambda x, y: np.polyfit(x, y, 2), SORTED, W),
+        call(lambda x, y: np.polyfit(x, y, 1, w=np.arange(1.0, 6.0)), SORTED, W),
+    ],
+    np.polyder: [call(np.polyder, V), call(lambda p: np.polyder(p, 2), V), call(np.polyder, I)],
+    np.polyint: [call(np.polyint, V), call(lambda p: np.polyint(p, 2, k=[3.0, 4.0]), V)],
     # ---- shapes
     np.reshape: [
         call(lambda x: np.reshape(x, (4, -1)), M),
@@ -238,6 +308,8 @@ FUNCTIONS: dict[Callable[..., Any], list[Call]] = {
         call(lambda x: np.roll(x, 3), M),
         call(lambda x: np.roll(x, 1, axis=(0, 1)), M),
     ],
+    np.rollaxis: [call(lambda x: np.rollaxis(x, 2), T), call(lambda x: np.rollaxis(x, 0, 2), T), call(lambda x: np.rollaxis(x, -1, 1), T)],
+    np.resize: [call(lambda x: np.resize(x, (2, 3)), M), call(lambda x: np.resize(x, 8), V)],
     np.tile: [call(lambda x: np.tile(x, 3), V), call(lambda x: np.tile(x, (2, 1, 2)), M), call(lambda x: np.tile(x, 2), M)],
     np.repeat: [
         call(lambda x: np.repeat(x, 2), M),
@@ -289,7 +361,35 @@ FUNCTIONS: dict[Callable[..., Any], list[Call]] = {
         call(lambda x: np.diff(x, append=x[:1]), V),
         call(np.diff, B),
     ],
-    np.ediff1d: [call(np.ediff1d, V)],
+    np.ediff1d: [call(np.ediff1d, V), call(lambda x: np.ediff1d(x, to_end=3.0, to_begin=[1.0, 2.0]), M)],
+    np.delete: [
+        call(lambda x: np.delete(x, 1), V),
+        call(lambda x: np.delete(x, [0, -1], axis=1), M),
+        call(lambda x: np.delete(x, slice(0, 4, 2), axis=1), M),
+    ],
+    np.insert: [
+        call(lambda x: np.insert(x, 1, 7.0), V),
+        call(lambda x: np.insert(x, -1, np.arange(4.0), axis=0), M),
+        call(lambda x: np.insert(x, 2, [8, 9]), I),
+    ],
+    np.compress: [call(lambda x: np.compress([True, False, True], x), V), call(lambda x: np.compress([False, True], x, axis=1), M)],
+    np.extract: [call(lambda x: np.extract(B, x), V)],
+    np.choose: [
+        call(lambda i, a, b: np.choose(i, [a, b]), np.array([0, 1, 1, 0, 1]), V, W),
+        call(lambda i: np.choose(i, [10, 20], mode="wrap"), I),
+    ],
+    np.piecewise: [
+        call(lambda x: np.piecewise(x, [x < 0, x >= 0.5], [lambda v: -v, lambda v: v * v]), V),
+        call(lambda x: np.piecewise(x, [x < 0, x < 1], [-1, 0, lambda v: v]), V),
+    ],
+    np.isin: [call(lambda x: np.isin(x, [1, 3]), I), call(lambda x: np.isin(x, np.array([[1.0], [2.0]]), invert=True), V)],
+    np.partition: [call(lambda x: np.partition(x, 2)[2], V)],
+    np.argpartition: [call(lambda x: np.argpartition(x, 2)[2], V)],
+    np.lexsort: [call(lambda a, b: np.lexsort((a, b)), V, np.array([1, 0, 1, 0, 0])), call(lambda a: np.lexsort((a, a > 0), axis=0), M)],
+    np.unravel_index: [call(lambda x: np.unravel_index(np.argmax(x), (3, 4)), M), call(lambda i: np.unravel_index(i, (2, 2, 3)), J)],
+    np.tril_indices_from: [call(lambda x: x[np.tril_indices_from(x)], M)],
+    np.triu_indices_from: [call(lambda x: x[np.triu_indices_from(x, 1)], M)],
+    np.diag_indices_from: [call(lambda x: x[np.diag_indices_from(x)], S)],
     # ---- making
     np.zeros_like: [
         call(np.zeros_like, M),
@@ -345,6 +445,20 @@ FUNCTIONS: dict[Callable[..., Any], list[Call]] = {
     np.array_repr: [],
     np.array_str: [],  # what they give is text, tested with `repr`
     # ---- linalg
+    np.linalg.slogdet: [call(lambda x: tuple(np.linalg.slogdet(x)), S)],
+    np.linalg.det: [call(np.linalg.det, S), call(np.linalg.det, T[:, :, :3]), call(np.linalg.det, np.array([[1, 2], [3, 4]]))],
+    np.linalg.cholesky: [
+        call(lambda x: np.linalg.cholesky(x @ x.T + np.eye(3)), S),
+        call(lambda x: np.linalg.cholesky(x, upper=True), np.diag(P)),
+    ],
+    np.linalg.qr: [
+        call(lambda x: tuple(np.linalg.qr(x)), N),
+        call(lambda x: tuple(np.linalg.qr(x)), M),
+        call(lambda x: np.linalg.qr(x, mode="r"), T),
+    ],
+    np.linalg.lstsq: [call(lambda a, b: np.linalg.lstsq(a, b)[:2], N, V[:4]), call(lambda a, b: np.linalg.lstsq(a, b)[:2], N, M.T)],
+    np.linalg.pinv: [call(np.linalg.pinv, N), call(np.linalg.pinv, M), call(np.linalg.pinv, T)],
+    np.linalg.tensorsolve: [call(lambda a, b: np.linalg.tensorsolve(a.reshape(3, 3, 1), b), S, V[:3])],
     np.linalg.norm: [
         call(np.linalg.norm, V),
         call(np.linalg.norm, T),
@@ -357,7 +471,7 @@ FUNCTIONS: dict[Callable[..., Any], list[Call]] = {
     np.linalg.vector_norm: [call(np.linalg.vector_norm, M), call(lambda x: np.linalg.vector_norm(x, axis=(0, 1), ord=1), T)],
     np.linalg.matrix_norm: [call(np.linalg.matrix_norm, T), call(lambda x: np.linalg.matrix_norm(x, ord=1), M)],
     np.linalg.multi_dot: [call(lambda a, b: np.linalg.multi_dot([a, b, b.T]), M, N)],
-    np.linalg.matrix_power: [call(lambda x, n=n: np.linalg.matrix_power(x, n), S) for n in (0, 1, 2, 5)],
+    np.linalg.matrix_power: [call(lambda x, n=n: np.linalg.matrix_power(x, n), S) for n in (-2, 0, 1, 2, 5)],
     np.linalg.matmul: [call(np.linalg.matmul, M, N)],
     np.linalg.solve: [call(np.linalg.solve, S, V[:3]), call(lambda a, b: np.linalg.solve(a, b.T), S, M.T)],
     np.linalg.inv: [call(np.linalg.inv, S)],
@@ -372,6 +486,16 @@ FUNCTIONS: dict[Callable[..., Any], list[Call]] = {
 
 if hasattr(np, "unstack"):
     FUNCTIONS[np.unstack] = [call(np.unstack, M), call(lambda x: np.unstack(x, axis=1), M)]
+if hasattr(np, "cumulative_sum"):
+    FUNCTIONS[np.cumulative_sum] = [
+        call(np.cumulative_sum, V),
+        call(lambda x: np.cumulative_sum(x, axis=1, include_initial=True), M),
+        call(np.cumulative_sum, I),
+    ]
+    FUNCTIONS[np.cumulative_prod] = [call(lambda x: np.cumulative_prod(x, axis=0, include_initial=True), M)]
+if hasattr(np, "matvec"):
+    BINARY[np.matvec] = [(M, V[:4]), (T, M[:2])]
+    BINARY[np.vecmat] = [(V[:3], M), (M[:2], T.transpose(0, 2, 1))]
 if hasattr(np, "astype"):
     FUNCTIONS[np.astype] = [call(lambda x: np.astype(x, np.float32), V)]
 
@@ -412,6 +536,18 @@ METHODS: list[Call] = [
     call(lambda x: x.trace(), S),
     call(lambda x: x.diagonal(), S),
     call(lambda x: x.conj(), V),
+    call(lambda x: x.conjugate() + x.imag, V),
+    call(lambda x: x.argsort(), M),
+    call(lambda x: x.searchsorted(0.3, side="right"), SORTED),
+    call(lambda x: (list(x.flat), x.flat[2]), M),
+    call(lambda x, k: np.roll(x, k, axis=1), M, 3),
+    call(lambda x, k: np.roll(x, k), M, -5),
+    call(lambda x: np.maximum.accumulate(x), M),
+    call(lambda x: np.minimum.accumulate(x, axis=1), T),
+    call(lambda x: np.maximum.accumulate(x), HOLES),
+    call(lambda x: np.maximum.accumulate(x), I),
+    call(lambda x: np.fmax.reduce(x), HOLES),
+    call(lambda x: np.fmin.reduce(x, axis=1), M),
     call(lambda x: x.real, V),
     call(lambda x: (x, x.shape, x.ndim, x.size, x.itemsize, x.nbytes, len(x), str(x.dtype)), M),
     call(lambda x: list(x), M),

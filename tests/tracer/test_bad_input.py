@@ -65,6 +65,35 @@ def test_arguments_of_other_dtypes_are_named(dtype: Any) -> None:
     np.testing.assert_array_equal(double(X), X * 2)
 
 
+@pytest.mark.parametrize("give", [lambda x: (v for v in x), lambda x: zip(x, x), lambda x: map(abs, x), lambda x: iter([x])])
+def test_iterators_are_no_results(give: Any) -> None:
+    with pytest.raises(aj.TraceError, match="return a list of its items"):
+        aj.function(give)(X)
+
+
+def test_variables_are_not_written_by_index() -> None:
+    v = aj.Variable([1.0, 2.0])
+
+    def f(x: Any) -> Any:
+        w = v
+        w[0] = x
+        return w
+
+    for call in (f, aj.function(f)):
+        with pytest.raises(aj.UnsupportedError, match=r"use variable.assign\(variable.at\[index\].set\(value\)\)"):
+            call(1.0)
+
+
+def test_keys_of_dicts_are_named() -> None:
+    def f(x: Any) -> Any:
+        if x > 0:
+            return {"a": x}
+        return {"b": x}
+
+    with pytest.raises(aj.TraceError, match=r"a dict of 1 \('a'\) in the `if` branch.*a dict of 1 \('b'\) in the `else` branch"):
+        aj.function(f)(1.0)
+
+
 def test_traced_sizes_say_once_what_to_do() -> None:
     with pytest.raises(aj.TraceError, match="sizes are static") as caught:
         aj.function(lambda x, n: x[:n])(X, 2)

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from adjit.ir import ops
-from adjit.ir.errors import ShapeError, UnsupportedError
+from adjit.ir.errors import UnsupportedError
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.types import BOOL, F64, I64, DType
 
-from .. import stacking
 from ..convert import numbers, to_operand
 from ..frames import user_location
 from ..growing import TracedList
 from ..loops import Loop, emit_for
 from ..regions import Entry, Wording, is_traced
 from ..trace import Traced, current_trace
+from .arrays import NUMPY_OVERLOADS
 from .items import enumerate_items, make_range, reversed_items, zip_items
 
 
@@ -109,19 +107,58 @@ def _number(python: type, dtype: DType) -> Callable[..., Any]:
     return public
 
 
+class TracedText(str):
+    """An f-string with traced values in it: printed, it shows those of the run; anywhere else, that they are traced."""
+
+    template: str
+    operands: list[Operand]
+
+    def __new__(cls, parts: Sequence[Any]) -> TracedText:
+        known = [part if isinstance(part, str) else repr(part[0]) if is_traced(part[0]) else written_out(*part) for part in parts]
+        out = super().__new__(cls, "".join(known))
+        out.operands = [as_operand(part[0]) for part in parts if isinstance(part, tuple) and is_traced(part[0])]
+        out.template = "".join(
+            placeholder(*part) if isinstance(part, tuple) and is_traced(part[0]) else braced(text)
+            for part, text in zip(parts, known, strict=True)
+        )
+        return out
+
+
+def written_out(value: Any, conversion: str = "", spec: str = "") -> str:
+    """What an f-string makes of a value."""
+    conversions: dict[str, Callable[[Any], str]] = {"r": repr, "s": str, "a": ascii}
+    return format(conversions[conversion](value) if conversion else value, spec)
+
+
+def placeholder(value: Any, conversion: str = "", spec: str = "") -> str:
+    """The same for a value of the run, as `str.format` reads it."""
+    if spec and not conversion and as_operand(value).ndim:
+        raise TypeError(f"unsupported format string {spec!r} for an array, {as_operand(value).type}; only numbers take one")
+    return "{" + (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "") + "}"
+
+
+def braced(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
 def print_(*values: Any, **options: Any) -> None:
     """Prints at every run what is traced or stands in a traced branch or loop; anything else once, while tracing."""
     trace = current_trace()
-    if trace is None or trace.root().python_prints or (trace.parent is None and not any(is_traced(v) for v in values)):
+    if trace is None or trace.root().python_prints or (trace.parent is None and not any(map(is_shown, values))):
         builtins.print(*values, **options)
         return
     sep, end, file = options.get("sep"), options.get("end"), options.get("file")
     if file not in (None, sys.stdout, sys.stderr):
         raise UnsupportedError("print() of traced values writes to sys.stdout or sys.stderr, to no other file").at(user_location())
-    parts = ["{}" if is_traced(v) else str(v).replace("{", "{{").replace("}", "}}") for v in values]
-    between = " " if sep is None else sep.replace("{", "{{").replace("}", "}}")
+    parts = [v.template if isinstance(v, TracedText) else "{}" if is_traced(v) else braced(str(v)) for v in values]
+    shown = [x for v in values for x in (v.operands if isinstance(v, TracedText) else [as_operand(v)] if is_traced(v) else [])]
     stream = "stdout" if file in (None, sys.stdout) else "stderr"
-    ops.print_(between.join(parts), *(as_operand(v) for v in values if is_traced(v)), end="\n" if end is None else end, stream=stream)
+    ops.print_(braced(" " if sep is None else sep).join(parts), *shown, end="\n" if end is None else end, stream=stream)
+
+
+def is_shown(value: Any) -> bool:
+    """Whether printing this needs a value of the run."""
+    return isinstance(value, TracedText) or is_traced(value)
 
 
 def map_(function: Any, /, *iterables: Any, **options: Any) -> Any:
@@ -140,50 +177,6 @@ def range_(*bounds: Any) -> Any:
     return make_range(bounds, False)
 
 
-# ---- lists that a loop made, given to NumPy
-
-
-def stack_(xs: Any, /, axis: int = 0, **options: Any) -> Any:
-    return stacking.stack(xs, axis, **options) if isinstance(xs, TracedList) else np.stack(xs, axis, **options)
-
-
-def concatenate(xs: Any, /, axis: int | None = 0, **options: Any) -> Any:
-    if not isinstance(xs, TracedList):
-        return np.concatenate(xs, axis, **options)
-    stacked = xs.stacked()
-    if axis == 0 and stacked.ndim > 1:
-        return ops.reshape(stacked, (stacked.shape[0] * stacked.shape[1], *stacked.shape[2:]))
-    return np.concatenate(list(xs), axis, **options)
-
-
-def _array(numpy: Callable[..., Any]) -> Callable[..., Any]:
-    def public(x: Any, /, *args: Any, **options: Any) -> Any:
-        if isinstance(x, TracedList):
-            return _typed(x.stacked(), *args, **options)
-        return _typed(_of_rows(x), *args, **options) if _holds_traced(x) else numpy(x, *args, **options)
-
-    return public
-
-
-def _holds_traced(x: Any) -> bool:
-    """Whether a list, or one of the lists in it, holds something traced."""
-    return isinstance(x, list | tuple) and any(is_traced(v) or _holds_traced(v) for v in x)
-
-
-def _of_rows(x: Any) -> Operand:
-    if not isinstance(x, list | tuple):
-        return to_operand(x)
-    rows = [_of_rows(v) for v in x]
-    if any(row.type.shape != rows[0].type.shape for row in rows):
-        shapes = ", ".join(str(row.type) for row in rows)
-        raise ShapeError(f"np.array: the parts of a list must have one shape, not {shapes}").at(user_location())
-    return ops.concatenate([ops.reshape(row, (1, *row.type.shape)) for row in rows], 0)
-
-
-def _typed(x: Operand, dtype: Any = None) -> Operand:
-    return x if dtype is None else x.astype(dtype)
-
-
 _OVERLOADS: dict[Any, Callable[..., Any]] = {
     builtins.min: min_, builtins.max: max_, builtins.sum: sum_, builtins.all: all_, builtins.any: any_, builtins.print: print_,
     builtins.int: _number(int, I64), builtins.float: _number(float, F64), builtins.bool: _number(bool, BOOL), builtins.range: range_,
@@ -191,22 +184,10 @@ _OVERLOADS: dict[Any, Callable[..., Any]] = {
     builtins.filter: filter_, builtins.len: len_,
 }  # fmt: skip
 
-# Only reached where an argument is a list that the function appends to or writes down: NumPy's calls are left alone otherwise.
-_LISTS: dict[Any, Callable[..., Any]] = {
-    np.stack: stack_, np.concatenate: concatenate, np.array: _array(np.array), np.asarray: _array(np.asarray),
-}  # fmt: skip
-
 
 def overload(function: Any) -> Callable[..., Any] | None:
-    """What stands for one of Python's own functions in converted code."""
+    """What stands for a function of Python's or NumPy's in converted code."""
     try:
-        return _OVERLOADS.get(function)
+        return _OVERLOADS.get(function) or NUMPY_OVERLOADS.get(function)
     except TypeError:  # not hashable
-        return None
-
-
-def list_overload(function: Any) -> Callable[..., Any] | None:
-    try:
-        return _LISTS.get(function)
-    except TypeError:
         return None

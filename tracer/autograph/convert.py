@@ -200,7 +200,10 @@ def needs_no_conversion(namespace: dict[str, Any], name: str, attributes: Sequen
         return not attributes and hasattr(builtins, name) and overload(getattr(builtins, name)) is None
     value = namespace[name]
     if isinstance(value, ModuleType):
-        return bool(attributes) and is_library(value.__name__)
+        found: Any = value
+        for attribute in attributes:
+            found = getattr(found, attribute, None)
+        return bool(attributes) and is_library(value.__name__) and overload(found) is None
     return not attributes and is_library(getattr(value, "__module__", None)) and overload(value) is None
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,10 @@ from ..convert import to_operand
 from ..frames import raised_at, user_location
 from ..growing import TracedList
 from ..regions import Attempt, Entry, Wording, is_traced, predicate
-from ..trace import current_trace
-from .builtin import any_, list_overload, overload
+from ..sharing import same_memory, share, written
+from ..trace import Traced, current_trace
+from .arrays import array_like, fresh_out, is_numpy, joined
+from .builtin import TracedText, any_, overload, written_out
 from .convert import convert
 
 CHEAP = 16  # statements on scalars that are rather computed in vain than branched around
@@ -141,14 +143,24 @@ def if_exp(test: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
 
 def callee(function: Any) -> Any:
     """What is called in place of a function: its conversion, or what stands for one of Python's own on traced values."""
-    if isinstance(function, FunctionType):
-        return list_overload(function) or convert(function)
-    found = overload(function) or list_overload(function)
+    found = overload(function)
     if found is not None:
         return found
+    if is_numpy(function):
+        return array_like(function)
     if isinstance(function, BuiltinFunctionType | type | Operand):
         return function
     return convert(function) if callable(function) else function
+
+
+# ---- text
+
+
+def text(*parts: Any) -> str:
+    """An f-string, of constant parts and of values with their conversion and format."""
+    if not any(isinstance(part, tuple) and is_traced(part[0]) for part in parts):
+        return "".join(part if isinstance(part, str) else written_out(*part) for part in parts)
+    return TracedText(parts)
 
 
 # ---- assertions and exceptions
@@ -189,9 +201,39 @@ def raising() -> Iterator[None]:
                 f"a traced branch raises {type(error).__name__} inside of `try`: whether it does is only known when the function runs, and "
                 "nothing can catch it there; write the handler's work in the branch"
             ).at(raised_at(error.__traceback__)) from error
-        perform(Assert(f"{type(error).__name__}: {error}"), Literal(False, TensorType(BOOL)))
+        built_in = next(c.__name__ for c in type(error).__mro__ if c.__module__ == "builtins")
+        perform(Assert(f"{type(error).__name__}: {error}", built_in), Literal(False, TensorType(BOOL)))
         trace.stmts[-1] = trace.stmts[-1].replace(location=raised_at(error.__traceback__))
         trace.dead_end = True
+
+
+# ---- items
+
+
+def get_item(x: Any, key: Any) -> Any:
+    """`x[key]`. Where a traced value is the index, an array of NumPy's or a list of numbers and arrays is a constant to pick from."""
+    if isinstance(x, Traced):
+        return x[key]
+    if x is np.r_ or x is np.c_:
+        return joined(x, key)
+    constant = isinstance(x, np.ndarray) or (type(x) in (list, tuple) and is_numeric(x))
+    if not constant or not traced_key(key):
+        return x[key]
+    out = to_operand(x)[key]  # type: ignore[index]
+    if not isinstance(out, Traced):
+        return out
+    if isinstance(x, np.ndarray):
+        out.memory = (x,)
+    elif all(type(item) in (bool, int, float) for item in x):
+        out.weak = True  # as the Python numbers that it is one of
+    return out
+
+
+def is_numeric(x: Any) -> bool:
+    """Whether a list or tuple makes an array."""
+    if isinstance(x, list | tuple):
+        return bool(x) and all(map(is_numeric, x))
+    return isinstance(x, np.ndarray | np.generic | Operand | bool | int | float)
 
 
 # ---- updates in place
@@ -220,30 +262,66 @@ ilshift = _augmented(operator.ilshift, operator.lshift)
 irshift = _augmented(operator.irshift, operator.rshift)
 
 
-def set_item(x: Any, key: Any, value: Any, argument: str = "") -> Any:
-    """`x[key] = value`; gives what the variable holds from now on: a new array where x is traced or takes something traced."""
-    functional = isinstance(x, Operand) or (isinstance(x, np.ndarray) and (is_traced(value) or traced_key(key)))
-    if not functional or current_trace() is None:
-        x[key] = value  # a tensor says what to do instead
+def set_item(x: Any, key: Any, value: Any, *, argument: str = "", others: Sequence[Callable[[], Any]] = ()) -> Any:
+    """`x[key] = value`; gives what the variable holds from now on: a new array where x is traced or takes something traced.
+
+    `others` are variables that are read later, and must not be arrays that NumPy would change as well.
+    """
+    trace = current_trace()
+    functional = (isinstance(x, Operand) and as_operand(x) is x) or (isinstance(x, np.ndarray) and (is_traced(value) or traced_key(key)))
+    if not functional or trace is None:
+        if trace is not None and isinstance(x, np.ndarray):
+            check_others(x, others, Traced)  # NumPy's own see the write
+        x[key] = value  # a tensor and a variable say what to do instead
         return x
-    if argument:
-        raise TraceError(
-            f"`{argument}[...] = ...` would change an argument, which the caller of a traced function does not see; "
-            f"copy it first: {argument} = {argument}.copy()"
-        ).at(user_location())
-    return ops.setitem(to_operand(x), key, value)
+    check_unseen(x, argument, others)
+    return written(trace, to_operand(x), key, value)
 
 
-def update_item(x: Any, key: Any, update: Callable[[Any, Any], Any], value: Any, argument: str = "") -> Any:
+def update_item(
+    x: Any, key: Any, update: Callable[[Any, Any], Any], value: Any, *, argument: str = "", others: Sequence[Callable[[], Any]] = ()
+) -> Any:
     """`x[key] += value` and its like."""
-    return set_item(x, key, update(x[key] if not traced_key(key) else to_operand(x)[key], value), argument)  # type: ignore[index]
+    if not traced_key(key):
+        return set_item(x, key, update(x[key], value), argument=argument, others=others)
+    check_unseen(x, argument, others)
+    return ops.updateitem(to_operand(x), key, lambda items: update(items, value))
+
+
+def check_unseen(x: Any, argument: str, others: Sequence[Callable[[], Any]]) -> None:
+    """Refuse to write to an array that somebody else holds: here the variable gets a new value, in NumPy all of them would change."""
+    trace = current_trace()
+    assert trace is not None
+    if argument or any(same_memory(x, given) for given in trace.root().arguments if given.type.shape):
+        name = argument or "x"
+        raise TraceError(
+            f"`{name}[...] = ...` would change an argument, which the caller of a traced function does not see; "
+            f"copy it first: {name} = {name}.copy()"
+        ).at(user_location())
+    check_others(x, others)
+
+
+def check_others(x: Any, others: Sequence[Callable[[], Any]], kind: type = object) -> None:
+    for thunk in others:
+        try:
+            other = thunk()
+        except NameError:  # not assigned yet
+            continue
+        if share(x, other, kind):
+            name = thunk.__code__.co_freevars[0]
+            raise TraceError(
+                f"this write would also change `{name}`, which holds the same array, or a view on it, and is read later; a traced function "
+                "gives the variable that it writes to an array of its own: write to that one only, or make a copy first, with .copy()"
+            ).at(user_location())
 
 
 def traced_key(key: Any) -> bool:
-    return any(map(traced_key, key)) if isinstance(key, tuple) else is_traced(key)
+    if isinstance(key, slice):
+        key = (key.start, key.stop, key.step)
+    return any(map(traced_key, key)) if isinstance(key, tuple | list) else is_traced(key)
 
 
 __all__ = [
-    "and_", "assert_stmt", "callee", "compare", "if_exp", "not_", "or_", "raised", "set_item", "truth", "update_item", "iadd", "isub",
-    "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior", "ixor", "ilshift", "irshift",
+    "and_", "assert_stmt", "callee", "compare", "fresh_out", "get_item", "if_exp", "not_", "or_", "raised", "set_item", "text", "truth",
+    "update_item", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior", "ixor", "ilshift", "irshift",
 ]  # fmt: skip

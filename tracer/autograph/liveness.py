@@ -16,14 +16,14 @@ Names = frozenset[str]
 
 
 class Live(NamedTuple):
-    """Of an `if` or a loop: names read after it; of a loop also those that its test or a trip may read before binding them."""
+    """Of a statement: names read after it; of a loop also those that its test or a trip may read before binding them."""
 
     after: Names
     head: Names = frozenset()
 
 
 class Liveness:
-    """`of[node]` for every `if`, `while` and `for` of a body."""
+    """`of[node]` for every `if`, `while`, `for` and assignment of a body."""
 
     def __init__(self, body: Sequence[ast.stmt], stops: dict[ast.AST, str], ends: dict[ast.AST, set[str]], always: Names) -> None:
         self.of: dict[ast.AST, Live] = {}
@@ -71,7 +71,10 @@ class Liveness:
             case ast.Return():
                 return self.expression(stmt, frozenset())
             case ast.AugAssign():
+                self.of[stmt] = Live(after)
                 return after | self.reads(Usage.of(stmt))
+            case ast.Assign():
+                self.of[stmt] = Live(after)
         return self.expression(stmt, after)
 
     def handler(self, handler: ast.ExceptHandler, after: Names) -> Names:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Sequence
 
+from .aliases import related_names
 from .jumps import Jumps, load, placed, store, with_type_params
 from .liveness import Liveness
 from .names import Usage, dotted_path, parameters, statements
@@ -77,6 +78,7 @@ class FunctionRewriter:
         self.globals = usage.declared - outer
         self.rebound = usage.binds
         self.appended = usage.appends
+        self.related = related_names(node.body)
         jumps = Jumps(whole.fresh)
         self.body = jumps.function(node.body, node)
         self.locals |= Usage.of(self.body).binds - usage.declared
@@ -233,11 +235,22 @@ class FunctionRewriter:
         assert isinstance(target.value, ast.Name)
         name = target.value.id
         args = [load(name), subscript(self.expression(target.slice)), value]
-        return placed(ast.Assign([store(name)], self.operator("set_item", [*args, *self.argument(name)], stmt)), stmt)
+        return self.write("set_item", name, args, stmt)
 
-    def argument(self, name: str) -> list[ast.expr]:
-        """Said of a parameter that still is what the caller passed: the caller would not see what is written to it."""
-        return [ast.Constant(name)] if name in self.arguments and name not in self.rebound else []
+    def write(self, operator: str, name: str, args: list[ast.expr], stmt: ast.stmt) -> ast.stmt:
+        """A write to an item of a variable, with what may not see it.
+
+        That is the caller, of a parameter that still is what was passed, and other variables that are read later.
+        """
+        call = self.operator(operator, args, stmt)
+        if name in self.arguments and name not in self.rebound:
+            call.keywords.append(placed(ast.keyword("argument", ast.Constant(name)), stmt))
+        later = self.live.of[stmt].after if stmt in self.live.of else frozenset()
+        others = later & self.locals & self.related.get(name, set()) - {name}
+        if others:
+            values: list[ast.expr] = [self.thunk(placed(load(other), stmt)) for other in sorted(others)]
+            call.keywords.append(placed(ast.keyword("others", ast.Tuple(values, ast.Load())), stmt))
+        return placed(ast.Assign([store(name)], call), stmt)
 
     def augmented(self, stmt: ast.AugAssign) -> ast.stmt:
         operator = AUGMENTED[type(stmt.op)]
@@ -247,7 +260,7 @@ class FunctionRewriter:
                 return placed(ast.Assign([store(name)], self.operator(operator, [load(name), value], stmt)), stmt)
             case ast.Subscript(value=ast.Name(id=name)) if name in self.locals:
                 args = [load(name), subscript(self.expression(stmt.target.slice)), self.ag(operator, stmt), value]
-                return placed(ast.Assign([store(name)], self.operator("update_item", [*args, *self.argument(name)], stmt)), stmt)
+                return self.write("update_item", name, args, stmt)
         return placed(ast.AugAssign(self.expressions.visit(stmt.target), stmt.op, value), stmt)
 
     # ---- new nodes
@@ -285,7 +298,10 @@ class FunctionRewriter:
         return placed(ast.Lambda(nothing, self.expression(node)), node)
 
     def ag(self, name: str, at: ast.AST) -> ast.expr:
-        return placed(ast.Attribute(load(AG), name, ast.Load()), at)
+        """An operator, at the first line of what it stands for: a traceback marks the line where a method's name ends."""
+        out: ast.Attribute = placed(ast.Attribute(load(AG), name, ast.Load()), at)
+        out.end_lineno, out.end_col_offset = out.lineno, out.col_offset
+        return out
 
     def operator(self, name: str, args: list[ast.expr], at: ast.AST) -> ast.Call:
         return placed(ast.Call(self.ag(name, at), args, []), at)
@@ -336,6 +352,9 @@ class Expressions(ast.NodeTransformer):
         new = self.visited(node)
         assert isinstance(new, ast.Call)
         path = dotted_path(node.func)
+        if any(k.arg == "out" and isinstance(k.value, ast.Call) for k in node.keywords):
+            new.func = function.operator("fresh_out", [new.func], node.func)
+            return new
         if path == ["super"] and not node.args:
             first = next(iter(parameters(function.node.args)), None)
             new.args = [placed(load("__class__"), node), placed(load(first), node)] if first else []
@@ -345,6 +364,28 @@ class Expressions(ast.NodeTransformer):
             return new
         new.func = function.operator("callee", [new.func], node.func)
         return new
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:  # noqa: N802
+        """A traced value may be an index of an array or a list that is not traced."""
+        new = self.visited(node)
+        assert isinstance(new, ast.Subscript)
+        if not isinstance(node.ctx, ast.Load) or not any(isinstance(n, ast.Name) for n in ast.walk(node.slice)):
+            return new
+        return self.function.operator("get_item", [new.value, subscript(new.slice)], node)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:  # noqa: N802
+        """An f-string; formats inside of formats stay Python's."""
+        if any(isinstance(n, ast.JoinedStr) and any(isinstance(v, ast.FormattedValue) for v in n.values) for n in formats(node)):
+            return self.visited(node)
+        parts: list[ast.expr] = []
+        for part in node.values:
+            if not isinstance(part, ast.FormattedValue):
+                parts.append(part)
+                continue
+            spec = "".join(v.value for v in part.format_spec.values) if isinstance(part.format_spec, ast.JoinedStr) else ""  # type: ignore[attr-defined]
+            conversion = chr(part.conversion) if part.conversion > 0 else ""
+            parts.append(ast.Tuple([self.visit(part.value), ast.Constant(conversion), ast.Constant(spec)], ast.Load()))
+        return self.function.operator("text", parts, node)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:  # noqa: N802
         return self.visited(node)
@@ -356,6 +397,11 @@ class Expressions(ast.NodeTransformer):
         out = self.generic_visit(node)
         assert isinstance(out, ast.expr)
         return out
+
+
+def formats(node: ast.JoinedStr) -> list[ast.expr]:
+    """The formats of an f-string's values."""
+    return [part.format_spec for part in node.values if isinstance(part, ast.FormattedValue) and part.format_spec is not None]
 
 
 def keyword(statement: ast.Expr, name: str, value: ast.expr) -> None:

@@ -19,6 +19,7 @@ from ..frames import location_in, user_location
 from ..growing import GrowingList, TracedList
 from ..pytree import flatten
 from ..regions import UNDEFINED, Entry
+from ..sharing import double
 from .rewrite import RESULT
 
 Names: TypeAlias = tuple[str, ...]
@@ -121,7 +122,9 @@ class Attribute:
 
 def own(value: Any) -> Any:
     """A value that a branch or a body may change in place without anybody else seeing it."""
-    if isinstance(value, np.ndarray) or type(value) is set:
+    if isinstance(value, np.ndarray):
+        return double(value)
+    if type(value) is set:
         return value.copy()
     if isinstance(value, TracedList):
         return value.copy()

@@ -120,8 +120,10 @@ def contains_operand(x: Any) -> bool:
 
 
 def copy(x: Any, /) -> Operand:
-    """x itself: arrays of adjit are immutable."""
-    return to_operand(x)
+    """An array of its own; x itself where nobody can change it."""
+    held: Any = to_operand(x)
+    out: Operand = held.copy()
+    return out
 
 
 def shape(x: Any, /) -> Sequence[int]:

@@ -11,7 +11,7 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.operand import Operand
 from adjit.ir.ops.maps import common_dtype, promoted
-from adjit.ir.types import F64, float_dtype
+from adjit.ir.types import BOOL, F64, float_dtype
 
 from ..convert import Number, numbers, present, to_operand
 
@@ -125,6 +125,27 @@ def stop_gradient(x: Any, /) -> Operand:
 def positive(x: Any, /) -> Operand:
     """x itself."""
     return to_operand(x)
+
+
+def imag(x: Any, /) -> Operand:
+    """Zeros: there are no complex numbers."""
+    x = to_operand(x)
+    return present(ops.full(x.shape, 0, x.dtype))
+
+
+def isreal(x: Any, /) -> Operand:
+    """True everywhere: there are no complex numbers."""
+    return present(ops.full(to_operand(x).shape, True, BOOL))
+
+
+def isposinf(x: Any, /) -> Operand:
+    """Which elements are infinity."""
+    return ops.equal(floating(to_operand(x)), math.inf)
+
+
+def isneginf(x: Any, /) -> Operand:
+    """Which elements are minus infinity."""
+    return ops.equal(floating(to_operand(x)), -math.inf)
 
 
 def reciprocal(x: Any, /) -> Operand:

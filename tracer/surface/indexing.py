@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import ShapeError, UnsupportedError
-from adjit.ir.operand import Operand
+from adjit.ir.errors import OutOfBoundsError, ShapeError, UnsupportedError
+from adjit.ir.operand import Concrete, Operand, as_operand
 from adjit.ir.types import I64, normalize_axis
 
 from ..convert import pick, present, to_operand, to_operands
 from .elementwise import floating
-from .shapes import moveaxis
+from .shapes import as_sizes, broadcast_arrays, moveaxis, stack
 
 
 def take(x: Any, indices: Any, /, axis: int | None = None, mode: str = "raise") -> Operand:
@@ -23,13 +23,18 @@ def take(x: Any, indices: Any, /, axis: int | None = None, mode: str = "raise") 
     if axis is None:
         x, axis = ops.reshape(x, -1), 0
     axis = normalize_axis(axis, x.ndim, "take")
+    return pick(x, (*[slice(None)] * axis, wrapped(positions, x.shape[axis], mode, "take")))
+
+
+def wrapped(positions: Operand, size: int, mode: str, what: str) -> Operand:
+    """Positions with those outside brought inside, if `mode` wants it so."""
     if mode == "clip":
-        positions = ops.clip(positions, 0, x.shape[axis] - 1)
-    elif mode == "wrap":
-        positions = positions % x.shape[axis]
-    elif mode != "raise":
-        raise UnsupportedError(f"take: mode {mode!r}; raise, wrap and clip are supported")
-    return pick(x, (*[slice(None)] * axis, positions))
+        return ops.clip(positions, 0, size - 1)
+    if mode == "wrap":
+        return positions % size
+    if mode != "raise":
+        raise UnsupportedError(f"{what}: mode {mode!r}; raise, wrap and clip are supported")
+    return positions
 
 
 def take_along_axis(x: Any, indices: Any, /, axis: int | None = -1) -> Operand:
@@ -173,6 +178,140 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
     return out
 
 
-def ediff1d(x: Any, /) -> Operand:
-    """Differences of neighbours of the flattened array."""
-    return diff(ops.reshape(to_operand(x), -1))
+def ediff1d(x: Any, /, to_end: Any = None, to_begin: Any = None) -> Operand:
+    """Differences of neighbours of the flattened array, with something before and after them."""
+    steps = diff(ops.reshape(to_operand(x), -1))
+    ends = [None if end is None else ops.cast(ops.reshape(to_operand(end), -1), steps.dtype) for end in (to_begin, to_end)]
+    parts = [part for part in (ends[0], steps, ends[1]) if part is not None]
+    return ops.concatenate(parts, 0) if len(parts) > 1 else steps
+
+
+# ---- elements by positions that are known
+
+
+def delete(x: Any, obj: Any, /, axis: int | None = None) -> Operand:
+    """x without the elements at these positions, which are known while tracing."""
+    x = to_operand(x)
+    if axis is None:
+        x, axis = ops.reshape(x, -1), 0
+    axis = normalize_axis(axis, x.ndim, "delete")
+    return pick(x, (*[slice(None)] * axis, np.delete(np.arange(x.shape[axis]), static_index("delete", obj))))
+
+
+def insert(x: Any, obj: Any, values: Any, /, axis: int | None = None) -> Operand:
+    """x with values before a position, which is known while tracing."""
+    x, values = to_operands(x, values)
+    if axis is None:
+        x, axis = ops.reshape(x, -1), 0
+    axis = normalize_axis(axis, x.ndim, "insert")
+    at = static_index("insert", obj)
+    if not isinstance(at, int | np.integer):
+        raise UnsupportedError("insert: takes one position; insert one after the other, or use np.concatenate")
+    size = x.shape[axis]
+    if not -size <= at <= size:
+        raise OutOfBoundsError(f"insert: position {at} is out of bounds for axis {axis} of {x.type}, of size {size}")
+    at = int(at) + size if at < 0 else int(at)
+    values = ops.cast(values, x.dtype)
+    if x.ndim == 1:
+        new = ops.reshape(values, -1)
+    else:
+        row = (*x.shape[:axis], *x.shape[axis + 1 :])
+        new = ops.reshape(ops.broadcast_to(values, row), (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
+    head = [slice(None)] * axis
+    return ops.concatenate([ops.slice_(x, [*head, slice(at)]), new, ops.slice_(x, [*head, slice(at, None)])], axis)
+
+
+def compress(condition: Any, x: Any, /, axis: int | None = None) -> Operand:
+    """The elements of an axis at which a condition holds, which is known while tracing."""
+    mask = np.asarray(static_index("compress", condition), bool)
+    x = to_operand(x)
+    return take(x, np.flatnonzero(mask), axis)
+
+
+def extract(condition: Any, x: Any, /) -> Operand:
+    """The elements at which a condition holds, which is known while tracing, in a row."""
+    return compress(np.ravel(static_index("extract", condition)), x)
+
+
+def static_index(what: str, index: Any) -> Any:
+    """A position, or a mask, of which the shape of the result depends: known while tracing."""
+    if not isinstance(index, Operand):
+        return index
+    index = as_operand(index)
+    if not isinstance(index, Concrete):
+        raise UnsupportedError(f"{what}: the shape of its result would depend on values of {index.type}, and shapes are static")
+    return index.data
+
+
+def choose(index: Any, choices: Any, /, mode: str = "raise") -> Operand:
+    """Of arrays that broadcast, at each place the element of the one that an index names."""
+    index, *arrays = to_operands(index, *choices)
+    index, *arrays = broadcast_arrays(index, *arrays)
+    return take_along_axis(stack(arrays), ops.reshape(wrapped(index, len(arrays), mode, "choose"), (1, *index.shape)), 0)[0]  # type: ignore[index, no-any-return]
+
+
+def piecewise(x: Any, condlist: Any, funclist: Any, /, *args: Any, **kwargs: Any) -> Operand:
+    """At each place what the last function gives whose condition holds there; one function more is for all other places."""
+    x = to_operand(x)
+    conditions = list(condlist) if isinstance(condlist, list | tuple) else [condlist]
+    values = [f(x, *args, **kwargs) if callable(f) else f for f in funclist]
+    if len(values) not in (len(conditions), len(conditions) + 1):
+        raise ShapeError(f"piecewise: {len(values)} functions for {len(conditions)} conditions")
+    out = values.pop() if len(values) > len(conditions) else 0
+    for condition, value in zip(conditions, values, strict=True):
+        out = ops.where(to_operands(x, condition)[1], value, out)
+    return ops.broadcast_to(ops.cast(to_operand(out), x.dtype), x.shape)
+
+
+def isin(x: Any, test: Any, /, *, invert: bool = False) -> Operand:
+    """Whether each element is one of others. Compares with all of them."""
+    x, test = to_operands(x, test)
+    found = ops.any(ops.equal(ops.reshape(x, (*x.shape, 1)), ops.reshape(test, -1)), -1)
+    return ops.logical_not(found) if invert else found
+
+
+def partition(x: Any, kth: Any, /, axis: int | None = -1) -> Operand:
+    """All sorted, which is more than was asked for."""
+    return sort(x, axis)
+
+
+def argpartition(x: Any, kth: Any, /, axis: int | None = -1) -> Operand:
+    """The indices that sort, which is more than was asked for."""
+    return argsort(x, axis)
+
+
+def lexsort(keys: Any, /, axis: int = -1) -> Operand:
+    """The indices that sort by the last key, then by the one before it, and so on."""
+    given = to_operands(*keys)
+    order = argsort(given[0], axis)
+    for key in given[1:]:
+        order = take_along_axis(order, argsort(take_along_axis(key, order, axis), axis), axis)
+    return order
+
+
+def unravel_index(index: Any, shape: Any, /) -> tuple[Operand, ...]:
+    """The position on each axis of elements whose place in the flattened array is given."""
+    index = to_operand(index)
+    out: list[Operand] = []
+    for size in reversed(as_sizes(shape)[1:]):
+        out.insert(0, index % size)
+        index = index // size
+    return (index, *out)
+
+
+def tril_indices_from(x: Any, /, k: int = 0) -> Any:
+    """The positions of the lower triangle, as arrays of NumPy's."""
+    rows, columns = to_operand(x).shape
+    return np.tril_indices(rows, k, columns)
+
+
+def triu_indices_from(x: Any, /, k: int = 0) -> Any:
+    """The positions of the upper triangle, as arrays of NumPy's."""
+    rows, columns = to_operand(x).shape
+    return np.triu_indices(rows, k, columns)
+
+
+def diag_indices_from(x: Any, /) -> Any:
+    """The positions of the diagonal, as arrays of NumPy's."""
+    x = to_operand(x)
+    return np.diag_indices(x.shape[0], x.ndim)

@@ -5,18 +5,25 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import ShapeError
+from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.operand import Operand
 from adjit.ir.types import F64, normalize_axis
 
-from ..convert import pick, to_operand, to_operands
+from ..convert import pick, present, to_operand, to_operands
 from .create import eye
-from .shapes import concatenate, moveaxis, stack
+from .elementwise import floating
+from .reductions import norm as norm
+from .shapes import concatenate, matrix_transpose, moveaxis, stack
+
+__all__ = [
+    "cholesky", "cross", "det", "inv", "lstsq", "matmul", "matrix_power", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve",
+    "tensordot", "tensorsolve", "vecdot",
+]  # fmt: skip
 
 
 def matmul(a: Any, b: Any, /) -> Operand:
@@ -83,6 +90,20 @@ def tensordot(a: Any, b: Any, /, axes: Any = 2) -> Operand:
     return ops.reshape(ops.matmul(left, right), shape)
 
 
+def matvec(a: Any, b: Any, /) -> Operand:
+    """Products of (stacks of) matrices and vectors."""
+    a, b = to_operands(a, b)
+    out = ops.matmul(a, ops.reshape(b, (*b.shape, 1)))
+    return ops.reshape(out, out.shape[:-1])
+
+
+def vecmat(a: Any, b: Any, /) -> Operand:
+    """Products of (stacks of) vectors and matrices."""
+    a, b = to_operands(a, b)
+    out = ops.matmul(ops.reshape(a, (*a.shape[:-1], 1, a.shape[-1])), b)
+    return ops.reshape(out, (*out.shape[:-2], out.shape[-1]))
+
+
 def kron(a: Any, b: Any, /) -> Operand:
     """The Kronecker product: b, scaled by each element of a."""
     a, b = to_operands(a, b)
@@ -124,12 +145,86 @@ def inv(a: Any, /) -> Operand:
     return ops.solve(x, eye(x.shape[-1] if x.ndim else 0, dtype=x.dtype if x.type.is_float else F64))
 
 
+class SlogdetResult(NamedTuple):
+    """What NumPy's function of that name gives."""
+
+    sign: Operand
+    logabsdet: Operand
+
+
+class QRResult(NamedTuple):
+    """What NumPy's function of that name gives."""
+
+    Q: Operand
+    R: Operand
+
+
+def slogdet(a: Any, /) -> SlogdetResult:
+    """Sign and logarithm of the size of the determinant: 0 and -inf of a singular matrix, at which there is no derivative."""
+    return SlogdetResult(*ops.slogdet(floating(to_operand(a))))
+
+
+def det(a: Any, /) -> Operand:
+    """The determinant; a singular matrix has no derivative."""
+    sign, size = slogdet(a)
+    return sign * ops.exp(size)
+
+
+def cholesky(a: Any, /, *, upper: bool = False) -> Operand:
+    """The lower triangular l with `l @ l.T = a` (or, `upper`, its transpose). Only that triangle of a is read, as in NumPy."""
+    x = floating(to_operand(a))
+    return matrix_transpose(ops.cholesky(matrix_transpose(x))) if upper else ops.cholesky(x)
+
+
+def qr(a: Any, /, mode: str = "reduced") -> Any:
+    """q with orthonormal columns and a triangular r with `q @ r = a`; with mode "r", r alone."""
+    if mode not in ("reduced", "r"):
+        raise UnsupportedError(f"qr: mode {mode!r}; 'reduced' and 'r' are supported")
+    found = QRResult(*ops.qr(floating(to_operand(a))))
+    return found if mode == "reduced" else found.R
+
+
+def lstsq(a: Any, b: Any, /) -> tuple[Any, ...]:
+    """x for which `a @ x` is nearest to b, the squares of the distances, the rank and None in place of the singular values.
+
+    The columns of `a` must be independent.
+    """
+    a, b = (floating(x) for x in to_operands(a, b))
+    if a.ndim != 2 or a.shape[0] < a.shape[1]:
+        raise UnsupportedError(f"lstsq: takes a matrix with at least as many rows as columns, not {a.type}")
+    q, r = ops.qr(a)
+    x = ops.solve(r, ops.matmul(matrix_transpose(q), b))
+    rest = b - ops.matmul(a, x)
+    residuals = ops.reshape(ops.sum(rest * rest, 0), (-1,)) if a.shape[0] > a.shape[1] else present(ops.full((0,), 0, a.dtype))
+    return x, residuals, a.shape[1], None
+
+
+def pinv(a: Any, /) -> Operand:
+    """The inverse of a matrix in the sense of least squares; its columns, or its rows if there are fewer, must be independent."""
+    x = floating(to_operand(a))
+    if x.ndim < 2:
+        raise ShapeError(f"pinv: takes matrices, not {x.type}")
+    if x.shape[-2] < x.shape[-1]:
+        return matrix_transpose(pinv(matrix_transpose(x)))
+    q, r = ops.qr(x)
+    return ops.solve(r, matrix_transpose(q))
+
+
+def tensorsolve(a: Any, b: Any, /, axes: Any = None) -> Operand:
+    """x with `tensordot(a, x, x.ndim) = b`."""
+    a, b = to_operands(a, b)
+    if axes is not None:
+        a = moveaxis(a, axes, tuple(range(-len(axes), 0)))
+    shape = a.shape[b.ndim :]
+    return ops.reshape(ops.solve(ops.reshape(a, (b.type.size, math.prod(shape))), ops.reshape(b, -1)), shape)
+
+
 def matrix_power(x: Any, n: int, /) -> Operand:
-    """A square matrix, multiplied n times with itself; n must not be negative."""
+    """A square matrix, multiplied n times with itself; of its inverse, if n is negative."""
     base = to_operand(x)
     n = operator.index(n)
     if n < 0:
-        raise ShapeError("matrix_power: a negative power needs an inverse, which adjit does not compute")
+        base, n = inv(base), -n
     if base.ndim < 2 or base.shape[-1] != base.shape[-2]:
         raise ShapeError(f"matrix_power: takes square matrices, not {base.type}")
     if n == 0:

@@ -303,10 +303,45 @@ def allclose(a: Any, b: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_na
     return ops.all(isclose(a, b, rtol, atol, equal_nan))
 
 
-def array_equal(a: Any, b: Any, /) -> Any:
-    """Whether shapes and all elements are equal."""
+def array_equal(a: Any, b: Any, /, equal_nan: bool = False) -> Any:
+    """Whether shapes and all elements are equal, NaN and NaN as well if `equal_nan`."""
     a, b = to_operands(a, b)
-    return ops.all(ops.equal(a, b)) if a.shape == b.shape else False
+    if a.shape != b.shape:
+        return False
+    same = ops.equal(a, b)
+    if equal_nan and a.type.is_float and b.type.is_float:
+        same = ops.logical_or(same, ops.logical_and(ops.isnan(a), ops.isnan(b)))
+    return ops.all(same)
+
+
+def array_equiv(a: Any, b: Any, /) -> Operand | bool:
+    """Whether arrays are equal where they broadcast to each other."""
+    a, b = to_operands(a, b)
+    try:
+        return ops.all(ops.equal(a, b))
+    except ShapeError:
+        return False
+
+
+def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Operand:
+    """Running sums along an axis; with `include_initial`, from 0 on."""
+    return cumulative(to_operand(x), axis, cumsum, dtype, 0 if include_initial else None)
+
+
+def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Operand:
+    """Running products along an axis; with `include_initial`, from 1 on."""
+    return cumulative(to_operand(x), axis, cumprod, dtype, 1 if include_initial else None)
+
+
+def cumulative(x: Operand, axis: int | None, scan: Callable[..., Operand], dtype: Any, first: int | None) -> Operand:
+    if axis is None and x.ndim != 1:
+        raise ShapeError(f"cumulative_sum, cumulative_prod: {x.type} needs an axis")
+    (at,) = normalize_axes(0 if axis is None else axis, x.ndim, "cumulative_sum")
+    out = scan(x, at, dtype)
+    if first is None:
+        return out
+    start = ops.full((*out.shape[:at], 1, *out.shape[at + 1 :]), first, out.dtype)
+    return ops.concatenate([start, out], at)
 
 
 def trapezoid(y: Any, /, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Operand:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,10 +11,10 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError, UnsupportedError
-from adjit.ir.operand import Operand
+from adjit.ir.operand import Operand, as_operand
 from adjit.ir.types import as_dtype, as_shape, broadcast_shapes, normalize_axes, normalize_axis
 
-from ..convert import pick, to_operand, to_operands
+from ..convert import pick, present, to_operand, to_operands
 
 
 def reshape(x: Any, shape: Any, /, order: str = "C") -> Operand:
@@ -255,6 +256,8 @@ def roll(x: Any, shift: Any, /, axis: Any = None) -> Operand:
     out = to_operand(x)
     if axis is None:
         return ops.reshape(roll(ops.reshape(out, -1), shift, axis=0), out.shape)
+    if isinstance(shift, Operand):
+        return rolled(out, as_operand(shift), normalize_axis(axis, out.ndim, "roll"))
     axes, shifts = as_sizes(axis), as_sizes(shift)
     width = max(len(axes), len(shifts))
     for a, by in zip(axes * (width // len(axes)), shifts * (width // len(shifts)), strict=True):
@@ -265,6 +268,30 @@ def roll(x: Any, shift: Any, /, axis: Any = None) -> Operand:
             head = [slice(None)] * at
             out = ops.concatenate([ops.slice_(out, [*head, slice(cut, None)]), ops.slice_(out, [*head, slice(None, cut)])], at)
     return out
+
+
+def rolled(x: Operand, shift: Operand, axis: int) -> Operand:
+    """Elements moved along an axis by a number that is only known at run time."""
+    if shift.ndim:
+        raise ShapeError(f"roll: a traced shift is one number, not {shift.type}")
+    size = max(x.shape[axis], 1)
+    return pick(x, (*[slice(None)] * axis, (ops.iota((x.shape[axis],), 0) - shift) % size))
+
+
+def rollaxis(x: Any, axis: int, /, start: int = 0) -> Operand:
+    """An axis moved before another."""
+    x = to_operand(x)
+    axis = normalize_axis(axis, x.ndim, "rollaxis")
+    start = start + x.ndim if start < 0 else start
+    return moveaxis(x, axis, start - 1 if axis < start else start)
+
+
+def resize(x: Any, new_shape: Any, /) -> Operand:
+    """The elements in another shape, from the start again where there are too few."""
+    x, shape = to_operand(x), as_shape(new_shape, "resize")
+    if not x.type.size:
+        return present(ops.full(shape, 0, x.dtype))
+    return ops.reshape(pick(ops.reshape(x, -1), np.arange(math.prod(shape)) % x.type.size), shape)
 
 
 def tile(x: Any, repeats: Any, /) -> Operand:

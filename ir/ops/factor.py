@@ -1,0 +1,280 @@
+"""Factorisations of matrices: determinants, Cholesky's and QR. Ops take (stacks of) matrices of floats.
+
+Factors that come together lie in one array, as views on it give them: an op has one result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ..errors import AdjitError, DTypeError, ShapeError, SingularMatrixError
+from ..types import I64, TensorType
+from .base import Array, Loops, Op, Reg, Window, apply, nest
+from .create import iota
+from .join import concatenate
+from .linalg import matmul, swap
+from .logic import less_equal
+from .maps import where
+from .reduce import sum as total
+from .shape import broadcast_to, reshape, slice_
+from .solve import Elimination, apply_solve, check_square, harmless_matrices, identity
+
+__all__ = ["cholesky", "qr", "slogdet"]
+
+if TYPE_CHECKING:
+    from ..operand import Operand
+
+NOT_POSITIVE = "cholesky: the matrix is not positive definite"
+
+
+class Slogdet(Elimination):
+    """Sign and logarithm of the size of determinants, beside each other on a new last axis. Of a singular matrix they are 0 and -inf."""
+
+    def infer(self, *types: TensorType) -> TensorType:
+        (a,) = types
+        check_square("slogdet", a)
+        return a.with_shape((*a.shape[:-2], 2))
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.stack(np.linalg.slogdet(arrays[0]), -1)
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        (a,) = args
+        moved = apply_solve(a, d)
+        slope = total(where(identity(moved), moved, 0.0), (-2, -1))
+        return concatenate([slope.literal(0, slope.type.with_shape((*slope.shape, 1))), reshape(slope, (*slope.shape, 1))], -1)
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        (a,) = args
+        weight = reshape(slice_(d, [slice(None)] * (d.ndim - 1) + [slice(1, 2)]), (*d.shape[:-1], 1, 1))
+        scaled = where(identity(a), broadcast_to(weight, a.shape), 0.0)
+        return apply_solve(swap(a), scaled)
+
+    def widened(self, size: int) -> Slogdet:
+        return self
+
+    def lower(self, k: Loops, out: Window, a: Window) -> None:
+        *batch, n, _ = a.type.shape
+        dtype, emit = a.type.dtype, k.scalar
+        if not n:  # the product of nothing
+            k.fill(out.slice(len(batch), 0, 1), 1.0)
+            k.fill(out.slice(len(batch), 1, 1), 0.0)
+            return
+        work, factors, row = (k.scratch(TensorType(dtype, shape)) for shape in ((n, n), (n, 1), (1, n)))
+        best, size = k.scratch(TensorType(I64, (1,))), k.scratch(TensorType(dtype, (1,)))
+        first, second = emit.const(I64, 0), emit.const(I64, 1)
+        with nest(k, batch) as at:
+            k.copy(work, a.at(*at))
+            sign, one = emit.const(dtype, 1.0), emit.const(dtype, 1.0)
+            k.store(out.at(*at), sign, first)
+            k.store(out.at(*at), emit.const(dtype, 0.0), second)
+            with k.loop(n) as column:
+                magnitude = self.find_pivot(k, work, column, best, size)
+                other = k.load(best, first)
+                self.exchange(k, work, column, other)
+                pivot = k.load(work, column, column)
+                zero = emit.like(pivot, 0.0)
+                turned = emit.select(emit.compare("eq", other, column), one, emit.neg(one))
+                turned = emit.select(emit.compare("lt", pivot, zero), emit.neg(turned), turned)
+                none = emit.compare("eq", pivot, zero)
+                turned = emit.select(none, zero, turned)
+                k.store(out.at(*at), emit.mul(k.load(out.at(*at), first), turned), first)
+                k.store(out.at(*at), emit.add(k.load(out.at(*at), second), emit.call("log", magnitude)), second)
+                self.factor(k, work, factors, column, "gt", emit.select(none, one, pivot))
+                k.copy(row.at(first), work.at(column))
+                k.matmul(work, factors, row, accumulate=True)
+
+
+class Cholesky(Op):
+    """The lower triangular `l` with `l @ l.T = a`. As in NumPy, only the lower triangle of `a` is read."""
+
+    can_fail = True
+    error: ClassVar[type[AdjitError]] = SingularMatrixError
+
+    def infer(self, *types: TensorType) -> TensorType:
+        check_square("cholesky", types[0])
+        return types[0]
+
+    def evaluate(self, *arrays: Array) -> Array:
+        try:
+            return np.asarray(np.linalg.cholesky(arrays[0]))
+        except np.linalg.LinAlgError:
+            raise SingularMatrixError(NOT_POSITIVE) from None
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        symmetric = lower(d) + swap(lower(d, -1))
+        return matmul(y, halved(swap(apply_solve(y, swap(apply_solve(y, symmetric))))))
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        inner = halved(matmul(swap(y), lower(d)))
+        outer = swap(apply_solve(swap(y), swap(apply_solve(swap(y), inner))))
+        return lower(outer) + lower(swap(outer), -1)
+
+    def widened(self, size: int) -> Cholesky:
+        return self
+
+    def guarded(
+        self, size: int, active: Operand, args: tuple[Operand, ...], batched: Sequence[bool]
+    ) -> tuple[tuple[Operand, ...], Sequence[bool]]:
+        return (harmless_matrices(size, active, args[0], batched[0]),), (True,)
+
+    def lower(self, k: Loops, out: Window, a: Window) -> None:
+        """Each column is done when those before it have been taken from it; it is taken from all after it by a product of rank 1."""
+        *batch, n, _ = a.type.shape
+        dtype, emit = a.type.dtype, k.scalar
+        if not a.type.size:
+            return
+        work, column, row = (k.scratch(TensorType(dtype, shape)) for shape in ((n, n), (n, 1), (1, n)))
+        first = emit.const(I64, 0)
+        with nest(k, batch) as at:
+            k.copy(work, a.at(*at))
+            with k.loop(n) as j:
+                pivot = k.load(work, j, j)
+                k.fail_if(emit.or_(emit.compare("le", pivot, emit.like(pivot, 0.0)), emit.unordered(pivot, pivot)), NOT_POSITIVE)
+                root = emit.sqrt(pivot)
+                with k.loop(n) as r:
+                    below = emit.compare("ge", r, j)
+                    share = emit.select(below, emit.fdiv(k.load(work, r, j), root), emit.like(root, 0.0))
+                    k.store(out.at(*at), share, r, j)
+                    k.store(column, emit.neg(share), r, first)
+                    k.store(row, share, first, r)
+                k.matmul(work, column, row, accumulate=True)
+
+
+class Qr(Op):
+    """Orthonormal columns `q` and an upper triangular `r` with `q @ r = a`, for matrices with at least as many rows m as columns n.
+
+    The result has the rows of `q`, then the columns of `r`: its shape is [m + n, n]. Signs are those of Householder's reflections, as
+    LAPACK chooses them. Derivatives need columns that are independent.
+    """
+
+    def infer(self, *types: TensorType) -> TensorType:
+        (a,) = types
+        if not a.is_float:
+            raise DTypeError(f"qr: takes floats, not {a}")
+        if a.rank < 2 or a.shape[-2] < a.shape[-1]:
+            raise ShapeError(f"qr: takes matrices with at least as many rows as columns, not {a}")
+        return a.with_shape((*a.shape[:-2], a.shape[-2] + a.shape[-1], a.shape[-1]))
+
+    def evaluate(self, *arrays: Array) -> Array:
+        q, r = np.linalg.qr(arrays[0])
+        return np.concatenate([q, np.swapaxes(r, -1, -2)], -2)
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        q, r = parts(y)
+        x = swap(apply_solve(swap(r), swap(d)))
+        inside = matmul(swap(q), x)
+        turn = lower(inside, -1) - swap(lower(inside, -1))
+        dq = matmul(q, turn) + x - matmul(q, inside)
+        return concatenate([dq, swap(matmul(inside - turn, r))], -2)
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        q, r = parts(y)
+        dq, dr = parts(d)
+        mixed = matmul(r, swap(upper(dr))) - matmul(swap(dq), q)
+        symmetric = lower(mixed) + swap(lower(mixed, -1))
+        return swap(apply_solve(r, swap(dq + matmul(q, symmetric))))
+
+    def widened(self, size: int) -> Qr:
+        return self
+
+    def lower(self, k: Loops, out: Window, a: Window) -> None:
+        """Reflections make the columns of a triangle one by one; then, last first, they make the columns of `q` of unit vectors."""
+        *batch, m, n = a.type.shape
+        dtype, emit = a.type.dtype, k.scalar
+        if not n:
+            return
+        work, mirrors, basis = (k.scratch(TensorType(dtype, shape)) for shape in ((m, n), (n, m), (m, n)))
+        column, row, scales = (k.scratch(TensorType(dtype, shape)) for shape in ((m, 1), (1, n), (n,)))
+        with nest(k, batch) as at:
+            k.copy(work, a.at(*at))
+            with k.loop(n) as j:
+                self.mirror(k, work, mirrors.at(j), scales, j)
+                self.reflect(k, work, mirrors.at(j), k.load(scales, j), column, row)
+            with nest(k, (m, n)) as (i, j):
+                one = emit.select(emit.compare("eq", i, j), emit.const(dtype, 1.0), emit.const(dtype, 0.0))
+                k.store(basis, one, i, j)
+            with k.loop(n) as step:
+                j = emit.sub(emit.like(step, n - 1), step)
+                self.reflect(k, basis, mirrors.at(j), k.load(scales, j), column, row)
+            k.copy(out.at(*at).slice(0, 0, m), basis)
+            with nest(k, (n, n)) as (j, i):
+                inside = k.load(work, i, j)
+                k.store(out.at(*at).slice(0, m, n), emit.select(emit.compare("le", i, j), inside, emit.like(inside, 0.0)), j, i)
+
+    def mirror(self, k: Loops, work: Window, mirror: Window, scales: Window, j: Reg) -> None:
+        """The reflection that leaves of column j nothing below the diagonal: its direction, 1 at the diagonal, and its scale."""
+        emit, m = k.scalar, work.type.shape[0]
+        alpha = k.load(work, j, j)
+        zero, one = emit.like(alpha, 0.0), emit.like(alpha, 1.0)
+        k.store(scales, zero, j)
+        with k.loop(m) as i:
+            x = emit.select(emit.compare("gt", i, j), k.load(work, i, j), zero)
+            k.store(scales, emit.add(k.load(scales, j), emit.mul(x, x)), j)
+        tail = k.load(scales, j)
+        done = emit.compare("eq", tail, zero)
+        length = emit.sqrt(emit.add(emit.mul(alpha, alpha), tail))
+        beta = emit.select(done, one, emit.neg(emit.copysign(length, alpha)))
+        k.store(scales, emit.select(done, zero, emit.fdiv(emit.sub(beta, alpha), beta)), j)
+        divisor = emit.select(done, one, emit.sub(alpha, beta))
+        with k.loop(m) as i:
+            x = emit.select(emit.compare("gt", i, j), emit.fdiv(k.load(work, i, j), divisor), zero)
+            k.store(mirror, emit.select(emit.compare("eq", i, j), one, x), i)
+
+    def reflect(self, k: Loops, work: Window, mirror: Window, scale: Reg, column: Window, row: Window) -> None:
+        """work -= scale * mirror ⊗ (mirror @ work), `column` and `row` being scratch."""
+        emit, (m, n), first = k.scalar, work.type.shape, k.scalar.const(I64, 0)
+        with k.loop(m) as i:
+            k.store(column, k.load(mirror, i), i, first)
+        k.matmul(row, column.transposed(1, 0), work)
+        with k.loop(n) as j:
+            k.store(row, emit.neg(emit.mul(scale, k.load(row, first, j))), first, j)
+        k.matmul(work, column, row, accumulate=True)
+
+
+def parts(packed: Operand) -> tuple[Operand, Operand]:
+    """q and r of what `Qr` gives."""
+    n = packed.shape[-1]
+    m = packed.shape[-2] - n
+    head = [slice(None)] * (packed.ndim - 2)
+    return slice_(packed, [*head, slice(0, m)]), swap(slice_(packed, [*head, slice(m, m + n)]))
+
+
+def lower(x: Operand, k: int = 0) -> Operand:
+    """What lies on and below the k-th diagonal."""
+    return where(less_equal(iota(x.shape, x.ndim - 1), iota(x.shape, x.ndim - 2) + k), x, 0.0)
+
+
+def upper(x: Operand) -> Operand:
+    return swap(lower(swap(x)))
+
+
+def halved(x: Operand) -> Operand:
+    """The lower triangle, with half of the diagonal."""
+    return where(identity(x), 0.5 * x, lower(x))
+
+
+def slogdet(a: Operand) -> tuple[Operand, Operand]:
+    """Sign and logarithm of the size of the determinant."""
+    both = apply(Slogdet(), a)
+    head = [slice(None)] * (both.ndim - 1)
+    sign, size = (reshape(slice_(both, [*head, slice(i, i + 1)]), both.shape[:-1]) for i in range(2))
+    return sign, size
+
+
+def cholesky(a: Operand) -> Operand:
+    """The lower triangular l with `l @ l.T = a`."""
+    return apply(Cholesky(), a)
+
+
+def qr(a: Operand) -> tuple[Operand, Operand]:
+    """q with orthonormal columns and a triangular r with `q @ r = a`; of a wide matrix, r is as wide."""
+    m, n = a.type.shape[-2:] if a.ndim > 1 else (0, 0)
+    if m >= n:
+        return parts(apply(Qr(), a))
+    head = [slice(None)] * (a.ndim - 1)
+    q, r = qr(slice_(a, [*head, slice(0, m)]))
+    return q, concatenate([r, matmul(swap(q), slice_(a, [*head, slice(m, n)]))], -1)

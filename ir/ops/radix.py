@@ -1,0 +1,83 @@
+"""Long lines sorted by their digits: as many passes over a line as its elements have digits, whatever their order.
+
+Elements become unsigned integers in the same order, `keys`. Each pass moves them, with where they came from, to where their digit belongs;
+equal digits keep their order, so that after the last pass, over the highest digit, all are sorted. Loops have a fixed number of trips.
+"""
+
+from __future__ import annotations
+
+from ..types import I64, U8, U16, U32, U64, DType, TensorType
+from .base import Loops, Reg, Window, nest
+
+UNSIGNED = {1: U8, 2: U16, 4: U32, 8: U64}
+FEW = 8192  # elements: up to here small tables of counts, which more passes have less to do with, are the faster ones
+
+
+def lower_by_digits(k: Loops, out: Window, x: Window, descending: bool) -> None:
+    """The indices that sort each line along the last axis."""
+    *lines, n = x.type.shape
+    key = UNSIGNED[x.type.dtype.itemsize]
+    width = min(8 if n <= FEW else 11, 8 * key.itemsize)
+    passes = -(-8 * key.itemsize // width)
+    keys = [k.scratch(TensorType(key, (n,))) for _ in range(2)]
+    indices = [k.scratch(TensorType(I64, (n,))) for _ in range(2)]
+    counts = k.scratch(TensorType(I64, (passes, 1 << width)))
+    total = k.scratch(TensorType(I64, (1,)))
+    with nest(k, lines) as line:
+        k.fill(counts, 0)
+        with k.loop(n) as i:
+            value = ordered_bits(k, k.load(x.at(*line), i), key, descending)
+            k.store(keys[0], value, i)
+            for step in range(passes):
+                count(k, counts, step, digit(k, value, step, width))
+        for step in range(passes):
+            add_up(k, counts, step, total)
+        for step in range(passes):
+            last = step == passes - 1
+            target = out.at(*line) if last else indices[(step + 1) % 2]
+            with k.loop(n) as i:
+                value = k.load(keys[step % 2], i)
+                place = count(k, counts, step, digit(k, value, step, width))
+                k.store(target, k.load(indices[step % 2], i) if step else i, place)
+                if not last:
+                    k.store(keys[(step + 1) % 2], value, place)
+
+
+def ordered_bits(k: Loops, x: Reg, key: DType, descending: bool) -> Reg:
+    """An unsigned integer for an element: smaller, equal or larger as the elements are; NaN is the largest in both directions."""
+    emit, bits = k.scalar, 8 * key.itemsize
+    top, ones = emit.const(key, 1 << (bits - 1)), emit.const(key, (1 << bits) - 1)
+    if x.dtype.kind != "f":
+        out = emit.bitcast(x, key)
+        out = emit.xor(out, top) if x.dtype.kind == "i" else out
+        return emit.xor(out, ones) if descending else out
+    raw = emit.bitcast(emit.add(x, emit.like(x, 0.0)), key)  # both zeros are one
+    negative = emit.compare("ge", raw, top)
+    out = emit.xor(raw, emit.select(negative, ones, top))
+    out = emit.xor(out, ones) if descending else out
+    return emit.select(emit.unordered(x, x), ones, out)
+
+
+def digit(k: Loops, value: Reg, step: int, width: int) -> Reg:
+    emit = k.scalar
+    moved = emit.shr(value, emit.like(value, step * width)) if step else value
+    return emit.convert(emit.and_(moved, emit.like(value, (1 << width) - 1)), I64)
+
+
+def count(k: Loops, counts: Window, step: int, at: Reg) -> Reg:
+    """Add one to a count; gives what it was."""
+    emit = k.scalar
+    row = emit.const(I64, step)
+    before = k.load(counts, row, at)
+    k.store(counts, emit.add(before, emit.like(before, 1)), row, at)
+    return before
+
+
+def add_up(k: Loops, counts: Window, step: int, total: Window) -> None:
+    """How many elements have each digit becomes where the first of them goes."""
+    emit, zero, row = k.scalar, k.scalar.const(I64, 0), k.scalar.const(I64, step)
+    k.store(total, zero, zero)
+    with k.loop(counts.type.shape[1]) as at:
+        before = k.load(total, zero)
+        k.store(total, emit.add(before, k.load(counts, row, at)), zero)
+        k.store(counts, before, row, at)

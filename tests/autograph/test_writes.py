@@ -1,0 +1,70 @@
+"""Random programs that write to arrays which other variables may hold: traced, each gives what NumPy gives, or refuses the write."""
+
+from __future__ import annotations
+
+import random
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adjit.ir.errors import TraceError
+from adjit.tracer.autograph.convert import convert
+from tests.tracer.running import run_traced, same
+
+START = ["a = np.zeros(4)", "b = np.ones(4)", "c = x * 2.0", "d = np.array([x[0], 1.0, x[1], 2.0])", "s = 0.0"]
+PLAIN = [
+    ["{v} = np.zeros(4)"], ["{v} = {w}"], ["{v} = {w}.copy()"], ["{v} = np.array({w})"], ["{v} = {w}.astype(float)"],
+    ["{v} = {w} * 1.5 + x[{i}]"], ["{v} = {w}[::-1]"], ["{v} = {w}.ravel()"], ["{v}, {w} = {w}, {v}"],
+    ["{v}[{i}] = x[{j}]"], ["{v}[1:3] = {w}[:2]"], ["{v}[...] = {w}"], ["{v}[{w} > 0.5] = x[0]"],
+    ["{v}[{v} > x[{i}]] += 0.25"], ["{v}[2:] += {w}[:2] * x[1]"], ["{v}[{i}] *= 2.0"],
+    ["row = {v}[1:3]", "row[0] = x[{i}]", "s = s + np.sum(row)"],
+    ["view = {v}[1:]", "{w}[0] = 3.0", "s = s + np.sum(view)"],
+    ["m = {v}.reshape(2, 2)", "m[1, 0] = x[{i}]", "s = s + np.sum(m * x[0])"],
+    ["L = [{v}, {w}]", "L[0] = L[0] + 1.0", "s = s + np.sum(L[1])"],
+]  # fmt: skip
+
+
+def statement(rng: random.Random, nested: bool = False) -> list[str]:
+    kind = "plain" if nested else rng.choice(["plain", "plain", "plain", "for", "if", "while"])
+    if kind == "plain":
+        names = {"v": rng.choice("abcd"), "w": rng.choice("abcd"), "i": rng.randrange(4), "j": rng.randrange(4)}
+        return [line.format(**names) for line in rng.choice(PLAIN)]
+    inner = [f"    {line}" for line in (*statement(rng, True), *statement(rng, True))]
+    if kind == "for":
+        return ["for k in range(n):", *inner]
+    if kind == "while":
+        return ["t = x[0]", "while t < 2.0:", *inner, "    t = t + 0.7"]
+    return [f"if x[{rng.randrange(4)}] > 0.3:", *inner, "else:", *(f"    {line}" for line in statement(rng, True))]
+
+
+def program(seed: int, folder: Path) -> Any:
+    rng = random.Random(seed)
+    lines = [*START, *(line for _ in range(rng.randrange(3, 9)) for line in statement(rng)), "return s, a, b, c, d"]
+    path = folder / f"program_{seed}.py"
+    path.write_text("import numpy as np\n\n\ndef f(x, n):\n" + "".join(f"    {line}\n" for line in lines))
+    spec = spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.f
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_what_numpy_gives_or_an_error(block: int, tmp_path: Path) -> None:
+    x, refused = np.array([0.6, -0.2, 0.9, 0.1]), 0
+    for seed in range(40 * block, 40 * block + 40):
+        f = program(seed, tmp_path)
+        expected = f(x.copy(), 3)
+        try:
+            actual = run_traced(convert(f), x.copy(), 3)
+        except TraceError as error:
+            if "this write would also change" not in str(error):
+                raise
+            refused += 1
+            continue
+        same(actual, tuple(np.asarray(v, float) for v in expected), f"seed {seed}")
+    assert 5 < refused < 35, "most programs of this kind share some arrays, and many do not"

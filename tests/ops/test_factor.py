@@ -1,0 +1,77 @@
+"""Factorisations beyond their rows in the table: sizes, matrices that have none, and what they are for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjit as aj
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("n", [1, 17, 64])
+def test_large(n: int, dtype: str) -> None:
+    a = np.random.default_rng(n).normal(size=(n, n)).astype(dtype)
+    spd = a @ a.T + n * np.eye(n, dtype=dtype)
+    close = {"rtol": 1e-3, "atol": 1e-3} if dtype == "f4" else {"rtol": 1e-9, "atol": 1e-9}
+    factor = aj.function(np.linalg.cholesky)(spd)
+    assert factor.dtype == spd.dtype
+    np.testing.assert_allclose(factor, np.linalg.cholesky(spd), **close)
+    for ours, theirs in zip(aj.function(np.linalg.qr)(a), np.linalg.qr(a), strict=True):
+        np.testing.assert_allclose(ours, theirs, **close)
+    for ours, theirs in zip(aj.function(np.linalg.slogdet)(a), np.linalg.slogdet(a), strict=True):
+        np.testing.assert_allclose(ours, theirs, **close)
+
+
+def test_singular() -> None:
+    a = np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 0.0, 1.0]])
+    for function in (np.linalg.slogdet, aj.function(np.linalg.slogdet)):
+        sign, size = function(aj.tensor(a))
+        assert (float(sign), float(size)) == (0.0, -np.inf)
+    assert float(aj.function(np.linalg.det)(a)) == 0.0
+
+
+@pytest.mark.parametrize("wrap", [aj.function, lambda f: f], ids=["compiled", "eager"])
+def test_not_positive(wrap: Any) -> None:
+    def f(a):
+        return np.linalg.cholesky(a)
+
+    with pytest.raises(np.linalg.LinAlgError, match="cholesky: the matrix is not positive definite"):
+        wrap(f)(aj.tensor(np.array([[1.0, 2.0], [2.0, 1.0]])))
+    with pytest.raises(aj.ShapeError, match=r"cholesky: the matrices must be square, not f64\[2,3\]"):
+        wrap(f)(aj.tensor(np.ones((2, 3))))
+
+
+def test_marginal_likelihood() -> None:
+    """Gaussian process regression: what Cholesky's factor is for."""
+    x = np.linspace(0.0, 1.0, 8)
+    y = np.sin(5 * x)
+
+    def likelihood(theta: Any) -> Any:
+        kernel = np.exp(theta[0] - 0.5 * (x[:, None] - x) ** 2 * np.exp(theta[1])) + np.exp(theta[2]) * np.eye(8)
+        factor = np.linalg.cholesky(kernel)
+        white = np.linalg.solve(factor, y)
+        return 0.5 * white @ white + np.sum(np.log(np.diag(factor)))
+
+    def directly(theta: Any) -> Any:
+        kernel = np.exp(theta[0] - 0.5 * (x[:, None] - x) ** 2 * np.exp(theta[1])) + np.exp(theta[2]) * np.eye(8)
+        return 0.5 * y @ np.linalg.solve(kernel, y) + 0.5 * np.linalg.slogdet(kernel)[1]
+
+    theta = np.array([0.3, 2.0, -2.0])
+    for f in (likelihood, directly):
+        step = 1e-6 * np.eye(3)
+        slopes = [(f(theta + h) - f(theta - h)) / 2e-6 for h in step]
+        np.testing.assert_allclose(aj.function(aj.grad(f))(theta), slopes, rtol=1e-6)
+        np.testing.assert_allclose(aj.grad(f)(theta), slopes, rtol=1e-6)
+
+
+def test_least_squares() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(7, 3)), rng.normal(size=7)
+    np.testing.assert_allclose(aj.function(lambda a, b: np.linalg.lstsq(a, b)[0])(a, b), np.linalg.lstsq(a, b)[0])
+    np.testing.assert_allclose(aj.function(np.linalg.pinv)(a), np.linalg.pinv(a))
+    np.testing.assert_allclose(aj.function(np.linalg.pinv)(a.T), np.linalg.pinv(a.T))
+    x = np.linspace(-1.0, 1.0, 7)
+    np.testing.assert_allclose(aj.function(lambda x, y: np.polyfit(x, y, 2))(x, b), np.polyfit(x, b, 2))

@@ -1,0 +1,142 @@
+"""NumPy's functions that make arrays, which do not ask their arguments what to do: on traced values, and on lists that hold some."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.errors import TraceError
+from adjit.ir.operand import Operand, as_operand
+from adjit.ir.types import DTYPE_NAMES, DType
+
+from .. import stacking
+from ..convert import holds_operands, of_rows, to_operand, to_operands
+from ..frames import user_location
+from ..growing import TracedList
+from ..numpy_table import NUMPY, call_function
+from ..pytree import flatten
+from ..regions import is_traced
+from ..surface import create, shapes
+
+# ---- arrays of what is there
+
+
+def stack_(xs: Any, /, axis: int = 0, **options: Any) -> Any:
+    return stacking.stack(xs, axis, **options) if isinstance(xs, TracedList) else np.stack(xs, axis, **options)
+
+
+def concatenate(xs: Any, /, axis: int | None = 0, **options: Any) -> Any:
+    if not isinstance(xs, TracedList):
+        return np.concatenate(xs, axis, **options)
+    stacked = xs.stacked()
+    if axis == 0 and stacked.ndim > 1:
+        return ops.reshape(stacked, (stacked.shape[0] * stacked.shape[1], *stacked.shape[2:]))
+    return np.concatenate(list(xs), axis, **options)
+
+
+def _array(numpy: Callable[..., Any], copies: bool = False) -> Callable[..., Any]:
+    def public(x: Any, /, *args: Any, **options: Any) -> Any:
+        if isinstance(x, TracedList):
+            return _typed(x.stacked(), False, *args, **options)
+        if is_traced(x):
+            return _typed(as_operand(x), copies, *args, **options)
+        return _typed(of_rows(x), False, *args, **options) if holds_operands(x) else numpy(x, *args, **options)
+
+    return public
+
+
+def is_numpy(function: Any) -> bool:
+    """Whether this is a function of NumPy's that we have."""
+    try:
+        return function in NUMPY and not isinstance(function, np.ufunc)
+    except TypeError:  # not hashable
+        return False
+
+
+def array_like(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of NumPy's that we have. It asks arrays among its arguments what to do, but no lists."""
+
+    def public(*args: Any, **options: Any) -> Any:
+        ours = any(map(holds_operands, args)) and not any(isinstance(a, TracedList) for a in args)
+        return call_function(function, args, options) if ours else function(*args, **options)
+
+    return public
+
+
+def _typed(x: Operand, copies: bool, dtype: Any = None, copy: bool | None = None, order: str = "C", ndmin: int = 0) -> Operand:
+    copies = copies if copy is None else copy
+    if dtype is not None or x.weak:
+        x = x.astype(x.type.dtype if dtype is None else dtype)
+    elif copies:
+        x = create.copy(x)
+    return ops.reshape(x, (1,) * (ndmin - x.ndim) + x.type.shape) if x.ndim < ndmin else x
+
+
+def _scalar(numpy: Callable[..., Any], dtype: DType) -> Callable[..., Any]:
+    """`np.float64(x)`."""
+
+    def public(x: Any = 0, /) -> Any:
+        return as_operand(x).astype(dtype) if is_traced(x) else numpy(x)
+
+    return public
+
+
+def joined(how: Any, key: Any) -> Any:
+    """`np.r_[...]` and `np.c_[...]`, which are no functions."""
+    parts = key if isinstance(key, tuple) else (key,)
+    if not any(map(is_traced, parts)) or any(isinstance(part, str) for part in parts):
+        return how[key]
+    arrays = [how[part] if isinstance(part, slice) else to_operand(part) for part in parts]
+    if how is np.r_:
+        return shapes.concatenate([shapes.atleast_1d(a) for a in arrays])
+    return shapes.concatenate([shapes.reshape(a, (-1, 1)) if a.ndim < 2 else a for a in arrays], -1)
+
+
+# ---- arrays to write to
+
+
+def fresh_out(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A call with `out=np.zeros(...)`, an array that nobody else holds: as good as what the function returns.
+
+    With `where=`, the array is what the result is where the condition does not hold.
+    """
+
+    def public(*args: Any, out: Any, where: Any = True, **options: Any) -> Any:
+        if not any(map(is_traced, (*args, out, where))) or not isinstance(out, np.ndarray | Operand):
+            return function(*args, out=out, where=where, **options) if where is not True else function(*args, out=out, **options)
+        target = to_operand(out)
+        result = to_operand(function(*args, **options))
+        chosen = result if where is True else ops.where(to_operands(target, where)[1], result, target)
+        return ops.cast(ops.broadcast_to(chosen, target.type.shape), target.type.dtype)
+
+    return public
+
+
+# ---- arrays of a size
+
+
+def _sized(numpy: Callable[..., Any]) -> Callable[..., Any]:
+    def public(*args: Any, **options: Any) -> Any:
+        if any(map(is_traced, flatten((args, options))[0])):
+            raise TraceError(
+                f"np.{numpy.__name__}: shapes are static, and a traced value cannot decide on one; take it from the .shape of an argument, "
+                "close over a Python int, or name the argument in static="
+            ).at(user_location())
+        return numpy(*args, **options)
+
+    return public
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, **options: Any) -> Any:
+    return create.full(shape, fill_value, dtype) if is_traced(fill_value) else np.full(shape, fill_value, dtype, **options)
+
+
+NUMPY_OVERLOADS: dict[Any, Callable[..., Any]] = {
+    np.stack: stack_, np.concatenate: concatenate, np.full: full, np.array: _array(np.array, copies=True),
+    **{numpy: _array(numpy) for numpy in (np.asarray, np.asanyarray, np.ascontiguousarray)},
+    **{numpy: _sized(numpy) for numpy in (np.zeros, np.ones, np.empty, np.arange, np.eye, np.identity)},
+    **{dtype.type: _scalar(dtype.type, dtype) for dtype in DTYPE_NAMES},
+}  # fmt: skip

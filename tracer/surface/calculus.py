@@ -1,0 +1,136 @@
+"""Differences over grids, phases and polynomials."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.errors import ShapeError, UnsupportedError
+from adjit.ir.operand import Operand
+from adjit.ir.types import normalize_axes, normalize_axis
+
+from ..convert import present, to_operand, to_operands
+from .create import linspace
+from .elementwise import floating
+from .indexing import diff
+from .linalg import lstsq
+from .shapes import concatenate, stack
+
+
+def gradient(f: Any, /, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """Derivatives of sampled functions, by central differences inside and one-sided ones at the ends; one array an axis.
+
+    `varargs` are the distances of the samples, or their coordinates: one for all axes, or one each.
+    """
+    x = floating(to_operand(f))
+    axes = normalize_axes(axis, x.ndim, "gradient")
+    spacings = list(varargs) if len(varargs) == len(axes) else [*varargs] * len(axes) if len(varargs) == 1 else [1.0] * len(axes)
+    if len(varargs) not in (0, 1, len(axes)):
+        raise ShapeError(f"gradient: {len(varargs)} distances for {len(axes)} axes")
+    if edge_order != 1:
+        raise UnsupportedError(f"gradient: edge_order={edge_order}; only 1 is supported")
+    out = [gradient_along(x, a, h) for a, h in zip(axes, spacings, strict=True)]
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def gradient_along(x: Operand, axis: int, spacing: Any) -> Operand:
+    if x.shape[axis] < 2:
+        raise ShapeError(f"gradient: axis {axis} of {x.type} has less than 2 samples")
+    head = [slice(None)] * axis
+    _, h = to_operands(x, spacing)
+    rise = diff(x, axis=axis)
+    if h.ndim:
+        h = ops.reshape(floating(diff(h)), [-1 if a == axis else 1 for a in range(x.ndim)])
+        before, after = (ops.slice_(h, [*head, s]) for s in (slice(-1), slice(1, None)))
+        slopes = rise / h
+        left, right = (ops.slice_(slopes, [*head, s]) for s in (slice(-1), slice(1, None)))
+        inner = (left * after + right * before) / (before + after)
+    else:
+        h = floating(h)
+        slopes = rise / h
+        inner = (ops.slice_(x, [*head, slice(2, None)]) - ops.slice_(x, [*head, slice(-2)])) / (2.0 * h)
+    ends = [ops.slice_(slopes, [*head, s]) for s in (slice(1), slice(-1, None))]
+    return ops.concatenate([ends[0], inner, ends[1]], axis)
+
+
+def unwrap(p: Any, /, discont: Any = None, axis: int = -1, *, period: float = 2 * math.pi) -> Operand:
+    """Phases without jumps: steps of more than half a period are made smaller by whole periods."""
+    x = floating(to_operand(p))
+    axis = normalize_axis(axis, x.ndim, "unwrap")
+    half = period / 2
+    step = diff(ops.stop_gradient(x), axis=axis)
+    wrapped = (step + half) % period - half
+    wrapped = ops.where(ops.logical_and(ops.equal(wrapped, -half), ops.greater(step, 0.0)), half, wrapped)
+    turns = ops.where(ops.less(ops.absolute(step), half if discont is None else discont), 0.0, wrapped - step)
+    start = ops.slice_(x, [*[slice(None)] * axis, slice(1)])
+    rest = ops.slice_(x, [*[slice(None)] * axis, slice(1, None)]) + ops.cumsum(turns, axis)
+    return ops.concatenate([start, rest], axis)
+
+
+# ---- evenly spaced exponents
+
+
+def logspace(
+    start: Any, stop: Any, num: int = 50, /, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
+) -> Operand:
+    """Numbers evenly spaced on a logarithmic scale, from base**start to base**stop."""
+    out = ops.power(base, linspace(start, stop, num, endpoint=endpoint, axis=axis))
+    return out if dtype is None else out.astype(dtype)
+
+
+def geomspace(start: Any, stop: Any, num: int = 50, /, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Operand:
+    """Numbers of which each is the same multiple of the one before, from start to stop; both are of one sign."""
+    first, last = (floating(x) for x in to_operands(start, stop))
+    sizes = ops.exp(linspace(ops.log(ops.absolute(first)), ops.log(ops.absolute(last)), num, endpoint=endpoint, axis=axis))
+    out = ops.where(ops.less(first, 0.0), -sizes, sizes)
+    return out if dtype is None else out.astype(dtype)
+
+
+# ---- polynomials
+
+
+def vander(x: Any, n: int | None = None, /, increasing: bool = False) -> Operand:
+    """Powers of the elements of a vector, in columns; from the highest down unless `increasing`."""
+    x = to_operand(x)
+    if x.ndim != 1:
+        raise ShapeError(f"vander: takes a vector, not {x.type}")
+    count = x.shape[0] if n is None else operator.index(n)
+    powers = [x**k for k in range(count)]
+    return stack(powers if increasing else powers[::-1], 1) if count else present(ops.full((x.shape[0], 0), 0, x.dtype))
+
+
+def polyfit(x: Any, y: Any, deg: int, /, w: Any = None) -> Operand:
+    """The coefficients, highest power first, of the polynomial that is nearest to points in the sense of least squares."""
+    x, y = (floating(v) for v in to_operands(x, y))
+    columns, sides = vander(x, operator.index(deg) + 1), y
+    if w is not None:
+        weight = ops.reshape(to_operands(x, w)[1], (-1, 1))
+        columns = columns * weight
+        sides = y * (weight if y.ndim == 2 else ops.reshape(weight, -1))
+    # columns of one length make the equations as well conditioned as they can be
+    scale = ops.sqrt(ops.sum(columns * columns, 0))
+    found: Operand = lstsq(columns / scale, sides)[0]
+    return found / (ops.reshape(scale, (-1, 1)) if found.ndim == 2 else scale)
+
+
+def polyder(p: Any, /, m: int = 1) -> Operand:
+    """The coefficients of a polynomial's derivative, highest power first."""
+    out = to_operand(p)
+    for _ in range(operator.index(m)):
+        degree = out.shape[0] - 1
+        out = ops.slice_(out, [slice(0, max(degree, 0))]) * np.arange(degree, 0, -1)
+    return out
+
+
+def polyint(p: Any, /, m: int = 1, k: float | Sequence[float] | None = None) -> Operand:
+    """The coefficients of a polynomial's integral, highest power first; `k` are the constants."""
+    out = floating(to_operand(p))
+    constants = [0.0] * m if k is None else [float(k)] * m if not isinstance(k, Sequence) else list(k)
+    for constant in constants:
+        out = concatenate([out / np.arange(out.shape[0], 0.0, -1.0), np.full(1, constant)], 0)
+    return out

@@ -1,0 +1,256 @@
+"""Order statistics, histograms, covariances, and statistics of the elements that are numbers."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.errors import ShapeError, UnsupportedError
+from adjit.ir.operand import Concrete, Operand
+from adjit.ir.types import F64, I64, as_dtype, kept_shape, normalize_axes
+
+from ..convert import pick, to_operand, to_operands
+from .create import linspace
+from .elementwise import floating
+from .indexing import searchsorted
+from .reductions import cumprod, cumsum, mean, prod
+from .reductions import sum as total
+from .shapes import concatenate
+
+# ---- order statistics
+
+
+def median(x: Any, /, axis: Any = None, keepdims: bool = False) -> Operand:
+    """The middle of the sorted elements, or the mean of the two middle ones; NaN if there is one."""
+    x = floating(to_operand(x))
+    ordered = ops.sort(lines(x, axis, "median"), -1)
+    n = ordered.shape[-1]
+    if not n:
+        raise ShapeError(f"median: {x.type} has no elements along axis {axis}")
+    middle = 0.5 * (item(ordered, (n - 1) // 2) + item(ordered, n // 2)) if n % 2 == 0 else item(ordered, n // 2)
+    return restored(or_nan(middle, item(ordered, n - 1)), x, axis, keepdims)
+
+
+def quantile(x: Any, q: Any, /, axis: Any = None, keepdims: bool = False, method: str = "linear") -> Operand:
+    """Quantiles, by linear interpolation between the sorted elements; NaN if there is one."""
+    x, q = to_operands(x, q)
+    x = floating(x)
+    if method != "linear":
+        raise UnsupportedError(f"quantile: method {method!r}; only 'linear' is supported")
+    if isinstance(q, Concrete) and not ((q.data >= 0) & (q.data <= 1)).all():
+        raise ShapeError("quantile: quantiles must be in the range [0, 1]")
+    ordered = ops.sort(lines(x, axis, "quantile"), -1)
+    n = ordered.shape[-1]
+    if not n:
+        raise ShapeError(f"quantile: {x.type} has no elements along axis {axis}")
+    first = ops.transpose(ordered, (ordered.ndim - 1, *range(ordered.ndim - 1)))
+    place = ops.cast(q, F64 if q.dtype == F64 and q.ndim else x.dtype) * float(n - 1)
+    below = ops.floor(ops.stop_gradient(place))
+    low, high = (pick(first, ops.cast(ops.clip(at, 0, n - 1), I64)) for at in (below, below + 1))
+    part = ops.reshape(place - below, (*q.shape, *(1 for _ in range(ordered.ndim - 1))))
+    gap = high - low
+    between = ops.where(ops.less(part, 0.5), low + gap * part, high - gap * (1 - part))
+    out = or_nan(between, item(ordered, n - 1))
+    return ops.reshape(out, (*q.shape, *kept_shape(x.shape, normalize_axes(axis, x.ndim, "quantile")))) if keepdims else out
+
+
+def percentile(x: Any, q: Any, /, axis: Any = None, keepdims: bool = False, method: str = "linear") -> Operand:
+    """Quantiles of a hundred."""
+    _, q = to_operands(x, q)
+    return quantile(x, q / 100.0, axis, keepdims, method)
+
+
+def nanmedian(x: Any, /, axis: Any = None, keepdims: bool = False) -> Operand:
+    """The median of the elements that are numbers."""
+    x = floating(to_operand(x))
+    ordered = ops.sort(lines(x, axis, "nanmedian"), -1)
+    count = ops.sum(ops.logical_not(ops.isnan(ordered)), -1)
+    low, high = (picked(ordered, at) for at in ((count - 1) // 2, count // 2))
+    return restored(ops.where(ops.equal(count, 0), math.nan, 0.5 * (low + high)), x, axis, keepdims)
+
+
+def lines(x: Operand, axis: Any, what: str) -> Operand:
+    """The axes that are reduced as one, the last."""
+    axes = normalize_axes(axis, x.ndim, what)
+    others = [a for a in range(x.ndim) if a not in axes]
+    return ops.reshape(ops.transpose(x, [*others, *axes]), (*(x.shape[a] for a in others), math.prod(x.shape[a] for a in axes)))
+
+
+def item(x: Operand, i: int) -> Operand:
+    return pick(x, (..., i))
+
+
+def picked(x: Operand, at: Operand) -> Operand:
+    """The element at a place of its own of each line."""
+    n = x.shape[-1]
+    here = ops.equal(ops.iota(x.shape, x.ndim - 1), ops.reshape(ops.clip(at, 0, n - 1), (*at.shape, 1)))
+    return ops.sum(ops.where(here, x, 0.0), -1)
+
+
+def or_nan(x: Operand, last: Operand) -> Operand:
+    """NaN where the last of the sorted elements is."""
+    return ops.where(ops.isnan(last), math.nan, x)
+
+
+def restored(out: Operand, x: Operand, axis: Any, keepdims: bool) -> Operand:
+    return ops.reshape(out, kept_shape(x.shape, normalize_axes(axis, x.ndim, "median"))) if keepdims else out
+
+
+# ---- counting
+
+
+def digitize(x: Any, bins: Any, /, right: bool = False) -> Operand:
+    """The number of the bin of each element; `bins` ascend."""
+    x, bins = to_operands(x, bins)
+    return searchsorted(bins, x, side="left" if right else "right")
+
+
+def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Operand:
+    """How often each number from 0 on occurs. Where x is traced, `minlength` says how many numbers there are: others raise."""
+    x = to_operand(x)
+    if x.ndim != 1 or x.dtype.kind not in "iu":
+        raise ShapeError(f"bincount: takes a vector of integers, not {x.type}")
+    if isinstance(x, Concrete):
+        minlength = builtins.max(minlength, int(x.data.max()) + 1 if x.data.size else 0)
+    elif not minlength:
+        raise UnsupportedError("bincount: shapes are static; say with minlength= how many numbers there can be")
+    amounts = ops.full(x.shape, 1, I64) if weights is None else ops.cast(to_operands(x, weights)[1], F64)
+    return ops.additem(ops.full((minlength,), 0, amounts.dtype), x, amounts)
+
+
+def histogram(x: Any, /, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None) -> tuple[Operand, Operand]:
+    """How many elements lie in each bin, and the edges of the bins, which are of one width unless they are given."""
+    x = ops.reshape(to_operand(x), -1)
+    edges = edges_of(x, bins, range)
+    count = edges.shape[0] - 1
+    place = ops.minimum(searchsorted(edges, x, side="right") - 1, count - 1)
+    inside = ops.logical_and(ops.greater_equal(x, pick(edges, 0)), ops.less_equal(x, pick(edges, -1)))
+    if weights is None:
+        amounts = ops.cast(inside, I64)
+    else:
+        given = to_operands(x, weights)[1]
+        amounts = ops.where(inside, ops.reshape(given, -1), ops.cast(to_operand(0), given.dtype))
+    out = ops.additem(ops.full((count,), 0, amounts.dtype), ops.where(inside, place, 0), amounts)
+    if density:
+        out = floating(out) / (pick(edges, slice(1, None)) - pick(edges, slice(-1))) / ops.sum(floating(out))
+    return out, edges
+
+
+def edges_of(x: Operand, bins: Any, between: Any) -> Operand:
+    if not isinstance(bins, int | np.integer):
+        if isinstance(bins, str):
+            raise UnsupportedError("histogram: how many bins there are must be known while tracing; give their number, or their edges")
+        return to_operands(x, bins)[1]
+    if between is None:
+        low, high = (floating(ops.stop_gradient(f(x))) for f in (ops.min, ops.max))
+    else:
+        low, high = (floating(to_operands(x, end)[1]) for end in between)
+    flat = ops.equal(low, high)
+    edges: Operand = linspace(ops.where(flat, low - 0.5, low), ops.where(flat, high + 0.5, high), int(bins) + 1)
+    return edges
+
+
+# ---- covariances
+
+
+def cov(x: Any, /, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: float | None = None) -> Operand:
+    """Covariances of variables: rows, or columns unless `rowvar`."""
+    given = [floating(v) for v in to_operands(*([x] if y is None else [x, y]))]
+    if any(v.ndim > 2 for v in given):
+        raise ShapeError(f"cov: takes vectors and matrices, not {given[0].type}")
+    rows = concatenate([ops.reshape(v, (1, -1)) if v.ndim < 2 else v if rowvar else ops.transpose(v, (1, 0)) for v in given], 0)
+    number = rows.shape[1] - ((0 if bias else 1) if ddof is None else ddof)
+    centred = rows - mean(rows, 1, keepdims=True)
+    out = ops.matmul(centred, ops.transpose(centred, (1, 0))) / float(builtins.max(number, 0))
+    return ops.reshape(out, ()) if out.type.size == 1 else out
+
+
+def corrcoef(x: Any, /, y: Any = None, rowvar: bool = True) -> Operand:
+    """Correlations of variables: rows, or columns unless `rowvar`."""
+    c = cov(x, y, rowvar)
+    if not c.ndim:
+        return c / c
+    n = c.shape[0]
+    deviation = ops.sqrt(ops.slice_(ops.reshape(c, -1), [slice(0, n * n, n + 1)]))
+    return ops.clip(c / ops.reshape(deviation, (n, 1)) / deviation, -1.0, 1.0)
+
+
+# ---- of the elements that are numbers
+
+
+def numbers_in(x: Operand) -> Any:
+    return ops.logical_not(ops.isnan(x)) if x.type.is_float else True
+
+
+def nanprod(x: Any, /, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Operand:
+    """The product of the elements that are numbers."""
+    x = to_operand(x)
+    return prod(x, axis, dtype, keepdims, where=numbers_in(x))
+
+
+def nanvar(x: Any, /, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False) -> Operand:
+    """The variance of the elements that are numbers."""
+    x = floating(to_operand(x)) if dtype is None else ops.cast(to_operand(x), as_dtype(dtype))
+    there = numbers_in(x)
+    distance = ops.where(there, x - mean(x, axis, keepdims=True, where=there), 0.0)
+    count = ops.cast(ops.sum(there, axis, keepdims), x.dtype) - ddof
+    return ops.where(ops.greater(count, 0), total(distance * distance, axis, keepdims=keepdims) / count, math.nan)
+
+
+def nanstd(x: Any, /, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False) -> Operand:
+    """The standard deviation of the elements that are numbers."""
+    return ops.sqrt(nanvar(x, axis, dtype, ddof, keepdims))
+
+
+def nancumsum(x: Any, /, axis: int | None = None, dtype: Any = None) -> Operand:
+    """Running sums, in which NaN counts as 0."""
+    return cumsum(filled(x, 0.0), axis, dtype)
+
+
+def nancumprod(x: Any, /, axis: int | None = None, dtype: Any = None) -> Operand:
+    """Running products, in which NaN counts as 1."""
+    return cumprod(filled(x, 1.0), axis, dtype)
+
+
+def nanargmax(x: Any, /, axis: int | None = None, keepdims: bool = False) -> Operand:
+    """The position of the first largest of the elements that are numbers."""
+    return ops.argmax(filled(x, -math.inf), axis, keepdims)
+
+
+def nanargmin(x: Any, /, axis: int | None = None, keepdims: bool = False) -> Operand:
+    """The position of the first smallest of the elements that are numbers."""
+    return ops.argmin(filled(x, math.inf), axis, keepdims)
+
+
+def filled(x: Any, value: float) -> Operand:
+    x = to_operand(x)
+    return ops.where(ops.isnan(x), value, x) if x.type.is_float else x
+
+
+# ---- running extremes
+
+
+def running_max(x: Any, /, axis: int | None = 0) -> Operand:
+    """The largest element so far, along an axis (`np.maximum.accumulate`)."""
+    return running(to_operand(x), axis, ops.maximum)
+
+
+def running_min(x: Any, /, axis: int | None = 0) -> Operand:
+    """The smallest element so far, along an axis (`np.minimum.accumulate`)."""
+    return running(to_operand(x), axis, ops.minimum)
+
+
+def running(x: Operand, axis: int | None, combine: Callable[[Operand, Operand], Operand]) -> Operand:
+    """Each element combined with that one, two, four, ... places before it."""
+    (at,) = normalize_axes(0 if axis is None else axis, x.ndim, "accumulate")
+    head, step = [slice(None)] * at, 1
+    while step < x.shape[at]:
+        start, before, after = (ops.slice_(x, [*head, s]) for s in (slice(step), slice(-step), slice(step, None)))
+        x = ops.concatenate([start, combine(before, after)], at)
+        step *= 2
+    return x

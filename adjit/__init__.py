@@ -73,6 +73,7 @@ if _TYPE_CHECKING:
     from adjit.runtime.checkpoint import checkpoint
     from adjit.runtime.custom_gradient import custom_gradient
     from adjit.runtime.custom_jvp import custom_jvp
+    from adjit.runtime.tune import tune
     from adjit.tracer.control import cond, fori_loop, map, scan, switch, while_loop
 
 __version__ = "0.1.0"
@@ -93,7 +94,7 @@ _LATE = {
     "cond": _CONTROL, "switch": _CONTROL, "while_loop": _CONTROL, "fori_loop": _CONTROL, "scan": _CONTROL, "map": _CONTROL,
     "range": "adjit.tracer.autograph.items", "do_not_convert": "adjit.tracer.autograph.marks", "checkpoint": "adjit.runtime.checkpoint",
     "custom_gradient": "adjit.runtime.custom_gradient", "custom_jvp": "adjit.runtime.custom_jvp",
-    "stack": "adjit.tracer.stacking",
+    "stack": "adjit.tracer.stacking", "tune": "adjit.runtime.tune",
 }  # fmt: skip
 
 
@@ -114,7 +115,7 @@ __all__ = [
     # functions and their derivatives
     "Function", "GradientTape", "Inspection", "LostGradientWarning", "RetraceWarning", "Tensor", "TensorSpec", "Variable", "config",
     "constant", "function", "grad", "hessian", "hvp", "jacobian", "jvp", "linearize", "random", "register_pytree_node", "stop_gradient",
-    "tensor", "tree_map", "value_and_grad", "vjp", "vmap",
+    "tensor", "tree_map", "tune", "value_and_grad", "vjp", "vmap",
     # control flow
     "checkpoint", "cond", "custom_gradient", "custom_jvp", "do_not_convert", "fori_loop", "map", "range", "scan", "switch", "while_loop",
     # errors

@@ -1,9 +1,16 @@
 """Matrix products of any size and strides: one blocked, packed, threaded routine a dtype, compiled once per process.
 
     void adjit_gemm_f32(i64 m, i64 n, i64 k, ptr a, i64 row, i64 column, ptr b, i64 row, i64 column, ptr c, i64 row,
-                        ptr work, i64 rows, i64 groups, i64 added, i64 packs, i64 threads, ptr run)
+                        ptr work, i64 rows, i64 groups, i64 added, i64 packs, ptr finish, ptr pointers, i64 span, i64 apart,
+                        i64 threads, ptr run)
 
 c = a @ b, or c += a @ b where `added` is 1, with strides in elements; c's columns are consecutive.
+
+    void finish(ptr pointers, i64 row, i64 column, i64 m, i64 n, ptr values, i64 stride)
+
+is called, unless it is null, when a block is done, for `span` tiles side by side at a time, with their m x n values (`stride` from row to
+row) and their place in c: what follows a product elementwise is computed while they are in the second-level cache (`epilogue.py`). Where
+`apart` is 1, c is no matrix but memory in which every worker has a block for these values: a product of one panel needs no more.
 
     void adjit_pack_f32(i64 n, i64 k, ptr b, i64 row, i64 column, ptr packed, i64 threads, ptr run)
     void adjit_packed_gemm_f32(...)    with b packed already: its strides are not asked for
@@ -18,6 +25,9 @@ same way wherever the cuts are, so the result is the same bits for any number of
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from adjit.ir.types import DTYPE_NAMES, DType
 
 from . import library
@@ -28,9 +38,11 @@ MR = 6  # rows of a tile
 VECTORS = 2  # vector registers across a tile
 KC = 256  # depth of a panel: MR x KC of a and NR x KC of b stay in the first-level cache
 UNROLL = 4
+SPAN_BYTES = 2048  # of a row that is finished at once: long enough for the hardware to prefetch, so that a block stays near
 MAX_ROWS = 192  # of a block of a, which stays in the second-level cache
-ARGUMENTS = 16
-TYPES = "i64, i64, i64, ptr, i64, i64, ptr, i64, i64, ptr, i64, ptr, i64, i64, i64, i64, i64, ptr"
+ARGUMENTS = 20
+TYPES = "i64, i64, i64, ptr, i64, i64, ptr, i64, i64, ptr, i64, ptr, i64, i64, i64, i64, ptr, ptr, i64, i64, i64, ptr"
+FINISH, POINTERS, SPAN, APART = range(16, 20)
 DEPTH, START, BUFFER = range(ARGUMENTS, ARGUMENTS + 3)  # what changes from panel to panel, behind the arguments
 FEW_ROWS = 48  # up to here, one block of a, and the columns are shared out instead
 PACK_TYPES = "i64, i64, ptr, i64, i64, ptr, i64, ptr"
@@ -71,6 +83,12 @@ def work_bytes(n: int, k: int, rows: int, threads: int, dtype: DType, vector_byt
     return (panel + threads * rows * depth) * dtype.itemsize + 64 * (threads + 1)
 
 
+def span_tiles(n: int, dtype: DType, vector_bytes: int) -> int:
+    """How many tiles side by side are finished at once."""
+    nr = tile_columns(dtype, vector_bytes)
+    return min(-(-n // nr), max(1, SPAN_BYTES // (nr * dtype.itemsize)))
+
+
 def packed_bytes(n: int, k: int, dtype: DType, vector_bytes: int) -> int:
     nr = tile_columns(dtype, vector_bytes)
     return -(-n // nr) * nr * k * dtype.itemsize
@@ -81,6 +99,16 @@ def gemm_ir(dtype: DType, vector_bytes: int, is_packed: bool = False) -> str:
     gemm = _Gemm(dtype, vector_bytes)
     routines = [gemm.routine(is_packed), *([gemm.pack()] if is_packed else [])]
     return "\n".join([*sorted(gemm.declares), gemm.micro(False), gemm.micro(True), gemm.pack_b(), gemm.block(), *routines])
+
+
+@contextmanager
+def only_if(text: Text, condition: str) -> Iterator[None]:
+    inside, after = text.fresh_label(), text.fresh_label()
+    text.put(f"br i1 {condition}, label %{inside}, label %{after}")
+    text.start(inside)
+    yield
+    text.jump(after)
+    text.start(after)
 
 
 class _Gemm:
@@ -318,9 +346,21 @@ class _Gemm:
         text.start(after)
 
     def pack_rows(self, text: Text, source: str, row: str, column: str, target: str, count: str, depth: str) -> None:
-        """target[k][r] = source[r * row + k * column]: squares of vectors turned where rows are whole and consecutive."""
-        turn, gather = text.fresh_label(), text.fresh_label()
-        whole = text.define(f"and i1 {text.define(f'icmp eq i64 {count}, {MR}')}, {text.define(f'icmp eq i64 {column}, 1')}")
+        """target[k][r] = source[r * row + k * column]: columns are copied where they are whole and consecutive, squares of vectors turned
+        where rows are."""
+        copy, ask, turn, gather, done = (text.fresh_label() for _ in range(5))
+        full = text.define(f"icmp eq i64 {count}, {MR}")
+        plain = text.define(f"and i1 {full}, {text.define(f'icmp eq i64 {row}, 1')}")
+        text.put(f"br i1 {plain}, label %{copy}, label %{ask}")
+        text.start(copy)
+        with Loop(text, "0", depth) as loop:
+            column_ = f"<{MR} x {self.scalar}>, ptr {self.at(text, source, text.define(f'mul i64 {loop.index}, {column}'))}"
+            to = self.at(text, target, text.define(f"mul i64 {loop.index}, {MR}"))
+            value = text.define(f"load {column_}, align {self.align}")
+            text.put(f"store <{MR} x {self.scalar}> {value}, ptr {to}, align {self.align}")
+        text.jump(done)
+        text.start(ask)
+        whole = text.define(f"and i1 {full}, {text.define(f'icmp eq i64 {column}, 1')}")
         groups = range(0, MR, self.lanes)
         over = len(groups) * self.lanes - MR  # columns are stored in whole vectors, over the first of the next ones: these must be there
         blocks = text.define(f"and i64 {text.define(f'sub i64 {depth}, {-(-over // MR)}')}, -{self.lanes}")
@@ -341,6 +381,8 @@ class _Gemm:
         text.start(gather)
         start = text.define(f"phi i64 [0, %{before}], [{blocks}, %{turned}]")
         self.gather(text, source, row, column, target, count, start, depth, MR)
+        text.jump(done)
+        text.start(done)
 
     # ---- a block of a against the packed panel of b
 
@@ -350,7 +392,9 @@ class _Gemm:
         m, n, row, column, ldc, rows, groups, packs, depth, started = (
             self.argument(text, k) for k in (0, 1, 4, 5, 10, 12, 13, 15, DEPTH, START)
         )
-        a, c, b, work = (self.pointer_argument(text, k) for k in (3, 9, 11, BUFFER))
+        a, c, b, work, finish, pointers = (self.pointer_argument(text, k) for k in (3, 9, 11, BUFFER, FINISH, POINTERS))
+        span = self.argument(text, SPAN)
+        is_apart = text.define(f"icmp ne i64 {self.argument(text, APART)}, 0")
         first = text.define(f"icmp eq i64 {started}, 0")
         top = text.define(f"mul i64 {text.define(f'udiv i64 %chunk, {groups}')}, {rows}")
         panels = self.tiles(text, n, self.nr)
@@ -366,37 +410,40 @@ class _Gemm:
         height = self.smin(text, text.define(f"sub i64 {m}, {top}"), rows)
         packed = self.at(text, work, text.define(f"mul i64 %worker, {text.define(f'mul i64 {rows}, {depth}')}"))
         source = self.at(text, a, text.define(f"mul i64 {top}, {row}"))
-        target = self.at(text, c, text.define(f"mul i64 {top}, {ldc}"))
-        strips = self.tiles(text, height, MR)
-        pack, plain = text.fresh_label(), text.fresh_label()
-        text.put(f"br i1 {text.define(f'icmp eq i64 {packs}, 0')}, label %{plain}, label %{pack}")
+        own = text.define(f"mul i64 %worker, {rows}")
+        target = text.define(f"mul i64 {ldc}, {text.define(f'select i1 {is_apart}, i64 {own}, i64 {top}')}")
 
-        def multiply(kernel: str, base: str, between: str) -> None:
-            """All tiles; `between` lies from one strip of a to the next, divided by MR."""
-            with Loop(text, left_most, right_most) as across:
-                left = text.define(f"mul i64 {across.index}, {self.nr}")
-                width = self.smin(text, text.define(f"sub i64 {n}, {left}"), str(self.nr))
-                panel = self.at(text, b, text.define(f"mul i64 {left}, {depth}"))
-                corner = self.at(text, target, left)
-                with Loop(text, "0", strips) as loop:
-                    at = text.define(f"mul i64 {loop.index}, {MR}")
-                    count = self.smin(text, text.define(f"sub i64 {height}, {at}"), str(MR))
-                    strip = self.at(text, base, text.define(f"mul i64 {at}, {between}"))
-                    tile = self.at(text, corner, text.define(f"mul i64 {at}, {ldc}"))
-                    where = f"ptr {strip}, i64 {row}, ptr {panel}, i64 {depth}, ptr {tile}, i64 {ldc}"
-                    text.put(f"call void @{kernel}_{self.name}({where}, i64 {count}, i64 {width}, i1 {first})")
-
-        text.start(plain)
-        multiply("plain", source, row)
-        text.put("ret void")
-        text.start(pack)
-        with Loop(text, "0", strips) as loop:
-            at = text.define(f"mul i64 {loop.index}, {MR}")
-            count = self.smin(text, text.define(f"sub i64 {height}, {at}"), str(MR))
-            from_ = self.at(text, source, text.define(f"mul i64 {at}, {row}"))
-            into = self.at(text, packed, text.define(f"mul i64 {at}, {depth}"))
+        is_packed = text.define(f"icmp ne i64 {packs}, 0")
+        with only_if(text, is_packed), Loop(text, "0", height, MR) as loop:
+            count = self.smin(text, text.define(f"sub i64 {height}, {loop.index}"), str(MR))
+            from_ = self.at(text, source, text.define(f"mul i64 {loop.index}, {row}"))
+            into = self.at(text, packed, text.define(f"mul i64 {loop.index}, {depth}"))
             self.pack_rows(text, from_, row, column, into, count, depth)
-        multiply("packed", packed, depth)
+        micro = text.define(f"select i1 {is_packed}, ptr @packed_{self.name}, ptr @plain_{self.name}")
+        strips = text.define(f"select i1 {is_packed}, ptr {packed}, ptr {source}")
+        between = text.define(f"select i1 {is_packed}, i64 {depth}, i64 {row}")  # one strip and the next, divided by MR
+        with Loop(text, left_most, right_most, span) as wide:
+            left = text.define(f"mul i64 {wide.index}, {self.nr}")
+            inside = text.define(f"add i64 {target}, {left}")
+            corner = self.at(text, c, text.define(f"select i1 {is_apart}, i64 {target}, i64 {inside}"))
+            side_by_side = self.smin(text, span, text.define(f"sub i64 {right_most}, {wide.index}"))
+            with Loop(text, "0", side_by_side) as across:
+                right = text.define(f"mul i64 {across.index}, {self.nr}")
+                at = text.define(f"add i64 {left}, {right}")
+                columns = self.smin(text, text.define(f"sub i64 {n}, {at}"), str(self.nr))
+                panel = self.at(text, b, text.define(f"mul i64 {at}, {depth}"))
+                first_tile = self.at(text, corner, right)
+                with Loop(text, "0", height, MR) as loop:
+                    count = self.smin(text, text.define(f"sub i64 {height}, {loop.index}"), str(MR))
+                    strip = self.at(text, strips, text.define(f"mul i64 {loop.index}, {between}"))
+                    tile = self.at(text, first_tile, text.define(f"mul i64 {loop.index}, {ldc}"))
+                    where = f"ptr {strip}, i64 {row}, ptr {panel}, i64 {depth}, ptr {tile}, i64 {ldc}"
+                    text.put(f"call void {micro}({where}, i64 {count}, i64 {columns}, i1 {first})")
+            with only_if(text, text.define(f"icmp ne ptr {finish}, null")):
+                width = text.define(f"mul i64 {side_by_side}, {self.nr}")
+                columns = self.smin(text, width, text.define(f"sub i64 {n}, {left}"))
+                place = f"ptr {pointers}, i64 {top}, i64 {left}, i64 {height}, i64 {columns}"
+                text.put(f"call void {finish}({place}, ptr {corner}, i64 {ldc})")
         text.put("ret void")
         return self.function(f"internal void @block_{self.name}(ptr %args, i64 %chunk, i64 %worker)", text)
 
@@ -414,7 +461,8 @@ class _Gemm:
         text = Text()
         args = text.reserve(f"[{ARGUMENTS + 3} x i64]")
         names = ["%m", "%n", "%k", "%a", "%ar", "%ac", "%b", "%br", "%bc", "%c", "%cr", "%work", "%rows", "%groups", "%added", "%packs"]
-        kinds = ["ptr" if name in ("%a", "%b", "%c", "%work") else "i64" for name in names]
+        names += ["%finish", "%pointers", "%span", "%apart"]
+        kinds = ["ptr" if name in ("%a", "%b", "%c", "%work", "%finish", "%pointers") else "i64" for name in names]
 
         def put(k: int, kind: str, value: str) -> None:
             text.put(f"store {kind} {value}, ptr {text.define(f'getelementptr i64, ptr {args}, i64 {k}')}")
@@ -430,6 +478,8 @@ class _Gemm:
             put(3, "ptr", self.at(text, "%a", text.define(f"mul i64 {loop.index}, %ac")))
             put(DEPTH, "i64", depth)
             put(START, "i64", text.define(f"add i64 {loop.index}, %added"))
+            is_last = text.define(f"icmp sge i64 {text.define(f'add i64 {loop.index}, {step}')}, %k")
+            put(FINISH, "ptr", text.define(f"select i1 {is_last}, ptr %finish, ptr null"))
             if is_packed:
                 put(11, "ptr", self.at(text, "%b", text.define(f"mul i64 {width}, {loop.index}")))
                 put(BUFFER, "ptr", "%work")

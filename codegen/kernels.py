@@ -220,10 +220,15 @@ def parts_of(stmt: Stmt, access: Callable[[Operand], Access], numbers: Taken = N
         list(reductions.values()),
         body,
         [Border(s.op.low, s.args[0].type.shape, inputs.get(id(s.result))) for s in pads if isinstance(s.op, Pad)],
-        ops=sum(MATH_COST if isinstance(s.op, FloatUnary) else 1 for s in block.stmts),
+        ops=body_ops(block.stmts),
         indexed=frozenset(s.op.axis for s in block.stmts if isinstance(s.op, Iota)),
         aliased=aliased,
     )
+
+
+def body_ops(stmts: Sequence[Stmt]) -> int:
+    """How much elementwise statements compute, in plain instructions."""
+    return sum(MATH_COST if isinstance(s.op, FloatUnary) else 1 for s in stmts)
 
 
 def _inputs(block: Block, access: Callable[[Operand], Access]) -> tuple[dict[int, int], list[Access]]:
@@ -313,7 +318,7 @@ class LoopKernel(Kernel):
         memory.store(self.text, target.at(*index).pointer, value, "0", 1, 1)
 
     def copy(self, target: Window, source: Window) -> None:
-        if target.access != source.access:  # else computed in place
+        if isinstance(target, Hosted) or target.access != source.access:  # else computed in place
             self.map(lambda emit, x: [x], [target], [source])
 
     def accumulate(self, target: Window, source: Window) -> None:
@@ -358,7 +363,7 @@ class LoopKernel(Kernel):
                 target.put(chunk.emit, value, lambda k: chunk.load(these[k]), lambda k, r: chunk.put(these[k], r))  # noqa: B023 - used at once
 
         aliased = frozenset(range(len(outputs)))
-        ops = len(inputs) + len(outputs)
+        ops = len(inputs) + len(outputs) + sum(target.ops for target in targets)
         Nest(self.text, self.vector_bytes, targets[0].type.shape, inputs, outputs, [], body, ops, aliased=aliased).emit()
 
     def fail_if(self, condition: Reg, what: str, *details: Reg) -> None:
@@ -418,9 +423,11 @@ def hosting_kernel(stmt: Stmt, host: Stmt, context: Context) -> LoopKernel:
             env[id(s.result)] = s.op.scalar(emit, *map(read, s.args))
         return [read(x) for x in block.results]
 
-    outputs = [kernel.window(r) for r in stmt.results]
-    target = Hosted(kernel.text, host.result.type.dtype, outputs, [kernel.window(v) for v in inputs.values()], body)
-    return _lowered(kernel, host, target)
+    dtype = host.result.type.dtype
+    read, written = [kernel.window(v) for v in inputs.values()], [kernel.window(r) for r in stmt.results]
+    taken = {w.pointer for w in read}
+    spare = next((k for k, w in enumerate(written) if w.type.dtype == dtype and w.strides[-1:] == (1,) and w.pointer not in taken), None)
+    return _lowered(kernel, host, Hosted(kernel.text, dtype, written, read, body, body_ops(rest), spare))
 
 
 def copy_kernel(target: Access, source: Access, shape: Shape, context: Context) -> Kernel:

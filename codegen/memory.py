@@ -33,6 +33,14 @@ def element(text: Text, pointer: str, dtype: DType, index: str) -> str:
     return pointer if index == "0" else text.define(f"getelementptr {memory_type(dtype)}, ptr {pointer}, i64 {index}")
 
 
+def table(text: Text, pointers: Sequence[str]) -> str:
+    """Pointers, on the stack, for a function that takes any number of them."""
+    out = text.reserve(f"[{max(1, len(pointers))} x ptr]")
+    for k, pointer in enumerate(pointers):
+        text.put(f"store ptr {pointer}, ptr {text.define(f'getelementptr ptr, ptr {out}, i64 {k}')}")
+    return out
+
+
 def scaled(text: Text, index: str, stride: int) -> str:
     """index * stride, folded where it is trivial."""
     if stride == 1 or index == "0":

@@ -179,10 +179,7 @@ class Module:
         operands = [(a.type, self.window(a)) for a in stmt.args]
         self.hosts.append(host.evaluator(stmt.op, operands))
         self.declares.add(f"declare void @{name}(ptr)")
-        table = text.reserve(f"[{max(1, len(operands))} x ptr]")
-        for k, (_, access) in enumerate(operands):
-            text.put(f"store ptr {access.pointer}, ptr {text.define(f'getelementptr ptr, ptr {table}, i64 {k}')}")
-        text.put(f"call void @{name}(ptr {table})")
+        text.put(f"call void @{name}(ptr {memory.table(text, [access.pointer for _, access in operands])})")
 
     # ---- kernels
 
@@ -362,7 +359,7 @@ class Module:
             place = self.place(inner.args[1]) if isinstance(inner.op, ScatterSet) else None
             if place is not None and place.kind == "row":
                 self.rows[place] = inner
-        self.context.awake = self.context.awake or any(map(products.is_parallel, body.stmts))
+        self.context.awake = self.context.awake or products.is_parallel(body)
         head, inside, after = (text.fresh_label() for _ in range(3))
         text.jump(head)
         text.start(head)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from adjit.ir.func import Block, Stmt, Value
 from adjit.ir.operand import Operand
-from adjit.ir.ops.control import For, While
+from adjit.ir.ops.control import For, Fuse, While
 from adjit.ir.ops.linalg import Matmul, MatmulAdd
 from adjit.ir.plan import Place, Plan
 from adjit.ir.types import DType, Shape
@@ -69,13 +69,13 @@ class Packing:
 
 
 def _products(block: Block) -> Iterator[tuple[Operand, Operand]]:
-    """What is multiplied at every trip: in the block, and in loops inside of it. A branch may never be taken."""
+    """What is multiplied at every trip: in the block, as hosts, and in loops inside of it. A branch may never be taken."""
     for stmt in block.stmts:
         if isinstance(stmt.op, Matmul | MatmulAdd):
             a, b = stmt.args[-2:]
             if a.type.rank == b.type.rank == 2:
                 yield a, b
-        elif isinstance(stmt.op, For | While):
+        elif isinstance(stmt.op, For | While | Fuse):
             yield from _products(stmt.blocks[-1])
 
 

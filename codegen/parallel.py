@@ -102,10 +102,7 @@ def outlined(
     body = "\n".join([*inner.slots, *inner.lines, "ret void"])
     name = f"@{{}}.chunk{len(kernel.helpers)}"
     kernel.helpers.append(f"define internal void {name}(ptr %pointers, i64 %chunk, i64 %worker) nounwind {{\nentry:\n{body}\n}}\n")
-    table = text.reserve(f"[{len(outside)} x ptr]")
-    for k, pointer in enumerate(outside):
-        text.put(f"store ptr {pointer}, ptr {text.define(f'getelementptr ptr, ptr {table}, i64 {k}')}")
-    text.put(f"call void @{run}(ptr {name}, ptr {table}, i64 {-(-total // rows)}, i64 {kernel.threads})")
+    text.put(f"call void @{run}(ptr {name}, ptr {memory.table(text, outside)}, i64 {-(-total // rows)}, i64 {kernel.threads})")
 
 
 class _Cut:

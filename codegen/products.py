@@ -1,42 +1,45 @@
 """Matrix products inside a kernel.
 
-Large ones of floats call the routine of `gemm.py` (or OpenBLAS with ADJIT_BLAS=openblas), smaller ones are contractions, written for their
-shape, and those of vectors or integers loop nests. The routine is ours by default because it is as fast, takes any strides, shares our
-thread pool, and does not depend on threads that keep spinning: on a busy machine OpenBLAS's collapse (docs/adr/0002).
+Large ones of floats call the routine of `gemm.py`, or OpenBLAS where a table says so (`tuning.py`); smaller ones are contractions, written
+for their shape, and those of vectors or integers loop nests. The routine is ours by default because it is as fast, takes any strides, goes
+on with what follows a product, and does not depend on threads that keep spinning: on a busy machine OpenBLAS's collapse (docs/adr/0002).
 """
 
 from __future__ import annotations
 
 import math
-import os
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from adjit.ir.func import Func, Stmt
+from adjit.ir.func import Block, Func, Stmt
+from adjit.ir.ops.control import Fuse
 from adjit.ir.ops.linalg import Matmul, MatmulAdd
 from adjit.ir.ops.reduce import Sum
-from adjit.ir.types import I64, TensorType
+from adjit.ir.types import DTYPE_NAMES, I64, TensorType, row_major
 
-from . import blas, gemm, library
-from .lanes import LLVM_TYPE, Reg, constant
+from . import gemm, library, tuning
+from .epilogue import epilogue
+from .lanes import Reg
 from .memory import Access
 from .nest import Chunk, Nest, Reduction
+from .strips import PLAIN, call_blas, leading
+from .window import Hosted, Window
 
 if TYPE_CHECKING:
     from .kernels import LoopKernel
-    from .window import Window
 
 SMALL = 14_000  # multiplications: up to here, packing costs more than it saves, whatever the strides
 PARALLEL = 1_000_000  # multiplications: from here on, waking the other threads pays
 NEAR = 1 << 16  # bytes of b that need not be packed: they stay close by as they lie
+SHORT = 4  # operations that follow a product and are written out for every vector of a tile
+FAR = 1 << 20  # bytes of a result that does not stay in the cache from one panel to the next
 PACKED = 384  # columns: from here on, rows of a are packed even if they are consecutive in memory
 BYTE = np.dtype("u1")
-ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112
 
 
-def matrix_product(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool, work: Window | None = None) -> None:
-    """target[m,n] = (or +=) a[m,k] @ b[k,n]. `work` is room for the routine, if it is there already."""
+def matrix_product(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool, *work: Window) -> None:
+    """target[m,n] = (or +=) a[m,k] @ b[k,n]. `work` is the room that it needs, if it is there already."""
     if target.type.size == 0:
         return
     if a.type.shape[1] == 0:
@@ -44,12 +47,17 @@ def matrix_product(kernel: LoopKernel, target: Window, a: Window, b: Window, acc
             kernel.fill(target, 0)
     elif not accumulate and not _has_tiles(a, b):
         _loops(kernel, target, a, b)
-    elif not _has_tiles(a, b) or _is_contraction(target, a, b):
-        kernel.contract("mn,mk,kn", target, a, b, accumulate)
-    elif not accumulate and os.environ.get("ADJIT_BLAS") == "openblas" and blas.find() is not None and _leading(a) and _leading(b):
-        _call_blas(kernel, target, a, b)
     else:
-        _call_gemm(kernel, target, a, b, accumulate, work or kernel.scratch(room(kernel, target, a, kernel.threads)))
+        work = work or tuple(map(kernel.scratch, room(kernel, target, a, b)))
+        product = _sums(kernel, target, _apart(kernel, target, a, b), *work) if _follows(kernel, target, a, b) else target
+        if _is_contraction(target, a, b):
+            kernel.contract("mn,mk,kn", product, a, b, accumulate)
+        elif _takes_blas(kernel, target, a, b):
+            call_blas(kernel, product, a, b, accumulate, _threads(kernel, a, b) > 1)
+        else:
+            _call_gemm(kernel, product, a, b, accumulate, *work)
+        if isinstance(target, Hosted) and product is not target:
+            _follow(kernel, target, product)
 
 
 def matrix_products(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool) -> None:
@@ -57,9 +65,8 @@ def matrix_products(kernel: LoopKernel, target: Window, a: Window, b: Window, ac
     counts = target.type.shape[:-2]
     count, size = math.prod(counts), target.type.size * a.type.shape[-1]
     first = [w.at(*[Reg("0", I64)] * len(counts)) for w in (target, a, b)]
-    packs = _has_tiles(*first[1:]) and not _is_contraction(*first)
-    is_large = packs and size >= PARALLEL * count
-    work = [kernel.private(room(kernel, target, a, kernel.threads if is_large else 1))] if packs else []
+    is_large = size >= PARALLEL * count and not _is_contraction(*first)
+    work = map(kernel.private, room(kernel, *first))
 
     def one(i: Reg, target: Window, a: Window, b: Window, *work: Window) -> None:
         index: list[Reg] = []
@@ -78,7 +85,12 @@ def _has_tiles(a: Window, b: Window) -> bool:
 
 
 def _is_contraction(target: Window, a: Window, b: Window) -> bool:
-    return not packs_factor(a.type, b.type, b.strides) or target.strides[1] != 1
+    return not packs_factor(a.type, b.type, b.strides) or (target.strides[1] != 1 and not isinstance(target, Hosted))
+
+
+def _threads(kernel: LoopKernel, a: Window, b: Window) -> int:
+    """How many threads one product takes."""
+    return kernel.threads if a.type.size * b.type.shape[1] >= PARALLEL else 1
 
 
 def packs_factor(a: TensorType, b: TensorType, strides: tuple[int, ...]) -> bool:
@@ -88,8 +100,22 @@ def packs_factor(a: TensorType, b: TensorType, strides: tuple[int, ...]) -> bool
     return a.dtype.kind == "f" and 1 not in (m, n) and not is_near and m * n * k > SMALL
 
 
-def is_parallel(stmt: Stmt) -> bool:
-    """Whether it is a product that takes all threads."""
+def _takes_blas(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:
+    """Whether OpenBLAS computes a product: it can read the factors and write the result, no loop has packed one, and it is faster."""
+    layouts, is_plain = [leading(x) for x in (a, b)], isinstance(target, Hosted) or (leading(target) or (0,))[0] == PLAIN
+    if not all(layouts) or not is_plain:
+        return False
+    layout = "".join("n" if x and x[0] == PLAIN else "t" for x in layouts)
+    (m, k), n, name = a.type.shape, b.type.shape[1], DTYPE_NAMES[a.type.dtype]
+    return tuning.takes_blas(name, layout, _threads(kernel, a, b), m, n, k) and kernel.packed_pointer(b) is None
+
+
+def is_parallel(block: Block) -> bool:
+    """Whether one of its statements, alone or as a host, is a product that takes all threads."""
+    return any(_is_large(s) for stmt in block.stmts for s in (stmt.blocks[0].stmts if isinstance(stmt.op, Fuse) else [stmt]))
+
+
+def _is_large(stmt: Stmt) -> bool:
     if not isinstance(stmt.op, Matmul | MatmulAdd) or not stmt.result.type.is_float:
         return False
     return stmt.result.type.size * stmt.args[-2].type.shape[-1] >= PARALLEL
@@ -97,19 +123,70 @@ def is_parallel(stmt: Stmt) -> bool:
 
 def foresee(func: Func) -> None:
     """Have the routine compiled that large products of a Func will call, while it is still being optimised."""
-    large = {stmt.result.type.dtype for stmt in func.stmts if is_parallel(stmt)}
+    large = {stmt.result.type.dtype for stmt in func.stmts if _is_large(stmt)}
     library.start(library.NAMES[dtype] for dtype in large)
 
 
-def room(kernel: LoopKernel, target: Window, a: Window, threads: int) -> TensorType:
-    """What the routine needs for packing."""
-    m, n, k = *target.type.shape[-2:], a.type.shape[-1]
-    return TensorType(BYTE, (gemm.work_bytes(n, k, gemm.block_rows(m, threads), threads, a.type.dtype, kernel.vector_bytes),))
+def room(kernel: LoopKernel, target: Window, a: Window, b: Window) -> list[TensorType]:
+    """What a product needs for packing, and for values that it hands on; nothing for some."""
+    (m, k), n, dtype = a.type.shape, b.type.shape[1], a.type.dtype
+    nbytes, threads = math.prod(_apart(kernel, target, a, b)) * dtype.itemsize, _threads(kernel, a, b)
+    if not _is_contraction(target, a, b) and not _takes_blas(kernel, target, a, b):
+        nbytes += gemm.work_bytes(n, k, gemm.block_rows(m, threads), threads, dtype, kernel.vector_bytes)
+    return [TensorType(BYTE, (nbytes,))] if nbytes else []
+
+
+def _apart(kernel: LoopKernel, target: Window, a: Window, b: Window) -> tuple[int, int]:
+    """Shape of a matrix that holds what a region takes, outside of the region's results: as much as the threads finish at once, for a
+    product of one panel; all of it for others, unless one of the results has room for the sums."""
+    (m, k), n, dtype = a.type.shape, b.type.shape[1], a.type.dtype
+    if not isinstance(target, Hosted) or target.spare is not None:
+        return 0, 0
+    if _is_contraction(target, a, b):
+        return (m, n) if _follows(kernel, target, a, b) else (0, 0)
+    if k > gemm.KC or _follows(kernel, target, a, b):
+        return m, n
+    threads = _threads(kernel, a, b)
+    width = gemm.span_tiles(n, dtype, kernel.vector_bytes) * gemm.tile_columns(dtype, kernel.vector_bytes)
+    return threads * gemm.block_rows(m, threads), width
+
+
+def _sums(kernel: LoopKernel, target: Window, shape: tuple[int, int], *work: Window) -> Window:
+    """The matrix that a product goes to: the target, one of a region's results, or one of this shape at the end of the room."""
+    if not isinstance(target, Hosted):
+        return target
+    if not all(shape):
+        assert target.spare is not None
+        return target.outputs[target.spare]
+    type = target.type.with_shape(shape)
+    (room,) = work
+    pointer = kernel.text.define(f"getelementptr i8, ptr {room.pointer}, i64 {room.type.size - type.nbytes}")
+    return Window(kernel.text, pointer, type, row_major(shape))
+
+
+def _follows(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:
+    """Whether what a product hosts is computed after all of it, in the same kernel: where that is too long to be written for every tile
+    of a contraction, whose result is near anyway; on large results that panels are added to one after the other, for which going back
+    and forth between both takes more from the caches than it leaves in them; and on those of OpenBLAS."""
+    if not isinstance(target, Hosted):
+        return False
+    if _is_contraction(target, a, b):
+        return target.ops > SHORT
+    return (a.type.shape[1] > gemm.KC and target.type.nbytes > FAR) or _takes_blas(kernel, target, a, b)
+
+
+def _follow(kernel: LoopKernel, target: Hosted, product: Window) -> None:
+    """Compute what a product hosts."""
+    work = float(target.type.size * target.ops)
+    if kernel.is_large(work):
+        kernel.each(target.type.shape[0], work, lambda i, to, made: kernel.copy(to.at(i), made.at(i)), target, product)
+    else:
+        kernel.copy(target, product)
 
 
 def _call_gemm(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool, work: Window) -> None:
     (m, k), n, dtype = a.type.shape, b.type.shape[1], a.type.dtype
-    threads = kernel.threads if m * n * k >= PARALLEL else 1
+    threads = _threads(kernel, a, b)
     rows = gemm.block_rows(m, threads)
     groups = gemm.column_groups(m, n, rows, threads, dtype, kernel.vector_bytes)
     run = library.runner(threads)
@@ -119,10 +196,14 @@ def _call_gemm(kernel: LoopKernel, target: Window, a: Window, b: Window, accumul
     kernel.imports |= {name, run}
     where = [(f"ptr {p}", f"i64 {w.strides[0]}", f"i64 {w.strides[1]}") for p, w in ((a.pointer, a), (packed or b.pointer, b))]
     sizes = f"i64 {m}, i64 {n}, i64 {k}"
-    matrices = ", ".join([*where[0], *where[1], f"ptr {target.pointer}", f"i64 {target.strides[0]}"])
+    apart = _apart(kernel, target, a, b)
+    sums, (finish, pointers) = _sums(kernel, target, apart, work), epilogue(kernel, target)
+    span = gemm.span_tiles(n, dtype, kernel.vector_bytes)
+    matrices = ", ".join([*where[0], *where[1], f"ptr {sums.pointer}", f"i64 {sums.strides[0]}"])
     packs = int(a.strides[1] != 1 or n >= PACKED)
-    how = f"i64 {rows}, i64 {groups}, i64 {int(accumulate)}, i64 {packs}, i64 {threads}, ptr @{run}"
-    kernel.text.put(f"call void @{name}({sizes}, {matrices}, ptr {work.pointer}, {how})")
+    how = f"i64 {rows}, i64 {groups}, i64 {int(accumulate)}, i64 {packs}"
+    then = f"ptr {finish}, ptr {pointers}, i64 {span}, i64 {int(all(apart) and k <= gemm.KC)}, i64 {threads}, ptr @{run}"
+    kernel.text.put(f"call void @{name}({sizes}, {matrices}, ptr {work.pointer}, {how}, {then})")
 
 
 def _loops(kernel: LoopKernel, target: Window, a: Window, b: Window) -> None:
@@ -136,33 +217,3 @@ def _loops(kernel: LoopKernel, target: Window, a: Window, b: Window) -> None:
         chunk.reduce(0, chunk.emit.mul(chunk.load(0), chunk.load(1)))
 
     Nest(kernel.text, kernel.vector_bytes, (m, n, k), [left, right], [], [Reduction(Sum((2,)), (2,), out)], body, ops=2).emit()
-
-
-# ---- OpenBLAS, on demand
-
-
-def _leading(x: Window) -> tuple[int, int] | None:
-    """How BLAS can read a matrix as it lies: plain or transposed, and its leading dimension."""
-    (m, n), (rows, columns) = x.type.shape, x.strides
-    if (columns == 1 or n == 1) and (rows >= n or m == 1):
-        return PLAIN, rows if m > 1 else n
-    if (rows == 1 or m == 1) and (columns >= m or n == 1):
-        return TRANSPOSED, columns if n > 1 else m
-    return None
-
-
-def _call_blas(kernel: LoopKernel, target: Window, a: Window, b: Window) -> None:
-    library_ = blas.find()
-    assert library_ is not None
-    dtype, i = a.type.dtype, library_.index_type
-    f, name = LLVM_TYPE[dtype], blas.symbol(dtype)
-    (m, k), n = a.type.shape, b.type.shape[1]
-    (ta, lda), (tb, ldb) = (_leading(x) or (0, 0) for x in (a, b))
-    types = f"i32, i32, i32, {i}, {i}, {i}, {f}, ptr, {i}, ptr, {i}, {f}, ptr, {i}"
-    kernel.text.declares.add(f"declare void @{name}({types})")
-    kernel.imports.add(name)
-    one, zero = constant(dtype, 1), constant(dtype, 0)
-    kernel.text.put(
-        f"call void @{name}(i32 {ROW_MAJOR}, i32 {ta}, i32 {tb}, {i} {m}, {i} {n}, {i} {k}, {f} {one}, "
-        f"ptr {a.pointer}, {i} {lda}, ptr {b.pointer}, {i} {ldb}, {f} {zero}, ptr {target.pointer}, {i} {max(target.strides[0], n)})"
-    )

@@ -5,13 +5,12 @@ Light to import: what optimises, writes LLVM IR and compiles is loaded when the 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 from adjit.ir.fingerprint import fingerprint
 from adjit.ir.func import Func
 
-from . import image, library, llvm
+from . import image, library, llvm, tuning
 from .native import Native
 
 
@@ -19,7 +18,7 @@ def native_code(func: Func, optimized: Callable[[], Func], threads: int | None =
     """Native code for a traced Func; `optimized` gives what the passes make of it."""
     threads = threads or library.threads()
     target = llvm.host()
-    settings = (target.triple, target.cpu, target.features, str(threads), os.environ.get("ADJIT_BLAS", ""))
+    settings = (target.triple, target.cpu, target.features, str(threads), tuning.settings())
     key = image.key_of(fingerprint(func), settings)
     found = image.load(key)
     if found is None:

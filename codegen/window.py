@@ -17,6 +17,7 @@ class Window:
     """A buffer, seen through strides. Implements `adjit.ir.ops.base.Window`."""
 
     written = 1  # of its members
+    ops = 0  # how much is computed where it is stored to
 
     def __init__(self, text: Text, pointer: str, type: TensorType, strides: tuple[int, ...]) -> None:
         self.text = text
@@ -93,10 +94,13 @@ class Hosted(Window):
     the same views, one after the other.
     """
 
-    def __init__(self, text: Text, dtype: DType, outputs: Sequence[Window], inputs: Sequence[Window], body: HostedBody) -> None:
+    def __init__(
+        self, text: Text, dtype: DType, outputs: Sequence[Window], inputs: Sequence[Window], body: HostedBody, ops: int, spare: int | None
+    ) -> None:
+        """`ops`: how much the body computes. `spare`: the number of an output that may hold sums until its elements are stored."""
         lead = outputs[0]
         super().__init__(text, lead.pointer, TensorType(dtype, lead.type.shape), lead.strides)
-        self.outputs, self.inputs, self.body = list(outputs), list(inputs), body
+        self.outputs, self.inputs, self.body, self.ops, self.spare = list(outputs), list(inputs), body, ops, spare
         self.written = len(self.outputs)
 
     @property
@@ -108,7 +112,8 @@ class Hosted(Window):
             store(k, result)
 
     def _each(self, view: Callable[[Window], Window], text: Text | None = None) -> Hosted:
-        return Hosted(text or self.text, self.type.dtype, [view(w) for w in self.outputs], [view(w) for w in self.inputs], self.body)
+        outputs, inputs = [view(w) for w in self.outputs], [view(w) for w in self.inputs]
+        return Hosted(text or self.text, self.type.dtype, outputs, inputs, self.body, self.ops, self.spare)
 
     def inside(self, text: Text, pointers: Sequence[str]) -> Window:
         names = iter(pointers)

@@ -28,6 +28,7 @@ from adjit.ir.ops.arithmetic import Add, Neg, Sub
 from adjit.ir.ops.base import View
 from adjit.ir.ops.control import Fuse
 from adjit.ir.ops.create import Fill, Iota
+from adjit.ir.ops.linalg import Matmul
 from adjit.ir.ops.maps import FloatUnary, Map, Mul
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Broadcast, Pad
@@ -191,7 +192,7 @@ class _Grouping:
                 self.free_to_make[id(stmt.result)] = stmt
             else:
                 self._join(stmt)
-        elif stmt.op.stores_once(*(a.type for a in stmt.args)):
+        elif stmt.op.stores_once(*(a.type for a in stmt.args)) and not isinstance(stmt.op, Matmul):  # those join later, see hosts.py
             self._host(stmt)
         elif isinstance(stmt.op, View) and len(stmt.args) == 1 and is_pure(stmt.op):
             self._view(stmt)

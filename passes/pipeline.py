@@ -19,6 +19,7 @@ from .cse import eliminate_common_subexpressions
 from .dce import eliminate_dead_code
 from .fold import fold
 from .fuse import fuse
+from .hosts import host_products
 from .legalize import legalize
 from .licm import hoist_invariants
 from .lift import lift_products
@@ -94,5 +95,6 @@ OPTIMIZE = Pipeline(
     legalize,
     fuse,
     fuse_rows,
+    host_products,
     plan_buffers,
 )

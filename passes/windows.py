@@ -148,7 +148,7 @@ class Windows:
             (block,) = maker.blocks
             made = {id(s.result): s.op for s in block.stmts}
             inner = next(i for r, i in zip(maker.results, block.results, strict=True) if r is x)
-            return isinstance(made.get(id(inner)), Map) and all(isinstance(op, Map | Reduce) for op in made.values())
+            return isinstance(made.get(id(inner)), Map) and all(isinstance(op, Map | Reduce | Matmul) for op in made.values())
         return isinstance(maker.op, Matmul)
 
     # ---- regions

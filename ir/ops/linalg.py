@@ -64,6 +64,10 @@ class Matmul(Op):
         columns = reshape(b, (size, b.shape[1], 1)) if b.ndim == 2 else b
         return reshape(apply(self, rows, columns), (size, *out))
 
+    def stores_once(self, *types: TensorType) -> bool:
+        a, b = types
+        return a.is_float and a.rank == b.rank >= 2 and 1 not in (a.shape[-2], b.shape[-1])
+
     def lower(self, k: Loops, out: Window, a: Window, b: Window) -> None:
         k.matmul(out, a, b)
 

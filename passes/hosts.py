@@ -7,7 +7,7 @@ Sums of what the region stores anyway leave it and become a region behind it: th
 the region read. Any other reduction keeps the product out, for it would have to store what it reduces.
 
 A product that goes far, to the update of a weight at the end of a step, keeps its operands alive until there: only if its result, which
-nobody has to keep instead, is larger.
+nobody has to keep instead, is larger, and no operand is changed in place in the meantime, as carries of loops and updated parameters are.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ MAX_TENSORS = 24  # that a region reads and writes: every tile asks for the plac
 
 
 def host_products(func: Func) -> Func:
-    return func.replace(block=_hosted(func.block, func.outputs()))
+    return func.replace(block=_hosted(func.block, func.outputs(), {id(param) for param, _ in func.updates}))
 
 
-def _hosted(block: Block, outputs: Sequence[Operand]) -> Block:
+def _hosted(block: Block, outputs: Sequence[Operand], overwritten: set[int] | None) -> Block:
+    """`overwritten`: buffers that somebody may change in place while they are not read; None where all may be."""
     stmts: list[list[Stmt]] = [[_inside(stmt)] for stmt in block.stmts]
-    uses = _Uses(block, outputs)
+    uses = _Uses(block, outputs, overwritten)
     for at, product in reversed(list(enumerate(block.stmts))):
         if not (isinstance(product.op, Matmul) and product.op.stores_once(*(a.type for a in product.args))):
             continue
@@ -52,13 +53,14 @@ def _inside(stmt: Stmt) -> Stmt:
     """The same for the blocks of branches and loops."""
     if not stmt.blocks or isinstance(stmt.op, Fuse | Rows):
         return stmt
-    return stmt.replace(blocks=tuple(_hosted(b, (*b.results, *b.saving)) for b in stmt.blocks))
+    return stmt.replace(blocks=tuple(_hosted(b, (*b.results, *b.saving), None) for b in stmt.blocks))
 
 
 class _Uses:
     """Which statements read what. What leaves the block is read at its end; what comes from outside is there until then."""
 
-    def __init__(self, block: Block, outputs: Sequence[Operand]) -> None:
+    def __init__(self, block: Block, outputs: Sequence[Operand], overwritten: set[int] | None) -> None:
+        self.overwritten = overwritten
         self.stmts, self.end = block.stmts, len(block.stmts)
         self.viewed = {id(s.result): s.args[0] for s in block.stmts if isinstance(s.op, View)}
         self.readers: dict[int, set[int]] = {}
@@ -87,6 +89,8 @@ class _Uses:
         if all(isinstance(s.op, View) for s in self.stmts[at + 1 : to]):
             return True
         product = self.stmts[at]
+        if self.overwritten is None or not self.overwritten.isdisjoint(map(self.root, product.args)):
+            return False
         kept = sum(a.type.nbytes for a in product.args if self.last.get(self.root(a), self.end) < to)
         return kept <= product.result.type.nbytes
 
@@ -117,7 +121,8 @@ def _joined(product: Stmt, region: Stmt, is_read_later: bool) -> list[Stmt]:
     stmts = [product.replace(results=(made,)), *map(inside.stmt, rest)]
     yielded = [*([(made, product.result)] if is_yielded else []), *kept]
     block = Block((), stmts, tuple(i for i, _ in yielded))
-    out = [region.replace(results=tuple(r for _, r in yielded), blocks=(block,))]
+    # most of its time goes to the product: it counts as a part of the backward pass if that does
+    out = [region.replace(results=tuple(r for _, r in yielded), blocks=(block,), phase=product.phase, origin=product.origin)]
     if sums:
         outside = Renaming()
         for inner, result in kept:

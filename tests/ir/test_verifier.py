@@ -239,9 +239,9 @@ def test_fuse() -> None:
     refused(region(Fuse(), [], [], Block([value("a")], [], [])), "the parameters of its block should have types ()")
     text_refused(
         """
-        func @f(%a: f64[2,2]) -> () {
-          %r: f64[2,2] = fuse {
-            %b: f64[2,2] = matmul %a, %a
+        func @f(%a: i64[2,2]) -> () {
+          %r: i64[2,2] = fuse {
+            %b: i64[2,2] = matmul %a, %a
             yield %b
           }
           return

@@ -142,6 +142,26 @@ def test_a_small_product_stays_where_its_operands_can_be_forgotten() -> None:
     )
 
 
+def test_a_product_does_not_go_past_the_update_of_what_it_reads() -> None:
+    leaves(
+        host_products,
+        """
+        func @f(%x: f32[8,2], %w: f32[2,9], %h: f32[8,9]) -> f32[8,9] {
+          %0: f32[8,9] = matmul %x, %w
+          %1: f32[2,9] = fuse {
+            %2: f32[2,9] = exp %w
+            yield %2
+          }
+          %3: f32[8,9] = fuse {
+            %4: f32[8,9] = sub %h, %0
+            yield %4
+          }
+          return %3 updating %w = %1
+        }
+        """,
+    )
+
+
 def test_what_is_reduced_without_being_stored_keeps_a_product_out() -> None:
     leaves(
         host_products,

@@ -55,11 +55,12 @@ def test_it_trains_nothing() -> None:
 
 
 def test_kernels_know_their_lines_and_phases(profiled: Profile) -> None:
-    products = [k for k in profiled.kernels if k.name.startswith("matmul")]
+    products = [k for k in profiled.kernels if "matmul" in k.name]
     assert {k.phase for k in products} == {"forward", "backward"}
     line = next(k for k, text in enumerate(Path(__file__).read_text().splitlines(), 1) if "hidden = x @ w" in text)
-    for kernel in products:
-        assert [(Path(p.file).name, p.line) for p in kernel.locations] == [(Path(__file__).name, line)]
+    for kernel in products:  # the update of w is computed with its gradient
+        lines = [(Path(p.file).name, p.line) for p in kernel.locations]
+        assert lines == [(Path(__file__).name, at) for at in ((line, line + 2) if "fuse" in kernel.name else (line,))]
     assert any("tanh" in k.name for k in profiled.kernels)
     assert all(k.calls == 1 and k.seconds >= 0 for k in profiled.kernels)
 

@@ -213,24 +213,38 @@ class _Contraction:
         zeros = [emit.const(self.dtype, 0.0) for emit in emitters]
         offsets = [[sum(s[label] * i for label, i in row.items()) for s in self.strides] for row in rows]
         sums = self._sum(0, at, [list(zeros) for _ in rows], offsets, emitters)
+        loaded: dict[tuple[int, int, int], Reg] = {}
         for line, row in zip(sums, offsets, strict=True):
             column = 0
             for emit, value in zip(emitters, line, strict=True):
-                self._store(at, row, column, emit, value)
+                self._store(at, row, column, emit, value, loaded)
                 column += emit.width
 
-    def _store(self, at: list[str], row: list[int], column: int, emit: VectorEmitter, value: Reg) -> None:
-        def place(k: int) -> tuple[str, int]:
+    def _store(
+        self, at: list[str], row: list[int], column: int, emit: VectorEmitter, value: Reg, loaded: dict[tuple[int, int, int], Reg]
+    ) -> None:
+        """Some elements of a tile, where they belong; `loaded` is what the target has read for it: a bias is the same for every row."""
+
+        def place(k: int) -> tuple[int, int]:
             across = self.strides[k][self.vector] if self.vector is not None else 1
-            return memory.element(self.text, at[k], self.dtypes[k], str(row[k] + column * across)), across
+            return row[k] + column * across, across
 
         def load(member: int) -> Reg:
-            pointer, across = place(TARGET + member)
-            return memory.load(self.text, pointer, self.dtypes[TARGET + member], "0", across, emit.width)
+            k = TARGET + member
+            offset, across = place(k)
+            key = k, offset, emit.width
+            if key in loaded:
+                return loaded[key]
+            pointer = memory.element(self.text, at[k], self.dtypes[k], str(offset))
+            found = memory.load(self.text, pointer, self.dtypes[k], "0", across, emit.width)
+            if member >= self.target.written:  # what is written may have changed since
+                loaded[key] = found
+            return found
 
         def store(member: int, result: Reg) -> None:
-            pointer, across = place(TARGET + member)
-            memory.store(self.text, pointer, result, "0", across, emit.width)
+            k = TARGET + member
+            offset, across = place(k)
+            memory.store(self.text, memory.element(self.text, at[k], self.dtypes[k], str(offset)), result, "0", across, emit.width)
 
         if self.accumulate:
             value = emit.add(load(0), value)

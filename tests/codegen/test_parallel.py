@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 import adjit as aj
+from adjit.codegen import gemm, library, llvm
 from adjit.codegen.compile import compile_func
 from adjit.codegen.parallel import ROW
 from adjit.ir import ops
 from adjit.ir.ops.base import Op, apply
 from adjit.ir.ops.convolution import Convolve, ConvolveFilter, ConvolveInput
+from adjit.ir.ops.linalg import Matmul
 from adjit.ir.ops.pooling import MaxPool, PickMax, PlaceMax, SpreadPool, SumPool
 from adjit.passes.pipeline import OPTIMIZE
 from tests.codegen.test_kernels import build
@@ -92,3 +94,15 @@ def test_images_are_the_same_bits_on_any_number_of_threads(name: str, dtype: str
         results.append(native(arrays)[0])
     np.testing.assert_allclose(results[0], op.evaluate(*arrays), rtol=1e-9 if dtype == "f8" else 1e-3, atol=1e-9 if dtype == "f8" else 1e-4)
     assert len({r.tobytes() for r in results}) == 1
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("m", [87, 235, 272, 300])
+def test_a_product_on_one_thread_packs_into_its_own_room(m: int, threads: int) -> None:
+    """One thread takes larger blocks of rows than several: its buffer must be as large, whoever else there is."""
+    x, y = np.ones((50, m)), np.ones((60, 50))
+    func = OPTIMIZE(build(lambda x, y: apply(Matmul(), x.transpose((1, 0)), y.transpose((1, 0))), x, y))
+    native = compile_func(func, threads=threads)
+    assert f"call void @{library.NAMES[x.dtype]}(" in native.llvm
+    assert native.arena_bytes >= gemm.work_bytes(60, 50, gemm.block_rows(m, 1), 1, x.dtype, llvm.host().vector_bytes)
+    np.testing.assert_array_equal(native([x, y])[0], x.T @ y.T)

@@ -19,7 +19,7 @@ from adjit.ir.errors import AdjitError
 from . import memory
 from .emitter import VectorEmitter
 from .lanes import Reg
-from .nest import Loop
+from .loop import Loop
 
 if TYPE_CHECKING:
     from .kernels import LoopKernel

@@ -12,8 +12,9 @@ from . import gemm, memory
 from .emitter import VectorEmitter
 from .gemm import only_if
 from .lanes import Reg, Text
+from .loop import Loop
 from .memory import Access
-from .nest import MEDIUM_BODY, Loop
+from .nest import MEDIUM_BODY
 from .window import Hosted, Window
 
 if TYPE_CHECKING:

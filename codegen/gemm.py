@@ -32,7 +32,7 @@ from adjit.ir.types import DTYPE_NAMES, DType
 
 from . import library
 from .lanes import LLVM_TYPE, Text
-from .nest import Loop
+from .loop import Loop
 
 MR = 6  # rows of a tile
 VECTORS = 2  # vector registers across a tile

@@ -30,8 +30,9 @@ from .emitter import VectorEmitter
 from .image import Failure
 from .lanes import Outlined, Reg, Text
 from .literals import NO_LITERALS, Literals, Taken
+from .loop import Loop
 from .memory import Access
-from .nest import Chunk, Loop, Nest, Reduction
+from .nest import Chunk, Nest, Reduction
 from .parallel import CHUNKS, PARALLEL, emit_nest, outlined
 from .repeats import look
 from .window import Hosted, Private, Window

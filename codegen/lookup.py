@@ -11,7 +11,7 @@ from adjit.ir.ops.index import out_of_bounds
 from adjit.ir.ops.stack import StackArray, StackRead
 from adjit.ir.types import BOOL, I64
 
-from . import memory
+from . import memory, stacked
 from .image import Failure
 from .lanes import Reg
 
@@ -25,7 +25,7 @@ def address(module: Module, stmt: Stmt) -> str:
     if isinstance(stmt.op, StackArray):
         return module.text.define(f"load ptr, ptr {module.handle(source)}")
     if isinstance(stmt.op, StackRead):
-        return module.element(source, indices[0])
+        return stacked.element_at(module, source, indices[0])
     return _row(module, stmt, source, indices)
 
 

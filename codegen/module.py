@@ -20,18 +20,18 @@ from adjit.ir.ops.effects import Print
 from adjit.ir.ops.index import ScatterSet
 from adjit.ir.ops.join import Concatenate
 from adjit.ir.ops.maps import FloatUnary
-from adjit.ir.ops.stack import StackAccumulate, StackAdd, StackArray, StackCopy, StackLength, StackOp, StackRead, StackZeros
+from adjit.ir.ops.stack import StackOp
 from adjit.ir.plan import Place, Plan
 from adjit.ir.types import I64, StackType, TensorType, row_major
 
-from . import gemm, host, library, llvm, lookup, memory, polling, products, stacks
+from . import flow, host, library, llvm, lookup, memory, stacked, stacks
 from .emitter import VectorEmitter
 from .image import Failure
-from .kernels import Context, Kernel, add_kernel, copy_kernel, fused_kernel, lowered_kernel
+from .kernels import Context, Kernel, copy_kernel, fused_kernel, lowered_kernel
 from .lanes import Reg, Text
 from .literals import Literals, is_large
 from .memory import Access
-from .packing import Factor, Packing
+from .packing import Packing
 from .parallel import emit_nest
 from .parts import Parts
 from .probes import Probes
@@ -142,16 +142,16 @@ class Module:
         elif id(stmt) in self.plan.registers:
             self.call(register_kernel(stmt, self.context))
         elif isinstance(op, If):
-            self.branch(stmt)
+            flow.branch(self, stmt)
         elif isinstance(op, For):
-            self.count(stmt)
+            flow.count(self, stmt)
         elif isinstance(op, While):
-            self.repeat(stmt)
+            flow.repeat(self, stmt)
         elif isinstance(op, Checkpoint):
             self.block(stmt.blocks[0])
             self.copy_all(stmt.results, stmt.blocks[0].results)
         elif isinstance(op, StackOp):
-            self.on_stack(stmt)
+            stacked.on_stack(self, stmt)
         elif isinstance(op, Print):
             self.call_host(stmt)
         elif self.is_there(stmt):
@@ -304,106 +304,6 @@ class Module:
         kernel = copy_kernel(target, window._replace(pointer="%p1"), shape, self.context)
         self.invoke(kernel, [pointer, window.pointer], source.type)
 
-    # ---- regions that do not fit into registers
-
-    def branch(self, stmt: Stmt) -> None:
-        text = self.text
-        then, otherwise, after = (text.fresh_label() for _ in range(3))
-        text.put(f"br i1 {self.read(stmt.args[0]).name}, label %{then}, label %{otherwise}")
-        for label, block in zip((then, otherwise), stmt.blocks, strict=True):
-            text.start(label)
-            self.block(block)
-            self.copy_all(stmt.results, block.results)
-            text.jump(after)
-        text.start(after)
-
-    def count(self, stmt: Stmt) -> None:
-        """`for`: the counter lives in its own buffer, where the kernels of the body read it."""
-        (body,) = stmt.blocks
-        counter = body.params[0]
-        start, stop = (self.scalar.convert(self.read(a), I64) for a in stmt.args[:2])
-        self.copy(counter, stmt.args[0])
-        for stack in stmt.results[len(body.results) :]:
-            trips = self.scalar.sub(stop, start).name
-            self.allocate(stacks.reserve_call(self.handle(stack), trips, stack.type.element))  # type: ignore[attr-defined]
-
-        def condition() -> Reg:
-            return self.scalar.compare("lt", self.scalar.convert(self.read(counter), I64), stop)
-
-        def step() -> None:
-            following = self.scalar.add(self.read(counter), self.scalar.const(counter.type.dtype, 1))
-            memory.store(self.text, self.window(counter).pointer, following, "0", 1, 1)
-
-        self.loop(stmt, stmt.args[2:], condition, step)
-
-    def repeat(self, stmt: Stmt) -> None:
-        test = stmt.blocks[0]
-
-        def condition() -> Reg:
-            self.block(test)
-            return self.read(test.results[0])
-
-        self.loop(stmt, stmt.args, condition, lambda: None)
-
-    def loop(self, stmt: Stmt, initial: Sequence[Operand], condition: Callable[[], Reg], step: Callable[[], None]) -> None:
-        """Carries are copied in once, run the body while the condition holds, and stay in their buffers."""
-        text, body = self.text, stmt.blocks[-1]
-        carries = body.params[len(body.params) - len(body.results) :]
-        saved = list(zip(stmt.results[len(carries) :], body.saving, strict=True))
-        for stack, _ in saved:
-            memory.store(text, self.handle(stack), Reg("0", I64), "1", 1, 1)
-        self.copy_all(carries, initial)
-        around = self.context.packed, self.context.awake
-        self.context.packed = self.context.packed | self.pack(stmt)
-        for inner in body.stmts:
-            place = self.place(inner.args[1]) if isinstance(inner.op, ScatterSet) else None
-            if place is not None and place.kind == "row":
-                self.rows[place] = inner
-        self.context.awake = self.context.awake or products.is_parallel(body)
-        head, inside, after = (text.fresh_label() for _ in range(3))
-        text.jump(head)
-        text.start(head)
-        text.put(f"br i1 {condition().name}, label %{inside}, label %{after}")
-        text.start(inside)
-        self.poll(body)
-        late = []
-        for stack, value in saved:
-            place = self.slot(value)
-            if place is not None and place not in self.addresses:
-                self.addresses[place] = self.push(stack)
-            elif any(value is p for p in body.params):
-                self.copy_to(self.push(stack), value)
-            else:
-                late.append((stack, value))
-        self.block(body)
-        for stack, value in late:
-            self.copy_to(self.push(stack), value)
-        self.copy_all(carries, body.results)
-        step()
-        text.jump(head)
-        text.start(after)
-        self.context.packed, self.context.awake = around
-
-    def pack(self, loop: Stmt) -> dict[Factor, Place]:
-        """Pack what every trip multiplies by."""
-        factors = self.packing.loops[id(loop)]
-        for (place, offset, (k, n), strides, dtype), target in factors.items():
-            name, run = library.PACK_NAMES[dtype], library.runner(self.context.threads)
-            self.imports |= {name, run}
-            self.declares |= {f"declare void @{name}({gemm.PACK_TYPES})", f"declare void @{run}({library.RUNNER})"}
-            matrix = f"ptr {self.pointer(place, offset)}, i64 {strides[0]}, i64 {strides[1]}, ptr {self.pointer(target)}"
-            self.text.put(f"call void @{name}(i64 {n}, i64 {k}, {matrix}, i64 {self.context.threads}, ptr @{run})")
-        return factors
-
-    def poll(self, body: Block) -> None:
-        """Every so often, look for Ctrl-C."""
-        text, look, go = self.text, self.text.fresh_label(), self.text.fresh_label()
-        text.put(f"br i1 {polling.spent_enough(text, polling.kernel_weight(body))}, label %{look}, label %{go}")
-        text.start(look)
-        self.leave_if(text.define("call preserve_allcc i1 @adjit_interrupted()"), str(stacks.INTERRUPTED))
-        text.jump(go)
-        text.start(go)
-
     # ---- stacks
 
     def handle(self, stack: Operand) -> str:
@@ -414,50 +314,3 @@ class Module:
         self.uses_runtime = True
         failed = self.text.define(f"xor i1 {self.text.define(call)}, true")
         self.leave_if(failed, str(stacks.OUT_OF_MEMORY))
-
-    def push(self, stack: Operand) -> str:
-        """The address of a new element."""
-        address = self.text.define(f"call ptr @adjit_push(ptr {self.handle(stack)}, i64 {stacks.element_bytes(stack.type)})")
-        self.leave_if(self.text.define(f"icmp eq ptr {address}, null"), str(stacks.OUT_OF_MEMORY))
-        return address
-
-    def slot(self, value: Operand) -> Place | None:
-        """The place of a value that is made on the stack that saves it."""
-        place = self.place(value)
-        return place if place is not None and place.kind == "slot" else None
-
-    def on_stack(self, stmt: Stmt) -> None:
-        stack = stmt.args[0]
-        assert isinstance(stack.type, StackType)
-        element = stack.type.element
-        match stmt.op:
-            case StackZeros():
-                self.allocate(stacks.zeros_call(self.handle(stmt.result), self.handle(stack), stmt.result.type.element))  # type: ignore[attr-defined]
-            case StackLength():
-                memory.store(self.text, self.window(stmt.result).pointer, stacks.count(self.text, self.handle(stack)), "0", 1, 1)
-            case StackCopy():
-                self.allocate(stacks.copy_call(self.handle(stmt.result), self.handle(stack), element))
-            case StackAdd():
-                self.text.put(stacks.add_call(self.handle(stack), self.handle(stmt.args[1]), element))
-            case StackRead():
-                self.copy_elements(stmt.result, self.element(stack, stmt.args[1]))
-            case StackArray():
-                self.copy_elements(stmt.result, self.text.define(f"load ptr, ptr {self.handle(stack)}"))
-            case StackAccumulate():
-                source = self.window(stmt.args[2])
-                access = Access("%p0", row_major(element.shape), element.dtype)
-                kernel = add_kernel(access, source._replace(pointer="%p1"), element.shape, self.context)
-                self.invoke(kernel, [self.element(stack, stmt.args[1]), source.pointer])
-
-    def copy_elements(self, value: Operand, pointer: str) -> None:
-        """Fill a value from what lies in a stack."""
-        target, shape = self.window(value), value.type.shape
-        access = Access("%p1", row_major(shape), target.dtype)
-        self.invoke(copy_kernel(target._replace(pointer="%p0"), access, shape, self.context), [target.pointer, pointer])
-
-    def element(self, stack: Operand, index: Operand) -> str:
-        """The address of an element."""
-        data = self.text.define(f"load ptr, ptr {self.handle(stack)}")
-        size = self.scalar.const(I64, stacks.element_bytes(stack.type))
-        offset = self.scalar.mul(self.scalar.convert(self.read(index), I64), size)
-        return self.text.define(f"getelementptr i8, ptr {data}, i64 {offset.name}")

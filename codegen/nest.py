@@ -21,6 +21,7 @@ from adjit.ir.types import BOOL, F32, F64, I64, DType, Shape
 from . import memory
 from .emitter import VectorEmitter
 from .lanes import Reg, Text
+from .loop import Loop
 from .memory import Access
 
 BLOCK = 2048  # elements of a row summed in one go
@@ -51,51 +52,6 @@ class Chunk:
 
 
 Body: TypeAlias = Callable[[Chunk], None]
-
-
-class Loop:
-    """`for i = start; i < stop; i += step`, for at least one iteration; values can be carried from one iteration to the next.
-
-    with Loop(text, "0", "10") as loop:
-        total = loop.carry("float", "0.0")      # before anything else in the body
-        ...
-        loop.feed(total, following)
-    """
-
-    def __init__(self, text: Text, start: str, stop: str, step: int | str = 1) -> None:
-        self.text = text
-        self.start, self.stop, self.step = start, stop, step
-        self._phis: dict[str, tuple[int, str, str]] = {}
-        self._fed: dict[str, str] = {}
-
-    def __enter__(self) -> Loop:
-        text = self.text
-        self._before, self._head = text.block, text.fresh_label()
-        text.jump(self._head)
-        text.start(self._head)
-        self.index = self.carry("i64", self.start)
-        return self
-
-    def carry(self, type: str, initial: str) -> str:
-        name = self.text.fresh()
-        self._phis[name] = (len(self.text.lines), type, initial)
-        self.text.put("")
-        return name
-
-    def feed(self, carried: str, following: str) -> None:
-        self._fed[carried] = following
-
-    def __exit__(self, failed: object, *exc: object) -> None:
-        if failed:
-            return
-        text, after = self.text, self.text.fresh_label()
-        following = text.define(f"add i64 {self.index}, {self.step}")
-        self.feed(self.index, following)
-        more = text.define(f"icmp slt i64 {following}, {self.stop}")
-        text.put(f"br i1 {more}, label %{self._head}, label %{after}")
-        for name, (line, type, initial) in self._phis.items():
-            text.lines[line] = f"{name} = phi {type} [{initial}, %{self._before}], [{self._fed[name]}, %{text.block}]"
-        text.start(after)
 
 
 class Nest:

@@ -15,8 +15,9 @@ from adjit.ir.ops.control import Fuse
 from . import memory
 from .kernels import Context, Kernel, Parts, parts_of
 from .lanes import Text
+from .loop import Loop
 from .memory import Access
-from .nest import Loop, Nest
+from .nest import Nest
 from .parallel import CHUNKS, in_chunks, parallel_from
 
 

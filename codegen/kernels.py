@@ -289,6 +289,13 @@ class LoopKernel(Kernel):
     def tile_width(self, dtype: DType) -> int:
         return contraction.VECTORS * self.vector_bytes // dtype.itemsize
 
+    def fold(self, size: int, initial: Reg, step: Callable[[Reg, Reg], Reg]) -> None:
+        if size == 0:
+            return
+        with Loop(self.text, "0", str(size)) as loop:
+            carried = loop.carry(self.scalar.type(initial.dtype), initial.name)
+            loop.feed(carried, step(Reg(loop.index, I64), Reg(carried, initial.dtype)).name)
+
     def each(self, size: int, work: float, body: Callable[..., None], *windows: Window) -> None:
         if size < 2 or not self.is_large(work):
             here = [w.at(Reg("0", I64)) if isinstance(w, Private) else w for w in windows]

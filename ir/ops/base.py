@@ -246,6 +246,10 @@ class Loops(Protocol):
         """`with k.loop(n) as i:` runs the body for i = 0 .. n-1; `i` is an i64 register."""
         ...
 
+    def fold(self, size: int, initial: Reg, step: Callable[[Reg, Reg], Reg]) -> None:
+        """`value = step(i, value)` for i = 0 .. size-1, from the initial one, with the value in a register."""
+        ...
+
     def each(self, size: int, work: float, body: Callable[..., None], *windows: Window) -> None:
         """`body(i, *windows)` for i = 0 .. size-1, which do not depend on each other: on all threads, where `work` operations in all are
         worth it. The windows are all that the body may use."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -64,12 +65,74 @@ class Scan(Op, abstract=True):
     def backwards(self) -> Scan:
         return replace(self, reverse=not self.reverse)
 
+    def step(self, emit: Emitter, before: Reg, *xs: Reg) -> Reg:
+        """The total from the one before it and the elements of the operands."""
+        raise NotImplementedError
+
+    def lower(self, k: Loops, out: Window, *args: Window) -> None:
+        *lead, _ = out.type.shape
+        if out.type.size == 0:
+            return
+        if self.axis < len(lead):
+            self.lower_slices(k, out, *args)
+        elif not lead:
+            self.lower_row(k, [], out, *args)
+        else:
+            k.each(lead[0], 4.0 * out.type.size, lambda i, *windows: self.lower_rows(k, i, lead[1:], *windows), out, *args)
+
+    def lower_rows(self, k: Loops, i: Reg, inner: Sequence[int], *windows: Window) -> None:
+        with nest(k, inner) as rest:
+            self.lower_row(k, [i, *rest], *windows)
+
+    def lower_row(self, k: Loops, at: list[Reg], out: Window, *args: Window) -> None:
+        """Along the last axis, with the total in a register."""
+        n, dtype = out.type.shape[-1], out.type.dtype
+        first = self.first(k, n)
+        start = k.scalar.const(dtype, 0) if self.leaves_out else k.load(args[-1], *at, first)
+        k.store(out, start, *at, first)
+
+        def following(i: Reg, before: Reg) -> Reg:
+            here, read = self.places(k, i, n)
+            after = self.step(k.scalar, before, *(k.load(x, *at, read) for x in args))
+            k.store(out, after, *at, here)
+            return after
+
+        k.fold(n - 1, start, following)
+
+    def lower_slices(self, k: Loops, out: Window, *args: Window) -> None:
+        """Along another axis, whole slices at a time."""
+        n = out.type.shape[self.axis]
+        with nest(k, out.type.shape[: self.axis]) as lead:
+            first = self.first(k, n)
+            if self.leaves_out:
+                k.fill(out.at(*lead, first), 0)
+            else:
+                k.copy(out.at(*lead, first), args[-1].at(*lead, first))
+            with k.loop(n - 1) as i:
+                here, read = self.places(k, i, n)
+                sources = [out.at(*lead, self.position(k, i, n)), *(x.at(*lead, read) for x in args)]
+                k.map(lambda emit, *xs: [self.step(emit, *xs)], [out.at(*lead, here)], sources)
+
+    def places(self, k: Loops, i: Reg, n: int) -> tuple[Reg, Reg]:
+        """Where the total after step `i` goes, and where the operands of that step are."""
+        here = self.position(k, k.scalar.add(i, k.scalar.like(i, 1)), n)
+        return here, self.position(k, i, n) if self.leaves_out else here
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether each element itself is left out of its total."""
+        return False
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cumsum(Scan):
     """Running sum; `exclusive` leaves each element itself out."""
 
     exclusive: bool = False
+
+    @property
+    def leaves_out(self) -> bool:
+        return self.exclusive
 
     def evaluate(self, *arrays: Array) -> Array:
         x = self.forwards(arrays[0])
@@ -85,21 +148,8 @@ class Cumsum(Scan):
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return apply(self.backwards(), d)
 
-    def lower(self, k: Loops, out: Window, x: Window) -> None:
-        n = x.type.shape[self.axis]
-        if x.type.size == 0:
-            return
-        with nest(k, x.type.shape[: self.axis]) as lead:
-            first = self.first(k, n)
-            if self.exclusive:
-                k.fill(out.at(*lead, first), 0)
-            else:
-                k.copy(out.at(*lead, first), x.at(*lead, first))
-            with k.loop(n - 1) as i:
-                before = self.position(k, i, n)
-                here = self.position(k, k.scalar.add(i, k.scalar.like(i, 1)), n)
-                k.copy(out.at(*lead, here), out.at(*lead, before))
-                k.accumulate(out.at(*lead, here), x.at(*lead, before if self.exclusive else here))
+    def step(self, emit: Emitter, before: Reg, *xs: Reg) -> Reg:
+        return emit.add(before, xs[0])
 
 
 class Cumprod(Scan):
@@ -115,11 +165,8 @@ class Cumprod(Scan):
         back = self.backwards()
         return apply(Recurrence(back.axis, back.reverse), back.delayed(args[0]), d) * self.delayed(y, 1.0)
 
-    def lower(self, k: Loops, out: Window, x: Window) -> None:
-        lower_stepwise(self, k, out, x)
-
-    def step(self, emit: Emitter, before: Reg, x: Reg) -> Reg:
-        return emit.mul(before, x)
+    def step(self, emit: Emitter, before: Reg, *xs: Reg) -> Reg:
+        return emit.mul(before, xs[0])
 
 
 class Recurrence(Scan):
@@ -140,28 +187,9 @@ class Recurrence(Scan):
         through = apply(back, back.delayed(args[0]), d)
         return through * self.delayed(y) if i == 0 else through
 
-    def lower(self, k: Loops, out: Window, a: Window, b: Window) -> None:
-        lower_stepwise(self, k, out, a, b)
-
-    def step(self, emit: Emitter, before: Reg, a: Reg, b: Reg) -> Reg:
+    def step(self, emit: Emitter, before: Reg, *xs: Reg) -> Reg:
+        a, b = xs
         return emit.add(emit.mul(a, before), b)
-
-
-def lower_stepwise(op: Cumprod | Recurrence, k: Loops, out: Window, *args: Window) -> None:
-    """Each element of the result from the one before it by `op.step`; the first is that of the last argument."""
-    shape = out.type.shape
-    n = shape[op.axis]
-    if out.type.size == 0:
-        return
-    trailing = shape[op.axis + 1 :]
-    with nest(k, shape[: op.axis]) as lead:
-        first = op.first(k, n)
-        k.copy(out.at(*lead, first), args[-1].at(*lead, first))
-        with k.loop(n - 1) as i:
-            before, here = op.position(k, i, n), op.position(k, k.scalar.add(i, k.scalar.like(i, 1)), n)
-            with nest(k, trailing) as trail:
-                xs = [k.load(x, *lead, here, *trail) for x in args]
-                k.store(out, op.step(k.scalar, k.load(out, *lead, before, *trail), *xs), *lead, here, *trail)
 
 
 def cumsum(x: Operand, axis: int | None = None) -> Operand:

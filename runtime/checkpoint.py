@@ -201,7 +201,7 @@ class Reader(Recorder):
         return self.reads.get(store)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class EagerCheckpoint(Op, abstract=True):
     """A finished call, as one op: how eager tapes see it."""
 

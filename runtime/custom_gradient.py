@@ -173,7 +173,7 @@ class Call:
         return operand if operand.type.dtype == type.dtype else operand.astype(type.dtype)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class EagerCustomGradient(Op, abstract=True):
     """A finished call, as one op: how eager tapes see it."""
 

@@ -198,7 +198,7 @@ class Call:
         return GradientError(f"{self.name}: {what}").at(definition(self.rule))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class EagerCustomJvp(Op, abstract=True):
     """A finished call, as one op: how eager tapes see it."""
 

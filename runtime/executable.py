@@ -119,7 +119,7 @@ class Dump:
         self.count += 1
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Call(Op, abstract=True):
     """A call of compiled code, as one op: how eager tapes see it. Its derivatives are compiled functions too, so they are calls again."""
 

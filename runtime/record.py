@@ -27,7 +27,7 @@ from .tensor import materialize
 from .variable import Store, Variable
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Assign(Op, abstract=True):
     """A value on its way through a variable, as a dead end of a record."""
 

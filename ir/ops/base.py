@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import FrozenInstanceError, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
@@ -33,11 +33,12 @@ Reg: TypeAlias = Any
 REGISTRY: dict[str, type[Op]] = {}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Op:
     """A primitive operation. Attributes are dataclass fields, so equality, hashing, printing and parsing come free.
 
-    Equality and the like are written here once, rather than generated for each class: that would be a tenth of `import adjit`.
+    Equality and the like are written here once, rather than generated for each class, and so is that attributes never change: that would
+    be a quarter of `import adjit`.
     """
 
     name: ClassVar[str] = ""
@@ -56,6 +57,14 @@ class Op:
         if cls.name in REGISTRY:
             raise AdjitError(f"two ops are named {cls.name!r}: {REGISTRY[cls.name]} and {cls}")
         REGISTRY[cls.name] = cls
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__:
+            raise FrozenInstanceError(f"{self.name}: {name!r} is set once, when the op is made")
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        raise FrozenInstanceError(f"{self.name}: {name!r} stays")
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.__dict__ == other.__dict__

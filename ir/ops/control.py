@@ -65,7 +65,7 @@ class Checkpoint(Region):
         return blocks[0]()
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class For(Region):
     """`%r = for %k in %start..%stop carry (%c = %init) { ... yield %next }`: k runs upwards by one. args: start, stop, *init.
 
@@ -80,7 +80,7 @@ class For(Region):
         return _gathered(carry, trips, blocks[-1].saves)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class While(Region):
     """`%r = while carry (%c = %init) { ... cond %p } do { ... yield %next }`. args: *init; blocks: condition, body."""
 

@@ -37,7 +37,7 @@ WORTH_PACKING = 32  # times that an element is read
 BLOCKS = 8  # that the channels of such a filter are cut into
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Convolution(Op, abstract=True):
     """What the three ops share: distances between positions (`strides`) and between places of the filter (`dilations`), and groups."""
 
@@ -137,7 +137,7 @@ class Convolution(Op, abstract=True):
         return "n" + self.letters()[0] + "gk", self.split(d, len(d.type.shape) - 1)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Convolve(Convolution):
     """The convolution (without flipping, as everywhere in deep learning) of x by w."""
 
@@ -184,7 +184,7 @@ class Convolve(Convolution):
         k.each(target.type.shape[0], self.work(out.type, w.type), one, target, xs, ws)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class ConvolveInput(Convolution):
     """From d and w, the cotangent of images of these spatial `sizes`: also called transposed convolution."""
 
@@ -234,7 +234,7 @@ class ConvolveInput(Convolution):
         k.each(d.type.shape[0], self.work(d.type, w.type), one, out, met, ds, filter)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class ConvolveFilter(Convolution):
     """From x and d, the cotangent of a filter of these spatial `sizes`."""
 

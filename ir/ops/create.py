@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Constant(Op):
     """A small array, written out in the IR. Larger ones are captured as parameters."""
 
@@ -41,7 +41,7 @@ class Constant(Op):
         return np.frombuffer(self.data, self.dtype).reshape(self.shape)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Iota(Map):
     """0, 1, 2, ... along one axis."""
 
@@ -64,7 +64,7 @@ class Iota(Map):
         return emit.convert(emit.index(self.axis), self.dtype)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Fill(Map):
     """A literal given a buffer of its own, for ops that read memory."""
 

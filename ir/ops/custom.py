@@ -31,7 +31,7 @@ NO_FORWARD = "its gradient is not linear in the upstream gradients, so that forw
 Make: TypeAlias = "Callable[[], tuple[Block, Block | None]]"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class CustomGradient(Op):
     """Gives its `values` operands on. `pulled` are the positions of the inputs that the block yields cotangents of."""
 

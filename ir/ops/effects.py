@@ -37,7 +37,7 @@ class Effect(Op, abstract=True):
         return [None] * len(args)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Assert(Effect):
     """Raises CheckError with `message` unless the condition, a bool, holds; one that is the built-in exception `raises` as well."""
 
@@ -76,7 +76,7 @@ class Assert(Effect):
         k.fail_if(k.scalar.xor(holds, k.scalar.like(holds, True)), self.message.replace("{", "{{").replace("}", "}}"))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Print(Effect):
     """Prints `template` with its `{}` replaced by the arguments, as `str.format` does. Native code calls back to Python for it.
 

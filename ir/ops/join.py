@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Concatenate(Op):
     """Operands one after the other along an axis."""
 
@@ -84,7 +84,7 @@ def concatenate(xs: Sequence[Operand], axis: int | None = 0) -> Operand:
     return operands[0] if len(operands) == 1 else apply(Concatenate(axis), *operands)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class SetSlice(Op):
     """`x` with the elements of a strided window replaced by `update`."""
 

@@ -166,7 +166,7 @@ def strong_mul(d: Operand, partial: Operand | float) -> Operand:
 # ---- the ops that the frontends above need
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Cast(Unary):
     """Change of dtype, as NumPy's `astype`."""
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 TOGETHER = 16  # places of a window that one loop reads
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Pooling(Op, abstract=True):
     """What the ops share: the sizes of a window, and the distances between windows."""
 
@@ -118,7 +118,7 @@ class SumPool(Pooling):
         self.fold(k, out, x, lambda emit, a, b: emit.add(a, b))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class SpreadPool(Pooling):
     """Every element added to all places of its window, in images of these spatial `sizes`: the transpose of `sum_pool`."""
 

@@ -71,7 +71,7 @@ def integer_power(emit: Emitter, a: Reg, b: Reg) -> Reg:
     return emit.select(emit.compare("lt", b, zero), truncated, total)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class IntegerPow(Unary):
     """x to the power of a static integer."""
 

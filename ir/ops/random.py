@@ -48,7 +48,7 @@ def threefry(emit: Emitter, k0: Reg, k1: Reg, x0: Reg, x1: Reg) -> tuple[Reg, Re
     return x0, x1
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class RandomBits(Map):
     """Random uint32 or uint64 for (key word 0, key word 1, low counter word, high counter word), each uint32."""
 
@@ -104,7 +104,7 @@ class Uniform(Map):
         return emit.add(low, emit.mul(u, emit.sub(high, low)))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Normal(Unary):
     """Standard normals from random bits: the quantile function at a uniform probability."""
 

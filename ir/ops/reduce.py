@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Reduce(Op, abstract=True):
     """Combine all elements along `axes` (sorted, static). Lowered inside fused loop nests by `identity` and `combine`."""
 
@@ -200,7 +200,7 @@ class AllTrue(Reduce):
         return emit.and_(total, x)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class ArgExtremum(Op, abstract=True):
     """The i64 position of the extremum along an axis: the first of several, and the first NaN before all."""
 

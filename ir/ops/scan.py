@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Scan(Op, abstract=True):
     """A running total along an axis, from its end when `reverse`."""
 
@@ -124,7 +124,7 @@ class Scan(Op, abstract=True):
         return False
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Cumsum(Scan):
     """Running sum; `exclusive` leaves each element itself out."""
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Broadcast(View):
     """Repeat along new leading axes and along axes of size 1."""
 
@@ -89,7 +89,7 @@ def move_to_lead(x: Operand, axis: int) -> Operand:
     return transpose(x, (axis, *(a for a in range(len(x.type.shape)) if a != axis)))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Reshape(View):
     """The same elements, in row-major order, under another shape."""
 
@@ -116,7 +116,7 @@ def reshape(x: Operand, shape: Any) -> Operand:
     return x if target == x.type.shape else apply(Reshape(target), x)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Transpose(View):
     """Permute the axes: axis k of the result is axis `axes[k]` of the operand."""
 
@@ -152,7 +152,7 @@ def transpose(x: Operand, axes: Sequence[int] | None = None) -> Operand:
     return x if order == tuple(range(rank)) else apply(Transpose(order), x)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Slice(View):
     """Elements `start, start + step, ...` below `stop` of every axis; 0 <= start, stop <= size and step >= 1."""
 
@@ -229,7 +229,7 @@ def read_window(x: Operand, spans: Sequence[range]) -> Operand:
     return flip(x if whole else apply(Slice(starts, stops, steps), x), flips)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Flip(View):
     """Reverse the order of the elements along axes (sorted)."""
 
@@ -257,7 +257,7 @@ def flip(x: Operand, axis: Any = None) -> Operand:
     return apply(Flip(axes), x) if axes else x
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Pad(Op):
     """`low` and `high` elements of `value` around every axis, and `interior` ones between any two neighbours."""
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Argsort(Op):
     """The indices that sort each line along an axis, those of equal elements in their order; NaN comes last in both directions."""
 

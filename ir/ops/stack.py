@@ -59,7 +59,7 @@ class StackRead(StackOp):
         return apply(StackAccumulate(), apply(StackZeros(), args[0]), args[1], d) if i == 0 else None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class StackZeros(StackOp):
     """A stack as long as another, of zeros: of its elements' type, or of the type of `element`."""
 
@@ -122,7 +122,7 @@ class StackAccumulate(StackOp):
         return d if i == 0 else None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class StackArray(StackOp):
     """All elements as one array, of a stack that holds `count` of them: where it lies. Put in by passes, after differentiation."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
@@ -169,3 +170,14 @@ def test_free_values_of_a_block() -> None:
         z = y + b_ * a
     block = inner.finish([z], [b_])
     assert [id(v) for v in block.free()] == [id(a), id(b_)]
+
+
+def test_attributes_of_ops_never_change() -> None:
+    op = Sum((0,))
+    with pytest.raises(FrozenInstanceError, match="sum: 'axes' is set once"):
+        op.axes = (1,)
+    with pytest.raises(FrozenInstanceError, match="stays"):
+        del op.axes
+    assert op == Sum((0,))
+    assert hash(op) == hash(Sum((0,)))
+    assert replace(op, axes=(1,)) == Sum((1,))

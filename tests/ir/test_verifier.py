@@ -268,7 +268,7 @@ def test_fuse() -> None:
 
 @pytest.fixture
 def say() -> Iterator[type[Op]]:
-    @dataclass(frozen=True)
+    @dataclass(eq=False)
     class SayForTests(Op):
         text: str
         effect: ClassVar[bool] = True

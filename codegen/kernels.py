@@ -374,6 +374,16 @@ class LoopKernel(Kernel):
         ops = len(inputs) + len(outputs) + sum(target.ops for target in targets)
         Nest(self.text, self.vector_bytes, targets[0].type.shape, inputs, outputs, [], body, ops, aliased=aliased).emit()
 
+    def reduce(self, op: Reduce, function: Callable[..., Reg], target: Window, sources: Sequence[Window]) -> None:
+        shape = sources[0].type.shape
+        axes, inputs = tuple(range(len(shape))), [w.access for w in sources]
+        total = Reduction(op, axes, Access(target.pointer, (0,) * len(shape), target.type.dtype))
+
+        def body(chunk: Chunk) -> None:
+            chunk.reduce(0, function(chunk.emit, *(chunk.load(k) for k in range(len(sources)))))
+
+        Nest(self.text, self.vector_bytes, shape, inputs, [], [total], body, 2 * len(inputs), indexed=frozenset(axes)).emit()
+
     def fail_if(self, condition: Reg, what: str, *details: Reg) -> None:
         failure = Failure(self.error, what, self.location)
         if failure not in self.failures:

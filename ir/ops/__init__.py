@@ -20,6 +20,7 @@ from .join import *
 from .keys import *
 from .linalg import *
 from .logic import *
+from .lu import *
 from .maps import *
 from .pooling import *
 from .powers import *

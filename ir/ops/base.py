@@ -26,6 +26,7 @@ from ..types import DType, TensorType
 if TYPE_CHECKING:
     from ..layout import Layout
     from ..operand import Operand
+    from .reduce import Reduce
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Reg: TypeAlias = Any
@@ -298,6 +299,13 @@ class Loops(Protocol):
 
     def map(self, function: Callable[..., Sequence[Reg]], targets: Sequence[Window], sources: Sequence[Window]) -> None:
         """`function(emit, *elements of sources)` gives the elements of the targets, all windows of one shape; targets do not overlap."""
+        ...
+
+    def reduce(self, op: Reduce, function: Callable[..., Reg], target: Window, sources: Sequence[Window]) -> None:
+        """All of `function(emit, *elements of sources)`, combined by `op` to one element: target, whatever its shape.
+
+        The function may ask for positions: `emit.index(axis)`.
+        """
         ...
 
     def fail_if(self, condition: Reg, what: str, *details: Reg) -> None:

@@ -17,10 +17,11 @@ from .create import iota
 from .join import concatenate
 from .linalg import matmul, swap
 from .logic import less_equal
+from .lu import Lu, check_square, lu
 from .maps import where
 from .reduce import sum as total
 from .shape import broadcast_to, reshape, slice_
-from .solve import Elimination, apply_solve, check_square, harmless_matrices, identity
+from .solve import SolveWith, apply_solve, harmless_matrices, identity
 
 __all__ = ["cholesky", "qr", "slogdet"]
 
@@ -30,62 +31,55 @@ if TYPE_CHECKING:
 NOT_POSITIVE = "cholesky: the matrix is not positive definite"
 
 
-class Slogdet(Elimination):
-    """Sign and logarithm of the size of determinants, beside each other on a new last axis. Of a singular matrix they are 0 and -inf."""
+class Slogdet(Op):
+    """Sign and logarithm of the size of determinants, beside each other on a new last axis, of matrices and their factors by `Lu`.
+
+    Of a singular matrix they are 0 and -inf. Derivatives are those with respect to the matrix.
+    """
 
     def infer(self, *types: TensorType) -> TensorType:
-        (a,) = types
+        a, factors = types
         check_square("slogdet", a)
+        if factors != Lu().infer(a):
+            raise ShapeError(f"slogdet: {factors} are not the factors of the matrices {a}")
         return a.with_shape((*a.shape[:-2], 2))
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.stack(np.linalg.slogdet(arrays[0]), -1)
 
-    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
-        (a,) = args
-        moved = apply_solve(a, d)
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        if i == 1:
+            return None
+        moved = apply(SolveWith(), *args, d)
         slope = total(where(identity(moved), moved, 0.0), (-2, -1))
         return concatenate([slope.literal(0, slope.type.with_shape((*slope.shape, 1))), reshape(slope, (*slope.shape, 1))], -1)
 
-    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
-        (a,) = args
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        if i == 1:
+            return None
         weight = reshape(slice_(d, [slice(None)] * (d.ndim - 1) + [slice(1, 2)]), (*d.shape[:-1], 1, 1))
-        scaled = where(identity(a), broadcast_to(weight, a.shape), 0.0)
-        return apply_solve(swap(a), scaled)
+        scaled = where(identity(args[0]), broadcast_to(weight, args[0].shape), 0.0)
+        return apply(SolveWith(transposed=True), *args, scaled)
 
     def widened(self, size: int) -> Slogdet:
         return self
 
-    def lower(self, k: Loops, out: Window, a: Window) -> None:
+    def lower(self, k: Loops, out: Window, a: Window, factors: Window) -> None:
+        """The determinant is the product of the diagonal; each exchange of two rows turned its sign."""
         *batch, n, _ = a.type.shape
-        dtype, emit = a.type.dtype, k.scalar
-        if not n:  # the product of nothing
-            k.fill(out.slice(len(batch), 0, 1), 1.0)
-            k.fill(out.slice(len(batch), 1, 1), 0.0)
-            return
-        work, factors, row = (k.scratch(TensorType(dtype, shape)) for shape in ((n, n), (n, 1), (1, n)))
-        best, size = k.scratch(TensorType(I64, (1,))), k.scratch(TensorType(dtype, (1,)))
-        first, second = emit.const(I64, 0), emit.const(I64, 1)
+        emit, dtype = k.scalar, a.type.dtype
+        first, second, last = (emit.const(I64, i) for i in (0, 1, n))
+        one, zero = emit.const(dtype, 1.0), emit.const(dtype, 0.0)
         with nest(k, batch) as at:
-            k.copy(work, a.at(*at))
-            sign, one = emit.const(dtype, 1.0), emit.const(dtype, 1.0)
-            k.store(out.at(*at), sign, first)
-            k.store(out.at(*at), emit.const(dtype, 0.0), second)
-            with k.loop(n) as column:
-                magnitude = self.find_pivot(k, work, column, best, size)
-                other = k.load(best, first)
-                self.exchange(k, work, column, other)
-                pivot = k.load(work, column, column)
-                zero = emit.like(pivot, 0.0)
-                turned = emit.select(emit.compare("eq", other, column), one, emit.neg(one))
-                turned = emit.select(emit.compare("lt", pivot, zero), emit.neg(turned), turned)
-                none = emit.compare("eq", pivot, zero)
-                turned = emit.select(none, zero, turned)
-                k.store(out.at(*at), emit.mul(k.load(out.at(*at), first), turned), first)
-                k.store(out.at(*at), emit.add(k.load(out.at(*at), second), emit.call("log", magnitude)), second)
-                self.factor(k, work, factors, column, "gt", emit.select(none, one, pivot))
-                k.copy(row.at(first), work.at(column))
-                k.matmul(work, factors, row, accumulate=True)
+            found, packed = out.at(*at), factors.at(*at)
+            k.store(found, one, first)
+            k.store(found, zero, second)
+            with k.loop(n) as i:
+                pivot = k.load(packed, i, i)
+                stays = emit.compare("eq", emit.convert(k.load(packed, last, i), I64), i)
+                sign = emit.select(emit.compare("eq", pivot, zero), zero, emit.copysign(one, pivot))
+                k.store(found, emit.mul(k.load(found, first), emit.select(stays, sign, emit.neg(sign))), first)
+                k.store(found, emit.add(k.load(found, second), emit.call("log", emit.fabs(pivot))), second)
 
 
 class Cholesky(Op):
@@ -110,7 +104,7 @@ class Cholesky(Op):
 
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         inner = halved(matmul(swap(y), lower(d)))
-        outer = swap(apply_solve(swap(y), swap(apply_solve(swap(y), inner))))
+        outer = swap(apply_solve(y, swap(apply_solve(y, inner, transposed=True)), transposed=True))
         return lower(outer) + lower(swap(outer), -1)
 
     def widened(self, size: int) -> Cholesky:
@@ -165,7 +159,7 @@ class Qr(Op):
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         q, r = parts(y)
-        x = swap(apply_solve(swap(r), swap(d)))
+        x = swap(apply_solve(r, swap(d), transposed=True))
         inside = matmul(swap(q), x)
         turn = lower(inside, -1) - swap(lower(inside, -1))
         dq = matmul(q, turn) + x - matmul(q, inside)
@@ -259,7 +253,8 @@ def halved(x: Operand) -> Operand:
 
 def slogdet(a: Operand) -> tuple[Operand, Operand]:
     """Sign and logarithm of the size of the determinant."""
-    both = apply(Slogdet(), a)
+    check_square("slogdet", a.type)
+    both = apply(Slogdet(), a, lu(a))
     head = [slice(None)] * (both.ndim - 1)
     sign, size = (reshape(slice_(both, [*head, slice(i, i + 1)]), both.shape[:-1]) for i in range(2))
     return sign, size

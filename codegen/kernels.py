@@ -263,6 +263,7 @@ class LoopKernel(Kernel):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.scalar = VectorEmitter(self.text)
+        self.functions: dict[Hashable, str] = {}  # what `call` calls
 
     def window(self, value: Operand) -> Window:
         access = self.access(value)
@@ -318,6 +319,29 @@ class LoopKernel(Kernel):
         finally:
             self.text, self.scalar, self.threads = around
 
+    def call(self, body: Callable[..., None], *windows: Window, **settings: Hashable) -> None:
+        key = (body, *settings.items(), *((w.type, w.strides) for w in windows))
+        if key not in self.functions:
+            self.functions[key] = self._function(body, windows, settings)
+        pointers = ", ".join(f"ptr {w.pointer}" for w in windows)
+        self.text.put(f"call void {self.functions[key]}({pointers})")
+
+    def _function(self, body: Callable[..., None], windows: Sequence[Window], settings: dict[str, Hashable]) -> str:
+        """The name of a function of the kernel's own that runs the body on windows like these."""
+        inner, around = Text(), (self.text, self.scalar)
+        inner.outlined = self.text.outlined
+        self.text, self.scalar = inner, VectorEmitter(inner)
+        try:
+            body(self, *(w.inside(inner, [f"%w{k}"]) for k, w in enumerate(windows)), **settings)
+        finally:
+            self.text, self.scalar = around
+        self.text.declares |= inner.declares
+        name = f"@{{}}.function{len(self.helpers)}"
+        params = ", ".join(f"ptr %w{k}" for k in range(len(windows)))
+        lines = "\n".join([*inner.slots, *inner.lines, "ret void"])
+        self.helpers.append(f"define internal void {name}({params}) nounwind {{\nentry:\n{lines}\n}}\n")
+        return name
+
     def load(self, source: Window, *index: Reg) -> Reg:
         at = source.at(*index)
         return memory.load(self.text, at.pointer, at.type.dtype, "0", 1, 1)
@@ -335,12 +359,13 @@ class LoopKernel(Kernel):
     def fill(self, target: Window, value: float | int | bool) -> None:
         self.map(lambda emit: [emit.const(target.type.dtype, value)], [target], [])
 
-    def matmul(self, target: Window, a: Window, b: Window, accumulate: bool = False) -> None:
+    def matmul(self, target: Window, a: Window, b: Window, accumulate: bool = False, brief: bool = False) -> None:
         if a.type.rank == 1:
             a, target = a.expanded(0), target.expanded(max(target.type.rank - 1, 0))
         if b.type.rank == 1:
             b, target = b.expanded(1), target.expanded(target.type.rank)
-        multiply = products.matrix_products if target.type.rank > 2 else products.matrix_product
+        one = products.brief_product if brief else products.matrix_product
+        multiply = products.matrix_products if target.type.rank > 2 else one
         multiply(self, target, a, b, accumulate)
 
     def scratch(self, type: TensorType) -> Window:
@@ -382,7 +407,7 @@ class LoopKernel(Kernel):
         def body(chunk: Chunk) -> None:
             chunk.reduce(0, function(chunk.emit, *(chunk.load(k) for k in range(len(sources)))))
 
-        Nest(self.text, self.vector_bytes, shape, inputs, [], [total], body, 2 * len(inputs), indexed=frozenset(axes)).emit()
+        Nest(self.text, self.vector_bytes, shape, inputs, [], [total], body, 2 * len(inputs)).emit()
 
     def fail_if(self, condition: Reg, what: str, *details: Reg) -> None:
         failure = Failure(self.error, what, self.location)

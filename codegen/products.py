@@ -60,6 +60,16 @@ def matrix_product(kernel: LoopKernel, target: Window, a: Window, b: Window, acc
             _follow(kernel, target, product)
 
 
+def brief_product(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool) -> None:
+    """The same by a routine that all kernels share, if one can compute it, whatever its size: many shapes are little code."""
+    if 0 in (target.type.size, a.type.size) or not _has_tiles(a, b) or target.strides[1] != 1 or isinstance(target, Hosted):
+        matrix_product(kernel, target, a, b, accumulate)
+    elif _takes_blas(kernel, target, a, b):
+        call_blas(kernel, target, a, b, accumulate, _threads(kernel, a, b) > 1)
+    else:
+        _call_gemm(kernel, target, a, b, accumulate, kernel.scratch(TensorType(BYTE, (_packing_bytes(kernel, a, b),))))
+
+
 def matrix_products(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool) -> None:
     """A stack of products: one after the other, each on all threads, if they are large, else several at the same time."""
     counts = target.type.shape[:-2]
@@ -129,11 +139,15 @@ def foresee(func: Func) -> None:
 
 def room(kernel: LoopKernel, target: Window, a: Window, b: Window) -> list[TensorType]:
     """What a product needs for packing, and for values that it hands on; nothing for some."""
-    (m, k), n, dtype = a.type.shape, b.type.shape[1], a.type.dtype
-    nbytes, threads = math.prod(_apart(kernel, target, a, b)) * dtype.itemsize, _threads(kernel, a, b)
+    nbytes = math.prod(_apart(kernel, target, a, b)) * a.type.dtype.itemsize
     if not _is_contraction(target, a, b) and not _takes_blas(kernel, target, a, b):
-        nbytes += gemm.work_bytes(n, k, gemm.block_rows(m, threads), threads, dtype, kernel.vector_bytes)
+        nbytes += _packing_bytes(kernel, a, b)
     return [TensorType(BYTE, (nbytes,))] if nbytes else []
+
+
+def _packing_bytes(kernel: LoopKernel, a: Window, b: Window) -> int:
+    (m, k), n, threads = a.type.shape, b.type.shape[1], _threads(kernel, a, b)
+    return gemm.work_bytes(n, k, gemm.block_rows(m, threads), threads, a.type.dtype, kernel.vector_bytes)
 
 
 def _apart(kernel: LoopKernel, target: Window, a: Window, b: Window) -> tuple[int, int]:

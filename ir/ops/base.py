@@ -13,7 +13,7 @@ applied again, derivatives of any order. None means: no derivative reaches this 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import FrozenInstanceError, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
@@ -265,6 +265,11 @@ class Loops(Protocol):
         worth it. The windows are all that the body may use."""
         ...
 
+    def call(self, body: Callable[..., None], *windows: Window, **settings: Hashable) -> None:
+        """`body(k, *windows, **settings)` as a function: calls with equal settings, on windows of equal shapes and strides, share its code.
+        The windows are all that the body may use."""
+        ...
+
     def is_large(self, work: float) -> bool:
         """Whether so many operations are worth several threads."""
         ...
@@ -281,8 +286,8 @@ class Loops(Protocol):
         ...
 
     def fill(self, target: Window, value: float | int | bool) -> None: ...
-    def matmul(self, target: Window, a: Window, b: Window, accumulate: bool = False) -> None:
-        """target = a @ b, or target += a @ b"""
+    def matmul(self, target: Window, a: Window, b: Window, accumulate: bool = False, brief: bool = False) -> None:
+        """target = a @ b, or target += a @ b. `brief`: by a routine that all kernels share, so that many shapes are little code."""
         ...
 
     def scratch(self, type: TensorType) -> Window:
@@ -302,10 +307,7 @@ class Loops(Protocol):
         ...
 
     def reduce(self, op: Reduce, function: Callable[..., Reg], target: Window, sources: Sequence[Window]) -> None:
-        """All of `function(emit, *elements of sources)`, combined by `op` to one element: target, whatever its shape.
-
-        The function may ask for positions: `emit.index(axis)`.
-        """
+        """All of `function(emit, *elements of sources)`, combined by `op` to the first element of the target."""
         ...
 
     def fail_if(self, condition: Reg, what: str, *details: Reg) -> None:

@@ -76,7 +76,7 @@ class Slogdet(Op):
             k.store(found, zero, second)
             with k.loop(n) as i:
                 pivot = k.load(packed, i, i)
-                stays = emit.compare("eq", emit.convert(k.load(packed, last, i), I64), i)
+                stays = emit.compare("eq", k.load(packed, last, i), zero)
                 sign = emit.select(emit.compare("eq", pivot, zero), zero, emit.copysign(one, pivot))
                 k.store(found, emit.mul(k.load(found, first), emit.select(stays, sign, emit.neg(sign))), first)
                 k.store(found, emit.add(k.load(found, second), emit.call("log", emit.fabs(pivot))), second)

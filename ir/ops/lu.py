@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import DTypeError, ShapeError
-from ..types import I64, TensorType
+from ..types import I64, DType, TensorType
 from .base import Array, Emitter, Loops, Op, Reg, Window, apply, nest
 from .reduce import Max, Min
-from .triangle import blocks, part, spread, substitute, take_product
+from .triangle import Triangles, blocks, part, spread, take_product
 
 __all__ = ["lu"]
 
@@ -18,12 +18,15 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 
+HEIGHTS = 2  # of panels, for which there is code
+
+
 class Lu(Op):
     """The factors of (stacks of) matrices with exchanged rows: upper triangles, and below them lower ones, whose diagonals are 1.
 
-    A last row holds the exchanges, in their order: row i was exchanged with the row of that number, never one above it. The result's
-    shape is [n + 1, n]. A singular matrix has a 0 on the diagonal. There is no derivative: who uses the factors knows it in terms of the
-    matrix, and solves with the same factors.
+    A last row holds the exchanges, in their order: row i was exchanged with the row so many below it. The result's shape is [n + 1, n].
+    A singular matrix has a 0 on the diagonal. There is no derivative: who uses the factors knows it in terms of the matrix, and solves
+    with the same factors.
     """
 
     differentiable = False
@@ -40,8 +43,8 @@ class Lu(Op):
         out[..., :n, :] = a
         for matrix in out.reshape(-1, n + 1, n) if a.size else ():
             for i in range(n):
-                matrix[n, i] = pivot = i + int(np.argmax(np.abs(matrix[i:n, i])))
-                matrix[[i, pivot]] = matrix[[pivot, i]]
+                matrix[n, i] = ahead = int(np.argmax(np.abs(matrix[i:n, i])))
+                matrix[[i, i + ahead]] = matrix[[i + ahead, i]]
                 matrix[i + 1 : n, i] /= matrix[i, i] or 1
                 matrix[i + 1 : n, i + 1 :] -= np.outer(matrix[i + 1 : n, i], matrix[i, i + 1 :])
         return out
@@ -50,62 +53,103 @@ class Lu(Op):
         return self
 
     def lower(self, k: Loops, out: Window, a: Window) -> None:
-        """By blocks of columns: eliminate in one, then what lies to the right of it follows by substitution and one product."""
+        """By blocks of columns: eliminate in one, then what lies to the right of it follows by substitution and one product.
+
+        The rows below a block, and the columns after it, are counted up to one of a few heights, for which there is code: there is room
+        around the matrix, and zeros in it.
+        """
         *batch, n, _ = a.type.shape
         if not a.type.size:
             return
-        cut = blocks(n)
+        cut, dtype = blocks(n), a.type.dtype
         width = cut[0][1]
-        columns = k.scratch(TensorType(a.type.dtype, (2 * width, n + width)))
-        negated = k.scratch(TensorType(a.type.dtype, (n, width)))
-        found = k.scratch(TensorType(I64, (1,))), k.scratch(TensorType(a.type.dtype, (1,)))
+        heights = {start: height(n, n - start) for start, _ in cut}
+        around = max(start + size for start, size in heights.items())
+        work = k.scratch(TensorType(dtype, (around, around)))
+        matrix = work.slice(0, 0, n).slice(1, 0, n)
+        panel, triangles = Panel(k, n, width, dtype), Triangles(k, width, n, dtype)
         with nest(k, batch) as at:
-            matrix, exchanges = out.at(*at).slice(0, 0, n), out.at(*at).slice(0, n, 1).at(k.scalar.const(I64, 0))
+            exchanges = out.at(*at).slice(0, n, 1).at(k.scalar.const(I64, 0))
+            k.fill(work, 0.0)
             k.copy(matrix, a.at(*at))
             for start, size in cut:
-                below, rest = n - start, n - start - size
-                rows, panel = matrix.slice(0, start, below), columns.slice(1, 0, below + size)
-                self.eliminate(k, rows, exchanges, panel, start, size, found)
+                after, rest = start + size, n - start - size
+                rows = work.slice(0, start, heights[start])
+                block = rows.slice(1, start, size)
+                panel.eliminate(rows.slice(1, 0, n), block, exchanges.slice(0, start, size))
                 if rest:
-                    right, under = rows.slice(1, start + size, rest), negated.slice(0, 0, rest).slice(1, 0, size)
-                    substitute(k, rows.slice(0, 0, size).slice(1, start, size), right.slice(0, 0, size), upper=False, unit=True)
-                    k.map(lambda emit, x: [emit.neg(x)], [under], [rows.slice(0, size, rest).slice(1, start, size)])
-                    k.matmul(right.slice(0, size, rest), under, right.slice(0, 0, size), accumulate=True)
+                    right = rows.slice(0, 0, size).slice(1, after, heights[after])
+                    negative = triangles.multiply_by_inverse(block.slice(0, 0, size), right, upper=False, unit=True)
+                    later = matrix.slice(0, after, rest).slice(1, after, rest)
+                    k.matmul(later, block.slice(0, size, rest), negative.slice(1, 0, rest), accumulate=True, brief=True)
+            k.copy(out.at(*at).slice(0, 0, n), matrix)
 
-    def eliminate(
-        self, k: Loops, rows: Window, exchanges: Window, columns: Window, start: int, size: int, found: tuple[Window, Window]
-    ) -> None:
-        """Eliminate in `size` columns of all these rows. They are copied so that a column is consecutive, and has zeros after its end."""
-        emit, below = k.scalar, rows.type.shape[0]
-        block = rows.slice(1, start, size)
-        inside = columns.slice(0, 0, size).slice(1, 0, below)
-        k.copy(inside, block.transposed(1, 0))
-        k.fill(columns.slice(0, 0, size).slice(1, below, size), 0.0)
-        across = columns.transposed(1, 0)
-        with k.loop(size) as i:
-            after = emit.add(i, emit.like(i, 1))
-            pivot = emit.add(i, self.find_pivot(k, part(columns.at(i), i, below), *found))
-            row = emit.add(pivot, emit.like(pivot, start))
-            k.store(exchanges, emit.convert(row, exchanges.type.dtype), emit.add(i, emit.like(i, start)))
-            exchange(k, across.slice(1, 0, size), i, pivot)
-            exchange(k, rows, i, pivot)
-            divided = part(columns.at(i), after, below)
-            k.map(quotient, [divided], [divided, spread(k, part(columns.at(i), i, 1), below)])
-            later = part(columns, after, size).transposed(1, 0)
-            take_product(k, part(later, after, below), divided, part(across.at(i), after, size))
-        k.copy(block, inside.transposed(1, 0))
 
-    def find_pivot(self, k: Loops, column: Window, place: Window, largest: Window) -> Reg:
-        """Where the column has its largest element; with NaNs in it, anywhere inside."""
-        emit, (size,), first = k.scalar, column.type.shape, k.scalar.const(I64, 0)
-        k.reduce(Max((0,)), lambda emit, x: emit.fabs(x), largest, [column])
+def height(n: int, rows: int) -> int:
+    """The least of the heights, parts of n, that so many rows have room in."""
+    return next(n * part // HEIGHTS for part in range(1, HEIGHTS + 1) if n * part // HEIGHTS >= rows)
 
-        def position(emit: Emitter, x: Reg, most: Reg) -> Reg:
-            return emit.select(emit.compare("eq", emit.fabs(x), most), emit.index(0), emit.const(I64, size))
 
-        k.reduce(Min((0,)), position, place, [column, spread(k, largest, size)])
-        found = k.load(place, first)
-        return emit.select(emit.compare("lt", found, emit.like(found, size)), found, first)
+class Panel:
+    """Elimination in a block of columns, in a copy where a column is consecutive, with zeros after its end up to a whole vector and more.
+
+    So what follows a place that is known at run time is a window of fixed size, and loops need no code for what is left of a vector.
+    """
+
+    def __init__(self, k: Loops, n: int, width: int, dtype: DType) -> None:
+        self.k = k
+        length = rounded(k, n, dtype)
+        self.columns = k.scratch(TensorType(dtype, (2 * width, length + width)))
+        self.places = k.scratch(TensorType(dtype, (length,)))
+        self.largest, self.place = (k.scratch(TensorType(dtype, (1,))) for _ in range(2))
+        with k.loop(length) as i:
+            k.store(self.places, k.scalar.convert(i, dtype), i)
+
+    def eliminate(self, rows: Window, block: Window, exchanges: Window) -> None:
+        """Eliminate in a block of columns of these rows, which are exchanged for it."""
+        self.k.call(eliminate, rows, block, exchanges, self.columns, self.places, self.largest, self.place)
+
+
+def eliminate(
+    k: Loops, rows: Window, block: Window, exchanges: Window, columns: Window, places: Window, largest: Window, place: Window
+) -> None:
+    emit, (below, size) = k.scalar, block.type.shape
+    length = rounded(k, below, block.type.dtype)
+    inside, across = columns.slice(0, 0, size).slice(1, 0, below), columns.transposed(1, 0)
+    k.copy(inside, block.transposed(1, 0))
+    k.fill(columns.slice(0, 0, size).slice(1, below, length + size - below), 0.0)
+    with k.loop(size) as i:
+        after = emit.add(i, emit.like(i, 1))
+        column, divided = (part(columns.at(i), at, length) for at in (i, after))
+        ahead = find_pivot(k, column, places.slice(0, 0, length), largest, place)
+        pivot = emit.add(i, ahead)
+        k.store(exchanges, emit.convert(ahead, exchanges.type.dtype), i)
+        with k.loop(size) as j:
+            exchange(k, columns.at(j).sliding(0, length, 1, 1), i, pivot)
+        exchange(k, rows, i, pivot)
+        k.map(quotient, [divided], [divided, spread(k, column.slice(0, 0, 1), length)])
+        later = part(columns, after, size).transposed(1, 0)
+        take_product(k, part(later, after, length), divided, part(across.at(i), after, size))
+    k.copy(block, inside.transposed(1, 0))
+
+
+def rounded(k: Loops, size: int, dtype: DType) -> int:
+    """Up to whole vectors, as many as a loop takes at a time."""
+    unit = 2 * k.tile_width(dtype)
+    return -(-size // unit) * unit
+
+
+def find_pivot(k: Loops, column: Window, places: Window, largest: Window, place: Window) -> Reg:
+    """Where the column has its largest element; with NaNs in it, at its start."""
+    (size,), zero = column.type.shape, k.scalar.const(I64, 0)
+    k.reduce(Max((0,)), lambda emit, x: emit.fabs(x), largest, [column])
+
+    def where(emit: Emitter, x: Reg, most: Reg, place: Reg) -> Reg:
+        return emit.select(emit.compare("eq", emit.fabs(x), most), place, emit.like(place, size))
+
+    k.reduce(Min((0,)), where, place, [column, spread(k, largest, size), places])
+    found = k.scalar.convert(k.load(place, zero), I64)
+    return k.scalar.select(k.scalar.compare("lt", found, k.scalar.like(found, size)), found, zero)
 
 
 def quotient(emit: Emitter, x: Reg, divisor: Reg) -> list[Reg]:

@@ -16,8 +16,8 @@ from .linalg import matmul, swap
 from .logic import equal
 from .lu import Lu, check_square, exchange, lu
 from .maps import cast, common_dtype, where
-from .shape import broadcast_to, lead, reshape, trail
-from .triangle import substitute
+from .shape import broadcast_to, lead, reshape, trail, transpose
+from .triangle import Triangles, blocks
 
 __all__ = ["solve"]
 
@@ -71,6 +71,17 @@ class SolveWith(Op):
     def widened(self, size: int) -> SolveWith:
         return self
 
+    def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Any:
+        """Examples that share the matrix are so many more right-hand sides."""
+        if any(batched[:2]):
+            return super().batch(size, args, batched)
+        a, factors, b = args
+        *stack, n, m = b.shape[1:]
+        last = [*range(1, b.ndim - 1), 0, b.ndim - 1]
+        beside = reshape(transpose(b, last), (*stack, n, size * m))
+        found = reshape(apply(self, a, factors, beside), (*stack, n, size, m))
+        return transpose(found, [b.ndim - 2, *range(b.ndim - 2), b.ndim - 1])
+
     def guarded(
         self, size: int, active: Operand, args: tuple[Operand, ...], batched: Sequence[bool]
     ) -> tuple[tuple[Operand, ...], Sequence[bool]]:
@@ -79,9 +90,10 @@ class SolveWith(Op):
         return (a, harmless_matrices(size, active, factors, batched[1]), b), (batched[0], True, batched[2])
 
     def lower(self, k: Loops, out: Window, a: Window, factors: Window, b: Window) -> None:
-        *batch, n, _ = b.type.shape
+        *batch, n, m = b.type.shape
         if not n:
             return
+        triangles = Triangles(k, blocks(n)[0][1], m, b.type.dtype)
         with nest(k, batch) as at:
             packed, sides = factors.at(*at), out.at(*at)
             matrix, exchanges = packed.slice(0, 0, n), packed.slice(0, n, 1).at(k.scalar.const(I64, 0))
@@ -90,20 +102,20 @@ class SolveWith(Op):
                 k.fail_if(k.scalar.compare("eq", pivot, k.scalar.like(pivot, 0.0)), SINGULAR)
             k.copy(sides, b.at(*at))
             if self.transposed:
-                substitute(k, matrix.transposed(1, 0), sides, upper=False, unit=False)
-                substitute(k, matrix.transposed(1, 0), sides, upper=True, unit=True)
+                triangles.substitute(matrix.transposed(1, 0), sides, upper=False, unit=False)
+                triangles.substitute(matrix.transposed(1, 0), sides, upper=True, unit=True)
                 self.exchange(k, sides, exchanges)
             else:
                 self.exchange(k, sides, exchanges)
-                substitute(k, matrix, sides, upper=False, unit=True)
-                substitute(k, matrix, sides, upper=True, unit=False)
+                triangles.substitute(matrix, sides, upper=False, unit=True)
+                triangles.substitute(matrix, sides, upper=True, unit=False)
 
     def exchange(self, k: Loops, sides: Window, exchanges: Window) -> None:
         """Exchange rows as the elimination did; `transposed`, back from the last."""
         n, emit = sides.type.shape[0], k.scalar
         with k.loop(n) as step:
             i = emit.sub(emit.like(step, n - 1), step) if self.transposed else step
-            exchange(k, sides, i, emit.convert(k.load(exchanges, i), I64))
+            exchange(k, sides, i, emit.add(i, emit.convert(k.load(exchanges, i), I64)))
 
 
 def check_system(a: TensorType, b: TensorType) -> None:

@@ -6,57 +6,87 @@ follows them is seen through a window of the block's size that starts there. Mem
 
 from __future__ import annotations
 
-from ..types import I64, TensorType
+from ..types import I64, DType, TensorType
 from .base import Loops, Reg, Window
 
 UNCUT = 48  # rows: up to here, one block
-NARROW, WIDE = 32, 64  # rows of a block
-LONG = 320  # rows: from here on, wide blocks, which are fewer: each is code of its own
+BLOCK = 24  # rows
 
 
 def blocks(n: int) -> list[tuple[int, int]]:
     """n rows in blocks: where each starts, and how many rows it has."""
-    width = n if n <= UNCUT else NARROW if n < LONG else WIDE
+    width = n if n <= UNCUT else BLOCK
     return [(start, min(width, n - start)) for start in range(0, n, width)]
 
 
-def substitute(k: Loops, matrix: Window, sides: Window, upper: bool, unit: bool) -> None:
-    """sides = T⁻¹ @ sides, T being one triangle of the matrix; with `unit`, its diagonal counts as 1."""
-    n, m = sides.type.shape
-    cut = blocks(n)
-    room = k.scratch(TensorType(sides.type.dtype, (cut[0][1], m)))
-    for start, size in reversed(cut) if upper else cut:
-        rows, here, product = matrix.slice(0, start, size), sides.slice(0, start, size), room.slice(0, 0, size)
-        known, count = (start + size, n - start - size) if upper else (0, start)
-        if count:
-            k.matmul(product, rows.slice(1, known, count), sides.slice(0, known, count))
-            k.map(lambda emit, x, y: [emit.sub(x, y)], [here], [here, product])
-        square = rows.slice(1, start, size)
-        if m < 2 * size:
-            substitute_rows(k, square, here, upper, unit)
-        else:
-            multiply_by_inverse(k, square, here, product, upper, unit)
+class Triangles:
+    """Substitution in triangles of at most `size` rows with at most m right-hand sides at once, and the memory for it."""
+
+    def __init__(self, k: Loops, size: int, m: int, dtype: DType) -> None:
+        self.k = k
+        self.columns = k.scratch(TensorType(dtype, (size, 2 * size)))
+        self.work = k.scratch(TensorType(dtype, (2 * size, m)))
+        self.product = k.scratch(TensorType(dtype, (size, m)))
+        self.inverse = k.scratch(TensorType(dtype, (size, size)))
+        self.square = k.scratch(TensorType(dtype, (2 * size, size)))
+
+    def substitute(self, matrix: Window, sides: Window, upper: bool, unit: bool) -> None:
+        """sides = T⁻¹ @ sides, T being one triangle of the matrix; with `unit`, its diagonal counts as 1."""
+        n, m = sides.type.shape
+        cut = blocks(n)
+        is_few = m < 2 * cut[0][1]
+        for start, size in reversed(cut) if upper else cut:
+            before, after = (0, start), (start + size, n - start - size)
+            known, open_ = (after, before) if upper else (before, after)
+            here, square = sides.slice(0, start, size), matrix.slice(0, start, size).slice(1, start, size)
+            if is_few:
+                self.take_known(matrix.slice(0, start, size).slice(1, *known), sides.slice(0, *known), here)
+                self.k.call(substitute_rows, square, here, self.columns, self.work, upper=upper, unit=unit)
+            else:
+                negative = self.multiply_by_inverse(square, here, upper, unit)
+                self.k.matmul(sides.slice(0, *open_), matrix.slice(0, *open_).slice(1, start, size), negative, accumulate=True, brief=True)
+
+    def take_known(self, matrix: Window, known: Window, target: Window) -> None:
+        """target -= matrix @ known"""
+        product = self.product.slice(0, 0, target.type.shape[0])
+        if known.type.shape[0]:
+            self.k.matmul(product, matrix, known, brief=True)
+            self.k.call(subtract, target, product)
+
+    def multiply_by_inverse(self, square: Window, sides: Window, upper: bool, unit: bool) -> Window:
+        """Substitution in one block: with many right-hand sides, a product is faster. Gives the negative of the result, too."""
+        size, m = sides.type.shape
+        inverse, product = self.inverse.slice(0, 0, size).slice(1, 0, size), self.product.slice(0, 0, size).slice(1, 0, m)
+        self.k.call(invert, square, inverse, self.columns, self.square, upper=upper, unit=unit)
+        self.k.matmul(product, inverse, sides, brief=True)
+        self.k.call(copy_and_negate, sides, product)
+        return product
 
 
-def multiply_by_inverse(k: Loops, square: Window, sides: Window, product: Window, upper: bool, unit: bool) -> None:
-    """With many right-hand sides, substitution in the identity and a product are faster than substitution in all of them."""
-    size = square.type.shape[0]
-    inverse = k.scratch(TensorType(sides.type.dtype, (size, size)))
+def subtract(k: Loops, target: Window, source: Window) -> None:
+    """target -= source"""
+    k.map(lambda emit, x, y: [emit.sub(x, y)], [target], [target, source])
+
+
+def copy_and_negate(k: Loops, target: Window, source: Window) -> None:
+    """target = source, then source = -source"""
+    k.map(lambda emit, x: [x, emit.neg(x)], [target, source], [source])
+
+
+def invert(k: Loops, square: Window, inverse: Window, columns: Window, work: Window, upper: bool, unit: bool) -> None:
+    """The inverse of a triangle, by substitution in the identity."""
     k.fill(inverse, 0.0)
-    with k.loop(size) as i:
+    with k.loop(square.type.shape[0]) as i:
         k.store(inverse, k.scalar.const(inverse.type.dtype, 1.0), i, i)
-    substitute_rows(k, square, inverse, upper, unit)
-    k.matmul(product, inverse, sides)
-    k.copy(sides, product)
+    substitute_rows(k, square, inverse, columns, work, upper, unit)
 
 
-def substitute_rows(k: Loops, square: Window, sides: Window, upper: bool, unit: bool) -> None:
+def substitute_rows(k: Loops, square: Window, sides: Window, columns: Window, work: Window, upper: bool, unit: bool) -> None:
     """Row by row: divide it by its diagonal, then take it from those after it. An upper triangle is a lower one backwards."""
     size, m = sides.type.shape
     if upper:
         square, sides = backwards(backwards(square, 0), 1), backwards(sides, 0)
-    columns = k.scratch(TensorType(sides.type.dtype, (size, 2 * size)))
-    work = k.scratch(TensorType(sides.type.dtype, (2 * size, m)))
+    columns, work = columns.slice(0, 0, size).slice(1, 0, 2 * size), work.slice(0, 0, 2 * size).slice(1, 0, m)
     k.copy(columns.slice(1, 0, size), square.transposed(1, 0))
     k.copy(work.slice(0, 0, size), sides)
     with k.loop(size) as i:

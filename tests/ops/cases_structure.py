@@ -13,6 +13,7 @@ from adjit.ir.ops.base import Array, apply
 from adjit.ir.ops.index import Gather, ScatterAdd, ScatterSet
 from adjit.ir.ops.join import SetSlice
 from adjit.ir.ops.scan import Cumprod, Cumsum, Recurrence
+from adjit.ir.ops.solve import apply_solve
 from tests.ops.cases import Case
 
 Maker = Callable[[np.random.Generator], Array]
@@ -41,11 +42,11 @@ def positive(*shape: int) -> Maker:
     return make
 
 
-def row(name: str, call: Callable[..., Any], numpy: Callable[..., Any], *makers: Maker, **more: Any) -> Case:
+def row(name: str, call: Callable[..., Any], numpy: Callable[..., Any] | None, *makers: Maker, **more: Any) -> Case:
     return Case(name, call, numpy, arrays=lambda rng: [make(rng) for make in makers], **more)
 
 
-def fixed(name: str, call: Callable[..., Any], numpy: Callable[..., Any], *makers: Maker, **more: Any) -> Case:
+def fixed(name: str, call: Callable[..., Any], numpy: Callable[..., Any] | None, *makers: Maker, **more: Any) -> Case:
     """A row for its values alone: of integers, or of floats where a derivative by finite differences means nothing."""
     return row(name, call, numpy, *makers, dtypes=("f64",), smooth=False, **more)
 
@@ -55,6 +56,7 @@ CUBE = normal(2, 3, 4)
 ZEROS = given([[1.5, 0.0, -2.0, 3.0], [0.0, 2.0, 0.0, 1.0], [1.0, -1.0, 0.5, 2.0]])
 ROWS = given([2, 0, 2, -1])
 COLUMNS = given([1, 3, 1, 0], np.int32)
+PIVOTS = given([[0.0, 2.0, 1.0], [1.0, 0.0, 0.0], [3.0, 1.0, 0.0]])
 WITH_NAN = given([[1, np.nan, 2], [np.nan, 0, 1], [-np.inf, -np.inf, -np.inf], [3, 3, np.inf]])
 
 
@@ -243,17 +245,22 @@ EQUATIONS = [
     row("solve_vector", ops.solve, np.linalg.solve, regular(4, 4), normal(4)),
     row("solve_stack", ops.solve, np.linalg.solve, regular(2, 3, 3), normal(3, 1)),
     row("solve_none", ops.solve, np.linalg.solve, normal(0, 0), normal(0, 2)),
-    row("solve_pivots", ops.solve, np.linalg.solve, given([[0.0, 2.0, 1.0], [1.0, 0.0, 0.0], [3.0, 1.0, 0.0]]), normal(3, 3)),
+    row("solve_pivots", ops.solve, np.linalg.solve, PIVOTS, normal(3, 3)),
+    row("solve_transposed", lambda a, b: apply_solve(a, b, True), lambda a, b: np.linalg.solve(a.T, b), PIVOTS, normal(3, 2)),
     fixed("solve_of_ints", ops.solve, np.linalg.solve, given([[2, 1], [1, 3]]), given([1, 2])),
 ]
 
 FACTORS = [
+    fixed("lu", ops.lu, lambda a: np.array([[3, 1, 0], [0, 2, 1], [1 / 3, -1 / 6, 1 / 6], [2, 1, 0]]), PIVOTS),
+    fixed("lu_stack", ops.lu, None, normal(2, 1, 4, 4)),
+    fixed("lu_none", ops.lu, lambda a: np.zeros((1, 0)), normal(0, 0)),
+    fixed("lu_singular", ops.lu, lambda a: np.array([[2.0, 4.0], [0.5, 0.0], [1, 0]]), given([[1.0, 2.0], [2.0, 4.0]])),
     row("cholesky", ops.cholesky, np.linalg.cholesky, positive(4)),
     row("cholesky_stack", ops.cholesky, np.linalg.cholesky, positive(2, 3)),
     row("cholesky_none", ops.cholesky, np.linalg.cholesky, normal(0, 0)),
     row("slogdet", ops.slogdet, lambda a: tuple(np.linalg.slogdet(a)), regular(3, 3)),
     row("slogdet_stack", ops.slogdet, lambda a: tuple(np.linalg.slogdet(a)), normal(2, 3, 3)),
-    row("slogdet_pivots", ops.slogdet, lambda a: tuple(np.linalg.slogdet(a)), given([[0.0, 2.0, 1.0], [1.0, 0.0, 0.0], [3.0, 1.0, 0.0]])),
+    row("slogdet_pivots", ops.slogdet, lambda a: tuple(np.linalg.slogdet(a)), PIVOTS),
     row("slogdet_none", ops.slogdet, lambda a: tuple(np.linalg.slogdet(a)), normal(0, 0)),
     row("qr", ops.qr, lambda a: tuple(np.linalg.qr(a)), normal(5, 3)),
     row("qr_square", ops.qr, lambda a: tuple(np.linalg.qr(a)), regular(2, 3, 3)),

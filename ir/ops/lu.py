@@ -65,13 +65,16 @@ class Lu(Op):
         width = cut[0][1]
         heights = {start: height(n, n - start) for start, _ in cut}
         around = max(start + size for start, size in heights.items())
-        work = k.scratch(TensorType(dtype, (around, around)))
-        matrix = work.slice(0, 0, n).slice(1, 0, n)
+        room = k.scratch(TensorType(dtype, (around, around)))
         panel, triangles = Panel(k, n, width, dtype), Triangles(k, width, n, dtype)
         with nest(k, batch) as at:
-            exchanges = out.at(*at).slice(0, n, 1).at(k.scalar.const(I64, 0))
-            k.fill(work, 0.0)
+            factors = out.at(*at)
+            exchanges = factors.slice(0, n, 1).at(k.scalar.const(I64, 0))
+            work = room if around > n else factors
+            matrix = work.slice(0, 0, n).slice(1, 0, n)
             k.copy(matrix, a.at(*at))
+            for axis in range(2):
+                k.fill(room.slice(axis, n, around - n), 0.0)
             for start, size in cut:
                 after, rest = start + size, n - start - size
                 rows = work.slice(0, start, heights[start])
@@ -82,7 +85,7 @@ class Lu(Op):
                     negative = triangles.multiply_by_inverse(block.slice(0, 0, size), right, upper=False, unit=True)
                     later = matrix.slice(0, after, rest).slice(1, after, rest)
                     k.matmul(later, block.slice(0, size, rest), negative.slice(1, 0, rest), accumulate=True, brief=True)
-            k.copy(out.at(*at).slice(0, 0, n), matrix)
+            k.copy(factors.slice(0, 0, n), matrix)
 
 
 def height(n: int, rows: int) -> int:
@@ -134,8 +137,8 @@ def eliminate(
 
 
 def rounded(k: Loops, size: int, dtype: DType) -> int:
-    """Up to whole vectors, as many as a loop takes at a time."""
-    unit = 2 * k.tile_width(dtype)
+    """Up to whole vectors, as many as a loop takes at a time, or one that is shorter."""
+    unit = min(2 * k.tile_width(dtype), 1 << (size - 1).bit_length())
     return -(-size // unit) * unit
 
 

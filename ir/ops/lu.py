@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 HEIGHTS = 2  # of panels, for which there is code
+EAGER_BLOCK = 48  # columns that NumPy eliminates before the rest follows by one product
 
 
 class Lu(Op):
@@ -42,11 +43,16 @@ class Lu(Op):
         out = np.zeros((*a.shape[:-2], n + 1, n), a.dtype)
         out[..., :n, :] = a
         for matrix in out.reshape(-1, n + 1, n) if a.size else ():
-            for i in range(n):
-                matrix[n, i] = ahead = int(np.argmax(np.abs(matrix[i:n, i])))
-                matrix[[i, i + ahead]] = matrix[[i + ahead, i]]
-                matrix[i + 1 : n, i] /= matrix[i, i] or 1
-                matrix[i + 1 : n, i + 1 :] -= np.outer(matrix[i + 1 : n, i], matrix[i, i + 1 :])
+            for start in range(0, n, EAGER_BLOCK):
+                stop = min(start + EAGER_BLOCK, n)
+                for i in range(start, stop):
+                    matrix[n, i] = ahead = int(np.argmax(np.abs(matrix[i:n, i])))
+                    matrix[[i, i + ahead]] = matrix[[i + ahead, i]]
+                    matrix[i + 1 : n, i] /= matrix[i, i] or 1
+                    matrix[i + 1 : n, i + 1 : stop] -= np.outer(matrix[i + 1 : n, i], matrix[i, i + 1 : stop])
+                for i in range(start + 1, stop):
+                    matrix[i, stop:] -= matrix[i, start:i] @ matrix[start:i, stop:]
+                matrix[stop:n, stop:] -= matrix[stop:n, start:stop] @ matrix[start:stop, stop:]
         return out
 
     def widened(self, size: int) -> Lu:

@@ -311,13 +311,13 @@ class LoopKernel(Kernel):
             names = iter(inside)
             there = [w.inside(text, [next(names) for _ in w.pointers]) for w in windows]
             self.text, self.scalar, self.threads = text, VectorEmitter(text), 1
-            with Loop(text, start, stop) as loop:
-                body(Reg(loop.index, I64), *there)
+            try:
+                with Loop(text, start, stop) as loop:
+                    body(Reg(loop.index, I64), *there)
+            finally:  # here already: the call of the pool is the kernel's, on all its threads
+                self.text, self.scalar, self.threads = around
 
-        try:
-            outlined(self, size, -(-size // CHUNKS), outside, inside, walk)
-        finally:
-            self.text, self.scalar, self.threads = around
+        outlined(self, size, -(-size // CHUNKS), outside, inside, walk)
 
     def call(self, body: Callable[..., None], *windows: Window, **settings: Hashable) -> None:
         key = (body, *settings.items(), *((w.type, w.strides) for w in windows))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
 import adjit as aj
+from adjit import tf
 from adjit.codegen import gemm, library, llvm
 from adjit.codegen.compile import compile_func
 from adjit.codegen.parallel import ROW
@@ -106,3 +108,28 @@ def test_a_product_on_one_thread_packs_into_its_own_room(m: int, threads: int) -
     assert f"call void @{library.NAMES[x.dtype]}(" in native.llvm
     assert native.arena_bytes >= gemm.work_bytes(60, 50, gemm.block_rows(m, 1), 1, x.dtype, llvm.host().vector_bytes)
     np.testing.assert_array_equal(native([x, y])[0], x.T @ y.T)
+
+
+PICTURES, FILTERS = (np.random.default_rng(0).standard_normal(shape).astype("f4") for shape in ((16, 28, 28, 6), (5, 5, 6, 16)))
+SHARED_OUT = {
+    "rows of a running total": (lambda x: np.cumsum(x, 1), (np.ones((1000, 1000), "f4"),)),
+    "a stack of products": (np.matmul, (np.ones((64, 40, 40), "f4"), np.ones((64, 40, 40), "f4"))),
+    "a convolution": (lambda x, w: tf.nn.conv2d(x, w, 1, "SAME"), (PICTURES, FILTERS)),
+    "its gradients": (aj.grad(lambda x, w: aj.sum(tf.nn.conv2d(x, w, 1, "SAME") ** 2), (0, 1)), (PICTURES, FILTERS)),
+}
+
+
+@pytest.mark.parametrize("name", SHARED_OUT)
+def test_what_is_shared_out_goes_to_all_threads(name: str) -> None:
+    """The pool is told so many, and the bits are those of one thread, time and again."""
+    fn, arrays = SHARED_OUT[name]
+    f = aj.function(fn, threads=3)
+    told = re.findall(r"call void @adjit_parallel\(.*, i64 (\d+)\)", f.inspect(*arrays).llvm)
+    assert told
+    assert set(told) == {"3"}
+    bits = [[np.asarray(t).tobytes() for t in out] for out in (as_tuple(g(*arrays)) for g in (aj.function(fn, threads=1), *[f] * 20))]
+    assert all(each == bits[0] for each in bits)
+
+
+def as_tuple(result: Any) -> tuple[Any, ...]:
+    return result if isinstance(result, tuple) else (result,)

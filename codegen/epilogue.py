@@ -28,18 +28,13 @@ def epilogue(kernel: LoopKernel, target: Window) -> tuple[str, str]:
     """The function for a target, and the table of pointers that it takes; two nulls for a target that takes products as they are."""
     if not isinstance(target, Hosted):
         return NONE
-    text = Text()
-    text.outlined = kernel.text.outlined
+    text = kernel.helper_text()
     corner = []
     for k, (_, strides, dtype) in enumerate(target.members):
         pointer = text.define(f"load ptr, ptr {text.define(f'getelementptr ptr, ptr %pointers, i64 {k}')}")
         corner.append(_moved(text, _moved(text, Access(pointer, strides, dtype), "%row", 0), "%column", 1))
     _rows(text, target, corner, kernel.vector_bytes)
-    kernel.text.declares |= text.declares
-    name = f"@{{}}.finish{len(kernel.helpers)}"
-    body = "\n".join([*text.slots, *text.lines, "ret void"])
-    kernel.helpers.append(f"define internal void {name}({PARAMETERS}) nounwind {{\nentry:\n{body}\n}}\n")
-    return name, memory.table(kernel.text, target.pointers)
+    return kernel.add_helper("finish", PARAMETERS, text), memory.table(kernel.text, target.pointers)
 
 
 def _moved(text: Text, access: Access, index: str, axis: int) -> Access:

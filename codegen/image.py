@@ -11,6 +11,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from adjit.ir import errors
+from adjit.ir.fingerprint import fingerprint
+from adjit.ir.func import Func
 from adjit.ir.location import Location
 
 from . import cache, llvm
@@ -71,16 +73,19 @@ def routine(name: str, text: Callable[[], str], target: llvm.Target, level: int)
     found = sources()
     if found is None:
         return llvm.assemble(text(), target, level)
-    key = cache.key("routine", name, target.triple, target.cpu, target.features, llvm.versions(), found)
+    key = cache.key("routine", name, *target.key, llvm.versions(), found)
     return llvm.Object(key, cache.cached(key, lambda: llvm.compiled(text(), target, level)))
 
 
-def key_of(fingerprint: bytes | None, settings: Sequence[str]) -> bytes | None:
-    """The name of an image: all that decides the code. None where there is none: without a fingerprint, or the sources at hand."""
-    found = sources()
-    if fingerprint is None or found is None:
+def key_of(func: Func, settings: Sequence[str]) -> bytes | None:
+    """The name of a traced Func's image: all that decides the code. None where there is none: without a cache, the sources at hand, or a
+    fingerprint.
+    """
+    found = sources() if cache.directory() is not None else None
+    known = fingerprint(func) if found is not None else None
+    if found is None or known is None:
         return None
-    return cache.key("image", *settings, llvm.versions(), found, fingerprint)
+    return cache.key("image", *settings, llvm.versions(), found, known)
 
 
 @lru_cache(maxsize=1)

@@ -109,6 +109,20 @@ class Kernel:
         window = self.plan.windows[id(value)]
         return Access(self.pointer(window.root, window.layout), window.layout.strides, value.type.dtype)
 
+    def helper_text(self) -> Text:
+        """The body of a function that only this kernel calls, to be written."""
+        text = Text()
+        text.outlined = self.text.outlined
+        return text
+
+    def add_helper(self, kind: str, params: str, text: Text) -> str:
+        """The name of the function with this body."""
+        self.text.declares |= text.declares
+        name = f"@{{}}.{kind}{len(self.helpers)}"
+        body = "\n".join([*text.slots, *text.lines, "ret void"])
+        self.helpers.append(f"define internal void {name}({params}) nounwind {{\nentry:\n{body}\n}}\n")
+        return name
+
     def repeated(self, other: Kernel) -> Kernel:
         """The other kernel, which has its pointers already, with the same text."""
         other.text, other.helpers, other.imports, other.work_bytes = self.text, self.helpers, self.imports, self.work_bytes
@@ -305,19 +319,24 @@ class LoopKernel(Kernel):
             return
         outside = [pointer for w in windows for pointer in w.pointers]
         inside = [f"%w{k}" for k in range(len(outside))]
-        around = self.text, self.scalar, self.threads
 
         def walk(text: Text, start: str, stop: str) -> None:
             names = iter(inside)
             there = [w.inside(text, [next(names) for _ in w.pointers]) for w in windows]
-            self.text, self.scalar, self.threads = text, VectorEmitter(text), 1
-            try:
-                with Loop(text, start, stop) as loop:
-                    body(Reg(loop.index, I64), *there)
-            finally:  # here already: the call of the pool is the kernel's, on all its threads
-                self.text, self.scalar, self.threads = around
+            with self._writing(text, 1), Loop(text, start, stop) as loop:
+                body(Reg(loop.index, I64), *there)
 
         outlined(self, size, -(-size // CHUNKS), outside, inside, walk)
+
+    @contextmanager
+    def _writing(self, text: Text, threads: int) -> Iterator[None]:
+        """Write there, in a function of the kernel's own that may use so many threads."""
+        around = self.text, self.scalar, self.threads
+        self.text, self.scalar, self.threads = text, VectorEmitter(text), threads
+        try:
+            yield
+        finally:
+            self.text, self.scalar, self.threads = around
 
     def call(self, body: Callable[..., None], *windows: Window, **settings: Hashable) -> None:
         key = (body, *settings.items(), *((w.type, w.strides) for w in windows))
@@ -328,19 +347,10 @@ class LoopKernel(Kernel):
 
     def _function(self, body: Callable[..., None], windows: Sequence[Window], settings: dict[str, Hashable]) -> str:
         """The name of a function of the kernel's own that runs the body on windows like these."""
-        inner, around = Text(), (self.text, self.scalar)
-        inner.outlined = self.text.outlined
-        self.text, self.scalar = inner, VectorEmitter(inner)
-        try:
+        inner = self.helper_text()
+        with self._writing(inner, self.threads):
             body(self, *(w.inside(inner, [f"%w{k}"]) for k, w in enumerate(windows)), **settings)
-        finally:
-            self.text, self.scalar = around
-        self.text.declares |= inner.declares
-        name = f"@{{}}.function{len(self.helpers)}"
-        params = ", ".join(f"ptr %w{k}" for k in range(len(windows)))
-        lines = "\n".join([*inner.slots, *inner.lines, "ret void"])
-        self.helpers.append(f"define internal void {name}({params}) nounwind {{\nentry:\n{lines}\n}}\n")
-        return name
+        return self.add_helper("function", ", ".join(f"ptr %w{k}" for k in range(len(windows))), inner)
 
     def load(self, source: Window, *index: Reg) -> Reg:
         at = source.at(*index)

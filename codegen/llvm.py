@@ -41,6 +41,11 @@ class Target:
     cpu: str
     features: str
 
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """All of it, for the names of what the disk keeps."""
+        return self.triple, self.cpu, self.features
+
     @cached_property
     def vector_bytes(self) -> int:
         """Width of a vector register."""
@@ -158,7 +163,7 @@ class Object(NamedTuple):
 def assemble(text: str, target: Target | None = None, level: int | None = None) -> Object:
     """Object code of a module, at the level that suits its size unless told otherwise."""
     target, level = target or host(), level_for(text) if level is None else level
-    key = cache.key(text, target.triple, target.cpu, target.features, f"level {level}", versions())
+    key = cache.key(text, *target.key, f"level {level}", versions())
     return Object(key, cache.cached(key, lambda: compiled(text, target, level)))
 
 

@@ -89,8 +89,7 @@ def outlined(
     text, run = kernel.text, library.runner(kernel.threads)
     kernel.imports.add(run)
     text.declares.add(f"declare void @{run}({library.RUNNER})")
-    inner = Text()
-    inner.outlined = text.outlined
+    inner = kernel.helper_text()
     for k, pointer in enumerate(inside):
         inner.put(f"{pointer}.at = getelementptr ptr, ptr %pointers, i64 {k}")
         inner.put(f"{pointer} = load ptr, ptr {pointer}.at")
@@ -98,10 +97,7 @@ def outlined(
     after = inner.define(f"add i64 {start}, {rows}")
     within = inner.define(f"icmp slt i64 {after}, {total}")
     walk(inner, start, inner.define(f"select i1 {within}, i64 {after}, i64 {total}"))
-    text.declares |= inner.declares
-    body = "\n".join([*inner.slots, *inner.lines, "ret void"])
-    name = f"@{{}}.chunk{len(kernel.helpers)}"
-    kernel.helpers.append(f"define internal void {name}(ptr %pointers, i64 %chunk, i64 %worker) nounwind {{\nentry:\n{body}\n}}\n")
+    name = kernel.add_helper("chunk", "ptr %pointers, i64 %chunk, i64 %worker", inner)
     text.put(f"call void @{run}(ptr {name}, ptr {memory.table(text, outside)}, i64 {-(-total // rows)}, i64 {kernel.threads})")
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from adjit.ir.fingerprint import fingerprint
 from adjit.ir.func import Func
 
 from . import image, library, llvm, tuning
@@ -17,9 +16,7 @@ from .native import Native
 def native_code(func: Func, optimized: Callable[[], Func], threads: int | None = None) -> Native:
     """Native code for a traced Func; `optimized` gives what the passes make of it."""
     threads = threads or library.threads()
-    target = llvm.host()
-    settings = (target.triple, target.cpu, target.features, str(threads), tuning.settings())
-    key = image.key_of(fingerprint(func), settings)
+    key = image.key_of(func, (*llvm.host().key, str(threads), tuning.settings()))
     found = image.load(key)
     if found is None:
         foresee(func)

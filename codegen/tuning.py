@@ -110,8 +110,7 @@ def _read(path: str) -> Table | None:
 
 
 def _key() -> bytes:
-    host = llvm.host()
-    return cache.digest(*(part.encode() for part in ("products", FORMAT, host.triple, host.cpu, host.features)))
+    return cache.key("products", FORMAT, *llvm.host().key)
 
 
 # ---- one of them for everything, while they are compared

@@ -82,6 +82,13 @@ class Builder:
         finally:
             self.location, self.phase, self.origin = before
 
+    def around(self) -> Iterator[Builder]:
+        """This builder, and those that it is nested in, from the inside."""
+        builder: Builder | None = self
+        while builder is not None:
+            yield builder
+            builder = builder.parent
+
     def place(self) -> tuple[Location | None, str | None]:
         """Location and name for the statement about to be emitted; the tracer finds both in the user's frame."""
         return self.location, None

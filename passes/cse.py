@@ -55,8 +55,7 @@ class _Search:
         return out
 
     def _nested(self, block: Block) -> Block:
-        stmts = self.visit(block)
-        return Block(block.params, stmts, self.renaming.all(block.results), self.renaming.all(block.saving))
+        return self.renaming.body(block, self.visit(block))
 
     def _key(self, stmt: Stmt) -> Hashable:
         args = [operand_key(a) for a in stmt.args]

@@ -59,11 +59,8 @@ class _Folding:
             for result, value in zip(stmt.results, taken.results):
                 self.renaming[result] = self.renaming[value]
             return
-        blocks = []
-        for block in stmt.blocks:
-            stmts = self.visit(block, isinstance(stmt.op, Fuse))
-            blocks.append(Block(block.params, stmts, self.renaming.all(block.results), self.renaming.all(block.saving)))
-        out.append(stmt.replace(blocks=tuple(blocks)))
+        is_fused = isinstance(stmt.op, Fuse)
+        out.append(stmt.replace(blocks=tuple(self.renaming.body(b, self.visit(b, is_fused)) for b in stmt.blocks)))
 
     def _value(self, stmt: Stmt) -> Literal | Array | None:
         """What the statement gives: a literal, a small array, or None where it is not known (or not worth it)."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Operand
@@ -82,6 +82,11 @@ def cuts_of(stmt: Stmt) -> set[tuple[int, int]]:
     return {(axis, at) for axis, at in ends if 0 < at < stmt.result.type.shape[axis]}
 
 
+def count_boxes(cuts: Iterable[tuple[int, int]]) -> int:
+    """How many boxes a domain is in that is cut at these places of its axes."""
+    return math.prod(n + 1 for n in Counter(axis for axis, _ in cuts).values())
+
+
 def twin(value: Operand) -> Value:
     return Value(value.type, value.name if isinstance(value, Value) else None)
 
@@ -124,10 +129,9 @@ class _Item:
         cuts = self.cuts.union(*map(cuts_of, stmts))
         if not cuts:
             return True
-        boxes = math.prod(n + 1 for n in Counter(axis for axis, _ in cuts).values())
         if any(isinstance(s.op, Iota) for s in (*self.constants, *stmts)):
             return False
-        return boxes * (len(self.stmts) + len(self.sunk) + len(stmts)) <= MAX_BOXED
+        return count_boxes(cuts) * (len(self.stmts) + len(self.sunk) + len(stmts)) <= MAX_BOXED
 
     def has_room_for(self, other: _Item) -> bool:
         """Whether both, and the statement that brings them together, would make one group that is not too large."""

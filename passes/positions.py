@@ -32,7 +32,7 @@ def _rewritten(block: Block, renaming: Renaming) -> list[Stmt]:
     for stmt in block.stmts:
         stmt = renaming.stmt(stmt)
         if stmt.blocks:
-            stmt = stmt.replace(blocks=tuple(_nested(b, renaming) for b in stmt.blocks))
+            stmt = stmt.replace(blocks=tuple(renaming.body(b, _rewritten(b, renaming)) for b in stmt.blocks))
         if not isinstance(stmt.op, ArgExtremum) or isinstance(stmt.args[0], Literal):
             out.append(stmt)
             continue
@@ -40,11 +40,6 @@ def _rewritten(block: Block, renaming: Renaming) -> list[Stmt]:
             renaming[stmt.result] = _position(stmt.op, stmt.args[0])
         out += builder.stmts
     return out
-
-
-def _nested(block: Block, renaming: Renaming) -> Block:
-    stmts = _rewritten(block, renaming)
-    return Block(block.params, stmts, renaming.all(block.results), renaming.all(block.saving))
 
 
 def _position(op: ArgExtremum, x: Operand) -> Operand:

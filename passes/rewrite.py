@@ -65,12 +65,15 @@ class Renaming:
         stmts = [
             self.stmt(stmt).replace(blocks=tuple(map(self.block, stmt.blocks))) if stmt.blocks else self.stmt(stmt) for stmt in block.stmts
         ]
+        return self.body(block, stmts)
+
+    def body(self, block: Block, stmts: Sequence[Stmt]) -> Block:
+        """`block` with a new body, whose results are renamed."""
         return Block(block.params, stmts, self.all(block.results), self.all(block.saving))
 
     def func(self, func: Func, stmts: Sequence[Stmt]) -> Func:
         """`func` with a new body, whose results and updates are renamed."""
-        block = Block(func.params, stmts, self.all(func.results), self.all(func.block.saving))
-        return func.replace(block=block, updates=tuple((param, self[new]) for param, new in func.updates))
+        return func.replace(block=self.body(func.block, stmts), updates=tuple((param, self[new]) for param, new in func.updates))
 
 
 class Carried(NamedTuple):

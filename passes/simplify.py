@@ -133,8 +133,7 @@ class Rewriter:
         return done
 
     def _nested(self, block: Block) -> Block:
-        stmts = self.visit(block)
-        return Block(block.params, stmts, self.renaming.all(block.results), self.renaming.all(block.saving))
+        return self.renaming.body(block, self.visit(block))
 
     def _append(self, stmt: Stmt) -> None:
         self.out.append(stmt)

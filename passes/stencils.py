@@ -11,8 +11,6 @@ It is done where everything that reads those statements can follow, and where co
 from __future__ import annotations
 
 import itertools
-import math
-from collections import Counter
 from collections.abc import Iterator
 
 from adjit.ir.func import Func, Stmt, Value
@@ -25,7 +23,7 @@ from adjit.ir.ops.shape import Broadcast, Pad, Slice
 from adjit.ir.types import BOOL, Shape, TensorType
 
 from .cleanup import drop_connected, rewrite_blocks
-from .fuse import MAX_BOXED
+from .fuse import MAX_BOXED, count_boxes
 from .rewrite import is_border, is_pure, like, operands_read
 
 MIN_SIZE = 4096  # elements: below, what lies in memory lies in the cache
@@ -109,8 +107,7 @@ class _Shifting:
                 assert isinstance(view.op, Slice)
                 for axis, (start, at, size) in enumerate(zip(view.op.starts, low, view.args[0].type.shape, strict=True)):
                     cuts |= {(axis, at - start), (axis, at - start + size)}
-        inside = Counter(axis for axis, end in cuts if 0 < end < self.large[axis])
-        return math.prod(n + 1 for n in inside.values())
+        return count_boxes((axis, end) for axis, end in cuts if 0 < end < self.large[axis])
 
     def shifts(self) -> list[Shape]:
         return list(dict.fromkeys(s.op.low for s in self.pads if isinstance(s.op, Pad)))

@@ -5,7 +5,7 @@ The first pass of the pipeline: derivatives have been taken by then.
 
 from __future__ import annotations
 
-from adjit.ir.func import Block, Func, Stmt
+from adjit.ir.func import Func, Stmt
 from adjit.ir.ops.custom import CustomGradient
 
 from .rewrite import Renaming, walk
@@ -28,11 +28,6 @@ def _dropped(stmts: tuple[Stmt, ...], renaming: Renaming) -> list[Stmt]:
             continue
         stmt = renaming.stmt(stmt)
         if stmt.blocks:
-            stmt = stmt.replace(blocks=tuple(_block(b, renaming) for b in stmt.blocks))
+            stmt = stmt.replace(blocks=tuple(renaming.body(b, _dropped(b.stmts, renaming)) for b in stmt.blocks))
         out.append(stmt)
     return out
-
-
-def _block(block: Block, renaming: Renaming) -> Block:
-    stmts = _dropped(block.stmts, renaming)
-    return Block(block.params, stmts, renaming.all(block.results), renaming.all(block.saving))

@@ -17,7 +17,7 @@ from adjit.ir.func import Value
 from adjit.ir.operand import Concrete, Literal, Operand, as_operand
 from adjit.ir.ops.base import Array
 from adjit.ir.ops.maps import common_dtype
-from adjit.ir.types import TensorType, as_dtype
+from adjit.ir.types import TensorType, as_dtype, normalize_axis
 
 Number: TypeAlias = Operand | bool | int | float  # what elementwise frontends take: Python scalars stay weak
 
@@ -75,6 +75,13 @@ def numeric(x: Any) -> Array:
         raise TraceError(f"{type(x).__name__} does not make an array: {error}") from None
     as_dtype(array.dtype)
     return array
+
+
+def along(x: Operand, axis: int | None, what: str) -> tuple[Operand, int]:
+    """An array and one of its axes; None means the flattened array."""
+    if axis is None:
+        x, axis = ops.reshape(x, -1), 0
+    return x, normalize_axis(axis, x.ndim, what)
 
 
 def holds_operands(x: Any) -> bool:

@@ -6,7 +6,7 @@ there is such a variable, the two would differ: this is how a write finds out, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -46,16 +46,10 @@ def remember_choice(trace: Builder, results: Sequence[Value], given: Sequence[Se
 
 def split_memory(trace: Builder, values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """The arrays that values may be views on: those that were there in `trace`, and those made in regions of it."""
-    around = list(builders_around(trace))
+    around = list(trace.around())
     roots = [root for value in values for root in memory_of(value) if isinstance(root, Traced | np.ndarray)]
     outside = [isinstance(root, np.ndarray) or root.owner in around for root in roots]
     return [r for r, out in zip(roots, outside, strict=True) if out], [r for r, out in zip(roots, outside, strict=True) if not out]
-
-
-def builders_around(trace: Builder | None) -> Iterator[Builder]:
-    while trace is not None:
-        yield trace
-        trace = trace.parent
 
 
 def memory_of(x: Any) -> tuple[Any, ...]:

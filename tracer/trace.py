@@ -126,12 +126,8 @@ class Trace(Builder):
 
     def check_reachable(self, value: Traced, what: str) -> None:
         """Refuse values of other traces, and of regions that are not around this one."""
-        trace: Builder | None = self
-        while trace is not None:
-            if trace is value.owner:
-                return
-            trace = trace.parent
-        raise leaked(value, what, self).at(user_location())
+        if not any(builder is value.owner for builder in self.around()):
+            raise leaked(value, what, self).at(user_location())
 
     def constant(self, operand: Operand) -> Operand:
         known = self.root().stand_ins.get(id(operand))

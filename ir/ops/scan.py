@@ -67,7 +67,7 @@ class Scan(Op, abstract=True):
 
     def step(self, emit: Emitter, before: Reg, *xs: Reg) -> Reg:
         """The total from the one before it and the elements of the operands."""
-        raise NotImplementedError
+        raise NotImplementedError(self.name)
 
     def lower(self, k: Loops, out: Window, *args: Window) -> None:
         *lead, _ = out.type.shape

@@ -12,7 +12,7 @@ from adjit.ir.errors import OutOfBoundsError, ShapeError, UnsupportedError
 from adjit.ir.operand import Concrete, Operand, as_operand
 from adjit.ir.types import I64, normalize_axis
 
-from ..convert import pick, present, to_operand, to_operands
+from ..convert import along, pick, present, to_operand, to_operands
 from .elementwise import floating
 from .shapes import as_sizes, broadcast_arrays, moveaxis, stack
 
@@ -20,9 +20,7 @@ from .shapes import as_sizes, broadcast_arrays, moveaxis, stack
 def take(x: Any, indices: Any, /, axis: int | None = None, mode: str = "raise") -> Operand:
     """Elements at these positions of an axis (or of the flattened array)."""
     x, positions = to_operands(x, indices)
-    if axis is None:
-        x, axis = ops.reshape(x, -1), 0
-    axis = normalize_axis(axis, x.ndim, "take")
+    x, axis = along(x, axis, "take")
     return pick(x, (*[slice(None)] * axis, wrapped(positions, x.shape[axis], mode, "take")))
 
 
@@ -192,18 +190,14 @@ def ediff1d(x: Any, /, to_end: Any = None, to_begin: Any = None) -> Operand:
 def delete(x: Any, obj: Any, /, axis: int | None = None) -> Operand:
     """x without the elements at these positions, which are known while tracing."""
     x = to_operand(x)
-    if axis is None:
-        x, axis = ops.reshape(x, -1), 0
-    axis = normalize_axis(axis, x.ndim, "delete")
+    x, axis = along(x, axis, "delete")
     return pick(x, (*[slice(None)] * axis, np.delete(np.arange(x.shape[axis]), static_index("delete", obj))))
 
 
 def insert(x: Any, obj: Any, values: Any, /, axis: int | None = None) -> Operand:
     """x with values before a position, which is known while tracing."""
     x, values = to_operands(x, values)
-    if axis is None:
-        x, axis = ops.reshape(x, -1), 0
-    axis = normalize_axis(axis, x.ndim, "insert")
+    x, axis = along(x, axis, "insert")
     at = static_index("insert", obj)
     if not isinstance(at, int | np.integer):
         raise UnsupportedError("insert: takes one position; insert one after the other, or use np.concatenate")

@@ -14,7 +14,7 @@ from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.types import as_dtype, as_shape, broadcast_shapes, normalize_axes, normalize_axis
 
-from ..convert import pick, present, to_operand, to_operands
+from ..convert import along, pick, present, to_operand, to_operands
 
 
 def reshape(x: Any, shape: Any, /, order: str = "C") -> Operand:
@@ -308,9 +308,7 @@ def tile(x: Any, repeats: Any, /) -> Operand:
 def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Operand:
     """Each element, repeated along an axis so many times (static)."""
     x = to_operand(x)
-    if axis is None:
-        x, axis = ops.reshape(x, -1), 0
-    axis = normalize_axis(axis, x.ndim, "repeat")
+    x, axis = along(x, axis, "repeat")
     if isinstance(repeats, Operand):
         repeats = np.asarray(repeats)  # of a traced value, this raises: sizes are static
     counts = np.broadcast_to(repeats, (x.shape[axis],)) if np.ndim(repeats) else operator.index(repeats)

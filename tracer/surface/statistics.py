@@ -28,10 +28,8 @@ from .shapes import concatenate
 def median(x: Any, /, axis: Any = None, keepdims: bool = False) -> Operand:
     """The middle of the sorted elements, or the mean of the two middle ones; NaN if there is one."""
     x = floating(to_operand(x))
-    ordered = ops.sort(lines(x, axis, "median"), -1)
+    ordered = sorted_lines(x, axis, "median")
     n = ordered.shape[-1]
-    if not n:
-        raise ShapeError(f"median: {x.type} has no elements along axis {axis}")
     middle = 0.5 * (item(ordered, (n - 1) // 2) + item(ordered, n // 2)) if n % 2 == 0 else item(ordered, n // 2)
     return restored(or_nan(middle, item(ordered, n - 1)), x, axis, keepdims)
 
@@ -44,10 +42,8 @@ def quantile(x: Any, q: Any, /, axis: Any = None, keepdims: bool = False, method
         raise UnsupportedError(f"quantile: method {method!r}; only 'linear' is supported")
     if isinstance(q, Concrete) and not ((q.data >= 0) & (q.data <= 1)).all():
         raise ShapeError("quantile: quantiles must be in the range [0, 1]")
-    ordered = ops.sort(lines(x, axis, "quantile"), -1)
+    ordered = sorted_lines(x, axis, "quantile")
     n = ordered.shape[-1]
-    if not n:
-        raise ShapeError(f"quantile: {x.type} has no elements along axis {axis}")
     first = ops.transpose(ordered, (ordered.ndim - 1, *range(ordered.ndim - 1)))
     place = ops.cast(q, F64 if q.dtype == F64 and q.ndim else x.dtype) * float(n - 1)
     below = ops.floor(ops.stop_gradient(place))
@@ -79,6 +75,13 @@ def lines(x: Operand, axis: Any, what: str) -> Operand:
     axes = normalize_axes(axis, x.ndim, what)
     others = [a for a in range(x.ndim) if a not in axes]
     return ops.reshape(ops.transpose(x, [*others, *axes]), (*(x.shape[a] for a in others), math.prod(x.shape[a] for a in axes)))
+
+
+def sorted_lines(x: Operand, axis: Any, what: str) -> Operand:
+    out = lines(x, axis, what)
+    if not out.shape[-1]:
+        raise ShapeError(f"{what}: {x.type} has no elements along axis {axis}")
+    return ops.sort(out, -1)
 
 
 def item(x: Operand, i: int) -> Operand:

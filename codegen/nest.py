@@ -28,6 +28,7 @@ BLOCK = 2048  # elements of a row summed in one go
 TOTALS = 8  # vectors of totals that are held in registers while short rows are reduced one onto the other
 MAX_WRITTEN = 64  # operations in such a row, which is written out
 WIDE_BODY, MEDIUM_BODY = 4, 12  # ops: up to these, the main loop walks four and two vectors at once
+SQUARE = 32  # elements at most along the side of a square that is turned around in registers; tiles are made of whole squares
 LONG_BODY, DENSE = 40, 6  # ops: two vectors for so long a body too, if it computes so much for each tensor that it waits for itself
 
 
@@ -222,9 +223,9 @@ class Nest:
     # ---- squares, turned around in registers
 
     def _crossing(self) -> list[int]:
-        """Inputs that are vectors along the last axis but one, where the last two are a square of a vector's width."""
+        """Inputs that are vectors along the last axis but one, where the last two are a square."""
         width, (*_, outer, inner) = self.sizes[-1], self.order
-        if self.reductions or width & (width - 1) or self.sizes[-2:] != [self.lanes()] * 2 or width * self.ops > MAX_WRITTEN:
+        if self.reductions or width & (width - 1) or self.sizes[-2:] != [self.side()] * 2 or width * self.ops > MAX_WRITTEN:
             return []
         moves = [(a.strides[outer], abs(a.strides[inner]), a.dtype) for a in self.inputs]
         return [k for k, (along, across, dtype) in enumerate(moves) if along == 1 and across > 1 and dtype != BOOL]
@@ -324,6 +325,10 @@ class Nest:
         accesses = self._all()
         itemsizes = [a.dtype.itemsize for a in accesses if a.dtype.kind == "f"] or [a.dtype.itemsize for a in accesses] or [8]
         return max(2, self.vector_bytes // min(itemsizes))
+
+    def side(self) -> int:
+        """Elements along a square: a vector of them, unless that is longer than a tile."""
+        return min(self.lanes(), SQUARE)
 
     def _hoist(self, widths: list[int]) -> None:
         """Inputs that do not move along the innermost axis are loaded once per row."""

@@ -1,6 +1,6 @@
 """Nests whose accesses run in different directions, as transposes do: cut into tiles, so that what one direction brings into the cache is
-still there when the other comes by. Inside of a tile are squares of a vector's width, which the nest loads as vectors and turns around in
-registers (`Nest._square`).
+still there when the other comes by. Inside of a tile are squares of at most a vector's width, which the nest loads as vectors and turns
+around in registers (`Nest._square`).
 
 A tile is nothing but a domain with more axes: an axis of n elements is one of n/T tiles and one of T elements, with strides to match.
 """
@@ -13,9 +13,9 @@ from typing import NamedTuple
 from adjit.ir.types import Shape
 
 from .memory import Access
-from .nest import Nest
+from .nest import SQUARE, Nest
 
-TILE = 32  # elements along both directions: two tiles fit into the first-level cache
+TILE = SQUARE  # elements along both directions: two tiles fit into the first-level cache
 LINE = 16  # elements: steps as long as this touch a new cache line each
 FAR = 1 << 14  # elements that the walk leaves behind before it comes back: less stays in the cache anyway
 
@@ -53,16 +53,16 @@ def pieces(nest: Nest, accesses: Sequence[Access], place: int) -> Iterator[Piece
 
     def split(piece: Piece) -> Piece:
         """Tiles, squares (those along the other direction first: they share cache lines), elements."""
-        lanes = nest.lanes()
+        side = nest.side()
 
         def cut(outside: tuple[int, ...], down: int, right: int) -> tuple[int, ...]:
-            return (*outside, down * TILE, right * TILE, right * lanes, down * lanes, down, right)
+            return (*outside, down * TILE, right * TILE, right * side, down * side, down, right)
 
         def without(items: tuple[int, ...]) -> tuple[int, ...]:
             return (*items[:place], *items[place + 1 : -1])
 
-        squares = TILE // lanes
-        domain = (*without(piece.domain), high // TILE, wide // TILE, squares, squares, lanes, lanes)
+        squares = TILE // side
+        domain = (*without(piece.domain), high // TILE, wide // TILE, squares, squares, side, side)
         return Piece(domain, [cut(without(s), s[place], s[-1]) for s in piece.strides], piece.offsets)
 
     yield split(part(high, wide, (0, 0)))

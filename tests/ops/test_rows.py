@@ -27,6 +27,7 @@ SMOOTH = [row for row in ROWS if row.smooth and "f64" in row.dtypes and row.diff
 every_smooth_row = pytest.mark.parametrize("case", SMOOTH, ids=repr)
 
 NO_ROW = {"copy", "custom_gradient", "fill", "matmul_add", "print"}  # put in by passes, or without a result: tested with those who use them
+EPSILON = {dtype: float(np.finfo(dtype).eps) for dtype in (F32, F64)}
 SHAPES = ((), (1,), (0,), (3, 0), (17,), (2, 3, 4))
 
 
@@ -114,11 +115,15 @@ def test_shapes(case: Case) -> None:
 
 @every_elementwise_row
 def test_strides(case: Case) -> None:
-    """Transposed, sliced, reversed and read-only arguments."""
+    """Transposed, sliced, reversed and read-only arguments.
+
+    NumPy's vector loops take contiguous arguments and its scalar loops strided ones; each is within 4 ULP of the truth by itself.
+    """
     base = case.draw(DTYPES[case.dtypes[0]], (6, 8))
     for view in (lambda a: a.T, lambda a: a[::2, 1::3], lambda a: a[::-1, ::-2], locked):
         args = [view(a) for a in base]
-        assert_same(eager(case.call, args), eager(case.call, [np.ascontiguousarray(a) for a in args]))
+        got, wanted = eager(case.call, args), eager(case.call, [np.ascontiguousarray(a) for a in args])
+        assert_close(got, wanted, f64=8 * EPSILON[F64], f32=8 * EPSILON[F32])
 
 
 def locked(a: Array) -> Array:

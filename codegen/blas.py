@@ -9,12 +9,12 @@ from __future__ import annotations
 import ctypes
 import importlib
 from collections.abc import Iterator
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from adjit.ir.locks import once
 from adjit.ir.types import F32, F64, DType
 
 from . import llvm
@@ -96,7 +96,7 @@ def _libraries() -> Iterator[Path]:
         yield from sorted(Path(package.get_lib_dir()).glob("*openblas*"))
 
 
-@lru_cache(maxsize=1)
+@once
 def find() -> Blas | None:
     """The first library that has all the symbols; None when there is none."""
     for path in _libraries():
@@ -123,7 +123,7 @@ def symbol(dtype: DType) -> str:
     return PREFIX + ("sgemm" if dtype == F32 else "dgemm")
 
 
-@lru_cache(maxsize=1)
+@once
 def addresses() -> dict[str, int]:
     """What native code imports."""
     found = find()

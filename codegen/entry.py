@@ -16,12 +16,12 @@ import ctypes
 import platform
 import sys
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from adjit.ir.gate import gate
+from adjit.ir.locks import once
 from adjit.ir.types import TensorType
 
 from . import llvm
@@ -155,7 +155,7 @@ class _Probe:
         self.second = second
 
 
-@lru_cache(maxsize=1)
+@once
 def available() -> bool:
     """Whether this Python and this NumPy lay out their structs as the entry reads them."""
     known = platform.python_implementation() == "CPython" and (3, 11) <= sys.version_info[:2] <= (3, 13)
@@ -181,7 +181,7 @@ def available() -> bool:
     return array_fits and slots_fit and float_fits and tuple_fits and list_fits
 
 
-@lru_cache(maxsize=1)
+@once
 def _new_function() -> Any:
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
@@ -189,7 +189,7 @@ def _new_function() -> Any:
     return make
 
 
-@lru_cache(maxsize=1)
+@once
 def begin() -> Later[llvm.Object]:
     """Have the entry compiled: whoever compiles a function will want it."""
     numbers = {"MAX_BUFFERS": MAX_BUFFERS, "RECORD": RECORD, "HEADER": HEADER}
@@ -197,7 +197,7 @@ def begin() -> Later[llvm.Object]:
     return Later(lambda: llvm.assemble(entry_ir(numbers | tags)))
 
 
-@lru_cache(maxsize=1)
+@once
 def _library() -> llvm.Library:
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]

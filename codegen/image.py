@@ -7,13 +7,13 @@ from __future__ import annotations
 import marshal
 import os
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from adjit.ir import errors
 from adjit.ir.fingerprint import fingerprint
 from adjit.ir.func import Func
 from adjit.ir.location import Location
+from adjit.ir.locks import once
 
 from . import cache, llvm
 
@@ -88,7 +88,7 @@ def key_of(func: Func, settings: Sequence[str]) -> bytes | None:
     return cache.key("image", *settings, llvm.versions(), found, known)
 
 
-@lru_cache(maxsize=1)
+@once
 def sources() -> str | None:
     """Which version of adjit this is: as Python tells a source file that has changed, by size and time. None if it is not in files."""
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

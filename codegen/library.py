@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 from collections.abc import Iterable
-from functools import lru_cache, partial
+from functools import partial
 
+from adjit.ir.locks import new_lock, once
 from adjit.ir.types import DTYPE_NAMES, F32, F64
 
 from . import image, llvm
@@ -26,7 +26,7 @@ PACKED_NAMES = {dtype: f"adjit_packed_gemm_{DTYPE_NAMES[dtype]}" for dtype in NA
 PACK_NAMES = {dtype: f"adjit_pack_{DTYPE_NAMES[dtype]}" for dtype in NAMES}
 DTYPES = {name: dtype for names in (NAMES, PACKED_NAMES, PACK_NAMES) for dtype, name in names.items()}
 PACKED = {*PACKED_NAMES.values(), *PACK_NAMES.values()}
-_lock = threading.Lock()
+_lock = new_lock()
 
 
 def threads() -> int:
@@ -44,8 +44,8 @@ def runner(threads: int) -> str:
 
 def start(names: Iterable[str]) -> None:
     """Begin to compile what somebody is going to ask for; names of routines that are not shared are passed over."""
-    for part in {_part_of(name) for name in names if name in RUNNERS or name in DTYPES} - _begun.keys():
-        _begun[part] = Later(partial(_assembled, part, llvm.host()))
+    for part in {_part_of(name) for name in names if name in RUNNERS or name in DTYPES}:
+        _code(part, llvm.host())
 
 
 def addresses(names: Iterable[str], threads: int) -> dict[str, int]:
@@ -62,17 +62,21 @@ def _part_of(name: str) -> str:
     return POOL if name in RUNNERS else (PACKED_NAMES if name in PACKED else NAMES)[DTYPES[name]]
 
 
-@lru_cache(maxsize=16)
+@once
 def _part(part: str, target: llvm.Target) -> dict[str, int]:
     """Addresses of what a part exports: the pool, or the products of one dtype."""
     if part == POOL:
         exports = [*RUNNERS, "adjit_pool_start"]
     else:
         exports = [part, PACK_NAMES[DTYPES[part]]] if part in PACKED else [part]
-    code = _begun[part].result() if part in _begun else _assembled(part, target)
-    loaded = llvm.Library([code], exports, {})
+    loaded = llvm.Library([_code(part, target).result()], exports, {})
     _keep.append(loaded)
     return loaded.address
+
+
+@once
+def _code(part: str, target: llvm.Target) -> Later[llvm.Object]:
+    return Later(partial(_assembled, part, target))
 
 
 def _assembled(part: str, target: llvm.Target) -> llvm.Object:
@@ -85,5 +89,4 @@ def _assembled(part: str, target: llvm.Target) -> llvm.Object:
     return image.routine(part, text, target, level)
 
 
-_begun: dict[str, Later[llvm.Object]] = {}
 _keep: list[llvm.Library] = []

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,8 +19,10 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from adjit.ir.errors import AdjitError
+from adjit.ir.locks import new_lock, once
 
-from . import cache, residency, workers
+from . import cache, residency
+from .workers import busy
 
 LEVEL = 2  # of LLVM's back end, unless a module is very large
 LINES_AT_LEVEL_2 = 6_000
@@ -30,7 +31,7 @@ LIBRARY = "libllvmlite.so"
 LIBRARIES = 256  # that one linker links
 
 _serial = itertools.count()
-_lock = threading.RLock()
+_lock = new_lock()
 
 
 @dataclass(frozen=True)
@@ -55,13 +56,13 @@ class Target:
         return 32 if "avx" in on else 16
 
 
-@lru_cache(maxsize=1)
+@once
 def host() -> Target:
     llvm = _llvm()
     return Target(llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
 
 
-@lru_cache(maxsize=1)
+@once
 def _llvm() -> Any:
     import llvmlite.binding as llvm  # noqa: PLC0415 - costs 130 ms: only when something is compiled
 
@@ -70,7 +71,7 @@ def _llvm() -> Any:
     return llvm
 
 
-@lru_cache(maxsize=1)
+@once
 def _compiler() -> Any:
     """LLVM with what only compiling needs: code from the disk cache is linked without it."""
     llvm = _llvm()
@@ -79,7 +80,7 @@ def _compiler() -> Any:
     return llvm
 
 
-@lru_cache(maxsize=1)
+@once
 def versions() -> str:
     import llvmlite  # noqa: PLC0415 - as above
 
@@ -108,7 +109,7 @@ def _machine(target: Target, level: int) -> Iterator[Any]:
         _machines[target, level].append(machine)
 
 
-@lru_cache(maxsize=16)
+@once
 def _layout(target: Target) -> str:
     with _machine(target, 2) as machine:
         return str(machine.target_data)
@@ -116,7 +117,10 @@ def _layout(target: Target) -> str:
 
 @lru_cache(maxsize=1)
 def _jit(generation: int) -> Any:
-    """The linker. LLVM keeps 9 kB of each library that was ever linked, until the linker itself goes: there is a new one now and then."""
+    """The linker; call with `_lock` held.
+
+    LLVM keeps 9 kB of each library that was ever linked until the linker itself goes, so there is a new one now and then.
+    """
     return _llvm().create_lljit_compiler(_new_machine(host(), 2))
 
 
@@ -168,20 +172,20 @@ def assemble(text: str, target: Target | None = None, level: int | None = None) 
 
 
 def compiled(text: str, target: Target, level: int) -> bytes:
-    with _machine(target, level) as machine, _parsed(text, target) as module:
+    with busy, _machine(target, level) as machine, _parsed(text, target) as module:
         return _emit(machine, module)
 
 
 def assembly(text: str, target: Target | None = None) -> str:
     """The same as readable assembly."""
     target = target or host()
-    with _machine(target, level_for(text)) as machine, _parsed(text, target) as module:
+    with busy, _machine(target, level_for(text)) as machine, _parsed(text, target) as module:
         return str(machine.emit_assembly(module))
 
 
 def rest() -> None:
     """Something has been compiled: LLVM's code may leave memory until the next time, unless a thread is still at work."""
-    if not workers.are_busy():
+    if not busy.count:
         residency.give_back(LIBRARY)
 
 
@@ -190,7 +194,7 @@ class Library:
 
     def __init__(self, objects: Iterable[Object], exports: Iterable[str], imports: Mapping[str, int]) -> None:
         llvm = _llvm()
-        with _lock:
+        with busy, _lock:
             builder = llvm.JITLibraryBuilder().add_current_process()
             for each in objects:
                 builder.add_object_img(each.code)

@@ -6,14 +6,13 @@ Both run on the threads that large kernels use, once in a process. They are what
 from __future__ import annotations
 
 import ctypes
-import threading
 import time
 from collections.abc import Callable
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
+from adjit.ir.locks import once
 from adjit.ir.types import F32, F64, DType
 
 from . import library, llvm
@@ -25,8 +24,6 @@ TRIAD_FLOATS = 8 << 20  # an array of 32 MB
 CHUNKS = 8  # for each thread
 ATTEMPTS = 25, 6  # the best counts: a disturbed one says nothing about the machine
 
-_lock = threading.Lock()
-
 
 class Peaks(NamedTuple):
     """Operations a second by dtype, bytes a second, on so many threads."""
@@ -36,13 +33,8 @@ class Peaks(NamedTuple):
     threads: int
 
 
+@once
 def peaks() -> Peaks:
-    with _lock:
-        return _peaks()
-
-
-@lru_cache(maxsize=1)
-def _peaks() -> Peaks:
     width = llvm.host().vector_bytes
     dtypes = (F32, F64)
     text = "".join([*(_multiply_adds(dtype, width // dtype.itemsize) for dtype in dtypes), _triad(width // 4)])

@@ -14,7 +14,8 @@ import struct
 import sys
 import time
 from contextlib import suppress
-from functools import lru_cache
+
+from adjit.ir.locks import once
 
 DONTNEED = 4  # madvise: drop the pages; those of a file that were never written to are read again when touched
 LOAD, WRITE = 1, 2  # of an ELF segment: its kind, and a flag
@@ -38,7 +39,7 @@ def give_back(library: str, always: bool = False) -> None:
         trim(ctypes.c_size_t(0))
 
 
-@lru_cache(maxsize=4)
+@once
 def _unwritten(library: str) -> list[tuple[int, int]]:
     """Start and size of the segments that nobody ever writes to, the linker neither: code and constants, the same as in the file."""
     with suppress(OSError), open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:

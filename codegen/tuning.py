@@ -13,8 +13,9 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import NamedTuple
+
+from adjit.ir.locks import once
 
 from . import blas, cache, llvm
 
@@ -90,11 +91,11 @@ def save(table: Table) -> bool:
     import json  # noqa: PLC0415 - few programs need it
 
     cache.store(path, _key(), json.dumps([table.library, table.rows]).encode())
-    _read.cache_clear()
+    _read.forget()
     return load() == table
 
 
-@lru_cache(maxsize=4)
+@once
 def _read(path: str) -> Table | None:
     content = cache.load(path, _key())
     if content is None:

@@ -7,7 +7,8 @@ code. Everything else goes through Python, which finds out what there is to do.
 from __future__ import annotations
 
 import ctypes
-import threading
+
+from .locks import new_lock
 
 
 class Gate:
@@ -15,7 +16,7 @@ class Gate:
 
     def __init__(self) -> None:
         self._count = ctypes.c_int64(0)
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self.address = ctypes.addressof(self._count)
 
     def close(self) -> None:

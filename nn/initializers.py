@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from adjit.ir.errors import ShapeError
+from adjit.ir.locks import new_lock
 from adjit.ir.ops.base import Array
 from adjit.ir.types import DType, as_dtype
 from adjit.runtime import random
@@ -33,7 +34,7 @@ class SeedSequence:
     """Seeds, one after the other, from a first one."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self.start(int.from_bytes(os.urandom(4), "little"))
 
     def start(self, seed: int) -> None:

@@ -16,7 +16,6 @@ nothing has to be registered, and `super().__init__()` may be left out.
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -25,6 +24,7 @@ import numpy as np
 
 from adjit.ir.builder import outside_builders
 from adjit.ir.errors import AdjitError, ShapeError
+from adjit.ir.locks import new_lock
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
 from adjit.ir.types import DType, as_dtype
@@ -39,7 +39,7 @@ from .regularizers import get_regularizer
 from .symbolic import call_symbolically, is_symbolic
 
 _counts: dict[str, int] = {}
-_counting = threading.Lock()
+_counting = new_lock()
 
 
 @dataclass(frozen=True)

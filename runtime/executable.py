@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any, Protocol, TypeAlias
 from adjit.ir.builder import Builder
 from adjit.ir.environment import is_set
 from adjit.ir.func import Func, Value
+from adjit.ir.locks import new_lock
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array, Op, apply
 from adjit.ir.types import TensorType
@@ -58,7 +58,7 @@ class Executable:
         self.seconds["compile"] = time.perf_counter() - started - self.seconds["optimize"]
         self._pullbacks: dict[tuple[Mask, Mask], tuple[Executable | None, Mask]] = {}
         self._pushforward: Executable | None = None
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def _compiled(self) -> NativeCode:
         """LLVM is loaded here, by the first function. Who looks at the passes wants to see them run: then nothing comes from the disk."""

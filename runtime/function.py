@@ -7,7 +7,6 @@ the same first call compile once) and the short way of a call through Python.
 from __future__ import annotations
 
 import functools
-import threading
 import time
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from adjit.ir.builder import current_builder
+from adjit.ir.locks import new_lock
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
 from adjit.tracer.pytree import find_node_type, tree_map
@@ -76,7 +76,7 @@ class Function:
         self._retraces = None if reduce_retracing else Retraces(fn, self._name)
         self._cache: dict[Hashable, ConcreteFunction] = {}
         self._short: dict[tuple[Any, ...], ConcreteFunction] = {}  # the same, by the key that `probe` makes
-        self._lock = threading.RLock()
+        self._lock = new_lock()
         self._traces = 0
         self._complete = False  # has been traced to the end once: from then on no variable may be created
         self._instances: dict[int, tuple[Callable[[], Any], Function]] = {}

@@ -8,7 +8,6 @@ their size: derivatives reach them, and a program that differs in numbers alone 
 from __future__ import annotations
 
 import functools
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ import numpy as np
 from adjit.ir.builder import Builder
 from adjit.ir.errors import AdjitError, DTypeError, ShapeError, TraceError
 from adjit.ir.func import Block, Func, Value
+from adjit.ir.locks import new_lock
 from adjit.ir.operand import Concrete, Literal, Operand, as_operand
 from adjit.ir.ops.base import Op
 from adjit.ir.ops.custom import CustomGradient
@@ -249,7 +249,7 @@ def tensors_alone() -> Iterator[None]:
 # ---- compiled programs
 
 _programs: OrderedDict[Any, Executable] = OrderedDict()
-_lock = threading.Lock()
+_lock = new_lock()
 
 
 def compiled(func: Func) -> Executable:

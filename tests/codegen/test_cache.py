@@ -280,7 +280,7 @@ try:
 except IndexError as error:
     print(str(error).splitlines()[0])
 from adjit.codegen import llvm
-print("compiled" if llvm._compiler.cache_info().currsize else "linked")
+print("compiled" if llvm._compiler.is_made() else "linked")
 """
 
 

@@ -82,7 +82,7 @@ def test_a_corrupt_table_is_none(folder: Path, spoil: Callable[[bytes], bytes]) 
     assert tuning.save(Table(FOUND.source, (row(128, 128, 128, own=2e-4, blas=1e-4),)))
     (entry,) = folder.iterdir()
     entry.write_bytes(spoil(entry.read_bytes()))
-    tuning._read.cache_clear()
+    tuning._read.forget()
     assert tuning.load() is None
     assert not is_openblas(product())
 
@@ -91,7 +91,7 @@ def test_a_corrupt_table_is_none(folder: Path, spoil: Callable[[bytes], bytes]) 
 @pytest.mark.parametrize("content", [b"{}", b"[1]", b'["x", [[1, 2]]]', b'["x", [["f64", "nn", 1, 8, 8, 0, 1.0, 1.0]]]', b"\xff"])
 def test_a_table_of_another_shape_is_none(folder: Path, content: bytes) -> None:
     cache.store(str(folder), tuning._key(), content)
-    tuning._read.cache_clear()
+    tuning._read.forget()
     assert tuning.load() is None
 
 
@@ -100,7 +100,7 @@ def test_a_table_that_others_may_write_is_none(folder: Path) -> None:
     assert tuning.save(Table("x", (row(128, 128, 128, own=2e-4, blas=1e-4),)))
     (entry,) = folder.iterdir()
     entry.chmod(0o666)
-    tuning._read.cache_clear()
+    tuning._read.forget()
     assert tuning.load() is None
 
 

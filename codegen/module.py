@@ -127,7 +127,7 @@ class Module:
         if isinstance(op, View):
             return
         if isinstance(op, If | For | While):
-            self.uses_runtime = True
+            self.uses_runtime = True  # loops poll for interrupts in the main function as well
         self.find_rows(stmt)
         place = self.plan.places.get(id(stmt.result)) if stmt.results else None
         if place is not None and place.kind == "view":
@@ -239,6 +239,7 @@ class Module:
                 self.parts.add(*function)
         self.outlined |= outlined.keys()
         if kernel.uses_runtime:
+            self.uses_runtime = True
             self.registers.append(definition)
             self.declares |= kernel.text.declares
         else:

@@ -305,17 +305,21 @@ class RegisterKernel(LoopKernel):
             self.copy(self.window(target), self.window(source))
 
     def gather(self, stmt: Stmt) -> None:
-        """One element of an array."""
+        """One element of an array. An array of one element is in a register itself, and its only index is checked."""
         x, *indices = stmt.args
-        self.values[id(stmt.result)] = self.load(self.window(x), *self.positions(stmt, indices))
+        at = self.positions(stmt, indices)
+        self.values[id(stmt.result)] = self.read(x) if in_register(x) else self.load(self.window(x), *at)
 
     def scatter(self, stmt: Stmt) -> None:
         x, update, *indices = stmt.args
         at = self.positions(stmt, indices)
         value = self.read(update)
         if isinstance(stmt.op, ScatterAdd):
-            value = self.scalar.add(self.load(self.window(x), *at), value)
-        self.store(self.window(x), value, *at)
+            value = self.scalar.add(self.read(x) if in_register(x) else self.load(self.window(x), *at), value)
+        if in_register(x):
+            self.values[id(stmt.result)] = value
+        else:
+            self.store(self.window(x), value, *at)
 
     def positions(self, stmt: Stmt, indices: Sequence[Operand]) -> list[Reg]:
         """Indices into the array that is the first operand, checked."""

@@ -327,6 +327,8 @@ class _Loop:
     def indexed(self, stmt: Stmt) -> None:
         """Element by element: rows of what is not indexed are indexed, too."""
         x, *rest = stmt.args
+        if isinstance(stmt.op, Gather) and id(stmt.result) in self.whole:  # a row that is indexed in turn would have to be put together
+            raise _Refused
         updates, indices = (rest[0], rest[1:]) if isinstance(stmt.op, Scatter) else (None, rest)
         rows = numbered_shape(x.type.shape[len(indices) :])
         places = list(np.ndindex(rows.shape))

@@ -28,6 +28,7 @@ from adjit.tracer.frames import definition
 from adjit.tracer.pytree import TreeDef, flatten
 from adjit.tracer.trace import Trace, current_trace
 
+from .conversion import as_called
 from .linear import transposed
 from .recording import Recorder, join, leave, listening
 from .tensor import Tensor, tensor, wrap
@@ -86,7 +87,7 @@ class Call:
         reads = Reads()
         join(reads)
         try:
-            out = self.f(*tree.unflatten(self.given_args), **keyword_tree.unflatten(self.given_kwargs))
+            out = as_called(self.f)(*tree.unflatten(self.given_args), **keyword_tree.unflatten(self.given_kwargs))
         finally:
             leave(reads)
         if not (isinstance(out, tuple | list) and len(out) == 2 and callable(out[1])):
@@ -140,6 +141,7 @@ class Call:
 
     def gradients(self, cotangents: Sequence[Operand | None]) -> list[Operand | None]:
         """What `grad_fn` gives for each of `inputs`, checked."""
+        grad_fn = as_called(self.grad_fn)
         if self.variables:
             if not takes_variables(self.grad_fn):
                 names = ", ".join(repr(v.name) for v in self.variables)
@@ -147,13 +149,13 @@ class Call:
                     "If using @custom_gradient with a function that uses variables, then grad_fn must accept a 'variables' keyword "
                     f"argument: {self.name} reads {names}"
                 )
-            pair = self.grad_fn(*cotangents, variables=self.variables)
+            pair = grad_fn(*cotangents, variables=self.variables)
             if not (isinstance(pair, tuple | list) and len(pair) == 2):
                 raise self.wrong("with variables, grad_fn returns (gradients, gradients of the variables)")
             found, of_variables = pair
             theirs = listed(of_variables)
         else:
-            found, theirs = self.grad_fn(*cotangents), []
+            found, theirs = grad_fn(*cotangents), []
         mine = listed(found)
         if len(mine) != len(self.places):
             extra = len(self.places) - len(self.given_args)

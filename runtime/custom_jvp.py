@@ -25,6 +25,7 @@ from adjit.tracer.frames import definition
 from adjit.tracer.pytree import TreeDef, flatten
 from adjit.tracer.trace import Trace, current_trace
 
+from .conversion import as_called
 from .linear import transposed
 from .recording import listening, suspended
 from .tensor import Tensor, tensor, wrap
@@ -122,9 +123,9 @@ class Call:
         trace = current_trace()
         if trace is None:
             with suspended():  # tapes record the call as a whole
-                out = self.function.fn(*self.tree.unflatten(self.leaves))
+                out = as_called(self.function.fn)(*self.tree.unflatten(self.leaves))
         else:
-            out = self.function.fn(*self.tree.unflatten(self.leaves))
+            out = as_called(self.function.fn)(*self.tree.unflatten(self.leaves))
         leaves, self.out_tree = flatten(out)
         values = [as_operand(tensor(leaf)) for leaf in leaves]
         return self.out_tree.unflatten(self.recorded(values) if trace is None else self.emitted(trace, values))
@@ -180,7 +181,7 @@ class Call:
         primals, directions = list(self.leaves), [0.0 for _ in self.leaves]
         for i, x, d in zip(self.places, inputs, dots, strict=True):
             primals[i], directions[i] = x, d  # type: ignore[call-overload]
-        pair: Any = self.rule(self.tree.unflatten(primals), self.tree.unflatten(directions))
+        pair: Any = as_called(self.rule)(self.tree.unflatten(primals), self.tree.unflatten(directions))
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise self.wrong(f"a rule of custom_jvp gives (result, tangent), not {type(pair).__name__}")
         found, tree = flatten(pair[1])

@@ -72,7 +72,7 @@ def exponential(key: Any, shape: Any = (), dtype: Any = "f32") -> Operand:
 
 def gumbel(key: Any, shape: Any = (), dtype: Any = "f32") -> Operand:
     """Floats of the standard Gumbel distribution, that of the largest of many; the last bits are as those of `exponential`."""
-    smallest = np.finfo(as_dtype(dtype)).tiny
+    smallest = float(np.finfo(as_dtype(dtype)).tiny)
     return -ops.log(ops.maximum(exponential(key, shape, dtype), smallest))
 
 

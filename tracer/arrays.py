@@ -16,6 +16,7 @@ from adjit.ir.operand import Operand, as_arithmetic
 from adjit.ir.ops.base import Array
 from adjit.ir.types import as_dtype
 
+from .convert import present
 from .frames import user_location
 from .numpy_table import call_function, call_ufunc
 from .surface import elementwise, indexing, linalg, reductions, shapes
@@ -234,35 +235,35 @@ class AtIndex:
 
     def set(self, value: Any) -> Operand:
         """A copy of x with x[key] = value."""
-        return ops.setitem(self.x, self.key, value)
+        return present(ops.setitem(self.x, self.key, value))
 
     def add(self, value: Any) -> Operand:
         """A copy of x with x[key] += value."""
-        return ops.additem(self.x, self.key, value)
+        return present(ops.additem(self.x, self.key, value))
 
     def subtract(self, value: Any) -> Operand:
         """A copy of x with x[key] -= value."""
-        return ops.additem(self.x, self.key, -as_arithmetic(value))
+        return present(ops.additem(self.x, self.key, -as_arithmetic(value)))
 
     def multiply(self, value: Any) -> Operand:
         """A copy of x with x[key] *= value."""
-        return ops.updateitem(self.x, self.key, lambda items: items * value)
+        return present(ops.updateitem(self.x, self.key, lambda items: items * value))
 
     def divide(self, value: Any) -> Operand:
         """A copy of x with x[key] /= value."""
-        return ops.updateitem(self.x, self.key, lambda items: items / value)
+        return present(ops.updateitem(self.x, self.key, lambda items: items / value))
 
     def power(self, value: Any) -> Operand:
         """A copy of x with x[key] **= value."""
-        return ops.updateitem(self.x, self.key, lambda items: items ** value)
+        return present(ops.updateitem(self.x, self.key, lambda items: items ** value))
 
     def min(self, value: Any) -> Operand:
         """A copy of x with the smaller of x[key] and value."""
-        return ops.updateitem(self.x, self.key, lambda items: elementwise.minimum(items, value))
+        return present(ops.updateitem(self.x, self.key, lambda items: elementwise.minimum(items, value)))
 
     def max(self, value: Any) -> Operand:
         """A copy of x with the larger of x[key] and value."""
-        return ops.updateitem(self.x, self.key, lambda items: elementwise.maximum(items, value))
+        return present(ops.updateitem(self.x, self.key, lambda items: elementwise.maximum(items, value)))
 
 
 def immutable(what: str, instead: str) -> NoReturn:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError, TraceError
 from adjit.ir.operand import Literal, Operand, as_operand
@@ -22,7 +24,7 @@ from .frames import definition, user_location
 from .loops import Loop, emit_for, emit_while
 from .pytree import TreeDef, flatten, tree_map
 from .regions import UNDEFINED, Entry, Kind, Wording, conform, is_traced, kind_of
-from .trace import current_trace
+from .trace import Spec, current_trace, trace_function
 
 CHECKPOINTS = ("none", "sqrt", "binomial")
 
@@ -139,8 +141,6 @@ def scan(
 
     words = Wording("`scan`", ("before the loop", "from f"), lambda name, side: definition(f) if side else None)
     entries = [Entry("the carry"), Entry("the ys", optional=True, fresh=True)]
-    if count == 0:
-        raise ShapeError("scan: no trips, so that nothing says what the ys would be; give xs at least one row").at(user_location())
     carry, buffers = emit_for(trace, Loop(entries, [init, UNDEFINED], step, words, True, checkpoint), 0, count)
     return carry, trees[0].unflatten(buffers)
 
@@ -222,8 +222,26 @@ def _scan_eagerly(
     for k in reversed(range(count)) if reverse else range(count):
         carry, ys[k] = pair(f(carry, tree.unflatten([ops.getitem(row, k) for row in rows])))
     if not ys:
-        raise ShapeError("scan: no trips, so that nothing says what the ys would be; give xs at least one row").at(user_location())
+        return carry, _no_rows(f, carry, rows, tree)
     return carry, tree_map(lambda *column: stack(column), *ys)
+
+
+def _no_rows(f: Callable[[Any, Any], tuple[Any, Any]], carry: Any, rows: Sequence[Operand], tree: TreeDef) -> Any:
+    """The ys of a scan over nothing: a trace of `f`, of which nothing runs, says what they would have been."""
+    from .autograph.convert import convert  # noqa: PLC0415 - as in `converted`
+
+    kinds = [kind_of(leaf) for leaf in flatten(carry)[0]]
+    leaves, arguments = flatten(((carry, tree.unflatten(rows)), {}))
+    types = [*kinds, *(Kind(row.type.with_shape(row.type.shape[1:]), False) for row in rows)]
+    specs = [leaf if kind is None else Spec(kind.type, kind.weak) for leaf, kind in zip(leaves, types, strict=True)]
+    function = convert(f)
+
+    def y(carry: Any, row: Any) -> Any:
+        return pair(function(carry, row))[1]
+
+    program = trace_function(y, arguments, specs, getattr(f, "__name__", None))
+    empty = (np.zeros((0, *r.type.shape), r.type.dtype) for r in program.func.results)
+    return program.rebuild([to_operand(array) for array in empty])
 
 
 def stack(column: Sequence[Any]) -> Operand:

@@ -19,6 +19,18 @@ DRAWS = {
 MEANS = {"bernoulli": 0.3, "exponential": 1.0, "gumbel": 0.5772, "categorical": 1.1, "permutation": 999.5}
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", ["uniform", "normal", "exponential", "gumbel"])
+def test_dtypes(name, dtype):
+    draw = getattr(aj.random, name)
+    for mode in (lambda f: f, aj.function):
+        out = mode(lambda key: draw(key, (3,), dtype))(KEY)
+        assert out.dtype == np.dtype(dtype)
+        picked = mode(lambda key, logits: aj.random.categorical(key, logits))(KEY, np.array([0.0, 50.0], dtype))
+        assert picked.dtype == np.int64
+        assert int(picked) == 1
+
+
 @pytest.mark.parametrize("name", DRAWS)
 def test_eager_is_compiled(name):
     eager, compiled = DRAWS[name](KEY), aj.function(DRAWS[name])(KEY)

@@ -120,6 +120,8 @@ FITS = [
     Fit("LOG_TAIL", "log(m) = 2s + 2/3 s³ + s⁵ p(s²) with s = (m - 1) / (m + 1)",
         root(lambda s, z: (2 * mp.atanh(s) - 2 * s - 2 * THIRD * s * z) / (s * z * z), mp.mpf(2) / 5), mp.mpf(0), ATANH_SQUARED,
         lambda z: z * z + FLOOR**2, "s⁴", {"f64": 7}),
+    Fit("CBRT", "cbrt(m) = p(m), to a third of the digits", mp.cbrt, mp.sqrt(mp.mpf("0.5")), mp.sqrt(2),
+        lambda m: 1 / mp.cbrt(m), "1 / cbrt(m)", {"f32": 3, "f64": 5}),
     Fit("SIN", "sin(r) = r + r³ p(r²)", root(lambda r, z: (mp.sin(r) - r) / (r * z), -mp.mpf(1) / 6), mp.mpf(0), QUARTER_PI_SQUARED,
         lambda z: z + FLOOR, "r²", {"f32": 2, "f64": 5}),
     Fit("COS", "cos(r) = 1 - r²/2 + r⁴ p(r²)", root(lambda r, z: (mp.cos(r) - 1 + z / 2) / z**2, mp.mpf(1) / 24), mp.mpf(0),
@@ -178,6 +180,8 @@ def constants() -> list[str]:
     put("LN2", "log(2), a sum of two", mp.log(2), 2)
     put("LN2_SHORT", "log(2), a sum of two; the first has 40 bits: its products with exponents are exact", mp.log(2), 2, ("F64",), bits=40)
     put("LOG2E", "1 / log(2), a sum of two", 1 / mp.log(2), 2)
+    put("LOG10E", "1 / log(10), a sum of two", 1 / mp.log(10), 2)
+    put("LOG10_2", "log10(2), a sum of two", mp.log10(2), 2)
     put("HALF_PI", "π/2, a sum of three", mp.pi / 2, 3)
     put("QUARTER_PI", "π/4, a sum of two", mp.pi / 4, 2)
     put("TWO_OVER_PI", "2/π", 2 / mp.pi, 1)

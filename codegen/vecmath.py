@@ -23,6 +23,7 @@ INF, NAN = math.inf, math.nan
 
 # exp(x) is 0 below the first and infinite above the second
 EXP_RANGE = {F32: (-104.0, 89.0), F64: (-746.0, 710.0)}
+EXP2_RANGE = {F32: (-151.0, 129.0), F64: (-1076.0, 1025.0)}
 
 # ---- exponentials
 
@@ -54,9 +55,8 @@ def _reduce(x: Num, x_low: Num | None = None) -> _Reduced:
     return _Reduced(n, shifted.bits(), r, rest)
 
 
-def _exp_times(reduced: _Reduced, power: Num, coefficients: C.Coefficients = C.EXP) -> Num:
+def _exp_times(r: Num, power: Num, coefficients: C.Coefficients = C.EXP) -> Num:
     """exp(r) * power."""
-    r = reduced.r
     less_one = (r * r).fma(polynomial(r, coefficients[r.reg.dtype]), r)
     return less_one.fma(power, power)
 
@@ -73,7 +73,7 @@ def _exp(x: Num) -> Num:
     x = x.clamp(*EXP_RANGE[x.reg.dtype])
     reduced = _reduce(x)
     power, rest = _powers(reduced.n_bits, x.lt(0.0), like=x)
-    return _exp_times(reduced, power) * rest
+    return _exp_times(reduced.r, power) * rest
 
 
 def _powers(n_bits: Num, shrinks: Num, like: Num) -> tuple[Num, Num]:
@@ -107,10 +107,21 @@ def expm1(x: Num) -> Num:
 
 
 @on_numbers
+def exp2(x: Num) -> Num:
+    """2**x: the distance to the nearest integer is exact, so that powers of two are too."""
+    x = x.clamp(*EXP2_RANGE[x.reg.dtype])
+    shifted = x + x.format.magic
+    n = shifted - x.format.magic
+    r = (x - n) * C.LN2[x.reg.dtype][0]
+    power, rest = _powers(shifted.bits(), x.lt(0.0), like=x)
+    return _exp_times(r, power) * rest
+
+
+@on_numbers
 def sigmoid(x: Num) -> Num:
     """1 / (1 + exp(-x)); with e = exp(-|x|), that is 1 - q or q = e / (1 + e)."""
     reduced = _reduce((-abs(x)).clamp(EXP_RANGE[x.reg.dtype][0], None))
-    e = _exp_times(reduced, reduced.power(64)) * 2.0**-64  # by a detour, since it may be subnormal
+    e = _exp_times(reduced.r, reduced.power(64)) * 2.0**-64  # by a detour, since it may be subnormal
     denominator, low = fast_two_sum(x.like(1.0), e)
     q = e / denominator
     rest = low.fma(-q, denominator.fma(-q, e))
@@ -229,19 +240,26 @@ def log(x: Num) -> Num:
     return _log_ends(x, _log_sum(k, m - 1.0))
 
 
+def _log_to_base(x: Num, of_e: tuple[float, ...], of_2: tuple[float, ...]) -> Num:
+    """The logarithm to another base, given those of e and of 2 to it, each a sum of two."""
+    k, m = _split(x)
+    f = m - 1.0
+    rest = _log_gap(f).fma(-of_e[0], f * of_e[1])
+    if of_2[1]:
+        rest = k.fma(of_2[1], rest)
+    return _log_ends(x, k.fma(of_2[0], f.fma(of_e[0], rest)))
+
+
 @on_numbers
 def log2(x: Num) -> Num:
     """Exact at powers of two."""
-    k, m = _split(x)
-    f = m - 1.0
-    gap = _log_gap(f)
-    value = f - gap
-    error = (f - value) - gap
-    high, low = C.LOG2E[x.reg.dtype]
-    product = value * high
-    rest = value.fma(low, error.fma(high, value.fma(high, -product)))
-    total, rounding = fast_two_sum(k, product)
-    return _log_ends(x, total + (rounding + rest))
+    return _log_to_base(x, C.LOG2E[x.reg.dtype], (1.0, 0.0))
+
+
+@on_numbers
+def log10(x: Num) -> Num:
+    """Exact at powers of ten."""
+    return _log_to_base(x, C.LOG10E[x.reg.dtype], C.LOG10_2[x.reg.dtype])
 
 
 def _log1p(x: Num, x_low: Num | None = None) -> Num:
@@ -304,7 +322,7 @@ def _power_wide(a: Num, b: Num) -> Num:
     series = (s * z).fma(horner(z, C.LOG_ATANH_WIDE[F64]), s * 2.0)
     exponent = b * k.fma(C.LN2[F64][0], series)
     reduced = _reduce(exponent.clamp(-200.0, 200.0))
-    return _exp_times(reduced, reduced.power(), C.EXP_WIDE).convert(F32)
+    return _exp_times(reduced.r, reduced.power(), C.EXP_WIDE).convert(F32)
 
 
 def _power(a: Num, b: Num) -> Num:
@@ -340,6 +358,29 @@ def pow(a: Num, b: Num) -> Num:
     return one.choose(1.0, value)
 
 
+@on_numbers
+def cbrt(x: Num) -> Num:
+    """The cube root, with the sign of x; within a rounding and a little.
+
+    x = 2**(3 q + j) m with j of -1, 0 or 1: a polynomial finds the root of m, and one step of Halley's method that of a = 2**j m, from a
+    residual that is computed exactly.
+    """
+    dtype, magic = x.reg.dtype, x.format.magic
+    k, m = _split(abs(x))
+    shifted = k.fma(1.0 / 3.0, magic)
+    j = (shifted - magic).fma(-3.0, k)
+    up, down = j.gt(0.5), j.lt(-0.5)
+    a = m * up.choose(x.like(2.0), down.choose(0.5, 1.0, like=x))
+    guess = polynomial(m, C.CBRT[dtype]) * up.choose(x.like(2.0 ** (1 / 3)), down.choose(0.5 ** (1 / 3), 1.0, like=x))
+    square = guess * guess
+    square_low = guess.fma(guess, -square)
+    residual = guess.fma(-square_low, guess.fma(-square, a))
+    step = guess * residual / (square * guess).fma(2.0, a)
+    power = ((shifted.bits() << x.format.fraction) + x.format.one).float()
+    root = ((guess + step) * power).copysign(x)
+    return (x.eq(0.0) | abs(x).eq(INF) | x.unordered(x)).choose(x, root)
+
+
 # ---- the error function
 
 
@@ -351,17 +392,20 @@ def erf(x: Num) -> Num:
     limit, coefficients = (4.0, C.ERF_LARGE_F32[F32]) if dtype == F32 else (6.0, C.ERF_LARGE[F64])
     bounded = size.clamp(None, limit)
     reduced = _reduce(-(bounded * polynomial(bounded, coefficients)))
-    complement = _exp_times(reduced, reduced.power())
+    complement = _exp_times(reduced.r, reduced.power())
     return size.lt(1.0).choose(small, (1.0 - complement).copysign(x))
 
 
 FUNCTIONS: dict[str, Callable[..., Reg]] = {
     "exp": exp,
+    "exp2": exp2,
     "expm1": expm1,
     "log": log,
     "log1p": log1p,
     "log2": log2,
+    "log10": log10,
     "pow": pow,
+    "cbrt": cbrt,
     "sin": trig.sin,
     "cos": trig.cos,
     "tan": trig.tan,

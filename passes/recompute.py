@@ -18,9 +18,10 @@ from adjit.ir.errors import UnsupportedError
 from adjit.ir.func import Block, Phase, Stmt, Value
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import View
+from adjit.ir.ops.bases import LogSum
 from adjit.ir.ops.control import Region
 from adjit.ir.ops.create import Constant
-from adjit.ir.ops.elementary import Atan2, Hypot, Logaddexp, Rsqrt, Sqrt
+from adjit.ir.ops.elementary import Atan2, Hypot, Rsqrt, Sqrt
 from adjit.ir.ops.index import Gather
 from adjit.ir.ops.maps import FloatUnary, Map
 from adjit.ir.ops.powers import Power
@@ -31,7 +32,7 @@ from adjit.ir.types import StackType
 
 from .rewrite import Renaming, operands_read
 
-COSTLY_MAPS = (FloatUnary, Atan2, Hypot, Logaddexp, Power, RandomBits, Uniform, Normal)
+COSTLY_MAPS = (FloatUnary, Atan2, Hypot, LogSum, Power, RandomBits, Uniform, Normal)
 
 
 class Choice(NamedTuple):

@@ -9,6 +9,7 @@ from .arithmetic import *
 from .base import REGISTRY as REGISTRY
 from .base import Op as Op
 from .base import apply as apply
+from .bases import *
 from .convolution import *
 from .create import *
 from .division import *

@@ -14,7 +14,7 @@ from .base import Array, Emitter, Reg
 from .maps import Binary, FloatUnary, float_binary, float_unary, where
 
 __all__ = [
-    "exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "logaddexp", "sqrt", "rsqrt", "hypot",
+    "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "hypot",
     "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
     "erf", "sigmoid", "softplus",
 ]  # fmt: skip
@@ -70,25 +70,6 @@ class Log1p(FloatUnary):
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
         return 1.0 / (1.0 + args[0])
-
-
-class Logaddexp(Binary):
-    """log(exp(a) + exp(b)) without overflow. Where both are -inf, nothing flows back."""
-
-    kinds = "f"
-    singular = True
-
-    def evaluate(self, *arrays: Array) -> Array:
-        return np.logaddexp(*arrays)
-
-    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
-        return where(y == -math.inf, 0.0, sigmoid(args[i] - args[1 - i]))
-
-    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
-        a, b = xs
-        larger = emit.select(emit.compare("gt", a, b), a, b)
-        sum = emit.add(larger, emit.call("log1p", emit.call("exp", emit.neg(emit.fabs(emit.sub(a, b))))))
-        return emit.select(emit.compare("eq", a, b), emit.add(a, emit.like(a, LN2)), sum)
 
 
 class Sigmoid(FloatUnary):
@@ -366,10 +347,6 @@ def exp(x: Operand) -> Operand:
     return float_unary(Exp(), x)
 
 
-def exp2(x: Operand) -> Operand:
-    return exp(x * LN2)
-
-
 def expm1(x: Operand) -> Operand:
     return float_unary(Expm1(), x)
 
@@ -380,18 +357,6 @@ def log(x: Operand) -> Operand:
 
 def log1p(x: Operand) -> Operand:
     return float_unary(Log1p(), x)
-
-
-def log2(x: Operand) -> Operand:
-    return log(x) / LN2
-
-
-def log10(x: Operand) -> Operand:
-    return log(x) / math.log(10.0)
-
-
-def logaddexp(a: Operand | float, b: Operand | float) -> Operand:
-    return float_binary(Logaddexp(), a, b)
 
 
 def sqrt(x: Operand) -> Operand:

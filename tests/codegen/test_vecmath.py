@@ -128,11 +128,20 @@ def test_a_huge_lane_leaves_the_others_alone(dtype: np.dtype[Any]) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_log2_is_exact_at_powers_of_two(dtype: np.dtype[Any]) -> None:
+def test_powers_of_two_are_exact(dtype: np.dtype[Any]) -> None:
     info = np.finfo(dtype)
     exponents = np.arange(info.minexp - info.nmant, info.maxexp)
     x = np.ldexp(np.ones(len(exponents), dtype), exponents)
     np.testing.assert_array_equal(build("log2", dtype, native_width(dtype))(x), exponents.astype(dtype))
+    np.testing.assert_array_equal(build("exp2", dtype, native_width(dtype))(exponents.astype(dtype)), x)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_log10_of_powers_of_ten_and_roots_of_cubes_are_exact(dtype: np.dtype[Any]) -> None:
+    exponents = np.arange(11 if dtype == F32 else 23)  # those whose powers of ten are floats
+    np.testing.assert_array_equal(build("log10", dtype, native_width(dtype))(10.0 ** exponents.astype(dtype)), exponents.astype(dtype))
+    roots = np.arange(-256 if dtype == F32 else -20_000, 256 if dtype == F32 else 20_000).astype(dtype)
+    np.testing.assert_array_equal(build("cbrt", dtype, native_width(dtype))(roots**3), roots)
 
 
 def test_wrong_dtypes_are_refused_by_name() -> None:

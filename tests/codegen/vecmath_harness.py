@@ -81,7 +81,9 @@ def build(name: str, dtype: np.dtype[Any], width: int, cpu: str | None = None) -
 def exact(name: str) -> Callable[..., Any]:
     """The function in mpmath, for finite arguments inside its domain."""
     table: dict[str, Callable[..., Any]] = {
+        "exp2": lambda x: mp.power(2, x),
         "log2": lambda x: mp.log(x, 2),
+        "cbrt": lambda x: mp.sign(x) * mp.cbrt(abs(x)),
         "sigmoid": lambda x: 1 / (1 + mp.exp(-x)),
         "softplus": lambda x: mp.log1p(mp.exp(x)),
         "pow": lambda a, b: mp.power(a, b),
@@ -133,11 +135,12 @@ def mp_ulps(got: Array, name: str, *args: Array) -> Array:
 # ---- samples
 
 DOMAINS = {
-    "exp": (-760.0, 720.0), "expm1": (-50.0, 720.0), "tan": (-1e4, 1e4), "sin": (-1e4, 1e4), "cos": (-1e4, 1e4), "sinh": (-720.0, 720.0),
+    "exp": (-760.0, 720.0), "exp2": (-1080.0, 1030.0), "expm1": (-50.0, 720.0),
+    "tan": (-1e4, 1e4), "sin": (-1e4, 1e4), "cos": (-1e4, 1e4), "sinh": (-720.0, 720.0),
     "cosh": (-720.0, 720.0), "tanh": (-25.0, 25.0), "erf": (-7.0, 7.0), "sigmoid": (-760.0, 60.0), "softplus": (-760.0, 60.0),
     "asin": (-1.0, 1.0), "acos": (-1.0, 1.0),
 }  # fmt: skip
-POSITIVE = ("log", "log2")
+POSITIVE = ("log", "log2", "log10")
 
 
 def in_domain(name: str, x: Array) -> Array:

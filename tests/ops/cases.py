@@ -191,13 +191,15 @@ ARITHMETIC = [
 
 ELEMENTARY = [
     unary("exp", ops.exp, np.exp, dtypes=FLOATS + WIDE_INTS),
-    unary("exp2", ops.exp2, np.exp2, edges=False),
+    unary("exp2", ops.exp2, np.exp2, dtypes=FLOATS + WIDE_INTS),
     unary("expm1", ops.expm1, np.expm1, dtypes=FLOATS + WIDE_INTS),
     unary("log", ops.log, np.log, 0.1, 5, dtypes=FLOATS + WIDE_INTS),
     unary("log1p", ops.log1p, np.log1p, -0.8, 4),
-    unary("log2", ops.log2, np.log2, 0.1, 5),
-    unary("log10", ops.log10, np.log10, 0.1, 5),
+    unary("log2", ops.log2, np.log2, 0.1, 5, dtypes=FLOATS + WIDE_INTS),
+    unary("log10", ops.log10, np.log10, 0.1, 5, dtypes=FLOATS + WIDE_INTS),
+    unary("cbrt", ops.cbrt, np.cbrt, 0.2, 5, dtypes=FLOATS + WIDE_INTS),
     binary("logaddexp", ops.logaddexp, np.logaddexp, dtypes=FLOATS + WIDE_INTS),
+    binary("logaddexp2", ops.logaddexp2, np.logaddexp2, dtypes=FLOATS + WIDE_INTS),
     unary("sqrt", ops.sqrt, np.sqrt, 0.1, 5, dtypes=FLOATS + WIDE_INTS),
     unary("rsqrt", ops.rsqrt, lambda x: 1 / np.sqrt(x), 0.1, 5),
     binary("hypot", ops.hypot, np.hypot, dtypes=FLOATS + WIDE_INTS),

@@ -10,8 +10,7 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.operand import Operand
-from adjit.ir.ops.maps import common_dtype, promoted
-from adjit.ir.types import BOOL, F64, float_dtype
+from adjit.ir.types import BOOL, F64
 
 from ..convert import Number, numbers, present, to_operand
 
@@ -69,6 +68,7 @@ arctanh = unary(ops.atanh, "arctanh", "Inverse hyperbolic tangent.")
 exp2 = unary(ops.exp2, "exp2", "2 to the power of x.")
 log2 = unary(ops.log2, "log2", "Logarithm to base 2.")
 log10 = unary(ops.log10, "log10", "Logarithm to base 10.")
+cbrt = unary(ops.cbrt, "cbrt", "Cube root, of negative numbers as well; its derivative at 0 is infinite.")
 erf = unary(ops.erf, "erf", "The error function.")
 sigmoid = unary(ops.sigmoid, "sigmoid", "1 / (1 + exp(-x)).")
 relu = unary(ops.relu, "relu", "The larger of x and 0; its derivative at 0 is 0.")
@@ -97,6 +97,7 @@ minimum = binary(ops.minimum, "minimum", "The smaller element; ties give their d
 arctan2 = binary(ops.atan2, "arctan2", "The angle of the point (b, a).")
 hypot = binary(ops.hypot, "hypot", "sqrt(a*a + b*b) without overflow.")
 logaddexp = binary(ops.logaddexp, "logaddexp", "log(exp(a) + exp(b)), without overflow.")
+logaddexp2 = binary(ops.logaddexp2, "logaddexp2", "log2(2**a + 2**b), without overflow.")
 copysign = binary(ops.copysign, "copysign", "|a| with the sign of b.")
 equal = binary(ops.equal, "equal", "a == b.")
 not_equal = binary(ops.not_equal, "not_equal", "a != b.")
@@ -152,19 +153,6 @@ def reciprocal(x: Any, /) -> Operand:
     """1 / x; of integers, in integers."""
     operand = to_operand(x)
     return 1.0 / operand if operand.type.is_float else 1 // operand
-
-
-def cbrt(x: Any, /) -> Operand:
-    """Cube root, of negative numbers as well."""
-    x = floating(to_operand(x))
-    return ops.sign(x) * ops.power(ops.absolute(x), 1.0 / 3.0)
-
-
-def logaddexp2(a: Any, b: Any, /) -> Operand:
-    """log2(2**a + 2**b), without overflow."""
-    a, b = numbers(a, b)
-    a, b = promoted("logaddexp2", (a, b), float_dtype(common_dtype(a, b)))
-    return ops.logaddexp(a * math.log(2.0), b * math.log(2.0)) * (1.0 / math.log(2.0))
 
 
 def fmax(a: Any, b: Any, /) -> Operand:

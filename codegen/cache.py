@@ -19,6 +19,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+from adjit.ir.environment import value
+
 FORMAT = "1"  # of the entries, and of what llvm.py does with the text: a new number makes all entries misses
 MAGIC = b"adjit object " + FORMAT.encode() + b"\n"
 SUFFIX, UNFINISHED = ".object", ".tmp"
@@ -49,9 +51,9 @@ def cached(key: bytes, make: Callable[[], bytes]) -> bytes:
 
 def directory() -> str | None:
     """Where entries are kept; None when there is no cache."""
-    if not HAS_POSIX or os.environ.get("ADJIT_CACHE") == "0":
+    if not HAS_POSIX or value("ADJIT_CACHE") == "0":
         return None
-    given, base = os.environ.get("ADJIT_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME", "")
+    given, base = value("ADJIT_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME", "")
     if given:
         return os.path.abspath(os.path.expanduser(given))
     if not os.path.isabs(base):  # the XDG specification has relative paths ignored

@@ -7,10 +7,10 @@ begun as soon as that need is known (`start`), on a thread of its own.
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Iterable
 from functools import partial
 
+from adjit.ir.environment import value
 from adjit.ir.locks import new_lock, once
 from adjit.ir.types import DTYPE_NAMES, F32, F64
 
@@ -31,7 +31,7 @@ _lock = new_lock()
 
 def threads() -> int:
     """How many threads large kernels use unless told otherwise: ADJIT_NUM_THREADS, or the cores that this process may run on."""
-    given = os.environ.get("ADJIT_NUM_THREADS", "")
+    given = value("ADJIT_NUM_THREADS")
     if given.isdigit() and int(given) > 0:
         return int(given)
     return cores()

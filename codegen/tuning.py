@@ -10,11 +10,11 @@ win by MARGIN: our own routine goes on with what follows a product while that is
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from adjit.ir.environment import value
 from adjit.ir.locks import once
 
 from . import blas, cache, llvm
@@ -61,7 +61,7 @@ def settings() -> str:
 
 
 def _wanted() -> str:
-    return _forced[-1] if _forced else os.environ.get("ADJIT_BLAS", "")
+    return _forced[-1] if _forced else value("ADJIT_BLAS")
 
 
 def predicted(rows: Sequence[Measured], dtype: str, layout: str, threads: int, m: int, n: int, k: int) -> float:

@@ -1,18 +1,22 @@
 """Settings of the whole process, as attributes of `config`; the environment gives their first values.
 
-    config.eager            run decorated functions as plain Python, op by op (ADJIT_EAGER=1)
-    config.debug_nans       look for the first NaN or infinity in compiled functions, and raise with the user's line (ADJIT_DEBUG_NANS=1)
-    config.threads          threads of large kernels, for functions compiled from now on; None: all cores, or ADJIT_NUM_THREADS
-    config.dump             name of a pass, or "all": write the IR after it to a file (ADJIT_DUMP)
-    config.dump_directory   where to (ADJIT_DUMP_DIR, "adjit-dump" by default)
+`FIELDS` says what each one means; docs/settings.md is made from it.
 """
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
+from adjit.ir.environment import is_set, value
 from adjit.ir.gate import gate
+
+FIELDS: dict[str, str] = {
+    "eager": "run decorated functions as plain Python, op by op",
+    "debug_nans": "look for the first NaN or infinity in compiled functions, and raise with the user's line",
+    "threads": "threads of large kernels, for functions compiled from now on; None: all cores, or `ADJIT_NUM_THREADS`",
+    "dump": 'name of a pass, or "all": write the IR after it to a file',
+    "dump_directory": 'folder of the dumps; "adjit-dump" by default',
+}
 
 
 class Config:
@@ -27,11 +31,11 @@ class Config:
     dump_directory: str
 
     def __init__(self) -> None:
-        self.eager = os.environ.get("ADJIT_EAGER", "") not in ("", "0")
-        self.debug_nans = os.environ.get("ADJIT_DEBUG_NANS", "") not in ("", "0")
+        self.eager = is_set("ADJIT_EAGER")
+        self.debug_nans = is_set("ADJIT_DEBUG_NANS")
         self.threads = None
-        self.dump = os.environ.get("ADJIT_DUMP", "")
-        self.dump_directory = os.environ.get("ADJIT_DUMP_DIR", "adjit-dump")
+        self.dump = value("ADJIT_DUMP")
+        self.dump_directory = value("ADJIT_DUMP_DIR", "adjit-dump")
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self.__slots__:

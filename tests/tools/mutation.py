@@ -159,7 +159,8 @@ def main() -> int:
             print(f"{number} of {len(drawn)}: {len(survivors)} survive", flush=True)
     rate = 1 - len(survivors) / len(drawn)
     print(
-        f"{options.group}: {len(drawn) - len(survivors)} of {len(drawn)} mutants killed ({rate:.1%}), drawn from {len(every)} with seed {options.seed}"
+        f"{options.group}: {len(drawn) - len(survivors)} of {len(drawn)} mutants killed ({rate:.1%}), "
+        f"drawn from {len(every)} with seed {options.seed}"
     )
     return int(rate < 0.9)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from adjit.ir.arrays import plain_array
 from adjit.ir.errors import ShapeError
 from adjit.ir.operand import Operand
 from adjit.tracer.pytree import flatten, tree_map
@@ -123,7 +124,7 @@ def numbers_as_array(what: str, x: Any) -> Any:
 
 
 def as_array(x: Any) -> Any:
-    return x.numpy() if hasattr(x, "numpy") else np.asarray(x)
+    return x.numpy() if hasattr(x, "numpy") else plain_array(x)
 
 
 def unpacked(what: str, item: Any) -> tuple[Any, Any, Any]:

@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from adjit.ir.arrays import plain_array
 from adjit.ir.builder import outside_builders
 from adjit.ir.errors import AdjitError, ShapeError
 from adjit.ir.locks import new_lock
@@ -179,7 +180,7 @@ class Module:
         kind = self.dtype if dtype is None else as_dtype(np.dtype(dtype))
         with outside_builders(), suspended(), seeds_from(self.next_seed):
             value = get_initializer(initializer)(tuple(shape), dtype=kind)
-        variable = self.variable_class(np.asarray(value, kind), trainable=trainable, name=f"{self.name}.{name}")
+        variable = self.variable_class(plain_array(value).astype(kind, copy=False), trainable=trainable, name=f"{self.name}.{name}")
         penalty = get_regularizer(regularizer) or self._regularizers.get(name.rpartition(".")[2])
         if penalty is not None:
             self._penalties = (*self._penalties, Penalty(variable, penalty))
@@ -225,7 +226,7 @@ class Module:
         if len(given) != len(named):
             names = ", ".join(path for path, _ in named) or "not built yet: call it once"
             raise ShapeError(f"{self.name}: {len(given)} arrays for {len(named)} variables ({names})")
-        arrays = [np.asarray(value) for value in given]
+        arrays = [plain_array(value) for value in given]
         for (path, variable), array in zip(named, arrays, strict=True):
             if array.shape != variable.shape:
                 raise ShapeError(f"{self.name}: {path} is {variable.type}: an array of shape {list(array.shape)} does not fit it")

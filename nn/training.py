@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from adjit.ir.arrays import plain_array
 from adjit.ir.errors import AdjitError, OutOfBoundsError
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
@@ -25,7 +26,7 @@ from .metrics import Metric, get_metric
 from .module import Module, takes
 from .optimizers import get_optimizer
 from .progress import Progress
-from .weights import load, read_metadata, save
+from .weights import WeightsError, load, read_metadata, save
 
 __all__ = ["Trainer", "TrainingError"]
 
@@ -166,7 +167,7 @@ class Trainer:
 
     def _which_integers(self, step: int, x: Any, y: Any) -> str:
         """What integers a batch holds: labels, and what embeddings take, are the indices that can be out of bounds."""
-        arrays = [(name, np.asarray(leaf)) for name, part in (("x", x), ("y", y)) for leaf in flatten(part)[0]]
+        arrays = [(name, plain_array(leaf)) for name, part in (("x", x), ("y", y)) for leaf in flatten(part)[0]]
         told = [f"{name} holds {a.min()} to {a.max()}" for name, a in arrays if a.dtype.kind in "iu" and a.size]
         return f"  step {step} of epoch {self.epoch + 1}: {', '.join(told)}; classes and rows of a table are numbered from 0"
 
@@ -226,8 +227,11 @@ class Trainer:
             self.model(example, training=False)
         if not self.optimizer.built:
             self.optimizer.build(self.model.trainable_variables)
+        epoch = read_metadata(path).get("epoch", "0")
+        if not (epoch.isascii() and epoch.isdigit() and len(epoch) < 19):
+            raise WeightsError(f"{path} is no file of a trainer: its epoch is {epoch[:40]!r}")
         load(path, {"model": self.model, "optimizer": self.optimizer})
-        self.epoch = int(read_metadata(path).get("epoch", "0"))
+        self.epoch = int(epoch)
 
 
 def split(x: Any, y: Any, weight: Any, share: float) -> tuple[tuple[Any, Any, Any], tuple[Any, Any, Any]]:

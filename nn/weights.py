@@ -16,13 +16,16 @@ import math
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
-from typing import Any
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from adjit.ir.arrays import plain_array
 from adjit.ir.errors import AdjitError
 from adjit.ir.ops.base import Array
+from adjit.runtime.tensor import Tensor, wrap
 from adjit.runtime.variable import Variable
 
 from .module import Module, walk
@@ -35,7 +38,9 @@ CODES = {
 }  # fmt: skip
 NAMES = {np.dtype(code): name for name, code in CODES.items()}
 LONGEST_HEADER = 100_000_000  # bytes: what the format allows
+MAX_RANK = 64  # of NumPy's arrays
 SHOWN = 8  # mismatches in a message
+LONGEST_TEXT = 200  # characters of a file that a message repeats
 
 
 class WeightsError(AdjitError, ValueError):
@@ -47,13 +52,13 @@ class WeightsError(AdjitError, ValueError):
 
 def write_arrays(path: Any, arrays: Mapping[str, Array], metadata: Mapping[str, str] | None = None) -> None:
     """Write named arrays as a safetensors file, all or nothing."""
-    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    header: dict[str, Any] = {"__metadata__": _checked_metadata(dict(metadata))} if metadata else {}
     prepared: list[Array] = []
     offset = 0
     for name, array in arrays.items():
         if name == "__metadata__" or array.dtype.newbyteorder("<") not in NAMES:
             raise WeightsError(f"{name!r} ({array.dtype}) cannot be written to {os.fspath(path)}: the format has no such name or dtype")
-        data = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+        data = np.ascontiguousarray(plain_array(array), array.dtype.newbyteorder("<"))
         header[name] = {"dtype": NAMES[data.dtype], "shape": list(array.shape), "data_offsets": [offset, offset + data.nbytes]}
         offset += data.nbytes
         prepared.append(data)
@@ -93,49 +98,121 @@ def sync_folder(folder: str) -> None:
         os.close(handle)
 
 
-def read_header(path: Any, data: bytes) -> tuple[dict[str, Any], int]:
-    """The header of a file, and where the data starts; raises WeightsError for anything that is not one."""
-    size = int.from_bytes(data[:8], "little")
-    if len(data) < 8 or size > min(LONGEST_HEADER, len(data) - 8):
-        raise WeightsError(f"{os.fspath(path)} is no safetensors file, or was cut off: it has {len(data)} bytes")
+class Entry(NamedTuple):
+    """A tensor of a file: where its bytes lie behind the header."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    first: int
+    last: int
+
+
+class Header(NamedTuple):
+    """What a file holds. Everything in it has been checked against the size of the file, before any memory is taken for data."""
+
+    entries: dict[str, Entry]
+    metadata: dict[str, str]
+    start: int  # of the data, in bytes
+
+
+def read_header(file: BinaryIO, path: Any) -> Header:
+    """The header of a file; raises WeightsError for anything that is not one."""
+    length = os.fstat(file.fileno()).st_size
+    size = int.from_bytes(file.read(8), "little")
+    if length < 8 or size > min(LONGEST_HEADER, length - 8):
+        raise WeightsError(f"{os.fspath(path)} is no safetensors file, or was cut off: it has {length} bytes")
     try:
-        header = json.loads(data[8 : 8 + size])
-    except ValueError as error:
-        raise WeightsError(f"{os.fspath(path)} is no safetensors file: its header is no JSON ({error})") from None
-    if not isinstance(header, dict):
+        content = json.loads(file.read(size), object_pairs_hook=_without_duplicates)
+    except RecursionError:
+        raise WeightsError(f"{os.fspath(path)} is no safetensors file: its header is nested too deeply") from None
+    except ValueError as error:  # of the syntax, the encoding, or an integer of too many digits
+        raise WeightsError(f"{os.fspath(path)} is no safetensors file: its header is no JSON ({_brief(str(error))})") from None
+    if not isinstance(content, dict):
         raise WeightsError(f"{os.fspath(path)} is no safetensors file: its header is no object")
-    return header, 8 + size
+    try:
+        metadata = _checked_metadata(content.pop("__metadata__", {}))
+        entries = {name: _entry(name, given) for name, given in content.items()}
+        _check_layout(entries, length - 8 - size)
+    except WeightsError as error:
+        raise WeightsError(f"{os.fspath(path)} was cut off or damaged: {error}") from None
+    return Header(entries, metadata, 8 + size)
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        raise ValueError("a name stands there twice")
+    return out
+
+
+def _checked_metadata(given: Any) -> dict[str, str]:
+    if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
+        raise WeightsError(f"its metadata must be texts by name, not {_brief(repr(given))}")
+    return given
+
+
+def _entry(name: str, given: Any) -> Entry:
+    """One tensor, as the header describes it."""
+    try:
+        dtype, shape, (first, last) = np.dtype(CODES[given["dtype"]]), tuple(given["shape"]), given["data_offsets"]
+    except (KeyError, TypeError, ValueError):
+        raise WeightsError(f"{_brief(repr(name))} is described by {_brief(repr(given))}, which adjit cannot read") from None
+    if any(type(n) is not int or n < 0 for n in (*shape, first, last)) or len(shape) > MAX_RANK:
+        raise WeightsError(f"{_brief(repr(name))} is described by {_brief(repr(given))}, which adjit cannot read")
+    if math.prod(n for n in shape if n) * dtype.itemsize > sys.maxsize:  # NumPy has no such array, even if it is empty
+        raise WeightsError(f"{_brief(repr(name))} has a shape that no array can have: {_brief(repr(shape))}")
+    needed = math.prod(shape) * dtype.itemsize
+    if last - first != needed:
+        what = f"{dtype}{_brief(str(list(shape)))}"
+        raise WeightsError(f"{_brief(repr(name))} is to lie at bytes {first} to {last}, but {what} takes {needed}")
+    return Entry(dtype, shape, first, last)
+
+
+def _check_layout(entries: Mapping[str, Entry], size: int) -> None:
+    """The tensors cover the data, one behind the other: then all of them together take no more memory than the file."""
+    at = 0
+    for name, entry in sorted(entries.items(), key=lambda item: (item[1].first, item[1].last)):
+        if entry.first != at:
+            what = "overlaps the one before it" if entry.first < at else "leaves a gap before it"
+            raise WeightsError(f"{_brief(repr(name))}, at bytes {entry.first} to {entry.last} of {size}, {what}")
+        at = entry.last
+    if at != size:
+        raise WeightsError(f"its tensors take {at} bytes, but {size} are there")
+
+
+def _brief(text: str) -> str:
+    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 3]}..."
+
+
+def _shown(name: str) -> str:
+    return _brief(name if name.isprintable() else repr(name))
+
+
+def _read_data(file: BinaryIO, path: Any, header: Header) -> dict[str, Array]:
+    """The arrays, each read straight into its own memory."""
+    out = {}
+    for name, entry in header.entries.items():
+        array = np.empty(entry.shape, entry.dtype)
+        raw = array.reshape(-1).view(np.uint8)
+        file.seek(header.start + entry.first)
+        if file.readinto(raw) != raw.size:  # type: ignore[attr-defined] # every binary file has it
+            raise WeightsError(f"{os.fspath(path)} was cut off while it was read")
+        if entry.dtype.kind == "b" and (raw > 1).any():
+            raise WeightsError(f"{os.fspath(path)} was damaged: {_brief(repr(name))} holds bytes that are no booleans")
+        out[name] = array.astype(entry.dtype.newbyteorder("="), copy=False)
+    return out
 
 
 def read_arrays(path: Any) -> dict[str, Array]:
     """The named arrays of a safetensors file."""
     with open(path, "rb") as file:
-        data = file.read()
-    header, start = read_header(path, data)
-    out = {}
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        try:
-            dtype, shape = np.dtype(CODES[entry["dtype"]]), tuple(int(n) for n in entry["shape"])
-            first, last = (int(n) for n in entry["data_offsets"])
-        except (KeyError, TypeError, ValueError):
-            raise WeightsError(f"{os.fspath(path)}: {name!r} is described by {entry!r}, which adjit cannot read") from None
-        if min(shape, default=0) < 0 or not 0 <= first <= last <= len(data) - start or last - first != math.prod(shape) * dtype.itemsize:
-            where = f"at bytes {first} to {last} of {len(data) - start}"
-            raise WeightsError(f"{os.fspath(path)} was cut off or damaged: {name!r} is to lie {where}")
-        array = np.frombuffer(data, dtype, math.prod(shape), start + first).reshape(shape)
-        out[name] = array.astype(dtype.newbyteorder("="))
-    return out
+        return _read_data(file, path, read_header(file, path))
 
 
 def read_metadata(path: Any) -> dict[str, str]:
     """The texts that were saved beside the arrays."""
     with open(path, "rb") as file:
-        data = file.read(8)
-        data += file.read(min(int.from_bytes(data, "little"), LONGEST_HEADER))
-    header, _ = read_header(path, data)
-    return {str(k): str(v) for k, v in header.get("__metadata__", {}).items()}
+        return read_header(file, path).metadata
 
 
 # ---- variables
@@ -162,20 +239,39 @@ def load(path: Any, target: Any, strict: bool = True) -> None:
 
     With `strict`, both must have the same names; without, those that only one has are left alone. Shapes and dtypes must always fit.
     """
-    arrays, variables = read_arrays(path), dict(named(target))
+    with open(path, "rb") as file:
+        header, variables = read_header(file, path), dict(named(target))
+        _check_fit(path, header.entries, variables, strict)
+        arrays = _read_data(file, path, header)
+    _assign_all([(variable, wrap(arrays[name])) for name, variable in variables.items() if name in arrays])
+
+
+def _assign_all(values: Sequence[tuple[Variable, Tensor]]) -> None:
+    """All of them, or none: an interrupt in between leaves the variables as they were."""
+    before = [variable.value() for variable, _ in values]
+    try:
+        for variable, value in values:
+            variable.assign(value)
+    except BaseException:
+        for (variable, _), old in zip(values, before, strict=True):
+            variable.assign(old)
+        raise
+
+
+def _check_fit(path: Any, entries: Mapping[str, Entry], variables: Mapping[str, Variable], strict: bool) -> None:
+    """Raise WeightsError, with a list of what differs, unless the variables can be assigned from the file."""
     problems = []
-    for name in sorted({*arrays, *variables} if strict else {*arrays} & {*variables}):
-        if name not in variables:
-            problems.append(f"{name} ({arrays[name].dtype}{list(arrays[name].shape)}) is in the file alone")
-        elif name not in arrays:
-            problems.append(f"{name} ({variables[name].type}) is not in the file")
-        elif arrays[name].shape != variables[name].shape or arrays[name].dtype != variables[name].dtype:
-            problems.append(f"{name} is {arrays[name].dtype}{list(arrays[name].shape)} in the file and {variables[name].type} here")
+    for name in sorted({*entries, *variables} if strict else {*entries} & {*variables}):
+        entry, variable = entries.get(name), variables.get(name)
+        there = f"{entry.dtype.name}{_brief(str(list(entry.shape)))}" if entry is not None else ""
+        if variable is None:
+            problems.append(f"{_shown(name)} ({there}) is in the file alone")
+        elif entry is None:
+            problems.append(f"{_shown(name)} ({variable.type}) is not in the file")
+        elif entry.shape != variable.shape or entry.dtype.newbyteorder("=") != variable.dtype:
+            problems.append(f"{_shown(name)} is {there} in the file and {variable.type} here")
     if problems:
         more = f"\n  ... and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
         built = "call the model once, or `optimizer.build(model.trainable_variables)`, before loading"
         hint = "" if variables else f"\n  nothing is built yet: {built}"
         raise WeightsError(f"{os.fspath(path)} does not fit:\n  " + "\n  ".join(problems[:SHOWN]) + more + hint)
-    for name, variable in variables.items():
-        if name in arrays:
-            variable.assign(arrays[name])

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from . import ops
+from .arrays import plain_array
 from .errors import DTypeError, ShapeError, TraceError
 from .ops.base import Array, Op, result_types
 from .ops.maps import Map
@@ -295,7 +296,7 @@ def as_operand(x: Any) -> Operand:
         read = getattr(x, "read_operand", None)
         return x if read is None else read()
     try:
-        array = np.asarray(x)
+        array = plain_array(x)
     except ValueError as error:  # ragged lists
         raise ShapeError(f"a {type(x).__name__} does not make an array: {error}") from None
     if array.dtype == object:

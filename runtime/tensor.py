@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from adjit.ir.arrays import plain_array
 from adjit.ir.errors import DTypeError, ShapeError, TraceError
 from adjit.ir.operand import Concrete, Literal, Operand, array_of, as_operand, evaluate
 from adjit.ir.ops.base import Array, Op, View, apply
@@ -193,7 +194,7 @@ def owned_array(value: Any, dtype: Any = None) -> Array:
 def numeric_array(value: Any) -> Array:
     """`np.asarray`, with errors that say what is wrong with the input."""
     try:
-        array = np.asarray(value)
+        array = plain_array(value)
     except ValueError as error:
         if "inhomogeneous" in str(error):
             raise ShapeError(f"a ragged sequence is not a tensor: {_brief(value)}; pad it to one length") from None

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from adjit.ir import ops
+from adjit.ir.arrays import plain_array
 from adjit.ir.builder import current_builder
 from adjit.ir.errors import ShapeError, TraceError
 from adjit.ir.func import Value
@@ -70,7 +71,7 @@ def present(x: Operand) -> Operand:
 def numeric(x: Any) -> Array:
     """`np.asarray` of numbers; raises DTypeError for anything else."""
     try:
-        array = np.asarray(x)
+        array = plain_array(x)
     except ValueError as error:
         raise TraceError(f"{type(x).__name__} does not make an array: {error}") from None
     as_dtype(array.dtype)

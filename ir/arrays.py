@@ -1,0 +1,47 @@
+"""Arrays of the user's as plain ones: those whose arithmetic is not NumPy's are refused, for it would be lost in silence."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from .errors import DTypeError
+
+ARITHMETIC = ("__array_ufunc__", "__array_function__", "__add__", "__mul__", "__matmul__")
+ADVICE = {  # by name: `import numpy` does not load masked arrays
+    "MaskedArray": "a masked array would lose its mask; pass .filled(value), or .data and the mask as two arrays",
+    "matrix": "for an np.matrix, * is the product of matrices and rows stay matrices; pass np.asarray(m), and write @ for products",
+}
+
+
+def plain_array(x: Any) -> np.ndarray[Any, Any]:
+    """`np.asarray`; raises DTypeError for a subclass of `np.ndarray` that computes in its own way, also inside of lists."""
+    if type(x) is not np.ndarray:
+        check_plain(x)
+    return np.asarray(x)
+
+
+def check_plain(x: Any) -> None:
+    kind: Any = type(x)
+    if kind is list or kind is tuple:
+        for held in set(map(type, x)):
+            if held is list or held is tuple:
+                for item in x:
+                    check_plain(item)
+            else:
+                check_class(held)
+    else:
+        check_class(kind)
+
+
+@lru_cache(maxsize=256)
+def check_class(cls: Any) -> None:
+    """Raise unless arrays of a class are what `np.asarray` makes of them."""
+    if cls is np.ndarray or not issubclass(cls, np.ndarray):
+        return
+    if any(getattr(cls, name) is not getattr(np.ndarray, name) for name in ARITHMETIC):
+        known = [ADVICE[c.__name__] for c in cls.__mro__ if c.__name__ in ADVICE and c.__module__.startswith("numpy")]
+        other = f"{cls.__name__} is a subclass of np.ndarray with arithmetic of its own; pass np.asarray(x) if its numbers are all you need"
+        raise DTypeError(known[0] if known else other)

@@ -16,20 +16,26 @@ from adjit.ir.ops.base import Array, Op
 from adjit.ir.types import TensorType
 
 from .memory import Access
+from .native import RAISED, raised
 
-HostFunction: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+HostFunction: Any = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 
 
 def symbol(number: int) -> str:
     return f"adjit_host_{number}"
 
 
-def evaluator(op: Op, operands: Sequence[tuple[TensorType, Access]]) -> Callable[[int], None]:
-    """A function of a table of addresses that evaluates the op on what lies there."""
+def evaluator(op: Op, operands: Sequence[tuple[TensorType, Access]]) -> Callable[[int], int]:
+    """A function of a table of addresses that evaluates the op on what lies there; gives 0, or the code with which native code leaves."""
 
-    def run(table: int) -> None:
-        addresses = (ctypes.c_void_p * len(operands)).from_address(table)
-        op.evaluate(*(seen(address, *operand) for address, operand in zip(addresses, operands, strict=True)))
+    def run(table: int) -> int:
+        try:
+            addresses = (ctypes.c_void_p * len(operands)).from_address(table)
+            op.evaluate(*(seen(address, *operand) for address, operand in zip(addresses, operands, strict=True)))
+        except BaseException as error:  # no exception finds its way through native code by itself
+            raised.error = error
+            return RAISED
+        return 0
 
     return run
 

@@ -62,7 +62,7 @@ class Module:
         self.outlined: set[str] = set()  # vector math that the parts have
         self.declares: set[str] = set()
         self.imports: set[str] = set()
-        self.hosts: list[Callable[[int], None]] = []  # Python functions that native code calls, as `host.symbol` numbers them
+        self.hosts: list[Callable[[int], int]] = []  # Python functions that native code calls, as `host.symbol` numbers them
         self.constants: list[str] = []
         self.registers: list[str] = []  # kernels that use the runtime, which the main function's part has
         self.failures: list[Failure] = []
@@ -178,8 +178,9 @@ class Module:
         text, name = self.text, host.symbol(len(self.hosts))
         operands = [(a.type, self.window(a)) for a in stmt.args]
         self.hosts.append(host.evaluator(stmt.op, operands))
-        self.declares.add(f"declare void @{name}(ptr)")
-        text.put(f"call void @{name}(ptr {memory.table(text, [access.pointer for _, access in operands])})")
+        self.declares.add(f"declare i64 @{name}(ptr)")
+        code = text.define(f"call i64 @{name}(ptr {memory.table(text, [access.pointer for _, access in operands])})")
+        self.leave_if(text.define(f"icmp ne i64 {code}, 0"), code)
 
     # ---- kernels
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +23,16 @@ DETAILS = 8  # i64 words that a failing kernel may leave for the message
 LARGE, HUGE = 1 << 18, 1 << 26  # bytes of results whose buffers are kept for the next call
 KEPT = 2  # buffers of each: the caller often holds one result while the next is computed
 MAIN = "adjit_main"
+RAISED = -3  # a Python function that native code called has raised; see `Raised`
+
+
+class Raised(threading.local):
+    """What such a function raised, on its way through native code to the caller."""
+
+    error: BaseException | None = None
+
+
+raised = Raised()
 
 
 class Native:
@@ -87,6 +98,9 @@ class Native:
     def _raise(self, code: int, details: list[int]) -> None:
         if code == stacks.INTERRUPTED:
             raise KeyboardInterrupt
+        if code == RAISED and raised.error is not None:
+            error, raised.error = raised.error, None
+            raise error
         if code == stacks.OUT_OF_MEMORY:
             raise MemoryError(f"@{self.name}: no memory to save what the backward pass of a loop needs; give the loop a checkpoint=")
         failure = self.failures[code - 1]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .effects import effects_of
 from .func import Block, Func, Stmt
 from .operand import Literal, Operand
 from .ops.base import Op
@@ -59,7 +60,7 @@ class _Fingerprint:
             self.described.append((op.name, *(plain(value) for _, value in op.attributes())))
         self.words += [number, stmt.phase == "backward", len(stmt.args), len(stmt.results), len(stmt.blocks)]
         self.words += map(self.operand, stmt.args)
-        if op.can_fail:
+        if effects_of(op).fails:
             self.described.append(stmt.location and tuple(stmt.location))
         for block in stmt.blocks:
             self.block(block)

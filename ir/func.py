@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 from typing import Literal as OneOf
 
+from .effects import Effects
 from .errors import TraceError
 from .location import Location
 from .operand import Operand
@@ -86,7 +87,7 @@ class Stmt:
 class Block:
     """Statements in order, with what the block takes and gives. `saving` is given to the backward twin only."""
 
-    __slots__ = ("params", "stmts", "results", "saving", "_free")
+    __slots__ = ("params", "stmts", "results", "saving", "_free", "_effects")
 
     def __init__(
         self, params: Sequence[Value], stmts: Sequence[Stmt], results: Sequence[Operand], saving: Sequence[Operand] = ()
@@ -96,6 +97,7 @@ class Block:
         self.results = tuple(results)
         self.saving = tuple(saving)
         self._free: tuple[Value, ...] | None = None
+        self._effects: Effects | None = None
 
     def uses(self) -> Iterator[Operand]:
         """Every operand that this block reads, nested blocks included, in order."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from . import ops
 from .arrays import plain_array
+from .effects import effects_of
 from .errors import DTypeError, ShapeError, TraceError
 from .ops.base import Array, Op, result_types
 from .ops.maps import Map
@@ -240,7 +241,7 @@ class Literal(Operand):
 
 def fold_literals(op: Op, args: tuple[Operand, ...]) -> Literal | None:
     """The literal that `op` gives on literals, where one value fills its result."""
-    if op.effect or op.can_fail or not all(isinstance(a, Literal) for a in args):
+    if not effects_of(op).is_pure or not all(isinstance(a, Literal) for a in args):
         return None
     value = op.splat(*(a.value for a in args if isinstance(a, Literal)))
     if value is None:

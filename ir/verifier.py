@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn
 
+from .effects import effects, effects_of
 from .errors import AdjitError, VerifyError
 from .func import Block, Func, Stmt, Value
 from .operand import Literal, Operand
@@ -117,7 +118,7 @@ class _Verifier:
         for inner in body.stmts:
             if inner is host:
                 continue
-            if not isinstance(inner.op, Map | Reduce | View | Pad) or inner.op.effect:
+            if not isinstance(inner.op, Map | Reduce | View | Pad) or effects(inner).ordered:
                 self.fail(f"{inner.op.name} cannot stand inside fuse: only elementwise ops, reductions, views and pads without effects can")
             if host is not None and (not isinstance(inner.op, Map) or inner.result.type.shape != host.result.type.shape):
                 self.fail(f"{inner.op.name} cannot stand inside fuse with {host.op.name}: only elementwise ops of its result's shape can")
@@ -223,13 +224,13 @@ def _check_effects(func: Func, before: Func) -> None:
     """Effects that `before` surely has must be there, in order. Those in regions may vanish or multiply: branches fold, loops unroll."""
     after = _effects(func.block)
     for stmt in before.stmts:
-        if stmt.op.effect and not any(stmt.op == found.op for found in after):
+        if effects_of(stmt.op).ordered and not any(stmt.op == found.op for found in after):
             raise VerifyError(f"@{func.name}: an effect was lost or overtaken:\n  {print_stmt(before, stmt)}").at(stmt.location)
 
 
 def _effects(block: Block) -> Iterator[Stmt]:
     for stmt in block.stmts:
-        if stmt.op.effect:
+        if effects_of(stmt.op).ordered:
             yield stmt
         for inner in stmt.blocks:
             yield from _effects(inner)

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 from adjit.ir import ops
 from adjit.ir.builder import Builder, current_builder
+from adjit.ir.effects import effects
 from adjit.ir.errors import UnsupportedError
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
@@ -126,7 +127,7 @@ class Batcher:
     def statement(self, stmt: Stmt) -> list[Marked]:
         marked = [self[a] for a in stmt.args]
         args, has = tuple(x for x, _ in marked), tuple(h for _, h in marked)
-        if stmt.op.can_fail and self.active is not None:
+        if effects(stmt).fails and self.active is not None:
             args, has = stmt.op.guarded(self.size, self.active, args, has)  # type: ignore[assignment]
         if not any(has) or isinstance(stmt.op, StackLength):
             return [(r, False) for r in here().emit(stmt.op, args)]

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from adjit.ir.effects import effects
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.layout import Layout
 from adjit.ir.operand import Literal, Operand
@@ -120,7 +121,7 @@ class _Placer:
             if isinstance(stmt.op, View):
                 continue
             self.clock += 1
-            if stmt.op.can_fail or isinstance(stmt.op, For | While):  # a loop may be interrupted
+            if effects(stmt).may_raise:
                 self.last_failure = self.clock
             if isinstance(stmt.op, Gather | StackRead | StackArray) and self.is_view(stmt.result):
                 self.read(stmt.args)

@@ -65,7 +65,7 @@ class _Split:
     # ---- which statements
 
     def _could_be_member(self, stmt: Stmt) -> bool:
-        return isinstance(stmt.op, Map) and bool(stmt.args) and is_pure(stmt.op) and stmt.results[0].type.shape == self.shape
+        return isinstance(stmt.op, Map) and bool(stmt.args) and is_pure(stmt) and stmt.results[0].type.shape == self.shape
 
     def _drop_what_leaves(self, outputs: set[int]) -> None:
         """A statement with an operand or a reader that cannot follow stays whole, and so does all that it is connected with."""

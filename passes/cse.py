@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from adjit.ir.effects import effects
 from adjit.ir.func import Block, Func, Stmt
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import Op
@@ -35,7 +36,7 @@ class _Search:
             stmt = self.renaming.stmt(stmt)
             if stmt.blocks:
                 stmt = stmt.replace(blocks=tuple(map(self._nested, stmt.blocks)))
-            if is_region(stmt) or stmt.op.effect:
+            if is_region(stmt) or effects(stmt).ordered:
                 out.append(stmt)
                 continue
             key = self._key(stmt)

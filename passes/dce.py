@@ -6,6 +6,7 @@ out of bounds that nobody reads is not an observation that we promise. Loops los
 
 from __future__ import annotations
 
+from adjit.ir.effects import effects_of
 from adjit.ir.func import Block, Func, Stmt
 from adjit.ir.operand import Operand
 
@@ -33,7 +34,7 @@ class _Liveness:
         """Fill the tables; gives the statements with an effect."""
         effects = []
         for stmt in block.stmts:
-            if stmt.op.effect:
+            if effects_of(stmt.op).ordered:
                 effects.append(stmt)
             for i, result in enumerate(stmt.results):
                 self.definition[id(result)] = stmt, i

@@ -42,7 +42,7 @@ class _Folding:
             if is_region(stmt):
                 self._region(stmt, out)
                 continue
-            known = self._value(stmt) if len(stmt.results) == 1 and is_pure(stmt.op) else None
+            known = self._value(stmt) if len(stmt.results) == 1 and is_pure(stmt) else None
             if isinstance(known, Literal):
                 self.renaming[stmt.result] = known
             elif known is None or is_fused:

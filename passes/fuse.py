@@ -192,13 +192,13 @@ class _Grouping:
 
     def place(self, stmt: Stmt) -> None:
         if fusible(stmt):
-            if not values_of(stmt) and is_pure(stmt.op):
+            if not values_of(stmt) and is_pure(stmt):
                 self.free_to_make[id(stmt.result)] = stmt
             else:
                 self._join(stmt)
         elif stmt.op.stores_once(*(a.type for a in stmt.args)) and not isinstance(stmt.op, Matmul):  # those join later, see hosts.py
             self._host(stmt)
-        elif isinstance(stmt.op, View) and len(stmt.args) == 1 and is_pure(stmt.op):
+        elif isinstance(stmt.op, View) and len(stmt.args) == 1 and is_pure(stmt):
             self._view(stmt)
         else:
             self._alone(stmt)
@@ -212,7 +212,7 @@ class _Grouping:
     # ---- dealing
 
     def _join(self, stmt: Stmt) -> None:
-        over, values, pads, pure = domain(stmt), values_of(stmt), is_border(stmt), is_pure(stmt.op)
+        over, values, pads, pure = domain(stmt), values_of(stmt), is_border(stmt), is_pure(stmt)
         if pads:
             for value in values:
                 self._leaves(value)

@@ -137,4 +137,4 @@ def _can_follow(stmt: Stmt, product: Stmt) -> bool:
     """Whether it can be computed on a tile: elementwise, of the product's shape, without asking for positions."""
     if not stmt.args and not isinstance(stmt.op, Fill):
         return False
-    return isinstance(stmt.op, Map) and is_pure(stmt.op) and stmt.result.type.shape == product.result.type.shape
+    return isinstance(stmt.op, Map) and is_pure(stmt) and stmt.result.type.shape == product.result.type.shape

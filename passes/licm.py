@@ -51,4 +51,4 @@ def _without_invariants(loop: Stmt) -> tuple[Stmt, list[Stmt]]:
 
 
 def _may_move(stmt: Stmt) -> bool:
-    return is_pure(stmt.op) and not stmt.blocks and not isinstance(stmt.op, StackOp) and (bool(stmt.args) or isinstance(stmt.op, Constant))
+    return is_pure(stmt) and not stmt.blocks and not isinstance(stmt.op, StackOp) and (bool(stmt.args) or isinstance(stmt.op, Constant))

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from adjit.ir.effects import effects, effects_of
 from adjit.ir.errors import UnsupportedError
 from adjit.ir.func import Block, Phase, Stmt, Value
 from adjit.ir.operand import Operand
@@ -116,7 +117,7 @@ def _independent(stmts: Sequence[Stmt], varying: set[int]) -> set[int]:
     """Ids of the statements that compute the same whatever the parameters are: they leave the backward loop again."""
     varies, out = set(varying), set()
     for stmt in stmts:
-        if stmt.op.effect or any(id(x) in varies for x in operands_read(stmt)):
+        if effects(stmt).ordered or any(id(x) in varies for x in operands_read(stmt)):
             varies.update(id(r) for r in stmt.results)
         else:
             out.add(id(stmt))
@@ -221,7 +222,7 @@ def copied(stmt: Stmt, renaming: Renaming, phase: Phase | None = None, origin: S
 
 def copied_block(block: Block, renaming: Renaming, phase: Phase | None = None, origin: Stmt | None = None) -> Block:
     params = fresh(block.params, renaming)
-    stmts = [copied(s, renaming, phase, origin) for s in block.stmts if not s.op.effect]
+    stmts = [copied(s, renaming, phase, origin) for s in block.stmts if not effects_of(s.op).ordered]
     return Block(params, stmts, renaming.all(block.results), renaming.all(block.saving))
 
 

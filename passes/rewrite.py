@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from adjit.ir.effects import effects, effects_of
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Operand
 from adjit.ir.ops.arithmetic import Add, Maximum, Minimum
@@ -29,9 +30,9 @@ COMBINING: dict[type[Reduce], Op] = {
 }  # fmt: skip
 
 
-def is_pure(op: Op) -> bool:
-    """Whether statements of this op may be moved freely, as long as their operands are there."""
-    return not (op.effect or op.can_fail)
+def is_pure(stmt: Stmt) -> bool:
+    """Whether the statement may be moved freely, as long as its operands are there."""
+    return effects(stmt).is_pure
 
 
 class Renaming:
@@ -153,6 +154,19 @@ def walk(block: Block) -> Iterator[Stmt]:
 def is_border(stmt: Stmt) -> bool:
     """Whether a pad puts constants around its operand only: then a loop nest can read the operand where it is, and constants elsewhere."""
     return isinstance(stmt.op, Pad) and not any(stmt.op.interior) and stmt.args[0].type.size > 0
+
+
+def silenced(stmts: Iterable[Stmt]) -> list[Stmt]:
+    """The statements without what is printed and checked, at any depth: for a run that repeats one in which all that has happened."""
+    out = []
+    for stmt in stmts:
+        if effects_of(stmt.op).ordered:
+            continue
+        if effects(stmt).ordered:
+            blocks = [Block(b.params, silenced(b.stmts), b.results, b.saving) for b in stmt.blocks]
+            stmt = stmt.replace(blocks=tuple(blocks))
+        out.append(stmt)
+    return out
 
 
 def operands_read(stmt: Stmt) -> Iterator[Operand]:

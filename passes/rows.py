@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from adjit.ir.effects import effects
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import View
@@ -49,7 +50,7 @@ def _walked(block: Block, outputs: Sequence[Operand]) -> Block:
             chain = _Chain.starting(stmt)
             if chain is None:
                 out.append(_inside(stmt))
-        elif stmt is None or len(chain.behind) >= MAX_DEFERRED or stmt.op.effect:
+        elif stmt is None or len(chain.behind) >= MAX_DEFERRED or effects(stmt).ordered:
             if stmt is not None:
                 pending.append(stmt)
             out += [*chain.before, *chain.finished(uses)]

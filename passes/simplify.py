@@ -142,7 +142,7 @@ class Rewriter:
 
     def _rewritten(self, stmt: Stmt) -> Operand | None:
         """What takes the place of the statement's result; None where it stays."""
-        if len(stmt.results) != 1 or stmt.blocks or not is_pure(stmt.op):
+        if len(stmt.results) != 1 or stmt.blocks or not is_pure(stmt):
             return None
         heads = tuple([RULES.head(a, self.definitions) for a in stmt.args])
         if stmt.args and all(isinstance(a, Literal) for a in stmt.args):

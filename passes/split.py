@@ -6,10 +6,11 @@ hold. For people who read the IR, and for whoever wants to run the halves at dif
 
 from __future__ import annotations
 
+from adjit.ir.effects import effects
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Operand
 
-from .rewrite import operands_read, walk
+from .rewrite import operands_read
 
 
 def split(func: Func) -> tuple[Func, Func | None]:
@@ -45,7 +46,7 @@ def _parted(func: Func) -> tuple[list[Stmt], list[Stmt], set[int]]:
     late: set[int] = set()
     late_effect = False  # effects keep their order: behind a backward one, all are backward
     for stmt in func.stmts:
-        has_effect = stmt.op.effect or any(s.op.effect for b in stmt.blocks for s in walk(b))
+        has_effect = effects(stmt).ordered
         is_late = stmt.phase == "backward" or (has_effect and late_effect) or any(id(x) in late for x in operands_read(stmt))
         if is_late:
             backward.append(stmt)

@@ -69,7 +69,7 @@ class _Shifting:
     # ---- which statements
 
     def _is_member(self, s: Stmt) -> bool:
-        return isinstance(s.op, Map) and bool(s.args) and is_pure(s.op) and s.results[0].type.shape == self.small
+        return isinstance(s.op, Map) and bool(s.args) and is_pure(s) and s.results[0].type.shape == self.small
 
     def _is_pad(self, s: Stmt) -> bool:
         return is_border(s) and id(s.args[0]) in self.maps and s.result.type.shape == self.large

@@ -18,12 +18,14 @@ from adjit.ir.builder import outside_builders
 from adjit.ir.errors import GradientError
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Op
+from adjit.ir.ops.effects import repeating
 from adjit.passes.forward import push_forward
 from adjit.tracer.checkpoint import emit_checkpoint
 from adjit.tracer.frames import definition
 from adjit.tracer.pytree import flatten
 from adjit.tracer.trace import current_trace
 
+from .conversion import converted
 from .record import EagerRecord
 from .recording import Recorder, join, leave, listening
 from .tape import differentiate
@@ -79,11 +81,11 @@ class Call:
             record.watch(x)
         reader = Reader(self.reads)
         # on tensors, as the first time: who asks may be tracing, with derivatives of many directions at once
-        with self.variables_as_they_were(), outside_builders():
+        with self.variables_as_they_were(), outside_builders(), repeating():
             join(reader)
             join(record)
             try:
-                leaves = flatten(self.fn(*self.args, **self.kwargs))[0]
+                leaves = flatten(converted(self.fn)(*self.args, **self.kwargs))[0]  # converted, `print` knows that it has printed
             finally:
                 leave(record)
                 leave(reader)

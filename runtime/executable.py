@@ -15,12 +15,13 @@ from typing import Any, Protocol, TypeAlias
 
 from adjit.ir.builder import Builder
 from adjit.ir.environment import is_set
-from adjit.ir.func import Func, Value
+from adjit.ir.func import Block, Func, Value
 from adjit.ir.locks import new_lock
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array, Op, apply
 from adjit.ir.types import TensorType
 from adjit.passes.reverse import backpropagate
+from adjit.passes.rewrite import silenced
 
 from .config import config
 
@@ -90,7 +91,7 @@ class Executable:
 
         with self._lock:
             if self._pushforward is None:
-                self._pushforward = Executable(jvp_func(self.func.replace(updates=())), threads=self.threads)
+                self._pushforward = Executable(jvp_func(repeatable(self.func)), threads=self.threads)
             return self._pushforward
 
 
@@ -161,6 +162,12 @@ def call(executable: Executable, *args: Operand) -> tuple[Operand, ...]:
     return out if isinstance(out, tuple) else (out,)
 
 
+def repeatable(func: Func) -> Func:
+    """What a derivative computes again: the forward call has printed, checked and assigned all there is."""
+    block = func.block
+    return func.replace(block=Block(block.params, silenced(block.stmts), block.results, block.saving), updates=())
+
+
 def pullback_func(func: Func, given: Mask, needed: Mask) -> tuple[Func, Mask]:
     """`@f.pull`, which takes the parameters and cotangents of the results in `given`; and the mask of what it gives cotangents of.
 
@@ -169,7 +176,7 @@ def pullback_func(func: Func, given: Mask, needed: Mask) -> tuple[Func, Mask]:
     targets = [r for r, has in zip(func.results, given, strict=True) if has]
     sources = [p for p, wanted in zip(func.params, needed, strict=True) if wanted]
     seeds = [Value(t.type, f"{t.name}.bar" if isinstance(t, Value) and t.name else None) for t in targets]
-    stmts = [s for s in func.stmts if not s.op.effect]  # what is printed and checked was so in the forward call
+    stmts = silenced(func.stmts)
     with Builder([*func.params, *seeds]) as builder:
         builder.stmts.extend(stmts)
         found = dict(zip(map(id, sources), backpropagate(stmts, targets, seeds, sources), strict=True))

@@ -35,7 +35,7 @@ from .shortcut import Shortcut
 from .signature import Signature, is_array, probe, take_apart
 from .signatures import InputSignature, Specialization, signature_text
 from .tensor import tensor
-from .variable import Store, Variable, scope
+from .variable import Store, Variable, scope, undone_by_errors
 
 if TYPE_CHECKING:
     from .profile import Profile
@@ -356,7 +356,8 @@ def bind(fn: Callable[..., Any], instance: Any) -> Callable[..., Any]:
 def eager_call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run op by op, with the types that a compiled call takes and gives."""
     args, kwargs = tree_map(lambda x: tensor(x) if is_array(x) and not isinstance(x, Operand) else x, (args, kwargs))
-    return tree_map(lambda x: tensor(x) if is_array(x) or type(x) in (int, float, bool) else x, fn(*args, **kwargs))
+    with undone_by_errors():
+        return tree_map(lambda x: tensor(x) if is_array(x) or type(x) in (int, float, bool) else x, fn(*args, **kwargs))
 
 
 def resolve_static(fn: Callable[..., Any], static: Sequence[int | str] | int | str) -> tuple[int | str, ...]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
@@ -72,6 +73,36 @@ class Scope(threading.local):
 
 
 scope = Scope()
+
+
+class Journal(threading.local):
+    """What eager calls on this thread have assigned: of each variable, the array before and the one it has now."""
+
+    entries: dict[Store, tuple[Array, Array]] | None = None
+
+
+journal = Journal()
+
+
+@contextmanager
+def undone_by_errors() -> Iterator[None]:
+    """A call that raises leaves variables as they were; what other threads have assigned since stays."""
+    around = journal.entries
+    own: dict[Store, tuple[Array, Array]] = {}
+    journal.entries = own
+    try:
+        yield
+    except BaseException:
+        with updating:
+            for store, (before, now) in own.items():
+                if store.data is now:
+                    store.data = before
+        raise
+    finally:
+        journal.entries = around
+    if around is not None:
+        for store, (before, now) in own.items():
+            around[store] = around.get(store, (before,))[0], now
 
 
 class Variable(ArrayMethods, Operand):
@@ -181,6 +212,8 @@ class Variable(ArrayMethods, Operand):
             return self
         data = separate(owned_array(operand))
         with updating:
+            if journal.entries is not None:
+                journal.entries[self.store] = journal.entries.get(self.store, (self.store.data,))[0], data
             self.store.data = data
         for recorder in listening.recorders:
             recorder.assigned(self, operand)

@@ -43,8 +43,10 @@ class Op:
     """
 
     name: ClassVar[str] = ""
+    # What the op does besides computing: declared here, asked of statements (`ir.effects`).
     effect: ClassVar[bool] = False  # ordered with other effects, never removed, never duplicated
     can_fail: ClassVar[bool] = False  # may raise at run time
+    can_stop: ClassVar[bool] = False  # may be interrupted, or run out of memory
     error: ClassVar[type[AdjitError]] = OutOfBoundsError  # what native code raises when it does
     differentiable: ClassVar[bool] = True
     in_place: ClassVar[int | None] = None  # the argument that native code may change into the result, if nobody reads it afterwards

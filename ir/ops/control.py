@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from .base import Array, Op
 
@@ -73,6 +73,7 @@ class For(Region):
     """
 
     checkpoint: str | int = "none"
+    can_stop: ClassVar[bool] = True  # by Ctrl-C; and what it saves takes memory
 
     def interpret(self, blocks: Sequence[RunBlock], *arrays: Array) -> tuple[Any, ...]:
         start, stop, *carry = arrays
@@ -85,6 +86,7 @@ class While(Region):
     """`%r = while carry (%c = %init) { ... cond %p } do { ... yield %next }`. args: *init; blocks: condition, body."""
 
     checkpoint: str | int = "none"
+    can_stop: ClassVar[bool] = True  # by Ctrl-C; and what it saves takes memory
 
     def interpret(self, blocks: Sequence[RunBlock], *arrays: Array) -> tuple[Any, ...]:
         carry = list(arrays)

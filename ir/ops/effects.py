@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,6 +20,29 @@ __all__ = ["check", "print_"]
 
 if TYPE_CHECKING:
     from ..operand import Operand
+
+
+class Repeating(threading.local):
+    """Whether this thread runs something again, of which everything that can be seen has happened: see `repeating`."""
+
+    active = False
+
+
+_repeating = Repeating()
+
+
+@contextmanager
+def repeating() -> Iterator[None]:
+    """What is printed inside was printed in an earlier run, and is not printed again."""
+    before, _repeating.active = _repeating.active, True
+    try:
+        yield
+    finally:
+        _repeating.active = before
+
+
+def is_repeating() -> bool:
+    return _repeating.active
 
 
 class Effect(Op, abstract=True):
@@ -90,12 +115,15 @@ class Print(Effect):
     style: str = "numpy"
     summarize: int = -1
 
+    can_fail: ClassVar[bool] = True  # the stream may be closed, or not know a letter
     styles: ClassVar[dict[str, Callable[[Array, int], object]]] = {"numpy": lambda a, _: a if a.shape else a[()]}
 
     def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
         return ()
 
     def evaluate(self, *arrays: Array) -> tuple[()]:
+        if is_repeating():
+            return ()
         text = self.styles[self.style]
         stream = sys.stderr if self.stream == "stderr" else sys.stdout
         stream.write(self.template.format(*(text(a, self.summarize) for a in arrays)) + self.end)

@@ -66,6 +66,7 @@ class StackZeros(StackOp):
     element: TensorType | None = None
 
     differentiable: ClassVar[bool] = False
+    can_stop: ClassVar[bool] = True  # for lack of memory
 
     def infer(self, *types: TensorType) -> TensorType:
         stack = self.stack(types[0])
@@ -166,6 +167,8 @@ class StackAdd(StackOp):
 
 class StackCopy(StackOp):
     """The stack in memory of its own: put in by `passes.stacks` where an update in place would be seen."""
+
+    can_stop: ClassVar[bool] = True  # for lack of memory
 
     def infer(self, *types: TensorType) -> TensorType:
         return self.stack(types[0])

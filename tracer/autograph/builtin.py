@@ -10,6 +10,7 @@ from typing import Any
 from adjit.ir import ops
 from adjit.ir.errors import UnsupportedError
 from adjit.ir.operand import Operand, as_operand
+from adjit.ir.ops.effects import is_repeating
 from adjit.ir.types import BOOL, F64, I64, DType
 
 from ..convert import numbers, to_operand
@@ -145,7 +146,8 @@ def print_(*values: Any, **options: Any) -> None:
     """Prints at every run what is traced or stands in a traced branch or loop; anything else once, while tracing."""
     trace = current_trace()
     if trace is None or trace.root().python_prints or (trace.parent is None and not any(map(is_shown, values))):
-        builtins.print(*values, **options)
+        if not is_repeating():
+            builtins.print(*values, **options)
         return
     sep, end, file = options.get("sep"), options.get("end"), options.get("file")
     if file not in (None, sys.stdout, sys.stderr):

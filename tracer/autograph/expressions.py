@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from adjit.ir import ops
+from adjit.ir.effects import effects
 from adjit.ir.errors import TraceError
 from adjit.ir.func import Stmt
 from adjit.ir.operand import Literal, Operand, as_operand
@@ -83,7 +84,7 @@ def is_bool(x: Any) -> bool:
 def cheap(stmts: list[Stmt]) -> bool:
     """Whether statements may be run where they need not: they cannot fail, have no effect, and cost less than a branch."""
     return len(stmts) <= CHEAP and all(
-        isinstance(s.op, Map) and not s.op.can_fail and not s.op.effect and s.results[0].type.size == 1 for s in stmts
+        isinstance(s.op, Map) and effects(s).is_pure and s.results[0].type.size == 1 for s in stmts
     )
 
 

@@ -34,22 +34,27 @@ U8, U16, U32, U64 = (DTYPES[n] for n in ("u8", "u16", "u32", "u64"))
 MAX_BYTES = 2**62
 
 
-def as_dtype(spec: Any) -> DType:
-    """The supported dtype that `spec` (a name of ours, of NumPy, a type) means.
+SUPPORTED = ", ".join(str(dtype) for dtype in DTYPE_NAMES)
 
-    >>> as_dtype("f32"), as_dtype(float)
-    (dtype('float32'), dtype('float64'))
+
+def as_dtype(spec: Any) -> DType:
+    """The supported dtype that `spec` (a name or type that NumPy knows, or else a name of ours) means.
+
+    NumPy counts bytes, the text of the IR counts bits: where both know a name, NumPy's meaning holds.
+
+    >>> as_dtype("f32"), as_dtype(float), as_dtype("i8")
+    (dtype('float32'), dtype('float64'), dtype('int64'))
     """
-    found = DTYPES.get(spec) if isinstance(spec, str) else None
-    if found is not None:
-        return found
     try:
         dtype = np.dtype(spec)
     except TypeError:
-        raise DTypeError(f"{spec!r} is not a dtype; supported are {', '.join(DTYPES)}") from None
+        found = DTYPES.get(spec) if isinstance(spec, str) else None
+        if found is None:
+            raise DTypeError(f"{spec!r} is not a dtype; supported are {SUPPORTED}") from None
+        return found
     if dtype not in DTYPE_NAMES:
         hint = " (swap its bytes with .astype(dtype.newbyteorder('=')))" if dtype.newbyteorder("=") in DTYPE_NAMES else ""
-        raise DTypeError(f"dtype {dtype} is not supported{hint}; supported are {', '.join(DTYPES)}")
+        raise DTypeError(f"dtype {dtype} is not supported{hint}; supported are {SUPPORTED}")
     return DTYPES[DTYPE_NAMES[dtype]]  # NumPy has several equal int64s, of different `char`
 
 

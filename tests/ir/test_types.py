@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from adjit.ir.errors import DTypeError, ShapeError
 from adjit.ir.types import (
     BOOL,
+    DTYPE_NAMES,
     DTYPES,
     F32,
     F64,
@@ -60,7 +61,6 @@ def test_equal_types_hash_equally() -> None:
 def test_dtypes_have_our_names_and_numpys() -> None:
     assert as_dtype("f32") == as_dtype("float32") == as_dtype(np.float32) == F32
     assert as_dtype(float) == F64
-    assert as_dtype("u8") == U8  # ours: eight bits; NumPy's eight bytes are spelt u64
     for bad, message in (
         ("no", "'no' is not a dtype"),
         (np.float16, "float16 is not supported"),
@@ -69,6 +69,19 @@ def test_dtypes_have_our_names_and_numpys() -> None:
     ):
         with pytest.raises(DTypeError, match=message):
             as_dtype(bad)
+
+
+def test_every_spelling_that_numpy_knows_means_what_it_means_there() -> None:
+    for spelling in {*np.sctypeDict} - {"a"} | {*DTYPES, *(kind + size for kind in "iuf" for size in "1248"), *"?bBhHiIlLqQfd"}:
+        try:
+            wanted = np.dtype(spelling)
+        except TypeError:
+            continue
+        if wanted in DTYPE_NAMES:
+            assert as_dtype(spelling) == wanted, spelling
+        else:
+            with pytest.raises(DTypeError):
+                as_dtype(spelling)
 
 
 @given(dtypes, dtypes)

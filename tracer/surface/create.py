@@ -80,7 +80,7 @@ def linspace(
         is_last = ops.equal(counter, float(num - 1))
         out = ops.where(is_last, last, out)
     if dtype is not None:
-        out = ops.cast(ops.floor(out) if np.dtype(dtype).kind in "iu" else out, as_dtype(dtype))
+        out = ops.cast(ops.floor(out) if as_dtype(dtype).kind in "iu" else out, as_dtype(dtype))
     out = moveaxis(present(out), 0, axis) if axis else present(out)
     return (out, step if intervals > 0 else step * np.nan) if retstep else out
 

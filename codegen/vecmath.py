@@ -15,6 +15,7 @@ from typing import NamedTuple
 from adjit.ir.types import F32, F64
 
 from . import vecmath_coefficients as C
+from . import vecmath_division as division
 from . import vecmath_trig as trig
 from .lanes import Reg
 from .vecmath_numbers import Num, fast_two_sum, horner, on_numbers, polynomial, two_sum
@@ -417,6 +418,9 @@ FUNCTIONS: dict[str, Callable[..., Reg]] = {
     "cosh": cosh,
     "tanh": tanh,
     "erf": erf,
+    "fmod": division.fmod,
+    "remainder": division.remainder,
+    "floor_divide": division.floor_divide,
     "sigmoid": sigmoid,
     "softplus": softplus,
 }

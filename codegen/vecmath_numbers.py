@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import NamedTuple
 
-from adjit.ir.types import F32, F64, I32, I64, U32, U64, DType
+from adjit.ir.types import BOOL, F32, F64, I32, I64, U32, U64, DType
 
 from .lanes import Lanes, Reg
 
@@ -108,6 +108,9 @@ class Num:
     def trunc(self) -> Num:
         return Num(self.lanes, self.lanes.trunc(self.reg))
 
+    def floor(self) -> Num:
+        return Num(self.lanes, self.lanes.floor(self.reg))
+
     def copysign(self, sign: Num) -> Num:
         return Num(self.lanes, self.lanes.copysign(self.reg, sign.reg))
 
@@ -182,6 +185,36 @@ class Num:
 
     def sign_bit(self) -> Num:
         return self.bits() & self.format.sign
+
+
+def rarely(condition: Num, usual: Sequence[Num], otherwise: Callable[[], Sequence[Num]]) -> list[Num]:
+    """`usual`, replaced in the lanes where the condition holds by what `otherwise` computes, in a branch that is skipped when there are
+    none.
+    """
+    lanes, text = condition.lanes, condition.lanes.text
+    before, slow, after = text.block, text.fresh_label(), text.fresh_label()
+    text.put(f"br i1 {_any(condition)}, label %{slow}, label %{after}")
+    text.start(slow)
+    chosen = [condition.choose(ours, theirs) for ours, theirs in zip(otherwise(), usual, strict=True)]
+    last = text.block
+    text.jump(after)
+    text.start(after)
+    joined = []
+    for theirs, ours in zip(usual, chosen, strict=True):
+        phi = f"phi {lanes.type(ours.reg.dtype)} [{theirs.reg.name}, %{before}], [{ours.reg.name}, %{last}]"
+        joined.append(Num(lanes, Reg(text.define(phi), ours.reg.dtype)))
+    return joined
+
+
+def _any(condition: Num) -> str:
+    """One i1: whether any lane holds."""
+    lanes = condition.lanes
+    if lanes.width == 1:
+        return condition.reg.name
+    ty = lanes.type(BOOL)
+    callee = f"i1 @llvm.vector.reduce.or.v{lanes.width}i1"
+    lanes.text.declares.add(f"declare {callee}({ty})")
+    return lanes.text.define(f"call {callee}({ty} {condition.reg.name})")
 
 
 def on_numbers(function: Callable[..., Num]) -> Callable[..., Reg]:

@@ -12,11 +12,11 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from adjit.ir.types import BOOL, F32, F64, I32, I64
+from adjit.ir.types import F32, F64, I32, I64
 
 from . import vecmath_coefficients as C
 from .lanes import Lanes, Reg, Text
-from .vecmath_numbers import Num, divide, fast_two_sum, horner, on_numbers, polynomial, two_sum
+from .vecmath_numbers import Num, divide, fast_two_sum, horner, on_numbers, polynomial, rarely, two_sum
 
 INF = math.inf
 
@@ -56,36 +56,16 @@ def _reduce(x: Num, with_low: bool = False) -> _Reduced:
 
 
 def _unless_huge(x: Num, fast: _Reduced) -> _Reduced:
-    """`fast`, replaced in the lanes where x is huge by a call that is skipped when there are none."""
-    lanes, text = x.lanes, x.lanes.text
-    huge = x.gt(HUGE[x.reg.dtype])
-    before, slow, after = text.block, text.fresh_label(), text.fresh_label()
-    text.put(f"br i1 {_any(huge)}, label %{slow}, label %{after}")
-    text.start(slow)
-    # lanes that are not huge would read outside of the table, and the fast path already made NaN of infinities
-    wanted = huge & x.lt(INF)
-    pairs = []
-    for ours, theirs in zip(fast, _call_reduction(wanted.choose(x, HUGE[x.reg.dtype])), strict=True):
-        if ours is not None and theirs is not None:
-            pairs.append((ours, wanted.choose(theirs, ours)))
-    text.jump(after)
-    text.start(after)
-    joined = []
-    for ours, theirs in pairs:
-        phi = f"phi {lanes.type(ours.reg.dtype)} [{ours.reg.name}, %{before}], [{theirs.reg.name}, %{slow}]"
-        joined.append(Num(lanes, Reg(text.define(phi), ours.reg.dtype)))
-    return _Reduced(*joined)
+    """`fast`, replaced in the lanes where x is huge."""
+    limit = HUGE[x.reg.dtype]
+    huge = x.gt(limit) & x.lt(INF)  # the fast path already made NaN of infinities
 
+    def reduced() -> list[Num]:
+        # lanes that are not huge would read outside of the table
+        parts = _call_reduction(huge.choose(x, limit))
+        return [theirs for ours, theirs in zip(fast, parts, strict=True) if ours is not None and theirs is not None]
 
-def _any(condition: Num) -> str:
-    """One i1: whether any lane holds."""
-    lanes = condition.lanes
-    if lanes.width == 1:
-        return condition.reg.name
-    ty = lanes.type(BOOL)
-    callee = f"i1 @llvm.vector.reduce.or.v{lanes.width}i1"
-    lanes.text.declares.add(f"declare {callee}({ty})")
-    return lanes.text.define(f"call {callee}({ty} {condition.reg.name})")
+    return _Reduced(*rarely(huge, [part for part in fast if part is not None], reduced))
 
 
 def _call_reduction(x: Num) -> _Reduced:

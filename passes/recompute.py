@@ -22,6 +22,7 @@ from adjit.ir.ops.base import View
 from adjit.ir.ops.bases import LogSum
 from adjit.ir.ops.control import Region
 from adjit.ir.ops.create import Constant
+from adjit.ir.ops.division import FloorDivide, Fmod, Remainder
 from adjit.ir.ops.elementary import Atan2, Hypot, Rsqrt, Sqrt
 from adjit.ir.ops.index import Gather
 from adjit.ir.ops.maps import FloatUnary, Map
@@ -33,7 +34,7 @@ from adjit.ir.types import StackType
 
 from .rewrite import Renaming, operands_read
 
-COSTLY_MAPS = (FloatUnary, Atan2, Hypot, LogSum, Power, RandomBits, Uniform, Normal)
+COSTLY_MAPS = (FloatUnary, Atan2, FloorDivide, Fmod, Hypot, LogSum, Power, Remainder, RandomBits, Uniform, Normal)
 
 
 class Choice(NamedTuple):

@@ -76,8 +76,10 @@ class Sigmoid(FloatUnary):
     """1 / (1 + exp(-x))."""
 
     def evaluate(self, *arrays: Array) -> Array:
-        one = arrays[0].dtype.type(1)
-        return np.asarray(one / (one + np.exp(-arrays[0])))
+        (x,) = arrays
+        one = x.dtype.type(1)
+        e = np.exp(-np.abs(x))  # never overflows, so that small results are not lost
+        return np.asarray(np.where(x < 0, e, one) / (one + e))
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
         return y * (1.0 - y)

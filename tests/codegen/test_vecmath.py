@@ -12,12 +12,13 @@ from adjit.codegen.lanes import Lanes, Reg, Text
 from adjit.codegen.vecmath import FUNCTIONS
 from adjit.ir.types import F32, F64, I32
 
-from .vecmath_harness import BINARY, Array, build, by_numpy, mp_ulps, native_width, samples, ulps, unit
+from .vecmath_harness import BINARY, DIVISIONS, Array, build, by_numpy, mp_ulps, native_width, samples, ulps, unit
 
 DTYPES = [pytest.param(F32, id="f32"), pytest.param(F64, id="f64")]
 LIMIT = 2.0
 
 every_function = pytest.mark.parametrize("name", FUNCTIONS)
+every_analytic_function = pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in DIVISIONS])
 every_dtype = pytest.mark.parametrize("dtype", DTYPES)
 
 
@@ -43,7 +44,7 @@ def special_arguments(name: str, dtype: np.dtype[Any]) -> tuple[Array, ...]:
 
 
 @every_dtype
-@every_function
+@every_analytic_function
 def test_within_two_ulps_over_the_whole_range(name: str, dtype: np.dtype[Any]) -> None:
     args = samples(name, dtype, 20_000 if dtype == F32 and name != "erf" else 700)
     got = build(name, dtype, native_width(dtype))(*args)
@@ -57,13 +58,22 @@ def test_within_two_ulps_over_the_whole_range(name: str, dtype: np.dtype[Any]) -
 
 
 @every_dtype
-@every_function
+@every_analytic_function
 def test_special_values_follow_numpy(name: str, dtype: np.dtype[Any]) -> None:
     args = special_arguments(name, dtype)
     got = build(name, dtype, native_width(dtype))(*args)
     with np.errstate(all="ignore"):
         expected = by_numpy(name)(*(a.astype(F64) for a in args)).astype(dtype)
     assert_matches(name, args, got, expected)
+
+
+@every_dtype
+@pytest.mark.parametrize("name", DIVISIONS)
+def test_divisions_give_the_bits_of_numpy(name: str, dtype: np.dtype[Any]) -> None:
+    args = tuple(map(np.concatenate, zip(samples(name, dtype, 20_000), special_arguments(name, dtype), strict=True)))
+    with np.errstate(all="ignore"):
+        expected = by_numpy(name)(*args)
+    np.testing.assert_array_equal(bits(build(name, dtype, native_width(dtype))(*args)), bits(expected))
 
 
 def assert_matches(name: str, args: tuple[Array, ...], got: Array, expected: Array) -> None:

@@ -15,7 +15,8 @@ from adjit.codegen.lanes import LLVM_TYPE, Lanes, Reg, Text
 from adjit.codegen.vecmath import FUNCTIONS
 
 Array = np.ndarray[Any, np.dtype[Any]]
-BINARY = ("pow", "atan2")
+DIVISIONS = ("fmod", "remainder", "floor_divide")  # exact: they give NumPy's bits
+BINARY = ("pow", "atan2", *DIVISIONS)
 
 
 def native_width(dtype: np.dtype[Any]) -> int:
@@ -161,6 +162,8 @@ def samples(name: str, dtype: np.dtype[Any], count: int, seed: int = 0) -> tuple
     patterns = rng.integers(0, np.iinfo(unsigned).max, count, dtype=unsigned, endpoint=True).view(dtype)
     if name == "pow":
         return _power_samples(patterns, dtype, count, rng)
+    if name in DIVISIONS:
+        return _division_samples(patterns, dtype, rng)
     low, high = DOMAINS.get(name, (-100.0, 100.0))
     if dtype.itemsize == 4 and high > 100:
         low, high = low / 7, high / (1 if "a" not in name and high > 1e3 else 7)
@@ -193,3 +196,12 @@ def _power_samples(patterns: Array, dtype: np.dtype[Any], count: int, rng: np.ra
     exponent[::7] = np.rint(exponent[::7])
     keep = np.isfinite(base) & (base > 0) & (base != 1) & np.isfinite(exponent)
     return base[keep], exponent[keep]
+
+
+def _division_samples(patterns: Array, dtype: np.dtype[Any], rng: np.random.Generator) -> tuple[Array, Array]:
+    """Ratios of every size; and dividends next to multiples of the divisor, where a rounded quotient is the wrong integer."""
+    divisors = rng.permutation(patterns)
+    count = len(patterns)
+    multiples = divisors * rng.integers(-100, 100, count) * (1 + rng.choice([-3, -1, 0, 1, 3], count) * np.finfo(dtype).eps)
+    larger = divisors * 2.0 ** rng.uniform(0, 110, count)
+    return np.concatenate([patterns, multiples, larger]).astype(dtype), np.tile(divisors, 3)

@@ -163,6 +163,7 @@ ARITHMETIC = [
     unary("neg", ops.neg, np.negative, dtypes=FLOATS + INTS),
     binary("floor_divide", ops.floor_divide, np.floor_divide, dtypes=ALL, wrt=()),
     binary("remainder", ops.remainder, np.remainder, Domain(-5.8, -5.2), Domain(2.1, 2.5), dtypes=ALL),
+    binary("fmod", ops.fmod, np.fmod, Domain(-5.8, -5.2), Domain(2.1, 2.5), dtypes=ALL),
     binary("power", ops.power, np.power, POSITIVE, NATURAL, dtypes=(*FLOATS, "i8", "i32", "i64", "u16", "bool")),
     binary("power_negative", ops.power, np.power, POSITIVE, Domain(-3, -0.3)),
     *(unary(f"power_{n}", lambda x, n=n: x**n, lambda x, n=n: x**n, 0.3, 2, dtypes=FLOATS + INTS) for n in (0, 1, 2, 3, 7)),

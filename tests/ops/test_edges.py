@@ -39,11 +39,6 @@ def grid(case: Case, dtype: DType) -> list[Array]:
     if case.name == "power" and dtype.kind == "i":
         keep = args[1] >= 0
         args = [a[keep] for a in args]
-    if case.name in ("remainder", "floor_divide") and dtype.kind == "f":  # a quotient beyond all digits: documented as undefined
-        with np.errstate(all="ignore"):
-            size = np.abs(args[0] / args[1])
-        keep = (size < 2.0 ** (2 * np.finfo(dtype).nmant)) | (args[1] == 0) | ~np.isfinite(args[0]) | np.isnan(args[1])
-        args = [a[keep] for a in args]
     return args
 
 
@@ -57,13 +52,22 @@ def test_edges(case: Case) -> None:
         with np.errstate(all="ignore"):
             wanted += [np.asarray(a) for a in several(case.numpy(*args))]
     interpreted, compiled = bundle.interpreted_and_compiled()
-    tiny = {np.dtype(np.float32): 1e-37, np.dtype(np.float64): 1e-307}
     for got in (interpreted, compiled):
         for a, b in zip(got, wanted, strict=True):
-            if a.dtype.kind == "f":  # results that underflow may do so to zero
-                np.testing.assert_allclose(a, b, rtol=1e-12 if a.dtype == np.float64 else 1e-5, atol=tiny[a.dtype])
+            if a.dtype.kind == "f":
+                assert_near(a, b, signs=case.name not in ZEROS_TIE)
             else:
                 assert_close([a], [b])
+
+
+ZEROS_TIE = ("maximum", "minimum", "relu")  # which of 0.0 and -0.0 NumPy takes depends on its vector loops
+
+
+def assert_near(a: Array, b: Array, signs: bool) -> None:
+    """Equal to a few ULP; results that underflow may be off by the smallest number, but zeros have the right sign."""
+    np.testing.assert_allclose(a, b, rtol=8 * np.finfo(a.dtype).eps, atol=2 * np.finfo(a.dtype).smallest_subnormal)
+    if signs:
+        np.testing.assert_array_equal(np.signbit(a)[~np.isnan(a)], np.signbit(b)[~np.isnan(a)])
 
 
 @pytest.mark.parametrize("dtype", ["i8", "i32", "i64"])

@@ -91,6 +91,7 @@ multiply = binary(ops.mul, "multiply", "a * b.")
 divide = binary(ops.div, "divide", "a / b, in floating point.")
 floor_divide = binary(ops.floor_divide, "floor_divide", "The floor of a / b.")
 remainder = binary(ops.remainder, "remainder", "What floor division leaves; it has the sign of b.")
+fmod = binary(ops.fmod, "fmod", "What truncated division leaves; it has the sign of a.")
 power = binary(ops.power, "power", "a to the power of b.")
 maximum = binary(ops.maximum, "maximum", "The larger element; ties give their derivative to the first.")
 minimum = binary(ops.minimum, "minimum", "The smaller element; ties give their derivative to the first.")
@@ -172,15 +173,6 @@ def _ignoring_nan(a: Number, b: Number, choose: Callable[[Any, Any], Operand]) -
     if not chosen.type.is_float:
         return chosen
     return ops.where(ops.isnan(floating(to_operand(a))), b, ops.where(ops.isnan(floating(to_operand(b))), a, chosen))
-
-
-def fmod(a: Any, b: Any, /) -> Operand:
-    """What truncated division leaves; it has the sign of a."""
-    a, b = numbers(a, b)
-    rest = ops.remainder(abs(a), abs(b))
-    if rest.dtype.kind == "u":
-        return rest
-    return ops.copysign(rest, a) if rest.type.is_float else ops.where(ops.less(a, 0), -rest, rest)
 
 
 def divmod(a: Any, b: Any, /) -> tuple[Operand, Operand]:

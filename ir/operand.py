@@ -6,6 +6,7 @@ An `Operand` has a type and the operators and methods of a NumPy array. Which cl
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -18,7 +19,39 @@ from .ops.base import Array, Op, result_types
 from .ops.maps import Map
 from .types import DType, Shape, StackType, TensorType, as_dtype
 
+PLAIN = frozenset({int, float, bool, np.ndarray})  # what most operators meet: no further questions
 OperandLike: TypeAlias = "Operand | Array | np.generic | bool | int | float | list[Any] | tuple[Any, ...]"
+
+
+def is_arithmetic(x: Any) -> bool:
+    """Whether an operator of ours takes `x`: numbers, and what NumPy makes an array of. Other objects have operators of their own, and so
+    have arrays that are more than their elements: masked ones, data frames, units.
+    """
+    kind = type(x)
+    if kind in PLAIN or isinstance(x, Operand | np.generic | list | tuple | int | float | complex):
+        return True
+    if isinstance(x, np.ndarray):
+        return kind.__array_ufunc__ is np.ndarray.__array_ufunc__ and not is_masked(x)
+    if hasattr(kind, "__array_ufunc__"):
+        return False
+    return hasattr(kind, "__array__") or (isinstance(x, Sequence) and not isinstance(x, str | bytes))
+
+
+def is_masked(x: Any) -> bool:
+    """Whether `x` is one of NumPy's masked arrays (without loading `numpy.ma`, which nobody else here needs)."""
+    return isinstance(x, np.ndarray) and hasattr(type(x), "filled")
+
+
+def operators(name: str) -> tuple[Callable[[Any, Any], Operand], Callable[[Any, Any], Operand]]:
+    """The two methods of a binary operator, with the operand first and second. The function is looked up by each call: `ops` imports us."""
+
+    def forward(self: Any, other: Any) -> Any:
+        return getattr(ops, name)(self, as_arithmetic(other)) if is_arithmetic(other) else NotImplemented
+
+    def backward(self: Any, other: Any) -> Any:
+        return getattr(ops, name)(as_arithmetic(other), self) if is_arithmetic(other) else NotImplemented
+
+    return forward, backward
 
 
 class Operand:
@@ -27,6 +60,7 @@ class Operand:
     __slots__ = ()
     level: ClassVar[int] = 0
     weak: bool = False  # a traced Python scalar: gives way in promotion
+    is_watched: bool = False  # by a tape that is recording now, which would lose sight of what NumPy computes with it
     type: TensorType
 
     __array_priority__ = 1000
@@ -65,58 +99,27 @@ class Operand:
             raise TypeError("len() of a 0-dimensional value")
         return self.type.shape[0]
 
-    # ---- arithmetic
+    # ---- arithmetic; what is neither a number nor an array answers for itself, as it does beside NumPy's arrays
 
-    def __add__(self, other: Any) -> Operand:
-        return ops.add(self, as_arithmetic(other))
+    __add__, __radd__ = operators("add")
+    __sub__, __rsub__ = operators("sub")
+    __mul__, __rmul__ = operators("mul")
+    __truediv__, __rtruediv__ = operators("div")
+    __floordiv__, __rfloordiv__ = operators("floor_divide")
+    __mod__, __rmod__ = operators("remainder")
+    __pow__, __rpow__ = operators("power")
 
-    def __radd__(self, other: Any) -> Operand:
-        return ops.add(as_arithmetic(other), self)
+    def __matmul__(self, other: Any) -> Operand:
+        return ops.matmul(self, as_operand(other)) if is_arithmetic(other) else NotImplemented
 
-    def __sub__(self, other: Any) -> Operand:
-        return ops.sub(self, as_arithmetic(other))
-
-    def __rsub__(self, other: Any) -> Operand:
-        return ops.sub(as_arithmetic(other), self)
-
-    def __mul__(self, other: Any) -> Operand:
-        return ops.mul(self, as_arithmetic(other))
-
-    def __rmul__(self, other: Any) -> Operand:
-        return ops.mul(as_arithmetic(other), self)
-
-    def __truediv__(self, other: Any) -> Operand:
-        return ops.div(self, as_arithmetic(other))
-
-    def __rtruediv__(self, other: Any) -> Operand:
-        return ops.div(as_arithmetic(other), self)
-
-    def __floordiv__(self, other: Any) -> Operand:
-        return ops.floor_divide(self, as_arithmetic(other))
-
-    def __rfloordiv__(self, other: Any) -> Operand:
-        return ops.floor_divide(as_arithmetic(other), self)
-
-    def __mod__(self, other: Any) -> Operand:
-        return ops.remainder(self, as_arithmetic(other))
-
-    def __rmod__(self, other: Any) -> Operand:
-        return ops.remainder(as_arithmetic(other), self)
+    def __rmatmul__(self, other: Any) -> Operand:
+        return ops.matmul(as_operand(other), self) if is_arithmetic(other) else NotImplemented
 
     def __divmod__(self, other: Any) -> tuple[Operand, Operand]:
         return self // other, self % other
 
-    def __pow__(self, other: Any) -> Operand:
-        return ops.power(self, as_arithmetic(other))
-
-    def __rpow__(self, other: Any) -> Operand:
-        return ops.power(as_arithmetic(other), self)
-
-    def __matmul__(self, other: Any) -> Operand:
-        return ops.matmul(self, as_operand(other))
-
-    def __rmatmul__(self, other: Any) -> Operand:
-        return ops.matmul(as_operand(other), self)
+    def __rdivmod__(self, other: Any) -> tuple[Operand, Operand]:
+        return other // self, other % self
 
     def __neg__(self) -> Operand:
         return ops.neg(self)
@@ -132,59 +135,26 @@ class Operand:
 
     # ---- comparisons, logic, bits
 
+    __lt__, _ = operators("less")
+    __le__, _ = operators("less_equal")
+    __gt__, _ = operators("greater")
+    __ge__, _ = operators("greater_equal")
+    __and__, __rand__ = operators("bitwise_and")
+    __or__, __ror__ = operators("bitwise_or")
+    __xor__, __rxor__ = operators("bitwise_xor")
+    __lshift__, __rlshift__ = operators("left_shift")
+    __rshift__, __rrshift__ = operators("right_shift")
+
     def __eq__(self, other: object) -> Any:
-        # what is no number equals no array: `x == None` and `x in (None, "same")` are questions of plain Python
-        return False if other is None or isinstance(other, str) else ops.equal(self, as_arithmetic(other))
+        return ops.equal(self, as_arithmetic(other)) if is_arithmetic(other) else NotImplemented
 
     def __ne__(self, other: object) -> Any:
-        return True if other is None or isinstance(other, str) else ops.not_equal(self, as_arithmetic(other))
-
-    def __lt__(self, other: Any) -> Operand:
-        return ops.less(self, as_arithmetic(other))
-
-    def __le__(self, other: Any) -> Operand:
-        return ops.less_equal(self, as_arithmetic(other))
-
-    def __gt__(self, other: Any) -> Operand:
-        return ops.greater(self, as_arithmetic(other))
-
-    def __ge__(self, other: Any) -> Operand:
-        return ops.greater_equal(self, as_arithmetic(other))
+        return ops.not_equal(self, as_arithmetic(other)) if is_arithmetic(other) else NotImplemented
 
     __hash__ = object.__hash__
 
-    def __and__(self, other: Any) -> Operand:
-        return ops.bitwise_and(self, as_arithmetic(other))
-
-    def __rand__(self, other: Any) -> Operand:
-        return ops.bitwise_and(as_arithmetic(other), self)
-
-    def __or__(self, other: Any) -> Operand:
-        return ops.bitwise_or(self, as_arithmetic(other))
-
-    def __ror__(self, other: Any) -> Operand:
-        return ops.bitwise_or(as_arithmetic(other), self)
-
-    def __xor__(self, other: Any) -> Operand:
-        return ops.bitwise_xor(self, as_arithmetic(other))
-
-    def __rxor__(self, other: Any) -> Operand:
-        return ops.bitwise_xor(as_arithmetic(other), self)
-
     def __invert__(self) -> Operand:
         return ops.bitwise_not(self)
-
-    def __lshift__(self, other: Any) -> Operand:
-        return ops.left_shift(self, as_arithmetic(other))
-
-    def __rlshift__(self, other: Any) -> Operand:
-        return ops.left_shift(as_arithmetic(other), self)
-
-    def __rshift__(self, other: Any) -> Operand:
-        return ops.right_shift(self, as_arithmetic(other))
-
-    def __rrshift__(self, other: Any) -> Operand:
-        return ops.right_shift(as_arithmetic(other), self)
 
     # ---- the methods that derivative rules use; the full NumPy surface is added by the classes that users hold
 
@@ -296,6 +266,7 @@ def as_operand(x: Any) -> Operand:
     if isinstance(x, Operand):
         read = getattr(x, "read_operand", None)
         return x if read is None else read()
+    check_unmasked(x)
     try:
         array = plain_array(x)
     except ValueError as error:  # ragged lists
@@ -305,6 +276,11 @@ def as_operand(x: Any) -> Operand:
         raise DTypeError(f"dtype object is not supported: an operand is a {held}; give numbers, or name their dtype with .astype")
     as_dtype(array.dtype)
     return Concrete(array)
+
+
+def check_unmasked(x: Any) -> None:
+    if is_masked(x):
+        raise DTypeError("a masked array has no place for its mask in a tensor; use x.filled(value), or np.where(x.mask, value, x.data)")
 
 
 def as_arithmetic(x: Any) -> Any:

@@ -191,12 +191,12 @@ def _pull_back_loop(sweep: Sweep, stmt: Stmt) -> None:
     # the forward values that it reads
     needs = _needs(adjoint, body, stmts)
     known = _known_values(stmt, body)
-    choice = choose(needs, body, stmts, list(known))
+    choice = choose(needs, body, stmts, [value for value, _ in known])
     read = {id(v) for v in needs} | {id(v) for s in choice.again for v in operands_read(s)}
     renaming = Renaming()
     stacked: list[Value] = []
     with lead:
-        for value, at in known.items():
+        for value, at in known:
             if id(value) in read:
                 renaming[value] = at(i)
         for value in choice.keep:
@@ -220,22 +220,22 @@ def _pull_back_loop(sweep: Sweep, stmt: Stmt) -> None:
             sweep.accumulate(inits[slot], d)
 
 
-def _known_values(stmt: Stmt, body: Block) -> dict[Value, Callable[[Operand], Operand]]:
+def _known_values(stmt: Stmt, body: Block) -> list[tuple[Value, Callable[[Operand], Operand]]]:
     """Values of a loop's body that are there at trip i anyway: counters, carries that never change, what is saved already."""
-    out: dict[Value, Callable[[Operand], Operand]] = {}
+    out: dict[int, tuple[Value, Callable[[Operand], Operand]]] = {}  # by id: traced values have no hash
     if isinstance(stmt.op, For):
-        out[body.params[0]] = partial(_counted_to, stmt.args[0], Literal(1, INDEX))
+        out[id(body.params[0])] = body.params[0], partial(_counted_to, stmt.args[0], Literal(1, INDEX))
     params, inits = carried_params(stmt, body), initial_carries(stmt)
     steps = stepping(body, params)
     for slot, (param, init) in enumerate(zip(params, inits, strict=True)):
         if body.results[slot] is param:
-            out[param] = partial(_unchanged, init)
+            out[id(param)] = param, partial(_unchanged, init)
         elif slot in steps:
-            out[param] = partial(_counted_to, init, steps[slot])
+            out[id(param)] = param, partial(_counted_to, init, steps[slot])
     for value, stack in zip(body.saving, stmt.results[len(body.results) :], strict=True):
         if isinstance(value, Value):
-            out.setdefault(value, partial(apply, StackRead(), stack))
-    return out
+            out.setdefault(id(value), (value, partial(apply, StackRead(), stack)))
+    return list(out.values())
 
 
 def _unchanged(first: Operand, i: Operand) -> Operand:

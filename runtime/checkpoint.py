@@ -126,11 +126,14 @@ class Segment(Recorder):
         self.events: list[Callable[[Recorder], None]] = []
         self.stmts: list[tuple[tuple[Operand, ...], tuple[Operand, ...]]] = []  # those that derivatives pass through
         self.reads: dict[Store, Operand] = {}
+        self.reached: dict[int, Operand] = {}  # what depends on something that a tape watches, as far as the run has come
         self.assigns = False
 
     def applied(self, op: Op, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> None:
         if op.differentiable:
             self.stmts.append((args, results))
+            if any(self.watches(x) for x in args):
+                self.reached.update((id(r), r) for r in results if r.type.is_float)
         self.events.append(lambda tape: tape.applied(op, args, results))
 
     def stand_ins(self, args: tuple[Operand, ...]) -> tuple[Operand, ...]:
@@ -153,6 +156,9 @@ class Segment(Recorder):
     def assigned(self, variable: Variable, value: Operand) -> None:
         self.assigns = True
         self.events.append(lambda tape: tape.assigned(variable, value))
+
+    def watches(self, x: Operand) -> bool:
+        return id(x) in self.reached or any(tape.watches(x) for tape in self.tapes)
 
     def left(self, tensor: Operand) -> None:
         self.events.append(lambda tape: tape.left(tensor))

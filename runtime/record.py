@@ -54,6 +54,9 @@ class Record:
     def watch(self, x: Operand) -> None:
         self.watched[id(x)] = x
 
+    def watches(self, x: Operand) -> bool:
+        return id(x) in self.watched
+
     def watch_variable(self, variable: Variable) -> None:
         self.asked.add(variable.store)
         self.variables.setdefault(variable.store, variable)
@@ -197,6 +200,9 @@ class TraceRecord(Record):
         value = self.resolve(x)
         super().watch(value)
         self.since.setdefault(id(value), tuple(count for _, count in self.mark("told to watch something")))
+
+    def watches(self, x: Operand) -> bool:
+        return id(x) in self.trace.root().stand_ins or super().watches(x)
 
     def resolve(self, x: Operand) -> Operand:
         trace = current_trace()

@@ -39,6 +39,10 @@ class Recorder(Protocol):
         """A variable was given a new value, eagerly."""
         return  # a body of its own: only tapes want to know, so that it is not abstract
 
+    def watches(self, x: Operand) -> bool:
+        """Whether derivatives by `x`, or by what it was computed from, may be asked for."""
+        return False
+
     def left(self, tensor: Operand) -> None:
         """A tensor became a NumPy array or a Python number: what is computed with that is not recorded."""
         return  # as above

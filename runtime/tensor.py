@@ -14,7 +14,7 @@ import numpy as np
 
 from adjit.ir.arrays import plain_array
 from adjit.ir.errors import DTypeError, ShapeError, TraceError
-from adjit.ir.operand import Concrete, Literal, Operand, array_of, as_operand, evaluate
+from adjit.ir.operand import Concrete, Literal, Operand, array_of, as_operand, check_unmasked, evaluate
 from adjit.ir.ops.base import Array, Op, View, apply
 from adjit.ir.ops.maps import Map
 from adjit.ir.types import TensorType, as_dtype
@@ -49,6 +49,10 @@ class Tensor(ArrayMethods, Concrete):
             for recorder in recorders:
                 recorder.applied(op, kept, results)
         return results[0] if len(results) == 1 else results
+
+    @property
+    def is_watched(self) -> bool:  # type: ignore[override]
+        return any(recorder.watches(self) for recorder in listening.recorders)
 
     # ---- out of adjit
 
@@ -193,6 +197,7 @@ def owned_array(value: Any, dtype: Any = None) -> Array:
 
 def numeric_array(value: Any) -> Array:
     """`np.asarray`, with errors that say what is wrong with the input."""
+    check_unmasked(value)
     try:
         array = plain_array(value)
     except ValueError as error:

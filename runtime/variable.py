@@ -114,6 +114,7 @@ class Variable(ArrayMethods, Operand):
     """
 
     __slots__ = ("store", "bound", "__weakref__")
+    __hash__ = object.__hash__  # the variable, not its value: sets and dicts of variables are common
     level = 4  # above traced values: whoever meets a variable reads it first
 
     store: Store

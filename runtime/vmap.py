@@ -235,6 +235,9 @@ class Tensors(Recorder):
     def last_read(self, store: Store) -> Operand | None:
         return None
 
+    def watches(self, x: Operand) -> bool:
+        return self.recorder.watches(x)
+
 
 @contextmanager
 def tensors_alone() -> Iterator[None]:

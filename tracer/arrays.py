@@ -26,6 +26,7 @@ class ArrayMethods(Operand):
     """The array interface over the ops; the classes that users hold inherit it. `numpy()` is theirs."""
 
     __slots__ = ()
+    __hash__: Any = None  # as NumPy's arrays: `{3: "a"}.get(x)` raises, where a hash by identity would miss in silence
 
     # ---- NumPy's protocols
 

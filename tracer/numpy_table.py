@@ -1,7 +1,7 @@
 """Which function of ours stands for which of NumPy's, and how NumPy's arguments become ours.
 
-`NUMPY` maps functions and ufuncs. What is missing raises an error that names the function and the user's line. Arguments of NumPy's that
-make no sense here (`out`, `order`, ...) are taken at their defaults only.
+`NUMPY` maps functions and ufuncs. What is missing, and arguments of NumPy's that make no sense here (`out`, `order`, ...), are left to
+NumPy where all values are known (`numpy_fallback`), and raise an error that names the function and the user's line where one is traced.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from adjit.ir.types import DType, as_dtype, weak_example
 
 from .convert import to_operand
 from .frames import user_location
+from .numpy_fallback import by_numpy, called_by_library, may_fall_back
 from .surface import calculus, create, einsum, elementwise, indexing, linalg, reductions, shapes, statistics
 
 NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
@@ -148,11 +149,12 @@ ACCUMULATIONS: dict[np.ufunc, Callable[..., Operand]] = {
 
 _SHAPE = "the shape of its result depends on values, and shapes are static; mask with np.where(condition, a, b) instead"
 _MUTATES = "arrays of adjit are immutable; use x.at[index].set(value), which gives a new array"
+MUTATING = ("put", "copyto", "place", "putmask", "fill_diagonal", "put_along_axis")  # their first argument
 _SORTS = "compose it of np.sort or np.argsort, which are"
 _SOLVES = "of the factorisations there are np.linalg.cholesky, qr and slogdet; do it outside of the function"
 HINTS: dict[str, str] = {
     **dict.fromkeys(["nonzero", "argwhere", "flatnonzero", "unique", "union1d", "trim_zeros"], _SHAPE),
-    **dict.fromkeys(["put", "copyto", "place", "putmask", "fill_diagonal", "put_along_axis"], _MUTATES),
+    **dict.fromkeys(MUTATING, _MUTATES),
     **dict.fromkeys(["nanpercentile", "nanquantile"], _SORTS),
     **dict.fromkeys(["svd", "svdvals", "eig", "eigh", "eigvals", "eigvalsh", "matrix_rank", "cond"], _SOLVES),
 }
@@ -213,6 +215,17 @@ _NO_VALUE = getattr(np, "_NoValue", None)  # NumPy's mark for an argument that w
 
 def call_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """NumPy's function on our values: what `__array_function__` does."""
+    if called_by_library(args, kwargs):
+        return by_numpy(function, args, kwargs, wrapped=False)
+    try:
+        return by_rule(function, args, kwargs)
+    except UnsupportedError:
+        if not may_fall_back(args, kwargs, args[:1] if function.__name__ in MUTATING else kwargs.get("out")):
+            raise
+    return by_numpy(function, args, kwargs)
+
+
+def by_rule(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     ours = NUMPY.get(function)
     if ours is None:
         refuse(function)
@@ -259,6 +272,17 @@ def accepted(function: Callable[..., Any], code: CodeType, kwargs: dict[str, Any
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """NumPy's ufunc, or one of its methods, on our values: what `__array_ufunc__` does."""
+    if called_by_library(inputs, kwargs):
+        return by_numpy(getattr(ufunc, method), inputs, kwargs, wrapped=False)
+    try:
+        return ufunc_by_rule(ufunc, method, inputs, kwargs)
+    except UnsupportedError:
+        if not may_fall_back(inputs, kwargs, inputs[:1] if method == "at" else kwargs.get("out")):
+            raise
+    return by_numpy(getattr(ufunc, method), inputs, kwargs)
+
+
+def ufunc_by_rule(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     options = {k: v for k, v in kwargs.items() if not (k == "out" and (v is None or all(o is None for o in v)))}
     if "out" in options:
         refuse(ufunc, "with an array to write to (out=, or += on a NumPy array): it cannot hold values of adjit; write x = x + y instead")

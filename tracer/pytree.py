@@ -5,8 +5,8 @@
     tree.unflatten(leaves)
 
 Nodes are lists, tuples, named tuples, dicts, dataclasses, None, and classes given to `register_pytree_node`; anything else is a leaf. Keys
-of a dict are sorted where they can be, so that two dicts with the same keys have one structure. A `TreeDef` is flat inside: structures may
-nest as deep as memory allows, and comparing or hashing one does not recurse.
+of a dict are sorted where they can be, so that two dicts with the same keys have one structure; an OrderedDict keeps its order. A
+`TreeDef` is flat inside: structures may nest as deep as memory allows, and comparing or hashing one does not recurse.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def indices(kept: Any, arity: int) -> list[Key]:
 
 def flatten_dict(d: dict[Any, Any]) -> tuple[list[Any], Hashable]:
     try:
-        keys = sorted(d)
+        keys = list(d) if isinstance(d, OrderedDict) else sorted(d)
     except TypeError:
         keys = list(d)
     factory = d.default_factory if isinstance(d, defaultdict) else None

@@ -29,6 +29,9 @@ class Eager(ArrayMethods, Concrete):
     def numpy(self) -> Array:
         return self.data
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return self.data if dtype is None else self.data.astype(dtype)
+
     def __bool__(self) -> bool:
         return bool(self.data)
 

@@ -21,7 +21,6 @@ BAD: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "NaN or a fraction could stand where an index is wanted": (lambda x, i: x[i], (X, np.array([0.0, np.nan]))),
     "index 7 is out of bounds for axis 0": (lambda x, i: x[i], (X, np.array([7]))),
     "an operand is a ndarray of Python objects; give numbers": (lambda x: x * np.array([object()] * 4), (X,)),
-    "an operand is a NoneType; give numbers": (lambda x: x + None, (X,)),
     "a list does not make an array": (lambda x: x * [[1.0], [2.0, 3.0]], (X,)),
     "list does not make an array: setting": (lambda x: aj.asarray([[1.0], [2.0, 3.0]]), (X,)),
     "stack: all arrays must have the same shape": (lambda x: aj.stack([x, x[0]]), (X,)),
@@ -33,7 +32,6 @@ BAD: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     ),
     "pad: f64[4611686018427387908] is too large to exist": (lambda x: aj.pad(x[0], (2**62, 0)), (X,)),
     "broadcast_to: f64[3,4] does not broadcast to [4]": (lambda x: aj.broadcast_to(x, (4,)), (X,)),
-    "np.fft.fft is not supported": (lambda x: np.fft.fft(x), (X,)),
     "bitwise_and: f64 operands are not supported; it takes integers": (lambda x: x & 1, (X,)),
     "the Python integer 300 is out of bounds for u8": (lambda x: x + 300, (SMALL,)),
     "sum: axis 5 is out of range for rank 2": (lambda x: aj.sum(x, axis=5), (X,)),
@@ -119,10 +117,14 @@ class Opaque:
         self.value = value
 
 
-@pytest.mark.parametrize("wrap", [lambda x: {x}, Opaque], ids=["set", "object"])
-def test_results_that_hide_traced_values_are_refused(wrap: Callable[[Any], Any]) -> None:
+def test_what_numpy_alone_has_is_refused_while_tracing() -> None:
+    with pytest.raises(aj.AdjitError, match=r"np\.fft\.fft is not supported"):
+        aj.function(lambda x: np.fft.fft(x))(X)
+
+
+def test_results_that_hide_traced_values_are_refused() -> None:
     with pytest.raises(aj.TraceError, match="register_pytree_node"):
-        aj.function(lambda x: wrap(x))(X)
+        aj.function(lambda x: Opaque(x))(X)
     kept = Opaque("a string")
     assert aj.function(lambda x: kept)(X) is kept
 

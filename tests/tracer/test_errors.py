@@ -80,11 +80,6 @@ def test_what_is_not_there_is_named(name: str) -> None:
     assert advice in str(error)
 
 
-def test_eager_values_say_the_same() -> None:
-    with pytest.raises(UnsupportedError, match=r"np\.nanquantile is not supported(.|\n)*test_errors.py:\d+"):
-        np.nanquantile(Eager(X), 0.5)
-
-
 def test_arrays_are_immutable() -> None:
     def assign(x: Any) -> Any:
         x[0] = 1.0
@@ -131,7 +126,6 @@ def test_shapes_that_do_not_fit(message: str) -> None:
 
 
 def test_dtypes_that_do_not_fit() -> None:
-    assert isinstance(refused(lambda x: x + "text"), DTypeError)
     assert isinstance(refused(lambda x: x + np.array([1j])), DTypeError)
     assert isinstance(refused(lambda x: x.astype("complex128")), DTypeError)
     assert isinstance(refused(lambda x: np.concatenate([x, np.array([None])])), DTypeError)

@@ -95,7 +95,7 @@ def meshgrid(*xs: Any, indexing: str = "xy", sparse: bool = False) -> tuple[Oper
     for line, axis in zip(lines, order, strict=True):
         shape[axis] = line.shape[0]
     out = [ops.reshape(line, tuple(-1 if a == axis else 1 for a in range(len(lines)))) for line, axis in zip(lines, order, strict=True)]
-    return tuple(out) if sparse else tuple(ops.broadcast_to(x, tuple(shape)) for x in out)
+    return tuple(present(x if sparse else ops.broadcast_to(x, tuple(shape))) for x in out)
 
 
 def tri(n: int, m: int | None = None, /, k: int = 0, dtype: Any = F64) -> Operand:

@@ -49,8 +49,10 @@ def vdot(a: Any, b: Any, /) -> Operand:
 
 def vecdot(a: Any, b: Any, /, axis: int = -1) -> Operand:
     """Products of vectors along one axis of both operands."""
-    a, b = to_operands(a, b)
-    return same_dtype(ops.sum(moveaxis(a, axis, -1) * moveaxis(b, axis, -1), -1), a, b)
+    a, b = (moveaxis(x, axis, -1) for x in to_operands(a, b))
+    if a.shape[-1] != b.shape[-1]:
+        raise ShapeError(f"vecdot: vectors of different lengths: {a.type} and {b.type} ({a.shape[-1]} != {b.shape[-1]})")
+    return same_dtype(ops.sum(a * b, -1), a, b)
 
 
 def inner(a: Any, b: Any, /) -> Operand:
@@ -228,7 +230,7 @@ def matrix_power(x: Any, n: int, /) -> Operand:
     if base.ndim < 2 or base.shape[-1] != base.shape[-2]:
         raise ShapeError(f"matrix_power: takes square matrices, not {base.type}")
     if n == 0:
-        return ops.broadcast_to(ops.eye(base.shape[-1], dtype=base.dtype), base.shape)
+        return present(ops.broadcast_to(ops.eye(base.shape[-1], dtype=base.dtype), base.shape))
     out: Operand | None = None
     while n:
         if n & 1:

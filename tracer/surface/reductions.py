@@ -13,7 +13,7 @@ from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.operand import Operand
 from adjit.ir.types import BOOL, DType, as_dtype, kept_shape, normalize_axes
 
-from ..convert import to_operand, to_operands
+from ..convert import present, to_operand, to_operands
 from .elementwise import floating, isclose
 
 
@@ -186,7 +186,7 @@ def average(x: Any, /, axis: Any = None, weights: Any = None, returned: bool = F
     weights = ops.broadcast_to(weights, x.shape)
     total = ops.sum(floating(weights), axis, keepdims)
     out = ops.sum(x * floating(weights), axis, keepdims) / total
-    return (out, total) if returned else out
+    return (out, present(total)) if returned else out
 
 
 def nansum(x: Any, /, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Operand:

@@ -115,7 +115,7 @@ def broadcast_arrays(*xs: Any) -> tuple[Operand, ...]:
     """All brought to the one shape that they broadcast to."""
     operands = to_operands(*xs)
     shape = broadcast_shapes("broadcast_arrays", *(x.shape for x in operands))
-    return tuple(ops.broadcast_to(x, shape) for x in operands)
+    return tuple(present(ops.broadcast_to(x, shape)) for x in operands)
 
 
 # ---- joining and splitting

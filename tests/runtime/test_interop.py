@@ -1,0 +1,205 @@
+"""Tensors outside of functions are arrays to everybody else: to NumPy, SciPy and whoever asks for an array."""
+
+from __future__ import annotations
+
+import io
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjit as aj
+from adjit.ir.operand import Concrete, Literal
+from adjit.tracer.pytree import flatten
+from tests.tracer.rows import BINARY, FUNCTIONS, Call
+
+T = aj.tensor([3.0, 1.0, 3.0])
+A = T.numpy()
+
+
+def in_place(write: Callable[[Any, Any], Any], x: Any) -> Any:
+    out = np.zeros(3)
+    write(out, x)
+    return out
+
+
+def added(out: Any, x: Any) -> None:
+    out += x
+
+
+def saved(x: Any) -> Any:
+    file = io.BytesIO()
+    np.save(file, x)
+    file.seek(0)
+    return np.load(file)
+
+
+def saved_by_name(x: Any) -> Any:
+    file = io.BytesIO()
+    np.savez(file, x, b=x)
+    file.seek(0)
+    with np.load(file) as held:
+        return [held[name] for name in ("arr_0", "b")]
+
+
+def saved_text(x: Any) -> str:
+    file = io.StringIO()
+    np.savetxt(file, x)
+    return file.getvalue()
+
+
+# name -> what a user does with an array. Each gives the same with a tensor.
+USES: dict[str, Callable[[Any], Any]] = {
+    "save": saved,
+    "savez": saved_by_name,
+    "savetxt": saved_text,
+    "unique": lambda x: np.unique(x, return_counts=True),
+    "nonzero": np.nonzero,
+    "where with one argument": lambda x: np.where(x > 2),
+    "array += x": lambda x: in_place(added, x),
+    "out=": lambda x: np.add(x, 1, out=np.zeros(3)),
+    "reduction with out=": lambda x: np.sum(x, axis=0, out=np.zeros(())),
+    "copyto": lambda x: in_place(np.copyto, x),
+    "putmask": lambda x: in_place(lambda out, x: np.putmask(out, x > 2, x), x),
+    "add.at": lambda x: in_place(lambda out, x: np.add.at(out, [0, 0, 2], x), x),
+    "add.reduceat": lambda x: np.add.reduceat(x, [0, 2]),
+    "item assignment": lambda x: in_place(lambda out, x: out.__setitem__(slice(None), x), x),
+    "permutation": lambda x: np.random.default_rng(0).permutation(x),
+    "choice": lambda x: np.random.default_rng(0).choice([0, 1, 2], p=x / x.sum()),
+    "fft": np.fft.fft,
+    "eigvals": lambda x: np.linalg.eigvals(x[:, None] * x),
+    "arguments that we have not": lambda x: np.clip(x, 1, 2, casting="unsafe", out=np.zeros(3)),
+    "vectorize": lambda x: np.vectorize(lambda v: v + 1)(x),
+    "apply_along_axis": lambda x: np.apply_along_axis(np.sum, 0, x[None]),
+    "masked arrays beside it": lambda x: (x + np.ma.masked_array([1.0, 2.0, 3.0], [0, 1, 0])).filled(-1.0),
+    "str": lambda x: "%.2f" % x[0],  # noqa: UP031 - it asks for a float
+    "equal": lambda x: bool(np.array_equal(x, A)),
+    "testing": lambda x: np.testing.assert_allclose(x, A),
+}
+
+
+@pytest.mark.parametrize("name", USES)
+def test_numpy_takes_tensors(name: str) -> None:
+    expected, got = USES[name](A), USES[name](T)
+    for a, b in zip(flatten(got)[0], flatten(expected)[0], strict=True):
+        if isinstance(b, str):
+            assert a == b
+            continue
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+        assert np.asarray(a).dtype == np.asarray(b).dtype
+
+
+def test_results_of_numpy_are_tensors_where_they_can_be() -> None:
+    assert all(type(x) is aj.Tensor for x in np.unique(T, return_counts=True))
+    assert type(np.linalg.eigvalsh(T[:, None] * T)) is aj.Tensor
+    assert type(np.fft.fft(T)) is np.ndarray  # no tensors of complex numbers
+    out = np.zeros(3)
+    assert np.add(T, 1, out=out) is out
+
+
+def test_what_would_write_into_a_tensor_is_refused() -> None:
+    for write in (lambda: np.add(T, 1, out=T), lambda: np.copyto(T, A), lambda: np.add.at(T, [0], 1.0), lambda: np.fill_diagonal(T, 1.0)):
+        with pytest.raises(aj.UnsupportedError):
+            write()
+    with pytest.raises(ValueError, match="read-only"):
+        np.random.default_rng(0).shuffle(np.asarray(T))
+
+
+def test_nothing_is_written_while_tracing() -> None:
+    out = np.zeros(3)
+    with pytest.raises(aj.UnsupportedError, match="copyto"):
+        aj.function(lambda x: (np.copyto(out, T), x)[1])(A)
+    np.testing.assert_array_equal(out, np.zeros(3))
+
+
+def test_masked_arrays_are_refused() -> None:
+    masked = np.ma.masked_array([1.0, 2.0, 3.0], [False, True, False])
+    for use in (aj.tensor, aj.function(lambda x: x + 1), aj.grad(lambda x: aj.sum(x)), aj.sum):
+        with pytest.raises(aj.AdjitError, match="masked array"):
+            use(masked)
+
+
+class Other:
+    """Knows how to meet anything."""
+
+    def __radd__(self, other: Any) -> str:
+        return "mine"
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __rmatmul__(self, other: Any) -> str:
+        return "mine"
+
+
+def test_other_objects_answer_for_themselves() -> None:
+    assert T + Other() == "mine"
+    assert T @ Other() == "mine"
+    assert T.__eq__(Other()) is NotImplemented
+    assert Other() == T
+    assert (object() == T, object() != T, T == {}) == (False, True, False)
+    for x in (T, aj.Variable(1.0)):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            x * None
+        with pytest.raises(TypeError, match="not supported between"):
+            object() < x  # noqa: B015
+    with pytest.raises(TypeError, match="unsupported operand"):
+        aj.function(lambda x: x * None)(1.0)
+    for close in (pytest.approx([3.0, 1.0, 3.0]), pytest.approx(A)):
+        assert T == close  # noqa: SIM300
+    assert T[0] == pytest.approx(3.0)
+    assert pytest.approx(T) == [3.0, 1.0, 3.0]
+
+
+def test_values_have_no_hash() -> None:
+    for miss in (lambda x: {0: 10.0, 3: 5.0}.get(x, -1.0), lambda x: x in {3: "a"}, lambda x: {x}):
+        with pytest.raises(TypeError, match="unhashable"):
+            miss(T[0])
+        with pytest.raises(TypeError, match="unhashable"):
+            aj.function(miss)(3.0)
+    v = aj.Variable(3.0)
+    assert {v: "kept"}[v] == "kept"
+
+
+def test_an_ordered_dict_keeps_its_order() -> None:
+    given = OrderedDict(z=1.0, a=2.0)
+    assert list(aj.function(lambda d: d)(given)) == ["z", "a"]
+    assert list(aj.grad(lambda d: d["z"] * d["a"])(given)) == ["z", "a"]
+    assert list(aj.function(lambda x: OrderedDict(z=x, a=x))(1.0)) == ["z", "a"]
+
+
+def with_constants() -> list[Any]:
+    """The rows of NumPy's table that take several arrays, with all but one of them constants."""
+    rows: list[tuple[str, Call]] = [(f.__name__, (f, pair)) for f, pairs in BINARY.items() for pair in pairs]
+    rows += [(f.__name__, row) for f, calls in FUNCTIONS.items() for row in calls if len(row[1]) > 1]
+    rows += [
+        ("meshgrid", (np.meshgrid, (A, np.ones(2)))),
+        ("broadcast_arrays", (np.broadcast_arrays, (A, np.ones((2, 1))))),
+        ("matrix_power", (lambda x, y: np.linalg.matrix_power(x, 0), (np.eye(2), A))),
+    ]
+    return [pytest.param(row, id=f"{name}-{i}") for i, (name, row) in enumerate(rows)]
+
+
+@pytest.mark.parametrize("row", with_constants())
+def test_no_internal_operand_reaches_the_user(row: Call) -> None:
+    fn, args = row
+    seen: list[Any] = []
+
+    def body(x: Any) -> Any:
+        seen.extend(flatten(fn(x, *args[1:]))[0])
+        return 0.0
+
+    aj.function(body).inspect(np.asarray(args[0]))
+    seen.extend(flatten(fn(aj.tensor(np.asarray(args[0])), *args[1:]))[0])
+    assert not any(type(x) in (Concrete, Literal) for x in seen)
+
+
+def test_vecdot_does_not_broadcast_its_vectors() -> None:
+    for a, b in ((np.ones((2, 1)), np.ones((2, 3))), (np.ones(3), np.ones(1))):
+        with pytest.raises(ValueError, match="vecdot"):
+            np.vecdot(aj.tensor(a), b)

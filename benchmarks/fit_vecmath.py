@@ -169,16 +169,19 @@ def constants() -> list[str]:
     """Numbers split over several floats, and the bits of 2/π for arguments of any size."""
     lines: list[str] = []
 
-    def put(name: str, comment: str, value: Real, parts: int, dtypes: tuple[str, ...] = ("F32", "F64"), bits: int = 0) -> None:
+    def put(
+        name: str, comment: str, value: Real, parts: int, dtypes: tuple[str, ...] = ("F32", "F64"), bits: tuple[int, ...] = (0, 0)
+    ) -> None:
         lines.append(f"# {comment}")
         lines.append(f"{name}: Coefficients = {{")
-        for tag in dtypes:
+        for tag, short in zip(dtypes, bits):
             dtype = np.float32 if tag == "F32" else np.float64
-            lines.append(f"    {tag}: {tuple(split(value, dtype, parts, bits))!r},")
+            lines.append(f"    {tag}: {tuple(split(value, dtype, parts, short))!r},")
         lines.append("}")
 
     put("LN2", "log(2), a sum of two", mp.log(2), 2)
-    put("LN2_SHORT", "log(2), a sum of two; the first has 40 bits: its products with exponents are exact", mp.log(2), 2, ("F64",), bits=40)
+    exact = "the first has 15 or 40 bits: its products with exponents are exact"
+    put("LN2_SHORT", f"log(2), a sum of two; {exact}", mp.log(2), 2, bits=(15, 40))
     put("LOG2E", "1 / log(2), a sum of two", 1 / mp.log(2), 2)
     put("LOG10E", "1 / log(10), a sum of two", 1 / mp.log(10), 2)
     put("LOG10_2", "log10(2), a sum of two", mp.log10(2), 2)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from adjit.ir.locks import once
+from adjit.ir.target import Target
 from adjit.ir.types import F32, F64, DType
 
 from . import llvm
@@ -123,13 +124,17 @@ def symbol(dtype: DType) -> str:
     return PREFIX + ("sgemm" if dtype == F32 else "dgemm")
 
 
+def addresses(target: Target) -> dict[str, int]:
+    return _addresses(Target(target.triple, target.cpu, target.features))
+
+
 @once
-def addresses() -> dict[str, int]:
+def _addresses(target: Target) -> dict[str, int]:
     """What native code imports."""
     found = find()
     if found is None:
         return {}
-    gate = llvm.Library([llvm.assemble(GATE, level=0)], [ENTER, LEAVE], found.threads)
+    gate = llvm.Library([llvm.assemble(GATE, target, level=0)], [ENTER, LEAVE], found.threads)
     _keep.append(gate)
     return {symbol(dtype): found.address[dtype] for dtype in (F32, F64)} | gate.address
 

@@ -12,13 +12,15 @@ from adjit.ir.ops.control import For, Region, While
 from adjit.ir.ops.effects import Print
 from adjit.ir.ops.linalg import Matmul, MatmulAdd
 from adjit.ir.ops.maps import FloatUnary
+from adjit.ir.target import Target
 
-from . import host, library, llvm, stacks
+from . import host, stacks
 from .image import Image, store
 from .kernels import MATH_COST
 from .module import Module
 from .native import LARGE, MAIN, Native
 from .probes import LOG, Probes, Run
+from .target import current
 
 QUICK = 200_000  # operations: about twenty microseconds, which other Python threads can wait for
 
@@ -46,8 +48,8 @@ class Built(NamedTuple):
     hosts: dict[str, Any]
 
 
-def built(func: Func, target: llvm.Target, threads: int, probes: Probes | None = None) -> Built:
-    module = Module(func, target, probes, threads)
+def built(func: Func, target: Target, probes: Probes | None = None) -> Built:
+    module = Module(func, target, probes)
     module.build()
     exports = [MAIN, *([stacks.RELEASE] if module.handles else []), *([LOG] if probes is not None else [])]
     image = Image(
@@ -64,26 +66,26 @@ def built(func: Func, target: llvm.Target, threads: int, probes: Probes | None =
     return Built(image, module.parts.texts, {host.symbol(k): host.HostFunction(fn) for k, fn in enumerate(module.hosts)})
 
 
-def compile_func(func: Func, target: llvm.Target | None = None, threads: int | None = None, key: bytes | None = None) -> Native:
-    """Native code for a Func that has been through the optimisation pipeline; `threads` bounds those of large kernels.
+def compile_func(func: Func, target: Target | None = None, threads: int | None = None, key: bytes | None = None) -> Native:
+    """Native code for a Func that has been through the optimisation pipeline, for this process's target unless another is given;
+    `threads` bounds those of large kernels.
 
     With a `key`, the disk keeps it; but what calls Python functions belongs to this process.
     """
-    threads = threads or library.threads()
-    image, texts, hosts = built(func, target or llvm.host(), threads)
+    target = (target or current()).with_threads(threads)
+    image, texts, hosts = built(func, target)
     if key is not None and not hosts:
         store(key, image)
-    return Native(func, image, lambda: texts, threads, hosts)
+    return Native(func, image, lambda: texts, target, hosts)
 
 
 class Timed(Native):
     """The same with a clock around every kernel, for profiles. One call at a time: the log belongs to the code."""
 
-    def __init__(self, func: Func, threads: int | None = None) -> None:
+    def __init__(self, func: Func, target: Target) -> None:
         self.probes = Probes()
-        threads = threads or library.threads()
-        image, texts, hosts = built(func, llvm.host(), threads, self.probes)
-        super().__init__(func, image, lambda: texts, threads, hosts)
+        image, texts, hosts = built(func, target, self.probes)
+        super().__init__(func, image, lambda: texts, target, hosts)
 
     def run(self, arrays: Sequence[Array]) -> Run:
         """Call it, and give what was noted."""

@@ -64,7 +64,7 @@ class _Contraction:
         self.dtype = windows[0].type.dtype
         self.accumulate = accumulate
         self.lanes = kernel.vector_bytes // self.dtype.itemsize
-        self.registers = 32 if kernel.vector_bytes == 64 else 16
+        self.registers = kernel.target.vector_registers
         self.sizes = {label: size for label, size in sizes.items() if size > 1}
         self.target, *factors = windows
         operands = [*zip(labels[1:], (w.access for w in factors), strict=True), *((labels[0], member) for member in self.target.members)]

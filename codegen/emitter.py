@@ -33,7 +33,7 @@ class VectorEmitter(Lanes):
         return Reg(self.text.define(f"call {ty} {name}({', '.join(f'{ty} {a.name}' for a in args)})"), dtype)
 
     def _outlined(self, name: str, function: str, dtype: DType, arity: int) -> Outlined:
-        text = Text()
+        text = Text(self.text.target)
         params = [Reg(f"%x{k}", dtype) for k in range(arity)]
         result = vecmath.FUNCTIONS[function](VectorEmitter(text, self.width), *params)
         ty = self.type(dtype)

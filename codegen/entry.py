@@ -26,6 +26,7 @@ from adjit.ir.types import TensorType
 
 from . import llvm
 from .entry_text import entry_ir
+from .target import current
 from .workers import Later
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ def begin() -> Later[llvm.Object]:
     """Have the entry compiled: whoever compiles a function will want it."""
     numbers = {"MAX_BUFFERS": MAX_BUFFERS, "RECORD": RECORD, "HEADER": HEADER}
     tags = {"TUPLE": TUPLE, "LIST": LIST, "DICT": DICT, "SAME": SAME, "NOTHING": NOTHING}
-    return Later(lambda: llvm.assemble(entry_ir(numbers | tags)))
+    return Later(lambda: llvm.assemble(entry_ir(numbers | tags), current()))
 
 
 @once

@@ -105,11 +105,11 @@ def _pack(module: Module, loop: Stmt) -> dict[Factor, Place]:
     """Pack what every trip multiplies by."""
     factors = module.packing.loops[id(loop)]
     for (place, offset, (k, n), strides, dtype), target in factors.items():
-        name, run = library.PACK_NAMES[dtype], library.runner(module.context.threads)
+        name, run = library.PACK_NAMES[dtype], library.runner(module.context.target.threads)
         module.imports |= {name, run}
         module.declares |= {f"declare void @{name}({gemm.PACK_TYPES})", f"declare void @{run}({library.RUNNER})"}
         matrix = f"ptr {module.pointer(place, offset)}, i64 {strides[0]}, i64 {strides[1]}, ptr {module.pointer(target)}"
-        module.text.put(f"call void @{name}(i64 {n}, i64 {k}, {matrix}, i64 {module.context.threads}, ptr @{run})")
+        module.text.put(f"call void @{name}(i64 {n}, i64 {k}, {matrix}, i64 {module.context.target.threads}, ptr @{run})")
     return factors
 
 

@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from adjit.ir.target import Target
 from adjit.ir.types import DTYPE_NAMES, DType
 
 from . import library
@@ -94,9 +95,9 @@ def packed_bytes(n: int, k: int, dtype: DType, vector_bytes: int) -> int:
     return -(-n // nr) * nr * k * dtype.itemsize
 
 
-def gemm_ir(dtype: DType, vector_bytes: int, is_packed: bool = False) -> str:
+def gemm_ir(dtype: DType, target: Target, is_packed: bool = False) -> str:
     """The text of the routine for a dtype of `library.NAMES`, or of the two for factors that are packed before."""
-    gemm = _Gemm(dtype, vector_bytes)
+    gemm = _Gemm(dtype, target)
     routines = [gemm.routine(is_packed), *([gemm.pack()] if is_packed else [])]
     return "\n".join([*sorted(gemm.declares), gemm.micro(False), gemm.micro(True), gemm.pack_b(), gemm.block(), *routines])
 
@@ -112,15 +113,16 @@ def only_if(text: Text, condition: str) -> Iterator[None]:
 
 
 class _Gemm:
-    def __init__(self, dtype: DType, vector_bytes: int) -> None:
+    def __init__(self, dtype: DType, target: Target) -> None:
+        self.target = target
         self.dtype = dtype
         self.name = DTYPE_NAMES[dtype]
-        self.lanes = vector_bytes // dtype.itemsize
+        self.lanes = target.vector_bytes // dtype.itemsize
         self.nr = VECTORS * self.lanes
         self.scalar = LLVM_TYPE[dtype]
         self.vector = f"<{self.lanes} x {self.scalar}>"
         self.align = dtype.itemsize
-        fma = f"llvm.fma.v{self.lanes}f{dtype.itemsize * 8}"
+        fma = f"llvm.fmuladd.v{self.lanes}f{dtype.itemsize * 8}"
         self.fma = f"@{fma}"
         three = ", ".join([self.vector] * 3)
         self.declares = {f"declare {self.vector} @{fma}({three})", "declare i64 @llvm.smin.i64(i64, i64)"}
@@ -159,7 +161,7 @@ class _Gemm:
 
         Edge tiles have fewer rows or columns: rows that do not exist are zeros, or read the last one, and their results are dropped.
         """
-        text = Text()
+        text = Text(self.target)
         tile = text.reserve(f"[{MR * self.nr} x {self.scalar}]")
         last = text.define("sub i64 %m, 1")
         for r in range(MR):  # c is wanted when the sums are there
@@ -252,7 +254,7 @@ class _Gemm:
 
     def pack_b(self) -> str:
         """Chunk: NR columns of the current panel of b, rows one after the other, padded with zeros."""
-        text = Text()
+        text = Text(self.target)
         n, depth, row, column = (self.argument(text, k) for k in (1, DEPTH, 7, 8))
         b, packed = self.pointer_argument(text, 6), self.pointer_argument(text, 11)
         first = text.define(f"mul i64 %chunk, {self.nr}")
@@ -388,7 +390,7 @@ class _Gemm:
 
     def block(self) -> str:
         """Rows of a are packed, [k][MR], into this worker's buffer, unless the caller wants them to be read as they lie."""
-        text = Text()
+        text = Text(self.target)
         m, n, row, column, ldc, rows, groups, packs, depth, started = (
             self.argument(text, k) for k in (0, 1, 4, 5, 10, 12, 13, 15, DEPTH, START)
         )
@@ -458,7 +460,7 @@ class _Gemm:
 
     def routine(self, is_packed: bool) -> str:
         """Panels of up to KC rows of b, all of one depth, one after the other."""
-        text = Text()
+        text = Text(self.target)
         args = text.reserve(f"[{ARGUMENTS + 3} x i64]")
         names = ["%m", "%n", "%k", "%a", "%ar", "%ac", "%b", "%br", "%bc", "%c", "%cr", "%work", "%rows", "%groups", "%added", "%packs"]
         names += ["%finish", "%pointers", "%span", "%apart"]
@@ -495,7 +497,7 @@ class _Gemm:
 
     def pack(self) -> str:
         """All panels of b, one after the other."""
-        text = Text()
+        text = Text(self.target)
         args = text.reserve(f"[{ARGUMENTS + 3} x i64]")
 
         def put(k: int, value: str) -> None:

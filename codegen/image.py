@@ -14,6 +14,7 @@ from adjit.ir.fingerprint import fingerprint
 from adjit.ir.func import Func
 from adjit.ir.location import Location
 from adjit.ir.locks import once
+from adjit.ir.target import Target
 
 from . import cache, llvm
 
@@ -68,12 +69,12 @@ def store(key: bytes, image: Image) -> None:
     cache.store(path, key, marshal.dumps(([o.key for o in image.objects], image.exports, image.imports, failures, *image[4:])))
 
 
-def routine(name: str, text: Callable[[], str], target: llvm.Target, level: int) -> llvm.Object:
+def routine(name: str, text: Callable[[], str], target: Target, level: int) -> llvm.Object:
     """Object code of a routine of our own, which is written only where the disk does not have it."""
     found = sources()
     if found is None:
         return llvm.assemble(text(), target, level)
-    key = cache.key("routine", name, *target.key, llvm.versions(), found)
+    key = cache.key("routine", name, *target.settings, llvm.versions(), found)
     return llvm.Object(key, cache.cached(key, lambda: llvm.compiled(text(), target, level)))
 
 

@@ -22,6 +22,7 @@ from adjit.ir.ops.maps import FloatUnary, Map
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Pad
 from adjit.ir.plan import Place, Plan
+from adjit.ir.target import Target
 from adjit.ir.types import I64, DType, Shape, TensorType, row_major
 
 from . import contraction, memory, products
@@ -47,8 +48,7 @@ class Context:
     """What all kernels of a module share."""
 
     plan: Plan
-    vector_bytes: int
-    threads: int = 1
+    target: Target
     outlined: dict[str, Outlined] | None = None  # vector math that is called rather than inlined, in programs with very much of it
     literals: Literals | None = None  # numbers that kernels read from a table, in large programs
     repeats: dict[Hashable, Kernel] = field(default_factory=dict)  # kernels of large programs, by their looks
@@ -63,9 +63,10 @@ class Kernel:
 
     def __init__(self, context: Context) -> None:
         self.plan = context.plan
-        self.vector_bytes = context.vector_bytes
-        self.threads = context.threads
-        self.text = Text()
+        self.target = context.target
+        self.vector_bytes = context.target.vector_bytes
+        self.threads = context.target.threads
+        self.text = Text(context.target)
         self.text.outlined = context.outlined
         self.pointers: dict[tuple[Place, int], str] = {}  # what shares memory has one pointer, so that `copy` can see it
         self.shifts: dict[tuple[str, str, int], str] = {}  # pointers to elements other than the first
@@ -111,7 +112,7 @@ class Kernel:
 
     def helper_text(self) -> Text:
         """The body of a function that only this kernel calls, to be written."""
-        text = Text()
+        text = Text(self.target)
         text.outlined = self.text.outlined
         return text
 
@@ -496,5 +497,5 @@ def add_kernel(target: Access, source: Access, shape: Shape, context: Context) -
     kernel = Kernel(context)
     kernel.take_pointers(2)
     body = lambda chunk: chunk.put(0, chunk.emit.add(chunk.load(0), chunk.load(1)))  # noqa: E731
-    Nest(kernel.text, context.vector_bytes, shape, [target, source], [target], [], body, aliased=frozenset((0,))).emit()
+    Nest(kernel.text, context.target.vector_bytes, shape, [target, source], [target], [], body, aliased=frozenset((0,))).emit()
     return kernel

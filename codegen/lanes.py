@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from adjit.ir.target import Target
 from adjit.ir.types import BOOL, F32, F64, I32, I64, DType
 
 LLVM_TYPE: dict[DType, str] = {
@@ -23,6 +24,8 @@ LLVM_TYPE: dict[DType, str] = {
 }  # fmt: skip
 
 BITS_OF: dict[DType, DType] = {F32: I32, F64: I64}
+LOW_HALF: dict[DType, int] = {F32: 12, F64: 27}  # bits of the significand that the lower half of a float has
+WHOLE: dict[DType, float] = {F32: 2.0**23, F64: 2.0**52}  # from here on, all floats are integers
 
 
 class Reg(NamedTuple):
@@ -43,7 +46,8 @@ class Outlined(NamedTuple):
 class Text:
     """The body of one LLVM function while it is written, and the intrinsics that it needs declared."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: Target) -> None:
+        self.target = target
         self.lines: list[str] = []
         self.declares: set[str] = set()
         self.block = "entry"  # label of the basic block being written, which phis must name
@@ -153,9 +157,38 @@ class Lanes:
             return Reg(self.text.define(f"fneg {self.type(a.dtype)} {a.name}"), a.dtype)
         return self.sub(self.like(a, 0), a)
 
+    def mad(self, a: Reg, b: Reg, c: Reg) -> Reg:
+        """a * b + c, with one rounding where the CPU can, and two elsewhere."""
+        return self.intrinsic("fmuladd", a, b, c)
+
     def fma(self, a: Reg, b: Reg, c: Reg) -> Reg:
-        """a * b + c with one rounding."""
-        return self.intrinsic("fma", a, b, c)
+        """a * b + c of the exact product: with one rounding where the CPU can.
+
+        Elsewhere the rounding error of the product is computed and added to the sum (libm's `fma` would be a call for each lane): exact
+        where the product and c cancel, as in remainders, and within an ULP in general. What is below the smallest subnormal is lost.
+        """
+        if self.text.target.fma:
+            return self.intrinsic("fma", a, b, c)
+        strict = Lanes(self.text, self.width, strict=True)
+        product = strict.mul(a, b)
+        error = strict._product_error(a, b, product)
+        known = Reg(self.text.define(f"fcmp ord {self.type(a.dtype)} {error.name}, {error.name}"), BOOL)  # it is NaN at infinities
+        return strict.add(strict.add(product, c), strict.select(known, error, strict.like(error, 0)))
+
+    def _product_error(self, a: Reg, b: Reg, product: Reg) -> Reg:
+        """a * b - product, by Dekker: from halves whose products are exact."""
+        (a_high, a_low), (b_high, b_low) = self._halves(a), self._halves(b)
+        rest = self.sub(self.mul(a_high, b_high), product)
+        for x, y in ((a_high, b_low), (a_low, b_high), (a_low, b_low)):
+            rest = self.add(rest, self.mul(x, y))
+        return rest
+
+    def _halves(self, a: Reg) -> tuple[Reg, Reg]:
+        """a as a sum of two with half as many bits each: the upper one is rounded to nearest, so that the lower one has a sign."""
+        bits, cut = BITS_OF[a.dtype], 1 << LOW_HALF[a.dtype]
+        rounded = self.add(self.bitcast(a, bits), self.const(bits, cut // 2))
+        high = self.bitcast(self.and_(rounded, self.const(bits, -cut)), a.dtype)
+        return high, self.sub(a, high)
 
     def fabs(self, a: Reg) -> Reg:
         return self.intrinsic("fabs", a)
@@ -167,17 +200,36 @@ class Lanes:
         return self.intrinsic("sqrt", a)
 
     def floor(self, a: Reg) -> Reg:
-        return self.intrinsic("floor", a)
+        return self._rounded("floor", a)
 
     def ceil(self, a: Reg) -> Reg:
-        return self.intrinsic("ceil", a)
+        return self._rounded("ceil", a)
 
     def rint(self, a: Reg) -> Reg:
         """Round half to even."""
-        return self.intrinsic("rint", a)
+        return self._rounded("rint", a)
 
     def trunc(self, a: Reg) -> Reg:
-        return self.intrinsic("trunc", a)
+        return self._rounded("trunc", a)
+
+    def _rounded(self, how: str, a: Reg) -> Reg:
+        """To an integer. Without an instruction for it LLVM would call libm for each lane: adding a number whose ULP is 1, and taking it
+        away again, rounds half to even, and a comparison with `a` corrects that by 1.
+        """
+        if self.text.target.rounding:
+            return self.intrinsic(how, a)
+        strict = Lanes(self.text, self.width, strict=True)
+        size, whole, one = strict.fabs(a), strict.like(a, WHOLE[a.dtype]), strict.like(a, 1)
+        nearest = strict.sub(strict.add(size, whole), whole)
+        if how == "trunc":
+            value = strict.select(strict.compare("gt", nearest, size), strict.sub(nearest, one), nearest)
+        else:
+            value = strict.copysign(nearest, a)
+            if how == "floor":
+                value = strict.select(strict.compare("gt", value, a), strict.sub(value, one), value)
+            elif how == "ceil":
+                value = strict.select(strict.compare("lt", value, a), strict.add(value, one), value)
+        return strict.select(strict.compare("lt", size, whole), strict.copysign(value, a), a)
 
     # ---- comparisons and choice
 

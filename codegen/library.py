@@ -12,6 +12,7 @@ from functools import partial
 
 from adjit.ir.environment import value
 from adjit.ir.locks import new_lock, once
+from adjit.ir.target import Target
 from adjit.ir.types import DTYPE_NAMES, F32, F64
 
 from . import image, llvm
@@ -42,18 +43,20 @@ def runner(threads: int) -> str:
     return RUNNERS[threads > 1]
 
 
-def start(names: Iterable[str]) -> None:
+def start(names: Iterable[str], target: Target) -> None:
     """Begin to compile what somebody is going to ask for; names of routines that are not shared are passed over."""
+    target = target.with_threads(1)  # they take any number
     for part in {_part_of(name) for name in names if name in RUNNERS or name in DTYPES}:
-        _code(part, llvm.host())
+        _code(part, target)
 
 
-def addresses(names: Iterable[str], threads: int) -> dict[str, int]:
-    """Where shared routines are. Those that run chunks have workers for so many threads."""
+def addresses(names: Iterable[str], target: Target) -> dict[str, int]:
+    """Where shared routines are. Those that run chunks have workers for as many threads as the target has."""
+    threads, target = target.threads, target.with_threads(1)
     with _lock:
-        found = {name: _part(_part_of(name), llvm.host())[name] for name in names}
+        found = {name: _part(_part_of(name), target)[name] for name in names}
         if threads > 1 and runner(threads) in found:
-            grow = _part(POOL, llvm.host())["adjit_pool_start"]
+            grow = _part(POOL, target)["adjit_pool_start"]
             ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32)(grow)(min(threads, MAX_THREADS) - 1)
         return found
 
@@ -63,7 +66,7 @@ def _part_of(name: str) -> str:
 
 
 @once
-def _part(part: str, target: llvm.Target) -> dict[str, int]:
+def _part(part: str, target: Target) -> dict[str, int]:
     """Addresses of what a part exports: the pool, or the products of one dtype."""
     if part == POOL:
         exports = [*RUNNERS, "adjit_pool_start"]
@@ -75,15 +78,15 @@ def _part(part: str, target: llvm.Target) -> dict[str, int]:
 
 
 @once
-def _code(part: str, target: llvm.Target) -> Later[llvm.Object]:
+def _code(part: str, target: Target) -> Later[llvm.Object]:
     return Later(partial(_assembled, part, target))
 
 
-def _assembled(part: str, target: llvm.Target) -> llvm.Object:
+def _assembled(part: str, target: Target) -> llvm.Object:
     def text() -> str:
         from . import gemm, pool  # noqa: PLC0415 - what is on the disk need not be written again
 
-        return pool.pool_ir(target.triple) if part == POOL else gemm.gemm_ir(DTYPES[part], target.vector_bytes, part in PACKED)
+        return pool.pool_ir(target.triple) if part == POOL else gemm.gemm_ir(DTYPES[part], target, part in PACKED)
 
     level = 0 if part == POOL else llvm.LEVEL  # the pool waits and hands out: what takes time is in the chunks
     return image.routine(part, text, target, level)

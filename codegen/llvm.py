@@ -14,12 +14,12 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from adjit.ir.errors import AdjitError
 from adjit.ir.locks import new_lock, once
+from adjit.ir.target import Target
 
 from . import cache, residency
 from .workers import busy
@@ -34,32 +34,18 @@ _serial = itertools.count()
 _lock = new_lock()
 
 
-@dataclass(frozen=True)
-class Target:
-    """What code is generated for."""
+class Host(NamedTuple):
+    """The machine that this process runs on, as LLVM knows it."""
 
     triple: str
     cpu: str
-    features: str
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        """All of it, for the names of what the disk keeps."""
-        return self.triple, self.cpu, self.features
-
-    @cached_property
-    def vector_bytes(self) -> int:
-        """Width of a vector register."""
-        on = {f[1:] for f in self.features.split(",") if f.startswith("+")}
-        if "avx512f" in on:
-            return 64
-        return 32 if "avx" in on else 16
+    features: dict[str, bool]
 
 
 @once
-def host() -> Target:
+def host() -> Host:
     llvm = _llvm()
-    return Target(llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+    return Host(llvm.get_process_triple(), llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features()))
 
 
 @once
@@ -121,7 +107,8 @@ def _jit(generation: int) -> Any:
 
     LLVM keeps 9 kB of each library that was ever linked until the linker itself goes, so there is a new one now and then.
     """
-    return _llvm().create_lljit_compiler(_new_machine(host(), 2))
+    triple, cpu, _ = host()
+    return _llvm().create_lljit_compiler(_new_machine(Target(triple, cpu), 2))
 
 
 @contextmanager
@@ -164,9 +151,9 @@ class Object(NamedTuple):
     code: bytes
 
 
-def assemble(text: str, target: Target | None = None, level: int | None = None) -> Object:
+def assemble(text: str, target: Target, level: int | None = None) -> Object:
     """Object code of a module, at the level that suits its size unless told otherwise."""
-    target, level = target or host(), level_for(text) if level is None else level
+    level = level_for(text) if level is None else level
     key = cache.key(text, *target.key, f"level {level}", versions())
     return Object(key, cache.cached(key, lambda: compiled(text, target, level)))
 
@@ -176,9 +163,8 @@ def compiled(text: str, target: Target, level: int) -> bytes:
         return _emit(machine, module)
 
 
-def assembly(text: str, target: Target | None = None) -> str:
+def assembly(text: str, target: Target) -> str:
     """The same as readable assembly."""
-    target = target or host()
     with busy, _machine(target, level_for(text)) as machine, _parsed(text, target) as module:
         return str(machine.emit_assembly(module))
 

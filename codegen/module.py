@@ -22,6 +22,7 @@ from adjit.ir.ops.join import Concatenate
 from adjit.ir.ops.maps import FloatUnary
 from adjit.ir.ops.stack import StackOp
 from adjit.ir.plan import Place, Plan
+from adjit.ir.target import Target
 from adjit.ir.types import I64, StackType, TensorType, row_major
 
 from . import flow, host, library, llvm, lookup, memory, stacked, stacks
@@ -49,7 +50,7 @@ def count_math(block: Block) -> int:
 class Module:
     """`build` writes it into `parts`; `failures` and `imports` are known then. With `probes`, native code notes when each kernel ran."""
 
-    def __init__(self, func: Func, target: llvm.Target, probes: Probes | None = None, threads: int = 1) -> None:
+    def __init__(self, func: Func, target: Target, probes: Probes | None = None) -> None:
         if func.plan is None:
             raise AdjitError(f"@{func.name} has no buffer plan: run it through the optimisation pipeline first")
         self.func = func
@@ -57,7 +58,7 @@ class Module:
         outline, large = count_math(func.block) > INLINE_MATH, is_large(func.block)
         literals = Literals() if large else None
         self.parts = Parts(target, LARGE_LEVEL if large else llvm.LEVEL)
-        self.context = Context(func.plan, target.vector_bytes, threads, {} if outline else None, literals)
+        self.context = Context(func.plan, target, {} if outline else None, literals)
         self.functions: dict[str, str] = {}  # definition without its name -> name
         self.outlined: set[str] = set()  # vector math that the parts have
         self.declares: set[str] = set()
@@ -68,7 +69,7 @@ class Module:
         self.failures: list[Failure] = []
         roots = {id(w.root): w.root for w in self.plan.windows.values() if isinstance(w.root.type, StackType)}
         self.handles = {self.plan.places[key].index: stacks.element_bytes(root.type) for key, root in roots.items()}  # by arena offset
-        self.text = Text()
+        self.text = Text(target)
         self.scalar = VectorEmitter(self.text)
         self.uses_runtime = False
         self.probes = probes
@@ -226,7 +227,7 @@ class Module:
     def function(self, kernel: Kernel) -> str:
         """The name of the function that a kernel is; one that is there already serves again."""
         self.imports |= kernel.imports
-        library.start(kernel.imports)
+        library.start(kernel.imports, self.context.target)
         definition = kernel.definition()
         if definition not in self.functions:
             name = self.functions[definition] = f"k{len(self.functions)}"

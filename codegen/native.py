@@ -14,6 +14,7 @@ import numpy as np
 
 from adjit.ir.func import Func
 from adjit.ir.ops.base import Array
+from adjit.ir.target import Target
 from adjit.ir.types import TensorType
 
 from . import blas, library, llvm, stacks
@@ -39,10 +40,11 @@ class Native:
     """A compiled Func. Call it with arrays in the order of the parameters; parameters in `updates` are overwritten in place."""
 
     def __init__(
-        self, func: Func, image: Image, texts: Callable[[], list[str]], threads: int, hosts: Mapping[str, ctypes._FuncPointer]
+        self, func: Func, image: Image, texts: Callable[[], list[str]], target: Target, hosts: Mapping[str, ctypes._FuncPointer]
     ) -> None:
         """`func` is the one that was traced, or what became of it; `hosts` are Python functions that native code calls."""
         self.name = func.name
+        self.target = target
         self.failures = image.failures
         self.arena_bytes = image.arena_bytes
         self.result_types = tuple(r.type for r in func.results)
@@ -51,7 +53,7 @@ class Native:
         self.texts = texts  # LLVM IR of the parts
         self._hosts = hosts
         callbacks = {name: ctypes.cast(fn, ctypes.c_void_p).value or 0 for name, fn in hosts.items()}
-        self._library = llvm.Library(image.objects, image.exports, addresses(image.imports, threads) | callbacks)
+        self._library = llvm.Library(image.objects, image.exports, addresses(image.imports, target) | callbacks)
         llvm.rest()
         self.address = self._library.address[MAIN]
         self._main = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(self.address)
@@ -67,7 +69,7 @@ class Native:
 
     @cached_property
     def asm(self) -> str:
-        return "\n".join(llvm.assembly(text) for text in self.texts())
+        return "\n".join(llvm.assembly(text, self.target) for text in self.texts())
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         results = [np.empty(t.shape, t.dtype) if pool is None else recycled(t, pool) for t, pool in self._results]
@@ -130,8 +132,8 @@ def recycled(type: TensorType, pool: deque[Array]) -> Array:
     return buffer.view(type.dtype).reshape(type.shape)
 
 
-def addresses(names: Sequence[str], threads: int) -> dict[str, int]:
+def addresses(names: Sequence[str], target: Target) -> dict[str, int]:
     """Where the routines are that a program imports."""
     of_blas = [name for name in names if name.startswith(blas.PREFIX)]
-    found = library.addresses((name for name in names if name not in of_blas), threads)
-    return found | {name: blas.addresses()[name] for name in of_blas}
+    found = library.addresses((name for name in names if name not in of_blas), target)
+    return found | {name: blas.addresses(target)[name] for name in of_blas}

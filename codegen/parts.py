@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
+from adjit.ir.target import Target
+
 from . import llvm
 from .workers import Later
 
@@ -17,7 +19,7 @@ LINES = 400  # of a part: for a shorter one, LLVM's preparations take as long as
 class Parts:
     """`texts` are those of the parts so far; `level` is the highest of LLVM's that they are worth."""
 
-    def __init__(self, target: llvm.Target, level: int) -> None:
+    def __init__(self, target: Target, level: int) -> None:
         self.texts: list[str] = []
         self._target = target
         self._level = level

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from adjit.ir.locks import once
+from adjit.ir.target import Target
 from adjit.ir.types import F32, F64, DType
 
 from . import library, llvm
@@ -34,16 +35,16 @@ class Peaks(NamedTuple):
 
 
 @once
-def peaks() -> Peaks:
-    width = llvm.host().vector_bytes
+def peaks(target: Target) -> Peaks:
+    width = target.vector_bytes
     dtypes = (F32, F64)
     text = "".join([*(_multiply_adds(dtype, width // dtype.itemsize) for dtype in dtypes), _triad(width // 4)])
     names = [f"peak_{LLVM_TYPE[d]}" for d in dtypes]
-    native = llvm.Library([llvm.assemble(text)], [*names, "triad"], {})
-    chunks, threads = CHUNKS * library.threads(), library.threads()
+    native = llvm.Library([llvm.assemble(text, target)], [*names, "triad"], {})
+    chunks, threads = CHUNKS * target.threads, target.threads
     runner = library.runner(threads)
     kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-    run = kind(library.addresses([runner], threads)[runner])
+    run = kind(library.addresses([runner], target)[runner])
 
     def best(name: str, argument: int, attempts: int) -> float:
         return _best(lambda: run(native.address[name], argument, chunks, threads), attempts)

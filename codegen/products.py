@@ -16,6 +16,7 @@ from adjit.ir.func import Block, Func, Stmt
 from adjit.ir.ops.control import Fuse
 from adjit.ir.ops.linalg import Matmul, MatmulAdd
 from adjit.ir.ops.reduce import Sum
+from adjit.ir.target import Target
 from adjit.ir.types import DTYPE_NAMES, I64, TensorType, row_major
 
 from . import gemm, library, tuning
@@ -117,7 +118,7 @@ def _takes_blas(kernel: LoopKernel, target: Window, a: Window, b: Window) -> boo
         return False
     layout = "".join("n" if x and x[0] == PLAIN else "t" for x in layouts)
     (m, k), n, name = a.type.shape, b.type.shape[1], DTYPE_NAMES[a.type.dtype]
-    return tuning.takes_blas(name, layout, _threads(kernel, a, b), m, n, k) and kernel.packed_pointer(b) is None
+    return tuning.takes_blas(kernel.target, name, layout, _threads(kernel, a, b), m, n, k) and kernel.packed_pointer(b) is None
 
 
 def is_parallel(block: Block) -> bool:
@@ -131,10 +132,10 @@ def _is_large(stmt: Stmt) -> bool:
     return stmt.result.type.size * stmt.args[-2].type.shape[-1] >= PARALLEL
 
 
-def foresee(func: Func) -> None:
+def foresee(func: Func, target: Target) -> None:
     """Have the routine compiled that large products of a Func will call, while it is still being optimised."""
     large = {stmt.result.type.dtype for stmt in func.stmts if _is_large(stmt)}
-    library.start(library.NAMES[dtype] for dtype in large)
+    library.start((library.NAMES[dtype] for dtype in large), target)
 
 
 def room(kernel: LoopKernel, target: Window, a: Window, b: Window) -> list[TensorType]:

@@ -8,32 +8,32 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from adjit.ir.func import Func
+from adjit.ir.target import Target
 
-from . import image, library, llvm, tuning
+from . import image, tuning
 from .native import Native
 
 
-def native_code(func: Func, optimized: Callable[[], Func], threads: int | None = None) -> Native:
+def native_code(func: Func, optimized: Callable[[], Func], target: Target) -> Native:
     """Native code for a traced Func; `optimized` gives what the passes make of it."""
-    threads = threads or library.threads()
-    key = image.key_of(func, (*llvm.host().key, str(threads), tuning.settings()))
+    key = image.key_of(func, (*target.settings, tuning.settings(target)))
     found = image.load(key)
     if found is None:
-        foresee(func)
-        return compiled(optimized(), threads, key)
-    return Native(func, found, lambda: compiled(optimized(), threads).texts(), threads, {})
+        foresee(func, target)
+        return compiled(optimized(), target, key)
+    return Native(func, found, lambda: compiled(optimized(), target).texts(), target, {})
 
 
-def compiled(func: Func, threads: int | None, key: bytes | None = None) -> Native:
+def compiled(func: Func, target: Target, key: bytes | None = None) -> Native:
     from .compile import compile_func  # noqa: PLC0415 - see above
 
-    return compile_func(func, None, threads, key)
+    return compile_func(func, target, key=key)
 
 
-def foresee(func: Func) -> None:
+def foresee(func: Func, target: Target) -> None:
     """Have LLVM begin with the routines that a traced Func is certain to need, while the passes still run."""
     from . import entry, products  # noqa: PLC0415 - see above
 
     if entry.available():
         entry.begin()
-    products.foresee(func)
+    products.foresee(func, target)

@@ -44,7 +44,7 @@ def rows_kernel(stmt: Stmt, context: Context) -> Kernel:
             text.slots.append(f"{name} = alloca [{size} x i8], align 64")
         with Loop(text, start, stop) as loop:
             for parts in members:
-                _member(text, context.vector_bytes, parts, loop.index)
+                _member(text, context.target.vector_bytes, parts, loop.index)
 
     work = sum(parts.ops * math.prod(parts.domain) for parts in members)
     if work < parallel_from(kernel):

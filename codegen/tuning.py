@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from adjit.ir.environment import value
 from adjit.ir.locks import once
+from adjit.ir.target import Target
 
-from . import blas, cache, llvm
+from . import blas, cache
 
 FORMAT = "1"  # of tables, and of what they measured: a new number makes all of them misses
 MARGIN = 0.05
@@ -43,21 +44,21 @@ class Table(NamedTuple):
     rows: tuple[Measured, ...]
 
 
-def takes_blas(dtype: str, layout: str, threads: int, m: int, n: int, k: int) -> bool:
+def takes_blas(target: Target, dtype: str, layout: str, threads: int, m: int, n: int, k: int) -> bool:
     """Whether OpenBLAS is the one for this product."""
     wanted = _wanted()
     if wanted in CHOICES:
         return wanted == "openblas" and blas.find() is not None
-    table = load()
+    table = load(target)
     if table is None or predicted(table.rows, dtype, layout, threads, m, n, k) <= math.log(1 + MARGIN):
         return False
     found = blas.find()
     return found is not None and found.source == table.library
 
 
-def settings() -> str:
+def settings(target: Target) -> str:
     """All that decides who computes a product: part of the name of a program on the disk."""
-    return _wanted() or repr(load())
+    return _wanted() or repr(load(target))
 
 
 def _wanted() -> str:
@@ -77,27 +78,27 @@ def predicted(rows: Sequence[Measured], dtype: str, layout: str, threads: int, m
 # ---- the table on disk
 
 
-def load() -> Table | None:
-    """The table of this machine; None where there is none that can be trusted."""
+def load(target: Target) -> Table | None:
+    """The table of a machine; None where there is none that can be trusted."""
     path = cache.directory()
-    return None if path is None else _read(path)
+    return None if path is None else _read(path, _key(target))
 
 
-def save(table: Table) -> bool:
+def save(table: Table, target: Target) -> bool:
     """Keep a table; says whether the disk took it."""
     path = cache.directory()
     if path is None:
         return False
     import json  # noqa: PLC0415 - few programs need it
 
-    cache.store(path, _key(), json.dumps([table.library, table.rows]).encode())
+    cache.store(path, _key(target), json.dumps([table.library, table.rows]).encode())
     _read.forget()
-    return load() == table
+    return load(target) == table
 
 
 @once
-def _read(path: str) -> Table | None:
-    content = cache.load(path, _key())
+def _read(path: str, key: bytes) -> Table | None:
+    content = cache.load(path, key)
     if content is None:
         return None
     import json  # noqa: PLC0415 - as in `save`
@@ -110,8 +111,8 @@ def _read(path: str) -> Table | None:
     return table if all(min(r.m, r.n, r.k, r.own, r.blas) > 0 for r in table.rows) else None
 
 
-def _key() -> bytes:
-    return cache.key("products", FORMAT, *llvm.host().key)
+def _key(target: Target) -> bytes:
+    return cache.key("products", FORMAT, *target.with_threads(1).settings)
 
 
 # ---- one of them for everything, while they are compared

@@ -3,7 +3,8 @@
 Owns: exponentials, logarithms, powers, hyperbolic functions and `erf`, and the table `FUNCTIONS` by which the code generator finds all of
 the library (trigonometry is `vecmath_trig`). Subnormals, infinities, NaN and signed zeros follow C99 Annex F, as NumPy does.
 Refuses: integers (convert first) and fast-math: the code is strict, so the same argument gives the same bits in a vector, in the scalar
-tail of a loop, and on every CPU. benchmarks/ulp_vecmath.py measures the errors; benchmarks/fit_vecmath.py made the coefficients.
+tail of a loop, and on every CPU with FMA; those without it differ in the last bits. benchmarks/ulp_vecmath.py measures the errors;
+benchmarks/fit_vecmath.py made the coefficients.
 """
 
 from __future__ import annotations
@@ -43,14 +44,20 @@ class _Reduced(NamedTuple):
         return ((self.n_bits << form.fraction) + ((form.bias + extra) << form.fraction)).float()
 
 
+def _ln2(x: Num) -> tuple[float, float]:
+    """log(2) as a sum of two: the product of the first with an exponent is exact, by FMA or because it is short."""
+    high, low = (C.LN2 if x.lanes.text.target.fma else C.LN2_SHORT)[x.reg.dtype]
+    return high, low
+
+
 def _reduce(x: Num, x_low: Num | None = None) -> _Reduced:
     magic, dtype = x.format.magic, x.reg.dtype
-    high, low = C.LN2[dtype]
-    shifted = x.fma(C.LOG2E[dtype][0], magic)
+    high, low = _ln2(x)
+    shifted = x.mad(C.LOG2E[dtype][0], magic)
     n = shifted - magic
-    first = n.fma(-high, x)  # exact: both terms are multiples of an ULP of log(2) and nearly cancel
-    r = n.fma(-low, first)
-    rest = n.fma(-low, first - r)
+    first = n.mad(-high, x)  # exact: both terms are multiples of an ULP of log(2) and nearly cancel
+    r = n.mad(-low, first)
+    rest = n.mad(-low, first - r)
     if x_low is not None:
         r, rest = fast_two_sum(r, x_low + rest)
     return _Reduced(n, shifted.bits(), r, rest)
@@ -58,14 +65,14 @@ def _reduce(x: Num, x_low: Num | None = None) -> _Reduced:
 
 def _exp_times(r: Num, power: Num, coefficients: C.Coefficients = C.EXP) -> Num:
     """exp(r) * power."""
-    less_one = (r * r).fma(polynomial(r, coefficients[r.reg.dtype]), r)
-    return less_one.fma(power, power)
+    less_one = (r * r).mad(polynomial(r, coefficients[r.reg.dtype]), r)
+    return less_one.mad(power, power)
 
 
 def _exp_pair(reduced: _Reduced) -> tuple[Num, Num]:
     """exp(r + low) as a rounded value and its error."""
     r = reduced.r
-    tail = (r * r).fma(polynomial(r, C.EXP[r.reg.dtype]), reduced.low)
+    tail = (r * r).mad(polynomial(r, C.EXP[r.reg.dtype]), reduced.low)
     one_plus, error = fast_two_sum(r.like(1.0), r)
     return fast_two_sum(one_plus, error + tail)
 
@@ -89,10 +96,10 @@ def _expm1_pair(x: Num) -> tuple[Num, Num]:
     """expm1(x) as an unevaluated sum, for |x| so small that 2**n and 2**-n are normal."""
     reduced = _reduce(x)
     r = reduced.r
-    tail = (r * r).fma(polynomial(r, C.EXPM1[r.reg.dtype]), reduced.low)
+    tail = (r * r).mad(polynomial(r, C.EXPM1[r.reg.dtype]), reduced.low)
     power = reduced.power()
     high, error = fast_two_sum(power - 1.0, r * power)
-    return high, tail.fma(power, error)
+    return high, tail.mad(power, error)
 
 
 @on_numbers
@@ -125,9 +132,9 @@ def sigmoid(x: Num) -> Num:
     e = _exp_times(reduced.r, reduced.power(64)) * 2.0**-64  # by a detour, since it may be subnormal
     denominator, low = fast_two_sum(x.like(1.0), e)
     q = e / denominator
-    rest = low.fma(-q, denominator.fma(-q, e))
+    rest = low.mad(-q, denominator.fma(-q, e))
     complement = 1.0 - q  # which is also the reciprocal of the denominator
-    return x.lt(0.0).choose(rest.fma(complement, q), complement)
+    return x.lt(0.0).choose(rest.mad(complement, q), complement)
 
 
 @on_numbers
@@ -149,8 +156,8 @@ def tanh(x: Num) -> Num:
     value = high + error
     denominator, low = fast_two_sum(x.like(2.0), value)
     q = value / denominator
-    rest = low.fma(-q, denominator.fma(-q, value))
-    return rest.fma(q.fma(-0.5, 0.5), q).copysign(x)  # (1 - q) / 2 is the reciprocal of the denominator
+    rest = low.mad(-q, denominator.fma(-q, value))
+    return rest.mad(q.mad(-0.5, 0.5), q).copysign(x)  # (1 - q) / 2 is the reciprocal of the denominator
 
 
 def _sinh_cosh(x: Num, odd: bool) -> Num:
@@ -165,7 +172,7 @@ def _sinh_cosh(x: Num, odd: bool) -> Num:
     r = reduced.r
     z = r * r
     # sinh(r) - r and cosh(r) - 1
-    sinh_tail = (z * r).fma(horner(z, C.SINH[dtype]), reduced.low)
+    sinh_tail = (z * r).mad(horner(z, C.SINH[dtype]), reduced.low)
     cosh_tail = z * horner(z, C.COSH[dtype])
     form = x.format
     shift, detour = reduced.n_bits << form.fraction, 64 << form.fraction
@@ -175,10 +182,10 @@ def _sinh_cosh(x: Num, odd: bool) -> Num:
     down = x.gt(60.0).choose(0.0, (shift.like(form.one - (1 << form.fraction)) - shift).float())
     a, b = up - down, up + down
     lead, slope = (a, b) if odd else (b, a)
-    total = slope.fma(r, lead)
+    total = slope.mad(r, lead)
     rounding = (down if not odd else -down) - (lead - up)
     error = slope.fma(r, lead - total) + rounding
-    tail = lead.fma(cosh_tail, slope.fma(sinh_tail, error))
+    tail = lead.mad(cosh_tail, slope.mad(sinh_tail, error))
     return (total + tail) * is_large.choose(2.0**64, 1.0, like=x)
 
 
@@ -213,18 +220,18 @@ def _log_gap(f: Num) -> Num:
     """f - log(1 + f), for 1 + f in [sqrt(1/2), sqrt(2))."""
     if f.reg.dtype == F32:
         square = f * f
-        return (square * f).fma(-polynomial(f, C.LOG[F32]), square * 0.5)
+        return (square * f).mad(-polynomial(f, C.LOG[F32]), square * 0.5)
     half_square = f * 0.5 * f
     s = f / (f + 2.0)
     z = s * s
-    return half_square - s * z.fma(polynomial(z, C.LOG_ATANH[F64]), half_square)
+    return half_square - s * z.mad(polynomial(z, C.LOG_ATANH[F64]), half_square)
 
 
 def _log_sum(k: Num, f: Num, low: Num | None = None) -> Num:
     """k log(2) + log(1 + f) + low."""
-    ln2_high, ln2_low = C.LN2[f.reg.dtype]
-    gap = k.fma(-ln2_low, _log_gap(f))
-    return k.fma(ln2_high, f - (gap if low is None else gap - low))
+    ln2_high, ln2_low = _ln2(f)
+    gap = k.mad(-ln2_low, _log_gap(f))
+    return k.mad(ln2_high, f - (gap if low is None else gap - low))
 
 
 def _log_ends(x: Num, value: Num, zero: float = 0.0) -> Num:
@@ -245,9 +252,9 @@ def _log_to_base(x: Num, of_e: tuple[float, ...], of_2: tuple[float, ...]) -> Nu
     """The logarithm to another base, given those of e and of 2 to it, each a sum of two."""
     k, m = _split(x)
     f = m - 1.0
-    rest = _log_gap(f).fma(-of_e[0], f * of_e[1])
+    rest = _log_gap(f).mad(-of_e[0], f * of_e[1])
     if of_2[1]:
-        rest = k.fma(of_2[1], rest)
+        rest = k.mad(of_2[1], rest)
     return _log_ends(x, k.fma(of_2[0], f.fma(of_e[0], rest)))
 
 
@@ -273,7 +280,7 @@ def _log1p(x: Num, x_low: Num | None = None) -> Num:
     power = x.gt(2.0**60).choose(0.0, power)  # 2**-k leaves the exponent range, but the error no longer counts
     f, f_low = fast_two_sum(m - 1.0, error * power)
     if x_low is not None:
-        f_low = x_low.fma(power, f_low)
+        f_low = x_low.mad(power, f_low)
     return _log_sum(k, f, f_low)
 
 
@@ -293,7 +300,7 @@ def _log_pair(x: Num) -> tuple[Num, Num]:
     f = m - 1.0
     reciprocal = 1.0 / denominator
     s = f * reciprocal
-    s_low = s.fma(-denominator_low, denominator.fma(-s, f)) * reciprocal
+    s_low = s.mad(-denominator_low, denominator.fma(-s, f)) * reciprocal
     # log(m) = 2s + s³ (2/3 + s² p(s²)): all but the innermost product as unevaluated sums, since the exponent multiplies every error by
     # up to 745, the largest b log(a)
     z = s * s
@@ -301,13 +308,13 @@ def _log_pair(x: Num) -> tuple[Num, Num]:
     third, third_low = C.TWO_THIRDS[F64]
     factor, factor_low = fast_two_sum(x.like(third), z * polynomial(z, C.LOG_TAIL[F64]))
     u = z * factor
-    u_low = z_low.fma(factor, z.fma(factor_low + third_low, z.fma(factor, -u)))
+    u_low = z_low.mad(factor, z.mad(factor_low + third_low, z.fma(factor, -u)))
     cube = s * u
-    cube_low = s_low.fma(u, s.fma(u_low, s.fma(u, -cube)))
+    cube_low = s_low.mad(u, s.mad(u_low, s.fma(u, -cube)))
     ln2_high, ln2_low = C.LN2_SHORT[F64]
     total, first = fast_two_sum(k * ln2_high, s * 2.0)
     total, second = fast_two_sum(total, cube)
-    low = first + (second + k.fma(ln2_low, s_low.fma(2.0, cube_low)))
+    low = first + (second + k.mad(ln2_low, s_low.mad(2.0, cube_low)))
     return fast_two_sum(total, low)
 
 
@@ -320,8 +327,8 @@ def _power_wide(a: Num, b: Num) -> Num:
     k = (((above + a.format.one) >> 52) | (1075 << 52)).float() - (2.0**52 + 1023)
     s = (m - 1.0) / (m + 1.0)
     z = s * s
-    series = (s * z).fma(horner(z, C.LOG_ATANH_WIDE[F64]), s * 2.0)
-    exponent = b * k.fma(C.LN2[F64][0], series)
+    series = (s * z).mad(horner(z, C.LOG_ATANH_WIDE[F64]), s * 2.0)
+    exponent = b * k.mad(C.LN2[F64][0], series)
     reduced = _reduce(exponent.clamp(-200.0, 200.0))
     return _exp_times(reduced.r, reduced.power(), C.EXP_WIDE).convert(F32)
 
@@ -330,7 +337,7 @@ def _power(a: Num, b: Num) -> Num:
     """a ** b of float64 lanes; a is finite and positive."""
     log_high, log_low = _log_pair(a)
     product = b * log_high
-    error = b.fma(log_low, b.fma(log_high, -product))
+    error = b.mad(log_low, b.fma(log_high, -product))
     error = abs(product).lt(1000.0).choose(error, 0.0)  # it may be NaN where the product overflows
     product = product.clamp(*EXP_RANGE[F64])
     reduced = _reduce(product, error)
@@ -368,15 +375,15 @@ def cbrt(x: Num) -> Num:
     """
     dtype, magic = x.reg.dtype, x.format.magic
     k, m = _split(abs(x))
-    shifted = k.fma(1.0 / 3.0, magic)
-    j = (shifted - magic).fma(-3.0, k)
+    shifted = k.mad(1.0 / 3.0, magic)
+    j = (shifted - magic).mad(-3.0, k)
     up, down = j.gt(0.5), j.lt(-0.5)
     a = m * up.choose(x.like(2.0), down.choose(0.5, 1.0, like=x))
     guess = polynomial(m, C.CBRT[dtype]) * up.choose(x.like(2.0 ** (1 / 3)), down.choose(0.5 ** (1 / 3), 1.0, like=x))
     square = guess * guess
     square_low = guess.fma(guess, -square)
-    residual = guess.fma(-square_low, guess.fma(-square, a))
-    step = guess * residual / (square * guess).fma(2.0, a)
+    residual = guess.mad(-square_low, guess.fma(-square, a))
+    step = guess * residual / (square * guess).mad(2.0, a)
     power = ((shifted.bits() << x.format.fraction) + x.format.one).float()
     root = ((guess + step) * power).copysign(x)
     return (x.eq(0.0) | abs(x).eq(INF) | x.unordered(x)).choose(x, root)
@@ -389,7 +396,7 @@ def cbrt(x: Num) -> Num:
 def erf(x: Num) -> Num:
     dtype = x.reg.dtype
     size = abs(x)
-    small = x.fma(polynomial(x * x, C.ERF_SMALL[dtype]), x)
+    small = x.mad(polynomial(x * x, C.ERF_SMALL[dtype]), x)
     limit, coefficients = (4.0, C.ERF_LARGE_F32[F32]) if dtype == F32 else (6.0, C.ERF_LARGE[F64])
     bounded = size.clamp(None, limit)
     reduced = _reduce(-(bounded * polynomial(bounded, coefficients)))

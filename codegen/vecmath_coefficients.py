@@ -15,8 +15,9 @@ LN2: Coefficients = {
     F32: (0.6931471824645996, -1.9046542121259336e-09),
     F64: (0.6931471805599453, 2.3190468138462996e-17),
 }
-# log(2), a sum of two; the first has 40 bits: its products with exponents are exact
+# log(2), a sum of two; the first has 15 or 40 bits: its products with exponents are exact
 LN2_SHORT: Coefficients = {
+    F32: (0.693145751953125, 1.428606765330187e-06),
     F64: (0.6931471805592082, 7.371002565167799e-13),
 }
 # 1 / log(2), a sum of two

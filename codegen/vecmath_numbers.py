@@ -1,7 +1,7 @@
 """Numbers that write instructions: the vocabulary in which the vector math library is written.
 
-Owns: `Num` (a register with operators, always strict: no contraction, so that every lane width and CPU computes the same bits), the
-layout of the two float formats, and error-free transformations. Refuses: any particular function of analysis.
+Owns: `Num` (a register with operators, always strict: no contraction, so that every lane width, and every CPU with FMA, computes the same
+bits), the layout of the two float formats, and error-free transformations. Refuses: any particular function of analysis.
 """
 
 from __future__ import annotations
@@ -95,10 +95,14 @@ class Num:
     def __abs__(self) -> Num:
         return Num(self.lanes, self.lanes.fabs(self.reg))
 
-    def fma(self, factor: Num | float, addend: Num | float) -> Num:
-        """self * factor + addend, rounded once.
+    def mad(self, factor: Num | float, addend: Num | float) -> Num:
+        """self * factor + addend, where a second rounding does no harm: CPUs without FMA need one."""
+        return Num(self.lanes, self.lanes.mad(self.reg, self._operand(factor), self._operand(addend)))
 
-        The error bounds of the library rest on it. A CPU without FMA calls libm's `fma` for each lane: the same bits, slowly.
+    def fma(self, factor: Num | float, addend: Num | float) -> Num:
+        """self * factor + addend of the exact product: for remainders and the errors of products, on which the error bounds rest.
+
+        It takes fifteen instructions on a CPU without FMA: `mad` is for everything else.
         """
         return Num(self.lanes, self.lanes.fma(self.reg, self._operand(factor), self._operand(addend)))
 
@@ -239,7 +243,7 @@ def horner(x: Num, coefficients: Sequence[float]) -> Num:
     """The polynomial with these coefficients, constant term first."""
     out = x.like(coefficients[-1])
     for c in coefficients[-2::-1]:
-        out = out.fma(x, c)
+        out = out.mad(x, c)
     return out
 
 
@@ -248,7 +252,7 @@ def polynomial(x: Num, coefficients: Sequence[float]) -> Num:
     terms: list[Num | float] = list(coefficients)
     power = x
     while len(terms) > 1:
-        pairs = [power.like(b).fma(power, a) if isinstance(b, float) else b.fma(power, a) for a, b in zip(terms[::2], terms[1::2])]
+        pairs = [power.like(b).mad(power, a) if isinstance(b, float) else b.mad(power, a) for a, b in zip(terms[::2], terms[1::2])]
         terms = [*pairs, *terms[len(pairs) * 2 :]]
         power = power * power
     (out,) = terms
@@ -272,5 +276,5 @@ def divide(n: Num, n_low: Num, d: Num, d_low: Num) -> Num:
     """(n + n_low) / (d + d_low), rounded about once; the low parts are a few ULP of the high parts."""
     reciprocal = 1.0 / d
     quotient = n * reciprocal
-    rest = d.fma(-quotient, n) + quotient.fma(-d_low, n_low)
-    return rest.fma(reciprocal, quotient)
+    rest = d.fma(-quotient, n) + quotient.mad(-d_low, n_low)
+    return rest.mad(reciprocal, quotient)

@@ -12,6 +12,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from adjit.ir.target import Target
 from adjit.ir.types import F32, F64, I32, I64
 
 from . import vecmath_coefficients as C
@@ -44,14 +45,14 @@ def _reduce(x: Num, with_low: bool = False) -> _Reduced:
     """For x >= 0; NaN where x is infinite or NaN."""
     dtype, magic = x.reg.dtype, x.format.magic
     first, second, third = C.HALF_PI[dtype]
-    shifted = x.fma(C.TWO_OVER_PI[dtype][0], magic)
+    shifted = x.mad(C.TWO_OVER_PI[dtype][0], magic)
     q = shifted - magic
     exact = q.fma(-first, x)  # exact: both terms are multiples of one ULP of π/2 and nearly cancel
     if not with_low:
-        return _unless_huge(x, _Reduced(q.fma(-third, q.fma(-second, exact)), shifted.bits()))
+        return _unless_huge(x, _Reduced(q.mad(-third, q.fma(-second, exact)), shifted.bits()))
     product = q * -second
     r, error = two_sum(exact, product)
-    r, low = fast_two_sum(r, q.fma(-third, error + q.fma(-second, -product)))
+    r, low = fast_two_sum(r, q.mad(-third, error + q.fma(-second, -product)))
     return _unless_huge(x, _Reduced(r, shifted.bits(), low))
 
 
@@ -72,9 +73,7 @@ def _call_reduction(x: Num) -> _Reduced:
     """The reduction of huge x by the out-of-line function, through the stack: one function serves every width."""
     lanes, text = x.lanes, x.lanes.text
     text.declares.add(_two_over_pi())
-    text.declares.add("declare i64 @llvm.fshl.i64(i64, i64, i64)")
-    text.declares.add("declare double @llvm.fma.f64(double, double, double)")
-    text.declares.add(_reduction())
+    text.declares |= _reduction(text.target)
     kinds = (F64, I64, F64)
     slots = [text.reserve(lanes.type(kind)) for kind in kinds]
     text.put(f"store {lanes.type(F64)} {x.convert(F64).reg.name}, ptr {slots[0]}")
@@ -93,15 +92,16 @@ def _two_over_pi() -> str:
     return f"@adjit.two_over_pi = internal constant [{len(words)} x i64] [{', '.join(f'i64 {word}' for word in words)}]"
 
 
-@lru_cache(maxsize=1)
-def _reduction() -> str:
+@lru_cache(maxsize=4)
+def _reduction(target: Target) -> frozenset[str]:
     """A function that reduces `count` finite doubles >= 2**17, given in `r`: they are replaced by r, quadrant and low.
 
     x = m 2**e with a 53-bit integer m. Of 2/π only a window of 192 bits matters: those above make multiples of 4, those below less than
     2**-137. The low 192 bits of m times the window are x 2/π modulo 4, in units of 2**-190, and the top 128 of them are kept.
     """
-    text = Text()
+    text = Text(target)
     put, define = text.put, text.define
+    text.declares.add("declare i64 @llvm.fshl.i64(i64, i64, i64)")
     address = [define(f"getelementptr i64, ptr %{name}, i64 %i") for name in ("r", "quadrant", "low")]
     x = define(f"load double, ptr {address[0]}")
     bits = define(f"bitcast double {x} to i64")
@@ -135,12 +135,12 @@ def _reduction() -> str:
     error = error + rest
     half_pi, half_pi_low, _ = C.HALF_PI[F64]
     r = high * half_pi
-    low = error.fma(half_pi, high.fma(half_pi_low, high.fma(half_pi, -r)))
+    low = error.mad(half_pi, high.mad(half_pi_low, high.fma(half_pi, -r)))
     r, low = fast_two_sum(r, low)
     q = define(f"trunc i128 {quadrant} to i64")
     for (kind, value), where in zip((("double", r.reg.name), ("i64", q), ("double", low.reg.name)), address, strict=True):
         put(f"store {kind} {value}, ptr {where}")
-    return "\n".join([
+    definition = "\n".join([
         "define internal void @adjit.reduce_half_pi(ptr %r, ptr %quadrant, ptr %low, i64 %count) noinline cold nounwind {",
         "entry:",
         "br label %loop",
@@ -154,6 +154,7 @@ def _reduction() -> str:
         "ret void",
         "}",
     ])  # fmt: skip
+    return frozenset({definition, *text.declares})
 
 
 # ---- sin, cos, tan
@@ -163,8 +164,8 @@ def _sin_or_cos(reduced: _Reduced, offset: int) -> Num:
     r = reduced.r
     dtype = r.reg.dtype
     z = r * r
-    sine = (z * r).fma(horner(z, C.SIN[dtype]), r)
-    cosine = (z * z).fma(horner(z, C.COS[dtype]), z.fma(-0.5, 1.0))
+    sine = (z * r).mad(horner(z, C.SIN[dtype]), r)
+    cosine = (z * z).mad(horner(z, C.COS[dtype]), z.mad(-0.5, 1.0))
     return reduced.odd(offset).choose(cosine, sine).negated_if(reduced.sign(offset))
 
 
@@ -186,10 +187,10 @@ def tan(x: Num) -> Num:
     assert low is not None
     dtype = r.reg.dtype
     z = r * r
-    sine, sine_low = fast_two_sum(r, (z * r).fma(horner(z, C.SIN[dtype]), low))
+    sine, sine_low = fast_two_sum(r, (z * r).mad(horner(z, C.SIN[dtype]), low))
     half = z * 0.5
     near_one = 1.0 - half
-    tail = (z * z).fma(horner(z, C.COS[dtype]), r.fma(-low, (1.0 - near_one) - half))
+    tail = (z * z).mad(horner(z, C.COS[dtype]), r.mad(-low, (1.0 - near_one) - half))
     cosine, cosine_low = fast_two_sum(near_one, tail)
     odd = reduced.odd(0)
     ratio = divide(odd.choose(cosine, sine), odd.choose(cosine_low, sine_low), odd.choose(sine, cosine), odd.choose(sine_low, cosine_low))
@@ -244,8 +245,8 @@ def _atan_ratio(y: Num, x: Num, negative: Num | None) -> Num:
         t = negative.choose(-t, t)
     z = t * t
     high, low = C.QUARTER_PI[dtype]
-    rest = (t * z).fma(polynomial(z, C.ATAN[dtype]), eighths * low)
-    return eighths.fma(high, t + rest)
+    rest = (t * z).mad(polynomial(z, C.ATAN[dtype]), eighths * low)
+    return eighths.mad(high, t + rest)
 
 
 @on_numbers

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 
 VARIABLES: dict[str, str] = {
     "ADJIT_NUM_THREADS": "threads of large kernels; by default, one for each core that the process may use",
+    "ADJIT_TARGET": "CPU that code is made for: `host`, the default; `x86-64`, `x86-64-v2`, `x86-64-v3` or `x86-64-v4`, which this CPU "
+    "must have; `generic` on other architectures",
+    "ADJIT_VECTOR_BYTES": "`16`, `32` or `64`: width of vectors, instead of the target's own. Any width runs on any CPU",
     "ADJIT_CACHE_DIR": "folder of the [disk cache](cache.md); by default `$XDG_CACHE_HOME/adjit`, or `~/.cache/adjit`",
     "ADJIT_CACHE": "`0` switches the disk cache off",
     "ADJIT_BLAS": "`own` or `openblas`: who computes matrix products, instead of the choice that `aj.tune()` measured",
@@ -26,3 +30,11 @@ def value(name: str, default: str = "") -> str:
 def is_set(name: str) -> bool:
     """Whether a variable is there, and neither empty nor 0."""
     return value(name) not in ("", "0")
+
+
+def choice(name: str, allowed: Collection[str], default: str) -> str:
+    """The value of a variable that has only some; the default where it is not there, or empty."""
+    given = value(name) or default
+    if given not in allowed:
+        raise ValueError(f"{name}={given}: choose one of {', '.join(each for each in allowed if each)}")
+    return given

@@ -19,6 +19,7 @@ from adjit.ir.func import Block, Func, Value
 from adjit.ir.locks import new_lock
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array, Op, apply
+from adjit.ir.target import Target
 from adjit.ir.types import TensorType
 from adjit.passes.reverse import backpropagate
 from adjit.passes.rewrite import silenced
@@ -65,10 +66,16 @@ class Executable:
         """LLVM is loaded here, by the first function. Who looks at the passes wants to see them run: then nothing comes from the disk."""
         from adjit.codegen import program  # noqa: PLC0415 - keeps llvmlite out of `import adjit`
 
-        threads = self.threads or config.threads
         if config.dump or is_set("ADJIT_VERIFY"):
-            return program.compiled(self.optimized, threads)
-        return program.native_code(self.func, lambda: self.optimized, threads)
+            return program.compiled(self.optimized, self.target)
+        return program.native_code(self.func, lambda: self.optimized, self.target)
+
+    @cached_property
+    def target(self) -> Target:
+        """The machine that it is compiled for."""
+        from adjit.codegen.target import current  # noqa: PLC0415 - as above
+
+        return current().with_threads(self.threads or config.threads)
 
     @cached_property
     def optimized(self) -> Func:

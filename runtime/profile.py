@@ -86,6 +86,7 @@ class Profile:
         self.repeat = len(runs)
         self.seconds = statistics.median(plain)  # of a call of the code without clocks
         self._func = func
+        self._target = twin.target
         self._sites = twin.probes.sites
         self._fastest = min(runs, key=lambda run: int(run.nanoseconds[WHOLE]))
         results = sum(t.nbytes for t in twin.result_types)
@@ -114,7 +115,7 @@ class Profile:
     @cached_property
     def peaks(self) -> Peaks:
         """Measured on this machine, once in a process."""
-        return peaks()
+        return peaks(self._target)
 
     @cached_property
     def _live(self) -> list[int]:
@@ -195,7 +196,7 @@ def profile(concrete: ConcreteFunction, signature: Signature, repeat: int | None
         raise ValueError(f"profile: repeat must be at least 1, not {repeat}")
     func = concrete.executable.optimized
     given = concrete.separate(signature.arrays, signature.stores)
-    twin, native = Timed(func), concrete.executable.native
+    twin, native = Timed(func, concrete.executable.target), concrete.executable.native
     # in turns, so that a disturbance of the machine hits both alike
     runs, plain = zip(*repeated(lambda: (twin.run(given), elapsed(lambda: native(given))), repeat), strict=True)
     return Profile(func, twin, runs, plain, sum(a.nbytes for a in given))

@@ -40,12 +40,13 @@ def tune(seconds: float = SECONDS, file: TextIO | None = None) -> dict[str, int]
 
     Raises an UnsupportedError where there is no OpenBLAS to compare with, or no directory to keep the table in.
     """
-    from adjit.codegen import blas, library, tuning  # noqa: PLC0415 - keeps llvmlite out of `import adjit`
+    from adjit.codegen import blas, target, tuning  # noqa: PLC0415 - keeps llvmlite out of `import adjit`
 
     found, out = blas.find(), file or sys.stdout
     if found is None:
         raise UnsupportedError("tune: there is no OpenBLAS in NumPy's wheel, nor a scipy-openblas wheel: all products are our own")
-    threads = config.threads or library.threads()
+    machine = target.current()
+    threads = config.threads or machine.threads
     cases = [Case(*case) for case in itertools.product(DTYPES, LAYOUTS, sorted({1, threads}), SHAPES)]
     print(f"{'m, n, k':>18} {'dtype':>8} {'layout':>7} {'threads':>8} {'own':>8} {'openblas':>9}   GFLOP/s", file=out)
     rows = []
@@ -58,7 +59,7 @@ def tune(seconds: float = SECONDS, file: TextIO | None = None) -> dict[str, int]
         print(f"{f'{m}, {n}, {k}':>18} {case.dtype:>8} {case.layout:>7} {case.threads:>8} {speeds}", file=out)
         _progress(out, number + 1, len(cases))
     _clear(out)
-    if not tuning.save(tuning.Table(found.source, tuple(rows))):
+    if not tuning.save(tuning.Table(found.source, tuple(rows)), machine):
         raise UnsupportedError("tune: the table could not be kept: there is no cache (ADJIT_CACHE_DIR), or its disk is full or read-only")
     return {"own": sum(r.own <= r.blas for r in rows), "openblas": sum(r.own > r.blas for r in rows)}
 

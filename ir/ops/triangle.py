@@ -101,7 +101,7 @@ def take_product(k: Loops, target: Window, column: Window, row: Window) -> None:
     """target -= column ⊗ row"""
     (m,), (n,) = column.type.shape, row.type.shape
     across, down = column.sliding(0, m, 1, n, dilation=0), row.sliding(0, m, 0, n)
-    k.map(lambda emit, x, a, b: [emit.fma(emit.neg(a), b, x)], [target], [target, across, down])
+    k.map(lambda emit, x, a, b: [emit.sub(x, emit.mul(a, b))], [target], [target, across, down])
 
 
 def part(window: Window, start: Reg, size: int) -> Window:

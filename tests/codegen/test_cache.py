@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from adjit.codegen import cache, llvm
+from adjit.codegen.target import current
 
 pytestmark = pytest.mark.skipif(not cache.HAS_POSIX, reason="the cache needs POSIX permissions")
 
@@ -246,7 +247,7 @@ def test_threads_that_read_write_and_trim_at_once(folder: Path, monkeypatch: pyt
 
 
 def test_assemble_compiles_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = llvm.assemble(IR).code
+    code = llvm.assemble(IR, current()).code
     (entry,) = entries(folder)
     assert entry.read_bytes().endswith(code)
 
@@ -254,9 +255,9 @@ def test_assemble_compiles_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -
         raise AssertionError("compiled again")
 
     monkeypatch.setattr(llvm, "_parsed", refuse)
-    assert llvm.assemble(IR).code == code
+    assert llvm.assemble(IR, current()).code == code
     with pytest.raises(AssertionError, match="compiled again"):
-        llvm.assemble(f"{IR}; another")
+        llvm.assemble(f"{IR}; another", current())
 
 
 PROGRAM = """

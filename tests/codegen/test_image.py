@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import adjit as aj
-from adjit.codegen import cache, image, library
+from adjit.codegen import cache, image
+from adjit.codegen.target import current
 from adjit.runtime import executable
 
 X = np.linspace(0.1, 1.0, 12)
@@ -170,7 +171,7 @@ def test_routines_are_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
         written.append(1)
         return "define i64 @seven() nounwind {\nret i64 7\n}\n"
 
-    target = library.llvm.host()
+    target = current()
     first, second = (image.routine("seven", text, target, 2) for _ in range(2))
     assert first == second
     assert len(written) == 1

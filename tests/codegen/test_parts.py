@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import adjit as aj
-from adjit.codegen import llvm, parts, workers
+from adjit.codegen import parts, workers
+from adjit.codegen.target import current
 from adjit.codegen.workers import Later
 from adjit.ir.errors import AdjitError
 
@@ -54,7 +55,7 @@ def test_vector_math_that_is_called_stands_in_one_part(monkeypatch: pytest.Monke
 
 
 def test_an_error_of_a_thread_is_raised_where_its_result_is_wanted() -> None:
-    broken = parts.Parts(llvm.host(), 2)
+    broken = parts.Parts(current(), 2)
     nonsense = "define hidden void @k0() nounwind {\n" + "nonsense\n" * parts.LINES + "}\n"
     broken.add(nonsense, "declare hidden void @k0()", ())
     broken.finish("define void @main() nounwind {\nret void\n}\n", ["declare hidden void @k0()"], only_calls=True)

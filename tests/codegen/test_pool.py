@@ -15,6 +15,7 @@ import pytest
 from adjit.codegen import library
 from adjit.codegen.compile import compile_func
 from adjit.codegen.native import Native
+from adjit.codegen.target import current
 from adjit.ir import ops
 from adjit.passes.pipeline import OPTIMIZE
 from tests.codegen.test_kernels import build
@@ -66,7 +67,7 @@ def test_callers_at_once_share_the_pool() -> None:
 def test_a_job_runs_on_no_more_threads_than_it_asks_for() -> None:
     """Chunks have memory of their own by the number of their worker, and another function may have started more workers."""
     kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-    run = kind(library.addresses(["adjit_parallel"], 4)["adjit_parallel"])
+    run = kind(library.addresses(["adjit_parallel"], current().with_threads(4))["adjit_parallel"])
     workers = set()
 
     @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)

@@ -11,6 +11,7 @@ import adjit as aj
 from adjit.codegen import memory
 from adjit.codegen.lanes import Reg, Text
 from adjit.codegen.llvm import Library, assemble
+from adjit.codegen.target import current
 from adjit.ir.types import F32
 
 RNG = np.random.default_rng(0)
@@ -75,13 +76,13 @@ def test_gradients_and_threads() -> None:
 def test_vectors_turned_around(width: int) -> None:
     import ctypes
 
-    text = Text()
+    text = Text(current())
     rows = [memory.load(text, "%in", F32, str(k * width), 1, width) for k in range(width)]
     for k, row in enumerate(memory.transposed(text, rows)):
         assert isinstance(row, Reg)
         memory.store(text, "%out", row, str(k * width), 1, width)
     body = "\n".join(text.lines)
-    library = Library([assemble(f"define void @turn(ptr %in, ptr %out) nounwind {{\n{body}\nret void\n}}\n")], ["turn"], {})
+    library = Library([assemble(f"define void @turn(ptr %in, ptr %out) nounwind {{\n{body}\nret void\n}}\n", current())], ["turn"], {})
     x, out = numbers((width, width), "f4"), np.zeros((width, width), "f4")
     ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(library.address["turn"])(x.ctypes.data, out.ctypes.data)
     np.testing.assert_array_equal(out, x.T)

@@ -16,6 +16,7 @@ import pytest
 import adjit as aj
 from adjit.codegen import blas, cache, tuning
 from adjit.codegen.compile import Native, compile_func
+from adjit.codegen.target import current
 from adjit.codegen.tuning import Measured, Table
 from adjit.ir import ops
 from adjit.ir.ops.base import apply
@@ -50,7 +51,7 @@ def is_openblas(native: Native) -> bool:
 
 
 def test_without_a_table_products_are_our_own() -> None:
-    assert tuning.load() is None
+    assert tuning.load(current()) is None
     assert not is_openblas(product())
 
 
@@ -59,8 +60,8 @@ def test_without_a_table_products_are_our_own() -> None:
 def test_a_table_decides(folder: Path) -> None:
     assert FOUND is not None
     table = Table(FOUND.source, (row(128, 128, 128, own=2e-4, blas=1e-4), row(1024, 1024, 1024, own=2e-2, blas=3e-2)))
-    assert tuning.save(table)
-    assert tuning.load() == table
+    assert tuning.save(table, current())
+    assert tuning.load(current()) == table
     assert is_openblas(product())
     assert not is_openblas(product(1000, 900, 1100))
     assert not is_openblas(product(threads=2))  # nobody measured two threads
@@ -79,34 +80,34 @@ def test_a_table_decides(folder: Path) -> None:
 )
 def test_a_corrupt_table_is_none(folder: Path, spoil: Callable[[bytes], bytes]) -> None:
     assert FOUND is not None
-    assert tuning.save(Table(FOUND.source, (row(128, 128, 128, own=2e-4, blas=1e-4),)))
+    assert tuning.save(Table(FOUND.source, (row(128, 128, 128, own=2e-4, blas=1e-4),)), current())
     (entry,) = folder.iterdir()
     entry.write_bytes(spoil(entry.read_bytes()))
     tuning._read.forget()
-    assert tuning.load() is None
+    assert tuning.load(current()) is None
     assert not is_openblas(product())
 
 
 @needs_cache
 @pytest.mark.parametrize("content", [b"{}", b"[1]", b'["x", [[1, 2]]]', b'["x", [["f64", "nn", 1, 8, 8, 0, 1.0, 1.0]]]', b"\xff"])
 def test_a_table_of_another_shape_is_none(folder: Path, content: bytes) -> None:
-    cache.store(str(folder), tuning._key(), content)
+    cache.store(str(folder), tuning._key(current()), content)
     tuning._read.forget()
-    assert tuning.load() is None
+    assert tuning.load(current()) is None
 
 
 @needs_cache
 def test_a_table_that_others_may_write_is_none(folder: Path) -> None:
-    assert tuning.save(Table("x", (row(128, 128, 128, own=2e-4, blas=1e-4),)))
+    assert tuning.save(Table("x", (row(128, 128, 128, own=2e-4, blas=1e-4),)), current())
     (entry,) = folder.iterdir()
     entry.chmod(0o666)
     tuning._read.forget()
-    assert tuning.load() is None
+    assert tuning.load(current()) is None
 
 
 @needs_cache
 def test_a_table_of_another_library_is_not_used(folder: Path) -> None:
-    assert tuning.save(Table("libother.so", (row(128, 128, 128, own=2e-4, blas=1e-4),)))
+    assert tuning.save(Table("libother.so", (row(128, 128, 128, own=2e-4, blas=1e-4),)), current())
     assert not is_openblas(product())
 
 
@@ -114,7 +115,7 @@ def test_a_table_of_another_library_is_not_used(folder: Path) -> None:
 @needs_cache
 def test_the_environment_overrides_the_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert FOUND is not None
-    assert tuning.save(Table(FOUND.source, (row(128, 128, 128, own=2e-4, blas=1e-4),)))
+    assert tuning.save(Table(FOUND.source, (row(128, 128, 128, own=2e-4, blas=1e-4),)), current())
     monkeypatch.setenv("ADJIT_BLAS", "own")
     assert not is_openblas(product())
     monkeypatch.setenv("ADJIT_BLAS", "openblas")
@@ -196,7 +197,7 @@ def test_tune_measures_prints_and_keeps(monkeypatch: pytest.MonkeyPatch) -> None
     out = io.StringIO()
     wins = aj.tune(seconds=0.0, file=out)
     lines = out.getvalue().splitlines()
-    table = tuning.load()
+    table = tuning.load(current())
     assert table is not None
     assert len(table.rows) == sum(wins.values()) == len(lines) - 1
     assert {(r.m, r.n, r.k) for r in table.rows} == {(40, 50, 60)}
@@ -213,8 +214,8 @@ def test_tune_without_a_cache_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @needs_cache
 def test_programs_on_the_disk_are_those_of_their_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    without = tuning.settings()
-    assert tuning.save(Table("x", (row(128, 128, 128, own=2e-4, blas=1e-4),)))
-    measured = tuning.settings()
+    without = tuning.settings(current())
+    assert tuning.save(Table("x", (row(128, 128, 128, own=2e-4, blas=1e-4),)), current())
+    measured = tuning.settings(current())
     monkeypatch.setenv("ADJIT_BLAS", "own")
-    assert len({without, measured, tuning.settings()}) == 3
+    assert len({without, measured, tuning.settings(current())}) == 3

@@ -12,7 +12,9 @@ import numpy as np
 
 from adjit.codegen import llvm
 from adjit.codegen.lanes import LLVM_TYPE, Lanes, Reg, Text
+from adjit.codegen.target import current
 from adjit.codegen.vecmath import FUNCTIONS
+from adjit.ir.target import Target
 
 Array = np.ndarray[Any, np.dtype[Any]]
 DIVISIONS = ("fmod", "remainder", "floor_divide")  # exact: they give NumPy's bits
@@ -20,13 +22,13 @@ BINARY = ("pow", "atan2", *DIVISIONS)
 
 
 def native_width(dtype: np.dtype[Any]) -> int:
-    return 32 // dtype.itemsize
+    return current().vector_bytes // dtype.itemsize
 
 
-def kernel_text(name: str, dtype: np.dtype[Any], width: int) -> str:
+def kernel_text(name: str, dtype: np.dtype[Any], width: int, target: Target) -> str:
     """A loop that applies one function, `width` elements at a time; the count is a multiple of that."""
     arity = 2 if name in BINARY else 1
-    text = Text()
+    text = Text(target)
     text.block = "loop"
     e = Lanes(text, width)
     scalar, vector = LLVM_TYPE[dtype], e.type(dtype)
@@ -57,10 +59,10 @@ def kernel_text(name: str, dtype: np.dtype[Any], width: int) -> str:
     return "\n".join([*sorted(text.declares), *loop])
 
 
-def build(name: str, dtype: np.dtype[Any], width: int, cpu: str | None = None) -> Callable[..., Array]:
-    """The function `name` on contiguous arrays; `cpu` replaces the host's model and features."""
-    target = llvm.host() if cpu is None else llvm.Target(llvm.host().triple, cpu, "")
-    library = llvm.Library([llvm.assemble(kernel_text(name, dtype, width), target)], ["kernel"], {})
+def build(name: str, dtype: np.dtype[Any], width: int, target: Target | None = None) -> Callable[..., Array]:
+    """The function `name` on contiguous arrays, for this process's target or another one."""
+    target = target or current()
+    library = llvm.Library([llvm.assemble(kernel_text(name, dtype, width, target), target)], ["kernel"], {})
     arity = 2 if name in BINARY else 1
     call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (arity + 1), ctypes.c_int64)(library.address["kernel"])
 

@@ -13,6 +13,7 @@ import pytest
 import adjit as aj
 from adjit.codegen.compile import Timed
 from adjit.codegen.peaks import peaks
+from adjit.codegen.target import current
 from adjit.ir.ops.convolution import conv
 from adjit.ir.types import F32, F64
 from adjit.runtime.profile import Profile
@@ -120,7 +121,7 @@ def test_the_twin_computes_the_same() -> None:
     executable = step._concrete(_signature(step)).executable
     given = [X, np.ones((K, N), "f4")]
     plain, timed = ([a.copy() for a in given] for _ in range(2))
-    assert executable.native(plain)[0] == Timed(executable.optimized)(timed)[0]
+    assert executable.native(plain)[0] == Timed(executable.optimized, executable.target)(timed)[0]
     assert (plain[1] == timed[1]).all()
 
 
@@ -191,8 +192,8 @@ def test_errors() -> None:
 
 
 def test_peaks_are_measured_once() -> None:
-    found = peaks()
-    assert found is peaks()
+    found = peaks(current())
+    assert found is peaks(current())
     assert min(found.operations.values()) > 0
     assert found.bytes > 0
     assert found.threads >= 1

@@ -1,0 +1,43 @@
+"""The machine that code is made for, as data: an argument of the pipeline and of the code generator, who never look it up themselves.
+
+`adjit.codegen.target` finds the one of this process.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Target:
+    """`triple`, `cpu` and `features` are LLVM's words; decisions are made by the rest. `vector_bytes` may be chosen freely: LLVM splits
+    vectors that the CPU does not have.
+    """
+
+    triple: str
+    cpu: str
+    features: str = ""
+    vector_bytes: int = 16
+    vector_registers: int = 16
+    fma: bool = False  # it multiplies and adds with one rounding, in one instruction
+    rounding: bool = False  # it rounds vectors of floats to integers in one instruction
+    caches: tuple[int, int] = (1 << 15, 1 << 20)  # bytes of the first and the second level that a core has for itself
+    threads: int = 1  # that large kernels may use
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What decides the object code of a text."""
+        return self.triple, self.cpu, self.features
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """What decides the text as well."""
+        rest = self.vector_bytes, self.vector_registers, self.fma, self.rounding, self.caches, self.threads
+        return *self.key, *map(str, rest)
+
+    def with_threads(self, threads: int | None) -> Target:
+        """The same machine with another number of threads, unless that is None."""
+        return self if threads is None or threads == self.threads else replace(self, threads=threads)
+
+
+PLAIN = Target("x86_64-unknown-linux-gnu", "x86-64-v3", "", 32, 16, fma=True, rounding=True)  # for those who have no particular one in mind

@@ -10,13 +10,11 @@ from adjit.ir.func import Block, Func
 from adjit.ir.ops.base import Array, View
 from adjit.ir.ops.control import For, Region, While
 from adjit.ir.ops.effects import Print
-from adjit.ir.ops.linalg import Matmul, MatmulAdd
-from adjit.ir.ops.maps import FloatUnary
 from adjit.ir.target import Target
 
 from . import host, stacks
+from .cost import operations
 from .image import Image, store
-from .kernels import MATH_COST
 from .module import Module
 from .native import LARGE, MAIN, Native
 from .probes import LOG, Probes, Run
@@ -30,13 +28,11 @@ def work(block: Block) -> float:
     for stmt in block.stmts:
         if isinstance(stmt.op, For | While | Print):
             return math.inf
-        if isinstance(stmt.op, Matmul | MatmulAdd):
-            total += stmt.args[-2].type.size * stmt.result.type.shape[-1] if stmt.result.type.shape else stmt.args[-2].type.size
-        elif isinstance(stmt.op, Region):
+        if isinstance(stmt.op, Region):
             total += sum(map(work, stmt.blocks))
         elif not isinstance(stmt.op, View):
-            size = max((x.type.size for x in (*stmt.args, *stmt.results)), default=0)
-            total += size * (MATH_COST if isinstance(stmt.op, FloatUnary) else 1)
+            moved = max((x.type.size for x in (*stmt.args, *stmt.results)), default=0)
+            total += max(operations(stmt) or 0.0, moved)
     return total
 
 

@@ -12,13 +12,11 @@ from typing import NamedTuple
 
 from adjit.ir.func import Block, Stmt
 from adjit.ir.operand import Operand
-from adjit.ir.ops.arithmetic import Add, Div, Sub
-from adjit.ir.ops.maps import FloatUnary, Mul
+from adjit.ir.ops.arithmetic import Add, Sub
+from adjit.ir.ops.maps import Mul, work_of
 
 from .emitter import VectorEmitter
 from .lanes import Reg
-
-STEPS = {Div: 4, FloatUnary: 8}  # of latency, where an addition is one
 
 
 class Product(NamedTuple):
@@ -40,7 +38,7 @@ class Contraction:
         """Native code for a statement on registers."""
         op, result = stmt.op, stmt.result
         start = max((self.ready.get(id(a), 0) for a in stmt.args), default=0)
-        self.ready[id(result)] = start + next((steps for kind, steps in STEPS.items() if isinstance(op, kind)), 1)
+        self.ready[id(result)] = start + work_of(stmt).latency
         if result.type.is_float and isinstance(op, Mul) and self.uses[id(result)] == 1:
             self.products[id(result)] = Product(regs[0], regs[1], start)
         elif result.type.is_float and isinstance(op, Add | Sub):

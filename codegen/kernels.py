@@ -18,7 +18,7 @@ from adjit.ir.location import Location
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.control import hosted_by
 from adjit.ir.ops.create import Iota
-from adjit.ir.ops.maps import FloatUnary, Map
+from adjit.ir.ops.maps import Map, work_of
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Pad
 from adjit.ir.plan import Place, Plan
@@ -40,7 +40,6 @@ from .window import Hosted, Private, Window
 
 RegionBody: TypeAlias = Callable[..., None]  # a `Body` that can also be told which pads it is outside of
 
-MATH_COST = 8  # a call of the vector math library, in plain instructions
 
 
 @dataclass
@@ -244,7 +243,7 @@ def parts_of(stmt: Stmt, access: Callable[[Operand], Access], numbers: Taken = N
 
 def body_ops(stmts: Sequence[Stmt]) -> int:
     """How much elementwise statements compute, in plain instructions."""
-    return sum(MATH_COST if isinstance(s.op, FloatUnary) else 1 for s in stmts)
+    return sum(work_of(s).operations if isinstance(s.op, Map) else 1 for s in stmts)
 
 
 def _inputs(block: Block, access: Callable[[Operand], Access]) -> tuple[dict[int, int], list[Access]]:

@@ -19,7 +19,7 @@ from adjit.ir.ops.create import Constant
 from adjit.ir.ops.effects import Print
 from adjit.ir.ops.index import ScatterSet
 from adjit.ir.ops.join import Concatenate
-from adjit.ir.ops.maps import FloatUnary
+from adjit.ir.ops.maps import calls_math
 from adjit.ir.ops.stack import StackOp
 from adjit.ir.plan import Place, Plan
 from adjit.ir.target import Target
@@ -44,7 +44,7 @@ INLINE_MATH = 32  # functions of the vector math library: a program with more of
 
 
 def count_math(block: Block) -> int:
-    return sum(isinstance(s.op, FloatUnary) + sum(map(count_math, s.blocks)) for s in block.stmts)
+    return sum(calls_math(s) + sum(map(count_math, s.blocks)) for s in block.stmts)
 
 
 class Module:

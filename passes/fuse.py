@@ -22,14 +22,14 @@ import math
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 
+from adjit.ir.cost import PLAIN
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Operand
-from adjit.ir.ops.arithmetic import Add, Neg, Sub
 from adjit.ir.ops.base import View
 from adjit.ir.ops.control import Fuse
 from adjit.ir.ops.create import Fill, Iota
 from adjit.ir.ops.linalg import Matmul
-from adjit.ir.ops.maps import FloatUnary, Map, Mul
+from adjit.ir.ops.maps import Map, calls_math, work_of
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Broadcast, Pad
 from adjit.ir.types import Shape, TensorType
@@ -41,7 +41,6 @@ MAX_SMALL_OPS = 96  # the same for small domains, whose tensors stay in the firs
 MAX_TENSORS = 48  # tensors that a group reads and writes: each costs an address; a bound on what is known when a statement joins
 SMALL = 4096  # elements: below, unrelated statements share a group, for the loop costs more than the traffic that separating would save
 SPREAD = 4  # a broadcast to so many times the size reads next to nothing
-CHEAP = (Add, Sub, Mul, Neg)  # ops that cost less than a trip of their result through memory
 MAX_HOSTED = 12  # statements in a group with a host
 RECENT = 4  # groups of one shape that a statement looks back at
 MAX_BOXED = 600  # statements, counted once for each box that the pads of a group cut its domain into: each is code of its own
@@ -89,6 +88,11 @@ def count_boxes(cuts: Iterable[tuple[int, int]]) -> int:
 
 def twin(value: Operand) -> Value:
     return Value(value.type, value.name if isinstance(value, Value) else None)
+
+
+def is_plain(stmt: Stmt) -> bool:
+    """Whether computing a value again costs less than storing and loading it."""
+    return isinstance(stmt.op, Map) and work_of(stmt).operations <= PLAIN
 
 
 class _Item:
@@ -143,7 +147,7 @@ class _Item:
     def _can_follow(self, stmt: Stmt) -> bool:
         """Whether the statement can be computed where the host stores: code that is written once for each vector of a tile is short."""
         inside = [*self.stmts, *self.sunk, stmt]
-        return isinstance(stmt.op, Map) and len(inside) <= MAX_HOSTED and sum(isinstance(s.op, FloatUnary) for s in inside) <= 1
+        return isinstance(stmt.op, Map) and len(inside) <= MAX_HOSTED and sum(map(calls_math, inside)) <= 1
 
     def make_again(self, constant: Stmt) -> None:
         value = constant.result
@@ -420,7 +424,7 @@ class _Grouping:
     def _recompute(self, stmt: Stmt, item: _Item) -> None:
         """Make a value that costs next to nothing again in every later group that reads it, rather than store and load it."""
         uses = self.uses.get(id(stmt.result), {})
-        if not isinstance(stmt.op, CHEAP) or ELSEWHERE in uses or id(stmt.result) in self.final or id(stmt.result) not in item.yields:
+        if not is_plain(stmt) or ELSEWHERE in uses or id(stmt.result) in self.final or id(stmt.result) not in item.yields:
             return
         targets = [self.items[position] for position in uses if position != item.position]
         # what is computed anew must come out the same to the bit (a maximum is compared with what it was taken of): all operands are

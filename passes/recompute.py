@@ -19,22 +19,15 @@ from adjit.ir.errors import UnsupportedError
 from adjit.ir.func import Block, Phase, Stmt, Value
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import View
-from adjit.ir.ops.bases import LogSum
 from adjit.ir.ops.control import Region
 from adjit.ir.ops.create import Constant
-from adjit.ir.ops.division import FloorDivide, Fmod, Remainder
-from adjit.ir.ops.elementary import Atan2, Hypot, Rsqrt, Sqrt
 from adjit.ir.ops.index import Gather
-from adjit.ir.ops.maps import FloatUnary, Map
-from adjit.ir.ops.powers import Power
-from adjit.ir.ops.random import Normal, RandomBits, Uniform
+from adjit.ir.ops.maps import Map, calls_math
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.stack import StackRead
 from adjit.ir.types import StackType
 
 from .rewrite import Renaming, operands_read
-
-COSTLY_MAPS = (FloatUnary, Atan2, FloorDivide, Fmod, Hypot, LogSum, Power, Remainder, RandomBits, Uniform, Normal)
 
 
 class Choice(NamedTuple):
@@ -46,7 +39,7 @@ def is_cheap(stmt: Stmt) -> bool:
     """Whether computing the statement again costs about as little as reading its result back from memory."""
     op = stmt.op
     if isinstance(op, Map):
-        return not isinstance(op, COSTLY_MAPS) or isinstance(op, Sqrt | Rsqrt)
+        return not calls_math(stmt)
     if isinstance(op, Reduce):
         return stmt.args[0].type.size == 1
     return isinstance(op, View | Constant | Gather | StackRead)

@@ -15,9 +15,8 @@ from collections.abc import Iterator
 
 from adjit.ir.func import Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
-from adjit.ir.ops.arithmetic import Div
 from adjit.ir.ops.base import Op
-from adjit.ir.ops.maps import FloatUnary, Map, Where
+from adjit.ir.ops.maps import Map, Where, work_of
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Broadcast, Pad, Slice
 from adjit.ir.types import BOOL, Shape, TensorType
@@ -48,7 +47,7 @@ def _shift_block(stmts: list[Stmt], outputs: set[int]) -> list[Stmt] | None:
 
 
 def _work(stmt: Stmt) -> int:
-    return 8 if isinstance(stmt.op, FloatUnary) else 4 if isinstance(stmt.op, Div) else 1
+    return work_of(stmt).operations
 
 
 class _Shifting:

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from adjit.ir.cost import MATH
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.arithmetic import Add
@@ -25,7 +26,7 @@ from adjit.ir.ops.create import Constant, Fill, Iota
 from adjit.ir.ops.index import Gather, Scatter
 from adjit.ir.ops.join import Concatenate, SetSlice
 from adjit.ir.ops.linalg import Matmul
-from adjit.ir.ops.maps import FloatUnary, Map, Mul
+from adjit.ir.ops.maps import Map, Mul
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Pad, Reshape, Slice
 from adjit.ir.ops.stack import StackLength, StackOp, StackZeros
@@ -165,7 +166,7 @@ class _Loop:
 
     def emit(self, op: Op, args: Sequence[Operand], type: TensorType, into: list[Stmt] | None = None, result: Value | None = None) -> Value:
         self.count += 1
-        self.math += isinstance(op, FloatUnary)
+        self.math += isinstance(op, Map) and op.work(*(x.type.dtype for x in args)).latency >= MATH
         if self.count > MAX_STATEMENTS or self.math > MAX_MATH:
             raise _Refused
         value = Value(type) if result is None else result

@@ -59,6 +59,8 @@ class Op:
             cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
         if cls.name in REGISTRY:
             raise AdjitError(f"two ops are named {cls.name!r}: {REGISTRY[cls.name]} and {cls}")
+        if hasattr(cls, "lower") and cls.operations is Op.operations:
+            raise AdjitError(f"{cls.name}: an op that lowers itself must say what it costs: define `operations`")
         REGISTRY[cls.name] = cls
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -132,6 +134,10 @@ class Op:
     ) -> tuple[tuple[Operand, ...], Sequence[bool]]:
         """Arguments with which the op does not fail on examples that are not `active` (bool[size]), of which nobody reads the results."""
         return args, batched
+
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        """Plain operations on elements that native code performs; 0 for an op that computes nothing."""
+        return 0.0
 
     def splat(self, *values: Any) -> Any:
         """The one value that fills the whole result when every operand is filled with one value; None when it is not that simple."""

@@ -68,6 +68,10 @@ class Convolution(Op, abstract=True):
         spans = [(r - 1) * b + 1 for r, b in zip(places, self.dilations)]
         return tuple((n - span) // s + 1 if n >= span else 0 for n, span, s in zip(sizes, spans, self.strides))
 
+    def products(self, w: TensorType, d: TensorType) -> float:
+        """Operations of the form, of filters w and results d: every result is a sum over the places and channels of its filter."""
+        return 2.0 * d.size * math.prod(w.shape[:-1])
+
     def check(self, x: TensorType, w: TensorType, d: TensorType) -> None:
         """The types of the three arguments of the form, whichever of them is the result."""
         rank = len(self.strides)
@@ -168,6 +172,9 @@ class Convolve(Convolution):
     def stores_once(self, *types: TensorType) -> bool:
         return True
 
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return self.products(args[1], results[0])
+
     def lower(self, k: Loops, out: Window, x: Window, w: Window) -> None:
         (kept, target), (image, xs), (filter, ws) = self.result(out), self.image(x, out.type.shape[1:-1], w.type.shape[:-2]), self.filter(w)
         width = k.tile_width(w.type.dtype)
@@ -213,6 +220,9 @@ class ConvolveInput(Convolution):
         if i == 0:
             return apply(Convolve(self.strides, self.dilations, self.groups), d, w)
         return apply(ConvolveFilter(self.strides, self.dilations, self.groups, w.type.shape[:-2]), d, result)
+
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return self.products(args[1], args[0])
 
     def lower(self, k: Loops, out: Window, d: Window, w: Window) -> None:
         """Every position adds its products to the part of the image that it meets: vectors run along channels, with the filter turned for
@@ -266,6 +276,9 @@ class ConvolveFilter(Convolution):
         if i == 0:
             return apply(ConvolveInput(self.strides, self.dilations, self.groups, x.type.shape[1:-1]), result, d)
         return apply(Convolve(self.strides, self.dilations, self.groups), x, d)
+
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return self.products(results[0], args[1])
 
     def lower(self, k: Loops, out: Window, x: Window, d: Window) -> None:
         """Summed over the images one after the other: what one image needs fits the cache, and the filter stays there. At the same time,

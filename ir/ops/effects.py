@@ -96,6 +96,9 @@ class Assert(Effect):
         condition = args[0] if batched[0] else lead(args[0], size)
         return (condition | ~active,), (True,)
 
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return float(args[0].size)
+
     def lower(self, k: Loops, outs: tuple[Window, ...], condition: Window) -> None:
         holds = k.load(condition)
         k.fail_if(k.scalar.xor(holds, k.scalar.like(holds, True)), self.message.replace("{", "{{").replace("}", "}}"))

@@ -5,11 +5,13 @@ Factors that come together lie in one array, as views on it give them: an op has
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..cost import MATH
 from ..errors import AdjitError, DTypeError, ShapeError, SingularMatrixError
 from ..types import I64, TensorType
 from .base import Array, Loops, Op, Reg, Window, apply, nest
@@ -64,6 +66,9 @@ class Slogdet(Op):
     def widened(self, size: int) -> Slogdet:
         return self
 
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return float(MATH * math.prod(args[0].shape[:-1]))
+
     def lower(self, k: Loops, out: Window, a: Window, factors: Window) -> None:
         """The determinant is the product of the diagonal; each exchange of two rows turned its sign."""
         *batch, n, _ = a.type.shape
@@ -114,6 +119,9 @@ class Cholesky(Op):
         self, size: int, active: Operand, args: tuple[Operand, ...], batched: Sequence[bool]
     ) -> tuple[tuple[Operand, ...], Sequence[bool]]:
         return (harmless_matrices(size, active, args[0], batched[0]),), (True,)
+
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return args[0].size * args[0].shape[-1] / 3
 
     def lower(self, k: Loops, out: Window, a: Window) -> None:
         """Each column is done when those before it have been taken from it; it is taken from all after it by a product of rank 1."""
@@ -174,6 +182,9 @@ class Qr(Op):
 
     def widened(self, size: int) -> Qr:
         return self
+
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return 4.0 * args[0].size * min(args[0].shape[-2:])
 
     def lower(self, k: Loops, out: Window, a: Window) -> None:
         """Reflections make the columns of a triangle one by one; then, last first, they make the columns of `q` of unit vectors."""

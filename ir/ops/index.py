@@ -55,6 +55,9 @@ class Gather(Op):
     ) -> tuple[tuple[Operand, ...], Sequence[bool]]:
         return harmless(1, size, active, args, batched)
 
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return 0.0  # it moves data
+
     def lower(self, k: Loops, out: Window, x: Window, *indices: Window) -> None:
         with nest(k, indices[0].type.shape) as index:
             k.copy(out.at(*index), x.at(*native_positions(self.name, k, x.type, indices, index)))
@@ -111,6 +114,9 @@ class ScatterAdd(Scatter):
             return apply(Gather(), d, *args[2:])
         return d if i == 0 else None
 
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return float(args[1].size)
+
     def lower(self, k: Loops, out: Window, x: Window, updates: Window, *indices: Window) -> None:
         k.copy(out, x)
         with nest(k, indices[0].type.shape) as index:
@@ -144,6 +150,9 @@ class ScatterSet(Scatter):
         stays = last_writes(x, indices)
         rows = reshape(stays, stays.type.shape + (1,) * (len(picked.type.shape) - len(stays.type.shape)))
         return where(broadcast_to(rows, picked.type.shape), picked, 0.0)
+
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return 0.0  # it moves data
 
     def lower(self, k: Loops, out: Window, x: Window, updates: Window, *indices: Window) -> None:
         k.copy(out, x)

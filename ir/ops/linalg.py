@@ -68,6 +68,9 @@ class Matmul(Op):
         a, b = types
         return a.is_float and a.rank == b.rank >= 2 and 1 not in (a.shape[-2], b.shape[-1])
 
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return 2.0 * results[0].size * args[0].shape[-1]
+
     def lower(self, k: Loops, out: Window, a: Window, b: Window) -> None:
         k.matmul(out, a, b)
 
@@ -99,6 +102,9 @@ class MatmulAdd(Op):
         total = c if batched[0] else lead(c, size)
         product = Matmul().batch(size, (a, b), batched[1:]) if any(batched[1:]) else lead(apply(Matmul(), a, b), size)
         return total + product
+
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return 2.0 * results[0].size * args[-2].shape[-1]
 
     def lower(self, k: Loops, out: Window, c: Window, a: Window, b: Window) -> None:
         k.copy(out, c)

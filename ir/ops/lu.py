@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,6 +58,9 @@ class Lu(Op):
 
     def widened(self, size: int) -> Lu:
         return self
+
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return 2.0 * args[0].size * args[0].shape[-1] / 3.0
 
     def lower(self, k: Loops, out: Window, a: Window) -> None:
         """By blocks of columns: eliminate in one, then what lies to the right of it follows by substitution and one product.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..cost import MATH, Counted, Counting, Work
 from ..errors import DTypeError, ShapeError
 from ..types import BOOL, DTYPE_NAMES, DType, TensorType, broadcast_shapes, float_dtype, promote, weak_example
 from .base import Array, Emitter, Op, Reg, apply
@@ -19,10 +20,16 @@ from .shape import broadcast_to
 __all__ = ["cast", "where", "strong_mul"]
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..func import Stmt
     from ..operand import Operand
 
 
 KINDS = {"f": "floats", "i": "integers", "u": "unsigned integers", "b": "bools"}
+
+
+_works: dict[tuple[Op, tuple[DType, ...]], Work] = {}
 
 
 class Map(Op, abstract=True):
@@ -76,6 +83,18 @@ class Map(Op, abstract=True):
         """Native code for a few elements at a time."""
         raise NotImplementedError(f"{self.name}: no lowering")
 
+    def work(self, *dtypes: DType) -> Work:
+        """What it does for one element, counted in its lowering."""
+        key = (self, dtypes)
+        if key not in _works:
+            emit = Counting()
+            result = self.scalar(emit, *(Counted(dtype, 0) for dtype in dtypes))
+            _works[key] = Work(emit.operations, result.ready)
+        return _works[key]
+
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return float(self.work(*(type.dtype for type in args)).operations * results[0].size)
+
     def splat(self, *values: Any) -> Any:
         with np.errstate(all="ignore"):
             return self.evaluate(*(np.asarray(v) for v in values))[()]
@@ -96,6 +115,17 @@ class FloatUnary(Unary, abstract=True):
 
 class Binary(Map, abstract=True):
     """Two operands of one type."""
+
+
+def work_of(stmt: Stmt) -> Work:
+    """What an elementwise statement does for one element."""
+    assert isinstance(stmt.op, Map)
+    return stmt.op.work(*(x.type.dtype for x in stmt.args))
+
+
+def calls_math(stmt: Stmt) -> bool:
+    """Whether a statement computes a function of the vector math library, or something that takes as long, for each element."""
+    return isinstance(stmt.op, Map) and work_of(stmt).latency >= MATH
 
 
 # ---- promotion and broadcasting: what the frontend functions are written with

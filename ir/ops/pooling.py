@@ -52,6 +52,9 @@ class Pooling(Op, abstract=True):
         out = apply(self, *(reshape(a, (size * images, *a.type.shape[2:])) for a in wide))
         return reshape(out, (size, images, *out.type.shape[1:]))
 
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return float(min(type.size for type in (*args, *results)) * math.prod(self.window))
+
     def places(self, sizes: Shape) -> list[tuple[slice, ...]]:
         """For each place of a window, the elements that stand there in all windows."""
         return [

@@ -5,6 +5,7 @@ Owns: sums, products, extrema and their positions, any and all. Refuses: running
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -28,6 +29,9 @@ class Reduce(Op, abstract=True):
 
     axes: tuple[int, ...]
     kinds: ClassVar[str] = "fiu"
+
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return float(args[0].size)
 
     def infer(self, *types: TensorType) -> TensorType:
         (x,) = types
@@ -218,6 +222,9 @@ class ArgExtremum(Op, abstract=True):
 
     def widened(self, size: int) -> ArgExtremum:
         return replace(self, axis=self.axis + 1)
+
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return float(args[0].size)
 
     def lower(self, k: Loops, out: Window, x: Window) -> None:
         emit, shape = k.scalar, x.type.shape

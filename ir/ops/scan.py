@@ -69,6 +69,9 @@ class Scan(Op, abstract=True):
         """The total from the one before it and the elements of the operands."""
         raise NotImplementedError(self.name)
 
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return float(args[0].size)
+
     def lower(self, k: Loops, out: Window, *args: Window) -> None:
         *lead, _ = out.type.shape
         if out.type.size == 0:

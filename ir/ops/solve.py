@@ -89,6 +89,9 @@ class SolveWith(Op):
         a, factors, b = args
         return (a, harmless_matrices(size, active, factors, batched[1]), b), (batched[0], True, batched[2])
 
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return 2.0 * results[0].size * args[0].shape[-1]
+
     def lower(self, k: Loops, out: Window, a: Window, factors: Window, b: Window) -> None:
         *batch, n, m = b.type.shape
         if not n:

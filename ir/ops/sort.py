@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,9 @@ class Argsort(Op):
 
     def widened(self, size: int) -> Argsort:
         return replace(self, axis=self.axis + 1)
+
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return 4.0 * args[0].size * max(1, args[0].shape[-1]).bit_length()
 
     def lower(self, k: Loops, out: Window, x: Window) -> None:
         """Short lines by merge sort from below: runs of 1, 2, 4, ... positions are merged two by two, all with loops of a fixed number of

@@ -6,6 +6,7 @@ all others: the cotangent of a stack is a stack. None of them checks its index i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -97,6 +98,9 @@ class StackAccumulate(StackOp):
     """The stack with `x` added to element i: `%s = stack_accumulate %stack, %i, %x`. In place, where nobody reads the old one later."""
 
     in_place: ClassVar[int | None] = 0
+
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return float(args[2].size)
 
     def infer(self, *types: TensorType) -> TensorType:
         stack, index, x = types

@@ -1,0 +1,126 @@
+"""Costs come from the ops themselves: an op that is added is known to every pass."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import adjit as aj
+from adjit.codegen.compile import work
+from adjit.ir import ops
+from adjit.ir.cost import DIVISION, MATH, PLAIN, Work
+from adjit.ir.errors import AdjitError
+from adjit.ir.ops.arithmetic import Add, Div, Maximum
+from adjit.ir.ops.base import REGISTRY, Array, Emitter, Op, Reg
+from adjit.ir.ops.division import FloorDivide
+from adjit.ir.ops.elementary import Atan2, Exp, Rsqrt, Sqrt
+from adjit.ir.ops.maps import Binary, Map, Where, binary
+from adjit.ir.ops.powers import IntegerPow
+from adjit.ir.parser import parse_func
+from adjit.ir.types import BOOL, DTYPES, F32, F64, I64, DType
+from adjit.tracer.convert import to_operand
+from tests.ops.harness import func_of
+from tests.ops.test_rows import ROWS
+
+
+@pytest.mark.parametrize(
+    ("op", "dtypes", "work"),
+    [
+        (Add(), (F64, F64), Work(PLAIN, PLAIN)),
+        (Where(), (BOOL, F32, F32), Work(PLAIN, PLAIN)),
+        (Div(), (F64, F64), Work(DIVISION, DIVISION)),
+        (Sqrt(), (F32,), Work(DIVISION, DIVISION)),
+        (Exp(), (F64,), Work(MATH, MATH)),
+        (IntegerPow(8), (F64,), Work(3, 3)),
+    ],
+    ids=lambda x: x.name if isinstance(x, Op) else "",
+)
+def test_work_is_counted_in_the_lowering(op: Map, dtypes: tuple[DType, ...], work: Work) -> None:
+    assert op.work(*dtypes) == work
+
+
+def test_the_latency_is_that_of_the_longest_chain() -> None:
+    found = Maximum().work(F64, F64)
+    assert found.latency < found.operations
+
+
+def test_costly_and_cheap_functions_are_told_apart() -> None:
+    assert Rsqrt().work(F64).latency < MATH <= Atan2().work(F64, F64).latency
+
+
+def test_every_elementwise_op_can_be_counted() -> None:
+    """Whatever an op's lowering asks of the emitter."""
+    drawn = [(row, row.draw(DTYPES[dtype])) for row in ROWS for dtype in row.dtypes]
+    stmts = [s for row, args in drawn for s in func_of(row.call, args).stmts if isinstance(s.op, Map)]
+    assert {type(s.op) for s in stmts}
+    for s in stmts:
+        counted = s.op.work(*(x.type.dtype for x in s.args))
+        assert 0 <= counted.latency <= counted.operations
+
+
+def test_an_op_that_lowers_itself_must_say_what_it_costs() -> None:
+    with pytest.raises(AdjitError, match="must say what it costs"):
+
+        class Costless(Op):
+            def lower(self) -> None: ...
+
+    REGISTRY.pop("costless", None)
+
+
+@pytest.mark.parametrize(
+    ("call", "x", "least"),
+    [
+        (np.linalg.cholesky, np.eye(430), 430**3 / 3),
+        (np.argsort, np.zeros(190_000), 190_000 * math.log2(190_000)),
+        (np.linalg.inv, np.eye(200), 2 / 3 * 200**3),
+        (lambda x: np.linalg.qr(x)[1], np.eye(200), 200**3),
+    ],
+)
+def test_factorisations_and_sorts_are_known_to_be_long(call, x, least) -> None:  # type: ignore[no-untyped-def]
+    """The GIL is released for long calls: a cost of nothing would hold it."""
+    assert work(parse_func(aj.function(call).inspect(x).optimized).block) >= least
+
+
+class Twin(Binary):
+    """atan2 under another name, added as docs/architecture.md says."""
+
+    kinds = "f"
+    singular = True
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.arctan2(*arrays)
+
+    def derivative(self, i, y, *args):  # type: ignore[no-untyped-def]
+        return Atan2().derivative(i, y, *args)
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        return Atan2().scalar(emit, *xs)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forget_the_twin():  # type: ignore[no-untyped-def]
+    yield
+    REGISTRY.pop("twin", None)
+
+
+def test_an_added_op_is_compiled_as_the_built_in_one() -> None:
+    """In a loop, with its gradient: what is kept and what is recomputed is the same, statement by statement."""
+
+    def steps(angle):  # type: ignore[no-untyped-def]
+        def f(x):  # type: ignore[no-untyped-def]
+            for _ in aj.range(50):
+                x = x + 0.1 * angle(x, x + 2.0)
+            return aj.sum(x)
+
+        return aj.function(aj.grad(f)).inspect(np.ones(100)).optimized
+
+    ours = steps(lambda a, b: binary(Twin(), to_operand(a), to_operand(b)))
+    theirs = steps(lambda a, b: ops.atan2(a, b))
+    strip = lambda text: [line.partition("!")[0].replace("twin", "atan2") for line in text.splitlines()[1:]]  # noqa: E731
+    assert strip(ours) == strip(theirs)
+
+
+def test_integer_division_is_not_recomputed_lightly() -> None:
+    assert FloorDivide().work(I64, I64).latency >= MATH

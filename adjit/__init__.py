@@ -22,11 +22,12 @@ from adjit.runtime import random
 from adjit.runtime.config import config
 from adjit.runtime.function import Function, function
 from adjit.runtime.inspection import Inspection
+from adjit.runtime.leaving import LostGradientWarning
 from adjit.runtime.retracing import RetraceWarning
 from adjit.runtime.signatures import TensorSpec
 from adjit.runtime.tape import GradientTape
 from adjit.runtime.tensor import Tensor, tensor
-from adjit.runtime.transforms import LostGradientWarning, grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp
+from adjit.runtime.transforms import grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp
 from adjit.runtime.variable import Variable
 from adjit.runtime.vmap import vmap
 from adjit.tracer.pytree import register_pytree_node, tree_map

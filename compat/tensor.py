@@ -107,9 +107,8 @@ class EagerTensor(Tensor, RuntimeTensor):
         return view.copy() if view.ndim else view[()]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        if copy or (dtype is not None and np.dtype(dtype) != self.data.dtype):
-            return np.array(self.data, dtype)
-        return RuntimeTensor.numpy(self)
+        changed = dtype is not None and np.dtype(dtype) != self.data.dtype
+        return RuntimeTensor.__array__(self, dtype, copy or changed or None)
 
     def __reduce__(self) -> Any:
         return EagerTensor, (np.array(self.data),)

@@ -24,22 +24,15 @@ OperandLike: TypeAlias = "Operand | Array | np.generic | bool | int | float | li
 
 
 def is_arithmetic(x: Any) -> bool:
-    """Whether an operator of ours takes `x`: numbers, and what NumPy makes an array of. Other objects have operators of their own, and so
-    have arrays that are more than their elements: masked ones, data frames, units.
+    """Whether an operator of ours takes `x` (or says why not): numbers, and what NumPy makes an array of. Other objects have operators of
+    their own, data frames among them.
     """
     kind = type(x)
-    if kind in PLAIN or isinstance(x, Operand | np.generic | list | tuple | int | float | complex):
+    if kind in PLAIN or isinstance(x, Operand | np.ndarray | np.generic | list | tuple | int | float | complex):
         return True
-    if isinstance(x, np.ndarray):
-        return kind.__array_ufunc__ is np.ndarray.__array_ufunc__ and not is_masked(x)
     if hasattr(kind, "__array_ufunc__"):
         return False
     return hasattr(kind, "__array__") or (isinstance(x, Sequence) and not isinstance(x, str | bytes))
-
-
-def is_masked(x: Any) -> bool:
-    """Whether `x` is one of NumPy's masked arrays (without loading `numpy.ma`, which nobody else here needs)."""
-    return isinstance(x, np.ndarray) and hasattr(type(x), "filled")
 
 
 def operators(name: str) -> tuple[Callable[[Any, Any], Operand], Callable[[Any, Any], Operand]]:
@@ -266,7 +259,6 @@ def as_operand(x: Any) -> Operand:
     if isinstance(x, Operand):
         read = getattr(x, "read_operand", None)
         return x if read is None else read()
-    check_unmasked(x)
     try:
         array = plain_array(x)
     except ValueError as error:  # ragged lists
@@ -276,11 +268,6 @@ def as_operand(x: Any) -> Operand:
         raise DTypeError(f"dtype object is not supported: an operand is a {held}; give numbers, or name their dtype with .astype")
     as_dtype(array.dtype)
     return Concrete(array)
-
-
-def check_unmasked(x: Any) -> None:
-    if is_masked(x):
-        raise DTypeError("a masked array has no place for its mask in a tensor; use x.filled(value), or np.where(x.mask, value, x.data)")
 
 
 def as_arithmetic(x: Any) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 
 from adjit.ir.builder import outside_builders
 from adjit.ir.errors import GradientError
+from adjit.ir.location import Location
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Op
 from adjit.ir.ops.effects import repeating
@@ -26,6 +27,7 @@ from adjit.tracer.pytree import flatten
 from adjit.tracer.trace import current_trace
 
 from .conversion import converted
+from .leaving import Taken
 from .record import EagerRecord
 from .recording import Recorder, join, leave, listening
 from .tape import differentiate
@@ -76,7 +78,7 @@ class Call:
 
     def again(self, inputs: Sequence[Operand], results: Sequence[Operand]) -> tuple[EagerRecord, list[Operand]]:
         """The statements of a second run, and its results in the places of the first."""
-        record = EagerRecord(watch_accessed=False)
+        record = EagerRecord(watch_accessed=False, strict=True)
         for x in inputs:
             record.watch(x)
         reader = Reader(self.reads)
@@ -160,8 +162,16 @@ class Segment(Recorder):
     def watches(self, x: Operand) -> bool:
         return id(x) in self.reached or any(tape.watches(x) for tape in self.tapes)
 
-    def left(self, tensor: Operand) -> None:
-        self.events.append(lambda tape: tape.left(tensor))
+    @property
+    def strict(self) -> bool:  # type: ignore[override]
+        return any(tape.strict for tape in self.tapes)
+
+    def left(self, tensor: Operand, location: Location | None, out: object) -> None:
+        for tape in self.tapes:
+            tape.left(tensor, location, out)
+
+    def taken(self, x: object) -> Taken | None:
+        return next((taken for tape in self.tapes if (taken := tape.taken(x)) is not None), None)
 
     def tell_all(self) -> None:
         for tape in self.tapes:

@@ -13,6 +13,7 @@ from adjit.ir.gate import gate
 FIELDS: dict[str, str] = {
     "eager": "run decorated functions as plain Python, op by op",
     "debug_nans": "look for the first NaN or infinity in compiled functions, and raise with the user's line",
+    "lost_gradient": '"raise" or "warn", where a value that is differentiated [leaves for NumPy](interop.md#lost-gradients)',
     "threads": "threads of large kernels, for functions compiled from now on; None: all cores, or `ADJIT_NUM_THREADS`",
     "dump": 'name of a pass, or "all": write the IR after it to a file',
     "dump_directory": 'folder of the dumps; "adjit-dump" by default',
@@ -22,10 +23,11 @@ FIELDS: dict[str, str] = {
 class Config:
     """Misspelt settings raise instead of doing nothing."""
 
-    __slots__ = ("eager", "debug_nans", "threads", "dump", "dump_directory")
+    __slots__ = ("eager", "debug_nans", "lost_gradient", "threads", "dump", "dump_directory")
 
     eager: bool
     debug_nans: bool
+    lost_gradient: str
     threads: int | None
     dump: str
     dump_directory: str
@@ -33,6 +35,7 @@ class Config:
     def __init__(self) -> None:
         self.eager = is_set("ADJIT_EAGER")
         self.debug_nans = is_set("ADJIT_DEBUG_NANS")
+        self.lost_gradient = value("ADJIT_LOST_GRADIENT", "raise")
         self.threads = None
         self.dump = value("ADJIT_DUMP")
         self.dump_directory = value("ADJIT_DUMP_DIR", "adjit-dump")
@@ -40,6 +43,8 @@ class Config:
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self.__slots__:
             raise AttributeError(f"there is no setting {name!r}; settings are {', '.join(self.__slots__)}")
+        if name == "lost_gradient" and value not in ("raise", "warn"):
+            raise ValueError(f"lost_gradient is 'raise' or 'warn', not {value!r}")
         if name == "threads":
             check_threads(value)
         if name in ("eager", "debug_nans") and bool(value) != getattr(self, name, False):

@@ -26,7 +26,7 @@ def transposed(
     Zeros stand for the inputs: that of a linear function depends on no values of them. Raises GradientError(refusal) if it does.
     """
     places: list[Operand] = [wrap(np.zeros(x.type.shape, x.type.dtype)) for x in inputs]
-    record = new_record(watch_accessed=False)
+    record = new_record(watch_accessed=False, strict=True)
     record.start()
     join(record)
     try:

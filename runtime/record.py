@@ -12,6 +12,8 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
+import numpy as np
+
 from adjit.ir.builder import Builder, current_builder
 from adjit.ir.errors import TraceError
 from adjit.ir.func import Stmt, Value
@@ -23,6 +25,7 @@ from adjit.passes.rewrite import operands_read
 from adjit.tracer.frames import user_location
 from adjit.tracer.trace import Splat, Traced, current_trace
 
+from .leaving import Taken, memory_of
 from .tensor import materialize
 from .variable import Store, Variable
 
@@ -44,8 +47,9 @@ Place: TypeAlias = tuple[float, ...]  # in a trace: the number of the statement,
 class Record:
     """The common part: what is watched, and what variables gave when they were read."""
 
-    def __init__(self, watch_accessed: bool) -> None:
+    def __init__(self, watch_accessed: bool, strict: bool = False) -> None:
         self.watch_accessed = watch_accessed
+        self.strict = strict
         self.watched: dict[int, Operand] = {}  # by id; holding the operand keeps the id its own
         self.asked: set[Store] = set()
         self.variables: dict[Store, Variable] = {}
@@ -95,7 +99,10 @@ class Record:
 
     def assigned(self, variable: Variable, value: Operand) -> None: ...
 
-    def left(self, tensor: Operand) -> None: ...
+    def left(self, tensor: Operand, location: Location | None, out: object) -> None: ...
+
+    def taken(self, x: object) -> Taken | None:
+        return None
 
     def everything(self) -> Sequence[Stmt]:
         """The statements, and those through which no derivative passes: for `explain`."""
@@ -119,12 +126,13 @@ class EagerRecord(Record):
     What depends on it, but not differentiably, is `lost`: of that, only what `explain` has to know is kept, with the user's lines.
     """
 
-    def __init__(self, watch_accessed: bool) -> None:
-        super().__init__(watch_accessed)
+    def __init__(self, watch_accessed: bool, strict: bool = False) -> None:
+        super().__init__(watch_accessed, strict)
         self.stmts: list[Stmt] = []
         self.dead_ends: list[Stmt] = []  # statements on what is lost, and those where it was
         self.lost: dict[int, Operand] = {}
         self.exits: dict[int, Location | None] = {}  # id of a watched tensor -> where it left for NumPy
+        self.numbers: dict[int, Taken] = {}  # those taken out by name, by identity; of arrays, that of their memory
         self.assignments: dict[Store, Stmt] = {}
 
     def applied(self, op: Op, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> None:
@@ -164,9 +172,15 @@ class EagerRecord(Record):
             self.lose(assignment.replace(results=(value,)))
         super().read(variable, value)
 
-    def left(self, tensor: Operand) -> None:
-        if id(tensor) in self.watched:
-            self.exits.setdefault(id(tensor), user_location())
+    def left(self, tensor: Operand, location: Location | None, out: object) -> None:
+        self.exits.setdefault(id(tensor), location)
+        if isinstance(out, np.ndarray):
+            self.numbers[memory_of(out)] = Taken(out, location)
+        elif isinstance(out, float):
+            self.numbers[id(out)] = Taken(out, location)
+
+    def taken(self, x: object) -> Taken | None:
+        return self.numbers.get(memory_of(x) if isinstance(x, np.ndarray) else id(x)) if self.numbers else None
 
     def everything(self) -> Sequence[Stmt]:
         return [*self.stmts, *self.dead_ends]
@@ -184,8 +198,8 @@ class EagerRecord(Record):
 class TraceRecord(Record):
     """Stretches of the statements of one trace: that of a function, or of a region in it, with the regions that are open inside of it."""
 
-    def __init__(self, watch_accessed: bool) -> None:
-        super().__init__(watch_accessed)
+    def __init__(self, watch_accessed: bool, strict: bool = False) -> None:
+        super().__init__(watch_accessed, strict)
         trace = current_trace()
         assert trace is not None
         self.trace = trace
@@ -268,6 +282,6 @@ def length_in(mark: Mark, builder: Builder) -> int:
     return next((count for found, count in mark if found is builder), 0)
 
 
-def new_record(watch_accessed: bool) -> Record:
-    """A record of what happens here: of the trace that is running, or of eager ops."""
-    return EagerRecord(watch_accessed) if current_trace() is None else TraceRecord(watch_accessed)
+def new_record(watch_accessed: bool, strict: bool = False) -> Record:
+    """A record of what happens here: of the trace that is running, or of eager ops. `strict`: what it watches may not leave for NumPy."""
+    return EagerRecord(watch_accessed, strict) if current_trace() is None else TraceRecord(watch_accessed, strict)

@@ -14,14 +14,18 @@ from typing import TYPE_CHECKING, Protocol
 from adjit.ir.gate import gate
 
 if TYPE_CHECKING:
+    from adjit.ir.location import Location
     from adjit.ir.operand import Operand
     from adjit.ir.ops.base import Op
 
+    from .leaving import Taken
     from .variable import Store, Variable
 
 
 class Recorder(Protocol):
     """The ear of one tape."""
+
+    strict: bool = False  # what it watches may not leave: it belongs to `grad` or another transform
 
     def applied(self, op: Op, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> None:
         """An op was evaluated eagerly."""
@@ -43,9 +47,13 @@ class Recorder(Protocol):
         """Whether derivatives by `x`, or by what it was computed from, may be asked for."""
         return False
 
-    def left(self, tensor: Operand) -> None:
-        """A tensor became a NumPy array or a Python number: what is computed with that is not recorded."""
+    def left(self, tensor: Operand, location: Location | None, out: object) -> None:
+        """A tensor became a NumPy array or a Python number, `out` if that may not come back: what is computed with it is not recorded."""
         return  # as above
+
+    def taken(self, x: object) -> Taken | None:
+        """Where `x`, a number or an array, was taken out of this tape; None if it was not."""
+        return None
 
 
 class _Listening(threading.local):

@@ -40,6 +40,8 @@ class GradientTape:
     Trainable variables are watched when they are read, other tensors by `watch`. Only a `persistent` tape gives gradients more than once.
     """
 
+    _strict = False
+
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
         self._persistent = persistent
         self._watch_accessed = watch_accessed_variables
@@ -73,7 +75,7 @@ class GradientTape:
 
     def _current_record(self) -> Record:
         if self._record is None:
-            self._record = new_record(self._watch_accessed)
+            self._record = new_record(self._watch_accessed, self._strict)
         return self._record
 
     def watch(self, tensor: Any) -> None:
@@ -203,6 +205,15 @@ class GradientTape:
             if not self._persistent:
                 self.watched_variables()
                 self._record = None
+
+
+class StrictTape(GradientTape):
+    """The tape of a transform: what is differentiated may not leave for NumPy, and variables are constants."""
+
+    _strict = True
+
+    def __init__(self, persistent: bool = False) -> None:
+        super().__init__(persistent, watch_accessed_variables=False)
 
 
 def wants_zeros(unconnected: Any) -> bool:

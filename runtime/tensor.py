@@ -7,6 +7,7 @@ memory is never written after its creation, so `numpy()` is a read-only view wit
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,13 +15,14 @@ import numpy as np
 
 from adjit.ir.arrays import plain_array
 from adjit.ir.errors import DTypeError, ShapeError, TraceError
-from adjit.ir.operand import Concrete, Literal, Operand, array_of, as_operand, check_unmasked, evaluate
+from adjit.ir.operand import Concrete, Literal, Operand, array_of, as_operand, evaluate
 from adjit.ir.ops.base import Array, Op, View, apply
 from adjit.ir.ops.maps import Map
 from adjit.ir.types import TensorType, as_dtype
 from adjit.tracer.arrays import ArrayMethods
 from adjit.tracer.convert import set_concrete_class
 
+from .leaving import coming_back, leaving
 from .recording import listening
 
 
@@ -45,6 +47,9 @@ class Tensor(ArrayMethods, Concrete):
                 return apply(op, *traced)
         results = tuple(wrap(a) for a in evaluate(op, [array_of(a, op) for a in args], [a.type for a in args]))
         if recorders:
+            for a in args:
+                if type(a) is Concrete:
+                    coming_back(a.data)
             kept = tuple(wrap(a.data.copy()) if type(a) is Concrete else a for a in args)  # the user may write to the array behind it
             for recorder in recorders:
                 recorder.applied(op, kept, results)
@@ -54,49 +59,86 @@ class Tensor(ArrayMethods, Concrete):
     def is_watched(self) -> bool:  # type: ignore[override]
         return any(recorder.watches(self) for recorder in listening.recorders)
 
+    def literal(self, value: Any, type: TensorType) -> Operand:
+        if listening.recorders:
+            coming_back(value)
+        return Literal(value, type)
+
     # ---- out of adjit
 
     def numpy(self) -> Array:
         """The value as a read-only array that shares this tensor's memory; `.copy()` it to write."""
-        self._leave()
+        view = self._view()
+        if listening.recorders:
+            leaving(self, "named", view)
+        return view
+
+    def _view(self) -> Array:
         view = self.data.view()
         view.flags.writeable = False
         return view
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if listening.recorders:
+            leaving(self, "array")
         if copy or (dtype is not None and np.dtype(dtype) != self.data.dtype):
             if copy is False:
                 raise ValueError(f"a {self.type} tensor cannot become {np.dtype(dtype)} without a copy")
-            self._leave()
             return np.array(self.data, dtype)
-        return self.numpy()
+        return self._view()
+
+    @property
+    def __array_struct__(self) -> Any:
+        """The same in C, which NumPy asks for before it asks for a description."""
+        if listening.recorders:
+            leaving(self, "array")
+        return self._view().__array_struct__
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """NumPy's description of the memory, for those who read it without NumPy."""
+        if listening.recorders:
+            leaving(self, "array")
+        return self._view().__array_interface__
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None) -> Any:
-        """A DLPack capsule. Consumers that know no read-only flag (before DLPack 1.0) get a copy, for they might write."""
-        if max_version is not None and max_version[0] >= 1:
-            return self.numpy().__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
-        if copy is False:
-            raise BufferError("a tensor is read-only, which this version of DLPack cannot say; allow a copy")
-        return self.data.copy().__dlpack__(stream=stream)
+        """A DLPack capsule. Consumers that know no read-only arrays (before DLPack 1.0, and PyTorch) get a copy, for they might write."""
+        if listening.recorders:
+            leaving(self, "array")
+        knows = max_version is not None and max_version[0] >= 1 and not called_by("torch")
+        if not knows and copy is False:
+            raise BufferError("a tensor is read-only, which this consumer of DLPack does not know; allow a copy")
+        if not knows:
+            return self.data.copy().__dlpack__(stream=stream)
+        return self._view().__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.data.__dlpack_device__()
 
-    def item(self) -> Any:
-        """The only element, as a Python number."""
-        self._leave()
-        return self.data.item()
+    def item(self, *index: Any) -> Any:
+        """The only element, or the one at an index (as NumPy counts them), as a Python number."""
+        return self._left(self.data.item(*index))
 
     def tolist(self) -> Any:
-        self._leave()
-        return self.data.tolist()
+        """The elements as Python numbers, in nested lists."""
+        return self._left(self.data.tolist())
 
-    def _leave(self) -> None:
-        for recorder in listening.recorders:
-            recorder.left(self)
+    def tobytes(self, order: Any = "C") -> bytes:
+        """The elements' bytes, row by row."""
+        return self._left(self.data.tobytes(order))  # type: ignore[no-any-return]
+
+    def view(self, dtype: Any = None) -> Tensor:
+        """The same memory, read as elements of another dtype. No derivative passes through it."""
+        array = self.data if dtype is None else self.data.view(as_dtype(dtype))
+        return self if array is self.data else wrap(self._left(array))
+
+    def _left(self, out: Any) -> Any:
+        if listening.recorders:
+            leaving(self, "named", out)
+        return out
 
     def __float__(self) -> float:
-        return float(self._only("float"))
+        return self._number(float(self._only("float")))  # type: ignore[no-any-return]
 
     def __int__(self) -> int:
         return int(self._only("int"))
@@ -105,18 +147,22 @@ class Tensor(ArrayMethods, Concrete):
         return bool(self._only("bool"))
 
     def __complex__(self) -> complex:
-        return complex(self._only("complex"))
+        return self._number(complex(self._only("complex")))  # type: ignore[no-any-return]
 
     def __index__(self) -> int:
         if self.data.dtype.kind not in "iu" or self.data.ndim:
             raise TypeError(f"only an integer scalar is an index, not {self.type}")
         return operator.index(self.data.item())
 
+    def _number(self, out: Any) -> Any:
+        if listening.recorders:
+            leaving(self, "number", out)
+        return out
+
     def _only(self, what: str) -> Any:
         if self.data.size != 1:
             advice = "use .any() or .all()" if what == "bool" else "index it, or reduce it first"
             raise TypeError(f"{what}(): a {self.type} tensor has {self.data.size} elements, not one; {advice}")
-        self._leave()
         return self.data.item()
 
     def __iter__(self) -> Iterator[Operand]:
@@ -149,7 +195,14 @@ class WeakTensor(Tensor):
         return out
 
 
-set_concrete_class(Tensor)  # from here on, what NumPy's functions give back to users are tensors
+def entered(array: Array) -> Tensor:
+    """A tensor of an array that an op of the user's takes."""
+    if listening.recorders:
+        coming_back(array)
+    return Tensor(array)
+
+
+set_concrete_class(entered)  # from here on, what NumPy's functions give back to users are tensors
 
 
 def wrap(array: Array) -> Tensor:
@@ -197,7 +250,6 @@ def owned_array(value: Any, dtype: Any = None) -> Array:
 
 def numeric_array(value: Any) -> Array:
     """`np.asarray`, with errors that say what is wrong with the input."""
-    check_unmasked(value)
     try:
         array = plain_array(value)
     except ValueError as error:
@@ -219,6 +271,11 @@ def check_integers(value: Any, array: Array, wanted: np.dtype[Any]) -> None:
         info = np.iinfo(wanted)
         if int(array.min()) < info.min or int(array.max()) > info.max:
             raise DTypeError(f"{_brief(value)} does not fit {wanted}, which holds {info.min} to {info.max}")
+
+
+def called_by(library: str) -> bool:
+    """Whether the method that asks was called by code of this library."""
+    return str(sys._getframe(2).f_globals.get("__name__", "")).partition(".")[0] == library
 
 
 def _huge(value: Any) -> bool:

@@ -7,7 +7,6 @@ differentiated get fresh identities first: the same tensor reached through a clo
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,14 +20,10 @@ from adjit.tracer.trace import Traced, current_trace
 
 from .conversion import as_called
 from .jacobians import Mode, jacobian_blocks
-from .record import EagerRecord, new_record
+from .record import new_record
 from .recording import join, leave
-from .tape import GradientTape, checked_seed, finish
+from .tape import GradientTape, StrictTape, checked_seed, finish
 from .tensor import WeakTensor, numeric_array, tensor
-
-
-class LostGradientWarning(UserWarning):
-    """A gradient is zero because what was differentiated went through NumPy, where nothing is recorded."""
 
 
 def grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
@@ -55,12 +50,12 @@ def value_and_grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has
     @functools.wraps(fn)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         args, sources = with_fresh(name_of(fn), args, positions_of(argnums))
-        with GradientTape(watch_accessed_variables=False) as tape:
+        with StrictTape() as tape:
             tape.watch(sources)
             out = as_called(fn)(*args, **kwargs)
         out, aux = parted(name_of(fn), out, has_aux)
         value = scalar_value(name_of(fn), out)
-        gradients = gradients_or_zeros(tape, value, sources, name_of(fn))
+        gradients = gradients_or_zeros(tape, value, sources)
         return (value, aux) if has_aux else value, gradients[0] if isinstance(argnums, int) else tuple(gradients)
 
     return differentiated
@@ -72,7 +67,7 @@ def vjp(fn: Callable[..., Any], *args: Any, has_aux: bool = False) -> tuple[Any,
     With `has_aux`, `fn` returns `(result, aux)`, and `vjp` gives `(result, pullback, aux)`.
     """
     args, sources = with_fresh(name_of(fn), args, range(len(args)))
-    with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
+    with StrictTape(persistent=True) as tape:
         tape.watch(sources)
         out = as_called(fn)(*args)
     out, aux = parted(name_of(fn), out, has_aux)
@@ -168,7 +163,7 @@ class Linearization:
         self.name = name_of(fn)
         args, sources = with_fresh(self.name, args, positions)
         self.flat, self.tree = flatten(sources)
-        self.record = record = new_record(watch_accessed=False)
+        self.record = record = new_record(watch_accessed=False, strict=True)
         record.start()
         join(record)
         try:
@@ -193,18 +188,11 @@ class Linearization:
         return out_tree.unflatten([self.give(pushed[id(r)] if id(r) in pushed else zeros(as_operand(r))) for r in results])
 
 
-def gradients_or_zeros(tape: GradientTape, value: Operand, sources: Any, what: str) -> Any:
-    """The gradients, zeros by what has no influence. Influence that was lost on the way through NumPy is none, and worth a warning."""
+def gradients_or_zeros(tape: GradientTape, value: Operand, sources: Any) -> Any:
+    """The gradients, zeros by what has no influence."""
     record = tape.record
     leaves, tree = flatten(sources)
-    found = tape.gradient(value, leaves)
-    if isinstance(record, EagerRecord) and record.exits and any(g is None for g in found):
-        from .explain import LEFT, explain  # noqa: PLC0415 - only who wonders about a None needs it
-
-        for gradient, leaf in zip(found, leaves, strict=True):
-            if gradient is None and leaf.type.is_float and LEFT in (why := explain(record, value, leaf, persistent=True)):
-                warnings.warn(f"{what}: a gradient is zero, for its argument is {why}", LostGradientWarning, stacklevel=3)
-    pairs = zip(found, leaves, strict=True)
+    pairs = zip(tape.gradient(value, leaves), leaves, strict=True)
     return tree.unflatten([finish(record, g, leaf, leaf.type, zeros=True) if g is None else g for g, leaf in pairs])
 
 

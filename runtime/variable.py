@@ -192,10 +192,14 @@ class Variable(ArrayMethods, Operand):
         """The current value as a read-only array that later assignments do not change."""
         if current_trace() is not None:
             raise TraceError(f"variable {self.name or ''!r} has no array inside of a traced function; use the variable itself")
+        if listening.recorders:  # a tape may watch it
+            return Tensor.numpy(self.read_operand())  # type: ignore[arg-type]
         with updating:
             return wrap(self.store.data).numpy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if listening.recorders and current_trace() is None:
+            return self.read_operand().__array__(dtype, copy)  # type: ignore[attr-defined, no-any-return] # a tape may watch it
         return np.array(self.numpy(), dtype) if copy or dtype is not None else self.numpy()
 
     def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
@@ -273,11 +277,20 @@ class Variable(ArrayMethods, Operand):
     def __iter__(self) -> Any:
         return iter(self.read_operand())  # type: ignore[call-overload]
 
-    def item(self) -> Any:
-        return self.numpy().item()
+    def item(self, *index: Any) -> Any:
+        return self.read_operand().item(*index)  # type: ignore[attr-defined]
 
     def tolist(self) -> Any:
-        return self.numpy().tolist()
+        return self.read_operand().tolist()  # type: ignore[attr-defined]
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        return self.read_operand().tobytes(order)  # type: ignore[attr-defined, no-any-return]
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.read_operand().__dlpack__(**options)  # type: ignore[attr-defined]
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.store.data.__dlpack_device__()
 
     def __setitem__(self, key: Any, value: Any) -> None:
         immutable("variable[index] = value", "variable.assign(variable.at[index].set(value))")

@@ -235,6 +235,10 @@ class Tensors(Recorder):
     def last_read(self, store: Store) -> Operand | None:
         return None
 
+    @property
+    def strict(self) -> bool:  # type: ignore[override]
+        return self.recorder.strict
+
     def watches(self, x: Operand) -> bool:
         return self.recorder.watches(x)
 

@@ -15,7 +15,7 @@ from adjit.ir.arrays import plain_array
 from adjit.ir.builder import current_builder
 from adjit.ir.errors import ShapeError, TraceError
 from adjit.ir.func import Value
-from adjit.ir.operand import Concrete, Literal, Operand, as_operand, check_unmasked
+from adjit.ir.operand import Concrete, Literal, Operand, as_operand
 from adjit.ir.ops.base import Array
 from adjit.ir.ops.maps import common_dtype
 from adjit.ir.types import TensorType, as_dtype, normalize_axis
@@ -70,7 +70,6 @@ def present(x: Operand) -> Operand:
 
 def numeric(x: Any) -> Array:
     """`np.asarray` of numbers; raises DTypeError for anything else."""
-    check_unmasked(x)
     try:
         array = plain_array(x)
     except ValueError as error:

@@ -73,7 +73,6 @@ USES: dict[str, Callable[[Any], Any]] = {
     "arguments that we have not": lambda x: np.clip(x, 1, 2, casting="unsafe", out=np.zeros(3)),
     "vectorize": lambda x: np.vectorize(lambda v: v + 1)(x),
     "apply_along_axis": lambda x: np.apply_along_axis(np.sum, 0, x[None]),
-    "masked arrays beside it": lambda x: (x + np.ma.masked_array([1.0, 2.0, 3.0], [0, 1, 0])).filled(-1.0),
     "str": lambda x: "%.2f" % x[0],  # noqa: UP031 - it asks for a float
     "equal": lambda x: bool(np.array_equal(x, A)),
     "testing": lambda x: np.testing.assert_allclose(x, A),
@@ -112,13 +111,6 @@ def test_nothing_is_written_while_tracing() -> None:
     with pytest.raises(aj.UnsupportedError, match="copyto"):
         aj.function(lambda x: (np.copyto(out, T), x)[1])(A)
     np.testing.assert_array_equal(out, np.zeros(3))
-
-
-def test_masked_arrays_are_refused() -> None:
-    masked = np.ma.masked_array([1.0, 2.0, 3.0], [False, True, False])
-    for use in (aj.tensor, aj.function(lambda x: x + 1), aj.grad(lambda x: aj.sum(x)), aj.sum):
-        with pytest.raises(aj.AdjitError, match="masked array"):
-            use(masked)
 
 
 class Other:

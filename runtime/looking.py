@@ -1,0 +1,135 @@
+"""What the user's own source does with a value that leaves adjit: whether it is only looked at, and whether `float` was called by its name.
+
+Owns the walk from the running frame to the user's line, and the reading of the expression that stands there. Where there is no source,
+nothing is known, and the answers are the careful ones.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import os
+import sys
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import pairwise
+from types import CodeType, FrameType, ModuleType
+from typing import Any
+
+from adjit.ir.location import Location
+from adjit.tracer.frames import instruction, is_ours
+
+# Calls that keep what they are given: a statement that makes one is more than a look.
+KEEPING = frozenset({
+    "append", "appendleft", "extend", "insert", "add", "update", "setdefault", "fill", "put", "place", "putmask", "copyto", "itemset", "at",
+    "__setitem__", "put_along_axis", "fill_diagonal", "assign", "setattr", "send",
+})  # fmt: skip
+LIBRARY = os.path.dirname(os.__file__) + os.sep
+
+
+class Exit:
+    """The place in the user's source from which a value leaves."""
+
+    def __init__(self) -> None:
+        self.frame = user_frame()
+        self.path = None if self.frame is None else expression(self.frame.f_code, self.frame.f_lasti)
+
+    @property
+    def location(self) -> Location | None:
+        return None if self.frame is None else instruction(self.frame.f_code, self.frame.f_lasti)[0]
+
+    def only_looks(self) -> bool:
+        return self.path is not None and only_looks(self.path)
+
+    def computes(self) -> bool:
+        """Whether the number is computed with on the spot, by an operator or a function of some module (`math.sin(float(x))`)."""
+        if self.path is None or self.frame is None:
+            return False
+        outer = self.path[1]
+        if isinstance(outer, ast.Call) and isinstance(outer.func, ast.Attribute) and isinstance(outer.func.value, ast.Name):
+            return isinstance(self.frame.f_globals.get(outer.func.value.id), ModuleType)
+        return isinstance(outer, ast.BinOp | ast.UnaryOp) and not isinstance(getattr(outer, "op", None), ast.Not)
+
+    def names_float(self) -> bool:
+        """Whether `float` is called by its name, rather than by something in C that wants a float (`math.sin`)."""
+        if self.path is not None:
+            return any(isinstance(n, ast.Name) and n.id in ("float", "complex") for n in ast.walk(self.path[0]))
+        return self.frame is not None and not {"float", "complex"}.isdisjoint(self.frame.f_code.co_names)
+
+
+def user_frame() -> FrameType | None:
+    """The innermost frame that belongs neither to us nor to an installed library, whose own lines say nothing of what the user does."""
+    frame: FrameType | None = sys._getframe(3)
+    nearest = None
+    while frame is not None:
+        if not is_ours(frame):
+            nearest = nearest or frame
+            if not is_installed(frame.f_code.co_filename):
+                return frame
+        frame = frame.f_back
+    return nearest
+
+
+def is_installed(filename: str) -> bool:
+    return "site-packages" in filename or "dist-packages" in filename or filename.startswith((LIBRARY, "<frozen"))
+
+
+def expression(code: CodeType, offset: int) -> list[ast.AST] | None:
+    """The expression that an instruction belongs to, and all that it is part of, innermost first; None where there is no source."""
+    span = next((p for i, p in enumerate(code.co_positions()) if i == offset // 2), None)
+    tree = parsed(code.co_filename)
+    if span is None or tree is None or None in span:
+        return None
+    line, end_line, column, end_column = span
+    start, end = (line, column), (end_line, end_column)
+    path: list[ast.AST] = []
+    node: ast.AST | None = tree
+    while node is not None:
+        path.append(node)
+        node = next((child for child in positioned(node) if begin(child) <= start and end <= finish(child)), None)
+    return path[::-1] if len(path) > 1 else None
+
+
+@lru_cache(maxsize=32)
+def parsed(filename: str) -> ast.Module | None:
+    try:
+        return ast.parse("".join(linecache.getlines(filename)))
+    except SyntaxError:  # cells with magic commands, templates
+        return None
+
+
+def positioned(node: ast.AST) -> Iterator[ast.AST]:
+    """The children that stand in the source; those that stand nowhere themselves (arguments, comprehensions) by theirs."""
+    for child in ast.iter_child_nodes(node):
+        if hasattr(child, "lineno"):
+            yield child
+        else:
+            yield from positioned(child)
+
+
+def begin(node: Any) -> tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
+def finish(node: Any) -> tuple[int, int]:
+    return node.end_lineno, node.end_col_offset
+
+
+def only_looks(path: list[ast.AST]) -> bool:
+    """Whether what an expression gives can have no influence but on what is shown, or on the way that the program takes."""
+    for inner, node in pairwise(path):
+        if isinstance(node, ast.Compare | ast.JoinedStr | ast.Assert | ast.While | ast.If | ast.Raise):
+            return True
+        if isinstance(node, ast.IfExp) and inner is node.test:
+            return True
+        if isinstance(node, ast.Lambda):
+            return False
+        if isinstance(node, ast.Call) and called(node) in KEEPING:
+            return False
+        if isinstance(node, ast.stmt):
+            return isinstance(node, ast.Expr) and not (isinstance(inner, ast.Call) and called(inner) in KEEPING)
+    return False
+
+
+def called(node: ast.Call) -> str:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id if isinstance(node.func, ast.Name) else ""

@@ -1,0 +1,218 @@
+"""What is differentiated and leaves for NumPy or Python: an error wherever it could feed the result, and never a wrong gradient."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjit as aj
+
+special = pytest.importorskip("scipy.special")
+signal = pytest.importorskip("scipy.signal")
+
+X = np.array([0.5, 1.5])
+
+
+def written(x: Any) -> Any:
+    out = np.zeros(2)
+    out[0] = x[0]
+    return np.sum(out * x)
+
+
+def added(x: Any) -> Any:
+    out = np.zeros(2)
+    out += x
+    return np.sum(out * x)
+
+
+def filled(x: Any) -> Any:
+    out = np.zeros(2)
+    out.fill(x[0])
+    return np.sum(out * x)
+
+
+def copied(x: Any) -> Any:
+    out = np.zeros(2)
+    np.copyto(out, x)
+    return np.sum(out * x)
+
+
+def collected(x: Any) -> Any:
+    out: list[Any] = []
+    out.append(np.asarray(x))
+    return np.sum(out[0] * x)
+
+
+# each is a different function of x to whoever loses sight of it
+LEAKS: dict[str, Callable[[Any], Any]] = {
+    "np.array of a list": lambda x: np.sum(np.array([x[0], 1.0]) * x),
+    "np.asarray": lambda x: np.sum(np.asarray(x) * x),
+    "np.full": lambda x: np.sum(np.full(2, x[0]) * x),
+    "float": lambda x: np.sum(x) * float(x[0]),
+    "a power of a float": lambda x: np.sum(x) * float(x[0]) ** 2,
+    "item": lambda x: np.sum(x) * x[0].item(),
+    "item of an index": lambda x: np.sum(x) * x.item(0),
+    "tolist": lambda x: np.sum(np.array(x.tolist()) * x),
+    "numpy": lambda x: np.sum(x.numpy() * x),
+    "math": lambda x: np.sum(x) * math.sin(x[0]),
+    "math of a float": lambda x: np.sum(x) * math.sin(float(x[0])),
+    "a ufunc of SciPy": lambda x: np.sum(special.gamma(x)),
+    "a function of SciPy": lambda x: np.sum(signal.convolve(x, np.ones(2))),
+    "what NumPy alone has": lambda x: np.sum(np.unique(x)),
+    "an item of an array": written,
+    "array += x": added,
+    "array.fill": filled,
+    "np.copyto": copied,
+    "out=": lambda x: np.sum(np.add(x, x, out=np.zeros(2))),
+    "a list": collected,
+    "DLPack": lambda x: np.sum(np.from_dlpack(x) * x),
+}
+
+
+def refused(error: BaseException | None) -> bool:
+    """NumPy gives errors of `float(x)` on as the cause of its own."""
+    return error is not None and (isinstance(error, aj.GradientError) or refused(error.__cause__))
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_leaks_raise_in_transforms(name: str) -> None:
+    f = LEAKS[name]
+    transforms: list[Callable[[], Any]] = [
+        lambda: aj.grad(f)(X),
+        lambda: aj.vjp(f, X),
+        lambda: aj.jvp(f, (X,), (X,)),
+        lambda: aj.hessian(f)(X),
+        lambda: aj.grad(aj.checkpoint(f))(X),
+    ]
+    for transform in transforms:
+        with pytest.raises(ValueError) as caught:  # noqa: PT011 - `refused` tells
+            transform()
+        assert refused(caught.value)
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_leaks_raise_in_tapes(name: str) -> None:
+    for x in (aj.tensor(X), aj.Variable(X)):
+        with pytest.raises(ValueError) as caught, aj.GradientTape() as tape:  # noqa: PT011, PT012 - the tape is what is tested
+            tape.watch(x)
+            LEAKS[name](x)
+        assert refused(caught.value)
+    assert isinstance(LEAKS[name](aj.tensor(X)), aj.Tensor | np.generic)  # outside, nothing is lost
+
+
+def test_the_error_names_the_line_and_the_remedy() -> None:
+    with pytest.raises(aj.GradientError, match=r"f64\[\] value(.|\n)*stop_gradient") as caught:
+        aj.grad(lambda x: x * math.sin(x))(1.5)
+    assert "test_lost_gradients.py" in str(caught.value)
+    assert "math.sin(x)" in str(caught.value)
+
+
+def looked_at(x: Any) -> Any:
+    print(float(x), f"{x:.3f} {float(x)}", x.item())
+    logging.getLogger("adjit.test").debug("%f", x)
+    np.testing.assert_allclose(x, np.asarray(x))
+    while float(x) < 10.0:
+        x = x * 2.0
+    if math.sin(x) > 2.0 or x.numpy() < 0:
+        x = x * 0.0
+    assert math.isfinite(x), float(x)
+    more = 1.0 if x.item() > 3.0 else 5.0
+    return x * more * [1.0, 2.0][int(x > 0)] * int(x)
+
+
+def test_looking_is_no_leak() -> None:
+    assert float(aj.grad(looked_at)(1.5)) == 8 * 2 * 12
+    x = aj.tensor(1.5)
+    with aj.GradientTape() as tape:
+        tape.watch(x)
+        y = looked_at(x)
+    assert float(tape.gradient(y, x)) == 8 * 2 * 12
+
+
+def test_numbers_taken_out_by_name_may_be_kept_by_who_uses_a_tape() -> None:
+    x = aj.tensor(1.5)
+    history: list[float] = []
+    with aj.GradientTape() as tape:
+        tape.watch(x)
+        value = float(x)
+        history.append(x.item())
+        best = min(2.0, float(x))
+        while value < 10.0:
+            x2 = x * 2.0
+            value = value * 2.0
+    assert history == [1.5]
+    assert best == 1.5
+    assert float(tape.gradient(x2, x)) == 2.0
+
+
+@pytest.mark.parametrize("take", [lambda x: float(x), lambda x: x.item(), lambda x: x.numpy()], ids=["float", "item", "numpy"])
+@pytest.mark.parametrize("use", [lambda x, v: x * v, lambda x, v: v + x, lambda x, v: np.maximum(v, x)], ids=["mul", "radd", "ufunc"])
+def test_they_may_not_come_back(take: Callable[[Any], Any], use: Callable[[Any, Any], Any]) -> None:
+    x = aj.tensor(1.5)
+    with aj.GradientTape() as tape:
+        tape.watch(x)
+        kept = take(x)
+        with pytest.raises(aj.GradientError, match=r"taken out of the tape at line \d+ comes back"):
+            use(x, kept)
+        assert float(use(x, 1.5)) == float(use(x, 1.5))  # the same number from elsewhere is another
+    use(x, kept)
+
+
+def test_stop_gradient_is_the_remedy() -> None:
+    remedies: list[Callable[[Any], Any]] = [
+        lambda x: x * float(aj.stop_gradient(x)),
+        lambda x: x * math.sin(aj.stop_gradient(x)),
+        lambda x: x * np.array(aj.stop_gradient(x)),
+    ]
+    for f in remedies:
+        assert float(aj.grad(f)(1.5)) == pytest.approx(float(f(aj.tensor(1.5))) / 1.5)
+
+
+def test_what_is_not_watched_may_leave() -> None:
+    other = aj.tensor([2.0, 3.0])
+    assert aj.grad(lambda x: np.sum(x * np.asarray(other) * float(other[0])))(X).tolist() == [4.0, 6.0]
+    v = aj.Variable(2.0)
+    assert float(aj.grad(lambda x: x * float(v))(3.0)) == 2.0
+
+
+def test_sources_are_not_needed() -> None:
+    """In `exec` there is no line to read: numbers may be kept under a tape, and nothing may leave in a transform."""
+    scope: dict[str, Any] = {"aj": aj, "math": math}
+    exec("def f(x):\n    print(float(x))\n    return x * 2.0", scope)
+    with pytest.raises(aj.GradientError, match="leaves"):
+        aj.grad(scope["f"])(1.5)
+    x = aj.tensor(1.5)
+    with aj.GradientTape() as tape:
+        tape.watch(x)
+        y = scope["f"](x)
+    assert float(tape.gradient(y, x)) == 2.0
+
+
+@pytest.fixture
+def warning() -> Iterator[None]:
+    aj.config.lost_gradient = "warn"
+    yield
+    aj.config.lost_gradient = "raise"
+
+
+@pytest.mark.usefixtures("warning")
+def test_a_warning_if_that_is_wanted() -> None:
+    with pytest.warns(aj.LostGradientWarning, match=r"stop_gradient.*test_lost_gradients.py:\d+"):
+        assert float(aj.grad(lambda x: x * math.sin(x))(1.5)) == math.sin(1.5)
+    x = aj.tensor(1.5)
+    with aj.GradientTape() as tape:
+        tape.watch(x)
+        kept = float(x)
+        with pytest.warns(aj.LostGradientWarning, match="comes back"):
+            y = x * kept
+    assert float(tape.gradient(y, x)) == 1.5
+
+
+def test_the_setting_is_checked() -> None:
+    with pytest.raises(ValueError, match="'raise' or 'warn'"):
+        aj.config.lost_gradient = "ignore"

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from adjit.ir.func import Stmt
 from adjit.ir.operand import Operand
-from adjit.ir.ops.index import out_of_bounds
+from adjit.ir.ops.index import Indexing, native_position
 from adjit.ir.ops.stack import StackArray, StackRead
-from adjit.ir.types import BOOL, I64
 
 from . import memory, stacked
 from .image import Failure
@@ -39,17 +38,17 @@ def _row(module: Module, stmt: Stmt, source: Operand, indices: Sequence[Operand]
     window = module.window(source)
     pointer = window.pointer
     for axis, (index, stride) in enumerate(zip(indices, window.strides, strict=False)):
-        raw = module.scalar.convert(module.read(index), I64)
-        at = _checked(module, stmt, axis, raw)
+        at = _checked(module, stmt, axis, index)
         pointer = memory.element(module.text, pointer, window.dtype, memory.scaled(module.text, at.name, stride))
     return pointer
 
 
-def _checked(module: Module, stmt: Stmt, axis: int, raw: Reg) -> Reg:
+def _checked(module: Module, stmt: Stmt, axis: int, index: Operand) -> Reg:
     """The position along an axis: negative indices count from the end."""
-    emit, x = module.scalar, stmt.args[0].type
-    size = emit.const(I64, x.shape[axis])
-    at = emit.select(emit.compare("lt", raw, emit.const(I64, 0)), emit.add(raw, size), raw)
-    outside = Reg(module.text.define(f"icmp uge i64 {at.name}, {size.name}"), BOOL)
-    module.fail_if(outside, Failure(stmt.op.error, out_of_bounds(stmt.op.name, x, axis), stmt.location), raw)
-    return at
+    assert isinstance(stmt.op, Indexing)
+    types = [a.type for a in stmt.args]
+    size = stmt.op.indexed(*types).shape[axis]
+    at, raw, outside = native_position(module.scalar, module.read(index), index.type.dtype, size)
+    module.fail_if(outside, Failure(stmt.op.error, stmt.op.message(axis, index.type, *types), stmt.location), raw)
+    out: Reg = at
+    return out

@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from adjit.ir.errors import Detail
 from adjit.ir.func import Func
 from adjit.ir.ops.base import Array
 from adjit.ir.target import Target
@@ -106,7 +107,7 @@ class Native:
         if code == stacks.OUT_OF_MEMORY:
             raise MemoryError(f"@{self.name}: no memory to save what the backward pass of a loop needs; give the loop a checkpoint=")
         failure = self.failures[code - 1]
-        raise failure.error(failure.message.format(*details)).at(failure.location)
+        raise failure.error(failure.message.format(*map(Detail, details))).at(failure.location)
 
 
 def _release(library: llvm.Library, function: int, arena: int) -> None:

@@ -14,11 +14,11 @@ from adjit.ir.func import Block, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import View
 from adjit.ir.ops.control import Checkpoint, For, Fuse, If, While
-from adjit.ir.ops.index import Gather, Scatter, ScatterAdd, out_of_bounds
+from adjit.ir.ops.index import CheckIndex, Gather, Indexing, Scatter, ScatterAdd, native_position
 from adjit.ir.ops.maps import Map
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.stack import StackAccumulate, StackAdd, StackCopy, StackLength, StackOp, StackRead, StackZeros
-from adjit.ir.types import BOOL, I64, StackType
+from adjit.ir.types import I64, StackType
 
 from . import memory, polling, stacks
 from .contract import Contraction
@@ -102,6 +102,8 @@ class RegisterKernel(LoopKernel):
             self.gather(stmt)
         elif isinstance(op, Scatter):
             self.scatter(stmt)
+        elif isinstance(op, CheckIndex):
+            self.positions(stmt)
         elif isinstance(op, StackOp):
             self.on_stack(stmt)
         else:
@@ -306,13 +308,11 @@ class RegisterKernel(LoopKernel):
 
     def gather(self, stmt: Stmt) -> None:
         """One element of an array. An array of one element is in a register itself, and its only index is checked."""
-        x, *indices = stmt.args
-        at = self.positions(stmt, indices)
+        x, at = stmt.args[0], self.positions(stmt)
         self.values[id(stmt.result)] = self.read(x) if in_register(x) else self.load(self.window(x), *at)
 
     def scatter(self, stmt: Stmt) -> None:
-        x, update, *indices = stmt.args
-        at = self.positions(stmt, indices)
+        x, update, at = *stmt.args[:2], self.positions(stmt)
         value = self.read(update)
         if isinstance(stmt.op, ScatterAdd):
             value = self.scalar.add(self.read(x) if in_register(x) else self.load(self.window(x), *at), value)
@@ -321,15 +321,14 @@ class RegisterKernel(LoopKernel):
         else:
             self.store(self.window(x), value, *at)
 
-    def positions(self, stmt: Stmt, indices: Sequence[Operand]) -> list[Reg]:
-        """Indices into the array that is the first operand, checked."""
-        emit, x, out = self.scalar, stmt.args[0].type, []
-        self.error = stmt.op.error
-        for axis, index in enumerate(indices):
-            size = emit.const(I64, x.shape[axis])
-            raw = emit.convert(self.read(index), I64)
-            wrapped = emit.select(emit.compare("lt", raw, emit.const(I64, 0)), emit.add(raw, size), raw)
-            outside = Reg(self.text.define(f"icmp uge i64 {wrapped.name}, {size.name}"), BOOL)
-            self.fail_if(outside, out_of_bounds(stmt.op.name, x, axis), raw)
-            out.append(wrapped)
+    def positions(self, stmt: Stmt) -> list[Reg]:
+        """The indices of a statement, checked."""
+        op, types, out = stmt.op, [a.type for a in stmt.args], []
+        assert isinstance(op, Indexing)
+        self.error = op.error
+        sizes = op.indexed(*types).shape
+        for axis, index in enumerate(stmt.args[op.first :]):
+            at, raw, outside = native_position(self.scalar, self.read(index), index.type.dtype, sizes[axis])
+            self.fail_if(outside, op.message(axis, index.type, *types), raw)
+            out.append(at)
         return out

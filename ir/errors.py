@@ -44,6 +44,13 @@ class AdjitError(Exception):
         return self
 
 
+class Detail(int):
+    """A number in the message of an error, as 64 bits: `{:unsigned}` is for those of a uint64."""
+
+    def __format__(self, spec: str) -> str:
+        return str(int(self) % 2**64) if spec == "unsigned" else format(int(self), spec)
+
+
 class TraceError(AdjitError, TypeError):
     """A traced value was used where Python needs a concrete one."""
 

@@ -16,7 +16,7 @@ from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import View
 from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Region, Rows, While
 from adjit.ir.ops.create import Constant, Fill
-from adjit.ir.ops.index import Gather, Scatter
+from adjit.ir.ops.index import CheckIndex, Gather, Indexing
 from adjit.ir.ops.join import Concatenate
 from adjit.ir.ops.linalg import Matmul
 from adjit.ir.ops.maps import Copy, Map
@@ -295,8 +295,9 @@ def is_made_of_scalars(stmt: Stmt) -> bool:
             if isinstance(inner.op, Region):
                 if not is_made_of_scalars(inner):
                     return False
-            elif isinstance(inner.op, Gather | Scatter):
-                elements = (inner.result, *inner.args[1:]) if isinstance(inner.op, Gather) else inner.args[1:]
+            elif isinstance(inner.op, Indexing):
+                elements = inner.args if isinstance(inner.op, CheckIndex) else inner.args[1:]
+                elements = (*inner.results, *elements) if isinstance(inner.op, Gather) else elements
                 if not all(map(_is_scalar, elements)):
                     return False
             elif not isinstance(inner.op, Map | View | Reduce | StackOp) or not all(map(_is_scalar, (*inner.args, *inner.results))):

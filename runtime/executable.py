@@ -94,11 +94,13 @@ class Executable:
             return self._pullbacks[given, needed]
 
     def pushforward(self) -> Executable:
+        from adjit.passes.dce import eliminate_repeated_checks  # noqa: PLC0415 - as in `optimize`
         from adjit.passes.forward import jvp_func  # noqa: PLC0415 - as in `optimize`
 
         with self._lock:
             if self._pushforward is None:
-                self._pushforward = Executable(jvp_func(repeatable(self.func)), threads=self.threads)
+                func = eliminate_repeated_checks(jvp_func(repeatable(self.func)))
+                self._pushforward = Executable(func, threads=self.threads)
             return self._pushforward
 
 
@@ -180,6 +182,8 @@ def pullback_func(func: Func, given: Mask, needed: Mask) -> tuple[Func, Mask]:
 
     Parameters that no derivative reaches are not among them: to the tape they are unconnected, which is not zero.
     """
+    from adjit.passes.dce import eliminate_repeated_checks  # noqa: PLC0415 - as in `optimize`
+
     targets = [r for r, has in zip(func.results, given, strict=True) if has]
     sources = [p for p, wanted in zip(func.params, needed, strict=True) if wanted]
     seeds = [Value(t.type, f"{t.name}.bar" if isinstance(t, Value) and t.name else None) for t in targets]
@@ -189,7 +193,8 @@ def pullback_func(func: Func, given: Mask, needed: Mask) -> tuple[Func, Mask]:
         found = dict(zip(map(id, sources), backpropagate(stmts, targets, seeds, sources), strict=True))
         cotangents = [found.get(id(p)) for p in func.params]
         block = builder.finish([c for c in cotangents if c is not None])
-    return func.replace(name=f"{func.name}.pull", block=block, updates=(), plan=None), tuple(c is not None for c in cotangents)
+    pull = func.replace(name=f"{func.name}.pull", block=block, updates=(), plan=None)
+    return eliminate_repeated_checks(pull), tuple(c is not None for c in cotangents)
 
 
 def prepared(array: Array) -> Array:

@@ -129,6 +129,10 @@ class Op:
 
         return apply(self.widened(size), *(a if has else lead(a, size) for a, has in zip(args, batched, strict=True)))
 
+    def guard(self, *types: TensorType) -> tuple[Op, slice]:
+        """Of an op that may fail: the op on some of its operands that fails alike, where nobody wants the result."""
+        return self, slice(None)
+
     def guarded(
         self, size: int, active: Operand, args: tuple[Operand, ...], batched: Sequence[bool]
     ) -> tuple[tuple[Operand, ...], Sequence[bool]]:

@@ -1,19 +1,21 @@
 """Reading and writing at computed indices: the primitives. Keys as NumPy's users write them are turned into these by `keys`.
 
 All three take index arrays of one shape S, one for each leading axis of `x`, and work on whole rows of the axes that are left. Negative
-indices count from the end; an index outside its axis raises OutOfBoundsError, eager and in native code.
+indices count from the end; an index outside its axis raises OutOfBoundsError, eager and in native code, whether or not the result is used:
+of one that is not, `check_index` is left. Unsigned indices are never negative: a uint64 of 2^64-1 is out of bounds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..errors import DTypeError, OutOfBoundsError, ShapeError
-from ..types import I64, TensorType
-from .base import Array, Loops, Op, Reg, Window, apply, nest
+from ..errors import Detail, DTypeError, OutOfBoundsError, ShapeError
+from ..types import I64, U64, DType, TensorType
+from .base import Array, Emitter, Loops, Op, Reg, Window, apply, nest
 from .create import iota
 from .maps import where
 from .shape import broadcast_to, lead, move_lead, move_to_lead, reshape, trail
@@ -24,10 +26,33 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 
-class Gather(Op):
-    """`x[i, j, ...]`: args x, *indices. The result has the shape S + the axes of x that are not indexed."""
+class Indexing(Op, abstract=True):
+    """An op on an array at computed indices, which are its last operands."""
 
     can_fail = True
+    first: ClassVar[int]  # of the indices, among the operands
+
+    def indexed(self, *types: TensorType) -> TensorType:
+        """The type of the array that is indexed."""
+        return types[0]
+
+    def guard(self, *types: TensorType) -> tuple[Op, slice]:
+        return CheckIndex(self.name, types[0]), slice(self.first, None)
+
+    def guarded(
+        self, size: int, active: Operand, args: tuple[Operand, ...], batched: Sequence[bool]
+    ) -> tuple[tuple[Operand, ...], Sequence[bool]]:
+        return harmless(self.first, size, active, args, batched)
+
+    def message(self, axis: int, index: TensorType, *types: TensorType) -> str:
+        """What an index out of bounds along an axis is told; with a place for the index."""
+        return out_of_bounds(self.name, self.indexed(*types), axis, index.dtype)
+
+
+class Gather(Indexing):
+    """`x[i, j, ...]`: args x, *indices. The result has the shape S + the axes of x that are not indexed."""
+
+    first = 1
 
     def infer(self, *types: TensorType) -> TensorType:
         return selected(self.name, types[0], types[1:])
@@ -50,11 +75,6 @@ class Gather(Op):
             return apply(self, x, *examples(size, indices, batched[1:]))
         return move_to_lead(apply(self, move_lead(x, len(indices)), *indices), indices[0].ndim)
 
-    def guarded(
-        self, size: int, active: Operand, args: tuple[Operand, ...], batched: Sequence[bool]
-    ) -> tuple[tuple[Operand, ...], Sequence[bool]]:
-        return harmless(1, size, active, args, batched)
-
     def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
         return 0.0  # it moves data
 
@@ -63,10 +83,10 @@ class Gather(Op):
             k.copy(out.at(*index), x.at(*native_positions(self.name, k, x.type, indices, index)))
 
 
-class Scatter(Op, abstract=True):
+class Scatter(Indexing, abstract=True):
     """`x` with rows changed by those of `updates`: args x, updates, *indices, where updates has the type that Gather would give."""
 
-    can_fail = True
+    first = 2
     in_place = 0
 
     def infer(self, *types: TensorType) -> TensorType:
@@ -83,11 +103,6 @@ class Scatter(Op, abstract=True):
             return apply(self, x, updates, *examples(size, indices, batched[2:]))
         out = apply(self, move_lead(x, len(indices)), move_lead(updates, indices[0].ndim), *indices)
         return move_to_lead(out, len(indices))
-
-    def guarded(
-        self, size: int, active: Operand, args: tuple[Operand, ...], batched: Sequence[bool]
-    ) -> tuple[tuple[Operand, ...], Sequence[bool]]:
-        return harmless(2, size, active, args, batched)
 
 
 class ScatterAdd(Scatter):
@@ -160,6 +175,54 @@ class ScatterSet(Scatter):
             k.copy(out.at(*native_positions(self.name, k, x.type, indices, index)), updates.at(*index))
 
 
+@dataclass(eq=False, repr=False)
+class CheckIndex(Indexing):
+    """What is left of an op on `x` whose result nobody reads: it raises where `of` would. args: *indices. Put in by `passes.dce`."""
+
+    of: str
+    x: TensorType
+
+    first: ClassVar[int] = 0
+    differentiable: ClassVar[bool] = False
+
+    def indexed(self, *types: TensorType) -> TensorType:
+        return self.x
+
+    def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
+        selected(self.name, self.x, types)
+        return ()
+
+    def evaluate(self, *arrays: Array) -> tuple[()]:
+        positions(self.of, self.x, arrays)
+        return ()
+
+    def guard(self, *types: TensorType) -> tuple[Op, slice]:
+        return self, slice(None)
+
+    def message(self, axis: int, index: TensorType, *types: TensorType) -> str:
+        return out_of_bounds(self.of, self.x, axis, index.dtype)
+
+    def pushforward(
+        self, results: tuple[Operand, ...], args: tuple[Operand, ...], tangents: tuple[Operand | None, ...]
+    ) -> list[Operand | None]:
+        return []
+
+    def pullback(
+        self, results: tuple[Operand, ...], args: tuple[Operand, ...], cotangents: tuple[Operand | None, ...], needed: Sequence[bool]
+    ) -> list[Operand | None]:
+        return [None] * len(args)
+
+    def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Any:
+        return apply(self, *(i if has else lead(i, size) for i, has in zip(args, batched, strict=True)))
+
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return float(sum(a.size for a in args))
+
+    def lower(self, k: Loops, outs: tuple[Window, ...], *indices: Window) -> None:
+        with nest(k, indices[0].type.shape) as index:
+            native_positions(self.of, k, self.x, indices, index)
+
+
 def examples(size: int, indices: Sequence[Operand], batched: Sequence[bool]) -> list[Operand]:
     """Index arrays for a batch of index arrays: the number of the example before all others."""
     wide = [i if has else lead(i, size) for i, has in zip(indices, batched, strict=True)]
@@ -197,30 +260,38 @@ def selected(name: str, x: TensorType, indices: Sequence[TensorType]) -> TensorT
     return x.with_shape(indices[0].shape + x.shape[len(indices) :])
 
 
-def out_of_bounds(name: str, x: TensorType, axis: int) -> str:
-    """The message, with a place for the index."""
-    return f"{name}: index {{}} is out of bounds for axis {axis} of {x}, of size {x.shape[axis]}"
+def out_of_bounds(name: str, x: TensorType, axis: int, index: DType) -> str:
+    """The message, with a place for the index, which native code hands over as 64 bits."""
+    place = "{:unsigned}" if index == U64 else "{}"
+    return f"{name}: index {place} is out of bounds for axis {axis} of {x}, of size {x.shape[axis]}"
 
 
 def positions(name: str, x: TensorType, indices: Sequence[Array]) -> tuple[Array, ...]:
     """Indices with the negative ones counted from the end; raises OutOfBoundsError."""
-    return tuple(wrapped(index, x.shape[axis], out_of_bounds(name, x, axis)) for axis, index in enumerate(indices))
+    return tuple(wrapped(index, x.shape[axis], out_of_bounds(name, x, axis, index.dtype)) for axis, index in enumerate(indices))
 
 
 def wrapped(index: Array, size: int, message: str) -> Array:
     signed = index.astype(np.int64)
-    bad = (signed < -size) | (signed >= size)
+    bad = index.astype(np.uint64) >= np.uint64(size) if index.dtype.kind == "u" else (signed < -size) | (signed >= size)
     if bad.any():
-        raise OutOfBoundsError(message.format(signed[bad].flat[0]))
+        raise OutOfBoundsError(message.format(Detail(index[bad].flat[0])))
     return np.where(signed < 0, signed + size, signed)
 
 
 def native_positions(name: str, k: Loops, x: TensorType, indices: Sequence[Window], index: Sequence[Reg]) -> list[Reg]:
     """The checked position along each indexed axis of `x`, read from the index arrays at `index`."""
-    emit, out = k.scalar, []
+    out = []
     for axis, (window, size) in enumerate(zip(indices, x.shape)):
-        i = emit.convert(k.load(window, *index), I64)
-        bad = emit.or_(emit.compare("lt", i, emit.like(i, -size)), emit.compare("ge", i, emit.like(i, size)))
-        k.fail_if(bad, out_of_bounds(name, x, axis), i)
-        out.append(emit.select(emit.compare("lt", i, emit.like(i, 0)), emit.add(i, emit.like(i, size)), i))
+        dtype = window.type.dtype
+        at, raw, outside = native_position(k.scalar, k.load(window, *index), dtype, size)
+        k.fail_if(outside, out_of_bounds(name, x, axis, dtype), raw)
+        out.append(at)
     return out
+
+
+def native_position(emit: Emitter, index: Reg, dtype: DType, size: int) -> tuple[Reg, Reg, Reg]:
+    """The position that an index of `dtype` means along an axis, the index itself (both i64), and whether it is out of bounds."""
+    raw = emit.convert(index, I64)
+    at = raw if dtype.kind == "u" else emit.select(emit.compare("lt", raw, emit.const(I64, 0)), emit.add(raw, emit.const(I64, size)), raw)
+    return at, raw, emit.compare("ge", emit.convert(at, U64), emit.const(U64, size))  # below zero is huge

@@ -10,10 +10,11 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.operand import Concrete, Operand
 from adjit.ir.ops.base import Array, apply
-from adjit.ir.ops.index import Gather, ScatterAdd, ScatterSet
+from adjit.ir.ops.index import CheckIndex, Gather, ScatterAdd, ScatterSet
 from adjit.ir.ops.join import SetSlice
 from adjit.ir.ops.scan import Cumprod, Cumsum, Recurrence
 from adjit.ir.ops.solve import apply_solve
+from adjit.ir.types import I64
 from tests.ops.cases import Case
 
 Maker = Callable[[np.random.Generator], Array]
@@ -286,8 +287,14 @@ def checked(x: Operand) -> Operand:
     return x * x
 
 
+def checked_index(x: Operand) -> Operand:
+    apply(CheckIndex("gather", x.type), ops.cast(ops.sign(x), I64))
+    return x * x
+
+
 EFFECTS = [
     row("assert", checked, lambda x: x * x, MATRIX),
+    row("check_index", checked_index, lambda x: x * x, MATRIX),
 ]
 
 CASES: list[Case] = [*SHAPES, *JOINS, *SORTS, *REDUCTIONS, *SCANS, *INDEXING, *PRODUCTS, *EQUATIONS, *FACTORS, *CREATION, *EFFECTS]

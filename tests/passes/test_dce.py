@@ -65,18 +65,111 @@ def test_effects_stay_with_what_they_read() -> None:
     )
 
 
-def test_a_failure_that_nobody_waits_for_goes() -> None:
+def test_a_failure_happens_though_nobody_reads_the_result() -> None:
+    """An index out of bounds raises eagerly, so it does here; but the array is not read."""
     rewrites(
         eliminate_dead_code,
         """
-        func @f(%x: f64[5], %i: i64[2]) -> f64[5] {
-          %a: f64[2] = gather %x, %i
+        func @f(%x: f64[5], %y: f64[5], %i: u8[2], %m: f64[2,2]) -> f64[5] {
+          %e: f64[5] = exp %x
+          %a: f64[2] = gather %e, %i
+          %s: f64[5] = scatter_set %e, %a, %i
+          %c: f64[2,2] = cholesky %m
+          return %y
+        }
+        """,
+        """
+        func @f(%x: f64[5], %y: f64[5], %i: u8[2], %m: f64[2,2]) -> f64[5] {
+          check_index %i {of="gather", x=f64[5]}
+          check_index %i {of="scatter_set", x=f64[5]}
+          %c: f64[2,2] = cholesky %m
+          return %y
+        }
+        """,
+    )
+
+
+def test_what_decides_whether_a_failure_happens_stays() -> None:
+    rewrites(
+        eliminate_dead_code,
+        """
+        func @f(%x: f64[5], %n: i64[], %p: bool[]) -> f64[5] {
+          %s: f64[], %t: f64[] = for %k in 0..%n carry (%c: f64[] = 0.0, %d: f64[] = 0.0) {
+            %q: f64[] = if %p {
+              %a: f64[] = gather %x, %k
+              yield %a
+            } else {
+              yield 1.0
+            }
+            %1: f64[] = add %c, %q
+            %2: f64[] = add %d, 1.0
+            yield %1, %2
+          }
           return %x
         }
         """,
         """
-        func @f(%x: f64[5], %i: i64[2]) -> f64[5] {
+        func @f(%x: f64[5], %n: i64[], %p: bool[]) -> f64[5] {
+          for %k in 0..%n {
+            if %p {
+              check_index %k {of="gather", x=f64[5]}
+            }
+          }
           return %x
+        }
+        """,
+    )
+
+
+def test_indices_known_to_be_within_bounds_need_no_check() -> None:
+    rewrites(
+        eliminate_dead_code,
+        """
+        func @f(%x: f64[5], %i: i64[]) -> f64[5] {
+          %0: i64[5] = iota {axis=0}
+          %a: f64[5] = gather %x, %0
+          %1: i64[5] = sub %0, 5
+          %b: f64[5] = gather %x, %1
+          %2: i64[5] = add %0, 1
+          %3: i64[5] = minimum %2, 4
+          %c: f64[5] = gather %x, %3
+          %s: f64[] = for %k in 0..4 carry (%d: f64[] = 0.0) {
+            %4: i64[] = sub 3, %k
+            %e: f64[] = gather %x, %4
+            %5: f64[] = add %d, %e
+            yield %5
+          }
+          %6: f64[5] = gather %x, %2
+          return %x
+        }
+        """,
+        """
+        func @f(%x: f64[5], %i: i64[]) -> f64[5] {
+          %0: i64[5] = iota {axis=0}
+          %1: i64[5] = add %0, 1
+          check_index %1 {of="gather", x=f64[5]}
+          return %x
+        }
+        """,
+    )
+
+
+def test_backward_statements_are_checked_by_their_forward_ones() -> None:
+    rewrites(
+        eliminate_dead_code,
+        """
+        func @f(%x: f64[5], %i: i64[]) -> f64[] {
+          %a: f64[] = gather %x, %i
+        backward:
+          %b: f64[5] = scatter_add 0.0:f64[5], %a, %i
+          %c: f64[] = gather %x, %i
+          return %a
+        }
+        """,
+        """
+        func @f(%x: f64[5], %i: i64[]) -> f64[] {
+          %a: f64[] = gather %x, %i
+          return %a
         }
         """,
     )

@@ -88,7 +88,7 @@ def assigned_between(x: Any, i: Any, flag: Any) -> Any:
 
 
 CASES = [
-    in_branch, array_in_branch, in_loop, in_branch_in_loop, in_while, in_checkpoint, assertion_in_branch, assigned_between,
+    in_branch, array_in_branch, in_loop, in_branch_in_loop, in_while, in_checkpoint, assertion_in_branch, unused, assigned_between,
 ]  # fmt: skip
 
 

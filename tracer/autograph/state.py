@@ -109,15 +109,20 @@ class Attribute:
         self.name = path[-1]
 
     def read(self) -> Any:
-        return UNDEFINED if self.object is UNDEFINED else getattr(self.object, self.name, UNDEFINED)
+        return UNDEFINED if self.object is UNDEFINED or self.is_computed() else getattr(self.object, self.name, UNDEFINED)
 
     def write(self, value: Any) -> None:
-        if self.object is UNDEFINED or value is self.read():
+        if self.object is UNDEFINED or self.is_computed() or value is self.read():
             return
         if value is UNDEFINED:
             delattr(self.object, self.name)
         else:
             setattr(self.object, self.name, value)
+
+    def is_computed(self) -> bool:
+        """Whether it is a property that nobody can assign: `v.at` in `v.at[i].add(x)` is another object at each reading."""
+        found = getattr(type(self.object), self.name, None)
+        return isinstance(found, property) and found.fset is None
 
 
 def own(value: Any) -> Any:

@@ -1,0 +1,93 @@
+"""Which integers a value can hold, as far as the statements say so: an index that cannot be out of bounds needs no check.
+
+Counters of loops with known bounds, positions along an axis, constants, and sums, differences, products, minima and maxima of those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from adjit.ir.func import Block, Func, Stmt
+from adjit.ir.operand import Literal, Operand
+from adjit.ir.ops.arithmetic import Add, Maximum, Minimum, Sub
+from adjit.ir.ops.base import Op, View
+from adjit.ir.ops.create import Constant, Fill, Iota
+from adjit.ir.ops.index import Indexing
+from adjit.ir.ops.maps import Cast, Mul
+
+from .trips import known_trips
+
+SAFE = 2**31  # integers below do not overflow by what is computed here
+
+
+class Interval(NamedTuple):
+    low: int
+    high: int
+
+
+_ARITHMETIC: dict[type[Op], Callable[[Interval, Interval], Interval]] = {
+    Add: lambda a, b: Interval(a.low + b.low, a.high + b.high),
+    Sub: lambda a, b: Interval(a.low - b.high, a.high - b.low),
+    Mul: lambda a, b: Interval(*(pick(x * y for x in a for y in b) for pick in (min, max))),
+    Minimum: lambda a, b: Interval(min(a.low, b.low), min(a.high, b.high)),
+    Maximum: lambda a, b: Interval(max(a.low, b.low), max(a.high, b.high)),
+}
+
+
+class Bounds:
+    """Found by one walk through the function, outer blocks first."""
+
+    def __init__(self, func: Func) -> None:
+        self.known: dict[int, Interval] = {}
+        self._walk(func.block)
+
+    def of(self, x: Operand) -> Interval | None:
+        if isinstance(x, Literal):
+            return Interval(int(x.value), int(x.value)) if x.type.dtype.kind in "iu" else None
+        return self.known.get(id(x))
+
+    def cannot_fail(self, stmt: Stmt) -> bool:
+        """Whether all indices of a statement are known to be within bounds."""
+        if not isinstance(stmt.op, Indexing):
+            return False
+        sizes = stmt.op.indexed(*(a.type for a in stmt.args)).shape
+        found = [self.of(index) for index in stmt.args[stmt.op.first :]]
+        return all(i is not None and -size <= i.low and i.high < size for i, size in zip(found, sizes, strict=False))
+
+    def _walk(self, block: Block) -> None:
+        for stmt in block.stmts:
+            counted = known_trips(stmt)
+            if counted:
+                self._learn(stmt.blocks[0].params[0], Interval(counted[0], counted[-1]))
+            elif len(stmt.results) == 1 and stmt.result.type.dtype.kind in "iu":
+                self._learn(stmt.result, self._result(stmt))
+            for inner in stmt.blocks:
+                self._walk(inner)
+
+    def _learn(self, value: Operand, interval: Interval | None) -> None:
+        if interval is not None and interval.low > -SAFE and interval.high < SAFE and fits(interval, value):
+            self.known[id(value)] = interval
+
+    def _result(self, stmt: Stmt) -> Interval | None:
+        op = stmt.op
+        if isinstance(op, Iota):
+            return Interval(0, op.shape[op.axis] - 1)
+        if isinstance(op, Fill):
+            return Interval(int(op.value), int(op.value))
+        if isinstance(op, Constant):
+            data = op.evaluate()
+            return Interval(int(data.min()), int(data.max())) if data.size else None
+        if isinstance(op, View) or (isinstance(op, Cast) and stmt.args[0].type.dtype.kind in "iu"):
+            return self.of(stmt.args[0])
+        combine = _ARITHMETIC.get(type(op))
+        if combine is None:
+            return None
+        a, b = map(self.of, stmt.args)
+        return None if a is None or b is None else combine(a, b)
+
+
+def fits(interval: Interval, value: Operand) -> bool:
+    """Whether the value's dtype holds them all: else they wrap around."""
+    bits = value.type.dtype.itemsize * 8 - (value.type.dtype.kind == "i")
+    return interval.high < 2**bits and interval.low >= (-(2**bits) if value.type.dtype.kind == "i" else 0)

@@ -219,17 +219,16 @@ class Lanes:
         if self.text.target.rounding:
             return self.intrinsic(how, a)
         strict = Lanes(self.text, self.width, strict=True)
-        size, whole, one = strict.fabs(a), strict.like(a, WHOLE[a.dtype]), strict.like(a, 1)
-        nearest = strict.sub(strict.add(size, whole), whole)
-        if how == "trunc":
-            value = strict.select(strict.compare("gt", nearest, size), strict.sub(nearest, one), nearest)
-        else:
-            value = strict.copysign(nearest, a)
-            if how == "floor":
-                value = strict.select(strict.compare("gt", value, a), strict.sub(value, one), value)
-            elif how == "ceil":
-                value = strict.select(strict.compare("lt", value, a), strict.add(value, one), value)
-        return strict.select(strict.compare("lt", size, whole), strict.copysign(value, a), a)
+        if how == "ceil":
+            return strict.neg(strict._rounded("floor", strict.neg(a)))
+        zero, size, whole = strict.like(a, 0), strict.fabs(a), strict.like(a, WHOLE[a.dtype])
+        shift = strict.select(strict.compare("lt", size, whole), whole, zero)  # what is larger is an integer, or NaN
+        nearest = strict.sub(strict.add(size, shift), shift)
+        if how == "floor":
+            nearest, size = strict.copysign(nearest, a), a
+        if how != "rint":
+            nearest = strict.sub(nearest, strict.select(strict.compare("gt", nearest, size), strict.like(a, 1), zero))
+        return nearest if how == "floor" else strict.copysign(nearest, a)
 
     # ---- comparisons and choice
 

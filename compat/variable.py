@@ -108,13 +108,13 @@ class Variable(RuntimeVariable):
         return _restored, (RuntimeVariable.numpy(self).copy(), self.trainable, self.store.name)
 
     def __repr__(self) -> str:
-        text = "<traced>" if current_trace() is not None else value_text(self.store.data)
+        text = "<traced>" if current_trace() is not None else value_text(self.store.read())
         return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, numpy={text}>"
 
     __str__ = __repr__
 
     def __format__(self, spec: str) -> str:
-        return format(self.store.data[()], spec) if spec else repr(self)
+        return format(self.store.read()[()], spec) if spec else repr(self)
 
 
 def _restored(data: Any, trainable: bool, name: str | None) -> Variable:

@@ -10,6 +10,7 @@
     ├── GradientError (ValueError)        a gradient that cannot be asked for
     ├── CheckError (AssertionError)       an assertion of the user's that failed, eager or in native code
     ├── SingularMatrixError (np.linalg.LinAlgError)   equations without one solution, eager or in native code
+    ├── StateError (RuntimeError)         a variable that is half written
     ├── NonFiniteError (FloatingPointError)      a NaN or an infinity, where somebody looks for the first
     ├── ParseError (ValueError)           IR text that is not IR
     └── VerifyError (ValueError)          IR that breaks a rule of the IR
@@ -96,6 +97,10 @@ def raised_as(name: str) -> type[CheckError]:
         return type("CheckError", (CheckError, built_in), {"__doc__": CheckError.__doc__, "__module__": __name__})
     except TypeError:
         return CheckError
+
+
+class StateError(AdjitError, RuntimeError):
+    """A variable that cannot be read now, because it is half written."""
 
 
 class SingularMatrixError(AdjitError, LinAlgError):

@@ -7,25 +7,44 @@ code. Everything else goes through Python, which finds out what there is to do.
 from __future__ import annotations
 
 import ctypes
+import os
+import threading
 
 from .locks import new_lock
 
 
+class _Own(threading.local):
+    reasons = 0  # of this thread
+
+
 class Gate:
-    """Counts the reasons to go the long way."""
+    """Counts the reasons to go the long way: those of threads, which a forked child does not have, and those that last (settings)."""
 
     def __init__(self) -> None:
         self._count = ctypes.c_int64(0)
+        self._lasting = 0
+        self._own = _Own()
         self._lock = new_lock()
         self.address = ctypes.addressof(self._count)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._after_fork)
 
-    def close(self) -> None:
-        with self._lock:
-            self._count.value += 1
+    def close(self, lasting: bool = False) -> None:
+        self._add(1, lasting)
 
-    def open(self) -> None:
+    def open(self, lasting: bool = False) -> None:
+        self._add(-1, lasting)
+
+    def _add(self, change: int, lasting: bool) -> None:
         with self._lock:
-            self._count.value -= 1
+            self._count.value += change
+            if lasting:
+                self._lasting += change
+            else:
+                self._own.reasons += change
+
+    def _after_fork(self) -> None:
+        self._count.value = self._lasting + self._own.reasons
 
     @property
     def reasons(self) -> int:

@@ -7,8 +7,7 @@ arguments, the closed-over tensors and the values of variables that it had.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,7 @@ from adjit.ir.builder import outside_builders
 from adjit.ir.errors import GradientError
 from adjit.ir.location import Location
 from adjit.ir.operand import Operand
-from adjit.ir.ops.base import Op
+from adjit.ir.ops.base import Array, Op
 from adjit.ir.ops.effects import repeating
 from adjit.passes.forward import push_forward
 from adjit.tracer.checkpoint import emit_checkpoint
@@ -30,9 +29,10 @@ from .conversion import converted
 from .leaving import Taken
 from .record import EagerRecord
 from .recording import Recorder, join, leave, listening
+from .stores import rewound
 from .tape import differentiate
 from .tensor import Tensor
-from .variable import Store, Variable, updating
+from .variable import Store, Variable
 
 
 def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -83,7 +83,7 @@ class Call:
             record.watch(x)
         reader = Reader(self.reads)
         # on tensors, as the first time: who asks may be tracing, with derivatives of many directions at once
-        with self.variables_as_they_were(), outside_builders(), repeating():
+        with rewound(self.values_then()), outside_builders(), repeating():
             join(reader)
             join(record)
             try:
@@ -100,18 +100,9 @@ class Call:
             ).at(definition(self.fn))
         return record, found
 
-    @contextmanager
-    def variables_as_they_were(self) -> Iterator[None]:
-        with updating:
-            now = {store: store.data for store in self.reads}
-            for store, value in self.reads.items():
-                assert isinstance(value, Tensor)
-                store.data = value.data
-            try:
-                yield
-            finally:
-                for store, data in now.items():
-                    store.data = data
+    def values_then(self) -> dict[Store, Array]:
+        """What the first run read of variables."""
+        return {store: value.data for store, value in self.reads.items() if isinstance(value, Tensor)}
 
 
 def same(a: Operand, b: Operand) -> bool:

@@ -48,7 +48,7 @@ class Config:
         if name == "threads":
             check_threads(value)
         if name in ("eager", "debug_nans") and bool(value) != getattr(self, name, False):
-            (gate.close if value else gate.open)()
+            (gate.close if value else gate.open)(lasting=True)
         object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:

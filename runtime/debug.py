@@ -28,7 +28,7 @@ def check_finite(concrete: ConcreteFunction, signature: Signature) -> Any:
     """What the call gives, computed op by op; raises NonFiniteError if a NaN or an infinity reaches a result or a variable."""
     func = concrete.program.func
     search = Search(func)
-    arrays = concrete.operands(signature.arrays, signature.stores)
+    arrays = concrete.convention.copies(signature.arrays, signature.stores, every=True)
     outputs = search.run(arrays)
     return concrete.finish([np.array(a, order="C") for a in outputs[: len(func.results)]])
 

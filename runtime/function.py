@@ -76,7 +76,8 @@ class Function:
         self._retraces = None if reduce_retracing else Retraces(fn, self._name)
         self._cache: dict[Hashable, ConcreteFunction] = {}
         self._short: dict[tuple[Any, ...], ConcreteFunction] = {}  # the same, by the key that `probe` makes
-        self._lock = new_lock()
+        self._lock = new_lock()  # held while a specialisation is made
+        self._keeping = new_lock()  # held while the caches change
         self._traces = 0
         self._complete = False  # has been traced to the end once: from then on no variable may be created
         self._instances: dict[int, tuple[Callable[[], Any], Function]] = {}
@@ -140,7 +141,9 @@ class Function:
                     found, is_new = self._specialize(signature, instance), True
                     self._keep(signature.key, found)
         if short is not None:
-            self._short[short] = found
+            with self._keeping:
+                if not found.dropped:
+                    self._short[short] = found
         found.used = next(_stamps)
         if is_new:
             self._noticed(signature, found)
@@ -149,9 +152,10 @@ class Function:
     def _noticed(self, signature: Signature, concrete: ConcreteFunction) -> None:
         """Tell who warns of too many traces, which he knows by the stamps of their last use."""
         if self._retraces is not None:
-            for recent in self._shortcut.used():
-                recent.used = next(_stamps)
-            self._retraces.note(signature, concrete)
+            with self._keeping:
+                for recent in self._shortcut.used():
+                    recent.used = next(_stamps)
+                self._retraces.note(signature, concrete)
 
     def _find(self, signature: Signature) -> ConcreteFunction | None:
         found = self._cache.get(signature.key)
@@ -169,17 +173,25 @@ class Function:
             return ConcreteFunction(program, {"trace": time.perf_counter() - started}, signature.stores, closed_over, self._threads)
 
     def _keep(self, key: Hashable, concrete: ConcreteFunction) -> None:
-        concrete.alternative = self._cache.get(key)
-        self._cache[key] = concrete
-        concrete.used = next(_stamps)
-        if len(self._cache) > self._max_traces:
-            for recent in self._shortcut.used():
-                recent.used = next(_stamps)
+        with self._keeping:
+            concrete.alternative = self._cache.get(key)
+            self._cache[key] = concrete
             concrete.used = next(_stamps)
-            oldest = min(self._cache, key=lambda k: self._cache[k].used)
-            dropped = self._cache.pop(oldest)
-            self._short = {k: c for k, c in self._short.items() if c is not dropped}
-            self._shortcut.drop(dropped)
+            if len(self._cache) > self._max_traces:
+                for recent in self._shortcut.used():
+                    recent.used = next(_stamps)
+                concrete.used = next(_stamps)
+                oldest = min(self._cache, key=lambda k: self._cache[k].used)
+                self._drop(oldest)
+
+    def _drop(self, key: Hashable) -> None:
+        """Forget what is compiled for a key. Calls that are running keep what they need."""
+        gone: ConcreteFunction | None = self._cache.pop(key)
+        while gone is not None:
+            gone.dropped = True
+            self._shortcut.drop(gone)
+            gone = gone.alternative
+        self._short = {k: c for k, c in self._short.items() if not c.dropped}
 
     @contextmanager
     def _creating(self, closed_over: set[Store]) -> Iterator[None]:
@@ -260,9 +272,8 @@ class Function:
 
     def pretty_printed_signature(self) -> str:
         """A line for each compiled specialisation: `loss(x: f32[32,3], n=2) -> f32[]`."""
-        keys: list[Any] = list(self._cache)
-        results = [self._cache[key].program.func.results for key in keys]
-        return "\n".join(signature_text(self._fn, self._name, tree, kinds, out) for (tree, kinds), out in zip(keys, results, strict=True))
+        known: list[tuple[Any, ConcreteFunction]] = list(self._cache.items())
+        return "\n".join(signature_text(self._fn, self._name, tree, kinds, c.program.func.results) for (tree, kinds), c in known)
 
     @property
     def trace_count(self) -> int:
@@ -276,10 +287,9 @@ class Function:
 
     def clear_cache(self) -> None:
         """Forget all compiled specialisations; the next call traces again."""
-        with self._lock:
-            self._cache.clear()
-            self._short.clear()
-            self._shortcut.drop()
+        with self._lock, self._keeping:  # what is being traced now is forgotten too
+            for key in list(self._cache):
+                self._drop(key)
             self._instances.clear()
             if self._retraces is not None:
                 self._retraces.clear()

@@ -195,7 +195,7 @@ def profile(concrete: ConcreteFunction, signature: Signature, repeat: int | None
     if repeat is not None and repeat < 1:
         raise ValueError(f"profile: repeat must be at least 1, not {repeat}")
     func = concrete.executable.optimized
-    given = concrete.separate(signature.arrays, signature.stores)
+    given = concrete.convention.copies(signature.arrays, signature.stores)
     twin, native = Timed(func, concrete.executable.target), concrete.executable.native
     # in turns, so that a disturbance of the machine hits both alike
     runs, plain = zip(*repeated(lambda: (twin.run(given), elapsed(lambda: native(given))), repeat), strict=True)

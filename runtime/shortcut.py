@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from adjit.ir.locks import new_lock
+
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ class Shortcut:
         self._plain = (np.ndarray, Tensor, tensor_class, float) if floats else (np.ndarray, Tensor, tensor_class)
         self._entry: Entry | None = None
         self._routes: list[tuple[ConcreteFunction, Route]] = []
+        self._lock = new_lock()
 
     def add(self, args: tuple[Any, ...], concrete: ConcreteFunction) -> None:
         """Give a specialisation a route, if it and the arguments that it was called with qualify."""
@@ -40,18 +43,25 @@ class Shortcut:
         if not available() or any(known is concrete for known, _ in self._routes):
             return
         arguments = [nodes for nodes in (argument_nodes(a, self._plain) for a in args) if nodes is not None]
-        route = concrete.route(arguments, self._tensor_class) if len(arguments) == len(args) else None
+        route = concrete.convention.route(arguments, self._tensor_class) if len(arguments) == len(args) else None
         if route is None:
             return
-        self._routes = [(concrete, route), *self._routes[: MAX_ROUTES - 1]]
-        if self._entry is None:
-            function = self._function
-            self._entry = Entry(function._long_way, function._name)
-            # Python looks `__call__` up on the class: a class of its own lets each function have its own
-            cls = type(function)
-            members = {"__call__": self._entry.call, "__module__": cls.__module__, "__doc__": cls.__doc__}
-            function.__class__ = type(cls.__name__, (cls,), members)
-        self._install()
+        with self._lock:
+            if concrete.dropped or any(known is concrete for known, _ in self._routes):  # another thread was quicker
+                return
+            self._routes = [(concrete, route), *self._routes[: MAX_ROUTES - 1]]
+            if self._entry is None:
+                self._entry = Entry(self._function._long_way, self._function._name)
+                self._install()
+                self._exchange_call(self._entry)
+            else:
+                self._install()
+
+    def _exchange_call(self, entry: Entry) -> None:
+        """Python looks `__call__` up on the class: a class of its own lets each function have its own."""
+        cls = type(self._function)
+        members = {"__call__": entry.call, "__module__": cls.__module__, "__doc__": cls.__doc__}
+        self._function.__class__ = type(cls.__name__, (cls,), members)
 
     def used(self) -> list[ConcreteFunction]:
         """The specialisations that the native entry ran since this was last asked."""
@@ -59,9 +69,10 @@ class Shortcut:
 
     def drop(self, concrete: ConcreteFunction | None = None) -> None:
         """Forget one specialisation, or all."""
-        self._routes = [] if concrete is None else [(c, r) for c, r in self._routes if c is not concrete]
-        if self._entry is not None:
-            self._install()
+        with self._lock:
+            self._routes = [] if concrete is None else [(c, r) for c, r in self._routes if c is not concrete]
+            if self._entry is not None:
+                self._install()
 
     def _install(self) -> None:
         assert self._entry is not None

@@ -1,18 +1,16 @@
 """Variable: state that functions read and assign.
 
-Owns the buffer behind a variable and the rule of who may write to it. Eagerly, an assignment gives the variable a new array. A compiled
-function writes into the array it finds, but only when nobody else holds it (`Store.exclusive`): a tensor read earlier never changes.
-While tracing, reads and assignments go to the trace, which makes them parameters and updates of the Func.
+The state itself is a `Store`. Eagerly, an assignment gives it a new array. A compiled function writes into the array it finds, but only
+when nobody else refers to it: a tensor read earlier never changes. While tracing, reads and assignments go to the trace, which makes them
+parameters and updates of the Func.
 """
 
 from __future__ import annotations
 
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -28,40 +26,9 @@ from adjit.tracer.trace import current_trace
 
 from .initial import initial_value
 from .recording import listening
+from .stores import Store as Store
+from .stores import separate
 from .tensor import Tensor, numeric_array, owned_array, wrap
-
-# Held while native code may write into variables, and while anybody takes hold of their arrays: native code releases the GIL.
-updating = threading.RLock()
-
-
-_numbers = count()
-
-
-class Store:
-    """The state of a variable: an array that owns its memory. Several `Variable` objects may stand for one store."""
-
-    __slots__ = ("data", "type", "name", "trainable", "owner", "number", "__weakref__")
-
-    def __init__(self, data: Array, name: str | None, trainable: bool, owner: Variable) -> None:
-        self.data = separate(data)
-        self.type = TensorType(data.dtype, data.shape)
-        self.name = name
-        self.trainable = trainable
-        self.number = next(_numbers)  # in the order of creation
-        self.owner = weakref.ref(owner)  # the variable that the user made, given back where others ask for a variable of this state
-
-    def exclusive(self) -> Array:
-        """The array, for writing: copied first if a tensor, a view or another variable still holds it. Call with `updating` held."""
-        if sys.getrefcount(self.data) > 2:  # the slot, and the argument of getrefcount
-            self.data = self.data.copy()
-        return self.data
-
-
-def separate(data: Array) -> Array:
-    """An array as a store keeps it: writable, row-major, and owner of its memory, so that its reference count tells who looks at it."""
-    flags = data.flags
-    fine = data.base is None and flags.owndata and flags.c_contiguous and flags.aligned and flags.writeable
-    return data if fine else data.copy(order="C")
 
 
 class Scope(threading.local):
@@ -93,10 +60,8 @@ def undone_by_errors() -> Iterator[None]:
     try:
         yield
     except BaseException:
-        with updating:
-            for store, (before, now) in own.items():
-                if store.data is now:
-                    store.data = before
+        for store, (before, now) in own.items():
+            store.assign(before, expected=now)
         raise
     finally:
         journal.entries = around
@@ -175,11 +140,7 @@ class Variable(ArrayMethods, Operand):
             self._reached()
             value: Operand = trace.read(store)
         else:
-            with updating:
-                data = store.data
-                known = (r.last_read(store) for r in recorders)
-                same = [k for k in known if isinstance(k, Tensor) and k.data is data]
-                value = same[0] if same else wrap(data)
+            value = seen(store, store.read())
         for recorder in recorders:
             recorder.read(self, value)
         return value
@@ -194,8 +155,7 @@ class Variable(ArrayMethods, Operand):
             raise TraceError(f"variable {self.name or ''!r} has no array inside of a traced function; use the variable itself")
         if listening.recorders:  # a tape may watch it
             return Tensor.numpy(self.read_operand())  # type: ignore[arg-type]
-        with updating:
-            return wrap(self.store.data).numpy()
+        return wrap(self.store.read()).numpy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if listening.recorders and current_trace() is None:
@@ -216,10 +176,9 @@ class Variable(ArrayMethods, Operand):
             trace.write(self.store, operand)
             return self
         data = separate(owned_array(operand))
-        with updating:
-            if journal.entries is not None:
-                journal.entries[self.store] = journal.entries.get(self.store, (self.store.data,))[0], data
-            self.store.data = data
+        if journal.entries is not None:
+            journal.entries[self.store] = journal.entries.get(self.store, (self.store.read(),))[0], data
+        self.store.assign(data)
         for recorder in listening.recorders:
             recorder.assigned(self, operand)
         return self
@@ -306,10 +265,17 @@ class Variable(ArrayMethods, Operand):
 
     def __repr__(self) -> str:
         extra = (f", name={self.name!r}" if self.name else "") + ("" if self.trainable else ", trainable=False")
-        return f"Variable({repr(wrap(self.store.data))[len('Tensor(') : -1]}{extra})"
+        return f"Variable({repr(wrap(self.store.read()))[len('Tensor(') : -1]}{extra})"
 
     def __format__(self, spec: str) -> str:
-        return format(wrap(self.store.data), spec)
+        return format(wrap(self.store.read()), spec)
+
+
+def seen(store: Store, data: Array) -> Tensor:
+    """What a store holds, as a tensor: the one that tapes know already, where they read the same array before."""
+    known = (recorder.last_read(store) for recorder in listening.recorders)
+    same = [k for k in known if isinstance(k, Tensor) and k.data is data]
+    return same[0] if same else wrap(data)
 
 
 def _reading(name: str) -> Callable[..., Any]:

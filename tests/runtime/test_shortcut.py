@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -138,6 +139,31 @@ def test_keys_in_another_order_are_the_same_structure() -> None:
     assert plain(doubled) == {"b": (2 * B).tolist(), "w": (2 * A).tolist()}
 
 
+def test_keys_that_run_python_code_when_they_are_compared() -> None:
+    """Such a key could free what the entry has found already: a dict that has one goes through Python."""
+    f = aj.function(lambda tree: tree["inner"][0] * tree["w"])
+    f({"inner": [np.ones(1000)], "w": 2.0})
+
+    class Key:
+        def __hash__(self) -> int:
+            return hash("w")
+
+        def __eq__(self, other: object) -> bool:
+            tree["inner"].clear()
+            compared.append(other)
+            return True
+
+    compared: list[object] = []
+    took_the_short_way(f)
+    tree: dict[Any, Any] = {"inner": [np.ones(1000)], Key(): 2.0}
+    with suppress(TypeError, IndexError):
+        f(tree)
+    assert not took_the_short_way(f)
+    plain = {"inner": [np.ones(3)], "w": 2.0, 1: 2}
+    del plain[1]  # a dict that once had another key keeps the layout of such
+    np.testing.assert_array_equal(f(plain).numpy(), np.full(3, 2.0))
+
+
 def test_static_values_are_told_apart() -> None:
     f = aj.function(lambda x, how: x * 2.0 if how == "double" else x)
     for how, factor in (("double", 2.0), ("single", 1.0), ("double", 2.0), ("".join(["dou", "ble"]), 2.0)):
@@ -157,13 +183,13 @@ def test_calls_leave_no_references_behind() -> None:
     assert [sys.getrefcount(x) for x in (tree, tree["w"], tree["b"], tree["b"][0], tree["name"])] == before
 
 
-def test_functions_that_release_the_gil_take_no_lists() -> None:
+def test_functions_that_release_the_gil_take_lists_too() -> None:
     f = aj.function(lambda xs: halved(xs[0]))
     for xs in ([np.arange(100.0)], (np.arange(100.0),)):
         assert float(f(xs)) == 4950 / 8192
         took_the_short_way(f)
         f(xs)
-        assert took_the_short_way(f) == isinstance(xs, tuple)
+        assert took_the_short_way(f)
 
 
 def test_gradients_of_structures() -> None:

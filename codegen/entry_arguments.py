@@ -1,0 +1,171 @@
+"""The part of the native entry that takes arguments apart, in LLVM's text (see `entry_text.py`).
+
+The offsets are those of CPython 3.11 to 3.13 and NumPy 2, 64 bits; `entry.available` checks them. Nothing here runs Python code or takes
+references: the GIL is held, so whatever was found stays as it is.
+"""
+
+TEXT = """
+; whether an argument is what its record says: its data go to a place among the buffers, its array (null for a float) among the objects
+define internal i1 @argument(ptr %object, ptr %record, ptr %route, ptr %scratch, ptr %buffer, ptr %array.at) nounwind {
+entry:
+  %type = field %object[8]
+  %descr = load ptr, ptr %record
+  %wants.float = icmp eq ptr %descr, null
+  br i1 %wants.float, label %float, label %array
+float:
+  %is.float = icmp eq ptr %type, @adjit_float_type
+  br i1 %is.float, label %unbox, label %no
+unbox:
+  %value.at = getelementptr i8, ptr %object, i64 16
+  %value = load double, ptr %value.at
+  store double %value, ptr %scratch
+  store ptr %scratch, ptr %buffer
+  store ptr null, ptr %array.at
+  ret i1 true
+array:
+  %plain = icmp eq ptr %type, @adjit_array_type
+  br i1 %plain, label %check, label %wrapped
+wrapped:
+  %tensor = item %route[TENSOR_CLASS]
+  %is.tensor = icmp eq ptr %type, %tensor
+  br i1 %is.tensor, label %inside, label %no
+inside:
+  %slot = word %route[DATA_SLOT]
+  %held = field %object[%slot]
+  br label %check
+check:
+  %x = phi ptr [%object, %array], [%held, %inside]
+  %rank.at = getelementptr i8, ptr %x, i64 24
+  %rank = load i32, ptr %rank.at
+  %rank.wanted = word %record[1]
+  %rank.wide = sext i32 %rank to i64
+  %same.rank = icmp eq i64 %rank.wide, %rank.wanted
+  %its.descr = field %x[56]
+  %same.descr = icmp eq ptr %its.descr, %descr
+  %flags.at = getelementptr i8, ptr %x, i64 64
+  %flags = load i32, ptr %flags.at
+  %laid = and i32 %flags, 257
+  %fine = icmp eq i32 %laid, 257
+  %c1 = and i1 %same.rank, %same.descr
+  %c2 = and i1 %c1, %fine
+  br i1 %c2, label %shape, label %no
+shape:
+  %dims = field %x[32]
+  %wanted = item %record[2]
+  br label %next
+next:
+  %axis = phi i64 [0, %shape], [%axis.next, %same]
+  %more = icmp slt i64 %axis, %rank.wanted
+  br i1 %more, label %compare, label %yes
+compare:
+  %n = word %dims[%axis]
+  %m = word %wanted[%axis]
+  %equal = icmp eq i64 %n, %m
+  br i1 %equal, label %same, label %no
+same:
+  %axis.next = add i64 %axis, 1
+  br label %next
+yes:
+  %data = field %x[16]
+  store ptr %data, ptr %buffer
+  store ptr %x, ptr %array.at
+  ret i1 true
+no:
+  ret i1 false
+}
+
+; an argument, or a part of one, as the next nodes say: its arrays are put behind those that are there already. False when it is something
+; else. The state is the next node and the number of buffers.
+define internal i1 @take(ptr %object, ptr %state, ptr %buffers, ptr %objects, ptr %scratch, ptr %route) nounwind {
+entry:
+  %node = load ptr, ptr %state
+  %next = getelementptr i64, ptr %node, i64 RECORD
+  store ptr %next, ptr %state
+  %type = field %object[8]
+  %tag = word %node[0]
+  %count = word %node[1]
+  switch i64 %tag, label %leaf [i64 TUPLE, label %tuple
+                                i64 LIST, label %list
+                                i64 DICT, label %dict
+                                i64 SAME, label %same]
+leaf:
+  %index.at = getelementptr i64, ptr %state, i64 1
+  %index = load i64, ptr %index.at
+  %scratch.at = getelementptr double, ptr %scratch, i64 %index
+  %buffer.at = getelementptr ptr, ptr %buffers, i64 %index
+  %array.at = getelementptr ptr, ptr %objects, i64 %index
+  %good = call i1 @argument(ptr %object, ptr %node, ptr %route, ptr %scratch.at, ptr %buffer.at, ptr %array.at)
+  br i1 %good, label %found, label %no
+found:
+  %index.next = add i64 %index, 1
+  store i64 %index.next, ptr %index.at
+  ret i1 true
+same:
+  %address = ptrtoint ptr %object to i64
+  %is.same = icmp eq i64 %address, %count
+  ret i1 %is.same
+tuple:
+  %is.tuple = icmp eq ptr %type, @adjit_tuple_type
+  br i1 %is.tuple, label %tuple.items, label %no
+tuple.items:
+  %in.tuple = getelementptr i8, ptr %object, i64 24
+  br label %sequence
+list:
+  %is.list = icmp eq ptr %type, @adjit_list_type
+  br i1 %is.list, label %list.items, label %no
+list.items:
+  %in.list = field %object[24]
+  br label %sequence
+sequence:
+  %items = phi ptr [%in.tuple, %tuple.items], [%in.list, %list.items]
+  %size = word %object[2]
+  %fits = icmp eq i64 %size, %count
+  br i1 %fits, label %item, label %no
+item:
+  %i = phi i64 [0, %sequence], [%i.next, %item.fine]
+  %i.more = icmp slt i64 %i, %count
+  br i1 %i.more, label %item.take, label %yes
+item.take:
+  %item.at = getelementptr ptr, ptr %items, i64 %i
+  %its = load ptr, ptr %item.at
+  %item.ok = call i1 @take(ptr %its, ptr %state, ptr %buffers, ptr %objects, ptr %scratch, ptr %route)
+  br i1 %item.ok, label %item.fine, label %no
+item.fine:
+  %i.next = add i64 %i, 1
+  br label %item
+dict:
+  %is.dict = icmp eq ptr %type, @adjit_dict_type
+  br i1 %is.dict, label %dict.kind, label %no
+dict.kind: ; where all keys are plain strings, finding one runs no Python code
+  %table = field %object[DICT_KEYS]
+  %kind.at = getelementptr i8, ptr %table, i64 KEYS_KIND
+  %kind = load i8, ptr %kind.at
+  %strings = icmp ne i8 %kind, 0
+  br i1 %strings, label %dict.size, label %no
+dict.size:
+  %entries = call i64 @PyDict_Size(ptr %object)
+  %all = icmp eq i64 %entries, %count
+  %keys = item %node[2]
+  br i1 %all, label %entry.next, label %no
+entry.next:
+  %k = phi i64 [0, %dict.size], [%k.next, %entry.fine]
+  %k.more = icmp slt i64 %k, %count
+  br i1 %k.more, label %entry.find, label %yes
+entry.find:
+  %key.at = getelementptr ptr, ptr %keys, i64 %k
+  %key = load ptr, ptr %key.at
+  %value = call ptr @PyDict_GetItem(ptr %object, ptr %key)
+  %missing = icmp eq ptr %value, null
+  br i1 %missing, label %no, label %entry.take
+entry.take:
+  %entry.ok = call i1 @take(ptr %value, ptr %state, ptr %buffers, ptr %objects, ptr %scratch, ptr %route)
+  br i1 %entry.ok, label %entry.fine, label %no
+entry.fine:
+  %k.next = add i64 %k, 1
+  br label %entry.next
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+"""

@@ -1,0 +1,110 @@
+"""The calling convention of one compiled specialisation: what native code takes besides the arguments, and how a call gets it.
+
+One description (`Convention`) serves both ways in: a call through Python is made from it, and so is the table by which the native entry
+makes the same call (`route`). Native code takes the arrays of the arguments, those of the variables, and the captured constants, in this
+order.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from adjit.ir.ops.base import Array
+from adjit.ir.types import TensorType
+from adjit.tracer.trace import Program
+
+from .executable import NativeCode
+from .stores import Claim, Store, snapshot
+
+if TYPE_CHECKING:
+    from adjit.codegen.entry import Node, Route
+
+
+class Bound(NamedTuple):
+    """A variable of the program: a store that it closes over, or the `position` among the variables that are given as arguments."""
+
+    store: Store | None
+    position: int
+    updated: bool
+
+    def found(self, given: Sequence[Store]) -> Store:
+        return given[self.position] if self.store is None else self.store
+
+
+class Convention:
+    """How a specialisation is called."""
+
+    __slots__ = ("native", "variables", "constants", "results", "_program", "_updated", "_claim", "_release")
+
+    def __init__(self, program: Program, native: NativeCode, given: Sequence[Store], closed_over: set[Store]) -> None:
+        """`given` are the variables among the arguments of the call that was traced."""
+        self.native = native
+        self.constants = program.captures
+        self.results: tuple[TensorType, ...] = tuple(r.type for r in program.func.results)
+        self._program = program
+        written = {id(param) for param, _ in program.func.updates}
+        self.variables: list[Bound] = []
+        for cell, param in zip(program.cells, program.func.params[program.arguments :], strict=False):
+            assert isinstance(cell, Store)
+            is_argument = cell in given and cell not in closed_over
+            self.variables.append(Bound(None if is_argument else cell, given.index(cell) if is_argument else -1, id(param) in written))
+        self._updated = [v.updated for v in self.variables]
+        self._claim = None if any(v.store is None for v in self.variables) else Claim(self.stores(()), self._updated)
+        if self.variables:
+            from adjit.codegen.entry import locks  # noqa: PLC0415 - LLVM is loaded by now; `import adjit` does without
+
+            self._release = locks().release
+
+    def stores(self, given: Sequence[Store]) -> list[Store]:
+        """The variables of a call; `given` are those among its arguments."""
+        return [v.found(given) for v in self.variables]
+
+    def run(
+        self, arrays: list[Array], given: Sequence[Store] = (), observe: Callable[[list[Store], list[Array]], None] | None = None
+    ) -> list[Array]:
+        """Call the native code, and give its results. The list of arrays is used up. `observe` is told what the call reads of variables."""
+        if not self.variables:
+            arrays += self.constants
+            return self.native(arrays)
+        claim = self._claim or Claim(self.stores(given), self._updated)
+        release, table, count, held = self._release, claim.table, claim.count, ctypes.c_int64(0)
+        try:
+            claim.take(held)
+            if observe is not None:
+                observe(claim.stores, claim.values())
+            arrays += claim.arrays()
+            arrays += self.constants
+            if claim.reads:
+                release(table, count, 0, held)  # whoever wants to write to those will find that they are referred to
+            return self.native(arrays)
+        finally:  # one call of C, which no signal can come before
+            release(table, count, 1, held)
+
+    def copies(self, arrays: Sequence[Array], given: Sequence[Store] = (), every: bool = False) -> list[Array]:
+        """What a call passes to the native code, with copies of the variables that it writes (or of `every` one): running it changes
+        nothing.
+        """
+        held = snapshot(self.stores(given))
+        return [*arrays, *(a.copy() if every or v.updated else a for v, a in zip(self.variables, held, strict=True)), *self.constants]
+
+    def route(self, arguments: Sequence[Sequence[Node]], tensor_class: type) -> Route | None:
+        """The table by which the native entry makes this call; None where it cannot.
+
+        `arguments` are the nodes of each; tensors of the result are of `tensor_class`.
+        """
+        from adjit.codegen.entry import MAX_BUFFERS, Place, Route  # noqa: PLC0415 - LLVM is loaded by now
+        from adjit.codegen.native import Native  # noqa: PLC0415 - LLVM is loaded by now
+
+        from .nodes import result_nodes  # noqa: PLC0415 - LLVM is loaded by now
+
+        program, native = self._program, self.native
+        structure = result_nodes(program.out_tree.entries)
+        too_many = len(program.func.params) + len(program.func.results) > MAX_BUFFERS
+        if structure is None or too_many or program.static or not isinstance(native, Native) or not native.enterable:
+            return None
+        places = [Place(v.store, v.store.address, v.updated) for v in self.variables if v.store is not None]
+        if len(places) < len(self.variables):
+            return None
+        return Route(arguments, places, self.constants, self.results, structure, tensor_class, native)

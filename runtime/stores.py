@@ -1,0 +1,281 @@
+"""The state behind variables, and who may read and write it when.
+
+A store keeps its array; a reference to the array is all that a reader needs. What is referred to is never written to: compiled steps write
+into the array that they find only when nobody else refers to it, and copy it first otherwise (`Store.exclusive`). While a step runs,
+without the GIL, it holds the locks of the stores that it writes (`codegen/variable_locks.py`), and whoever wants to read them waits.
+
+Waiting threads look again after a pause that grows with the time waited. They form a queue: the first reserves what it waits for, so that
+no other takes it before. Nobody waits while holding a lock, so there is no deadlock; where a thread would wait for itself (a signal handler
+that reads what the interrupted step is writing) there is an error instead.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import count
+from typing import TYPE_CHECKING
+
+from adjit.codegen.variable_locks import BROKEN, HELD, OWN, TORN, Lock
+from adjit.ir.errors import StateError
+from adjit.ir.gate import gate
+from adjit.ir.locks import new_lock
+from adjit.ir.ops.base import Array
+from adjit.ir.types import TensorType
+
+if TYPE_CHECKING:
+    from adjit.codegen.variable_locks import Locks
+
+    from .variable import Variable
+
+PATIENCE = 60.0  # seconds that a fork waits for steps of other threads
+LONGEST_PAUSE = 0.005
+
+_numbers = count()
+_stores: weakref.WeakSet[Store] = weakref.WeakSet()
+_exchanging = new_lock()  # held while the array of a store is exchanged
+_starting = new_lock()  # held while a call takes its locks through Python; a fork holds it, so that none begins
+_queue: list[int] = []  # the threads that wait
+_counts_tell = getattr(sys, "_is_gil_enabled", lambda: True)()  # whether reference counts say who refers to an array
+
+
+class Store:
+    """The state of a variable: an array that owns its memory. Several `Variable` objects may stand for one store."""
+
+    __slots__ = ("data", "type", "name", "trainable", "owner", "number", "lock", "address", "__weakref__")
+
+    def __init__(self, data: Array, name: str | None, trainable: bool, owner: Variable) -> None:
+        self.data = separate(data)
+        self.type = TensorType(data.dtype, data.shape)
+        self.name = name
+        self.trainable = trainable
+        self.number = next(_numbers)  # in the order of creation
+        self.owner = weakref.ref(owner)  # the variable that the user made, given back where others ask for a variable of this state
+        self.lock = Lock()
+        self.address = ctypes.addressof(self.lock)
+        _stores.add(self)
+
+    def read(self) -> Array:
+        """The array, which nobody will write to while the caller refers to it."""
+        if self in _rewound.arrays:
+            return _rewound.arrays[self]
+        data = self.data  # before the look at the lock: a step that begins after it finds the reference, and copies
+        return self._when_written() if self.lock.holder else data
+
+    def assign(self, data: Array, expected: Array | None = None) -> bool:
+        """Exchange the array, unless it is no more the `expected` one; says whether it did.
+
+        A step that is running has read the array of before, and writes to that: it is as if the step came first.
+        """
+        if self in _rewound.arrays:
+            _rewound.arrays[self] = data
+            return True
+        with _exchanging:
+            if expected is not None and self.data is not expected:
+                return False
+            self.data = data
+            if self.lock.holder == TORN:
+                self.lock.holder = 0
+            return True
+
+    def exclusive(self) -> Array:
+        """The array, for writing: copied first if a tensor, a view or another variable still refers to it. Call with the lock held."""
+        if self in _rewound.arrays:
+            data = _rewound.arrays[self] = _rewound.arrays[self].copy()
+            return data
+        data = self.data
+        if _counts_tell and sys.getrefcount(data) <= _ALONE:
+            return data
+        copy = data.copy()
+        self.assign(copy, data)  # else it was assigned meanwhile, and this step came first
+        return copy
+
+    def _when_written(self) -> Array:
+        found: list[Array] = []
+
+        def attempt(insist: bool) -> bool:
+            data, holder = self.data, self.lock.holder
+            if holder == TORN or holder == threading.get_ident():
+                raise unreadable([self])
+            if not holder:
+                found.append(data)
+            return not holder
+
+        wait_for(attempt, lambda whether: setattr(self.lock, "reserved", whether))
+        return found[0]
+
+
+def separate(data: Array) -> Array:
+    """An array as a store keeps it: writable, row-major, and owner of its memory, so that its reference count tells who looks at it."""
+    flags = data.flags
+    fine = data.base is None and flags.owndata and flags.c_contiguous and flags.aligned and flags.writeable
+    return data if fine else data.copy(order="C")
+
+
+def _references_of_an_unshared_array() -> int:
+    """Which number this is depends on how this version of Python counts the references of its own stack."""
+
+    class Probe:
+        data = object()
+
+    def count(self: Probe) -> int:
+        data = self.data
+        return sys.getrefcount(data)
+
+    probe = Probe()
+    probe.data = object()
+    return count(probe)
+
+
+_ALONE = _references_of_an_unshared_array()
+
+
+# ---- several at a time
+
+
+class Claim:
+    """The locks of all variables of one call. `table` is what native code reads; `held` is a word of each call's own."""
+
+    __slots__ = ("stores", "updated", "table", "count", "reads")
+
+    def __init__(self, stores: list[Store], updated: Sequence[bool]) -> None:
+        self.stores = stores
+        self.updated = updated
+        self.count = len(stores)
+        self.reads = not all(updated)
+        words = [word for store, writes in zip(stores, updated, strict=True) for word in (store.address, writes)]
+        self.table = (ctypes.c_int64 * len(words))(*words)
+
+    def take(self, held: ctypes.c_int64) -> None:
+        """All locks, however long it takes. The caller releases them, by one call of C: an exception may come at any time."""
+        if self._attempt(held, False):
+            return
+        locks = _locks()
+        wait_for(lambda insist: self._attempt(held, insist), lambda whether: locks.reserve(self.table, self.count, whether))
+
+    def _attempt(self, held: ctypes.c_int64, insist: bool) -> bool:
+        with _starting:
+            status = _locks().hold(self.table, self.count, threading.get_ident(), insist, held)
+        if status in (OWN, BROKEN):
+            raise unreadable(self.stores)
+        return bool(status == HELD)
+
+    def values(self) -> list[Array]:
+        """What the stores hold. Call with the locks held."""
+        return [_rewound.arrays.get(store, store.data) for store in self.stores]
+
+    def arrays(self) -> list[Array]:
+        """What the call reads, and what it writes to. Call with the locks held."""
+        then = _rewound.arrays
+        return [
+            store.exclusive() if writes else then.get(store, store.data) if then else store.data
+            for store, writes in zip(self.stores, self.updated, strict=True)
+        ]
+
+
+def snapshot(stores: Sequence[Store]) -> list[Array]:
+    """The arrays of several stores, as they are at one time: between two steps of other threads, not in the middle of one."""
+    arrays = [store.read() for store in stores]
+    if _rewound.arrays or all(s.data is a and not s.lock.holder for s, a in zip(stores, arrays, strict=True)):
+        return arrays
+    claim, held = Claim(list(stores), [False] * len(stores)), ctypes.c_int64(0)
+    release = _locks().release
+    try:
+        claim.take(held)
+        return claim.values()
+    finally:
+        release(claim.table, claim.count, 1, held)
+
+
+def wait_for(attempt: Callable[[bool], bool], reserve: Callable[[int], None]) -> None:
+    """Attempt it until it succeeds. The first in the queue reserves what it waits for; only its attempts insist on it."""
+    me = threading.get_ident()
+    started = time.monotonic()
+    try:
+        _queue.append(me)
+        while not attempt(_queue[0] == me):
+            if _queue[0] == me:
+                reserve(1)
+            time.sleep(min((time.monotonic() - started) / 8, LONGEST_PAUSE))
+    finally:  # an interrupt that comes here may leave a reservation: it costs time until the next who waits takes it back
+        if _queue[0] == me:
+            reserve(0)
+        _queue.remove(me)
+
+
+def unreadable(stores: Sequence[Store]) -> StateError:
+    me = threading.get_ident()
+    store = next((s for s in stores if s.lock.holder in (TORN, me)), stores[0])
+    label = f"variable {store.name!r}" if store.name else f"a variable of type {store.type}"
+    if store.lock.holder == TORN:
+        return StateError(f"{label} was half written by another thread when this process was forked; assign it before it is read")
+    return StateError(f"{label} is being written by the call that this code interrupts; it can be read when that has returned")
+
+
+def _locks() -> Locks:
+    from adjit.codegen.entry import locks  # noqa: PLC0415 - LLVM is loaded by now; `import adjit` does without
+
+    return locks()
+
+
+# ---- earlier values
+
+
+class _Rewound(threading.local):
+    arrays: dict[Store, Array] = {}  # noqa: RUF012 - never changed: each thread that rewinds has its own
+
+
+_rewound = _Rewound()
+
+
+@contextmanager
+def rewound(values: Mapping[Store, Array]) -> Iterator[None]:
+    """On this thread, variables have these values inside."""
+    before = _rewound.arrays
+    _rewound.arrays = {**before, **values}
+    try:
+        yield
+    finally:
+        _rewound.arrays = before
+
+
+# ---- forks
+
+
+def _before_fork() -> None:
+    """Let the steps of other threads come to an end: the child would find variables half written."""
+    gate.close()  # nobody begins a step through the native entry
+    _starting.acquire()  # or through Python
+    deadline = time.monotonic() + PATIENCE
+    while _foreign() and time.monotonic() < deadline:
+        time.sleep(0.0005)
+
+
+def _after_fork() -> None:
+    _starting.release()
+    gate.open()
+
+
+def _after_fork_in_child() -> None:
+    for store in _foreign():
+        store.lock.holder = TORN
+    for store in list(_stores):
+        store.lock.reserved = 0
+    _queue[:] = [thread for thread in _queue if thread == threading.get_ident()]
+    _after_fork()
+
+
+def _foreign() -> list[Store]:
+    """The stores that a step of another thread writes."""
+    mine = (0, TORN, threading.get_ident())
+    return [store for store in list(_stores) if store.lock.holder not in mine]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)

@@ -1,6 +1,21 @@
-"""`python -m adjit.tune`: measure this machine's matrix products, and keep who computes them fastest."""
+"""`python -m adjit.tune`: measure this machine's matrix products, and keep who computes them fastest.
 
-from adjit.runtime.tune import main
+Importing this module binds the name `adjit.tune` to it, so the module is what the function of that name is: callable.
+"""
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from adjit.runtime.tune import main, tune
+
+
+class _Tune(ModuleType):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return tune(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _Tune
 
 if __name__ == "__main__":
     main()

@@ -118,8 +118,8 @@ class Function(RuntimeFunction):
         self._arity = len(parameters) - self._method if simple else -1  # so many positional arguments leave nothing to bind
         self._shortcut = Shortcut(self, EagerTensor, floats=False)
 
-    def _clone(self) -> Function:
-        return Function(self._user, self._input_signature, self._autograph, self._reduce)
+    def _arguments(self) -> tuple[Any, ...]:
+        return self._user, self._input_signature, self._autograph, self._reduce
 
     # ---- calls
 
@@ -208,6 +208,9 @@ class Function(RuntimeFunction):
 
     def __repr__(self) -> str:
         return f"<tf.function {getattr(self._user, '__qualname__', self._name)}, {self.cache_size} compiled>"
+
+
+Function.kind = Function
 
 
 def function(

@@ -99,7 +99,7 @@ class Variable(RuntimeVariable):
         return Tensor.__array_ufunc__(self, ufunc, method, *inputs, **kwargs)  # type: ignore[arg-type] # it asks nothing of a tensor
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return self.read_operand().__array__(dtype, copy)  # type: ignore[attr-defined]
+        return self.read_operand().__array__(dtype, copy)
 
     def __copy__(self) -> Variable:
         return Variable(self.read_operand(), self.trainable, name=self.store.name)

@@ -113,8 +113,8 @@ class Dropout(Module):
         noise = self.noise_shape or (None,) * x.ndim
         shape = tuple(n if m is None else m for n, m in zip(x.type.shape, noise, strict=True))
         keys = random.split(self.state)
-        self.state.assign(keys[0])  # type: ignore[index]
-        kept = random.uniform(keys[1], shape, x.type.dtype) >= self.rate  # type: ignore[index]
+        self.state.assign(keys[0])
+        kept = random.uniform(keys[1], shape, x.type.dtype) >= self.rate
         return ops.where(kept, x * (1.0 / (1.0 - self.rate)), 0.0)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from types import MethodType
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -50,6 +50,8 @@ _stamps = count(1)
 
 class Function:
     """A Python function that runs as native code. Called on traced values, inside of another function, it becomes part of that one."""
+
+    kind: type[Function]
 
     def __init__(
         self,
@@ -230,8 +232,12 @@ class Function:
 
     def _clone(self) -> Function:
         """The same function with an empty cache."""
+        return self.kind(*self._arguments())
+
+    def _arguments(self) -> tuple[Any, ...]:
+        """What the function was made of, as its class takes it."""
         specs = None if self._specs is None else self._specs.specs
-        return Function(self._fn, self._name, tuple(self._static), self._max_traces, specs, self._retraces is None, self._threads)
+        return self._fn, self._name, tuple(dict.fromkeys(self._static)), self._max_traces, specs, self._retraces is None, self._threads
 
     def _reference(self, instance: Any) -> Callable[[], Any]:
         key, table = id(instance), self._instances
@@ -304,11 +310,19 @@ class Function:
     def __deepcopy__(self, memo: dict[int, Any]) -> Function:
         return self  # as plain functions are
 
-    def __reduce__(self) -> str:
-        return self._fn.__qualname__
+    def __reduce__(self) -> Any:
+        from .pickling import reduced  # noqa: PLC0415 - few pickle functions
+
+        return reduced(self)
+
+    def __setstate__(self, arguments: tuple[Any, ...]) -> None:
+        self.__init__(*arguments)  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"<adjit function {getattr(self._fn, '__qualname__', self._name)}, {self.cache_size} compiled>"
+
+
+Function.kind = Function  # the native entry gives each function a class of its own
 
 
 class BoundFunction:
@@ -349,6 +363,9 @@ class BoundFunction:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._function, name)
 
+    def __reduce__(self) -> Any:
+        return getattr, (self.__self__, self.__func__.__name__)
+
     def __repr__(self) -> str:
         return f"<bound {self._function!r} of {self.__self__!r}>"
 
@@ -387,16 +404,26 @@ def resolve_static(fn: Callable[..., Any], static: Sequence[int | str] | int | s
     return tuple(out)
 
 
+if TYPE_CHECKING:
+    P = ParamSpec("P")
+    R = TypeVar("R")
+
+    class TypedFunction(Function, Generic[P, R]):
+        """To type checkers, a compiled function has the parameters and the result of the Python function inside."""
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+
 @overload
 def function(
-    fn: Callable[..., Any], /, *, name: str | None = ..., static: Sequence[int | str] = ..., max_traces: int = ...,
+    fn: Callable[P, R], /, *, name: str | None = ..., static: Sequence[int | str] = ..., max_traces: int = ...,
     input_signature: Sequence[Any] | None = ..., reduce_retracing: bool = ..., threads: int | None = ...,
-) -> Function: ...  # fmt: skip
+) -> TypedFunction[P, R]: ...  # fmt: skip
 @overload
 def function(
     fn: None = ..., /, *, name: str | None = ..., static: Sequence[int | str] = ..., max_traces: int = ...,
     input_signature: Sequence[Any] | None = ..., reduce_retracing: bool = ..., threads: int | None = ...,
-) -> Callable[[Callable[..., Any]], Function]: ...  # fmt: skip
+) -> Callable[[Callable[P, R]], TypedFunction[P, R]]: ...  # fmt: skip
 def function(
     fn: Callable[..., Any] | None = None,
     /,
@@ -407,7 +434,7 @@ def function(
     input_signature: Sequence[Any] | None = None,
     reduce_retracing: bool = False,
     threads: int | None = None,
-) -> Function | Callable[[Callable[..., Any]], Function]:
+) -> Any:
     """Compile a Python function: `@function`, `@function(static=["n"])` or `function(f)`.
 
     It is traced once for each combination of structure, dtypes, shapes and static values of its arguments. Arrays and Python ints and

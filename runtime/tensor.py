@@ -19,14 +19,14 @@ from adjit.ir.operand import Concrete, Literal, Operand, array_of, as_operand, e
 from adjit.ir.ops.base import Array, Op, View, apply
 from adjit.ir.ops.maps import Map
 from adjit.ir.types import TensorType, as_dtype
-from adjit.tracer.arrays import ArrayMethods
 from adjit.tracer.convert import set_concrete_class
 
 from .leaving import coming_back, leaving
 from .recording import listening
+from .tensor_types import TensorMethods
 
 
-class Tensor(ArrayMethods, Concrete):
+class Tensor(TensorMethods, Concrete):
     """An immutable n-dimensional array of one dtype: NumPy's operators and methods, recorded by active tapes.
 
     >>> Tensor([1.0, 2.0]) * 2
@@ -165,7 +165,7 @@ class Tensor(ArrayMethods, Concrete):
             raise TypeError(f"{what}(): a {self.type} tensor has {self.data.size} elements, not one; {advice}")
         return self.data.item()
 
-    def __iter__(self) -> Iterator[Operand]:
+    def __iter__(self) -> Iterator[Tensor]:
         if not self.data.ndim:
             raise TypeError("iteration over a 0-dimensional tensor")
         return (self[i] for i in range(len(self.data)))
@@ -175,6 +175,11 @@ class Tensor(ArrayMethods, Concrete):
 
     def __repr__(self) -> str:
         return f"Tensor({np.array2string(self.data, separator=', ', prefix='Tensor(', threshold=100, edgeitems=3)}, {self.type})"
+
+    def _repr_html_(self) -> str:
+        from .html import table  # noqa: PLC0415 - only notebooks need it
+
+        return table(self.data, str(self.type))
 
     def __format__(self, spec: str) -> str:
         if not spec:
@@ -213,14 +218,14 @@ def wrap(array: Array) -> Tensor:
     return out
 
 
-def tensor(value: Any, dtype: Any = None) -> Operand:
+def tensor(value: Any, dtype: Any = None) -> Tensor:
     """A tensor of anything like an array. Tensors and traced values are given back, cast if need be; a variable is read."""
     if not isinstance(value, Operand):
         return Tensor(value, dtype)
     operand = as_operand(value)
     if isinstance(operand, Concrete | Literal):
         operand = materialize(operand)
-    return operand if dtype is None else operand.astype(as_dtype(dtype))
+    return operand if dtype is None else operand.astype(as_dtype(dtype))  # type: ignore[return-value] # in a trace, what stands for one
 
 
 def materialize(x: Operand) -> Tensor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec
 
 from adjit.ir.errors import DTypeError, GradientError
 from adjit.ir.operand import Operand, as_operand
@@ -25,8 +25,10 @@ from .recording import join, leave
 from .tape import GradientTape, StrictTape, checked_seed, finish
 from .tensor import WeakTensor, numeric_array, tensor
 
+P = ParamSpec("P")
 
-def grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
+
+def grad(fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[P, Any]:
     """A function that gives the gradient of the scalar `fn(*args)` by the arguments at `argnums`, in their structure.
 
     With `has_aux`, `fn` returns `(value, aux)`, and the new function `(gradient, aux)`.
@@ -44,7 +46,7 @@ def grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool
     return gradient
 
 
-def value_and_grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
+def value_and_grad(fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[P, Any]:
     """A function that gives `fn(*args)` and its gradient by the arguments at `argnums`; what has no influence has gradient zero."""
 
     @functools.wraps(fn)
@@ -104,8 +106,8 @@ def linearize(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
 
 
 def jacobian(
-    fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: Mode | None = None
-) -> Callable[..., Any]:
+    fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: Mode | None = None
+) -> Callable[P, Any]:
     """A function that gives the derivative of each array in `fn(*args)` by each array in the arguments at `argnums`.
 
     The result has the structure of `fn`'s, with that of the arguments in place of each array; shapes are those of the result's array, then
@@ -134,8 +136,8 @@ def jacobian(
 
 
 def hessian(
-    fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: Mode | None = None
-) -> Callable[..., Any]:
+    fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: Mode | None = None
+) -> Callable[P, Any]:
     """A function that gives the second derivatives of the scalar `fn(*args)` by the arguments at `argnums`: the Jacobian of its gradient.
 
     For one array x the shape is x.shape + x.shape; for structures, the structure of the arguments inside of itself.
@@ -248,6 +250,7 @@ def fresh(x: Any, what: str) -> Operand:
     (value,) = trace.emit(identity, (operand,))  # not `apply`, which would compute constants on the spot
     if isinstance(value, Traced):
         value.weak = operand.weak
+        value.name = getattr(operand, "name", None)  # not that of a variable of the caller's: the gradient is named after it
     return value
 
 

@@ -159,7 +159,7 @@ class Variable(ArrayMethods, Operand):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if listening.recorders and current_trace() is None:
-            return self.read_operand().__array__(dtype, copy)  # type: ignore[attr-defined, no-any-return] # a tape may watch it
+            return self.read_operand().__array__(dtype, copy) # a tape may watch it
         return np.array(self.numpy(), dtype) if copy or dtype is not None else self.numpy()
 
     def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
@@ -225,22 +225,22 @@ class Variable(ArrayMethods, Operand):
         return bool(self.read_operand())
 
     def __float__(self) -> float:
-        return float(self.read_operand())  # type: ignore[arg-type]
+        return float(self.read_operand())
 
     def __int__(self) -> int:
-        return int(self.read_operand())  # type: ignore[call-overload, no-any-return]
+        return int(self.read_operand())
 
     def __index__(self) -> int:
-        return self.read_operand().__index__()  # type: ignore[attr-defined, no-any-return]
+        return self.read_operand().__index__()
 
     def __iter__(self) -> Any:
-        return iter(self.read_operand())  # type: ignore[call-overload]
+        return iter(self.read_operand())
 
     def item(self, *index: Any) -> Any:
-        return self.read_operand().item(*index)  # type: ignore[attr-defined]
+        return self.read_operand().item(*index)
 
     def tolist(self) -> Any:
-        return self.read_operand().tolist()  # type: ignore[attr-defined]
+        return self.read_operand().tolist()
 
     def tobytes(self, order: Any = "C") -> bytes:
         return self.read_operand().tobytes(order)  # type: ignore[attr-defined, no-any-return]
@@ -266,6 +266,9 @@ class Variable(ArrayMethods, Operand):
     def __repr__(self) -> str:
         extra = (f", name={self.name!r}" if self.name else "") + ("" if self.trainable else ", trainable=False")
         return f"Variable({repr(wrap(self.store.read()))[len('Tensor(') : -1]}{extra})"
+
+    def _repr_html_(self) -> str:
+        return wrap(self.store.data)._repr_html_()
 
     def __format__(self, spec: str) -> str:
         return format(wrap(self.store.read()), spec)

@@ -81,3 +81,8 @@ def test_no_source_imports_a_bare_room() -> None:
                     continue
                 bare += [f"{path}:{node.lineno}: {name}" for name in names if name.partition(".")[0] in ROOMS]
     assert not bare
+
+
+def test_the_module_tune_is_the_function_too() -> None:
+    code = "import adjit, adjit.tune; assert callable(adjit.tune); assert adjit.tune.__doc__"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -9,7 +9,7 @@ A `Trace` with a parent builds a region (a branch, a loop's body): it sees the v
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, Protocol
 
 import numpy as np
@@ -322,8 +322,15 @@ def is_ours_inside(leaf: Any) -> bool:
     return type(leaf).__module__.startswith("adjit.tracer.autograph") and not isinstance(leaf, str)
 
 
+def takes_anything(code: CodeType | None) -> bool:
+    """Whether a function is `(*args, **kwargs)`."""
+    return code is not None and code.co_argcount + code.co_kwonlyargcount == 0 and code.co_flags & 12 == 12
+
+
 def argument_names(fn: Callable[..., Any], tree: TreeDef) -> list[str]:
     """Names of the leaves of (args, kwargs), from the names of the function's parameters: `x`, `params.w`, `batch.0`."""
+    while hasattr(fn, "__wrapped__") and takes_anything(code_of(fn)):  # `grad(f)` and decorators of the user's pass on what f takes
+        fn = fn.__wrapped__
     code = code_of(fn)
     positional: tuple[str, ...] = ()
     rest = "arg"

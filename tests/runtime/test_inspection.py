@@ -90,3 +90,13 @@ def test_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_autograph_says_why_a_function_is_traced_as_it_is() -> None:
     assert aj.function(eval("lambda x: x + 1")).inspect(X).autograph.startswith("# <lambda> is not converted: its source is not at hand")
     assert aj.function(np.sin).inspect(X).autograph == "# to_code takes a Python function, not ufunc\n"
+
+
+def test_gradients_keep_the_names_of_parameters() -> None:
+    def loss(weights: Any, x: Any, *, scale: Any = 1.0) -> Any:
+        return np.sum(np.tanh(weights["w"] * x)) * scale
+
+    for transform in (aj.grad, aj.value_and_grad):
+        found = aj.function(transform(loss)).inspect({"w": np.ones(3)}, np.ones(3), scale=2.0)
+        assert "(%weights.w: f64[3], %x: f64[3], %scale: f64[])" in found.forward.splitlines()[0]
+        assert "%weights.w.bar" in found.backward

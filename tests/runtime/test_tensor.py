@@ -83,6 +83,45 @@ def test_dlpack_round_trip() -> None:
     assert x.__dlpack_device__() == np.zeros(1).__dlpack_device__()
 
 
+def test_older_consumers_of_dlpack_and_pytorch_get_copies() -> None:
+    x = aj.tensor([1.0, 2.0])
+
+    class Old:
+        def __dlpack__(self, *, stream: Any = None) -> Any:
+            return x.__dlpack__(stream=stream)
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return x.__dlpack_device__()
+
+    assert not np.shares_memory(np.from_dlpack(Old()), x.numpy())
+    scope: dict[str, Any] = {"__name__": "torch.utils.dlpack"}
+    exec("def ask(x, **options): return x.__dlpack__(max_version=(1, 0), **options)", scope)
+    assert '"dltensor"' in repr(scope["ask"](x))  # that of before 1.0, which is never read-only: a copy
+    with pytest.raises(BufferError, match="allow a copy"):
+        scope["ask"](x, copy=False)
+    assert x.tolist() == [1.0, 2.0]
+
+
+def test_memory_is_described_read_only() -> None:
+    x = aj.tensor([[1.0, 2.0]])
+    interface = x.__array_interface__
+    assert interface["shape"] == (1, 2)
+    assert interface["data"] == (x.numpy().__array_interface__["data"][0], True)
+    assert x.tobytes() == np.array([1.0, 2.0]).tobytes()
+    assert x.view("u8").tolist() == np.array([[1.0, 2.0]]).view("u8").tolist()
+    assert x.view() is x
+    assert (x.item(1), x.item(0, 0), aj.Variable([1.0, 2.0]).item(1)) == (2.0, 1.0, 2.0)
+
+
+@pytest.mark.parametrize("value", [1.5, True, [1, 2], np.zeros((0, 3)), np.arange(400.0).reshape(20, 20), np.ones((2, 3, 4))])
+def test_notebooks_show_tables(value: Any) -> None:
+    x = aj.tensor(value)
+    html = x._repr_html_()
+    assert str(x.type) in html
+    assert html.count("<td") == (0 if not x.ndim or not x.size else x.shape[-1] if x.ndim == 1 else 111 if x.size == 400 else 12)
+    assert aj.Variable(value)._repr_html_() == html
+
+
 def test_conversions_to_python() -> None:
     assert float(aj.tensor([2.5])) == 2.5
     assert int(aj.tensor(3)) == 3

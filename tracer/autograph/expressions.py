@@ -220,7 +220,7 @@ def get_item(x: Any, key: Any) -> Any:
     constant = isinstance(x, np.ndarray) or (type(x) in (list, tuple) and is_numeric(x))
     if not constant or not traced_key(key):
         return x[key]
-    out = to_operand(x)[key]  # type: ignore[index]
+    out = to_operand(x)[key]
     if not isinstance(out, Traced):
         return out
     if isinstance(x, np.ndarray):

@@ -141,7 +141,7 @@ def zip_items(*iterables: Any, strict: bool = False) -> Any:
     length = lengths[0]
     for other in lengths[1:]:
         static = isinstance(length, int) and isinstance(other, int)
-        length = min(length, other) if static else ops.minimum(as_index(length), as_index(other))  # type: ignore[type-var]
+        length = min(length, other) if static else ops.minimum(as_index(length), as_index(other))
     most = min((part.most for part in parts if part.most is not None), default=None)
     return Items(length, lambda k: tuple(part.item(k) for part in parts), parts[0].rolled, parts[0].checkpoint, most)
 

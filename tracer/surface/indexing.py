@@ -241,7 +241,7 @@ def choose(index: Any, choices: Any, /, mode: str = "raise") -> Operand:
     """Of arrays that broadcast, at each place the element of the one that an index names."""
     index, *arrays = to_operands(index, *choices)
     index, *arrays = broadcast_arrays(index, *arrays)
-    return take_along_axis(stack(arrays), ops.reshape(wrapped(index, len(arrays), mode, "choose"), (1, *index.shape)), 0)[0]  # type: ignore[index, no-any-return]
+    return take_along_axis(stack(arrays), ops.reshape(wrapped(index, len(arrays), mode, "choose"), (1, *index.shape)), 0)[0]
 
 
 def piecewise(x: Any, condlist: Any, funclist: Any, /, *args: Any, **kwargs: Any) -> Operand:

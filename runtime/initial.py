@@ -51,4 +51,4 @@ def outside_values() -> dict[int, Array]:
     assert trace is not None
     root = trace.root()
     cells: list[tuple[Store, Value]] = list(root._cells.values())  # type: ignore[arg-type] # the cells of a running trace are stores
-    return {id(p): cell.data for cell, p in cells} | {id(p): array for _, array, p in root._captures.values()}
+    return {id(p): cell.data for cell, p in cells} | {id(p): array for _, array, p in root._captures}

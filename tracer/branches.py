@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from adjit.ir import ops
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.control import If
 
 from .chosen_lists import Build, meet_lists
-from .growing import GrowingList, is_items
+from .growing import GrowingList, TracedList, is_items
 from .pytree import TreeDef, flatten, spelled
 from .regions import (
     UNDEFINED,
@@ -59,8 +61,14 @@ def emit_if(
         regions.append(region)
     choices: list[Choice] = []
     builds: list[Build] = []
+    values: list[Any] = []
     dead = tuple(region.dead_end for region in regions)
+    same: dict[tuple[int, int], int] = {}  # objects that both branches leave in several entries: those will hold one object, too
     for entry, a, b in zip(entries, *outcomes, strict=True):
+        first = same.setdefault((id(a), id(b)), len(builds))
+        if first < len(builds) and isinstance(a, list | dict | np.ndarray | TracedList):
+            builds.append(lambda results, first=first: values[first])  # type: ignore[misc]
+            continue
         unread = tuple(d or (free and not entry.optional) for d, free in zip(dead, loose, strict=True))
         builds.append(_Meeting(words, regions, choices, unread, entry.is_name).build(entry, (a, b)))
     cells = [cell for cell in trace.cells if any(id(cell) in region.written for region in regions)]
@@ -69,7 +77,8 @@ def emit_if(
         choices.append(Choice(Kind(cell.type, False), (then, other), cell.name))
     trace.dead_end = trace.dead_end or all(dead)
     results = iter(_choose(trace, test, regions, choices, words))
-    values = [build(results) for build in builds]
+    for build in builds:
+        values.append(build(results))  # noqa: PERF401 - a build may look at the values before it
     for cell in cells:
         trace.written[id(cell)] = next(results)
     return values

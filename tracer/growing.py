@@ -152,7 +152,8 @@ class TracedList(Sequence[Any]):
         if isinstance(key, slice):
             raise TraceError("a slice of a list that a traced loop made cannot be assigned to; assign item by item").at(user_location())
         rows = self.rows.joined(value)
-        full = self.written().enlarged(self.capacity, rows)
+        full = self.written()
+        full = full.enlarged(full.capacity, rows)
         index = ops.where(key < 0, key + self.length, key) if is_traced(key) else key if key >= 0 else self.length + key
         pairs = zip(full.buffers, flatten(value)[0], rows.kinds, strict=True)
         full.buffers = [ops.setitem(buffer, index, conform(leaf, kind)) for buffer, leaf, kind in pairs]

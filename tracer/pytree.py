@@ -11,7 +11,7 @@ of a dict are sorted where they can be, so that two dicts with the same keys hav
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -219,5 +219,6 @@ _DATACLASS = NodeType(flatten_dataclass, unflatten_dataclass, kept_fields)
 _types[list] = NodeType(lambda x: (x, None), lambda cls, kept, children: list(children), indices)
 _types[tuple] = NodeType(lambda x: (x, None), lambda cls, kept, children: tuple(children), indices)
 _types[type(None)] = NodeType(lambda x: ((), None), lambda cls, kept, children: None, indices)
+_types[deque] = NodeType(lambda x: (x, x.maxlen), lambda cls, kept, children: deque(children, kept), indices)
 for _cls in (dict, OrderedDict, defaultdict):
     find_node_type(_cls)

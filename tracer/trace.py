@@ -24,6 +24,7 @@ from adjit.ir.ops.logic import Detach
 from adjit.ir.ops.maps import Map
 from adjit.ir.types import TensorType
 
+from .contents import holds_still
 from .frames import code_of, definition, raised_at, user_location, user_site
 from .pytree import TreeDef, dotted, flatten
 from .sharing import SHARING, remember_view
@@ -59,7 +60,8 @@ class Trace(Builder):
             self.arguments: Sequence[Traced] = ()
             self.doubles: dict[int, tuple[Array, Array]] = {}
             self._cells: dict[int, tuple[Cell, Traced]] = {}
-            self._captures: dict[int, tuple[Array, Array, Traced]] = {}
+            self._captures: list[tuple[Array, Array, Traced]] = []
+            self._captured: dict[int, int] = {}  # id of an array -> where in the list it was captured last
             self.stand_ins: dict[int, tuple[Operand, Value]] = {}  # id of a constant that a tape watches -> it, and the value in its place
 
     def __exit__(self, *exc: object) -> None:
@@ -142,15 +144,20 @@ class Trace(Builder):
         return value
 
     def capture_array(self, array: Array) -> Operand:
-        """A closed-over array too large to print, as a hidden parameter. What it holds now is what it will hold."""
+        """A closed-over array too large to print, as a hidden parameter. What it holds now is what it will hold.
+
+        An array that was written to since it was captured is captured again.
+        """
         root = self.root()
-        known = root._captures.get(id(array))
-        if known is None:
+        at = root._captured.get(id(array))
+        if at is None or not holds_still(array, root._captures[at][1]):
             frozen = np.array(array, order="C")
             frozen.setflags(write=False)
+            parameter = root.parameter(Concrete(frozen).type, "captured", location=user_location())
             # the array itself is kept as well: its id must not be taken over by another while we trace
-            known = root._captures[id(array)] = (array, frozen, root.parameter(Concrete(frozen).type, "captured", location=user_location()))
-        return known[2]
+            at = root._captured[id(array)] = len(root._captures)
+            root._captures.append((array, frozen, parameter))
+        return root._captures[at][2]
 
     def read(self, cell: Cell) -> Operand:
         """The value of a variable here: what was last written to it, or a parameter."""
@@ -190,7 +197,7 @@ class Trace(Builder):
             if isinstance(result, Traced):
                 self.check_reachable(result, "return")
         block = self.finish(results)  # may capture: parameters are listed after it
-        params = [*arguments, *(p for _, p in self._cells.values()), *(p for *_, p in self._captures.values())]
+        params = [*arguments, *(p for _, p in self._cells.values()), *(p for *_, p in self._captures)]
         updates = [(self._cells[key][1], value) for key, value in self.written.items()]
         return Func(self.name, Block(params, block.stmts, block.results), updates=updates, location=location)
 
@@ -200,13 +207,13 @@ class Trace(Builder):
 
     @property
     def captures(self) -> list[Array]:
-        return [frozen for _, frozen, _ in self.root()._captures.values()]
+        return [frozen for _, frozen, _ in self.root()._captures]
 
     def forget(self) -> None:
         """Let go of everything: a value that leaked must not keep the whole trace alive."""
         self.stmts: list[Stmt] = []
         self.written = {}
-        self._cells, self._captures, self.stand_ins, self.arguments, self.doubles = {}, {}, {}, (), {}
+        self._cells, self._captures, self._captured, self.stand_ins, self.arguments, self.doubles = {}, [], {}, {}, (), {}
 
 
 def current_trace() -> Trace | None:

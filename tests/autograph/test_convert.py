@@ -181,16 +181,33 @@ def test_do_not_convert() -> None:
         do_not_convert(3)  # type: ignore[type-var]
 
 
-def test_generators_and_coroutines_are_left_alone() -> None:
-    def generator(x):
-        if x:
-            yield x
-
+def test_coroutines_are_left_alone() -> None:
     async def coroutine(x):
         return x if x else None
 
-    assert convert(generator) is generator
     assert convert(coroutine) is coroutine
+
+
+def test_generators_stay_generators() -> None:
+    def generator(x):
+        if x and not x < 0:
+            got = yield x
+            while got is not None:
+                got = yield got + x
+        try:
+            return "done"
+        finally:
+            x = [v for v in range(3) if v in (1, 2)]
+
+    def drive(make):
+        g = make(2)
+        out = [next(g), g.send(5), g.send(7)]
+        with pytest.raises(StopIteration) as end:
+            next(g)
+        return out, end.value.value
+
+    assert convert(generator) is not generator
+    assert drive(convert(generator)) == drive(generator) == ([2, 7, 9], "done")
 
 
 def test_tracebacks_show_the_users_lines() -> None:

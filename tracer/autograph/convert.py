@@ -25,7 +25,8 @@ from .rewrite import AG, Rewriter
 from .source import CHANGED, NoSource, is_edited, parse_function, same_program
 
 LIBRARIES = frozenset({"adjit", "numpy", "scipy", "pytest", "_pytest", "hypothesis", *sys.stdlib_module_names} - {"__main__"})
-GENERATORS = 0x20 | 0x80 | 0x100 | 0x200  # generator, coroutine, iterable coroutine, asynchronous generator
+GENERATOR = 0x20
+COROUTINES = 0x80 | 0x100 | 0x200  # coroutine, iterable coroutine, asynchronous generator
 REMEMBERED = 4096
 CO_FUTURE_ANNOTATIONS = 0x1000000  # `from __future__ import annotations` was in force
 
@@ -109,8 +110,8 @@ def compiled(node: ast.FunctionDef, function: FunctionType) -> CodeType:
 def rewritten(function: FunctionType) -> ast.FunctionDef:
     """The function's definition, rewritten; raises NoSource."""
     code = function.__code__
-    if code.co_flags & GENERATORS:
-        raise NoSource("generators and coroutines are not converted")
+    if code.co_flags & COROUTINES:
+        raise NoSource("coroutines are not converted")
     node = parse_function(function)
     if any(isinstance(n, ast.TryStar) for n in statements(node.body)):
         raise NoSource("`except*` is not converted")
@@ -235,6 +236,8 @@ def undecided() -> str:
     code = frame.f_code
     if code.co_name.endswith("comp>") or code.co_name == "<genexpr>":
         return f"a condition inside of a comprehension cannot decide on it: write a loop, or {instead}"
+    if code.co_flags & GENERATOR:
+        return f"a generator gives its items while tracing, and cannot decide on it: make a list in a loop, or {instead}"
     reason = why_not(code) or (None if AG in code.co_freevars else why_nobody_tried(frame))
     if reason is not None:
         return f"`{code.co_name}` was not converted to trace `if`, `while`, `and`, `or`, `not` and `assert`: {reason}; or {instead}"

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from types import BuiltinFunctionType
+from types import BuiltinFunctionType, CodeType
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from adjit.ir.types import BOOL, TensorType
 
 from ..branches import emit_if
 from ..convert import to_operand
-from ..frames import raised_at, user_location
+from ..frames import code_of, raised_at, user_location
 from ..growing import TracedList
 from ..regions import Attempt, Entry, Wording, is_traced, predicate
 from ..sharing import same_memory, share, written
@@ -31,6 +31,8 @@ from ..trace import Traced, current_trace
 from .arrays import array_like, fresh_out, is_numpy, joined
 from .builtin import TracedText, any_, overload, written_out
 from .convert import convert
+from .heap import Heap
+from .places import not_followed
 
 CHEAP = 16  # statements on scalars that are rather computed in vain than branched around
 
@@ -50,7 +52,7 @@ def _decide(first: Any, rest: tuple[Callable[[], Any], ...], decisive: bool) -> 
     value = truth(first)
     for i, thunk in enumerate(rest):
         if is_traced(value):
-            return _decide_at_run_time(value, partial(_decide_rest, rest[i:], decisive), decisive)
+            return _decide_at_run_time(value, rest[i:], decisive)
         if bool(value) is decisive:
             return value
         value = truth(thunk()) if i + 1 < len(rest) else thunk()
@@ -61,12 +63,13 @@ def _decide_rest(thunks: tuple[Callable[[], Any], ...], decisive: bool) -> Any:
     return _decide(thunks[0](), thunks[1:], decisive)
 
 
-def _decide_at_run_time(value: Any, others: Callable[[], Any], decisive: bool) -> Any:
-    trace = current_trace()
+def _decide_at_run_time(value: Any, thunks: tuple[Callable[[], Any], ...], decisive: bool) -> Any:
+    trace, others = current_trace(), partial(_decide_rest, thunks, decisive)
     assert trace is not None
     test = predicate(value, "`or`" if decisive else "`and`")
     start = Attempt(trace)
-    other = others()
+    with pure(thunks):
+        other = others()
     if as_operand(value).type.dtype == BOOL and is_bool(other) and cheap(trace.stmts[start.count :]):
         if not is_traced(other):
             return test if bool(other) is not decisive else decisive
@@ -136,7 +139,25 @@ def if_exp(test: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
     if trace is None or not is_traced(test):
         return then() if test else other()
     words = Wording("conditional expression", ("before `if`", "after `else`"))
-    return emit_if(trace, test, [lambda: [then()], lambda: [other()]], [Entry("the value of the conditional expression")], words)[0]
+    with pure((then, other)):
+        return emit_if(trace, test, [lambda: [then()], lambda: [other()]], [Entry("the value of the conditional expression")], words)[0]
+
+
+@contextmanager
+def pure(thunks: Sequence[Callable[[], Any]]) -> Iterator[None]:
+    """Parts of an expression that may not be evaluated, and so may change nothing: a statement can."""
+    heap = Heap(thunks) if any(calls_something(thunk) for thunk in thunks) else None
+    yield
+    if heap is not None:
+        for thing in heap.changed():
+            raise not_followed(thing.path, thing.value)
+        for named in heap.rebound(set()):
+            raise not_followed(named.path, named.place.read())
+
+
+def calls_something(thunk: Callable[[], Any]) -> bool:
+    code = code_of(thunk)
+    return code is not None and (bool(code.co_names) or any(isinstance(c, CodeType) for c in code.co_consts))
 
 
 # ---- calls
@@ -152,6 +173,17 @@ def callee(function: Any) -> Any:
     if isinstance(function, BuiltinFunctionType | type | Operand):
         return function
     return convert(function) if callable(function) else function
+
+
+def variables(*named: tuple[str, Callable[[], Any]]) -> dict[str, Any]:
+    """What `locals()` gives: the variables that have a value."""
+    out: dict[str, Any] = {}
+    for name, read in named:
+        try:
+            out[name] = read()
+        except NameError:
+            continue
+    return out
 
 
 # ---- text
@@ -240,8 +272,11 @@ def is_numeric(x: Any) -> bool:
 # ---- updates in place
 
 
-def _augmented(python: Callable[[Any, Any], Any], plain: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def update(x: Any, value: Any) -> Any:
+def _augmented(python: Callable[[Any, Any], Any], plain: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    def update(x: Any, value: Any, *, others: Sequence[Callable[[], Any]] = ()) -> Any:
+        if others and isinstance(x, Traced | np.ndarray) and x.shape and current_trace() is not None:
+            # NumPy's own see the update, unless the variable gets a new array
+            check_others(x, others, object if isinstance(x, Traced) or is_traced(value) else Traced)
         # a NumPy array cannot take a traced value in; the variable gets a new array
         return plain(x, value) if isinstance(x, np.ndarray) and is_traced(value) else python(x, value)
 
@@ -324,5 +359,6 @@ def traced_key(key: Any) -> bool:
 
 __all__ = [
     "and_", "assert_stmt", "callee", "compare", "fresh_out", "get_item", "if_exp", "not_", "or_", "raised", "set_item", "text", "truth",
-    "update_item", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior", "ixor", "ilshift", "irshift",
+    "update_item", "variables", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand",
+    "ior", "ixor", "ilshift", "irshift",
 ]  # fmt: skip

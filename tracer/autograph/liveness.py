@@ -25,15 +25,19 @@ class Live(NamedTuple):
 class Liveness:
     """`of[node]` for every `if`, `while`, `for` and assignment of a body."""
 
-    def __init__(self, body: Sequence[ast.stmt], stops: dict[ast.AST, str], ends: dict[ast.AST, set[str]], always: Names) -> None:
+    def __init__(
+        self, body: Sequence[ast.stmt], stops: dict[ast.AST, str], ends: dict[ast.AST, set[str]], always: Names, own: set[str]
+    ) -> None:
+        """`always` are live at the end; `own` are all variables, as `locals()` gives them."""
         self.of: dict[ast.AST, Live] = {}
         self.stops = stops
         self.ends = ends
+        self.own = own
         self.captured = captured_names(body)
         self.block(body, always)
 
     def reads(self, usage: Usage) -> Names:
-        out = set(usage.reads)
+        out = usage.reads | self.own if usage.scope else set(usage.reads)
         todo = [name for name in out if name in self.captured]
         while todo:
             more = self.captured[todo.pop()] - out

@@ -13,6 +13,8 @@ from typing import Any
 GROWING = ("append", "extend")
 CHANGING = ("add", "clear", "discard", "insert", "pop", "popitem", "remove", "reverse", "setdefault", "sort", "update")
 
+SCOPED = {"locals": 0, "vars": 0, "dir": 0, "eval": 1, "exec": 1}  # functions that look at the caller's variables, and their arguments
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -35,7 +37,7 @@ class Usage:
     `attributes` are those that are set or changed in place, spelled from a name on: `self.h = x`, `self.cache[k] = x`.
     """
 
-    __slots__ = ("reads", "binds", "changes", "appends", "attributes", "outside", "declared")
+    __slots__ = ("reads", "binds", "changes", "appends", "attributes", "outside", "declared", "scope")
 
     def __init__(self) -> None:
         self.reads: set[str] = set()
@@ -45,6 +47,7 @@ class Usage:
         self.attributes: set[str] = set()
         self.outside = False  # whether objects change in ways that are not followed
         self.declared: set[str] = set()  # global and nonlocal
+        self.scope = False  # whether all variables may be read, by `locals()` or its like
 
     @staticmethod
     def of(nodes: ast.AST | Iterable[ast.AST]) -> Usage:
@@ -98,6 +101,8 @@ class Usage:
                 if isinstance(held, ast.Name):
                     self.appends.add(held.id)
                 self.outside |= method not in GROWING
+            case ast.Name(id=name) if name in SCOPED and len(node.args) <= SCOPED[name]:
+                self.scope = True
         for child in children(node):
             self.visit(child)
 
@@ -131,6 +136,7 @@ class Usage:
         self.reads |= inner.reads - targets.binds
         self.binds |= inner.binds  # `:=` binds outside of a comprehension
         self.outside |= inner.outside
+        self.scope |= inner.scope
         self.changes |= inner.changes - targets.binds
         self.appends |= inner.appends - targets.binds
         self.attributes |= inner.attributes

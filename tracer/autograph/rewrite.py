@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from .aliases import related_names
 from .jumps import Jumps, load, placed, store, with_type_params
 from .liveness import Liveness
-from .names import Usage, dotted_path, parameters, statements
+from .names import SCOPED, Usage, blocks, children, dotted_path, free_names, parameters, statements
 
 AG = "ag__"  # the name of the operators in rewritten code
 RESULT = "result"  # the variable of an early return: `result__1`
@@ -61,7 +61,8 @@ class Rewriter:
 
     def function(self, node: ast.FunctionDef, around: frozenset[str]) -> ast.FunctionDef:
         """`around`: the variables of the functions around this one."""
-        return FunctionRewriter(self, node, around).rewritten()
+        function = (GeneratorRewriter if yields(node) else FunctionRewriter)(self, node, around)
+        return function.rewritten()
 
 
 class FunctionRewriter:
@@ -75,6 +76,7 @@ class FunctionRewriter:
         outer = {name for stmt in statements(node.body) if isinstance(stmt, ast.Nonlocal) for name in stmt.names}
         self.locals = (usage.binds - usage.declared) | self.arguments
         self.variables = self.locals | outer | (around - usage.declared)  # what new functions may reach with `nonlocal`
+        self.own = self.locals | (free_names(node) & around)  # as `locals()` has them
         self.globals = usage.declared - outer
         self.rebound = usage.binds
         self.appended = usage.appends
@@ -84,7 +86,7 @@ class FunctionRewriter:
         self.locals |= Usage.of(self.body).binds - usage.declared
         self.variables |= self.locals
         # what the functions around this one hold must be right when it returns
-        self.live = Liveness(self.body, jumps.stops, jumps.ends, frozenset(self.variables - self.locals))
+        self.live = Liveness(self.body, jumps.stops, jumps.ends, frozenset(self.variables - self.locals), self.own)
         self.stops, self.returns, self.ends = jumps.stops, jumps.returns, jumps.ends
         self.ending: set[str] = set()  # variables of the loops around that have a value when those end, if not before
         self.declared: set[str] = set()  # variables that only new functions bind now
@@ -147,8 +149,9 @@ class FunctionRewriter:
     def if_(self, stmt: ast.If) -> list[ast.stmt]:
         usage = Usage.of([*stmt.body, *stmt.orelse])
         changed = self.changed(usage)
+        aliases = self.aliases(usage, stmt, changed)
         after = self.live.of[stmt].after | self.lasting(usage)
-        then = self.new_function("then", [], changed, self.block(stmt.body), stmt.body[0])
+        then = self.new_function("then", [], changed | aliases, self.block(stmt.body), stmt.body[0])
         other = self.new_function("else", [], changed, self.block(stmt.orelse), stmt.orelse[0] if stmt.orelse else stmt)
         test = self.expression(stmt.test)
         names = [self.whole.names(changed & after), self.whole.names(changed - after)]
@@ -156,7 +159,7 @@ class FunctionRewriter:
         returns = [name for name, leaves in zip(("then", "else"), self.returns.get(stmt, ()), strict=False) if leaves]
         if len(returns) == 1 and changed & after & self.rebound:
             keyword(call, "returns", ast.Constant(returns[0]))
-        self.tell(call, usage, changed & after & self.ending)
+        self.tell(call, usage, changed & after & self.ending, aliases)
         return [then, other, call]
 
     def while_(self, stmt: ast.While) -> list[ast.stmt]:
@@ -164,7 +167,7 @@ class FunctionRewriter:
         changed = self.changed(usage)
         returns: list[ast.stmt] = [placed(ast.Return(self.expression(stmt.test)), stmt.test)]
         test = self.new_function("test", [], set(), returns, stmt.test)
-        body = self.new_function("body", [], changed, self.body_of(stmt), stmt.body[0])
+        body = self.new_function("body", [], changed | self.aliases(usage, stmt, changed), self.body_of(stmt), stmt.body[0])
         return [test, body, self.loop_call("while_stmt", [load(test.name), load(body.name)], stmt, stmt.test, changed, usage)]
 
     def for_(self, stmt: ast.For) -> list[ast.stmt]:
@@ -172,7 +175,8 @@ class FunctionRewriter:
         changed = self.changed(usage)
         item = self.whole.fresh("item")
         start: list[ast.stmt] = self.assign(placed(ast.Assign([stmt.target], load(item)), stmt.target))
-        body = self.new_function("body", [item], changed, [*start, *self.body_of(stmt)], stmt.body[0])
+        aliases = self.aliases(usage, stmt, changed)
+        body = self.new_function("body", [item], changed | aliases, [*start, *self.body_of(stmt)], stmt.body[0])
         return [body, self.loop_call("for_stmt", [self.expression(stmt.iter), load(body.name)], stmt, stmt.iter, changed, usage)]
 
     def body_of(self, stmt: ast.While | ast.For) -> list[ast.stmt]:
@@ -194,13 +198,18 @@ class FunctionRewriter:
             keyword(call, "stop", ast.Constant(self.stops[stmt]))
         if usage.outside:
             keyword(call, "roll", ast.Constant(False))
-        self.tell(call, usage, (carried | fresh) & (self.ending | self.ends.get(stmt, set())))
+        if isinstance(stmt, ast.For) and stmt in self.stops and isinstance(stmt.iter, ast.Name | ast.Attribute | ast.Subscript):
+            keyword(call, "held", ast.Constant(True))
+        self.tell(call, usage, (carried | fresh) & (self.ending | self.ends.get(stmt, set())), self.aliases(usage, stmt, changed))
         return call
 
-    def tell(self, call: ast.Expr, usage: Usage, optional: set[str]) -> None:
-        """Name the parameters that still are what the caller passed, and that the statement appends to; and what may have no value yet."""
+    def tell(self, call: ast.Expr, usage: Usage, optional: set[str], aliases: set[str]) -> None:
+        """Name the parameters that still are what the caller passed, and that the statement appends to; and what may have no value yet.
+
+        `aliases` are variables that may hold what the statement changes in place.
+        """
         arguments = (usage.appends & self.arguments) - self.rebound
-        for name, variables in (("arguments", arguments), ("optional", optional)):
+        for name, variables in (("arguments", arguments), ("optional", optional), ("aliases", aliases)):
             if variables:
                 keyword(call, name, self.whole.names(variables))
 
@@ -245,19 +254,25 @@ class FunctionRewriter:
         call = self.operator(operator, args, stmt)
         if name in self.arguments and name not in self.rebound:
             call.keywords.append(placed(ast.keyword("argument", ast.Constant(name)), stmt))
+        self.tell_others(call, name, stmt)
+        return placed(ast.Assign([store(name)], call), stmt)
+
+    def tell_others(self, call: ast.Call, name: str, stmt: ast.stmt) -> None:
+        """Name the other variables that may hold the same array, and are read later."""
         later = self.live.of[stmt].after if stmt in self.live.of else frozenset()
         others = later & self.locals & self.related.get(name, set()) - {name}
         if others:
             values: list[ast.expr] = [self.thunk(placed(load(other), stmt)) for other in sorted(others)]
             call.keywords.append(placed(ast.keyword("others", ast.Tuple(values, ast.Load())), stmt))
-        return placed(ast.Assign([store(name)], call), stmt)
 
     def augmented(self, stmt: ast.AugAssign) -> ast.stmt:
         operator = AUGMENTED[type(stmt.op)]
         value = self.expression(stmt.value)
         match stmt.target:
             case ast.Name(id=name) if name not in self.globals:
-                return placed(ast.Assign([store(name)], self.operator(operator, [load(name), value], stmt)), stmt)
+                update = self.operator(operator, [load(name), value], stmt)
+                self.tell_others(update, name, stmt)
+                return placed(ast.Assign([store(name)], update), stmt)
             case ast.Subscript(value=ast.Name(id=name)) if name in self.locals:
                 args = [load(name), subscript(self.expression(stmt.target.slice)), self.ag(operator, stmt), value]
                 return self.write("update_item", name, args, stmt)
@@ -269,6 +284,11 @@ class FunctionRewriter:
         """What a piece of the function may leave with another value: variables, globals, and attributes of what was there before it."""
         names = usage.binds & (self.variables | self.globals) | usage.changes
         return names | {path for path in usage.attributes if path.partition(".")[0] not in usage.binds}
+
+    def aliases(self, usage: Usage, stmt: ast.stmt, changed: set[str]) -> set[str]:
+        """Variables that are read later, and may hold an object that the statement changes in place, itself or through a function."""
+        found = set().union(*(self.related.get(name, set()) for name in usage.reads))
+        return (found & self.locals & self.live.of[stmt].after) - changed
 
     def lasting(self, usage: Usage) -> set[str]:
         """What others may see whether or not the function reads it again: globals, attributes, objects changed in place."""
@@ -314,6 +334,32 @@ class FunctionRewriter:
         return placed(ast.Expr(self.operator(name, args, head)), head)
 
 
+class GeneratorRewriter(FunctionRewriter):
+    """A generator gives its items when they are asked for: its statements stay Python's, and cannot depend on traced values."""
+
+    def rewritten(self) -> ast.FunctionDef:
+        body = [new for stmt in self.node.body for new in self.plain(stmt)]
+        out = with_type_params(ast.FunctionDef(self.node.name, self.node.args, body, self.node.decorator_list, None))
+        return placed(out, self.node)
+
+    def plain(self, stmt: ast.stmt) -> list[ast.stmt]:
+        """A statement with its expressions rewritten, and what is inside of it likewise."""
+        if isinstance(stmt, ast.FunctionDef):
+            return self.statement(stmt)
+        if isinstance(stmt, ast.AsyncFunctionDef | ast.ClassDef):
+            return [stmt]
+        inner = {id(block): [new for s in block for new in self.plain(s)] for block in blocks(stmt)}
+        for node in (stmt, *getattr(stmt, "handlers", ()), *getattr(stmt, "cases", ())):
+            for name, value in ast.iter_fields(node):
+                if isinstance(value, list) and id(value) in inner:
+                    setattr(node, name, inner[id(value)])
+                elif isinstance(value, ast.expr):
+                    setattr(node, name, self.expression(value))
+                elif isinstance(value, list) and name not in ("handlers", "cases"):
+                    setattr(node, name, [self.expressions.visit(v) if isinstance(v, ast.AST) else v for v in value])
+        return [stmt]
+
+
 class Expressions(ast.NodeTransformer):
     """Expressions that decide something, and calls."""
 
@@ -352,6 +398,8 @@ class Expressions(ast.NodeTransformer):
         new = self.visited(node)
         assert isinstance(new, ast.Call)
         path = dotted_path(node.func)
+        if len(path) == 1 and path[0] in SCOPED and path[0] not in function.variables and len(node.args) <= SCOPED[path[0]]:
+            return self.scoped(path[0], new)
         if any(k.arg == "out" and isinstance(k.value, ast.Call) for k in node.keywords):
             new.func = function.operator("fresh_out", [new.func], node.func)
             return new
@@ -364,6 +412,15 @@ class Expressions(ast.NodeTransformer):
             return new
         new.func = function.operator("callee", [new.func], node.func)
         return new
+
+    def scoped(self, name: str, call: ast.Call) -> ast.expr:
+        """`locals()` and its like, which ask for the variables of the function that was written, wherever in it they are called."""
+        read = {v: self.function.thunk(placed(load(v), call)) for v in sorted(self.function.own)}
+        found = self.function.operator("variables", [ast.Tuple([ast.Constant(v), thunk], ast.Load()) for v, thunk in read.items()], call)
+        if name in ("eval", "exec"):
+            call.args += [placed(ast.Call(load("globals"), [], []), call), found]
+            return call
+        return placed(ast.Call(load("sorted"), [found], []), call) if name == "dir" else found
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:  # noqa: N802
         """A traced value may be an index of an array or a list that is not traced."""
@@ -397,6 +454,18 @@ class Expressions(ast.NodeTransformer):
         out = self.generic_visit(node)
         assert isinstance(out, ast.expr)
         return out
+
+
+def yields(function: ast.FunctionDef) -> bool:
+    """Whether a function is a generator."""
+    todo: list[ast.AST] = list(function.body)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Yield | ast.YieldFrom):
+            return True
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            todo += children(node)
+    return False
 
 
 def formats(node: ast.JoinedStr) -> list[ast.expr]:

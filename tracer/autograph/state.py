@@ -1,14 +1,11 @@
-"""The places of the user's program that rewritten statements read and write: variables, globals, attributes of objects.
-
-Variables are reached through the cells of the functions that stand for branches and bodies: an empty cell is a variable that nothing was
-assigned to.
-"""
+"""The state of a rewritten statement: the places that it may leave with another value, and copies of what they hold."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from types import CellType, CodeType, FunctionType
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,18 +14,23 @@ from adjit.ir.location import Location
 
 from ..frames import location_in, user_location
 from ..growing import GrowingList, TracedList
-from ..pytree import flatten
+from ..pytree import find_node_type
 from ..regions import UNDEFINED, Entry
 from ..sharing import double
+from .heap import Heap, Named, Position, Thing
+from .places import Attribute, Global, Place, Variable, not_followed, put_back
 from .rewrite import RESULT
 
 Names: TypeAlias = tuple[str, ...]
 
 
 class State:
-    """Places of the user's program that a statement may leave with another value: variables, globals, attributes of objects."""
+    """Places of the user's program that a statement may leave with another value: variables, globals, attributes of objects.
 
-    def __init__(self, functions: Sequence[Callable[..., Any]], names: Names) -> None:
+    `more` are places that the statement does not show, found by tracing it once.
+    """
+
+    def __init__(self, functions: Sequence[Callable[..., Any]], names: Names, more: Sequence[Named] = ()) -> None:
         cells: dict[str, CellType] = {}
         for function in functions:
             assert isinstance(function, FunctionType)
@@ -37,7 +39,8 @@ class State:
         for name in names:
             root, *path = name.split(".")
             place: Place = Variable(cells[root]) if root in cells else Global(function.__globals__, root)
-            self.places.append(Attribute(place.read(), path) if path else place)
+            self.places.append(attribute(place.read(), path) if path else place)
+        self.places += [named.place for named in more]
 
     def read(self) -> list[Any]:
         return [place.read() for place in self.places]
@@ -46,119 +49,183 @@ class State:
         for place, value in zip(self.places, values, strict=True):
             place.write(value)
 
+    @property
+    def keys(self) -> set[Any]:
+        return {place.key for place in self.places}
+
+
+def held_in(functions: Sequence[Callable[..., Any]], names: Names) -> list[Named]:
+    """Of some variables, those that hold an object that can change in place."""
+    places = State(functions, names).places
+    return [Named(name, place) for name, place in zip(names, places, strict=True) if containers(place.read())]
+
+
+def attribute(root: Any, path: Sequence[str]) -> Attribute:
+    for name in path[:-1]:
+        root = getattr(root, name, UNDEFINED)
+    return Attribute(root, path[-1])
+
 
 class Snapshot:
-    """A state as it is now, with what its containers and arrays hold."""
+    """A state as it is now, and what the functions of a statement reach, so that all of it can be put back."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, functions: Sequence[Callable[..., Any]]) -> None:
         self.state = state
         self.values = state.read()
-        self.held = [own(value) for value in self.values]
+        self.heap = Heap(functions, self.values)
 
     def restore(self) -> None:
-        for value, held in zip(self.values, self.held, strict=True):
-            if value is not held:
-                put_back(value, own(held))
+        self.heap.restore()
         self.state.write(self.values)
 
-
-class Place(Protocol):
-    def read(self) -> Any: ...
-    def write(self, value: Any) -> None: ...
-
-
-class Variable(NamedTuple):
-    """A variable of the function, in its cell."""
-
-    cell: CellType
-
-    def read(self) -> Any:
-        try:
-            return self.cell.cell_contents
-        except ValueError:
-            return UNDEFINED
-
-    def write(self, value: Any) -> None:
-        if value is not UNDEFINED:
-            self.cell.cell_contents = value
-        elif self.read() is not UNDEFINED:
-            del self.cell.cell_contents
+    @property
+    def reversible(self) -> bool:
+        """Whether all that the functions reach can be put back: iterators cannot."""
+        return not any(isinstance(thing, Position) for thing in self.heap.things.values())
 
 
-class Global(NamedTuple):
-    namespace: dict[str, Any]
-    name: str
+class Watch:
+    """What a branch, or a trip of a loop, has done to what was there before: noted, and put back.
 
-    def read(self) -> Any:
-        return self.namespace.get(self.name, UNDEFINED)
+    Changes of `state` are the statement's own; the others are `hidden`. The things that changed, `dirty`, are copied into what the branch
+    leaves, before they are what they were.
+    """
 
-    def write(self, value: Any) -> None:
-        if value is not UNDEFINED:
-            self.namespace[self.name] = value
-        else:
-            self.namespace.pop(self.name, None)
+    def __init__(self, functions: Sequence[Callable[..., Any]], state: State, every: State, in_place: bool) -> None:
+        """`every` are the places that the statement may leave with another value, `state` those of which somebody reads it."""
+        self.state = state
+        self.values = state.read()
+        self.heap = Heap(functions, self.values)
+        self.known = every.keys
+        # in a loop the variables hold other objects than before it: whoever changes those was told of them by somebody else
+        self.covered = {id(x) for value in self.values for x in containers(value)} if in_place else set()
+        self.hidden: list[Named] = []
+        self.dirty: dict[int, Thing | Position] = {}
+
+    def look(self) -> Copies:
+        """What changed since the last look; gives copies, which hold what the objects held."""
+        changed = self.heap.changed()
+        copies = Copies({id(thing.value) for thing in changed})
+        copies.take(self.state.read())
+        for thing in changed:
+            self.dirty[id(thing.value)] = thing
+        found = [named for thing in changed for named in self.uncovered(thing)]
+        for thing in changed:
+            thing.restore()
+        self.note(found + self.heap.rebound(self.known))
+        return copies
+
+    def uncovered(self, thing: Thing | Position) -> list[Named]:
+        if id(thing.value) in self.covered and isinstance(thing, Thing):
+            return [holder for holder in thing.holders if holder.place.key not in self.known]
+        return [named for named in thing.places() if named.place.key not in self.known]
+
+    def note(self, found: Iterable[Named]) -> None:
+        keys = {named.place.key for named in self.hidden}
+        for named in found:
+            if named.place.key not in keys:
+                keys.add(named.place.key)
+                self.hidden.append(named)
+
+    def settled(self, before: Any, value: Any) -> None:
+        """Refuse a new object in place of one that others hold, who would not see it."""
+        thing = self.heap.things.get(id(before))
+        if value is not before and isinstance(thing, Thing) and thing.fixed and id(before) in self.dirty:
+            raise not_followed(thing.path, before)
 
 
-class Attribute:
-    """An attribute of an object that is there before the statement. The object itself must not be another one after it."""
+class Copies:
+    """Copies of structures that hold one of the objects with these ids; one copy of each object, so that what was shared stays shared."""
 
-    def __init__(self, root: Any, path: Sequence[str]) -> None:
-        for name in path[:-1]:
-            root = getattr(root, name, UNDEFINED)
-        self.object = root
-        self.name = path[-1]
+    def __init__(self, dirty: set[int]) -> None:
+        self.dirty = dirty
+        self.made: dict[int, tuple[Any, Any]] = {}  # id of an object -> it, and its copy
+        self.origins: dict[int, Any] = {}  # id of a copy -> what it is a copy of
+        self.values: list[Any] = []
 
-    def read(self) -> Any:
-        return UNDEFINED if self.object is UNDEFINED or self.is_computed() else getattr(self.object, self.name, UNDEFINED)
+    def take(self, values: Iterable[Any]) -> None:
+        self.values = [self.copy(value) for value in values] if self.dirty else list(values)
 
-    def write(self, value: Any) -> None:
-        if self.object is UNDEFINED or self.is_computed() or value is self.read():
-            return
-        if value is UNDEFINED:
-            delattr(self.object, self.name)
-        else:
-            setattr(self.object, self.name, value)
+    def copy(self, value: Any) -> Any:
+        return self.copied(value) if any(id(x) in self.dirty for x in containers(value)) else value
 
-    def is_computed(self) -> bool:
-        """Whether it is a property that nobody can assign: `v.at` in `v.at[i].add(x)` is another object at each reading."""
-        found = getattr(type(self.object), self.name, None)
-        return isinstance(found, property) and found.fset is None
+    def copied(self, value: Any) -> Any:
+        known = self.made.get(id(value))
+        if known is not None:
+            return known[1]
+        out = own(value, self.copied)
+        if out is not value:
+            self.made[id(value)] = (value, out)
+            self.origins[id(out)] = value
+        return out
+
+    def origin(self, value: Any) -> Any:
+        return self.origins.get(id(value), value)
 
 
-def own(value: Any) -> Any:
-    """A value that a branch or a body may change in place without anybody else seeing it."""
+def containers(value: Any) -> list[Any]:
+    """The objects in a structure that can change."""
+    out: list[Any] = []
+    todo = [value]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, np.ndarray | set | TracedList):
+            out.append(item)
+        elif isinstance(item, list | dict | deque):
+            out.append(item)
+            todo += item.values() if isinstance(item, dict) else list.__iter__(item) if isinstance(item, list) else item
+        elif isinstance(item, tuple):
+            todo += item
+    return out
+
+
+def own(value: Any, inner: Callable[[Any], Any] | None = None) -> Any:
+    """A value that a branch or a body may change in place without anybody else seeing it; `inner` makes its parts."""
+    inner = inner or own
     if isinstance(value, np.ndarray):
         return double(value)
-    if type(value) is set:
+    if isinstance(value, set | TracedList):
         return value.copy()
-    if isinstance(value, TracedList):
-        return value.copy()
-    if type(value) not in (list, dict, GrowingList):
+    if isinstance(value, GrowingList):
+        return GrowingList(map(inner, list.__iter__(value)))
+    if isinstance(value, deque):
+        return deque(map(inner, value), value.maxlen)
+    if not isinstance(value, list | dict | tuple):
         return value
-    leaves, tree = flatten(value, is_leaf=lambda x: isinstance(x, TracedList))
-    return tree.unflatten([own(leaf) for leaf in leaves])
+    kind = find_node_type(type(value))
+    if kind is None:
+        return value
+    parts, kept = kind.flatten(value)
+    return kind.unflatten(type(value), kept, [inner(part) for part in parts])
 
 
-def put_back(container: Any, contents: Any) -> None:
-    """Make a container or an array hold what another of its class holds."""
-    if isinstance(container, TracedList):
-        container.become(contents)
-    elif isinstance(container, list):
-        list.clear(container)
-        list.extend(container, list.__iter__(contents))
-    elif isinstance(container, dict | set):
-        container.clear()
-        container.update(contents)
-    elif container.flags.writeable:
-        container[...] = contents
-
-
-def keep_identity(before: Any, given: Sequence[Any], left: Sequence[Any], value: Any) -> Any:
-    """A list or dict that was changed, not replaced, stays the object that it was: others may hold it."""
-    if type(before) in (list, dict, TracedList) and type(value) is type(before) and all(a is b for a, b in zip(given, left, strict=True)):
-        put_back(before, value)
+def keep_identity(before: Any, left: Sequence[Any], origin: Callable[[Any], Any], value: Any) -> Any:
+    """A list or dict that was changed, not replaced, stays the object that it was, and so do those inside: others may hold them."""
+    kinds = (list, dict, TracedList)
+    if type(before) not in kinds or type(value) is not type(before) or any(origin(x) is not before for x in left) or value is before:
+        return value
+    if isinstance(before, TracedList):
+        before.become(value)
         return before
-    return value
+    keys = range(len(before)) if isinstance(before, list) else list(before)
+    for key in keys:
+        if all(key in x if isinstance(x, dict) else key < len(x) for x in (value, *left)):
+            value[key] = keep_identity(before[key], [x[key] for x in left], origin, value[key])
+    put_back(before, value)
+    return before
+
+
+def paired(copy: Any, original: Any, out: dict[int, Any]) -> dict[int, Any]:
+    """id of each container in a copy of a structure -> the one that it stands for, where they are of one form."""
+    if isinstance(original, list | dict | TracedList) and isinstance(copy, list | dict | TracedList):
+        out[id(copy)] = original
+        if isinstance(copy, dict) and isinstance(original, dict):
+            for key in copy.keys() & original.keys():
+                paired(copy[key], original[key], out)
+        elif isinstance(copy, list) and isinstance(original, list):
+            for a, b in zip(list.__iter__(copy), list.__iter__(original)):
+                paired(a, b, out)
+    return out
 
 
 def check_arguments(arguments: Names, names: Names, before: Sequence[Any], after: Sequence[Any]) -> None:

@@ -1,0 +1,91 @@
+"""Effects in traced branches and loops: the compiled function gives what Python gives, or raises an error that names the user's line."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import numpy as np
+import pytest
+
+import adjit as aj
+from adjit.ir.errors import TraceError
+from adjit.tracer.pytree import flatten
+from tests.autograph import effects
+from tests.autograph.effects import EFFECTS, Effect
+
+
+@pytest.mark.parametrize("effect", EFFECTS, ids=lambda e: e.fn.__name__)
+def test_python_or_an_error(effect: Effect) -> None:
+    for args in effect.calls:
+        function = aj.function(effect.fn)
+        if effect.refused:
+            with pytest.raises(TraceError) as caught:
+                function(*deepcopy(args))
+            assert effects.__file__ in str(caught.value)
+            continue
+        expected = effect.fn(*deepcopy(args))
+        actual = function(*deepcopy(args))
+        (ours, tree), (theirs, form) = flatten(actual), flatten(expected)
+        assert tree == form
+        for x, y in zip(ours, theirs, strict=True):
+            if isinstance(y, str):
+                assert x == y
+            else:
+                np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-12, atol=1e-12)
+
+
+def test_arrays_written_to_are_captured_as_they_are() -> None:
+    @aj.function
+    def f(x):
+        a = np.arange(500.0)
+        view = a[:]
+        y = a * x
+        a[1] = 5.0
+        z = a * x
+        view[1] = 7.0
+        return y[1], z[1], (a * x)[1]
+
+    assert [float(v) for v in f(2.0)] == [2.0, 10.0, 14.0]
+
+
+def test_what_a_failed_branch_changed_is_put_back() -> None:
+    kept, seen = [1.0], {"n": 0}
+
+    def f(x):
+        if x > 0:
+            kept.append(2.0)
+            seen["n"] += 1
+            raise KeyError(undefined_name)  # noqa: F821
+        return x
+
+    with pytest.raises(NameError):
+        aj.function(f)(1.0)
+    assert kept == [1.0]
+    assert seen == {"n": 0}
+
+
+def test_layers_are_built_in_branches() -> None:
+    """What a library's own class declares, and objects made at the first call, are no effects of the branch."""
+
+    class Block(aj.nn.Module):
+        def __init__(self):
+            self.dense = None
+
+        def call(self, x):
+            if self.dense is None:
+                self.dense = aj.nn.Dense(2)
+            return self.dense(x)
+
+    block = Block()
+
+    @aj.function
+    def f(x):
+        if x.sum() > 0:
+            y = block(x)
+        else:
+            y = x
+        return y
+
+    x = np.ones((1, 2), "f4")
+    np.testing.assert_allclose(f(x), block(x), rtol=1e-6)
+    np.testing.assert_allclose(f(-x), -x)

@@ -1,0 +1,322 @@
+"""What a branch or a body can reach: variables, and the objects that they, and functions that it may call, hold.
+
+A `Heap` keeps all of it as it is before a statement is traced. What a branch has changed is found by comparing, and put back: both
+branches, and every attempt at a loop, start from the same state. Changes that the statement itself does not show (`cell.step(x)`,
+`push(items, x)`, `add(x)` for a bound method, `np.copyto(a, x)`) are named, so that they can be carried as variables are, or refused.
+
+Libraries are not looked into, and no more than `LIMIT` objects are.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from gc import get_referents
+from types import BuiltinMethodType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from adjit.ir.operand import Operand
+
+from ..contents import ArrayContents
+from ..growing import TracedList
+from ..regions import UNDEFINED, kind_of
+from .convert import in_site_packages, is_library
+from .places import Attribute, Contents, Global, Place, Variable, not_followed, put_back
+from .rewrite import AG
+
+LIMIT = 2000  # objects: a bound on what a statement costs to trace
+OPEN = frozenset({"types", "argparse"})  # modules of Python's own whose objects are bags of attributes
+ATOMS = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice, ModuleType, np.generic, np.dtype, Operand)
+
+
+class Named(NamedTuple):
+    """A place that the branch may leave with another value, and how the user would spell it."""
+
+    path: str
+    place: Place
+
+
+class Thing:
+    """An object that can change. `holders` are the places that hold it; it is `fixed` if something else does as well."""
+
+    def __init__(self, path: str, value: Any) -> None:
+        self.path = path
+        self.value = value
+        self.holders: list[Named] = []
+        self.fixed = False
+        self.before = self.contents()
+
+    def contents(self) -> Any:
+        value = self.value
+        if isinstance(value, np.ndarray):
+            return ArrayContents.of(value)
+        if isinstance(value, dict):
+            return dict(value)
+        if isinstance(value, TracedList):
+            value.sealed = len(value.chunks)  # what a branch appends stays apart from what was there
+        return value.copy() if isinstance(value, set | TracedList) else list(items_of(value))
+
+    def changed(self) -> bool:
+        value, before = self.value, self.before
+        if isinstance(before, ArrayContents):
+            return before.changed()
+        if isinstance(value, TracedList):
+            return not value.same(before)
+        if len(value) != len(before):
+            return True
+        if isinstance(value, dict):
+            return any(k is not m or v is not w for (k, v), (m, w) in zip(value.items(), before.items(), strict=True))
+        if isinstance(value, set):
+            return bool(value != before)
+        return any(a is not b for a, b in zip(items_of(value), before, strict=True))
+
+    def restore(self) -> None:
+        if isinstance(self.before, ArrayContents):
+            self.before.restore()
+        else:
+            put_back(self.value, self.before.copy())
+
+    def places(self) -> list[Named]:
+        """What would have to be carried for a change of this to be followed."""
+        if not self.fixed:
+            return self.holders
+        if isinstance(self.value, set | np.ndarray | TracedList):
+            raise not_followed(self.path, self.value)
+        return [Named(self.path, Contents(self.value, self.path))]
+
+
+class Position:
+    """How far an iterator has come."""
+
+    fixed = True
+
+    def __init__(self, path: str, value: Any) -> None:
+        self.path = path
+        self.value = value
+        self.before = self.contents()
+
+    def contents(self) -> Any:
+        if isinstance(self.value, GeneratorType):
+            frame = self.value.gi_frame
+            return None if frame is None else (frame.f_lasti, [id(x) for x in frame.f_locals.values()])
+        hint = getattr(self.value, "__length_hint__", None)
+        return repr(self.value) if hint is None else hint()
+
+    def changed(self) -> bool:
+        return bool(self.contents() != self.before)
+
+    def restore(self) -> None:
+        """It cannot go back: what noticed this raises."""
+
+    def places(self) -> list[Named]:
+        raise not_followed(self.path, self.value)
+
+
+class Bindings:
+    """Names and what they are bound to: attributes of an object, variables of functions, globals."""
+
+    def __init__(self, named: Sequence[Named]) -> None:
+        self.named = named
+        self.before = [n.place.read() for n in named]
+
+    def changes(self) -> Iterator[tuple[Named, Any, Any]]:
+        for named, before in zip(self.named, self.before, strict=True):
+            now = named.place.read()
+            if now is not before:
+                yield named, before, now
+
+
+class Heap:
+    """Everything that some functions reach, as it is now."""
+
+    def __init__(self, functions: Iterable[Callable[..., Any]], always: Iterable[Any] = ()) -> None:
+        self.things: dict[int, Thing | Position] = {}
+        self.objects: list[tuple[str, Any, set[str]]] = []  # objects of users' classes, with the attributes that they have
+        self.bindings: list[Bindings] = []
+        self.seen: dict[Any, Any] = {}  # by id, and kept, so that ids stay their own
+        self.todo: deque[tuple[str, Any, Named | None]] = deque()
+        for value in always:
+            self.walk_structure(value)
+        for function in functions:
+            self.function("", function)
+        self.walk()
+
+    # ---- finding
+
+    def walk_structure(self, value: Any) -> None:
+        """Containers inside of what surely is looked after: all of them, however many."""
+        if isinstance(value, ATOMS) or value is UNDEFINED or id(value) in self.things:
+            return
+        if isinstance(value, np.ndarray | set | TracedList | list | dict | deque):
+            self.things[id(value)] = Thing("", value)
+        if isinstance(value, list | tuple | dict | deque):
+            for inner in items_of(value):
+                self.walk_structure(inner)
+
+    def walk(self) -> None:
+        while self.todo and len(self.seen) < LIMIT:
+            path, value, holder = self.todo.popleft()
+            if isinstance(value, ATOMS) or value is UNDEFINED:
+                continue
+            if id(value) not in self.seen:
+                self.seen[id(value)] = value
+                self.visit(path, value)
+            self.hold(id(value), path, holder)
+
+    def hold(self, key: int, path: str, holder: Named | None) -> None:
+        thing = self.things.get(key)
+        if isinstance(thing, Thing):
+            thing.path = thing.path or path
+            if holder is None:
+                thing.fixed = True
+            elif all(holder.place.key != known.place.key for known in thing.holders):
+                thing.holders.append(holder)
+
+    def visit(self, path: str, value: Any) -> None:
+        match value:
+            case FunctionType():
+                if not is_library(value.__module__) and not in_site_packages(value.__code__):
+                    self.function(path, value)
+            case MethodType():
+                self.inside(path, [("__self__", value.__self__), ("", value.__func__)])
+            case BuiltinMethodType():
+                self.inside(path, [("__self__", value.__self__)])
+            case partial():
+                self.inside(path, [("", x) for x in (value.func, *value.args, *value.keywords.values())])
+            case tuple():
+                self.inside(path, ((f"[{i}]", x) for i, x in enumerate(value)))
+            case TracedList() | set() | np.ndarray() | list() | deque() | dict():
+                if id(value) not in self.things:
+                    self.things[id(value)] = Thing(path, value)
+                if isinstance(value, dict):
+                    self.inside(path, ((f"[{k!r}]" if isinstance(k, str | int) else "[...]", x) for k, x in value.items()))
+                elif isinstance(value, list | deque):
+                    self.inside(path, ((f"[{i}]", x) for i, x in enumerate(items_of(value))))
+            case _ if hasattr(type(value), "__next__") and is_library(type(value).__module__):
+                self.things[id(value)] = Position(path, value)
+                self.inside(path, (("", x) for x in get_referents(value)))  # what `zip`, `map` and generators go over
+            case _:
+                self.instance(path, value)
+
+    def inside(self, path: str, parts: Iterable[tuple[str, Any]]) -> None:
+        for step, value in parts:
+            if not isinstance(value, ATOMS):
+                joint = "." if step and step[0] not in ".[" else ""
+                self.todo.append((f"{path}{joint}{step}", value, None))
+
+    def instance(self, path: str, value: Any) -> None:
+        """An object or a class of the user's, and its attributes."""
+        owner = value if isinstance(value, type) else type(value)
+        module = owner.__module__
+        if is_library(module) and module not in OPEN:
+            return
+        names = attribute_names(value)
+        self.objects.append((path, value, set(names)))
+        self.bind([Named(f"{path}.{name}" if path else name, Attribute(value, name)) for name in names])
+        for cls in value.__bases__ if isinstance(value, type) else (type(value),):
+            self.todo.append((cls.__name__, cls, None))
+
+    def function(self, path: str, function: Callable[..., Any]) -> None:
+        assert isinstance(function, FunctionType)
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        named = [Named(name, Variable(cell)) for name, cell in cells if name != AG and id(cell) not in self.seen]
+        self.seen.update((id(cell), cell) for cell in function.__closure__ or ())
+        namespace = function.__globals__
+        names = [name for name in global_names(function.__code__) if (id(namespace), name) not in self.seen]
+        for name in names:
+            self.seen[id(namespace), name] = None
+        self.bind([*named, *(Named(name, Global(namespace, name)) for name in names)])
+        self.inside(path, (("", x) for x in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())))
+
+    def bind(self, named: Sequence[Named]) -> None:
+        bindings = Bindings(named)
+        self.bindings.append(bindings)
+        for name, value in zip(named, bindings.before, strict=True):
+            if not isinstance(value, ATOMS):
+                self.todo.append((name.path, value, name))
+
+    # ---- comparing
+
+    def changed(self) -> list[Thing | Position]:
+        return [thing for thing in self.things.values() if thing.changed()]
+
+    def restore(self) -> None:
+        """Put everything back; what cannot be is an error."""
+        for thing in self.changed():
+            if isinstance(thing, Position):
+                raise not_followed(thing.path, thing.value)
+            thing.restore()
+        self.rebound(set())
+
+    def rebound(self, known: set[Any]) -> list[Named]:
+        """Names outside of `known` that are bound to something else, put back to what they were bound to."""
+        out: list[Named] = []
+        for path, value, names in self.objects:
+            for name in set(attribute_names(value)) - names:
+                place = Attribute(value, name)
+                if place.key in known or is_made(place.read()):
+                    continue
+                out.append(Named(f"{path}.{name}", place))
+                place.write(UNDEFINED)
+        for bindings in self.bindings:
+            for named, before, now in bindings.changes():
+                if named.place.key in known or ((before is None or before is False) and is_made(now)):
+                    continue
+                out.append(named)
+                named.place.write(before)
+        return out
+
+
+def is_made(value: Any) -> bool:
+    """Whether this is an object that is made once, at the first call, such as a layer: who made it will find it there, in any branch."""
+    if kind_of(value) is not None and not isinstance(value, Operand):
+        return False
+    return not isinstance(value, str | list | dict | set | tuple | np.ndarray | TracedList) and not is_plain_operand(value)
+
+
+def is_plain_operand(value: Any) -> bool:
+    """Whether this is a number or an array; a variable is an object of its own."""
+    return isinstance(value, Operand) and not hasattr(value, "assign")
+
+
+def items_of(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return list.__iter__(value) if isinstance(value, list) else iter(value)
+
+
+def attribute_names(value: Any) -> list[str]:
+    """Attributes that users set. Those that a class of a library declares, such as `built` of a layer, are the business of that library."""
+    if isinstance(value, type):
+        return [n for n, x in vars(value).items() if not n.startswith("__") and not callable(x) and not hasattr(type(x), "__get__")]
+    names = [*vars(value)] if hasattr(value, "__dict__") else []
+    bases = [cls for cls in type(value).__mro__ if cls is not object and is_library(cls.__module__) and cls.__module__ not in OPEN]
+    declared = {name for cls in bases for name in getattr(cls, "__annotations__", ())}
+    names = [name for name in names if name not in declared] if declared else names
+    for cls in type(value).__mro__:
+        slots = cls.__dict__.get("__slots__", ())
+        for slot in (slots,) if isinstance(slots, str) else slots:
+            mangled = f"_{cls.__name__.lstrip('_')}{slot}" if slot.startswith("__") and not slot.endswith("__") else slot
+            if slot not in ("__dict__", "__weakref__") and hasattr(value, mangled):
+                names.append(mangled)
+    return names
+
+
+_globals: dict[int, tuple[CodeType, list[str]]] = {}
+
+
+def global_names(code: CodeType) -> list[str]:
+    """Names that code, or functions in it, may look up in its module: attributes are among them, which does no harm."""
+    known = _globals.get(id(code))
+    if known is None:
+        if len(_globals) > LIMIT:
+            _globals.clear()
+        names = list(code.co_names)
+        for inner in code.co_consts:
+            if isinstance(inner, CodeType):
+                names += global_names(inner)
+        known = _globals[id(code)] = (code, list(dict.fromkeys(names)))
+    return known[1]

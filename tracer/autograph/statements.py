@@ -1,0 +1,225 @@
+"""How rewritten branches and loops are traced: on the user's own variables and objects, which are put back after each attempt."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from ..branches import emit_if
+from ..growing import TracedList
+from ..loops import Loop
+from ..regions import UNDEFINED, Attempt, Entry, Wording
+from ..trace import Trace, current_trace
+from . import expressions
+from .heap import Named, Thing
+from .places import not_followed
+from .state import (
+    Copies,
+    Names,
+    Snapshot,
+    State,
+    Watch,
+    assigned_line,
+    check_arguments,
+    entry,
+    held_in,
+    keep_identity,
+    own,
+    paired,
+)  # fmt: skip
+
+
+class Choice:
+    """Two branches, of which a traced value takes one: each is traced on the variables and objects as they are, which are then put back."""
+
+    def __init__(
+        self, branches: Sequence[Callable[[], None]], names: Names, scratch: Names, more: Sequence[Named],
+        functions: Sequence[Callable[..., Any]] = (),
+    ) -> None:  # fmt: skip
+        functions = functions or branches
+        self.branches = branches
+        self.state = State(functions, names + scratch, more)
+        self.before = self.state.read()
+        self.watch = Watch(functions, self.state, self.state, in_place=True)
+        unread = range(len(names), len(names) + len(scratch))
+        self.read = [i for i in range(len(self.before)) if i not in unread]
+        self.left: list[Copies] = []
+
+    def emit(
+        self, trace: Trace, test: Any, entries: Sequence[Entry], words: Wording, loose: tuple[bool, bool] = (False, False)
+    ) -> list[Any]:
+        try:
+            return emit_if(trace, test, [partial(self.branch, f) for f in self.branches], entries, words, loose)
+        finally:
+            self.state.write(self.before)
+
+    def branch(self, function: Callable[[], None]) -> list[Any]:
+        self.state.write(self.before)
+        try:
+            with expressions.raising():
+                function()
+        except BaseException:
+            self.watch.heap.restore()
+            raise
+        self.left.append(self.watch.look())
+        return [self.left[-1].values[i] for i in self.read]
+
+    def finish(self, values: Sequence[Any]) -> None:
+        """Let the variables and objects be what the statement leaves."""
+        out = list(self.before)
+        origins = {key: x for copies in self.left for key, x in copies.origins.items()}
+        for i, value in zip(self.read, values, strict=True):
+            sides = [copies.values[i] for copies in self.left]
+            out[i] = keep_identity(self.before[i], sides, lambda x: origins.get(id(x), x), value)
+            self.watch.settled(self.before[i], out[i])
+        self.state.write(out)
+
+
+class LoopState:
+    """The variables of a loop: `carried` from trip to trip, `fresh` assigned by every trip before it is read, `scratch` not read after."""
+
+    def __init__(
+        self, body: Callable[..., None], carried: Names, fresh: Names, scratch: Names, stop: str | None, arguments: Names, optional: Names,
+        aliases: Names,
+    ) -> None:  # fmt: skip
+        self.body = body
+        self.arguments = arguments
+        self.optional = optional
+        self.scratch = scratch
+        self.names = carried + fresh
+        self.more: list[Named] = []  # what the body changes without showing it, and other names of that
+        self.apart: set[tuple[int, int]] = set()  # pairs of variables that hold one object before the loop, but not after each trip
+        self.entries = [entry(name, fresh=name in fresh, optional=name in optional) for name in self.names]
+        self.flag = State((body,), (stop,)) if stop else None
+        self.add(held_in((body,), aliases) if aliases and current_trace() is not None else [])
+
+    def look(self) -> None:
+        self.state = State((self.body,), self.names, self.more)
+        self.every = State((self.body,), self.names + self.scratch, self.more)
+
+    def add(self, more: Sequence[Named]) -> None:
+        self.more += more
+        self.entries += [entry(named.path) for named in more]
+        self.look()
+
+    def shared(self, values: Sequence[Any]) -> dict[int, int]:
+        """Which variables hold the same object as one before them: a list that has two names."""
+        first: dict[int, int] = {}
+        out: dict[int, int] = {}
+        for i, value in enumerate(values):
+            if isinstance(value, list | dict | deque | TracedList):
+                other = first.setdefault(id(value), i)
+                if other != i and (other, i) not in self.apart:
+                    out[i] = other
+        return out
+
+    def stopped(self) -> Any:
+        """The flag of `break` and `return`."""
+        return self.flag.read()[0] if self.flag else False
+
+    def words(self, what: str) -> Wording:
+        return Wording(what, ("before the loop", "after a trip"), lambda name, side: assigned_line(self.body, name) if side else None)
+
+    def emit(
+        self, what: str, certain: bool, checkpoint: str | int, emit: Callable[[Loop], list[Any]], step: Callable[[Any], None]
+    ) -> None:
+        """Trace the loop; whatever happens, no value of its inside stays behind in a variable."""
+        trace = current_trace()
+        assert trace is not None
+        mark = Attempt(trace)
+        while True:
+            trips = Trips(self, step)
+            try:
+                values = emit(Loop(self.entries, trips.start, trips.trip, self.words(what), certain, checkpoint))
+            finally:
+                self.every.write(trips.before)
+            if not (trips.watch.hidden or trips.parted):
+                break
+            mark.undo()
+            self.apart |= trips.parted
+            self.add(trips.watch.hidden)
+        check_arguments(self.arguments, self.names, trips.values, values)
+        trips.finish(values)
+
+    def attempt(self, build: Callable[[], None], mark: Attempt, before: Snapshot) -> bool:
+        """Try to build a loop in place of what was traced since `mark`; whether that worked."""
+        mark.undo()
+        before.restore()
+        try:
+            build()
+        except Exception:  # whatever a body cannot do on traced values, it can do trip by trip; what is wrong will raise there again
+            mark.undo()
+            before.restore()
+            return False
+        return True
+
+
+class Trips:
+    """The tracing of one loop, whose body is traced on values that stand for those of any trip."""
+
+    def __init__(self, loop: LoopState, step: Callable[[Any], None]) -> None:
+        self.loop = loop
+        self.step = step
+        self.before = loop.every.read()
+        self.values = loop.state.read()
+        self.watch = Watch((loop.body,), loop.state, loop.every, in_place=False)
+        self.shared = loop.shared(self.values)
+        self.parted: set[tuple[int, int]] = set()
+        self.start = [own(value) if isinstance(value, list | dict | deque | TracedList) else value for value in self.values]
+        self.given: list[Any] = []
+        self.left: list[Any] = []
+        self.touched: set[int] = set()  # variables whose objects a trip changed in place
+
+    def trip(self, k: Any, values: list[Any]) -> list[Any]:
+        loop = self.loop
+        loop.every.write(self.before)
+        # at the start of a trip nothing has returned yet, and no flag is set: the loop would not be here
+        given = [UNDEFINED if e.optional else own(value) for e, value in zip(loop.entries, values, strict=True)]
+        for i, other in self.shared.items():
+            given[i] = given[other]
+        held = [Thing("", x) if isinstance(x, list | dict | deque | TracedList) else None for x in given]
+        loop.state.write(given)
+        if loop.flag:
+            loop.flag.write([False])
+        try:
+            self.step(k)
+        except BaseException:
+            self.watch.heap.restore()
+            raise
+        self.touched |= {i for i, thing in enumerate(held) if thing is not None and thing.changed()}
+        self.given, self.left = given, self.watch.look().values
+        return self.handed_on(values)
+
+    def handed_on(self, values: list[Any]) -> list[Any]:
+        """What a trip leaves. A variable that holds the same list as another is not carried: it will hold that one again."""
+        out = list(self.left)
+        for i, other in self.shared.items():
+            if self.left[i] is self.left[other]:
+                out[i] = values[i]
+                continue
+            if self.touched & {i, other}:
+                raise not_followed(self.loop.entries[i].name, self.values[i])
+            self.parted.add((other, i))
+        return out
+
+    def finish(self, values: Sequence[Any]) -> None:
+        out = list(values)
+        for i, value in enumerate(out):
+            if i in self.shared:
+                out[i] = out[self.shared[i]]
+                continue
+            before = self.values[i]
+            origins = paired(self.given[i], before, {}) if self.given else {}
+            out[i] = keep_identity(before, self.left[i : i + 1], lambda x, known=origins: known.get(id(x), x), value)  # type: ignore[misc]
+            if i in self.touched:
+                self.check_held(i, out[i])
+        self.loop.state.write(out)
+
+    def check_held(self, i: int, value: Any) -> None:
+        """Trips changed a list of their own, which then is what the variable holds: nobody else may have looked at the old one."""
+        thing = self.watch.heap.things.get(id(self.values[i]))
+        known = self.loop.state.keys
+        if isinstance(thing, Thing) and (thing.fixed or any(h.place.key not in known for h in thing.holders)):
+            raise not_followed(self.loop.entries[i].name, self.values[i])

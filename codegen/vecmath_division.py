@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import NamedTuple
 
 from adjit.ir.types import F64
 
@@ -18,48 +19,66 @@ from .vecmath_numbers import Num, on_numbers, rarely
 INF = math.inf
 
 
-def _fmod(a: Num, b: Num) -> Num:
-    """a - b * trunc(a / b), with the sign of a."""
+class _Divided(NamedTuple):
+    """|a| and |b| divided: their rounded ratio, and what is left of |a|; NaN where a is infinite or b is 0."""
+
+    ratio: Num
+    rest: Num
+    huge: Num  # whether the ratio is so large that the rest was found by long division
+
+
+def _divide(a: Num, b: Num) -> _Divided:
     x, y = abs(a), abs(b)
-    quotient = x / y
-    # the quotient may have been rounded up to the next integer, and what is left then is negative
-    rest = quotient.trunc().fma(-y, x)
+    ratio = x / y
+    # the ratio may have been rounded up to the next integer, and what is left then is negative
+    rest = ratio.trunc().fma(-y, x)
     rest = rest.lt(0.0).choose(rest + y, rest)
     rest = x.lt(y).choose(x, rest)  # also where y is infinite
-    # infinite dividends and zero divisors have made NaN above
-    huge = quotient.gt(2.0 ** (x.format.fraction + 1) - 1) & x.lt(INF) & y.gt(0.0)
+    huge = ratio.gt(2.0 ** (x.format.fraction - 2)) & x.lt(INF) & y.gt(0.0)
     (rest,) = rarely(huge, [rest], lambda: [_call_long_division(huge.choose(x, 1.0), huge.choose(y, 1.0))])
-    return rest.copysign(a)
+    return _Divided(ratio, rest, huge)
 
 
 @on_numbers
 def fmod(a: Num, b: Num) -> Num:
-    return _fmod(a, b)
+    """a - b * trunc(a / b), with the sign of a."""
+    return _divide(a, b).rest.copysign(a)
 
 
-def _other_sign(rest: Num, b: Num) -> Num:
-    """Whether a remainder that is not 0 has another sign than the divisor."""
-    return rest.ne(0.0) & (rest.lt(0.0) ^ b.lt(0.0))
+def _passes_zero(rest: Num, a: Num, b: Num) -> Num:
+    """Whether there is a remainder, and a and b differ in sign: then truncation and floor do, too."""
+    return rest.ne(0.0) & (a.bits() ^ b.bits()).lt(0)
 
 
 @on_numbers
 def remainder(a: Num, b: Num) -> Num:
     """a - b * floor(a / b), with the sign of b."""
-    rest = _fmod(a, b)
-    rest = _other_sign(rest, b).choose(rest + b, rest)
-    return rest.eq(0.0).choose(rest.copysign(b), rest)
+    rest = _divide(a, b).rest
+    rest = _passes_zero(rest, a, b).choose(abs(b) - rest, rest)
+    return rest.copysign(b)
 
 
 @on_numbers
 def floor_divide(a: Num, b: Num) -> Num:
     """floor(a / b) as Python and NumPy define it: the quotient that belongs to the remainder, rounded to the nearest integer."""
-    rest = _fmod(a, b)
-    quotient = (a - rest) / b
-    quotient = _other_sign(rest, b).choose(quotient - 1.0, quotient)
-    whole = quotient.floor()
-    whole = (quotient - whole).gt(0.5).choose(whole + 1.0, whole)
-    whole = quotient.eq(0.0).choose((a.like(0.0)).copysign(a / b), whole)
-    return b.eq(0.0).choose(a / b, whole)
+    ratio, rest, huge = _divide(a, b)
+    sign = (a.bits() ^ b.bits()) & a.format.sign
+    whole = ratio.trunc()
+    # a ratio that was rounded up to an integer is one too large
+    whole = (whole.eq(ratio) & rest.gt(abs(b) * 0.5)).choose(whole - 1.0, whole)
+    whole = whole.negated_if(sign)
+    passes = _passes_zero(rest, a, b)
+    whole = passes.choose(whole - 1.0, whole)
+
+    def of_huge() -> list[Num]:
+        quotient = (a - rest.copysign(a)) / b
+        quotient = passes.choose(quotient - 1.0, quotient)
+        below = quotient.floor()
+        return [(quotient - below).gt(0.5).choose(below + 1.0, below)]
+
+    (whole,) = rarely(huge, [whole], of_huge)
+    whole = rest.unordered(rest).choose(rest, whole)
+    return b.eq(0.0).choose(ratio.negated_if(sign), whole)
 
 
 def _call_long_division(x: Num, y: Num) -> Num:

@@ -186,7 +186,7 @@ class Nest:
     def _sums_short_rows(self) -> bool:
         """Whether all reductions are of rows onto each other, and a row of totals fits into registers."""
         *_, outer, inner = self.order
-        vectors = len(self._pieces())
+        vectors = -(-self.sizes[-1] // self.lanes())
         few = vectors * len(self.reductions) <= TOTALS and vectors * self.ops <= MAX_WRITTEN
         return few and bool(self.reductions) and all(outer in r.axes and inner not in r.axes for r in self.reductions)
 

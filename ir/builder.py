@@ -21,6 +21,7 @@ from .location import Location
 from .operand import Concrete, Literal, Operand, evaluate, fold_literals
 from .ops.base import Array, Op, apply, result_types
 from .ops.create import Constant
+from .ops.shape import Broadcast
 from .types import TensorType
 
 _active = threading.local()
@@ -123,8 +124,11 @@ class Builder:
         if self.adopt is not None:
             return self.adopt(operand)
         data = operand.data
-        if is_uniform(data):
+        once = unrepeated(data)
+        if is_uniform(once):
             return Literal(data.flat[0], operand.type)
+        if once.size < data.size and data.size > INLINE_CONSTANT:
+            return self.emit(Broadcast(data.shape), (self.constant(Concrete(once)),))[0]
         if data.size > INLINE_CONSTANT and self.capture is not None:
             return self.capture(data)
         return self.emit(Constant.of(data), ())[0]
@@ -132,6 +136,11 @@ class Builder:
     def finish(self, results: Sequence[Operand], saving: Sequence[Operand] = ()) -> Block:
         operands, saved = ([x if isinstance(x, Value | Literal) else self.constant(x) for x in xs] for xs in (results, saving))
         return Block(self.params, self.stmts, operands, saved)
+
+
+def unrepeated(data: Array) -> Array:
+    """One element along each axis on which a broadcast repeats it."""
+    return data[tuple(slice(1) if stride == 0 else slice(None) for stride in data.strides)] if 0 in data.strides else data
 
 
 def is_uniform(data: Array) -> bool:

@@ -23,6 +23,9 @@ PLAIN = frozenset({int, float, bool, np.ndarray})  # what most operators meet: n
 OperandLike: TypeAlias = "Operand | Array | np.generic | bool | int | float | list[Any] | tuple[Any, ...]"
 
 
+LARGE = 1024  # elements: an op on larger literals is left to the program, so that tracing takes no longer for large sizes
+
+
 def is_arithmetic(x: Any) -> bool:
     """Whether an operator of ours takes `x` (or says why not): numbers, and what NumPy makes an array of. Other objects have operators of
     their own, data frames among them.
@@ -201,6 +204,12 @@ class Literal(Operand):
         folded = fold_literals(op, args)
         if folded is not None:
             return folded
+        if max(a.type.size for a in args) > LARGE:
+            from .builder import current_builder  # noqa: PLC0415 - the builder emits ops on operands
+
+            builder = current_builder()
+            if builder is not None:
+                return builder.apply(op, args)
         return Concrete(self.array()).apply_op(op, args)
 
     def array(self) -> Array:

@@ -104,3 +104,14 @@ def of_rows(x: Any) -> Operand:
 def pick(x: Operand, key: Any) -> Operand:
     """`x[key]`, where the key may hold raw arrays."""
     return ops.getitem(x, key)
+
+
+KNOWN = 4096  # positions that are written into the program
+
+
+def counting(n: int, rank: int = 1, axis: int = 0) -> Any:
+    """0 … n-1 along one of several axes, the others of size 1: an array, whose elements are known to be inside of bounds, or where that
+    would be large, a value of the program, so that tracing takes no longer for large sizes.
+    """
+    shape = [n if a == axis else 1 for a in range(rank)]
+    return np.arange(n).reshape(shape) if n <= KNOWN else ops.iota(shape, axis)

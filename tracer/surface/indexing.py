@@ -12,7 +12,7 @@ from adjit.ir.errors import OutOfBoundsError, ShapeError, UnsupportedError
 from adjit.ir.operand import Concrete, Operand, as_operand
 from adjit.ir.types import I64, normalize_axis
 
-from ..convert import along, pick, present, to_operand, to_operands
+from ..convert import KNOWN, along, counting, pick, present, to_operand, to_operands
 from .elementwise import floating
 from .shapes import as_sizes, broadcast_arrays, moveaxis, stack
 
@@ -45,8 +45,7 @@ def take_along_axis(x: Any, indices: Any, /, axis: int | None = -1) -> Operand:
         raise ShapeError(f"take_along_axis: indices of rank {positions.ndim} for an array of rank {x.ndim}")
     where: list[Any] = []
     for a, n in enumerate(x.shape):
-        line = np.arange(n).reshape([-1 if b == a else 1 for b in range(x.ndim)])
-        where.append(positions if a == axis else line)
+        where.append(positions if a == axis else counting(n, x.ndim, a))
     return pick(x, tuple(where))
 
 
@@ -191,7 +190,11 @@ def delete(x: Any, obj: Any, /, axis: int | None = None) -> Operand:
     """x without the elements at these positions, which are known while tracing."""
     x = to_operand(x)
     x, axis = along(x, axis, "delete")
-    return pick(x, (*[slice(None)] * axis, np.delete(np.arange(x.shape[axis]), static_index("delete", obj))))
+    index, size, before = static_index("delete", obj), x.shape[axis], [slice(None)] * axis
+    if size > KNOWN and np.ndim(index) == 0 and not isinstance(index, slice) and -size <= index < size:
+        at = int(index) % size
+        return ops.concatenate([pick(x, (*before, slice(at))), pick(x, (*before, slice(at + 1, None)))], axis)
+    return pick(x, (*before, np.delete(np.arange(size), index)))
 
 
 def insert(x: Any, obj: Any, values: Any, /, axis: int | None = None) -> Operand:

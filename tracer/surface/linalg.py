@@ -14,7 +14,7 @@ from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.operand import Operand
 from adjit.ir.types import F64, normalize_axis
 
-from ..convert import pick, present, to_operand, to_operands
+from ..convert import counting, pick, present, to_operand, to_operands
 from .create import eye
 from .elementwise import floating
 from .reductions import norm as norm
@@ -267,7 +267,7 @@ def correlated(a: Operand, v: Operand, mode: str, what: str) -> Operand:
     low, high = margins[mode]
     padded = ops.pad(a, [low], [high])
     count = padded.shape[0] - size + 1
-    windows = pick(padded, np.arange(count)[:, None] + np.arange(size))
+    windows = pick(padded, counting(count, 2, 0) + counting(size, 2, 1))
     return ops.matmul(windows, v)
 
 

@@ -14,7 +14,7 @@ from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.types import as_dtype, as_shape, broadcast_shapes, normalize_axes, normalize_axis
 
-from ..convert import along, pick, present, to_operand, to_operands
+from ..convert import along, counting, pick, present, to_operand, to_operands
 
 
 def reshape(x: Any, shape: Any, /, order: str = "C") -> Operand:
@@ -291,7 +291,7 @@ def resize(x: Any, new_shape: Any, /) -> Operand:
     x, shape = to_operand(x), as_shape(new_shape, "resize")
     if not x.type.size:
         return present(ops.full(shape, 0, x.dtype))
-    return ops.reshape(pick(ops.reshape(x, -1), np.arange(math.prod(shape)) % x.type.size), shape)
+    return ops.reshape(pick(ops.reshape(x, -1), counting(math.prod(shape)) % x.type.size), shape)
 
 
 def tile(x: Any, repeats: Any, /) -> Operand:
@@ -329,9 +329,22 @@ def pad(x: Any, widths: Any, /, mode: str = "constant", *, constant_values: Any 
         raise UnsupportedError(f"pad: mode {mode!r} is not supported; constant, edge, reflect, symmetric and wrap are")
     for axis, (low, high) in enumerate(pairs):
         if low or high:
-            positions = np.pad(np.arange(out.shape[axis]), (low, high), mode)  # type: ignore[call-overload]
-            out = pick(out, (*[slice(None)] * axis, positions))
+            if not out.shape[axis]:
+                raise ShapeError(f"pad: axis {axis} is empty, so mode {mode!r} has nothing to take elements from")
+            out = pick(out, (*[slice(None)] * axis, padded_positions(out.shape[axis], low, high, mode)))
     return out
+
+
+def padded_positions(n: int, low: int, high: int, mode: str) -> Any:
+    """Where each element of an axis of n elements with margins comes from."""
+    at = counting(low + n + high) - low
+    if mode == "edge":
+        return np.clip(at, 0, n - 1)
+    if mode == "wrap":
+        return at % n
+    period = 2 * n if mode == "symmetric" else max(2 * (n - 1), 1)  # there and back again, with the ends twice or once
+    turned = at % period
+    return np.minimum(turned, 2 * n - 1 - turned if mode == "symmetric" else period - turned)
 
 
 def pairs_of(widths: Any, rank: int) -> list[tuple[int, int]]:

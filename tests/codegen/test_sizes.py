@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import adjit as aj
-from adjit.codegen import llvm
 from adjit.codegen.module import Module
 from adjit.codegen.parts import Parts
+from adjit.codegen.target import current
 from adjit.ir import ops
 from adjit.ir.ops.base import Array
 from adjit.passes.pipeline import OPTIMIZE
@@ -158,7 +158,7 @@ def lines(call: Callable[..., Any], arrays: list[Array]) -> int:
         return aj.value_and_grad(loss, tuple(range(len(floats))), has_aux=True)(*(xs[k] for k in floats))
 
     func = OPTIMIZE(trace(with_gradient if floats else call, *arrays).func)
-    module = Module(func, llvm.host(), None, 2)
+    module = Module(func, current().with_threads(2))
     module.build()
     return sum(text.count("\n") for text in module.parts.texts)
 

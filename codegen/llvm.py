@@ -120,7 +120,7 @@ def _parsed(text: str, target: Target) -> Iterator[Any]:
         module = llvm.parse_assembly(f'target triple = "{target.triple}"\ntarget datalayout = "{_layout(target)}"\n{text}', context)
         module.verify()  # an invalid module would abort the process further on
     except RuntimeError as error:
-        raise AdjitError(f"the code generator made invalid LLVM IR, which is a bug of adjit: {error}") from None
+        raise AdjitError(f"the code generator made invalid LLVM IR: {error}") from None
     with context, module:
         yield module
 
@@ -132,7 +132,7 @@ def _emit(machine: Any, module: Any) -> bytes:
     with ffi.OutputString() as message:
         buffer = getattr(emit, "_cfn", emit)(machine, module, 1, message)
         if not buffer:
-            raise AdjitError(f"LLVM could not compile a module, which is a bug of adjit: {message}")
+            raise AdjitError(f"LLVM could not compile a module: {message}")
     try:
         return ctypes.string_at(ffi.lib.LLVMPY_GetBufferStart(buffer), ffi.lib.LLVMPY_GetBufferSize(buffer))
     finally:

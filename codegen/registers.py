@@ -22,6 +22,7 @@ from adjit.ir.types import I64, StackType
 
 from . import memory, polling, stacks
 from .contract import Contraction
+from .emitter import VectorEmitter
 from .kernels import Context, LoopKernel
 from .lanes import LLVM_TYPE, Reg
 
@@ -48,6 +49,7 @@ class RegisterKernel(LoopKernel):
 
     def __init__(self, context: Context, block: Block) -> None:
         super().__init__(context)
+        self.scalar = VectorEmitter(self.text, position=lambda axis, width: Reg("0", I64))  # of one element, the only position
         self.contraction = Contraction(block, self.scalar)
         self.values: dict[int, Reg] = {}
         self.data: dict[int, str] = {}  # root of a stack -> the address of its elements

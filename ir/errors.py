@@ -12,6 +12,7 @@
     ├── SingularMatrixError (np.linalg.LinAlgError)   equations without one solution, eager or in native code
     ├── StateError (RuntimeError)         a variable that is half written
     ├── NonFiniteError (FloatingPointError)      a NaN or an infinity, where somebody looks for the first
+    ├── InternalError (RuntimeError)      a bug of adjit: something went wrong inside of the compiler, whatever the program is
     ├── ParseError (ValueError)           IR text that is not IR
     └── VerifyError (ValueError)          IR that breaks a rule of the IR
 
@@ -109,6 +110,10 @@ class SingularMatrixError(AdjitError, LinAlgError):
 
 class NonFiniteError(AdjitError, FloatingPointError):
     """A NaN or an infinity that was looked for."""
+
+
+class InternalError(AdjitError, RuntimeError):
+    """A bug of adjit. Its cause is what was raised; its message says where the program is that brought it out."""
 
 
 class ParseError(AdjitError, ValueError):

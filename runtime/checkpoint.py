@@ -19,13 +19,13 @@ from adjit.ir.location import Location
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array, Op
 from adjit.ir.ops.effects import repeating
-from adjit.passes.forward import push_forward
 from adjit.tracer.checkpoint import emit_checkpoint
 from adjit.tracer.frames import definition
 from adjit.tracer.pytree import flatten
 from adjit.tracer.trace import current_trace
 
 from .conversion import converted
+from .internal import push_forward
 from .leaving import Taken
 from .record import EagerRecord
 from .recording import Recorder, join, leave, listening

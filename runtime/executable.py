@@ -21,10 +21,10 @@ from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array, Op, apply
 from adjit.ir.target import Target
 from adjit.ir.types import TensorType
-from adjit.passes.reverse import backpropagate
 from adjit.passes.rewrite import silenced
 
 from .config import config
+from .internal import backpropagate, compiling, guarded
 
 Mask: TypeAlias = tuple[bool, ...]
 
@@ -45,7 +45,8 @@ def optimize(func: Func, observe: Callable[[str, Func], None] | None = None) -> 
     """The Func that native code is made from; `observe` sees it after each pass. The passes are loaded here."""
     from adjit.passes.pipeline import OPTIMIZE  # noqa: PLC0415 - a sixth of the cost of `import adjit`, needed by the first compilation
 
-    return OPTIMIZE.run(func, observe)
+    with compiling(func):
+        return OPTIMIZE.run(func, observe)
 
 
 class Executable:
@@ -67,8 +68,11 @@ class Executable:
         from adjit.codegen import program  # noqa: PLC0415 - keeps llvmlite out of `import adjit`
 
         if config.dump or is_set("ADJIT_VERIFY"):
-            return program.compiled(self.optimized, self.target)
-        return program.native_code(self.func, lambda: self.optimized, self.target)
+            func = self.optimized
+            with compiling(self.func):
+                return program.compiled(func, self.target)
+        with compiling(self.func):
+            return program.native_code(self.func, lambda: self.optimized, self.target)
 
     @cached_property
     def target(self) -> Target:
@@ -99,7 +103,7 @@ class Executable:
 
         with self._lock:
             if self._pushforward is None:
-                func = eliminate_repeated_checks(jvp_func(repeatable(self.func)))
+                func = eliminate_repeated_checks(guarded(jvp_func)(repeatable(self.func)))
                 self._pushforward = Executable(func, threads=self.threads)
             return self._pushforward
 

@@ -16,9 +16,8 @@ from adjit.ir.func import Stmt
 from adjit.ir.operand import Operand
 from adjit.ir.ops.shape import move_lead
 from adjit.ir.types import TensorType
-from adjit.passes.forward import push_forward
-from adjit.passes.reverse import backpropagate
 
+from .internal import backpropagate, push_forward
 from .tensor import tensor
 from .vmap import vmap
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from adjit.ir.errors import GradientError
 from adjit.ir.operand import Operand
-from adjit.passes.reverse import backpropagate
 from adjit.passes.rewrite import operands_read
 
+from .internal import backpropagate
 from .record import EagerRecord, Record, new_record
 from .recording import join, leave
 from .tensor import wrap

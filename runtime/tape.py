@@ -16,9 +16,9 @@ from typing import Any
 from adjit.ir.errors import GradientError
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.types import TensorType
-from adjit.passes.reverse import backpropagate
 from adjit.tracer.pytree import flatten
 
+from .internal import backpropagate
 from .jacobians import batch_jacobian_block, jacobian_blocks
 from .record import Record, new_record
 from .recording import join, leave

@@ -14,11 +14,11 @@ from adjit.ir.errors import DTypeError, GradientError
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.ops.base import apply
 from adjit.ir.ops.shape import Reshape
-from adjit.passes.forward import push_forward
 from adjit.tracer.pytree import TreeDef, flatten
 from adjit.tracer.trace import Traced, current_trace
 
 from .conversion import as_called
+from .internal import push_forward
 from .jacobians import Mode, jacobian_blocks
 from .record import new_record
 from .recording import join, leave

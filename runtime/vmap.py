@@ -31,6 +31,7 @@ from adjit.tracer.pytree import TreeDef, find_node_type, flatten
 from adjit.tracer.trace import Trace, Traced, current_trace, is_result
 
 from .executable import Executable, call
+from .internal import guarded
 from .recording import Recorder, listening
 from .tensor import Tensor, numeric_array, tensor
 from .variable import Store, Variable
@@ -138,7 +139,7 @@ class Mapping:
         from adjit.passes.batch import batch_block  # noqa: PLC0415 - see `example`
 
         lead_args = [move_to_lead(x, axis) for x, axis in zip(args, self.axes, strict=True)]
-        found = batch_block(example.block, [*lead_args, *more], [True] * len(args) + [False] * len(more), self.size)
+        found = guarded(batch_block)(example.block, [*lead_args, *more], [True] * len(args) + [False] * len(more), self.size)
         axes = spread_axes(self.out_axes, example.tree.unflatten([0] * example.tree.leaves), f"vmap of {self.name}: out_axes")
         places = [axis for i, axis in enumerate(axes) if i not in example.static]
         return [self.placed(marked, axis) for marked, axis in zip(found, places, strict=True)]

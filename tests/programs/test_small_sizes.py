@@ -157,3 +157,15 @@ def test_a_while_in_functions_that_adjit_calls(root: Callable[..., Any]) -> None
         np.testing.assert_allclose(mode(root)(2.0), np.sqrt(2.0), rtol=1e-12)
         np.testing.assert_allclose(mode(aj.grad(root))(2.0), 0.5 / np.sqrt(2.0), rtol=1e-12)
         np.testing.assert_allclose(mode(lambda x: aj.jvp(root, (x,), (1.0,))[1])(2.0), 0.5 / np.sqrt(2.0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "u4"])
+@pytest.mark.parametrize(("shape", "axis"), [((0,), None), ((0, 3), 0), ((3, 0), -1), ((0, 3), 1), ((2, 0, 3), (0, 1))], ids=str)
+def test_extremes_that_start_with_a_value(shape: tuple[int, ...], axis: Any, dtype: str) -> None:
+    x = np.arange(int(np.prod(shape))).reshape(shape).astype(dtype)
+    for name in ("max", "min"):
+        for keepdims in (False, True):
+            numpy = getattr(np, name)
+            want = np.asarray(numpy(x, axis=axis, keepdims=keepdims, initial=3))
+            assert_same(numpy(aj.tensor(x), axis=axis, keepdims=keepdims, initial=3), want)
+            assert_same(aj.function(lambda x, f=numpy, k=keepdims: f(x, axis=axis, keepdims=k, initial=3))(x), want)

@@ -11,7 +11,7 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.operand import Operand
-from adjit.ir.types import BOOL, DType, as_dtype, kept_shape, normalize_axes
+from adjit.ir.types import BOOL, DType, as_dtype, kept_shape, normalize_axes, reduced_shape
 
 from ..convert import present, to_operand, to_operands
 from .elementwise import floating, isclose
@@ -54,7 +54,10 @@ def max(x: Any, /, axis: Any = None, keepdims: bool = False, initial: Any = None
     """The largest element; ties share their derivative equally."""
     if where is not True and initial is None:
         raise ShapeError("max: where= needs initial=, the maximum of nothing")
-    out = ops.max(prepared(x, None, where, lowest), axis, keepdims)
+    x = prepared(x, None, where, lowest)
+    if initial is not None and not counted(x, axis, "max"):
+        return of_nothing(x, axis, keepdims, initial)
+    out = ops.max(x, axis, keepdims)
     return out if initial is None else ops.maximum(out, initial)
 
 
@@ -62,8 +65,18 @@ def min(x: Any, /, axis: Any = None, keepdims: bool = False, initial: Any = None
     """The smallest element; ties share their derivative equally."""
     if where is not True and initial is None:
         raise ShapeError("min: where= needs initial=, the minimum of nothing")
-    out = ops.min(prepared(x, None, where, highest), axis, keepdims)
+    x = prepared(x, None, where, highest)
+    if initial is not None and not counted(x, axis, "min"):
+        return of_nothing(x, axis, keepdims, initial)
+    out = ops.min(x, axis, keepdims)
     return out if initial is None else ops.minimum(out, initial)
+
+
+def of_nothing(x: Operand, axis: Any, keepdims: bool, initial: Any) -> Operand:
+    """A reduction over an empty axis that starts with `initial`."""
+    axes = normalize_axes(axis, x.ndim, "initial")
+    shape = kept_shape(x.shape, axes) if keepdims else reduced_shape(x.shape, axes)
+    return present(ops.full(shape, initial, x.dtype))
 
 
 def lowest(dtype: DType) -> Any:

@@ -1,0 +1,121 @@
+"""Bugs of adjit are reported as such: what goes wrong inside of the passes or of code generation is no fault of the user's.
+
+Owns the report: an `InternalError` that names the user's function and line, and a file with the traced program, to send to us. Errors of
+the user's own Python code (a custom gradient that derivatives call) and of the machine (no memory, a full disk) pass as they are.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+from typing import ParamSpec, TypeVar
+
+from adjit.ir.errors import AdjitError, InternalError, UnsupportedError
+from adjit.ir.func import Block, Func, Stmt
+from adjit.ir.location import Location
+from adjit.passes import forward, reverse
+from adjit.tracer.trace import Trace, current_trace
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+OF_THE_MACHINE = (MemoryError, OSError, RecursionError, Warning)
+LIBRARIES = frozenset({"adjit", "numpy", "llvmlite", *sys.stdlib_module_names} - {"__main__"})
+
+
+@contextmanager
+def compiling(func: Func) -> Iterator[None]:
+    """Around passes and code generation. Types were checked by the trace: of our errors, only `UnsupportedError` has a place here."""
+    try:
+        yield
+    except (UnsupportedError, InternalError, *OF_THE_MACHINE):
+        raise
+    except Exception as error:
+        raise report(error, func) from error
+
+
+def guarded(function: Callable[P, R]) -> Callable[P, R]:
+    """A pass that runs while the user's function is traced, or on the statements of an eager tape. It may call functions of the user's."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except (AdjitError, *OF_THE_MACHINE):
+            raise
+        except Exception as error:
+            if any(map(is_users, frames_of(error.__traceback__))):
+                raise
+            trace = current_trace()
+            raise report(error, None if trace is None else so_far(trace)) from error
+
+    return call
+
+
+backpropagate = guarded(reverse.backpropagate)
+push_forward = guarded(forward.push_forward)
+
+
+def frames_of(traceback: TracebackType | None) -> Iterator[FrameType]:
+    while traceback is not None:
+        yield traceback.tb_frame
+        traceback = traceback.tb_next
+
+
+def is_users(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] not in LIBRARIES
+
+
+def so_far(trace: Trace) -> Func:
+    """What has been traced of a function; values of the traces around are free in it."""
+    root = trace.root()
+    return Func(root.name, Block(list(root.arguments), list(root.stmts), []))
+
+
+# ---- the report
+
+
+def report(error: Exception, func: Func | None) -> InternalError:
+    import traceback  # noqa: PLC0415 - nobody needs it but for bugs
+
+    at = traceback.extract_tb(error.__traceback__)[-1]
+    source = at.filename.replace(os.sep, "/").rpartition("/adjit/")[2]
+    lines = [f"this is a bug of adjit, not of your program: {type(error).__name__}: {error} ({source}:{at.lineno})"]
+    if func is not None:
+        lines.append(f"  while compiling @{func.name}")
+        path = written("".join(traceback.format_exception(error)), func)
+        if path is not None:
+            lines.append(f"  the program as it was traced is in {path}: please send that file with this message to adjit's issues")
+    return InternalError("\n".join(lines)).at(place_of(list(frames_of(error.__traceback__)), func))
+
+
+def place_of(frames: list[FrameType], func: Func | None) -> Location | None:
+    """The user's line: that of the statement which was being worked on, or else where the function begins."""
+    for frame in reversed(frames):
+        for value in frame.f_locals.values():
+            if isinstance(value, Stmt) and value.location is not None:
+                return value.location
+    return None if func is None else func.location
+
+
+def written(trace: str, func: Func) -> str | None:
+    """The path of a file with the program and the traceback; None where none can be written."""
+    import platform  # noqa: PLC0415 - nobody needs them but for bugs
+    import tempfile  # noqa: PLC0415
+
+    about = f"Python {platform.python_version()}, NumPy {sys.modules['numpy'].__version__}, {platform.machine()}"
+    try:
+        text = str(func)
+    except Exception as another:  # what is broken may be the program itself
+        text = f"# it cannot be printed: {another!r}\n"
+    try:
+        handle, path = tempfile.mkstemp(prefix="adjit-bug-", suffix=".ir")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write("\n".join(f"# {line}" for line in (about, *trace.splitlines())) + f"\n\n{text}")
+    except OSError:
+        return None
+    return path

@@ -1,0 +1,197 @@
+"""What must hold of a program: it means the same to NumPy, eagerly, interpreted and compiled, and so do its derivatives.
+
+`check(program)` raises `Mismatch`, whose `kind` says where the program went wrong: the same kind is what `shrink` looks for again.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import adjit as aj
+from adjit.codegen.compile import compile_func
+from adjit.ir.func import Func
+from adjit.ir.interpreter import run
+from adjit.ir.verifier import verify
+from adjit.passes.pipeline import OPTIMIZE, Pipeline
+from adjit.runtime.conversion import converted
+from adjit.runtime.signature import take_apart
+from adjit.tracer.trace import trace_function
+from tests.programs.program import OPAQUE, STATE, TRACED, Program
+from tests.programs.reference import adjit_side, arrays_of, numpy_side, plain
+
+NEEDED = {"drop_custom_gradients", "legalize", "fuse", "plan_buffers"}  # without these, there is no native code
+OPTIONAL = sorted({name.partition(".")[0] for name in OPTIMIZE.passes} - NEEDED)
+
+
+class Mismatch(Exception):
+    def __init__(self, kind: str, detail: str) -> None:
+        super().__init__(f"{kind}: {detail}")
+        self.kind = kind
+
+
+def check(program: Program) -> None:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", RuntimeWarning)
+        Checks(program).run()
+
+
+class Checks:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.inputs = list(program.inputs.values())
+        self.tolerance = 2e-3 if program.single else 1e-8
+        self.numbers = np.random.default_rng(program.seed % 2**32)
+
+    def run(self) -> None:
+        program = self.program
+        names = numpy_side(program.variables)
+        self.want = [np.asarray(v) for v in program.functions(names)["program"](*self.inputs)]
+        self.state = [names[name].data for name in program.variables]
+        if TRACED not in program.flags:
+            self.stage("eager", self.eager)
+        self.stage("compiled", self.compiled)
+        if program.floats and program.differentiated:
+            self.derivatives()
+
+    def stage(self, name: str, action: Callable[[], Any]) -> Any:
+        """Run a check; whatever it raises is a mismatch of that name."""
+        try:
+            return action()
+        except Mismatch:
+            raise
+        except Exception as error:
+            raise Mismatch(f"{name} raises {type(error).__name__}", f"{error}") from error
+
+    def same(self, where: str, got: Sequence[Any], want: Sequence[Any]) -> None:
+        if len(got) != len(want):
+            raise Mismatch(f"{where} count", f"{len(got)} results, not {len(want)}")
+        for k, (a, b) in enumerate(zip(map(plain, got), map(plain, want), strict=True)):
+            if a.dtype != b.dtype:
+                raise Mismatch(f"{where} dtype", f"result {k} is {a.dtype}{a.shape}, not {b.dtype}{b.shape}")
+            if a.shape != b.shape:
+                raise Mismatch(f"{where} shape", f"result {k} is {a.dtype}{a.shape}, not {b.dtype}{b.shape}")
+            allowed = self.tolerance * max(1.0, float(np.abs(b).max(initial=0.0))) if b.dtype.kind == "f" else 0.0
+            if not (np.abs(a.astype(float) - b.astype(float)) <= allowed).all():
+                raise Mismatch(f"{where} value", f"result {k} is\n{a}\nnot\n{b}")
+
+    # ---- values
+
+    def ours(self) -> tuple[dict[str, Callable[..., Any]], list[aj.Variable]]:
+        names = adjit_side(self.program.variables)
+        return self.program.functions(names), [names[name] for name in self.program.variables]
+
+    def tensors(self) -> list[Any]:
+        return [aj.tensor(v) if isinstance(v, np.ndarray) else v for v in self.inputs]
+
+    def eager(self) -> None:
+        functions, variables = self.ours()
+        out = functions["program"](*self.tensors())
+        strange = [type(v).__name__ for v in out if not isinstance(v, aj.Tensor | np.ndarray | np.generic | bool | int | float)]
+        if strange:
+            raise Mismatch("eager class", f"results of {strange}")
+        self.same("eager", out, self.want)
+        self.same("eager state", variables, self.state)
+
+    def compiled(self) -> None:
+        functions, variables = self.ours()
+        out = aj.function(functions["program"])(*self.inputs)
+        self.same("compiled", out, self.want)
+        self.same("compiled state", variables, self.state)
+
+    # ---- derivatives
+
+    def derivatives(self) -> None:
+        program = self.program
+        at = program.differentiated
+        value = program.functions(numpy_side(program.variables))["loss"](*self.inputs)
+        gradients = self.stage("gradient", lambda: self.compiled_gradient(at, value))
+        if TRACED not in program.flags:
+            self.stage("eager gradient", lambda: self.eager_gradient(at, gradients))
+        along = [np.asarray(self.numbers.normal(size=np.shape(self.inputs[i]))).astype(getattr(self.inputs[i], "dtype", float)) for i in at]
+        dot = sum(float(np.sum(plain(g).astype(float) * v)) for g, v in zip(gradients, along, strict=True))
+        size = sum(float(np.sum(np.abs(plain(g).astype(float) * v))) for g, v in zip(gradients, along, strict=True))
+        self.stage("jvp", lambda: self.tangent(at, along, dot, size))
+        if not program.flags & {STATE, OPAQUE} and not program.single:
+            self.differences(at, along, dot, size)
+
+    def compiled_gradient(self, at: list[int], value: Any) -> Any:
+        functions, variables = self.ours()
+        out, gradients = aj.function(aj.value_and_grad(functions["loss"], tuple(at)))(*self.inputs)
+        self.same("value with gradient", [out], [np.asarray(value)])
+        self.same("state with gradient", variables, self.state)
+        self.everywhere(at, [out, *gradients], self.state)
+        return gradients
+
+    def eager_gradient(self, at: list[int], gradients: Any) -> None:
+        functions, _ = self.ours()
+        _, eager = aj.value_and_grad(functions["loss"], tuple(at))(*self.tensors())
+        self.same("gradient against eager", gradients, arrays_of(eager))
+
+    def everywhere(self, at: list[int], want: Sequence[Any], states: Sequence[Any]) -> None:
+        """Interpreted as it was traced and as it was optimised; and compiled without one of the passes."""
+        functions, variables = self.ours()
+        func, arrays = traced(aj.value_and_grad(functions["loss"], tuple(at)), self.inputs)
+        updated = [next(k for k, v in enumerate(variables) if v.name == param.name) for param, _ in func.updates]
+        places = [next(k for k, p in enumerate(func.params) if p is param) for param, _ in func.updates]
+        want = [*want, *(states[k] for k in updated)]
+        verify(func)
+        self.same("interpreted", run(func, *arrays), want)
+        off = OPTIONAL[self.program.seed % len(OPTIONAL)]
+        less = Pipeline(*(each for name, each in OPTIMIZE.passes.items() if name.partition(".")[0] != off))
+        optimized = self.stage(f"without {off}", lambda: less.run(func))
+        self.same(f"interpreted without {off}", run(optimized, *arrays), want)
+        native = self.stage(f"compiled without {off}", lambda: compile_func(optimized)(arrays))
+        self.same(f"compiled without {off}", [*native, *(arrays[k] for k in places)], want)
+
+    def tangent(self, at: list[int], along: Sequence[Any], dot: float, size: float) -> None:
+        functions, _ = self.ours()
+        loss = functions["loss"]
+
+        def moved(*given: Any) -> Any:
+            primals, tangents = given[: len(at)], given[len(at) :]
+
+            def of_floats(*floats: Any) -> Any:
+                every = list(self.inputs)
+                for i, x in zip(at, floats, strict=True):
+                    every[i] = x
+                return loss(*every)
+
+            return aj.jvp(of_floats, primals, tangents)[1]
+
+        primals = [self.inputs[i] for i in at]
+        func, arrays = traced(moved, [*primals, *along])
+        (tangent, *_) = run(func, *arrays)
+        compiled = compile_func(OPTIMIZE.run(func))([a.copy() for a in arrays])[0] if self.program.seed % 4 == 0 else tangent
+        for where, found in (("jvp interpreted", tangent), ("jvp compiled", compiled)):
+            if not abs(float(found) - dot) <= self.tolerance * max(1.0, size):
+                raise Mismatch(f"{where} against gradient", f"{float(found)} is not {dot}")
+
+    def differences(self, at: list[int], along: Sequence[Any], dot: float, size: float) -> None:
+        """Central differences, where two step sizes agree on them."""
+        slopes = []
+        for step in (1e-5, 4e-6):
+            ends = []
+            for sign in (1, -1):
+                moved = list(self.inputs)
+                for i, v in zip(at, along, strict=True):
+                    moved[i] = self.inputs[i] + sign * step * v
+                    moved[i] = moved[i] if isinstance(self.inputs[i], np.ndarray) else float(moved[i])
+                loss = self.program.functions(numpy_side(self.program.variables))["loss"]
+                ends.append(float(loss(*moved)))
+            slopes.append((ends[0] - ends[1]) / (2 * step))
+        scale = max(1.0, size)
+        if abs(slopes[0] - slopes[1]) <= 1e-5 * scale and abs(slopes[1] - dot) > 2e-4 * scale:
+            raise Mismatch("differences", f"{slopes} are not {dot}")
+
+
+def traced(function: Callable[..., Any], inputs: Sequence[Any]) -> tuple[Func, list[Any]]:
+    """The program that a function becomes, and the arrays that it takes."""
+    signature = take_apart(tuple(inputs), {})
+    out = trace_function(converted(function), signature.tree, signature.traced_leaves(), "program")
+    cells: list[Any] = list(out.cells)
+    return out.func, [*signature.arrays, *(np.array(cell.data) for cell in cells), *out.captures]

@@ -1,0 +1,121 @@
+"""Random programs, as Python source: NumPy, eager, interpreted and compiled, with each pass off in turn, and derivatives, all agree.
+
+Every run draws new programs. `ADJIT_PROGRAMS=20000` runs as many; `ADJIT_PROGRAMS_SEED=n`, which the head of a run prints, draws the same
+again. What fails is printed as a small program that fails in the same way.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from adjit.ir.func import Block, Func
+from adjit.ir.ops.arithmetic import Add, Sub
+from adjit.ir.ops.elementary import Tanh
+from adjit.passes.pipeline import OPTIMIZE
+from tests.programs.check import NEEDED, OPTIONAL, Mismatch, check
+from tests.programs.draw import Draw, make_program
+from tests.programs.grammar import RULES, program_of
+from tests.programs.program import Node, Program, line
+from tests.programs.shrink import shrunk
+
+COUNT = int(os.environ.get("ADJIT_PROGRAMS", "100"))
+FIRST = int(os.environ.get("ADJIT_PROGRAMS_SEED", "0"))
+SHARE = 10  # programs of one test
+
+
+@pytest.mark.parametrize("start", range(FIRST, FIRST + COUNT, SHARE))
+def test_programs(start: int) -> None:
+    for seed in range(start, min(start + SHARE, FIRST + COUNT)):
+        program = program_of(seed)
+        try:
+            check(program)
+        except Mismatch as error:
+            report(program, error)
+
+
+def report(program: Program, error: Mismatch) -> None:
+    small = shrunk(program, error.kind)
+    try:
+        check(small)
+    except Mismatch as again:
+        error = again
+    pytest.fail(f"ADJIT_PROGRAMS_SEED={program.seed} ADJIT_PROGRAMS=1\n{small}\n{error}")
+
+
+# ---- the generator and the checks themselves
+
+
+def test_programs_are_reproducible() -> None:
+    assert str(program_of(11)) == str(program_of(11))
+    assert str(program_of(11)) != str(program_of(12))
+
+
+def test_every_rule_is_used() -> None:
+    """Over some hundred programs every kind of statement occurs, and so do empty arrays, scalars and small integers."""
+    used = Counter[str]()
+    shapes: set[tuple[int, ...]] = set()
+    dtypes: set[str] = set()
+    for seed in range(200):
+        program = make_program(seed, [(weight, counted(make, used)) for weight, make in RULES])
+        shapes |= {np.shape(v) for v in program.inputs.values()}
+        dtypes |= {np.asarray(v).dtype.name for v in program.inputs.values()}
+    assert {make.__name__ for _, make in RULES} == set(used)
+    assert {(), (1,), (0,), (0, 3), (1, 1)} <= shapes
+    assert {"float32", "float64", "int8", "uint8", "int16", "int64", "bool"} <= dtypes
+
+
+def counted(make: Callable[[Draw], Node | None], used: Counter[str]) -> Callable[[Draw], Node | None]:
+    def drawn(d: Draw) -> Node | None:
+        node = make(d)
+        used[make.__name__] += node is not None
+        return node
+
+    return drawn
+
+
+def test_every_pass_is_off_in_turn() -> None:
+    assert len(OPTIONAL) > 10
+    assert not NEEDED & set(OPTIONAL)
+
+
+PROGRAM = Program(
+    4, {"x0": np.linspace(-1.0, 1.0, 4), "x1": np.arange(3)}, {},
+    (
+        line("v1 = np.cos(x0) + 1"), line("v2 = x1 * 2"),
+        Node("", (), (("for k in aj.range(2):", (line("v1 = np.tanh(v1)"), line("v3 = v1 * 2"))),)),
+    ),
+    ("v1", "v2"), ("v1",),
+)  # fmt: skip
+
+
+def test_a_wrong_kernel_is_found_and_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    check(PROGRAM)
+    monkeypatch.setattr(Tanh, "scalar", lambda self, emit, x: emit.call("atan", x))
+    with pytest.raises(Mismatch) as caught:
+        check(PROGRAM)
+    assert caught.value.kind == "compiled value"
+    small = shrunk(PROGRAM, caught.value.kind)
+    assert [node.text for node in small.body] == ["v1 = np.tanh(v1)"]
+    assert small.outputs == ("v1",)
+
+
+def test_a_wrong_derivative_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Tanh, "derivative", lambda self, i, y, x: 1.0 - y)
+    with pytest.raises(Mismatch) as caught:
+        check(PROGRAM)
+    assert caught.value.kind == "differences"
+
+
+def test_a_wrong_pass_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def swapped(func: Func) -> Func:
+        stmts = [s.replace(op=Sub()) if isinstance(s.op, Add) else s for s in func.stmts]
+        return func.replace(block=Block(func.params, stmts, func.results))
+
+    monkeypatch.setitem(OPTIMIZE.passes, "fold", swapped)
+    with pytest.raises(Mismatch, match="compiled"):
+        check(PROGRAM)

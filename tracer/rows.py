@@ -89,4 +89,5 @@ def filled(rows: Operand, count: int | Operand, fill: Any, length: int) -> Opera
     """The first `count` rows, and `fill` in all others up to `length`."""
     out = resized(rows, length)
     there = ops.less(ops.iota((length,)), as_operand(count))
-    return ops.where(ops.reshape(there, (length, *(1,) * (out.ndim - 1))), out, as_operand(fill))
+    rest = fill if type(fill) in (bool, int, float) else as_operand(fill)  # a Python number takes the dtype of the rows
+    return ops.where(ops.reshape(there, (length, *(1,) * (out.ndim - 1))), out, rest)

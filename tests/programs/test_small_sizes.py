@@ -108,6 +108,20 @@ def test_an_array_of_one_element_checks_its_index(index: int) -> None:
             np.testing.assert_allclose(aj.function(function)(np.ones(1), right), function(np.ones(1), right))
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1"])
+def test_the_fill_of_a_stack_takes_its_dtype(dtype: str) -> None:
+    def stacked(x: Any) -> Any:
+        rows = []
+        for row in x:
+            if np.sum(row) > 0:
+                rows.append(row)
+        return aj.stack(rows, fill=2, length=5)
+
+    x = np.array([[1, 2], [-3, 1], [0, 4]], dtype)
+    assert_same(aj.function(stacked)(x), np.array([[1, 2], [0, 4], [2, 2], [2, 2], [2, 2]], dtype))
+    assert_same(stacked(x), np.array([[1, 2], [0, 4], [2, 2], [2, 2], [2, 2]], dtype))
+
+
 # ---- a `while` inside of functions that adjit calls
 
 

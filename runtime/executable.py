@@ -67,12 +67,13 @@ class Executable:
         """LLVM is loaded here, by the first function. Who looks at the passes wants to see them run: then nothing comes from the disk."""
         from adjit.codegen import program  # noqa: PLC0415 - keeps llvmlite out of `import adjit`
 
+        target = self.target
         if config.dump or is_set("ADJIT_VERIFY"):
             func = self.optimized
             with compiling(self.func):
-                return program.compiled(func, self.target)
+                return program.compiled(func, target)
         with compiling(self.func):
-            return program.native_code(self.func, lambda: self.optimized, self.target)
+            return program.native_code(self.func, lambda: self.optimized, target)
 
     @cached_property
     def target(self) -> Target:

@@ -19,7 +19,6 @@ from adjit.ir.types import (
     I32,
     I64,
     U8,
-    U64,
     TensorType,
     as_dtype,
     as_shape,

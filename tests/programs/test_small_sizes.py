@@ -114,7 +114,7 @@ def test_the_fill_of_a_stack_takes_its_dtype(dtype: str) -> None:
         rows = []
         for row in x:
             if np.sum(row) > 0:
-                rows.append(row)
+                rows.append(row)  # noqa: PERF401 - a list that a loop appends to is what is tested
         return aj.stack(rows, fill=2, length=5)
 
     x = np.array([[1, 2], [-3, 1], [0, 4]], dtype)

@@ -204,8 +204,8 @@ def cumprod(x: Operand, axis: int | None = None) -> Operand:
 
 
 def _cumulative(op_class: type[Cumsum] | type[Cumprod], x: Operand, axis: int | None) -> Operand:
-    """Without an axis, along the flattened operand; integers are accumulated in 64 bits, as NumPy does."""
+    """Without an axis, along the flattened operand; integers are accumulated in 64 bits, and a scalar has one axis, as in NumPy."""
     wide = cast(x, accumulator(x.type.dtype))
-    if axis is None:
-        return apply(op_class(0), reshape(wide, -1))
-    return apply(op_class(normalize_axis(axis, len(x.type.shape), op_class.name)), wide)
+    if axis is None or not wide.type.shape:
+        wide = reshape(wide, -1)
+    return apply(op_class(0 if axis is None else normalize_axis(axis, len(wide.type.shape), op_class.name)), wide)

@@ -308,7 +308,7 @@ def tile(x: Any, repeats: Any, /) -> Operand:
 def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Operand:
     """Each element, repeated along an axis so many times (static)."""
     x = to_operand(x)
-    x, axis = along(x, axis, "repeat")
+    x, axis = along(x if x.ndim else ops.reshape(x, 1), axis, "repeat")  # a scalar has one axis here, as in NumPy
     if isinstance(repeats, Operand):
         repeats = np.asarray(repeats)  # of a traced value, this raises: sizes are static
     counts = np.broadcast_to(repeats, (x.shape[axis],)) if np.ndim(repeats) else operator.index(repeats)

@@ -23,7 +23,9 @@ from .target import current
 QUICK = 200_000  # operations: about twenty microseconds, which other Python threads can wait for
 
 def work(block: Block) -> float:
-    """A rough count of operations, to tell calls of microseconds from longer ones. A loop and what Python does may take any time."""
+    """A rough count of operations, to tell calls of microseconds, which keep the GIL, from longer ones: the most that they may be. A loop
+    and what Python does may take any time.
+    """
     total = 0.0
     for stmt in block.stmts:
         if isinstance(stmt.op, For | While | Print):
@@ -32,7 +34,7 @@ def work(block: Block) -> float:
             total += sum(map(work, stmt.blocks))
         elif not isinstance(stmt.op, View):
             moved = max((x.type.size for x in (*stmt.args, *stmt.results)), default=0)
-            total += max(operations(stmt) or 0.0, moved)
+            total += max(operations(stmt) or 0.0, moved) * stmt.op.slowest(*(x.type for x in stmt.args))
     return total
 
 

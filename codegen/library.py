@@ -7,6 +7,7 @@ begun as soon as that need is known (`start`), on a thread of its own.
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Iterable
 from functools import partial
 
@@ -19,7 +20,7 @@ from . import image, llvm
 from .workers import Later, cores
 
 MAX_THREADS = 256
-POOL = "pool"
+POOL, FORKED = "pool", "adjit_pool_forked"
 RUNNERS = ("adjit_serial", "adjit_parallel")
 RUNNER = "ptr, ptr, i64, i64"  # what a runner takes: a function, its argument, the number of chunks and that of threads
 NAMES = {dtype: f"adjit_gemm_{DTYPE_NAMES[dtype]}" for dtype in (F32, F64)}
@@ -69,11 +70,13 @@ def _part_of(name: str) -> str:
 def _part(part: str, target: Target) -> dict[str, int]:
     """Addresses of what a part exports: the pool, or the products of one dtype."""
     if part == POOL:
-        exports = [*RUNNERS, "adjit_pool_start"]
+        exports = [*RUNNERS, "adjit_pool_start", FORKED]
     else:
         exports = [part, PACK_NAMES[DTYPES[part]]] if part in PACKED else [part]
     loaded = llvm.Library([_code(part, target).result()], exports, {})
     _keep.append(loaded)
+    if part == POOL and hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=ctypes.PYFUNCTYPE(None)(loaded.address[FORKED]))
     return loaded.address
 
 

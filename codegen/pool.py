@@ -2,9 +2,9 @@
 with workers numbered from 0; `adjit_serial` does the same on one.
 
 Chunks are taken from one atomic word (epoch, count, next), so the caller never waits for a thread that has not started a chunk: the pool
-works
-with no workers at all (after a fork, on a machine that has no futex, or when another thread is using it). Workers spin for a while, then
-sleep in the kernel. Which thread runs a chunk never changes a result: chunks are cut by size, not by the number of threads.
+works with no workers at all (on a machine that has no futex, or when another thread is using it). A forked child has none until it runs
+chunks. Workers spin for a while, then sleep in the kernel. Which thread runs a chunk never changes a result: chunks are cut by size, not
+by the number of threads.
 """
 
 from __future__ import annotations
@@ -49,6 +49,9 @@ SERIAL = """
 define i32 @adjit_pool_start(i32 %workers) nounwind {
   ret i32 0
 }
+define void @adjit_pool_forked() nounwind {
+  ret void
+}
 define void @adjit_parallel(ptr %fn, ptr %arg, i64 %chunks, i64 %threads) nounwind {
   call void @adjit_serial(ptr %fn, ptr %arg, i64 %chunks, i64 %threads)
   ret void
@@ -63,6 +66,8 @@ POOL = """
 @pool.waiting = internal global i32 0, align 64
 @pool.busy = internal global i32 0, align 64
 @pool.workers = internal global i32 0, align 64
+@pool.wanted = internal global i32 0, align 64 ; workers that there should be: a forked child has none until it needs them
+@pool.starting = internal global i32 0, align 64
 @pool.job = internal global [3 x ptr] zeroinitializer, align 64 ; function, argument, threads
 declare i64 @syscall(i64, ...)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
@@ -136,11 +141,14 @@ sleep:
   br label %spin
 }
 
-; start workers until there are that many; returns how many there are
+; start workers until there are that many, unless another thread is doing so; returns how many there are
 define i32 @adjit_pool_start(i32 %wanted) nounwind {
 entry:
   %thread = alloca i64
-  br label %next
+  %before = atomicrmw max ptr @pool.wanted, i32 %wanted seq_cst
+  %turn = cmpxchg ptr @pool.starting, i32 0, i32 1 acq_rel acquire
+  %mine = extractvalue {i32, i1} %turn, 1
+  br i1 %mine, label %next, label %leave
 next:
   %have = load i32, ptr @pool.workers
   %short = icmp slt i32 %have, %wanted
@@ -156,8 +164,23 @@ counted:
   store i32 %number, ptr @pool.workers
   br label %next
 done:
+  store atomic i32 0, ptr @pool.starting release, align 4
+  br label %leave
+leave:
   %final = load i32, ptr @pool.workers
   ret i32 %final
+}
+
+; in the child of a fork: no worker is there, and no job of another thread
+define void @adjit_pool_forked() nounwind {
+  store i64 0, ptr @pool.state
+  store i32 0, ptr @pool.finished
+  store i32 0, ptr @pool.sleepers
+  store i32 0, ptr @pool.waiting
+  store i32 0, ptr @pool.workers
+  store i32 0, ptr @pool.starting
+  store i32 0, ptr @pool.busy
+  ret void
 }
 
 define void @adjit_parallel(ptr %fn, ptr %arg, i64 %chunks, i64 %threads) nounwind {
@@ -169,7 +192,15 @@ entry:
 claim:
   %held = cmpxchg ptr @pool.busy, i32 0, i32 1 acq_rel acquire
   %free = extractvalue {i32, i1} %held, 1
-  br i1 %free, label %publish, label %alone
+  br i1 %free, label %count, label %alone
+count:
+  %have = load i32, ptr @pool.workers
+  %wanted = load i32, ptr @pool.wanted
+  %missing = icmp slt i32 %have, %wanted
+  br i1 %missing, label %start, label %publish
+start:
+  %started = call i32 @adjit_pool_start(i32 %wanted)
+  br label %publish
 alone:
   call void @adjit_serial(ptr %fn, ptr %arg, i64 %chunks, i64 %threads)
   ret void

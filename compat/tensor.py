@@ -15,12 +15,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from adjit.ir import ops
+from adjit.ir.arrays import as_array
 from adjit.ir.errors import AdjitError, TraceError
 from adjit.ir.operand import Concrete, Literal, Operand, as_operand
 from adjit.ir.ops.base import Array, Op
 from adjit.ir.types import F32, F64, TensorType
 from adjit.runtime.tensor import Tensor as RuntimeTensor
-from adjit.runtime.tensor import WeakTensor, materialize, numeric_array
+from adjit.runtime.tensor import WeakTensor, materialize
 from adjit.tracer.arrays import ArrayMethods
 from adjit.tracer.numpy_table import call_ufunc
 from adjit.tracer.pytree import flatten
@@ -264,7 +265,7 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
 def converted(value: Any, wanted: DType | None) -> Array:
     """A value that is no operand as an array of its own."""
     refuse_text(value)
-    array = numeric_array(value)
+    array = as_array(value)
     if isinstance(value, np.ndarray | np.generic) or hasattr(type(value), "__array__"):
         return array.astype(wanted.dtype) if wanted is not None and wanted.dtype != array.dtype else array.copy()
     if wanted is None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .errors import DTypeError
+from .errors import DTypeError, ShapeError
+from .types import as_dtype
 
 ARITHMETIC = ("__array_ufunc__", "__array_function__", "__add__", "__mul__", "__matmul__")
 ADVICE = {  # by name: `import numpy` does not load masked arrays
@@ -21,6 +22,33 @@ def plain_array(x: Any) -> np.ndarray[Any, Any]:
     if type(x) is not np.ndarray:
         check_plain(x)
     return np.asarray(x)
+
+
+def as_array(value: Any) -> np.ndarray[Any, Any]:
+    """What the user gave, as an array of a supported dtype. The one place that says what is wrong with something that is none."""
+    try:
+        array = plain_array(value)
+    except ValueError as error:
+        if "inhomogeneous" in str(error):
+            raise ShapeError(f"a ragged sequence is not a tensor: {brief(value)}; pad it to one length") from None
+        raise
+    if array.dtype == object:
+        what = "integers too large for 64 bits" if _are_huge(value) else "Python objects"
+        raise DTypeError(f"{what} do not fit a tensor: {brief(value)}; give numbers, or name their dtype with .astype")
+    if array.dtype.kind in "USTMm":
+        raise DTypeError(f"{brief(value)} is not numeric (NumPy calls it {array.dtype})")
+    as_dtype(array.dtype)
+    return array
+
+
+def _are_huge(value: Any) -> bool:
+    return isinstance(value, int) or (isinstance(value, list | tuple) and bool(value) and all(isinstance(x, int) for x in value))
+
+
+def brief(value: Any) -> str:
+    """A value in a message."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def check_plain(x: Any) -> None:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 
 from . import ops
-from .arrays import plain_array
+from .arrays import as_array
 from .effects import effects_of
-from .errors import DTypeError, ShapeError, TraceError
+from .errors import TraceError
 from .ops.base import Array, Op, result_types
 from .ops.maps import Map
 from .types import DType, Shape, StackType, TensorType, as_dtype
@@ -281,15 +281,7 @@ def as_operand(x: Any) -> Operand:
     if isinstance(x, Operand):
         read = getattr(x, "read_operand", None)
         return x if read is None else read()
-    try:
-        array = plain_array(x)
-    except ValueError as error:  # ragged lists
-        raise ShapeError(f"a {type(x).__name__} does not make an array: {error}") from None
-    if array.dtype == object:
-        held = f"{type(x).__name__} of Python objects" if isinstance(x, np.ndarray | list | tuple) else type(x).__name__
-        raise DTypeError(f"dtype object is not supported: an operand is a {held}; give numbers, or name their dtype with .astype")
-    as_dtype(array.dtype)
-    return Concrete(array)
+    return Concrete(as_array(x))
 
 
 def as_arithmetic(x: Any) -> Any:

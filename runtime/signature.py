@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from adjit.ir.arrays import as_array
 from adjit.ir.errors import DTypeError, TraceError
 from adjit.ir.func import Value
 from adjit.ir.operand import Operand
@@ -20,7 +21,7 @@ from adjit.tracer.pytree import TreeDef, flatten
 from adjit.tracer.trace import Spec
 
 from .executable import prepared
-from .tensor import Tensor, materialize, numeric_array, wrap
+from .tensor import Tensor, materialize, wrap
 from .variable import Store, Variable
 
 INT64 = np.iinfo(np.int64)
@@ -158,7 +159,7 @@ def array_leaf(leaf: Any) -> Array:
         raise TraceError(f"{leaf!r} was passed to a function outside of the trace that made it")
     if isinstance(leaf, Operand):
         return materialize(leaf).data
-    return numeric_array(leaf)
+    return as_array(leaf)
 
 
 def scalar_array(value: float | int) -> Array:

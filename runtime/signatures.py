@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from adjit.ir.arrays import as_array
 from adjit.ir.errors import DTypeError, ShapeError
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
@@ -18,7 +19,7 @@ from adjit.tracer.pytree import TreeDef, flatten
 from adjit.tracer.trace import argument_names
 
 from .signature import is_array, take_apart
-from .tensor import numeric_array, tensor
+from .tensor import tensor
 from .variable import Variable
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def conforming(spec: TensorSpec, x: Any, what: str) -> Any:
     if isinstance(x, Operand | np.ndarray | np.generic):
         dtype, shape = as_dtype(x.dtype), x.shape
     else:
-        array = numeric_array(x)
+        array = as_array(x)
         if not np.can_cast(array.dtype, spec.dtype, "same_kind"):
             raise DTypeError(f"{what} is {x!r}, and its input_signature says {spec}")
         x = array.astype(spec.dtype)

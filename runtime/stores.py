@@ -89,12 +89,13 @@ class Store:
         if self in _rewound.arrays:
             data = _rewound.arrays[self] = _rewound.arrays[self].copy()
             return data
-        data = self.data
-        if _counts_tell and sys.getrefcount(data) <= _ALONE:
-            return data
-        copy = data.copy()
-        self.assign(copy, data)  # else it was assigned meanwhile, and this step came first
-        return copy
+        while True:
+            data = self.data
+            if _counts_tell and sys.getrefcount(data) <= _ALONE:
+                return data
+            copy = data.copy()
+            if self.assign(copy, expected=data):  # else it was assigned meanwhile
+                return copy
 
     def _when_written(self) -> Array:
         found: list[Array] = []

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from adjit.ir.arrays import plain_array
-from adjit.ir.errors import DTypeError, ShapeError, TraceError
+from adjit.ir.arrays import as_array, brief
+from adjit.ir.errors import DTypeError, TraceError
 from adjit.ir.operand import Concrete, Literal, Operand, array_of, as_operand, evaluate
 from adjit.ir.ops.base import Array, Op, View, apply
 from adjit.ir.ops.maps import Map
@@ -245,7 +245,7 @@ def owned_array(value: Any, dtype: Any = None) -> Array:
     if isinstance(value, Operand):
         data = materialize(as_operand(value)).data
         return data if wanted is None or wanted == data.dtype else data.astype(wanted)
-    array = numeric_array(value)
+    array = as_array(value)
     if wanted is not None and wanted != array.dtype:
         check_integers(value, array, wanted)
         return array.astype(wanted)
@@ -253,40 +253,14 @@ def owned_array(value: Any, dtype: Any = None) -> Array:
     return array if made_here else array.copy()
 
 
-def numeric_array(value: Any) -> Array:
-    """`np.asarray`, with errors that say what is wrong with the input."""
-    try:
-        array = plain_array(value)
-    except ValueError as error:
-        if "inhomogeneous" in str(error):
-            raise ShapeError(f"a ragged sequence is not a tensor: {_brief(value)}; pad it to one length") from None
-        raise
-    if array.dtype == object:
-        what = "integers too large for 64 bits" if _huge(value) else "Python objects"
-        raise DTypeError(f"{what} do not fit a tensor: {_brief(value)}; give numbers, or name their dtype with .astype")
-    if array.dtype.kind in "USTMm":
-        raise DTypeError(f"{_brief(value)} is not numeric (NumPy calls it {array.dtype})")
-    as_dtype(array.dtype)
-    return array
-
-
 def check_integers(value: Any, array: Array, wanted: np.dtype[Any]) -> None:
     """A dtype asked for by name may round; it may not wrap around integers."""
     if wanted.kind in "iu" and array.dtype.kind in "iu" and array.size:
         info = np.iinfo(wanted)
         if int(array.min()) < info.min or int(array.max()) > info.max:
-            raise DTypeError(f"{_brief(value)} does not fit {wanted}, which holds {info.min} to {info.max}")
+            raise DTypeError(f"{brief(value)} does not fit {wanted}, which holds {info.min} to {info.max}")
 
 
 def called_by(library: str) -> bool:
     """Whether the method that asks was called by code of this library."""
     return str(sys._getframe(2).f_globals.get("__name__", "")).partition(".")[0] == library
-
-
-def _huge(value: Any) -> bool:
-    return isinstance(value, int) or (isinstance(value, list | tuple) and bool(value) and all(isinstance(x, int) for x in value))
-
-
-def _brief(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

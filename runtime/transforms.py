@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec
 
+from adjit.ir.arrays import as_array
 from adjit.ir.errors import DTypeError, GradientError
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.ops.base import apply
@@ -23,7 +24,7 @@ from .jacobians import Mode, jacobian_blocks
 from .record import new_record
 from .recording import join, leave
 from .tape import GradientTape, StrictTape, checked_seed, finish
-from .tensor import WeakTensor, numeric_array, tensor
+from .tensor import WeakTensor, tensor
 
 P = ParamSpec("P")
 
@@ -237,7 +238,7 @@ def fresh(x: Any, what: str) -> Operand:
         operand = WeakTensor(x)
     else:
         try:
-            operand = tensor(numeric_array(x))
+            operand = tensor(as_array(x))
         except DTypeError as error:
             raise GradientError(f"{what} cannot be differentiated by: {error}") from None
     if not operand.type.is_float:

@@ -7,6 +7,7 @@ parameters and updates of the Func.
 
 from __future__ import annotations
 
+import operator
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from adjit.ir.arrays import as_array
 from adjit.ir.errors import DTypeError, ShapeError, TraceError
 from adjit.ir.func import Value
 from adjit.ir.operand import Operand, as_operand
@@ -28,7 +30,7 @@ from .initial import initial_value
 from .recording import listening
 from .stores import Store as Store
 from .stores import separate
-from .tensor import Tensor, numeric_array, owned_array, wrap
+from .tensor import Tensor, owned_array, wrap
 
 
 class Scope(threading.local):
@@ -175,19 +177,37 @@ class Variable(ArrayMethods, Operand):
             self._reached()
             trace.write(self.store, operand)
             return self
-        data = separate(owned_array(operand))
-        if journal.entries is not None:
-            journal.entries[self.store] = journal.entries.get(self.store, (self.store.read(),))[0], data
-        self.store.assign(data)
+        self._assign(operand)
         for recorder in listening.recorders:
             recorder.assigned(self, operand)
         return self
 
+    def _assign(self, operand: Operand, expected: Array | None = None) -> bool:
+        """Give the store a new array, unless it has another than the `expected` one by now; says whether it did."""
+        data, entries = separate(owned_array(operand)), journal.entries
+        before = self.store.read() if entries is not None else None
+        if not self.store.assign(data, expected):
+            return False
+        if entries is not None and before is not None:
+            entries[self.store] = entries.get(self.store, (before,))[0], data
+        return True
+
     def assign_add(self, delta: Any) -> Variable:
-        return self.assign(self.read_operand() + self._delta(delta))
+        return self._change(operator.add, delta)
 
     def assign_sub(self, delta: Any) -> Variable:
-        return self.assign(self.read_operand() - self._delta(delta))
+        return self._change(operator.sub, delta)
+
+    def _change(self, change: Callable[[Any, Any], Any], delta: Any) -> Variable:
+        """Assign what `change` makes of the value. What another thread assigns meanwhile is not lost: then it is done again."""
+        delta = self._delta(delta)
+        while True:
+            value = self.read_operand()
+            changed = change(value, delta)
+            if not isinstance(value, Tensor) or listening.recorders:  # traced, or recorded: a tape would see it twice
+                return self.assign(changed)
+            if self._assign(self._checked(changed), expected=value.data):
+                return self
 
     def _reached(self) -> None:
         if scope.closed_over is not None and not self.bound:
@@ -206,7 +226,7 @@ class Variable(ArrayMethods, Operand):
         elif isinstance(value, np.ndarray | np.generic):
             operand = wrap(owned_array(value))
         else:
-            array = numeric_array(value)
+            array = as_array(value)
             if not np.can_cast(array.dtype, here.dtype, "same_kind") and array.size:
                 raise DTypeError(f"{self._label()} is {here}: {array.dtype} values do not fit it")
             operand = wrap(owned_array(value, here.dtype))

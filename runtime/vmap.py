@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from adjit.ir.arrays import as_array
 from adjit.ir.builder import Builder
 from adjit.ir.errors import AdjitError, DTypeError, ShapeError, TraceError
 from adjit.ir.func import Block, Func, Value
@@ -33,7 +34,7 @@ from adjit.tracer.trace import Trace, Traced, current_trace, is_result
 from .executable import Executable, call
 from .internal import guarded
 from .recording import Recorder, listening
-from .tensor import Tensor, numeric_array, tensor
+from .tensor import Tensor, tensor
 from .variable import Store, Variable
 
 if TYPE_CHECKING:
@@ -298,7 +299,7 @@ def is_static(leaf: Any) -> bool:
     if isinstance(leaf, Operand | np.ndarray | np.generic | int | float):
         return False
     try:
-        numeric_array(leaf)
+        as_array(leaf)
     except (DTypeError, TypeError, ValueError):
         return True
     return False

@@ -11,14 +11,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.arrays import plain_array
+from adjit.ir.arrays import as_array
 from adjit.ir.builder import current_builder
-from adjit.ir.errors import ShapeError, TraceError
+from adjit.ir.errors import ShapeError
 from adjit.ir.func import Value
 from adjit.ir.operand import Concrete, Literal, Operand, as_operand
 from adjit.ir.ops.base import Array
 from adjit.ir.ops.maps import common_dtype
-from adjit.ir.types import TensorType, as_dtype, normalize_axis
+from adjit.ir.types import TensorType, normalize_axis
 
 Number: TypeAlias = Operand | bool | int | float  # what elementwise frontends take: Python scalars stay weak
 
@@ -42,14 +42,14 @@ def to_operand(x: Any) -> Operand:
     """An argument of a public function as an operand; raw arrays, lists and scalars become what users hold."""
     if isinstance(x, Operand):
         return as_operand(x)
-    return of_rows(x) if holds_operands(x) else _concrete(numeric(x))
+    return of_rows(x) if holds_operands(x) else _concrete(as_array(x))
 
 
 def to_operands(*xs: Any) -> list[Operand]:
     """Arguments that meet in one op. Beside a traced value a raw array stays as it is: the trace knows it again, and captures it once."""
     read = [to_operand(x) if isinstance(x, Operand) or holds_operands(x) else x for x in xs]
     make = Concrete if any(isinstance(x, Value) for x in read) else _concrete
-    return [x if isinstance(x, Operand) else make(numeric(x)) for x in read]
+    return [x if isinstance(x, Operand) else make(as_array(x)) for x in read]
 
 
 def numbers(*xs: Any) -> list[Any]:
@@ -66,16 +66,6 @@ def present(x: Operand) -> Operand:
     if isinstance(x, Literal):
         return _concrete(np.array(x.array())) if current_builder() is None else _splat(x.value, x.type)
     return _concrete(x.data) if type(x) is Concrete else x
-
-
-def numeric(x: Any) -> Array:
-    """`np.asarray` of numbers; raises DTypeError for anything else."""
-    try:
-        array = plain_array(x)
-    except ValueError as error:
-        raise TraceError(f"{type(x).__name__} does not make an array: {error}") from None
-    as_dtype(array.dtype)
-    return array
 
 
 def along(x: Operand, axis: int | None, what: str) -> tuple[Operand, int]:
@@ -97,7 +87,8 @@ def of_rows(x: Any) -> Operand:
     dtype = common_dtype(*(v if type(v) in (bool, int, float) else of_rows(v) for v in x))
     rows = [ops.cast(of_rows(v), dtype) for v in x]
     if any(row.type.shape != rows[0].type.shape for row in rows):
-        raise ShapeError(f"the parts of a list must have one shape to make an array, not {', '.join(str(row.type) for row in rows)}")
+        parts = ", ".join(str(row.type) for row in rows)
+        raise ShapeError(f"a ragged sequence is not a tensor: its parts are {parts}; pad it to one length")
     return ops.concatenate([ops.reshape(row, (1, *row.type.shape)) for row in rows], 0)
 
 

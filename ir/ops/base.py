@@ -143,6 +143,10 @@ class Op:
         """Plain operations on elements that native code performs; 0 for an op that computes nothing."""
         return 0.0
 
+    def slowest(self, *types: TensorType) -> float:
+        """How many times as long as usual native code may take, where the values of its operands decide."""
+        return 1.0
+
     def splat(self, *values: Any) -> Any:
         """The one value that fills the whole result when every operand is filled with one value; None when it is not that simple."""
         return None

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -134,3 +137,41 @@ def test_what_is_shared_out_goes_to_all_threads(name: str) -> None:
 
 def as_tuple(result: Any) -> tuple[Any, ...]:
     return result if isinstance(result, tuple) else (result,)
+
+
+POOL_AFTER_FORK = """
+import os, signal, threading, numpy as np, adjit as aj
+
+f = aj.function(lambda x: np.exp(x) + 1.0)
+x = np.linspace(0.0, 1.0, 2_000_000)
+expected = f(x).numpy().copy()
+over = threading.Event()
+
+def run():
+    while not over.is_set():
+        f(x)
+
+def threads():
+    return len(os.listdir("/proc/self/task"))
+
+thread = threading.Thread(target=run)
+thread.start()
+for _ in range(4):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        before = threads()
+        fine = all(np.array_equal(f(x).numpy(), expected) for _ in range(3))
+        os._exit(0 if fine and (before, threads()) == (1, 3) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+over.set()
+thread.join()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads of a process are counted the way Linux shows them")
+def test_a_forked_child_has_workers_again_when_it_needs_them() -> None:
+    """Also while another thread of the parent uses the pool."""
+    env = {**os.environ, "ADJIT_NUM_THREADS": "3"}
+    run = subprocess.run([sys.executable, "-c", POOL_AFTER_FORK], env=env, capture_output=True, text=True, timeout=120, check=False)
+    assert run.returncode == 0, run.stderr

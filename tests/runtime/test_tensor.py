@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -173,6 +174,23 @@ def test_pickle_and_copy() -> None:
 def test_bad_input_raises_dtype_errors(value: object, message: str) -> None:
     with pytest.raises(DTypeError, match=message):
         aj.tensor(value)
+
+
+RAGGED = [[1.0, 2.0], [3.0]]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: aj.tensor(RAGGED), lambda: aj.sin(RAGGED), lambda: aj.Variable(RAGGED), lambda: aj.Variable([1.0, 2.0]).assign(RAGGED),
+        lambda: aj.tensor([1.0]) + RAGGED, lambda: np.add(aj.tensor([1.0]), RAGGED), lambda: aj.where(RAGGED, 1.0, 2.0),
+        lambda: aj.function(lambda x: aj.sin(x))(RAGGED), lambda: aj.function(lambda x: x + aj.sin(RAGGED))(1.0),
+        lambda: aj.function(lambda x: x * RAGGED)(1.0), lambda: aj.grad(lambda x: aj.sum(x * RAGGED))(1.0), lambda: aj.asarray(RAGGED),
+    ],
+)  # fmt: skip
+def test_ragged_sequences_are_refused_in_the_same_words_everywhere(use: Callable[[], object]) -> None:
+    with pytest.raises(ShapeError, match=r"^a ragged sequence is not a tensor: .*; pad it to one length"):
+        use()
 
 
 def test_a_ragged_sequence_raises_a_value_error() -> None:

@@ -258,3 +258,19 @@ def test_a_child_forked_while_another_thread_traces_or_compiles() -> None:
     over.set()
     thread.join()
     assert code == 0
+
+
+def test_eager_changes_of_several_threads_are_all_counted() -> None:
+    w = aj.Variable(np.zeros(100))
+
+    @aj.function
+    def step() -> None:
+        w.assign_add(1.0)
+
+    changes: list[Callable[[], Any]] = [lambda: w.assign_add(1.0), lambda: w.assign_sub(-1.0), step]
+    threads = [threading.Thread(target=lambda c=c: [c() for _ in range(300)]) for c in changes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(w.numpy().tolist()) == {900.0}

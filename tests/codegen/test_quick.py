@@ -1,0 +1,48 @@
+"""Which calls keep the GIL: those that take microseconds, whatever their values are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjit as aj
+from adjit.codegen.native import Native
+
+CASES: dict[str, tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...]]] = {  # of the first shape quick, of the second not
+    "add": (lambda x: x + 1.0, (1000,), (300_000,)),
+    "argsort": (np.argsort, (30,), (190_000,)),
+    "sort": (np.sort, (30,), (20_000,)),
+    "cholesky": (np.linalg.cholesky, (4, 4), (430, 430)),
+    "many choleskies": (np.linalg.cholesky, (4, 4, 4), (20_000, 5, 5)),
+    "qr": (lambda x: np.linalg.qr(x)[1], (4, 4), (200, 200)),
+    "solve": (lambda x: np.linalg.solve(x, x), (4, 4), (200, 200)),
+    "det": (np.linalg.det, (4, 4), (200, 200)),
+    "product": (lambda x: x @ x, (8, 8), (200, 200)),
+    "cumsum": (np.cumsum, (100,), (300_000,)),
+    "convolution": (lambda x: np.convolve(x, x), (10,), (3000,)),
+    "fmod": (lambda x: np.fmod(x, x + 1.0), (10,), (1000,)),
+    "a loop": (lambda x: np.sum(x) if x.size == 1 else aj.scan(lambda s, row: (s + row, None), 0.0, x)[0], (1,), (3000,)),
+}
+
+
+def quick_of(f: aj.Function, shape: tuple[int, ...]) -> bool:
+    f.inspect(np.ones(shape))
+    (concrete,) = f._cache.values()
+    native = concrete.convention.native
+    assert isinstance(native, Native)
+    return native.quick
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_short_calls_keep_the_gil_and_long_ones_do_not(name: str) -> None:
+    fn, small, large = CASES[name]
+    assert quick_of(aj.function(fn), small)
+    assert not quick_of(aj.function(fn), large)
+
+
+def test_integers_divide_in_constant_time() -> None:
+    f = aj.function(lambda x: np.ones(x.shape, int) // 7 + x.astype(int) % 3)
+    assert quick_of(f, (1000,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -83,29 +84,28 @@ def test_factorisations_and_sorts_are_known_to_be_long(call, x, least) -> None: 
     assert work(parse_func(aj.function(call).inspect(x).optimized).block) >= least
 
 
-class Twin(Binary):
-    """atan2 under another name, added as docs/architecture.md says."""
+@pytest.fixture
+def twin() -> Iterator[Binary]:
+    """atan2 under another name, added as docs/architecture.md says, and gone after the test."""
 
-    kinds = "f"
-    singular = True
+    class Twin(Binary):
+        kinds = "f"
+        singular = True
 
-    def evaluate(self, *arrays: Array) -> Array:
-        return np.arctan2(*arrays)
+        def evaluate(self, *arrays: Array) -> Array:
+            return np.arctan2(*arrays)
 
-    def derivative(self, i, y, *args):  # type: ignore[no-untyped-def]
-        return Atan2().derivative(i, y, *args)
+        def derivative(self, i, y, *args):  # type: ignore[no-untyped-def]
+            return Atan2().derivative(i, y, *args)
 
-    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
-        return Atan2().scalar(emit, *xs)
+        def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+            return Atan2().scalar(emit, *xs)
 
-
-@pytest.fixture(autouse=True, scope="module")
-def _forget_the_twin():  # type: ignore[no-untyped-def]
-    yield
-    REGISTRY.pop("twin", None)
+    yield Twin()
+    del REGISTRY["twin"]
 
 
-def test_an_added_op_is_compiled_as_the_built_in_one() -> None:
+def test_an_added_op_is_compiled_as_the_built_in_one(twin: Binary) -> None:
     """In a loop, with its gradient: what is kept and what is recomputed is the same, statement by statement."""
 
     def steps(angle):  # type: ignore[no-untyped-def]
@@ -116,7 +116,7 @@ def test_an_added_op_is_compiled_as_the_built_in_one() -> None:
 
         return aj.function(aj.grad(f)).inspect(np.ones(100)).optimized
 
-    ours = steps(lambda a, b: binary(Twin(), to_operand(a), to_operand(b)))
+    ours = steps(lambda a, b: binary(twin, to_operand(a), to_operand(b)))
     theirs = steps(lambda a, b: ops.atan2(a, b))
     strip = lambda text: [line.partition("!")[0].replace("twin", "atan2") for line in text.splitlines()[1:]]  # noqa: E731
     assert strip(ours) == strip(theirs)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from adjit.ir.target import Target
-from adjit.ir.types import BOOL, F32, F64, I32, I64, DType
+from adjit.ir.types import BOOL, F32, F64, I64, DType
 
 LLVM_TYPE: dict[DType, str] = {
     np.dtype(code): text
@@ -23,8 +23,7 @@ LLVM_TYPE: dict[DType, str] = {
     }.items()
 }  # fmt: skip
 
-BITS_OF: dict[DType, DType] = {F32: I32, F64: I64}
-LOW_HALF: dict[DType, int] = {F32: 12, F64: 27}  # bits of the significand that the lower half of a float has
+LOW_HALF = 27  # bits of a double's significand that its lower half has
 WHOLE: dict[DType, float] = {F32: 2.0**23, F64: 2.0**52}  # from here on, all floats are integers
 
 
@@ -164,12 +163,16 @@ class Lanes:
     def fma(self, a: Reg, b: Reg, c: Reg) -> Reg:
         """a * b + c of the exact product: with one rounding where the CPU can.
 
-        Elsewhere the rounding error of the product is computed and added to the sum (libm's `fma` would be a call for each lane): exact
-        where the product and c cancel, as in remainders, and within an ULP in general. What is below the smallest subnormal is lost.
+        Elsewhere (where libm's `fma` would be a call for each lane) float32 is computed in float64. For float64 the rounding error of the
+        product is added to the sum: exact where the product and c cancel, as in remainders, and within an ULP in general; what is below
+        the smallest subnormal is lost.
         """
         if self.text.target.fma:
             return self.intrinsic("fma", a, b, c)
         strict = Lanes(self.text, self.width, strict=True)
+        if a.dtype == F32:
+            x, y, z = (strict.convert(each, F64) for each in (a, b, c))
+            return strict.convert(strict.add(strict.mul(x, y), z), F32)
         product = strict.mul(a, b)
         error = strict._product_error(a, b, product)
         known = Reg(self.text.define(f"fcmp ord {self.type(a.dtype)} {error.name}, {error.name}"), BOOL)  # it is NaN at infinities
@@ -185,9 +188,9 @@ class Lanes:
 
     def _halves(self, a: Reg) -> tuple[Reg, Reg]:
         """a as a sum of two with half as many bits each: the upper one is rounded to nearest, so that the lower one has a sign."""
-        bits, cut = BITS_OF[a.dtype], 1 << LOW_HALF[a.dtype]
-        rounded = self.add(self.bitcast(a, bits), self.const(bits, cut // 2))
-        high = self.bitcast(self.and_(rounded, self.const(bits, -cut)), a.dtype)
+        cut = 1 << LOW_HALF
+        rounded = self.add(self.bitcast(a, I64), self.const(I64, cut // 2))
+        high = self.bitcast(self.and_(rounded, self.const(I64, -cut)), F64)
         return high, self.sub(a, high)
 
     def fabs(self, a: Reg) -> Reg:

@@ -24,7 +24,7 @@ from .lanes import Reg, Text
 from .loop import Loop
 from .memory import Access
 
-BLOCK = 2048  # elements of a row summed in one go
+ADDITIONS = 64  # to each lane of a total before it is added to the total of the row: bounds the error alike for every width
 TOTALS = 8  # vectors of totals that are held in registers while short rows are reduced one onto the other
 MAX_WRITTEN = 64  # operations in such a row, which is written out
 WIDE_BODY, MEDIUM_BODY = 4, 12  # ops: up to these, the main loop walks four and two vectors at once
@@ -266,7 +266,7 @@ class Nest:
         self.inner_axis = axis
         self._start_row([main, *(w for w, _ in widths)])
         vectors = [k for k, depth in enumerate(self.kept_depth) if depth < rank - 1 or rank == 0]
-        blocked = trips * main > 2 * BLOCK and any(_sums_floats(self.reductions[k]) for k in vectors)
+        blocked = trips > 2 * ADDITIONS and any(_sums_floats(self.reductions[k]) for k in vectors)
         local = [k for k in vectors if k not in self.slots]
         if blocked:
             for k in local:
@@ -276,7 +276,7 @@ class Nest:
         if trips == 1:
             self._merge(totals, self._chunk(main, "0", {}), main)
         elif blocked:
-            step = BLOCK // main * main
+            step = ADDITIONS * main
             with Loop(self.text, "0", str(covered), step) as loop:
                 start = loop.index
                 limit = self.text.define(f"add i64 {start}, {step}")

@@ -16,7 +16,7 @@ Three questions decide, in this order:
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 from typing import Literal as OneOf
 
 from adjit.ir.errors import GradientError
@@ -30,15 +30,11 @@ from .recording import listening
 Way = OneOf["array", "number", "named"]  # asked for by NumPy or the like; by float() or something in C that wants a float; by a method
 
 
+Taken: TypeAlias = tuple[object, Location | None]  # what was taken out of a tape, held so that its identity stays its own, and where
+
+
 class LostGradientWarning(UserWarning):
     """A value that is differentiated went through NumPy or Python, where nothing is recorded: its influence from there on is left out."""
-
-
-class Taken(NamedTuple):
-    """A number or an array that was taken out of a tape, and where. Holding it keeps its identity its own."""
-
-    what: object
-    location: Location | None
 
 
 def leaving(x: Operand, way: Way, out: Any = None) -> None:
@@ -69,7 +65,7 @@ def coming_back(x: object) -> None:
         if taken is not None:
             from .looking import Exit  # noqa: PLC0415 - as above
 
-            line = f" at line {taken.location.line}" if taken.location is not None else ""
+            line = f" at line {taken[1].line}" if taken[1] is not None else ""
             report(f"what was taken out of the tape{line} comes back as a constant, and its gradient would be lost", Exit().location)
 
 

@@ -175,9 +175,9 @@ class EagerRecord(Record):
     def left(self, tensor: Operand, location: Location | None, out: object) -> None:
         self.exits.setdefault(id(tensor), location)
         if isinstance(out, np.ndarray):
-            self.numbers[memory_of(out)] = Taken(out, location)
+            self.numbers[memory_of(out)] = (out, location)
         elif isinstance(out, float):
-            self.numbers[id(out)] = Taken(out, location)
+            self.numbers[id(out)] = (out, location)
 
     def taken(self, x: object) -> Taken | None:
         return self.numbers.get(memory_of(x) if isinstance(x, np.ndarray) else id(x)) if self.numbers else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +23,11 @@ from adjit.tracer.convert import set_concrete_class
 
 from .leaving import coming_back, leaving
 from .recording import listening
-from .tensor_types import TensorMethods
+
+if TYPE_CHECKING:
+    from .tensor_types import TensorMethods
+else:
+    from adjit.tracer.arrays import ArrayMethods as TensorMethods
 
 
 class Tensor(TensorMethods, Concrete):

@@ -1,6 +1,6 @@
 """What type checkers are to know of tensors: that operators and methods of a tensor give tensors.
 
-`ArrayMethods` is shared with traced values, and says only that they give operands. Nothing here exists at run time.
+`ArrayMethods` is shared with traced values, and says only that they give operands. This module is never loaded.
 """
 
 from __future__ import annotations
@@ -88,5 +88,3 @@ if TYPE_CHECKING:
         def conj(self) -> Tensor: ...
         def dot(self, other: Any) -> Tensor: ...
         def copy(self, order: str = "C") -> Tensor: ...
-else:
-    TensorMethods = ArrayMethods

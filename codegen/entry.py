@@ -106,7 +106,7 @@ class Route:
         header = dict.fromkeys(Header, 0) | {
             Header.ARGUMENTS: len(arguments), Header.VARIABLES: len(variables), Header.CONSTANTS: len(constants),
             Header.RESULTS: len(results), Header.MAIN: native.address, Header.DETAILS: ctypes.addressof(error),
-            Header.TENSOR_CLASS: id(tensor_class), Header.DATA_SLOT: slot_offset(tensor_class, "data"),
+            Header.TENSOR_CLASS: id(tensor_class), Header.DATA_SLOT: slot_offset(tensor_class, "buffer"),
             Header.TYPE_SLOT: slot_offset(tensor_class, "type"), Header.STRUCTURE: _address(nodes), Header.LONG: int(not native.quick),
         }  # fmt: skip
         words = [header[field] for field in Header]

@@ -129,7 +129,7 @@ class Function(RuntimeFunction):
                 if kwargs or len(args) != self._arity or self._input_signature is not None or not all(type(a) is EagerTensor for a in args):
                     args, kwargs = self._bound(args, kwargs, instance)
                 elif not listening.recorders:
-                    args = tuple([a.data for a in args])  # nobody asks which tensors these are: the arrays alone go the shortest way
+                    args = tuple([a.buffer for a in args])  # nobody asks which tensors these are: the arrays alone go the shortest way
             elif self._input_signature is not None:
                 args, kwargs = self._signed(*self._positional(args, kwargs, instance))
             return dress_structure(super()._enter(args, kwargs, instance))

@@ -98,9 +98,9 @@ class EagerTensor(Tensor, RuntimeTensor):
         raise TypeError("Tensor is unhashable. Instead, use tensor.ref() as the key.")
 
     def __bool__(self) -> bool:
-        if self.data.size != 1:
+        if self.buffer.size != 1:
             raise ValueError("The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()")
-        return bool(self.data.reshape(()))
+        return bool(self.buffer.reshape(()))
 
     def numpy(self) -> Any:
         """The value: a copy, or a NumPy scalar."""
@@ -108,17 +108,17 @@ class EagerTensor(Tensor, RuntimeTensor):
         return view.copy() if view.ndim else view[()]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        changed = dtype is not None and np.dtype(dtype) != self.data.dtype
+        changed = dtype is not None and np.dtype(dtype) != self.buffer.dtype
         return RuntimeTensor.__array__(self, dtype, copy or changed or None)
 
     def __reduce__(self) -> Any:
-        return EagerTensor, (np.array(self.data),)
+        return EagerTensor, (np.array(self.buffer),)
 
     def __repr__(self) -> str:
-        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={value_text(self.data)}>"
+        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={value_text(self.buffer)}>"
 
     def __str__(self) -> str:
-        text = str(self.data)
+        text = str(self.buffer)
         return f"tf.Tensor({chr(10) if chr(10) in text else ''}{text}, shape={self.shape}, dtype={self.dtype.name})"
 
 
@@ -211,7 +211,7 @@ def dress_bare(x: Operand) -> Operand:
         out: Operand = ConstantTensor(x.value, x.type) if tracing() else materialize(x)
         return out if isinstance(out, Tensor) else dress(out)
     assert isinstance(x, Concrete)
-    return eager(x.data)
+    return eager(x.buffer)
 
 
 def dress_results(out: Any) -> Any:
@@ -236,7 +236,7 @@ def tracing() -> bool:
 def eager(array: Array) -> EagerTensor:
     """A tensor around an array that nobody will write to."""
     out: EagerTensor = EagerTensor.__new__(EagerTensor)
-    out.data = array
+    out.buffer = array
     out.type = TensorType(array.dtype, array.shape)
     return out
 

@@ -123,7 +123,7 @@ class Builder:
             raise TraceError(f"{operand!r} cannot stand in the IR")
         if self.adopt is not None:
             return self.adopt(operand)
-        data = operand.data
+        data = operand.buffer
         once = unrepeated(data)
         if is_uniform(once):
             return Literal(data.flat[0], operand.type)

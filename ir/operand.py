@@ -237,12 +237,17 @@ def fold_literals(op: Op, args: tuple[Operand, ...]) -> Literal | None:
 class Concrete(Operand):
     """A NumPy array as an operand: ops on it evaluate at once."""
 
-    __slots__ = ("type", "data")
+    __slots__ = ("type", "buffer")
     level = 1
 
     def __init__(self, data: Array) -> None:
-        self.data = data
+        self.buffer = data  # never written to by who reads it here: others may hold it
         self.type = TensorType(as_dtype(data.dtype), data.shape)
+
+    @property
+    def data(self) -> Array:
+        """The elements, read-only."""
+        return read_only(self.buffer)
 
     def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
         out = evaluate(op, [array_of(a, op) for a in args], [a.type for a in args])
@@ -250,13 +255,20 @@ class Concrete(Operand):
         return results[0] if len(results) == 1 else results
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.data!r})"
+        return f"{type(self).__name__}({self.buffer!r})"
+
+
+def read_only(array: Array) -> Array:
+    """A view on an array that cannot be written through."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def array_of(operand: Operand, op: Op) -> Array:
     """The NumPy array behind a concrete operand; a literal beside an elementwise op stays a scalar, which NumPy broadcasts."""
     if isinstance(operand, Concrete):
-        return operand.data
+        return operand.buffer
     if isinstance(operand, Literal):
         return np.asarray(operand.value) if isinstance(op, Map) else operand.array()
     raise TraceError(f"{op.name}: a traced value of type {operand.type} outside of its trace")

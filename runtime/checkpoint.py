@@ -102,13 +102,13 @@ class Call:
 
     def values_then(self) -> dict[Store, Array]:
         """What the first run read of variables."""
-        return {store: value.data for store, value in self.reads.items() if isinstance(value, Tensor)}
+        return {store: value.buffer for store, value in self.reads.items() if isinstance(value, Tensor)}
 
 
 def same(a: Operand, b: Operand) -> bool:
     assert isinstance(a, Tensor)
     assert isinstance(b, Tensor)
-    return a.type == b.type and np.array_equal(a.data, b.data, equal_nan=True)
+    return a.type == b.type and np.array_equal(a.buffer, b.buffer, equal_nan=True)
 
 
 class Segment(Recorder):

@@ -69,7 +69,7 @@ class ConcreteFunction:
                 for recorder in listening.recorders:
                     recorder.read(Variable.of(store), value)
 
-        arrays = [prepared(a.data) for a in leaves if isinstance(a, Tensor)]
+        arrays = [prepared(a.buffer) for a in leaves if isinstance(a, Tensor)]
         results = self._wrapped(self.convention.run(arrays, stores, observe))
         call, args = Call(self.executable), (*leaves, *read, *map(wrap, self.convention.constants))
         for recorder in listening.recorders:
@@ -80,7 +80,7 @@ class ConcreteFunction:
         out = []
         for array, type in zip(arrays, self.convention.results):
             tensor: Tensor = Tensor.__new__(Tensor)
-            tensor.data = array
+            tensor.buffer = array
             tensor.type = type
             out.append(tensor)
         return out

@@ -111,7 +111,7 @@ class Call:
         results: list[Operand] = []
         for value in values:
             assert isinstance(value, Tensor)
-            result = wrap(value.data)
+            result = wrap(value.buffer)
             result.__class__ = type(value)
             results.append(result)
         op = EagerCustomGradient(self)

@@ -133,7 +133,7 @@ class Call:
     def recorded(self, values: Sequence[Operand]) -> list[Operand]:
         for value in values:
             assert isinstance(value, Tensor)
-            self.results.append(wrap(value.data))
+            self.results.append(wrap(value.buffer))
         for recorder in listening.recorders:
             recorder.applied(EagerCustomJvp(self), tuple(self.inputs), tuple(self.results))
         return self.results

@@ -108,7 +108,7 @@ def probe(items: Iterable[Any], key: list[Any], arrays: list[Array], depth: int 
     for x in items:
         kind = type(x)
         if kind is Tensor:
-            x = x.data
+            x = x.buffer
         elif kind is not np.ndarray:
             key.append(kind)
             if kind is float:
@@ -158,7 +158,7 @@ def array_leaf(leaf: Any) -> Array:
     if isinstance(leaf, Value):
         raise TraceError(f"{leaf!r} was passed to a function outside of the trace that made it")
     if isinstance(leaf, Operand):
-        return materialize(leaf).data
+        return materialize(leaf).buffer
     return as_array(leaf)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from adjit.ir.arrays import as_array, brief
 from adjit.ir.errors import DTypeError, TraceError
-from adjit.ir.operand import Concrete, Literal, Operand, array_of, as_operand, evaluate
+from adjit.ir.operand import Concrete, Literal, Operand, array_of, as_operand, evaluate, read_only
 from adjit.ir.ops.base import Array, Op, View, apply
 from adjit.ir.ops.maps import Map
 from adjit.ir.types import TensorType, as_dtype
@@ -53,11 +53,16 @@ class Tensor(TensorMethods, Concrete):
         if recorders:
             for a in args:
                 if type(a) is Concrete:
-                    coming_back(a.data)
-            kept = tuple(wrap(a.data.copy()) if type(a) is Concrete else a for a in args)  # the user may write to the array behind it
+                    coming_back(a.buffer)
+            kept = tuple(wrap(a.buffer.copy()) if type(a) is Concrete else a for a in args)  # the user may write to the array behind it
             for recorder in recorders:
                 recorder.applied(op, kept, results)
         return results[0] if len(results) == 1 else results
+
+    @property
+    def data(self) -> Array:
+        """The value as a read-only array: `numpy()`."""
+        return self.numpy()
 
     @property
     def is_watched(self) -> bool:  # type: ignore[override]
@@ -72,38 +77,33 @@ class Tensor(TensorMethods, Concrete):
 
     def numpy(self) -> Array:
         """The value as a read-only array that shares this tensor's memory; `.copy()` it to write."""
-        view = self._view()
+        view = read_only(self.buffer)
         if listening.recorders:
             leaving(self, "named", view)
-        return view
-
-    def _view(self) -> Array:
-        view = self.data.view()
-        view.flags.writeable = False
         return view
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if listening.recorders:
             leaving(self, "array")
-        if copy or (dtype is not None and np.dtype(dtype) != self.data.dtype):
+        if copy or (dtype is not None and np.dtype(dtype) != self.buffer.dtype):
             if copy is False:
                 raise ValueError(f"a {self.type} tensor cannot become {np.dtype(dtype)} without a copy")
-            return np.array(self.data, dtype)
-        return self._view()
+            return np.array(self.buffer, dtype)
+        return read_only(self.buffer)
 
     @property
     def __array_struct__(self) -> Any:
         """The same in C, which NumPy asks for before it asks for a description."""
         if listening.recorders:
             leaving(self, "array")
-        return self._view().__array_struct__
+        return read_only(self.buffer).__array_struct__
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
         """NumPy's description of the memory, for those who read it without NumPy."""
         if listening.recorders:
             leaving(self, "array")
-        return self._view().__array_interface__
+        return read_only(self.buffer).__array_interface__
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None) -> Any:
         """A DLPack capsule. Consumers that know no read-only arrays (before DLPack 1.0, and PyTorch) get a copy, for they might write."""
@@ -113,28 +113,28 @@ class Tensor(TensorMethods, Concrete):
         if not knows and copy is False:
             raise BufferError("a tensor is read-only, which this consumer of DLPack does not know; allow a copy")
         if not knows:
-            return self.data.copy().__dlpack__(stream=stream)
-        return self._view().__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+            return self.buffer.copy().__dlpack__(stream=stream)
+        return read_only(self.buffer).__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return self.data.__dlpack_device__()
+        return self.buffer.__dlpack_device__()
 
     def item(self, *index: Any) -> Any:
         """The only element, or the one at an index (as NumPy counts them), as a Python number."""
-        return self._left(self.data.item(*index))
+        return self._left(self.buffer.item(*index))
 
     def tolist(self) -> Any:
         """The elements as Python numbers, in nested lists."""
-        return self._left(self.data.tolist())
+        return self._left(self.buffer.tolist())
 
     def tobytes(self, order: Any = "C") -> bytes:
         """The elements' bytes, row by row."""
-        return self._left(self.data.tobytes(order))  # type: ignore[no-any-return]
+        return self._left(self.buffer.tobytes(order))  # type: ignore[no-any-return]
 
     def view(self, dtype: Any = None) -> Tensor:
         """The same memory, read as elements of another dtype. No derivative passes through it."""
-        array = self.data if dtype is None else self.data.view(as_dtype(dtype))
-        return self if array is self.data else wrap(self._left(array))
+        array = self.buffer if dtype is None else self.buffer.view(as_dtype(dtype))
+        return self if array is self.buffer else wrap(self._left(array))
 
     def _left(self, out: Any) -> Any:
         if listening.recorders:
@@ -154,9 +154,9 @@ class Tensor(TensorMethods, Concrete):
         return self._number(complex(self._only("complex")))  # type: ignore[no-any-return]
 
     def __index__(self) -> int:
-        if self.data.dtype.kind not in "iu" or self.data.ndim:
+        if self.buffer.dtype.kind not in "iu" or self.buffer.ndim:
             raise TypeError(f"only an integer scalar is an index, not {self.type}")
-        return operator.index(self.data.item())
+        return operator.index(self.buffer.item())
 
     def _number(self, out: Any) -> Any:
         if listening.recorders:
@@ -164,30 +164,30 @@ class Tensor(TensorMethods, Concrete):
         return out
 
     def _only(self, what: str) -> Any:
-        if self.data.size != 1:
+        if self.buffer.size != 1:
             advice = "use .any() or .all()" if what == "bool" else "index it, or reduce it first"
-            raise TypeError(f"{what}(): a {self.type} tensor has {self.data.size} elements, not one; {advice}")
-        return self.data.item()
+            raise TypeError(f"{what}(): a {self.type} tensor has {self.buffer.size} elements, not one; {advice}")
+        return self.buffer.item()
 
     def __iter__(self) -> Iterator[Tensor]:
-        if not self.data.ndim:
+        if not self.buffer.ndim:
             raise TypeError("iteration over a 0-dimensional tensor")
-        return (self[i] for i in range(len(self.data)))
+        return (self[i] for i in range(len(self.buffer)))
 
     def __reduce__(self) -> Any:
-        return Tensor, (np.ascontiguousarray(self.data).reshape(self.data.shape),)
+        return Tensor, (np.ascontiguousarray(self.buffer).reshape(self.buffer.shape),)
 
     def __repr__(self) -> str:
-        return f"Tensor({np.array2string(self.data, separator=', ', prefix='Tensor(', threshold=100, edgeitems=3)}, {self.type})"
+        return f"Tensor({np.array2string(self.buffer, separator=', ', prefix='Tensor(', threshold=100, edgeitems=3)}, {self.type})"
 
     def _repr_html_(self) -> str:
         from .html import table  # noqa: PLC0415 - only notebooks need it
 
-        return table(self.data, str(self.type))
+        return table(self.buffer, str(self.type))
 
     def __format__(self, spec: str) -> str:
         if not spec:
-            return str(self.data)
+            return str(self.buffer)
         return format(self._only("format"), spec)
 
 
@@ -217,7 +217,7 @@ set_concrete_class(entered)  # from here on, what NumPy's functions give back to
 def wrap(array: Array) -> Tensor:
     """A tensor around an array that nobody will write to: no check, no copy."""
     out: Tensor = Tensor.__new__(Tensor)
-    out.data = array
+    out.buffer = array
     out.type = TensorType(array.dtype, array.shape)
     return out
 
@@ -239,7 +239,7 @@ def materialize(x: Operand) -> Tensor:
     if isinstance(x, Literal):
         return wrap(np.full(x.type.shape, x.value, x.type.dtype))
     if isinstance(x, Concrete):
-        return wrap(x.data)
+        return wrap(x.buffer)
     raise TraceError(f"a traced value of type {x.type} has no array while it is traced; return it from the function to see it")
 
 
@@ -247,7 +247,7 @@ def owned_array(value: Any, dtype: Any = None) -> Array:
     """`value` as an array of a supported dtype that nobody else can write to. Raises DTypeError for what is not numeric."""
     wanted = None if dtype is None else as_dtype(dtype)
     if isinstance(value, Operand):
-        data = materialize(as_operand(value)).data
+        data = materialize(as_operand(value)).buffer
         return data if wanted is None or wanted == data.dtype else data.astype(wanted)
     array = as_array(value)
     if wanted is not None and wanted != array.dtype:

@@ -297,7 +297,7 @@ class Variable(ArrayMethods, Operand):
 def seen(store: Store, data: Array) -> Tensor:
     """What a store holds, as a tensor: the one that tapes know already, where they read the same array before."""
     known = (recorder.last_read(store) for recorder in listening.recorders)
-    same = [k for k in known if isinstance(k, Tensor) and k.data is data]
+    same = [k for k in known if isinstance(k, Tensor) and k.buffer is data]
     return same[0] if same else wrap(data)
 
 

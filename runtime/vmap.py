@@ -208,7 +208,7 @@ class Adopted:
         self.found: dict[int, tuple[Concrete, Traced]] = {}
 
     def __call__(self, x: Concrete) -> Operand:
-        key = id(x) if isinstance(x, Tensor) else id(x.data)  # tapes know tensors by identity; a raw array has a new operand at each use
+        key = id(x) if isinstance(x, Tensor) else id(x.buffer)  # tapes know tensors by identity; a raw array has a new operand at each use
         if key not in self.found:
             self.found[key] = (x, self.trace.parameter(x.type, "captured"))
         return self.found[key][1]
@@ -217,7 +217,7 @@ class Adopted:
         return [param for _, param in self.found.values()]
 
     def operands(self) -> list[Operand]:
-        return [x if isinstance(x, Tensor) else tensor(x.data) for x, _ in self.found.values()]
+        return [x if isinstance(x, Tensor) else tensor(x.buffer) for x, _ in self.found.values()]
 
 
 class Tensors(Recorder):

@@ -65,7 +65,7 @@ def present(x: Operand) -> Operand:
     """An operand made of nothing (`zeros`, `arange`, a gradient that is constant) as what users hold."""
     if isinstance(x, Literal):
         return _concrete(np.array(x.array())) if current_builder() is None else _splat(x.value, x.type)
-    return _concrete(x.data) if type(x) is Concrete else x
+    return _concrete(x.buffer) if type(x) is Concrete else x
 
 
 def along(x: Operand, axis: int | None, what: str) -> tuple[Operand, int]:

@@ -227,7 +227,7 @@ def known(x: Operand) -> bool:
 
 def read_array(index: Operand, where: str) -> Any:
     type = index.type
-    data = index.array() if isinstance(index, operands.Literal) else index.data if isinstance(index, operands.Concrete) else None
+    data = index.array() if isinstance(index, operands.Literal) else index.buffer if isinstance(index, operands.Concrete) else None
     if type.dtype == BOOL:
         if data is None:
             raise TraceError(f"{where}: how many elements a traced mask selects is not known while tracing; use where(mask, a, b) instead")
@@ -252,7 +252,7 @@ def checked_index(index: int, x: TensorType, axis: int, where: str) -> int:
 def checked_indices(index: Operand, size: int, axis: int, where: str) -> None:
     """Index arrays that are known while tracing fail there."""
     if isinstance(index, operands.Concrete):
-        wrapped(index.data, size, f"{where}: index {{}} is out of bounds for axis {axis} of size {size}")
+        wrapped(index.buffer, size, f"{where}: index {{}} is out of bounds for axis {axis} of size {size}")
 
 
 def nonzero(mask: np.ndarray[Any, Any], x: TensorType, axis: int, where: str) -> list[Operand]:

@@ -61,8 +61,9 @@ def test_numpy_is_a_read_only_view() -> None:
     x = aj.tensor([1.0, 2.0])
     view = x.numpy()
     assert np.shares_memory(view, x.data)
-    with pytest.raises(ValueError, match="read-only"):
-        view[0] = 3.0
+    for array in (view, x.data, aj.function(lambda x: x + 1)(x).data, aj.Variable([1.0, 2.0]).data):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 3.0
     with pytest.raises(ValueError, match="read-only"):
         np.asarray(x)[0] = 3.0
     np.array(x)[0] = 3.0

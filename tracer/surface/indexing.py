@@ -237,7 +237,7 @@ def static_index(what: str, index: Any) -> Any:
     index = as_operand(index)
     if not isinstance(index, Concrete):
         raise UnsupportedError(f"{what}: the shape of its result would depend on values of {index.type}, and shapes are static")
-    return index.data
+    return index.buffer
 
 
 def choose(index: Any, choices: Any, /, mode: str = "raise") -> Operand:

@@ -40,7 +40,7 @@ def quantile(x: Any, q: Any, /, axis: Any = None, keepdims: bool = False, method
     x = floating(x)
     if method != "linear":
         raise UnsupportedError(f"quantile: method {method!r}; only 'linear' is supported")
-    if isinstance(q, Concrete) and not ((q.data >= 0) & (q.data <= 1)).all():
+    if isinstance(q, Concrete) and not ((q.buffer >= 0) & (q.buffer <= 1)).all():
         raise ShapeError("quantile: quantiles must be in the range [0, 1]")
     ordered = sorted_lines(x, axis, "quantile")
     n = ordered.shape[-1]
@@ -119,7 +119,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Operand:
     if x.ndim != 1 or x.dtype.kind not in "iu":
         raise ShapeError(f"bincount: takes a vector of integers, not {x.type}")
     if isinstance(x, Concrete):
-        minlength = builtins.max(minlength, int(x.data.max()) + 1 if x.data.size else 0)
+        minlength = builtins.max(minlength, int(x.buffer.max()) + 1 if x.buffer.size else 0)
     elif not minlength:
         raise UnsupportedError("bincount: shapes are static; say with minlength= how many numbers there can be")
     amounts = ops.full(x.shape, 1, I64) if weights is None else ops.cast(to_operands(x, weights)[1], F64)

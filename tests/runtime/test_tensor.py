@@ -61,7 +61,7 @@ def test_numpy_is_a_read_only_view() -> None:
     x = aj.tensor([1.0, 2.0])
     view = x.numpy()
     assert np.shares_memory(view, x.data)
-    for array in (view, x.data, aj.function(lambda x: x + 1)(x).data, aj.Variable([1.0, 2.0]).data):
+    for array in (view, x.data, aj.function(lambda x: x + 1)(x).data):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 3.0
     with pytest.raises(ValueError, match="read-only"):

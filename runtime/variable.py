@@ -206,7 +206,7 @@ class Variable(ArrayMethods, Operand):
             changed = change(value, delta)
             if not isinstance(value, Tensor) or listening.recorders:  # traced, or recorded: a tape would see it twice
                 return self.assign(changed)
-            if self._assign(self._checked(changed), expected=value.data):
+            if self._assign(self._checked(changed), expected=value.buffer):
                 return self
 
     def _reached(self) -> None:

@@ -34,7 +34,6 @@ SMALL = 14_000  # multiplications: up to here, packing costs more than it saves,
 PARALLEL = 1_000_000  # multiplications: from here on, waking the other threads pays
 NEAR = 1 << 16  # bytes of b that need not be packed: they stay close by as they lie
 SHORT = 4  # operations that follow a product and are written out for every vector of a tile
-FAR = 1 << 20  # bytes of a result that does not stay in the cache from one panel to the next
 PACKED = 384  # columns: from here on, rows of a are packed even if they are consecutive in memory
 BYTE = np.dtype("u1")
 
@@ -187,7 +186,7 @@ def _follows(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:
         return False
     if _is_contraction(target, a, b):
         return target.ops > SHORT
-    return (a.type.shape[1] > gemm.KC and target.type.nbytes > FAR) or _takes_blas(kernel, target, a, b)
+    return (a.type.shape[1] > gemm.KC and target.type.nbytes > kernel.target.caches[1]) or _takes_blas(kernel, target, a, b)
 
 
 def _follow(kernel: LoopKernel, target: Hosted, product: Window) -> None:

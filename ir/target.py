@@ -35,9 +35,14 @@ class Target:
         rest = self.vector_bytes, self.vector_registers, self.fma, self.rounding, self.caches, self.threads
         return *self.key, *map(str, rest)
 
+    @property
+    def near(self) -> int:
+        """Elements of an array that stays in the first-level cache."""
+        return self.caches[0] // 8
+
     def with_threads(self, threads: int | None) -> Target:
         """The same machine with another number of threads, unless that is None."""
         return self if threads is None or threads == self.threads else replace(self, threads=threads)
 
 
-PLAIN = Target("x86_64-unknown-linux-gnu", "x86-64-v3", "", 32, 16, fma=True, rounding=True)  # for those who have no particular one in mind
+USUAL = Target("x86_64-unknown-linux-gnu", "x86-64-v3", "", 32, 16, fma=True, rounding=True)  # for who has no particular one in mind

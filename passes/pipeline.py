@@ -11,6 +11,7 @@ from typing import TypeAlias
 from adjit.ir.environment import is_set
 from adjit.ir.errors import VerifyError
 from adjit.ir.func import Func
+from adjit.ir.target import USUAL, Target
 
 from .accumulate import accumulate_products
 from .buffers import plan_buffers
@@ -27,10 +28,11 @@ from .positions import reduce_positions
 from .rows import fuse_rows
 from .simplify import simplify
 from .stencils import shift_stencils
+from .targeted import takes_target
 from .transparent import drop_custom_gradients
 from .unpack import unpack_small_arrays
 
-Pass: TypeAlias = Callable[[Func], Func]
+Pass: TypeAlias = Callable[..., Func]  # of a Func, and of a Target if it is marked by `for_target`
 Observer: TypeAlias = Callable[[str, Func], None]
 
 
@@ -47,16 +49,18 @@ class Pipeline:
             count = sum(known.partition(".")[0] == name for known in self.passes)
             self.passes[f"{name}.{count + 1}" if count else name] = each
 
-    def __call__(self, func: Func) -> Func:
-        return self.run(func)
+    takes_target = True  # a pipeline is a pass that gives the target to its own
 
-    def run(self, func: Func, observe: Observer | None = None) -> Func:
-        """The function after all passes; `observe(name, func)` is called after each."""
+    def __call__(self, func: Func, target: Target = USUAL) -> Func:
+        return self.run(func, target=target)
+
+    def run(self, func: Func, observe: Observer | None = None, target: Target = USUAL) -> Func:
+        """The function after all passes, for a target; `observe(name, func)` is called after each."""
         checked = is_set("ADJIT_VERIFY")
         done: dict[Pass, Func] = {}  # what each pass gave: from that, it would give the same again
         for name, each in self.passes.items():
             if done.get(each) is not func:
-                func = done[each] = each(func)
+                func = done[each] = each(func, target) if takes_target(each) else each(func)
             if checked:
                 verified(func, name)
             if observe is not None:

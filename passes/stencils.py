@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from functools import partial
 
 from adjit.ir.func import Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
@@ -19,25 +20,28 @@ from adjit.ir.ops.base import Op
 from adjit.ir.ops.maps import Map, Where, work_of
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Broadcast, Pad, Slice
+from adjit.ir.target import USUAL, Target
 from adjit.ir.types import BOOL, Shape, TensorType
 
 from .cleanup import drop_connected, rewrite_blocks
 from .fuse import MAX_BOXED, count_boxes
 from .rewrite import is_border, is_pure, like, operands_read
+from .targeted import for_target
 
-MIN_SIZE = 4096  # elements: below, what lies in memory lies in the cache
 MAX_STATEMENTS = 100  # that are computed anew together
 MAX_SHIFTS = 16
 MAX_SHAPES = 16  # pairs of shapes that are looked at: keeps the pass linear
 BUDGET = 12  # operations that cost less than a store and a load
 
 
-def shift_stencils(func: Func) -> Func:
-    return rewrite_blocks(func, _shift_block)
+@for_target
+def shift_stencils(func: Func, target: Target = USUAL) -> Func:
+    return rewrite_blocks(func, partial(_shift_block, target))
 
 
-def _shift_block(stmts: list[Stmt], outputs: set[int]) -> list[Stmt] | None:
-    pads = [s for s in stmts if is_border(s) and isinstance(s.args[0], Value) and s.result.type.size >= MIN_SIZE]
+def _shift_block(target: Target, stmts: list[Stmt], outputs: set[int]) -> list[Stmt] | None:
+    """Where the result is so small that it stays in the first-level cache, there is nothing to gain."""
+    pads = [s for s in stmts if is_border(s) and isinstance(s.args[0], Value) and s.result.type.size >= target.near]
     shapes = dict.fromkeys((s.args[0].type.shape, s.result.type.shape) for s in pads)
     for small, large in itertools.islice(shapes, MAX_SHAPES):
         shifting = _Shifting(stmts, outputs, small, large)

@@ -41,12 +41,12 @@ class NativeCode(Protocol):
     def __call__(self, arrays: Sequence[Array]) -> list[Array]: ...
 
 
-def optimize(func: Func, observe: Callable[[str, Func], None] | None = None) -> Func:
-    """The Func that native code is made from; `observe` sees it after each pass. The passes are loaded here."""
+def optimize(func: Func, target: Target, observe: Callable[[str, Func], None] | None = None) -> Func:
+    """The Func that native code for a target is made from; `observe` sees it after each pass. The passes are loaded here."""
     from adjit.passes.pipeline import OPTIMIZE  # noqa: PLC0415 - a sixth of the cost of `import adjit`, needed by the first compilation
 
     with compiling(func):
-        return OPTIMIZE.run(func, observe)
+        return OPTIMIZE.run(func, observe, target)
 
 
 class Executable:
@@ -86,7 +86,7 @@ class Executable:
     def optimized(self) -> Func:
         """What the passes made, or would have made if native code had not come from the disk."""
         started = time.perf_counter()
-        func = optimize(self.func, Dump(self.func) if config.dump else None)
+        func = optimize(self.func, self.target, Dump(self.func) if config.dump else None)
         self.seconds["optimize"] = time.perf_counter() - started
         return func
 

@@ -55,7 +55,7 @@ class Inspection:
     @cached_property
     def _stages(self) -> list[tuple[str, Func]]:
         stages = [("traced", self._func)]
-        optimize(self._func, lambda name, func: stages.append((name, func)))
+        optimize(self._func, self._executable.target, lambda name, func: stages.append((name, func)))
         return stages
 
     @cached_property

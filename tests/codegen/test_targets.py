@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import adjit as aj
 from adjit.codegen import image, llvm, target
 from adjit.codegen.compile import built, compile_func
 from adjit.codegen.library import DTYPES, POOL, RUNNERS
@@ -20,7 +21,7 @@ from adjit.ir.errors import UnsupportedError
 from adjit.ir.interpreter import run
 from adjit.ir.ops.base import Array
 from adjit.ir.ops.convolution import conv
-from adjit.ir.target import Target
+from adjit.ir.target import USUAL, Target
 from adjit.ir.types import DTYPES as BY_NAME
 from adjit.passes.pipeline import OPTIMIZE
 from tests.ops.cases import Case
@@ -132,6 +133,15 @@ def test_every_width_runs_on_every_level(level: str, width: int) -> None:
             assert_close(got, run(func, *arrays), f32=2e-5, absolute=1)
         except AssertionError as error:
             raise AssertionError(f"{name}, {level}, {width} bytes: {error}") from None
+
+
+def test_passes_decide_by_the_target_that_they_are_given() -> None:
+    """What stays in the first-level cache is not computed anew: a stencil's nest depends on the size of that, and on nothing around it."""
+    x = floats(6000, dtype="f8")
+    func = aj.function(aj.grad(lambda u: np.sum(np.exp(u[1:] - u[:-1])))).inspect(x)._func
+    small, large = (OPTIMIZE(func, replace(USUAL, caches=(size, 1 << 20))) for size in (1 << 12, 1 << 20))
+    assert str(small) != str(large)
+    assert_close(run(small, x), run(large, x))
 
 
 # ---- what the code may call

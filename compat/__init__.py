@@ -14,6 +14,7 @@ import importlib as _importlib
 from typing import Any as _Any
 
 from adjit.ir.builder import outside_builders as _outside_builders
+from adjit.runtime.checkpoint import checkpoint as _checkpoint
 from adjit.runtime.custom_gradient import custom_gradient as _custom_gradient
 from adjit.runtime.recording import suspended as _suspended
 from adjit.tracer.trace import current_trace as _current_trace
@@ -116,8 +117,8 @@ def no_op(name: str | None = None) -> None:
 
 
 def recompute_grad(f: _Any) -> _Any:
-    """f itself: memory is planned for the whole step."""
-    return f
+    """`f`, of which the backward pass keeps the arguments alone, and runs it again."""
+    return _checkpoint(f)
 
 
 def ensure_shape(x: _Any, shape: _Any, name: str | None = None) -> _Any:

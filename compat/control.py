@@ -8,6 +8,7 @@ from typing import Any
 
 from adjit.ir import ops
 from adjit.ir.operand import Operand
+from adjit.runtime.conversion import as_called
 from adjit.tracer import control
 from adjit.tracer.pytree import flatten, tree_map
 from adjit.tracer.surface import shapes
@@ -67,7 +68,7 @@ def while_loop(
 
     def step(state: Any) -> Any:
         count, values = state
-        out = body(*dress_structure(values))
+        out = as_called(body)(*dress_structure(values))
         out = tuple(out) if isinstance(out, list | tuple) and (len(start) > 1 or len(out) == 1) else (out,)
         if len(out) != len(start):
             raise ValueError(f"while_loop: the body gave {len(out)} values for {len(start)} loop variables")
@@ -75,7 +76,7 @@ def while_loop(
 
     def test(state: Any) -> Any:
         count, values = state
-        goes_on = convert_to_tensor(cond(*dress_structure(values)))
+        goes_on = convert_to_tensor(as_called(cond)(*dress_structure(values)))
         return goes_on if maximum_iterations is None else goes_on & (count < convert_to_tensor(maximum_iterations, int32))
 
     _, out = control.while_loop(test, step, (convert_to_tensor(0), start))
@@ -101,7 +102,7 @@ def map_fn(
 ) -> Any:  # fmt: skip
     """`fn` of each row, stacked."""
     rows = tree_map(convert_to_tensor, elems)
-    return dress_structure(control.map(lambda row: tree_map(convert_to_tensor, fn(dress_structure(row))), rows))
+    return dress_structure(control.map(lambda row: tree_map(convert_to_tensor, as_called(fn)(dress_structure(row))), rows))
 
 
 vectorized_map = map_fn
@@ -120,7 +121,7 @@ def scan(
     start = tree_map(convert_to_tensor, first if initializer is None else initializer)
 
     def step(carry: Any, row: Any) -> tuple[Any, Any]:
-        out = tree_map(_alike, carry, fn(dress_structure(carry), dress_structure(row)))
+        out = tree_map(_alike, carry, as_called(fn)(dress_structure(carry), dress_structure(row)))
         return out, out
 
     _, ys = control.scan(step, start, rows, reverse=reverse)
@@ -143,7 +144,7 @@ def _tensors(fn: Callable[[], Any]) -> Callable[[], Any]:
 
     @functools.wraps(fn)
     def branch() -> Any:
-        out = fn()
+        out = as_called(fn)()
         leaves, tree = flatten(out)
         return tree.unflatten([x if not isinstance(x, bool | int | float | Operand) else convert_to_tensor(x) for x in leaves])
 

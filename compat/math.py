@@ -326,12 +326,14 @@ def confusion_matrix(labels: Any, predictions: Any, num_classes: int | None = No
 
 
 def is_strictly_increasing(x: Any) -> Any:
-    t = convert_to_tensor(x)
+    """Whether every element is greater than the one before it, in the order of a flattened tensor."""
+    t = ops.reshape(convert_to_tensor(x), -1)
     return reduce_all(t[1:] > t[:-1])
 
 
 def is_non_decreasing(x: Any) -> Any:
-    t = convert_to_tensor(x)
+    """Whether no element is less than the one before it, in the order of a flattened tensor."""
+    t = ops.reshape(convert_to_tensor(x), -1)
     return reduce_all(t[1:] >= t[:-1])
 
 
@@ -344,7 +346,21 @@ def approximate_equal(x: Any, y: Any, tolerance: float = 1e-5, name: str | None 
 @public
 def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Any:
     """`cast`, where values out of range become the nearest in range."""
-    return ops.cast(convert_to_tensor(value), as_dtype(dtype).dtype)
+    t, target = convert_to_tensor(value), as_dtype(dtype).dtype
+    source = t.type.dtype
+    if target.kind == "b" or source.kind == "b" or (source.kind in "iu" and target.kind == "f"):
+        return ops.cast(t, target)
+    (low, high), (least, most) = limits(target), limits(source)
+    if low > least:
+        t = ops.maximum(t, low)
+    if high < most:
+        t = ops.minimum(t, high)
+    return ops.cast(t, target)  # floats to integers saturate at the bounds that a float cannot hold
+
+
+def limits(dtype: Any) -> tuple[Any, Any]:
+    info: Any = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+    return info.min.item() if dtype.kind == "f" else info.min, info.max.item() if dtype.kind == "f" else info.max
 
 
 @public

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from adjit.ir.operand import Operand
@@ -31,7 +32,10 @@ class Variable(RuntimeVariable):
             raise ValueError("The `initial_value` arg to `tf.Variable` must be given: a tensor, or a function without arguments")
         value = initial_value() if callable(initial_value) and not isinstance(initial_value, Operand) else initial_value
         value = value if isinstance(value, Operand) and dtype is None else convert_to_tensor(value, dtype)
+        if constraint is not None and not callable(constraint):
+            raise ValueError(f"The `constraint` argument to `tf.Variable` must be a callable, not {constraint!r}")
         super().__init__(value, trainable is not False, name)
+        self.store.constraint = None if constraint is None else lambda x: constraint(dress(x))
         if shape is not None and not TensorShape(shape).is_compatible_with(self.shape):
             raise ValueError(f"The initial value's shape ({self.shape}) is not compatible with the `shape` argument ({shape}).")
 
@@ -46,6 +50,11 @@ class Variable(RuntimeVariable):
     @property
     def shape(self) -> TensorShape:  # type: ignore[override]
         return TensorShape(self.store.type.shape)
+
+    @property
+    def constraint(self) -> Callable[[Any], Any] | None:
+        """The function that optimizers apply to the value after each update."""
+        return self.store.constraint
 
     def get_shape(self) -> TensorShape:
         return self.shape

@@ -117,6 +117,10 @@ class Builder:
         self.stmts.append(Stmt(op, operands, results, blocks, location, self.phase, self.origin))
         return results
 
+    def stand_in(self, operand: Operand) -> Operand:
+        """What stands in the IR for a constant: itself, unless it is one that derivatives are taken by."""
+        return operand
+
     def constant(self, operand: Operand) -> Operand:
         """A concrete array inside the IR: a literal if uniform, a small constant, or a captured parameter."""
         if not isinstance(operand, Concrete):

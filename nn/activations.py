@@ -9,6 +9,7 @@ from typing import Any
 
 from adjit.ir import ops
 from adjit.ir.operand import Operand
+from adjit.runtime.conversion import handed_over
 from adjit.tracer.convert import to_operand
 from adjit.tracer.surface import elementwise, reductions
 
@@ -135,4 +136,4 @@ def get_activation(what: str | Callable[..., Any] | None, layer: str = "") -> Ca
         return NAMED[what]
     if not callable(what):
         raise TypeError(f"{asked}an activation is a name or a function, not {what!r}")
-    return what
+    return handed_over(what)

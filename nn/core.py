@@ -13,6 +13,7 @@ from adjit.ir.builder import outside_builders
 from adjit.ir.errors import DTypeError, ShapeError
 from adjit.ir.operand import Operand
 from adjit.runtime import random
+from adjit.runtime.conversion import as_called
 from adjit.runtime.recording import suspended
 from adjit.runtime.variable import Variable
 from adjit.tracer.convert import to_operand
@@ -155,7 +156,7 @@ class Lambda(Module):
         self.function = function
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        return self.function(*args, **kwargs)
+        return as_called(self.function)(*args, **kwargs)
 
 
 class Flatten(Module):

@@ -18,6 +18,7 @@ from adjit.ir import ops
 from adjit.ir.errors import DTypeError, ShapeError
 from adjit.ir.operand import Operand
 from adjit.ir.types import F32
+from adjit.runtime.conversion import as_called
 from adjit.tracer.convert import to_operands
 from adjit.tracer.surface import reductions
 
@@ -279,7 +280,7 @@ class Loss:
         return type(self).function(y_true, y_pred, **self.options)
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Operand:
-        return reduce_loss(self.call(y_true, y_pred), sample_weight, self.reduction)
+        return reduce_loss(as_called(self.call)(y_true, y_pred), sample_weight, self.reduction)
 
     def __repr__(self) -> str:
         options = "".join(f", {k}={v!r}" for k, v in self.options.items())
@@ -356,4 +357,4 @@ def get_loss(what: Any, weights: Any = None) -> Callable[..., Operand]:
         what = NAMED[what]
     if not callable(what):
         raise TypeError(f"a loss is a name or a function of (y_true, y_pred), not {what!r}")
-    return lambda y_true, y_pred, sample_weight=None: reduce_loss(to_operands(what(y_true, y_pred))[0], sample_weight)
+    return lambda y_true, y_pred, sample_weight=None: reduce_loss(to_operands(as_called(what)(y_true, y_pred))[0], sample_weight)

@@ -16,6 +16,7 @@ from adjit.ir import ops
 from adjit.ir.errors import ShapeError
 from adjit.ir.operand import Operand
 from adjit.ir.types import F64, I64
+from adjit.runtime.conversion import as_called
 from adjit.runtime.variable import Variable
 from adjit.tracer.convert import to_operand, to_operands
 
@@ -114,7 +115,7 @@ class MeanOf(Average):
         self.function, self.options = function, options
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        self.gather(self.function(y_true, y_pred, **self.options), sample_weight)
+        self.gather(as_called(self.function)(y_true, y_pred, **self.options), sample_weight)
 
 
 # ---- accuracies

@@ -29,6 +29,7 @@ from adjit.ir.locks import new_lock
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
 from adjit.ir.types import DType, as_dtype
+from adjit.runtime.conversion import as_called
 from adjit.runtime.recording import suspended
 from adjit.runtime.variable import Variable
 from adjit.tracer.convert import to_operand
@@ -137,7 +138,7 @@ class Module:
                     self.built = True
                 if takes(type(self).call, "training"):
                     kwargs["training"] = is_training()
-                out = self.call(*args, **kwargs)
+                out = as_called(self.call)(*args, **kwargs)
                 self._penalize(out)
                 if added is not None:
                     self._added = tuple(added)
@@ -161,14 +162,14 @@ class Module:
         if regularizer is None:
             return
         for result in flatten(out)[0]:
-            self.add_loss(regularizer(result) * (1.0 / max(1, result.shape[0]) if result.shape else 1.0))
+            self.add_loss(as_called(regularizer)(result) * (1.0 / max(1, result.shape[0]) if result.shape else 1.0))
 
     @property
     def losses(self) -> list[Any]:
         """Numbers to add to the loss: penalties of regularizers on variables that are trained, and what the last call added."""
         trained = {id(variable.store) for variable in self.trainable_variables}
         penalties = [p for module in self.modules() for p in module._penalties if id(p.variable.store) in trained]
-        return [*(p.regularizer(p.variable) for p in penalties), *self._added]
+        return [*(as_called(p.regularizer)(p.variable) for p in penalties), *self._added]
 
     # ---- variables
 

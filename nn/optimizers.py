@@ -15,6 +15,7 @@ from adjit.ir import ops
 from adjit.ir.errors import GradientError, ShapeError
 from adjit.ir.operand import Operand
 from adjit.ir.types import F64
+from adjit.runtime.conversion import as_called
 from adjit.runtime.tape import GradientTape
 from adjit.runtime.variable import Store, Variable
 from adjit.tracer.convert import to_operand
@@ -86,7 +87,7 @@ class Optimizer(Module):
 
     def current_rate(self) -> Operand:
         if self.schedule is not None:
-            return to_operand(self.schedule(self.iterations.read_operand())).astype(F64)
+            return to_operand(as_called(self.schedule)(self.iterations.read_operand())).astype(F64)
         assert self.rate is not None
         return self.rate.read_operand()
 
@@ -148,7 +149,7 @@ class Optimizer(Module):
     def minimize(self, loss: Callable[[], Any], variables: Sequence[Variable]) -> Operand:
         """Compute `loss()` and its gradients, and apply them; gives the loss."""
         with GradientTape() as tape:
-            value = loss()
+            value = as_called(loss)()
         self.apply_gradients(zip(tape.gradient(value, list(variables)), variables, strict=True))
         return to_operand(value)
 
@@ -202,8 +203,12 @@ class Optimizer(Module):
             change, new = self.step(g, old, [f.astype(g.type.dtype) for f in factors])
             for slot, following in new.items():
                 self._assign(state[slot], old[slot], following)
-            self._assign(variable, variable.read_operand(), value - change)
+            self._assign(variable, variable.read_operand(), self._constrained(variable, value - change))
         self._assign(self.iterations, self.iterations.read_operand(), self.iterations.read_operand() + 1)
+
+    def _constrained(self, variable: Variable, value: Operand) -> Operand:
+        constraint = variable.store.constraint
+        return value if constraint is None else to_operand(as_called(constraint)(value)).astype(value.type.dtype)
 
     def _assign(self, variable: Variable, old: Operand, new: Operand) -> None:
         variable.assign(new if self._ready is None else ops.where(self._ready, new, old))

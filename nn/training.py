@@ -12,6 +12,7 @@ from adjit.ir.arrays import plain_array
 from adjit.ir.errors import AdjitError, OutOfBoundsError
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
+from adjit.runtime.conversion import as_called
 from adjit.runtime.function import Function
 from adjit.runtime.tape import GradientTape
 from adjit.tracer.convert import to_operand
@@ -85,7 +86,8 @@ class Trainer:
 
     def compute_loss(self, y: Any, predictions: Any, sample_weight: Any) -> Operand:
         """The loss of predictions, with the penalties of regularizers and what layers added."""
-        value = self.loss(y, predictions) if sample_weight is None else self.loss(y, predictions, sample_weight=sample_weight)
+        compute = as_called(self.loss)
+        value = compute(y, predictions) if sample_weight is None else compute(y, predictions, sample_weight=sample_weight)
         loss = to_operand(value)
         if loss.shape:
             raise TypeError(f"the loss is {loss.type}, not one number: give it a reduction, or return its mean")
@@ -97,10 +99,11 @@ class Trainer:
         examples = flatten(predictions)[0][0].shape[:1]
         self.mean_loss.update_state(loss, float(examples[0] if examples else 1))
         for metric in self.metrics:
+            update = as_called(metric.update_state)
             if sample_weight is not None and takes(type(metric).update_state, "sample_weight"):
-                metric.update_state(y, predictions, sample_weight=sample_weight)
+                update(y, predictions, sample_weight=sample_weight)
             else:
-                metric.update_state(y, predictions)
+                update(y, predictions)
 
     # ---- loops
 

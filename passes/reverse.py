@@ -13,12 +13,22 @@ from contextlib import AbstractContextManager, nullcontext
 from adjit.ir.builder import Builder, current_builder
 from adjit.ir.errors import AdjitError
 from adjit.ir.func import Stmt, Value
-from adjit.ir.operand import Operand
+from adjit.ir.operand import Literal, Operand
+from adjit.ir.ops.arithmetic import Maximum, Minimum
+from adjit.ir.ops.base import Op
 from adjit.ir.ops.control import Region
+from adjit.ir.ops.index import Gather
+from adjit.ir.ops.join import Concatenate
+from adjit.ir.ops.maps import Map, Where, masking
+from adjit.ir.ops.reduce import Sum
+from adjit.ir.ops.shape import Flip, Reshape, Slice, Transpose
 from adjit.ir.ops.stack import plus
 
 from .activity import reached
 from .reverse_regions import pull_back
+
+# ops through which a masked zero stays one: others add it to something, or multiply by all of a matrix
+KEEPING: tuple[type[Op], ...] = (Map, Reshape, Transpose, Slice, Flip, Sum, Gather, Concatenate)
 
 
 def backpropagate(
@@ -43,32 +53,49 @@ def _open_blocks() -> Iterator[list[Stmt]]:
 class Sweep:
     """One walk backwards. `active` holds the ids of the values that derivatives pass through, `homes` the lists of forward statements."""
 
-    def __init__(self, active: set[int], homes: list[list[Stmt]]) -> None:
+    def __init__(self, active: set[int], homes: list[list[Stmt]], masked: bool = False) -> None:
         self.active = active
         self.homes = homes
         self.cotangents: dict[int, Operand] = {}
+        self.masked: set[int] = set()  # ids of values whose cotangents may be zero because a `where` masked them
+        self.all_masked = masked
 
     def inside(self, stmts: list[Stmt]) -> Sweep:
-        """A sweep over a region, whose statements are `stmts`."""
-        return Sweep(self.active, [stmts])
+        """A sweep over a region, whose statements are `stmts`. What is masked in one trip of a loop is so in those before it."""
+        out = Sweep(self.active, [stmts], masking.active or any(map(is_mask, stmts)))
+        out.masked = self.masked
+        return out
 
     def run(self, stmts: Sequence[Stmt]) -> None:
-        active, cotangents = self.active, self.cotangents
-        for stmt in reversed(stmts):
-            given = tuple(cotangents.get(id(r)) for r in stmt.results)
-            if all(g is None for g in given):
-                continue
-            if isinstance(stmt.op, Region):
-                with adjoint_of(stmt):
-                    pull_back(self, self.current(stmt))
-                continue
-            needed = [id(a) in active for a in stmt.args]
-            if not any(needed):
-                continue
+        before = masking.active
+        try:
+            for stmt in reversed(stmts):
+                given = tuple(self.cotangents.get(id(r)) for r in stmt.results)
+                if not all(g is None for g in given):
+                    masking.active = self.all_masked or not self.masked.isdisjoint(map(id, stmt.results))
+                    self.pull(stmt, given)
+        finally:
+            masking.active = before
+
+    def pull(self, stmt: Stmt, given: tuple[Operand | None, ...]) -> None:
+        """Add to the cotangents of a statement's arguments what comes through it."""
+        active = self.active
+        if isinstance(stmt.op, Region):
             with adjoint_of(stmt):
-                for arg, d in zip(stmt.args, stmt.op.pullback(stmt.results, stmt.args, given, needed), strict=True):
-                    if d is not None and id(arg) in active:
-                        self.accumulate(arg, d)
+                pull_back(self, self.current(stmt))
+            if masking.active:
+                self.masked.update(map(id, stmt.args))
+            return
+        needed = [id(a) in active for a in stmt.args]
+        if not any(needed):
+            return
+        masks = (masking.active and isinstance(stmt.op, KEEPING)) or is_mask(stmt)
+        with adjoint_of(stmt):
+            for arg, d in zip(stmt.args, stmt.op.pullback(stmt.results, stmt.args, given, needed), strict=True):
+                if d is not None and id(arg) in active:
+                    self.accumulate(arg, d)
+                    if masks:
+                        self.masked.add(id(arg))
 
     def accumulate(self, value: Operand, d: Operand) -> None:
         before = self.cotangents.get(id(value))
@@ -96,6 +123,13 @@ class Sweep:
                 if home[at].results and home[at].results[0] is stmt.results[0]:
                     return home, at
         raise AdjitError(f"{stmt.op.name}: the builder that its adjoint goes to must hold the statement itself").at(stmt.location)
+
+
+def is_mask(stmt: Stmt) -> bool:
+    """Whether a statement gives zero cotangents to what it does not choose. A relu is not worth the comparisons that follow from it."""
+    if isinstance(stmt.op, Maximum | Minimum):
+        return not any(isinstance(a, Literal) and a.value == 0 for a in stmt.args)
+    return isinstance(stmt.op, Where)
 
 
 def adjoint_of(stmt: Stmt) -> AbstractContextManager[None]:

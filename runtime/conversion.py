@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -18,3 +19,13 @@ def converted(fn: Callable[..., Any]) -> Callable[..., Any]:
 def as_called(fn: Callable[..., Any]) -> Callable[..., Any]:
     """What a transformation of ours calls in place of a user's function: the converted one in a trace, itself otherwise."""
     return fn if current_trace() is None else converted(fn)
+
+
+def handed_over(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the user's that is kept, and called by code of ours: converted where that is traced."""
+
+    @functools.wraps(fn)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return as_called(fn)(*args, **kwargs)
+
+    return fn if getattr(fn, "__module__", "").partition(".")[0] == "adjit" else called

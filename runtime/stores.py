@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from adjit.codegen.variable_locks import BROKEN, HELD, OWN, TORN, Lock
 from adjit.ir.errors import StateError
@@ -48,7 +48,7 @@ _counts_tell = getattr(sys, "_is_gil_enabled", lambda: True)()  # whether refere
 class Store:
     """The state of a variable: an array that owns its memory. Several `Variable` objects may stand for one store."""
 
-    __slots__ = ("data", "type", "name", "trainable", "owner", "number", "lock", "address", "__weakref__")
+    __slots__ = ("data", "type", "name", "trainable", "owner", "number", "lock", "address", "constraint", "__weakref__")
 
     def __init__(self, data: Array, name: str | None, trainable: bool, owner: Variable) -> None:
         self.data = separate(data)
@@ -57,6 +57,7 @@ class Store:
         self.trainable = trainable
         self.number = next(_numbers)  # in the order of creation
         self.owner = weakref.ref(owner)  # the variable that the user made, given back where others ask for a variable of this state
+        self.constraint: Callable[[Any], Any] | None = None  # what optimizers make of the value after each update
         self.lock = Lock()
         self.address = ctypes.addressof(self.lock)
         _stores.add(self)

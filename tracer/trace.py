@@ -111,7 +111,7 @@ class Trace(Builder):
             if isinstance(arg, Traced) and arg.owner is not self:
                 self.check_reachable(arg, op.name)
         # a statement keeps plain literals: how weak a scalar was beside its neighbour means nothing to the rules of derivatives
-        plain = [Literal(a.value, a.type) if isinstance(a, Splat) else a for a in args]
+        plain = [self.plain(a) if isinstance(a, Splat) else a for a in args]
         results = super().emit(op, plain, blocks, types)
         location = self.stmts[-1].location
         for result in results:
@@ -126,14 +126,22 @@ class Trace(Builder):
             self._named = results
         return results
 
+    def plain(self, splat: Splat) -> Operand:
+        found = self.stand_in(splat)
+        return Literal(splat.value, splat.type) if found is splat else found
+
     def check_reachable(self, value: Traced, what: str) -> None:
         """Refuse values of other traces, and of regions that are not around this one."""
         if not any(builder is value.owner for builder in self.around()):
             raise leaked(value, what, self).at(user_location())
 
-    def constant(self, operand: Operand) -> Operand:
+    def stand_in(self, operand: Operand) -> Operand:
         known = self.root().stand_ins.get(id(operand))
-        return super().constant(operand) if known is None else known[1]
+        return operand if known is None else known[1]
+
+    def constant(self, operand: Operand) -> Operand:
+        found = self.stand_in(operand)
+        return super().constant(operand) if found is operand else found
 
     # ---- what comes from outside
 

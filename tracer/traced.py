@@ -140,10 +140,12 @@ class Splat(ArrayMethods, Literal):
     level = 1
 
     def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
+        builder = current_builder()
+        if builder is not None:
+            args = tuple(map(builder.stand_in, args))
         folded = fold_literals(op, args)
         if folded is not None:
             return Splat(folded.value, folded.type)
-        builder = current_builder()
         return super().apply_op(op, args) if builder is None else builder.apply(op, args)
 
     def literal(self, value: Any, type: TensorType) -> Operand:

@@ -6,6 +6,7 @@ the IR, done here by `unary`, `binary` and `ternary`.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,6 +31,18 @@ KINDS = {"f": "floats", "i": "integers", "u": "unsigned integers", "b": "bools"}
 
 
 _works: dict[tuple[Op, tuple[DType, ...]], Work] = {}
+
+
+class Masking(threading.local):
+    """Whether cotangents that are pulled back now may be zero because a `where` masked them: then every product is a strong one.
+
+    Elsewhere a zero cotangent means nothing in particular, and a comparison for each product would be wasted.
+    """
+
+    active = False
+
+
+masking = Masking()
 
 
 class Map(Op, abstract=True):
@@ -68,7 +81,7 @@ class Map(Op, abstract=True):
         partial = self.derivative(i, y, *args)
         if partial is None:
             return None
-        return strong_mul(d, partial) if self.singular else d * partial
+        return strong_mul(d, partial) if self.singular or masking.active else d * partial
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
         return self._chain(i, y, args, d)

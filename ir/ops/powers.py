@@ -12,7 +12,7 @@ from ..errors import DTypeError
 from ..types import BOOL, I8, TensorType
 from .base import Array, Emitter, Reg, apply
 from .elementary import log, sqrt
-from .maps import Binary, Unary, cast, common_dtype, promoted, strong_mul, where
+from .maps import Binary, Unary, cast, common_dtype, masking, promoted, strong_mul, where
 
 __all__ = ["power", "square"]
 
@@ -93,7 +93,7 @@ class IntegerPow(Unary):
 
     def _chain(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
         partial = self.derivative(i, y, *args)
-        return strong_mul(d, partial) if self.n < 0 else d * partial
+        return strong_mul(d, partial) if self.n < 0 or masking.active else d * partial
 
     def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
         one = emit.like(xs[0], 1)

@@ -178,3 +178,26 @@ def test_a_call_that_no_tape_watches_keeps_its_results_unconnected() -> None:
     with aj.GradientTape() as tape:
         y = double(x)
     assert tape.gradient(y, x) is None
+
+
+@pytest.mark.parametrize("make", [lambda: aj.ones(3), lambda: aj.zeros(3), lambda: aj.full((3,), 2.0), lambda: aj.ones(3) * 4])
+def test_constants_made_in_a_function_are_watched(make):
+    def first(scale):
+        x = make()
+        with aj.GradientTape() as tape:
+            tape.watch(x)
+            y = x * x * scale + x
+        return tape.gradient(y, x)
+
+    def second():
+        x = make()
+        with aj.GradientTape() as outer:
+            outer.watch(x)
+            with aj.GradientTape() as tape:
+                tape.watch(x)
+                y = np.sum(x**3)
+            g = tape.gradient(y, x)
+        return outer.gradient(g, x)
+
+    np.testing.assert_allclose(aj.function(first)(2.0), first(2.0))
+    np.testing.assert_allclose(aj.function(second)(), second())

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from types import BuiltinFunctionType, CodeType
+from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from .convert import convert
 from .heap import Heap
 from .places import not_followed
 
+_PLAIN_NEW: Any = object.__new__
 CHEAP = 16  # statements on scalars that are rather computed in vain than branched around
 
 # ---- and, or, not, comparisons, conditional expressions
@@ -171,8 +172,25 @@ def callee(function: Any) -> Any:
     if is_numpy(function):
         return array_like(function)
     if isinstance(function, BuiltinFunctionType | type | Operand):
-        return function
+        return constructor(function) if isinstance(function, type) else function
     return convert(function) if callable(function) else function
+
+
+def constructor(cls: Any) -> Any:
+    """The class, or a function that makes an instance with its `__init__` converted."""
+    init, made_by = vars(cls).get("__init__"), getattr(cls, "__new__", None)
+    if current_trace() is None or type(cls) is not type or not isinstance(init, FunctionType) or made_by is not _PLAIN_NEW:
+        return cls
+    new = convert(init)
+    if new is init:
+        return cls
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        out: Any = object.__new__(cls)
+        new(out, *args, **kwargs)
+        return out
+
+    return make
 
 
 def variables(*named: tuple[str, Callable[[], Any]]) -> dict[str, Any]:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import adjit as aj
 from adjit.ir.errors import TraceError
+from adjit.tracer.autograph.convert import convert
+from tests.tracer.running import run_program, trace
 
 MODULE = '''from __future__ import annotations
 
@@ -103,3 +108,47 @@ def test_an_edited_function_is_not_traced_as_what_it_was_not(path: Path, before:
     write(path, MODULE.replace(before, after))
     with pytest.raises(TraceError, match="has changed since it was imported: import it again"):
         aj.function(getattr(module, name))(X)
+
+
+TYPED = """
+def typed(x):
+    if x > 0:
+        return x * 2
+    return -x
+"""
+
+
+def test_text_given_to_exec_is_found() -> None:
+    namespace: dict[str, Any] = {}
+    text = TYPED
+    exec(text, namespace)
+    assert convert(namespace["typed"]) is not namespace["typed"]
+    assert run_program(trace(convert(namespace["typed"]), 3.0), 3.0) == 6.0
+
+
+def test_text_of_another_function_is_not_taken_for_it() -> None:
+    namespace: dict[str, Any] = {}
+    exec(TYPED.replace("x * 2", "x * 3"), namespace)  # no variable holds this text
+    assert convert(namespace["typed"]) is namespace["typed"]
+
+
+@pytest.mark.parametrize("how", ["-c", "file"])
+def test_text_of_the_command_line_and_of_the_input(how: str, tmp_path: Path) -> None:
+    program = f"from adjit.tracer.autograph.convert import convert\n{TYPED}\nassert convert(typed) is not typed\n"
+    if how == "-c":
+        subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+        return
+    path = tmp_path / "program.txt"
+    path.write_text(program)
+    with path.open() as given:
+        subprocess.run([sys.executable], stdin=given, check=True, timeout=60)
+
+
+def test_history_of_the_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["y = 1", "@mark", "def typed(x):", "    if x > 0:", "        return x * 2", "    return -x", "typed(3)"]
+    history = SimpleNamespace(get_current_history_length=lambda: len(lines), get_history_item=lambda i: lines[i - 1])
+    monkeypatch.setitem(sys.modules, "readline", history)  # type: ignore[arg-type]
+    namespace: dict[str, Any] = {"mark": lambda f: f}
+    exec(compile("\n".join(lines[1:6]), "<stdin>", "exec"), namespace)
+    del lines[0]
+    assert run_program(trace(convert(namespace["typed"]), 3.0), 3.0) == 6.0

@@ -22,7 +22,8 @@ from .jumps import placed, with_type_params
 from .marks import is_marked
 from .names import statements
 from .rewrite import AG, Rewriter
-from .source import CHANGED, NoSource, is_edited, parse_function, same_program
+from .source import CHANGED, NOT_FOUND, NoSource, is_edited, lines_of, parse_function, same_program
+from .texts import texts_without_file
 
 LIBRARIES = frozenset({"adjit", "numpy", "scipy", "pytest", "_pytest", "hypothesis", *sys.stdlib_module_names} - {"__main__"})
 GENERATOR = 0x20
@@ -112,19 +113,40 @@ def rewritten(function: FunctionType) -> ast.FunctionDef:
     code = function.__code__
     if code.co_flags & COROUTINES:
         raise NoSource("coroutines are not converted")
-    node = parse_function(function)
+    node = definition_of(function)
     if any(isinstance(n, ast.TryStar) for n in statements(node.body)):
         raise NoSource("`except*` is not converted")
+    used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    whole = Rewriter(used, partial(needs_no_conversion, function.__globals__), owner_of(function))
+    return whole.function(node, frozenset(code.co_freevars))
+
+
+def definition_of(function: FunctionType) -> ast.FunctionDef:
+    """The function's definition, as it was compiled; raises NoSource."""
+    code, lines = function.__code__, lines_of(function)
+    if lines:
+        node = stripped(parse_function(function, lines))
+        if is_edited(code.co_filename) and not same_program(code, compiled(deepcopy(node), function)):
+            raise NoSource(CHANGED)
+        return node
+    for found in texts_without_file(code):
+        try:
+            node = stripped(parse_function(function, found))
+            if same_program(code, compiled(deepcopy(node), function)):
+                return node
+        except (NoSource, SyntaxError):
+            continue
+    raise NoSource(NOT_FOUND)
+
+
+def stripped(node: ast.FunctionDef) -> ast.FunctionDef:
+    """Without what is evaluated when the function is defined: decorators, defaults and annotations."""
     node.decorator_list = []
     node.args.defaults, node.args.kw_defaults, node.returns = [], [None] * len(node.args.kwonlyargs), None
     for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg):
         if arg is not None:
             arg.annotation = None
-    if is_edited(code.co_filename) and not same_program(code, compiled(deepcopy(node), function)):
-        raise NoSource(CHANGED)
-    used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-    whole = Rewriter(used, partial(needs_no_conversion, function.__globals__), owner_of(function))
-    return whole.function(node, frozenset(code.co_freevars))
+    return node
 
 
 def owner_of(function: FunctionType) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..frames import LOADED
 
-NOT_FOUND = "its source is not at hand (typed at a prompt, or made by exec): put it in a file"
+NOT_FOUND = "its source is not at hand (typed at a prompt, read from a pipe, or made by exec): put it in a file"
 CHANGED = "its source has changed since it was imported: import it again (importlib.reload, or a new start)"
 
 
@@ -24,10 +24,14 @@ class NoSource(Exception):
     """Why a function cannot be converted; ends in what to do about it."""
 
 
-def parse_function(function: FunctionType) -> ast.FunctionDef:
-    """The definition of a function; raises NoSource."""
+def lines_of(function: FunctionType) -> list[str]:
+    """The file that a function stands in, or the cell of a notebook; empty where there is none."""
+    return linecache.getlines(function.__code__.co_filename, function.__globals__)
+
+
+def parse_function(function: FunctionType, lines: list[str]) -> ast.FunctionDef:
+    """The definition of a function that stands in these lines; raises NoSource."""
     code = function.__code__
-    lines = linecache.getlines(code.co_filename, function.__globals__)
     first = code.co_firstlineno
     if not 0 < first <= len(lines):
         raise NoSource(NOT_FOUND)

@@ -29,8 +29,9 @@ from adjit.ir.gate import gate
 from adjit.ir.locks import once
 from adjit.ir.types import TensorType
 
-from . import llvm, stacks, variable_locks
+from . import llvm, variable_locks
 from .entry_text import entry_ir, locks_ir
+from .signals import INTERRUPTED, RAISED
 from .target import current
 from .workers import Later
 
@@ -269,7 +270,7 @@ def _new_function() -> Any:
 @once
 def begin() -> Later[llvm.Object]:
     """Have the entry compiled: whoever compiles a function will want it."""
-    numbers = {"MAX_BUFFERS": MAX_BUFFERS, "RECORD": RECORD, "HEADER": len(Header), "INTERRUPTED": stacks.INTERRUPTED}
+    numbers = {"MAX_BUFFERS": MAX_BUFFERS, "RECORD": RECORD, "HEADER": len(Header), "INTERRUPTED": INTERRUPTED, "RAISED": RAISED}
     numbers |= TAGS | LAYOUT | variable_locks.NUMBERS | {field.name: int(field) for field in Header}
     return Later(lambda: llvm.assemble((entry_ir if available() else locks_ir)(numbers), current()))
 
@@ -294,11 +295,11 @@ def _imports() -> dict[str, int]:
     capsule = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
     numpy_api = (ctypes.c_void_p * 300).from_address(get(capsule, None))
     names = ["PyType_GenericAlloc", "PyTuple_New", "PyList_New", "PyDict_New", "PyDict_Size", "PyDict_GetItem", "PyDict_SetItem"]
-    names += ["PyObject_Vectorcall", "Py_DecRef", "Py_IncRef", "PyErr_Occurred", "PyErr_SetNone"]
+    names += ["PyObject_Vectorcall", "Py_DecRef", "Py_IncRef", "PyErr_Restore"]
     names += ["PyEval_SaveThread", "PyEval_RestoreThread", "PyThread_get_thread_ident"]
     imports = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in names}
     imports |= {f"adjit_{cls.__name__}_type": id(cls) for cls in (float, tuple, list, dict)}
-    imports |= {"adjit_array_type": id(np.ndarray), "adjit_interrupt_type": id(KeyboardInterrupt), "adjit_none": id(None)}
+    imports |= {"adjit_array_type": id(np.ndarray), "adjit_none": id(None)}
     return imports | {"adjit_gate": gate.address, "adjit_new_array": numpy_api[94] or 0}  # PyArray_NewFromDescr
 
 

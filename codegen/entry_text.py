@@ -51,15 +51,13 @@ declare void @Py_IncRef(ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare i64 @PyThread_get_thread_ident()
-declare ptr @PyErr_Occurred()
-declare void @PyErr_SetNone(ptr)
+declare void @PyErr_Restore(ptr, ptr, ptr)
 declare ptr @adjit_new_array(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 @adjit_array_type = external global i8
 @adjit_float_type = external global i8
 @adjit_tuple_type = external global i8
 @adjit_list_type = external global i8
 @adjit_dict_type = external global i8
-@adjit_interrupt_type = external global i8
 @adjit_none = external global i8
 @adjit_gate = external global i64
 """
@@ -313,11 +311,12 @@ failed: ; nothing has changed: Python does it again, and raises the error
   br label %leave
 interrupted:
   call void @drop(ptr %arrays, i64 %result.count)
-  %raised = call ptr @PyErr_Occurred()
-  %must.raise = icmp eq ptr %raised, null
-  br i1 %must.raise, label %raise, label %give.up
-raise:
-  call void @PyErr_SetNone(ptr @adjit_interrupt_type)
+  %details = item %route[DETAILS]
+  %exception.at = getelementptr i64, ptr %details, i64 RAISED
+  %exception.type = item %exception.at[0]
+  %exception.value = item %exception.at[1]
+  %exception.traceback = item %exception.at[2]
+  call void @PyErr_Restore(ptr %exception.type, ptr %exception.value, ptr %exception.traceback)
   br label %give.up
 no.memory:
   call void @drop(ptr %arrays, i64 %r)

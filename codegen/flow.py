@@ -11,7 +11,7 @@ from adjit.ir.ops.index import ScatterSet
 from adjit.ir.plan import Place
 from adjit.ir.types import I64
 
-from . import gemm, library, memory, polling, products, stacked, stacks
+from . import gemm, library, memory, polling, products, signals, stacked, stacks
 from .lanes import Reg
 from .packing import Factor
 
@@ -109,7 +109,7 @@ def _pack(module: Module, loop: Stmt) -> dict[Factor, Place]:
         module.imports |= {name, run}
         module.declares |= {f"declare void @{name}({gemm.PACK_TYPES})", f"declare void @{run}({library.RUNNER})"}
         matrix = f"ptr {module.pointer(place, offset)}, i64 {strides[0]}, i64 {strides[1]}, ptr {module.pointer(target)}"
-        module.text.put(f"call void @{name}(i64 {n}, i64 {k}, {matrix}, i64 {module.context.target.threads}, ptr @{run})")
+        module.text.put(f"call void @{name}(i64 {n}, i64 {k}, {matrix}, i64 {module.context.target.threads}, ptr @{run}, ptr null)")
     return factors
 
 
@@ -118,6 +118,6 @@ def _poll(module: Module, body: Block) -> None:
     text, look, go = module.text, module.text.fresh_label(), module.text.fresh_label()
     text.put(f"br i1 {polling.spent_enough(text, polling.kernel_weight(body))}, label %{look}, label %{go}")
     text.start(look)
-    module.leave_if(text.define("call preserve_allcc i1 @adjit_interrupted()"), str(stacks.INTERRUPTED))
+    module.leave_if(text.define("call i1 @adjit_interrupted(ptr %error)"), str(signals.INTERRUPTED))
     text.jump(go)
     text.start(go)

@@ -2,7 +2,7 @@
 
     void adjit_gemm_f32(i64 m, i64 n, i64 k, ptr a, i64 row, i64 column, ptr b, i64 row, i64 column, ptr c, i64 row,
                         ptr work, i64 rows, i64 groups, i64 added, i64 packs, ptr finish, ptr pointers, i64 span, i64 apart,
-                        i64 threads, ptr run)
+                        ptr error, i64 threads, ptr run)
 
 c = a @ b, or c += a @ b where `added` is 1, with strides in elements; c's columns are consecutive.
 
@@ -12,7 +12,7 @@ is called, unless it is null, when a block is done, for `span` tiles side by sid
 row) and their place in c: what follows a product elementwise is computed while they are in the second-level cache (`epilogue.py`). Where
 `apart` is 1, c is no matrix but memory in which every worker has a block for these values: a product of one panel needs no more.
 
-    void adjit_pack_f32(i64 n, i64 k, ptr b, i64 row, i64 column, ptr packed, i64 threads, ptr run)
+    void adjit_pack_f32(i64 n, i64 k, ptr b, i64 row, i64 column, ptr packed, i64 threads, ptr run, ptr error)
     void adjit_packed_gemm_f32(...)    with b packed already: its strides are not asked for
 
 The usual five loops: panels of b (KC rows) are packed NR columns at a time, blocks of a (`rows` rows, chosen by the caller) are packed MR
@@ -21,6 +21,8 @@ with zeros, so that the micro-kernel is always whole; an edge tile goes through 
 
 `run` is adjit_parallel or adjit_serial: blocks of a times `groups` of columns are chunks for the thread pool. A tile is computed in the
 same way wherever the cuts are, so the result is the same bits for any number of threads.
+
+With an `error` record, the routine looks for signals (`polling.py`), and returns early when there is one.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from adjit.ir.types import DTYPE_NAMES, DType
 from . import library
 from .lanes import LLVM_TYPE, Text
 from .loop import Loop
+from .signals import LOOK
 
 MR = 6  # rows of a tile
 VECTORS = 2  # vector registers across a tile
@@ -41,12 +44,12 @@ KC = 256  # depth of a panel: MR x KC of a and NR x KC of b stay in the first-le
 UNROLL = 4
 SPAN_BYTES = 2048  # of a row that is finished at once: long enough for the hardware to prefetch, so that a block stays near
 MAX_ROWS = 192  # of a block of a, which stays in the second-level cache
-ARGUMENTS = 20
-TYPES = "i64, i64, i64, ptr, i64, i64, ptr, i64, i64, ptr, i64, ptr, i64, i64, i64, i64, ptr, ptr, i64, i64, i64, ptr"
-FINISH, POINTERS, SPAN, APART = range(16, 20)
+ARGUMENTS = 21
+TYPES = "i64, i64, i64, ptr, i64, i64, ptr, i64, i64, ptr, i64, ptr, i64, i64, i64, i64, ptr, ptr, i64, i64, ptr, i64, ptr"
+FINISH, POINTERS, SPAN, APART, ERROR = range(16, 21)
 DEPTH, START, BUFFER = range(ARGUMENTS, ARGUMENTS + 3)  # what changes from panel to panel, behind the arguments
 FEW_ROWS = 48  # up to here, one block of a, and the columns are shared out instead
-PACK_TYPES = "i64, i64, ptr, i64, i64, ptr, i64, ptr"
+PACK_TYPES = "i64, i64, ptr, i64, i64, ptr, i64, ptr, ptr"
 
 
 def tile_columns(dtype: DType, vector_bytes: int) -> int:
@@ -126,7 +129,7 @@ class _Gemm:
         self.fma = f"@{fma}"
         three = ", ".join([self.vector] * 3)
         self.declares = {f"declare {self.vector} @{fma}({three})", "declare i64 @llvm.smin.i64(i64, i64)"}
-        self.declares.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        self.declares |= {"declare void @llvm.prefetch.p0(ptr, i32, i32, i32)", f"declare i1 @{LOOK}(ptr)"}
 
     # ---- small pieces of text
 
@@ -148,6 +151,17 @@ class _Gemm:
     def tiles(self, text: Text, count: str, size: int) -> str:
         """ceil(count / size)"""
         return text.define(f"udiv i64 {text.define(f'add i64 {count}, {size - 1}')}, {size}")
+
+    @staticmethod
+    def look(text: Text, error: str) -> None:
+        """Return, if a signal is to end the call."""
+        look, leave, go = (text.fresh_label() for _ in range(3))
+        text.put(f"br i1 {text.define(f'icmp ne ptr {error}, null')}, label %{look}, label %{go}")
+        text.start(look)
+        text.put(f"br i1 {text.define(f'call i1 @{LOOK}(ptr {error})')}, label %{leave}, label %{go}")
+        text.start(leave)
+        text.put("ret void")
+        text.start(go)
 
     @staticmethod
     def function(header: str, text: Text) -> str:
@@ -394,7 +408,7 @@ class _Gemm:
         m, n, row, column, ldc, rows, groups, packs, depth, started = (
             self.argument(text, k) for k in (0, 1, 4, 5, 10, 12, 13, 15, DEPTH, START)
         )
-        a, c, b, work, finish, pointers = (self.pointer_argument(text, k) for k in (3, 9, 11, BUFFER, FINISH, POINTERS))
+        a, c, b, work, finish, pointers, error = (self.pointer_argument(text, k) for k in (3, 9, 11, BUFFER, FINISH, POINTERS, ERROR))
         span = self.argument(text, SPAN)
         is_apart = text.define(f"icmp ne i64 {self.argument(text, APART)}, 0")
         first = text.define(f"icmp eq i64 {started}, 0")
@@ -430,6 +444,7 @@ class _Gemm:
             corner = self.at(text, c, text.define(f"select i1 {is_apart}, i64 {target}, i64 {inside}"))
             side_by_side = self.smin(text, span, text.define(f"sub i64 {right_most}, {wide.index}"))
             with Loop(text, "0", side_by_side) as across:
+                self.look(text, error)
                 right = text.define(f"mul i64 {across.index}, {self.nr}")
                 at = text.define(f"add i64 {left}, {right}")
                 columns = self.smin(text, text.define(f"sub i64 {n}, {at}"), str(self.nr))
@@ -463,8 +478,8 @@ class _Gemm:
         text = Text(self.target)
         args = text.reserve(f"[{ARGUMENTS + 3} x i64]")
         names = ["%m", "%n", "%k", "%a", "%ar", "%ac", "%b", "%br", "%bc", "%c", "%cr", "%work", "%rows", "%groups", "%added", "%packs"]
-        names += ["%finish", "%pointers", "%span", "%apart"]
-        kinds = ["ptr" if name in ("%a", "%b", "%c", "%work", "%finish", "%pointers") else "i64" for name in names]
+        names += ["%finish", "%pointers", "%span", "%apart", "%error"]
+        kinds = ["ptr" if name in ("%a", "%b", "%c", "%work", "%finish", "%pointers", "%error") else "i64" for name in names]
 
         def put(k: int, kind: str, value: str) -> None:
             text.put(f"store {kind} {value}, ptr {text.define(f'getelementptr i64, ptr {args}, i64 {k}')}")
@@ -489,8 +504,9 @@ class _Gemm:
                 put(6, "ptr", self.at(text, "%b", text.define(f"mul i64 {loop.index}, %br")))
                 used = text.define(f"mul i64 {width}, {depth}")
                 put(BUFFER, "ptr", self.at(text, "%work", text.define(f"and i64 {text.define(f'add i64 {used}, 15')}, -16")))
-                text.put(f"call void %run(ptr @pack_b_{self.name}, ptr {args}, i64 {panels}, i64 %threads)")
-            text.put(f"call void %run(ptr @block_{self.name}, ptr {args}, i64 {blocks}, i64 %threads)")
+                text.put(f"call void %run(ptr @pack_b_{self.name}, ptr {args}, i64 {panels}, ptr %error, i64 %threads)")
+            text.put(f"call void %run(ptr @block_{self.name}, ptr {args}, i64 {blocks}, ptr %error, i64 %threads)")
+            self.look(text, "%error")
         text.put("ret void")
         header = ", ".join(f"{kind} {name}" for kind, name in zip([*kinds, "i64", "ptr"], [*names, "%threads", "%run"], strict=True))
         return self.function(f"void @{(library.PACKED_NAMES if is_packed else library.NAMES)[self.dtype]}({header})", text)
@@ -511,9 +527,10 @@ class _Gemm:
             put(6, f"ptr {self.at(text, '%b', text.define(f'mul i64 {loop.index}, %row'))}")
             put(11, f"ptr {self.at(text, '%packed', text.define(f'mul i64 {loop.index}, {width}'))}")
             put(DEPTH, f"i64 {self.smin(text, text.define(f'sub i64 %k, {loop.index}'), step)}")
-            text.put(f"call void %run(ptr @pack_b_{self.name}, ptr {args}, i64 {panels}, i64 %threads)")
+            text.put(f"call void %run(ptr @pack_b_{self.name}, ptr {args}, i64 {panels}, ptr %error, i64 %threads)")
+            self.look(text, "%error")
         text.put("ret void")
-        header = "i64 %n, i64 %k, ptr %b, i64 %row, i64 %column, ptr %packed, i64 %threads, ptr %run"
+        header = "i64 %n, i64 %k, ptr %b, i64 %row, i64 %column, ptr %packed, i64 %threads, ptr %run, ptr %error"
         return self.function(f"void @{library.PACK_NAMES[self.dtype]}({header})", text)
 
 

@@ -36,6 +36,8 @@ from .memory import Access
 from .nest import Chunk, Nest, Reduction
 from .parallel import CHUNKS, PARALLEL, emit_nest, outlined
 from .repeats import look
+from .signals import LOOK
+from .stopping import leave_if_stopped
 from .window import Hosted, Private, Window
 
 RegionBody: TypeAlias = Callable[..., None]  # a `Body` that can also be told which pads it is outside of
@@ -53,6 +55,7 @@ class Context:
     repeats: dict[Hashable, Kernel] = field(default_factory=dict)  # kernels of large programs, by their looks
     packed: dict[tuple[object, ...], Place] = field(default_factory=dict)  # factors that the loops around have packed, see packing.py
     awake: bool = False  # whether the other threads have something to do all the time: they need not be woken
+    is_final: bool = False  # variables are being written to: from here on, nothing is interrupted
 
 
 class Kernel:
@@ -67,6 +70,7 @@ class Kernel:
         self.threads = context.target.threads
         self.text = Text(context.target)
         self.text.outlined = context.outlined
+        self.text.may_look, self.text.returns_code = not context.is_final, True
         self.pointers: dict[tuple[Place, int], str] = {}  # what shares memory has one pointer, so that `copy` can see it
         self.shifts: dict[tuple[str, str, int], str] = {}  # pointers to elements other than the first
         self.packed = context.packed
@@ -74,7 +78,7 @@ class Kernel:
         self.failures: list[Failure] = []  # what each code means that the kernel may return
         self.location: Location | None = None  # of the statement being written
         self.error: type[AdjitError] = AdjitError
-        self.leaves = False  # whether it may return early
+        self.fails = False  # whether it may return a code
         self.imports: set[str] = set()
         self.work_bytes = 0  # scratch memory that it wants, as its last pointer
         self.helpers: list[str] = []  # functions that only this kernel calls, named after it
@@ -109,10 +113,16 @@ class Kernel:
         window = self.plan.windows[id(value)]
         return Access(self.pointer(window.root, window.layout), window.layout.strides, value.type.dtype)
 
-    def helper_text(self) -> Text:
-        """The body of a function that only this kernel calls, to be written."""
+    @property
+    def leaves(self) -> bool:
+        """Whether it may return early."""
+        return self.fails or self.text.looks
+
+    def helper_text(self, may_look: bool = False) -> Text:
+        """The body of a function that only this kernel calls, to be written. `may_look`: it will be given %error if it uses that."""
         text = Text(self.target)
         text.outlined = self.text.outlined
+        text.may_look = may_look and self.text.may_look
         return text
 
     def add_helper(self, kind: str, params: str, text: Text) -> str:
@@ -126,11 +136,16 @@ class Kernel:
     def repeated(self, other: Kernel) -> Kernel:
         """The other kernel, which has its pointers already, with the same text."""
         other.text, other.helpers, other.imports, other.work_bytes = self.text, self.helpers, self.imports, self.work_bytes
+        other.fails = self.fails
         return other
 
     def _params(self) -> list[str]:
         last = (["%work"] if self.work_bytes else []) + (["%error"] if self.leaves else [])
         return [*(f"%p{k}" for k in range(len(self.pointers))), *last]
+
+    def imported(self) -> set[str]:
+        """Names of routines that others have."""
+        return self.imports | {LOOK} if self.text.looks else self.imports
 
     def definition(self) -> str:
         """The LLVM function, with `{}` for its name. A kernel that may fail takes the error record last and returns a code."""
@@ -169,7 +184,7 @@ def fused_kernel(stmt: Stmt, context: Context) -> Kernel:
         return kernel
     numbers = context.literals.taken(stmt.blocks[0], kernel.pointer_to)
     parts = parts_of(stmt, kernel.access, numbers)
-    seen = context.awake, look(stmt.blocks[0], parts, numbers)
+    seen = context.awake, context.is_final, look(stmt.blocks[0], parts, numbers)
     if seen in context.repeats:
         return context.repeats[seen].repeated(kernel)
     emit_boxes(kernel, parts)
@@ -277,7 +292,7 @@ class LoopKernel(Kernel):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.scalar = VectorEmitter(self.text)
-        self.functions: dict[Hashable, str] = {}  # what `call` calls
+        self.functions: dict[Hashable, tuple[str, bool, float]] = {}  # what `call` calls; whether it looks for signals, and its work
 
     def window(self, value: Operand) -> Window:
         access = self.access(value)
@@ -343,14 +358,19 @@ class LoopKernel(Kernel):
         if key not in self.functions:
             self.functions[key] = self._function(body, windows, settings)
         pointers = ", ".join(f"ptr {w.pointer}" for w in windows)
-        self.text.put(f"call void {self.functions[key]}({pointers})")
+        name, looks, work = self.functions[key]
+        self.text.put(f"call void {name}({pointers}{', ptr %error' if looks else ''})")
+        self.text.charge(work, looks)
+        if looks:
+            leave_if_stopped(self.text)
 
-    def _function(self, body: Callable[..., None], windows: Sequence[Window], settings: dict[str, Hashable]) -> str:
-        """The name of a function of the kernel's own that runs the body on windows like these."""
-        inner = self.helper_text()
+    def _function(self, body: Callable[..., None], windows: Sequence[Window], settings: dict[str, Hashable]) -> tuple[str, bool, float]:
+        """The name of a function of the kernel's own that runs the body on windows like these; whether it looks for signals; its work."""
+        inner = self.helper_text(may_look=True)
         with self._writing(inner, self.threads):
             body(self, *(w.inside(inner, [f"%w{k}"]) for k, w in enumerate(windows)), **settings)
-        return self.add_helper("function", ", ".join(f"ptr %w{k}" for k in range(len(windows))), inner)
+        params = [*(f"ptr %w{k}" for k in range(len(windows))), *(["ptr %error"] if inner.looks else [])]
+        return self.add_helper("function", ", ".join(params), inner), inner.looks, inner.work
 
     def load(self, source: Window, *index: Reg) -> Reg:
         at = source.at(*index)
@@ -428,7 +448,7 @@ class LoopKernel(Kernel):
     def leave_if(self, condition: str, code: int, *details: Reg) -> None:
         """Return `code` from the kernel when the condition holds, with details left in the error record."""
         text, leave, stay = self.text, self.text.fresh_label(), self.text.fresh_label()
-        self.leaves = True
+        self.fails = True
         text.put(f"br i1 {condition}, label %{leave}, label %{stay}")
         text.start(leave)
         for k, detail in enumerate(details):

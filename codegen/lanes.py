@@ -52,7 +52,26 @@ class Text:
         self.block = "entry"  # label of the basic block being written, which phis must name
         self.outlined: dict[str, Outlined] | None = None  # functions of the vector math library that are called rather than inlined
         self.slots: list[str] = []  # stack slots, allocated once at the top of the function
+        self.may_look = False  # for signals, in long loops: the function has the error record, %error
+        self.looks = False  # whether it does
+        self.returns_code = False  # or nothing
+        self.repeated = 0.0  # instructions that loops do again, beside the lines that are written
+        self.unseen = 0.0  # of these, how many since somebody last looked for signals
         self._count = 0
+
+    @property
+    def work(self) -> float:
+        """Instructions that the text stands for, about."""
+        return len(self.lines) + self.repeated
+
+    @property
+    def unseen_work(self) -> float:
+        return len(self.lines) + self.unseen
+
+    def charge(self, work: float, seen: bool = False) -> None:
+        """Count what a function does that is called here; `seen`: it looks for signals itself."""
+        self.repeated += work
+        self.unseen += 0.0 if seen else work
 
     def reserve(self, type: str) -> str:
         """A stack slot, outside of every loop."""

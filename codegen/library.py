@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 from collections.abc import Iterable
 from functools import partial
 
@@ -16,13 +17,14 @@ from adjit.ir.locks import new_lock, once
 from adjit.ir.target import Target
 from adjit.ir.types import DTYPE_NAMES, F32, F64
 
-from . import image, llvm
+from . import image, llvm, signals
 from .workers import Later, cores
 
 MAX_THREADS = 256
 POOL, FORKED = "pool", "adjit_pool_forked"
 RUNNERS = ("adjit_serial", "adjit_parallel")
-RUNNER = "ptr, ptr, i64, i64"  # what a runner takes: a function, its argument, the number of chunks and that of threads
+SHARED = (*RUNNERS, signals.LOOK)  # what programs import of the pool
+RUNNER = "ptr, ptr, i64, ptr, i64"  # what a runner takes: a function, its argument, how many chunks, the error record or null, threads
 NAMES = {dtype: f"adjit_gemm_{DTYPE_NAMES[dtype]}" for dtype in (F32, F64)}
 PACKED_NAMES = {dtype: f"adjit_packed_gemm_{DTYPE_NAMES[dtype]}" for dtype in NAMES}
 PACK_NAMES = {dtype: f"adjit_pack_{DTYPE_NAMES[dtype]}" for dtype in NAMES}
@@ -47,7 +49,7 @@ def runner(threads: int) -> str:
 def start(names: Iterable[str], target: Target) -> None:
     """Begin to compile what somebody is going to ask for; names of routines that are not shared are passed over."""
     target = target.with_threads(1)  # they take any number
-    for part in {_part_of(name) for name in names if name in RUNNERS or name in DTYPES}:
+    for part in {_part_of(name) for name in names if name in SHARED or name in DTYPES}:
         _code(part, target)
 
 
@@ -63,21 +65,31 @@ def addresses(names: Iterable[str], target: Target) -> dict[str, int]:
 
 
 def _part_of(name: str) -> str:
-    return POOL if name in RUNNERS else (PACKED_NAMES if name in PACKED else NAMES)[DTYPES[name]]
+    return POOL if name in SHARED else (PACKED_NAMES if name in PACKED else NAMES)[DTYPES[name]]
 
 
 @once
 def _part(part: str, target: Target) -> dict[str, int]:
     """Addresses of what a part exports: the pool, or the products of one dtype."""
     if part == POOL:
-        exports = [*RUNNERS, "adjit_pool_start", FORKED]
+        exports = [*SHARED, "adjit_pool_start", FORKED, signals.SET_MAIN]
     else:
         exports = [part, PACK_NAMES[DTYPES[part]]] if part in PACKED else [part]
-    loaded = llvm.Library([_code(part, target).result()], exports, {})
+    imports = {} if part == POOL else {signals.LOOK: _part(POOL, target)[signals.LOOK]}
+    loaded = llvm.Library([_code(part, target).result()], exports, imports)
     _keep.append(loaded)
-    if part == POOL and hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=ctypes.PYFUNCTYPE(None)(loaded.address[FORKED]))
+    if part == POOL:
+        _prepare_pool(loaded.address)
     return loaded.address
+
+
+def _prepare_pool(address: dict[str, int]) -> None:
+    """Signals interrupt the main thread alone; after a fork, that is the one which forked, and there are no workers."""
+    tell = ctypes.PYFUNCTYPE(None, ctypes.c_int64)(address[signals.SET_MAIN])
+    tell(threading.main_thread().ident or 0)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=ctypes.PYFUNCTYPE(None)(address[FORKED]))
+        os.register_at_fork(after_in_child=lambda: tell(threading.get_ident()))
 
 
 @once

@@ -25,7 +25,7 @@ from adjit.ir.plan import Place, Plan
 from adjit.ir.target import Target
 from adjit.ir.types import I64, StackType, TensorType, row_major
 
-from . import flow, host, library, llvm, lookup, memory, stacked, stacks
+from . import flow, host, library, llvm, lookup, memory, signals, stacked, stacks
 from .emitter import VectorEmitter
 from .image import Failure
 from .kernels import Context, Kernel, copy_kernel, fused_kernel, lowered_kernel
@@ -57,6 +57,7 @@ class Module:
         self.plan: Plan = func.plan
         outline, large = count_math(func.block) > INLINE_MATH, is_large(func.block)
         literals = Literals() if large else None
+        self.triple = target.triple
         self.parts = Parts(target, LARGE_LEVEL if large else llvm.LEVEL)
         self.context = Context(func.plan, target, {} if outline else None, literals)
         self.functions: dict[str, str] = {}  # definition without its name -> name
@@ -86,10 +87,13 @@ class Module:
     def build(self) -> None:
         text = self.text
         self.block(self.func.block)
+        self.context.is_final = True
         for param, new in self.func.updates:
             self.copy(param, new)
         entry = [f"%t{k} = getelementptr ptr, ptr %buffers, i64 {k}\n%buf{k} = load ptr, ptr %t{k}" for k in range(self.buffer_count)]
         entry += ["%code = alloca i64", "store i64 0, ptr %code"]
+        if signals.LOOK in self.imports:
+            entry += [f"%flag = getelementptr i64, ptr %error, i64 {signals.FLAG}", "store i64 0, ptr %flag"]
         text.jump("leave")
         text.start("leave")
         if self.probes is not None:
@@ -100,7 +104,7 @@ class Module:
         self.declares |= text.declares
         body = "\n".join([*entry, *text.slots, *text.lines])
         main = f"define i64 @adjit_main(ptr %buffers, ptr %arena, ptr %error) nounwind {{\nentry:\n{body}\n}}\n"
-        runtime = [stacks.runtime()] if self.uses_runtime or self.handles else []
+        runtime = [stacks.runtime(self.triple)] if self.uses_runtime or self.handles else []
         runtime += [self.probes.runtime()] if self.probes is not None else []
         if self.handles:
             release = "\n".join(self.shrinking(0))
@@ -120,6 +124,7 @@ class Module:
     def block(self, block: Block) -> None:
         for stmt in block.stmts:
             around, self.stmt = self.stmt, stmt
+            self.context.is_final |= self.writes_variable(stmt)
             self.statement(stmt)
             self.stmt = around
 
@@ -159,6 +164,12 @@ class Module:
             return
         else:
             self.call(lowered_kernel(stmt, self.context))
+
+    def writes_variable(self, stmt: Stmt) -> bool:
+        """Whether a result is made in the place of a parameter, rather than being a view of one."""
+        roots = (self.plan.windows[id(r)].root for r in stmt.results if id(r) in self.plan.windows)
+        made = (self.plan.places.get(id(root)) for root in roots if all(root is not p for p in self.func.params))
+        return any(place is not None and place.kind == "param" for place in made)
 
     def find_rows(self, stmt: Stmt) -> None:
         """The addresses of results that are made in a row of an array."""
@@ -226,8 +237,8 @@ class Module:
 
     def function(self, kernel: Kernel) -> str:
         """The name of the function that a kernel is; one that is there already serves again."""
-        self.imports |= kernel.imports
-        library.start(kernel.imports, self.context.target)
+        self.imports |= kernel.imported()
+        library.start(kernel.imported(), self.context.target)
         definition = kernel.definition()
         if definition not in self.functions:
             name = self.functions[definition] = f"k{len(self.functions)}"

@@ -18,7 +18,7 @@ from adjit.ir.ops.base import Array
 from adjit.ir.target import Target
 from adjit.ir.types import TensorType
 
-from . import blas, library, llvm, stacks
+from . import blas, library, llvm, signals, stacks
 from .image import Image
 
 DETAILS = 8  # i64 words that a failing kernel may leave for the message
@@ -99,8 +99,8 @@ class Native:
         return raw[shift : shift + self.arena_bytes]
 
     def _raise(self, code: int, details: list[int]) -> None:
-        if code == stacks.INTERRUPTED:
-            raise KeyboardInterrupt
+        if code == signals.INTERRUPTED:
+            _restore(*details[signals.RAISED :][:3])
         if code == RAISED and raised.error is not None:
             error, raised.error = raised.error, None
             raise error
@@ -108,6 +108,13 @@ class Native:
             raise MemoryError(f"@{self.name}: no memory to save what the backward pass of a loop needs; give the loop a checkpoint=")
         failure = self.failures[code - 1]
         raise failure.error(failure.message.format(*map(Detail, details))).at(failure.location)
+
+
+def _restore(*exception: int) -> None:
+    """Raise what the handler of a signal raised while native code ran: its type, value and traceback, which this takes over."""
+    restore = ctypes.pythonapi.PyErr_Restore
+    restore.restype, restore.argtypes = None, [ctypes.c_void_p] * 3
+    restore(*exception)  # functions of `pythonapi` raise what is set when they return
 
 
 def _release(library: llvm.Library, function: int, arena: int) -> None:

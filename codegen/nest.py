@@ -25,6 +25,7 @@ from .loop import Loop
 from .memory import Access
 
 ADDITIONS = 64  # to each lane of a total before it is added to the total of the row: bounds the error alike for every width
+LONG_ROW = 1 << 13  # vectors of a row after which it may look for signals
 TOTALS = 8  # vectors of totals that are held in registers while short rows are reduced one onto the other
 MAX_WRITTEN = 64  # operations in such a row, which is written out
 WIDE_BODY, MEDIUM_BODY = 4, 12  # ops: up to these, the main loop walks four and two vectors at once
@@ -266,7 +267,8 @@ class Nest:
         self.inner_axis = axis
         self._start_row([main, *(w for w, _ in widths)])
         vectors = [k for k, depth in enumerate(self.kept_depth) if depth < rank - 1 or rank == 0]
-        blocked = trips > 2 * ADDITIONS and any(_sums_floats(self.reductions[k]) for k in vectors)
+        exact = trips > 2 * ADDITIONS and any(_sums_floats(self.reductions[k]) for k in vectors)
+        blocked = exact or trips > 2 * LONG_ROW
         local = [k for k in vectors if k not in self.slots]
         if blocked:
             for k in local:
@@ -276,7 +278,7 @@ class Nest:
         if trips == 1:
             self._merge(totals, self._chunk(main, "0", {}), main)
         elif blocked:
-            step = ADDITIONS * main
+            step = (ADDITIONS if exact else LONG_ROW) * main
             with Loop(self.text, "0", str(covered), step) as loop:
                 start = loop.index
                 limit = self.text.define(f"add i64 {start}, {step}")

@@ -18,6 +18,7 @@ from . import library, memory
 from .lanes import Text
 from .memory import Access
 from .nest import Body, Nest, Reduction
+from .stopping import PIECE, leave_if_stopped
 from .tiles import across, pieces
 
 if TYPE_CHECKING:
@@ -83,13 +84,19 @@ def in_chunks(kernel: Kernel, total: int, rows: int, walk: Callable[[Text, str, 
 
 
 def outlined(
-    kernel: Kernel, total: int, rows: int, outside: Sequence[str], inside: Sequence[str], walk: Callable[[Text, str, str], None]
+    kernel: Kernel,
+    total: int,
+    rows: int,
+    outside: Sequence[str],
+    inside: Sequence[str],
+    walk: Callable[[Text, str, str], None],
+    leaves: bool = True,
 ) -> None:
-    """The same with chosen pointers: what they are called in the kernel, and in the function."""
+    """The same with chosen pointers: what they are called in the kernel, and in the function. `leaves`: at once, when interrupted."""
     text, run = kernel.text, library.runner(kernel.threads)
     kernel.imports.add(run)
     text.declares.add(f"declare void @{run}({library.RUNNER})")
-    inner = kernel.helper_text()
+    inner = kernel.helper_text(may_look=True)
     for k, pointer in enumerate(inside):
         inner.put(f"{pointer}.at = getelementptr ptr, ptr %pointers, i64 {k}")
         inner.put(f"{pointer} = load ptr, ptr {pointer}.at")
@@ -97,8 +104,17 @@ def outlined(
     after = inner.define(f"add i64 {start}, {rows}")
     within = inner.define(f"icmp slt i64 {after}, {total}")
     walk(inner, start, inner.define(f"select i1 {within}, i64 {after}, i64 {total}"))
+    chunks = -(-total // rows)
+    looks = inner.looks or (text.may_look and chunks * inner.work >= PIECE)
+    if inner.looks:
+        inner.lines[:0] = [f"%error.at = getelementptr ptr, ptr %pointers, i64 {len(outside)}", "%error = load ptr, ptr %error.at"]
+        outside = [*outside, "%error"]
     name = kernel.add_helper("chunk", "ptr %pointers, i64 %chunk, i64 %worker", inner)
-    text.put(f"call void @{run}(ptr {name}, ptr {memory.table(text, outside)}, i64 {-(-total // rows)}, i64 {kernel.threads})")
+    stop = "%error" if looks else "null"
+    text.put(f"call void @{run}(ptr {name}, ptr {memory.table(text, outside)}, i64 {chunks}, ptr {stop}, i64 {kernel.threads})")
+    text.charge(chunks * inner.work, looks)
+    if looks and leaves:
+        leave_if_stopped(text)
 
 
 class _Cut:

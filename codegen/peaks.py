@@ -43,11 +43,11 @@ def peaks(target: Target) -> Peaks:
     native = llvm.Library([llvm.assemble(text, target)], [*names, "triad"], {})
     chunks, threads = CHUNKS * target.threads, target.threads
     runner = library.runner(threads)
-    kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
     run = kind(library.addresses([runner], target)[runner])
 
     def best(name: str, argument: int, attempts: int) -> float:
-        return _best(lambda: run(native.address[name], argument, chunks, threads), attempts)
+        return _best(lambda: run(native.address[name], argument, chunks, None, threads), attempts)
 
     operations = {}
     for dtype, name in zip(dtypes, names, strict=True):

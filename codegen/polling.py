@@ -1,7 +1,14 @@
-"""When compiled loops look for Ctrl-C: after so much work, whichever of them did it.
+"""When native code looks for signals: often enough for an answer to Ctrl-C within some 50 ms, seldom enough to cost nothing.
 
-An innermost loop in registers counts its own trips. All others add to one sum: a loop of few trips that runs again and again inside of
-another, may take as long as a long one. The sum is a global that threads may spoil for each other: it only says when to look.
+Looking is cheap (a flag, and a clock); only when 20 ms have passed since the last time is the GIL taken and Python asked, by the main
+thread alone: it is the only one that signals interrupt. A hit sets the flag of the call, word FLAG of its error record, which ends the work
+of all threads that take part in it, and keeps the exception that Python's handler raised in the words before.
+
+Kernels look inside of their loops (`stopping.py`; `Loop` counts what a loop costs), and the thread pool between
+chunks. Loops of the program itself look after so much work, whichever of them did it: an innermost loop in registers counts its own
+iterations, all others add to one sum. The sum is a global that threads may spoil for each other: it only says when to look.
+
+Nothing is looked for once a call has begun to write to variables: from there on, it ends before it is interrupted.
 """
 
 from __future__ import annotations
@@ -12,7 +19,7 @@ from adjit.ir.ops.control import For, While
 from .cost import operations
 from .lanes import Text
 
-LIMIT = 1 << 24  # work between two looks, of about a nanosecond each: looking may have to wait for the GIL
+LIMIT = 1 << 20  # work between two looks of a program's loops, of about a nanosecond each
 SPENT = "@adjit_spent"
 
 
@@ -21,12 +28,12 @@ def has_loops(block: Block) -> bool:
 
 
 def weight(block: Block) -> int:
-    """The work of a trip on scalars, without that of loops inside."""
+    """The work of an iteration on scalars, without that of loops inside."""
     return 1 + sum(1 + sum(map(weight, s.blocks)) for s in block.stmts if not isinstance(s.op, For | While))
 
 
 def kernel_weight(block: Block) -> int:
-    """The same for a trip through kernels on arrays: a call, and a quarter of its operations or elements, for several go at once."""
+    """The same for an iteration through kernels on arrays: a call, and a quarter of its operations or elements, for several go at once."""
     total = 0
     for stmt in block.stmts:
         if not isinstance(stmt.op, For | While):
@@ -36,7 +43,7 @@ def kernel_weight(block: Block) -> int:
 
 
 def trips_between(block: Block) -> int:
-    """Trips of an innermost loop between two looks: a power of two."""
+    """Iterations of an innermost loop between two looks: a power of two."""
     return max(64, LIMIT >> weight(block).bit_length())
 
 

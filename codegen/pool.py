@@ -1,5 +1,6 @@
-"""A thread pool in LLVM IR: `adjit_parallel(fn, arg, chunks, threads)` runs fn(arg, chunk, worker) for every chunk, on so many threads,
-with workers numbered from 0; `adjit_serial` does the same on one.
+"""A thread pool in LLVM IR: `adjit_parallel(fn, arg, chunks, error, threads)` runs fn(arg, chunk, worker) for every chunk, on so many
+threads, with workers numbered from 0; `adjit_serial` does the same on one. With an error record, they look for signals before each chunk,
+and leave out what is left when there is one.
 
 Chunks are taken from one atomic word (epoch, count, next), so the caller never waits for a thread that has not started a chunk: the pool
 works with no workers at all (on a machine that has no futex, or when another thread is using it). A forked child has none until it runs
@@ -8,6 +9,8 @@ by the number of threads.
 """
 
 from __future__ import annotations
+
+from .signals import look_ir
 
 FUTEX = {"x86_64": 202, "aarch64": 98}  # the number of the system call
 PAUSE = {"x86_64": "call void @llvm.x86.sse2.pause()", "aarch64": "call void @llvm.aarch64.hint(i32 1)"}
@@ -23,19 +26,25 @@ def pool_ir(triple: str) -> str:
     """The text of the pool; without threads, a loop of the same name."""
     machine = triple.split("-")[0]
     if not has_threads(triple):
-        return ALONE + SERIAL
+        return look_ir(triple) + ALONE + SERIAL
     declares = "declare void @llvm.x86.sse2.pause()" if machine == "x86_64" else "declare void @llvm.aarch64.hint(i32)"
     text = POOL.replace("@FUTEX", str(FUTEX[machine])).replace("@PAUSE", PAUSE[machine]).replace("@SPINS", str(SPINS))
-    return f"{ALONE}{text}{declares}\n"
+    return f"{look_ir(triple)}{ALONE}{text}{declares}\n"
 
 
 ALONE = """
-define void @adjit_serial(ptr %fn, ptr %arg, i64 %chunks, i64 %threads) nounwind {
+define void @adjit_serial(ptr %fn, ptr %arg, i64 %chunks, ptr %error, i64 %threads) nounwind {
 entry:
   %some = icmp sgt i64 %chunks, 0
+  %looks = icmp ne ptr %error, null
   br i1 %some, label %loop, label %done
 loop:
-  %chunk = phi i64 [0, %entry], [%next, %loop]
+  %chunk = phi i64 [0, %entry], [%next, %run]
+  br i1 %looks, label %look, label %run
+look:
+  %stop = call i1 @adjit_look(ptr %error)
+  br i1 %stop, label %done, label %run
+run:
   call void %fn(ptr %arg, i64 %chunk, i64 0)
   %next = add i64 %chunk, 1
   %more = icmp slt i64 %next, %chunks
@@ -52,8 +61,8 @@ define i32 @adjit_pool_start(i32 %workers) nounwind {
 define void @adjit_pool_forked() nounwind {
   ret void
 }
-define void @adjit_parallel(ptr %fn, ptr %arg, i64 %chunks, i64 %threads) nounwind {
-  call void @adjit_serial(ptr %fn, ptr %arg, i64 %chunks, i64 %threads)
+define void @adjit_parallel(ptr %fn, ptr %arg, i64 %chunks, ptr %error, i64 %threads) nounwind {
+  call void @adjit_serial(ptr %fn, ptr %arg, i64 %chunks, ptr %error, i64 %threads)
   ret void
 }
 """
@@ -68,7 +77,7 @@ POOL = """
 @pool.workers = internal global i32 0, align 64
 @pool.wanted = internal global i32 0, align 64 ; workers that there should be: a forked child has none until it needs them
 @pool.starting = internal global i32 0, align 64
-@pool.job = internal global [3 x ptr] zeroinitializer, align 64 ; function, argument, threads
+@pool.job = internal global [4 x ptr] zeroinitializer, align 64 ; function, argument, threads, error record
 declare i64 @syscall(i64, ...)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 
@@ -89,15 +98,25 @@ try:
   %arg = load ptr, ptr %arg.at
   %threads.at = getelementptr ptr, ptr @pool.job, i64 2
   %threads = load i64, ptr %threads.at
+  %error.at = getelementptr ptr, ptr @pool.job, i64 3
+  %error = load ptr, ptr %error.at
   %asked = icmp slt i64 %worker, %threads
   br i1 %asked, label %claim, label %none
 claim:
   %taken = add i64 %seen, 1
   %swap = cmpxchg ptr @pool.state, i64 %seen, i64 %taken acq_rel acquire
   %mine = extractvalue {i64, i1} %swap, 1
-  br i1 %mine, label %run, label %look
+  br i1 %mine, label %may.look, label %look
+may.look:
+  %looks = icmp ne ptr %error, null
+  br i1 %looks, label %ask, label %run
+ask:
+  %stop = call i1 @adjit_look(ptr %error)
+  br i1 %stop, label %finish, label %run
 run:
   call void %fn(ptr %arg, i64 %next, i64 %worker)
+  br label %finish
+finish:
   %before = atomicrmw add ptr @pool.finished, i32 1 seq_cst
   %done = add i32 %before, 1
   %all = trunc i64 %count to i32
@@ -183,7 +202,7 @@ define void @adjit_pool_forked() nounwind {
   ret void
 }
 
-define void @adjit_parallel(ptr %fn, ptr %arg, i64 %chunks, i64 %threads) nounwind {
+define void @adjit_parallel(ptr %fn, ptr %arg, i64 %chunks, ptr %error, i64 %threads) nounwind {
 entry:
   %several = icmp sgt i64 %chunks, 1
   %few = icmp sle i64 %chunks, 65535
@@ -202,7 +221,7 @@ start:
   %started = call i32 @adjit_pool_start(i32 %wanted)
   br label %publish
 alone:
-  call void @adjit_serial(ptr %fn, ptr %arg, i64 %chunks, i64 %threads)
+  call void @adjit_serial(ptr %fn, ptr %arg, i64 %chunks, ptr %error, i64 %threads)
   ret void
 publish:
   store ptr %fn, ptr @pool.job
@@ -210,6 +229,8 @@ publish:
   store ptr %arg, ptr %arg.at
   %threads.at = getelementptr ptr, ptr @pool.job, i64 2
   store i64 %threads, ptr %threads.at
+  %error.at = getelementptr ptr, ptr @pool.job, i64 3
+  store ptr %error, ptr %error.at
   store atomic i32 0, ptr @pool.finished release, align 4
   %epoch = atomicrmw add ptr @pool.epoch, i32 1 seq_cst
   %following = add i32 %epoch, 1

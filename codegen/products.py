@@ -24,6 +24,7 @@ from .epilogue import epilogue
 from .lanes import Reg
 from .memory import Access
 from .nest import Chunk, Nest, Reduction
+from .stopping import PIECE, leave_if_stopped
 from .strips import PLAIN, call_blas, leading
 from .window import Hosted, Window
 
@@ -35,6 +36,7 @@ PARALLEL = 1_000_000  # multiplications: from here on, waking the other threads 
 NEAR = 1 << 16  # bytes of b that need not be packed: they stay close by as they lie
 SHORT = 4  # operations that follow a product and are written out for every vector of a tile
 PACKED = 384  # columns: from here on, rows of a are packed even if they are consecutive in memory
+MULTIPLIED = 8  # multiplications that an instruction does, about
 BYTE = np.dtype("u1")
 
 
@@ -216,8 +218,15 @@ def _call_gemm(kernel: LoopKernel, target: Window, a: Window, b: Window, accumul
     matrices = ", ".join([*where[0], *where[1], f"ptr {sums.pointer}", f"i64 {sums.strides[0]}"])
     packs = int(a.strides[1] != 1 or n >= PACKED)
     how = f"i64 {rows}, i64 {groups}, i64 {int(accumulate)}, i64 {packs}"
-    then = f"ptr {finish}, ptr {pointers}, i64 {span}, i64 {int(all(apart) and k <= gemm.KC)}, i64 {threads}, ptr @{run}"
-    kernel.text.put(f"call void @{name}({sizes}, {matrices}, ptr {work.pointer}, {how}, {then})")
+    then = f"ptr {finish}, ptr {pointers}, i64 {span}, i64 {int(all(apart) and k <= gemm.KC)}"
+    looks = kernel.text.may_look and m * n * k // MULTIPLIED >= PIECE
+    kernel.text.put(
+        f"call void @{name}({sizes}, {matrices}, ptr {work.pointer}, {how}, {then}, "
+        f"ptr {'%error' if looks else 'null'}, i64 {threads}, ptr @{run})"
+    )
+    kernel.text.charge(m * n * k / MULTIPLIED, looks)
+    if looks:
+        leave_if_stopped(kernel.text)
 
 
 def _loops(kernel: LoopKernel, target: Window, a: Window, b: Window) -> None:

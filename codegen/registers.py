@@ -20,7 +20,7 @@ from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.stack import StackAccumulate, StackAdd, StackCopy, StackLength, StackOp, StackRead, StackZeros
 from adjit.ir.types import I64, StackType
 
-from . import memory, polling, stacks
+from . import memory, polling, signals, stacks, stopping
 from .contract import Contraction
 from .emitter import VectorEmitter
 from .kernels import Context, LoopKernel
@@ -237,9 +237,10 @@ class RegisterKernel(LoopKernel):
         else:
             last = polling.trips_between(body) - 1
             due = text.define(f"icmp eq i64 {text.define(f'and i64 {trip.name}, {last}')}, {last}")
-        text.put(f"br i1 {due}, label %{look}, label %{go}")
+        text.declares.add(stopping.SELDOM)
+        text.put(f"br i1 {due}, label %{look}, label %{go}, !prof !0")
         text.start(look)
-        self.leave_if(text.define("call preserve_allcc i1 @adjit_interrupted()"), stacks.INTERRUPTED)
+        self.leave_if(text.define("call i1 @adjit_interrupted(ptr %error)"), signals.INTERRUPTED)
         text.jump(go)
         text.start(go)
 
@@ -269,7 +270,8 @@ class RegisterKernel(LoopKernel):
         """Room for one more element."""
         text, full, there = self.text, self.text.fresh_label(), self.text.fresh_label()
         capacity = memory.load(text, self.handle(stack), I64, "2", 1, 1)
-        text.put(f"br i1 {self.scalar.compare('ge', count, capacity).name}, label %{full}, label %{there}")
+        text.declares.add(stopping.SELDOM)
+        text.put(f"br i1 {self.scalar.compare('ge', count, capacity).name}, label %{full}, label %{there}, !prof !0")
         text.start(full)
         wanted = self.scalar.add(self.scalar.add(count, count), self.scalar.const(I64, 16))
         self.allocate(stacks.reserve_call(self.handle(stack), wanted.name, stack.type.element))  # type: ignore[attr-defined]

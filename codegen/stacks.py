@@ -9,24 +9,20 @@ from __future__ import annotations
 
 from adjit.ir.types import I64, TensorType
 
+from . import signals
 from .lanes import LLVM_TYPE, Reg, Text
 
 RELEASE = "adjit_release"
 KEPT_BYTES = 1 << 24  # memory that a stack keeps for the next call, at most
 OUT_OF_MEMORY = -1
-INTERRUPTED = -2
 
 RUNTIME = """
 @adjit_spent = internal global i64 0 ; see polling.py
 declare ptr @realloc(ptr, i64)
 declare void @free(ptr)
-declare i32 @PyGILState_Ensure()
-declare void @PyGILState_Release(i32)
-declare i32 @PyErr_CheckSignals()
-declare void @PyErr_Clear()
 
 ; room for `wanted` elements of `bytes` bytes; false when there is no memory
-define internal preserve_allcc i1 @adjit_reserve(ptr %stack, i64 %wanted, i64 %bytes) nounwind noinline {
+define internal i1 @adjit_reserve(ptr %stack, i64 %wanted, i64 %bytes) nounwind noinline {
 entry:
   %held.at = getelementptr i64, ptr %stack, i64 2
   %held = load i64, ptr %held.at
@@ -65,7 +61,7 @@ entry:
 grow:
   %double = mul i64 %held, 2
   %wanted = add i64 %double, 16
-  %fits = call preserve_allcc i1 @adjit_reserve(ptr %stack, i64 %wanted, i64 %bytes)
+  %fits = call i1 @adjit_reserve(ptr %stack, i64 %wanted, i64 %bytes)
   br i1 %fits, label %put, label %none
 put:
   %next = add i64 %count, 1
@@ -99,7 +95,7 @@ define internal i1 @adjit_zeros(ptr %to, ptr %from, i64 %bytes) nounwind noinlin
 entry:
   %from.at = getelementptr i64, ptr %from, i64 1
   %count = load i64, ptr %from.at
-  %fits = call preserve_allcc i1 @adjit_reserve(ptr %to, i64 %count, i64 %bytes)
+  %fits = call i1 @adjit_reserve(ptr %to, i64 %count, i64 %bytes)
   br i1 %fits, label %fill, label %none
 fill:
   %to.at = getelementptr i64, ptr %to, i64 1
@@ -118,7 +114,7 @@ define internal i1 @adjit_copy(ptr %to, ptr %from, i64 %bytes) nounwind noinline
 entry:
   %from.at = getelementptr i64, ptr %from, i64 1
   %count = load i64, ptr %from.at
-  %fits = call preserve_allcc i1 @adjit_reserve(ptr %to, i64 %count, i64 %bytes)
+  %fits = call i1 @adjit_reserve(ptr %to, i64 %count, i64 %bytes)
   br i1 %fits, label %fill, label %none
 fill:
   %to.at = getelementptr i64, ptr %to, i64 1
@@ -132,21 +128,6 @@ none:
   ret i1 false
 }
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
-
-; whether the user pressed Ctrl-C (Python's signal handlers run here)
-define internal preserve_allcc i1 @adjit_interrupted() nounwind noinline {
-entry:
-  %state = call i32 @PyGILState_Ensure()
-  %code = call i32 @PyErr_CheckSignals()
-  %hit = icmp ne i32 %code, 0
-  br i1 %hit, label %clear, label %release
-clear:
-  call void @PyErr_Clear()
-  br label %release
-release:
-  call void @PyGILState_Release(i32 %state)
-  ret i1 %hit
-}
 """
 
 # to[k] += from[k], element by element
@@ -178,8 +159,8 @@ done:
 """
 
 
-def runtime() -> str:
-    return RUNTIME + "".join(ADD.format(type=type) for type in ("float", "double"))
+def runtime(triple: str) -> str:
+    return RUNTIME + signals.loops_ir(triple) + "".join(ADD.format(type=type) for type in ("float", "double"))
 
 
 def count(text: Text, stack: str) -> Reg:
@@ -198,7 +179,7 @@ def copy_call(to: str, source: str, element: TensorType) -> str:
 
 
 def reserve_call(stack: str, count: str, element: TensorType) -> str:
-    return f"call preserve_allcc i1 @adjit_reserve(ptr {stack}, i64 {count}, i64 {element_bytes(element)})"
+    return f"call i1 @adjit_reserve(ptr {stack}, i64 {count}, i64 {element_bytes(element)})"
 
 
 def add_call(to: str, source: str, element: TensorType) -> str:

@@ -27,11 +27,13 @@ from adjit.ir.ops.shape import Pad
 from adjit.ir.ops.stack import StackArray, StackRead
 from adjit.ir.plan import Place, Plan, Window
 
+from .durations import duration
 from .rewrite import walk
 from .stacks import is_array, is_stack, make_stacks_private
 from .windows import Windows
 
 ALIGNMENT = 64
+BRIEF = float(1 << 31)  # operations that a call ends with before it is interrupted: about a tenth of a second on one core
 STACK_BYTES = 24  # the handle of a stack: data, count, capacity
 
 
@@ -65,6 +67,7 @@ class _Placer:
         self.reads: dict[int, int] = {}  # last position, loops not unrolled
         self.last_use: dict[int, int] = {}
         self.last_failure = -1
+        self.durations: list[tuple[int, float]] = []  # of statements, with their positions
         self.carried: list[tuple[Value, Value, int]] = []  # a carry, its next value, and where the loop's body last reads the carry
         self.hosts: dict[int, Value] = {}  # roots made in another's buffer: a branch's yield in the result's, a next in the carry's
         self.looked: dict[int, Value] = {}  # the arrays that views look into
@@ -91,13 +94,23 @@ class _Placer:
             places[id(self.root(result))] = Place("result", index)
         self.settle()
         self.place_ahead()
+        kept = max(self.last_failure, self.last_interruption())
         for param, new in self.func.updates:
             root = self.root(new)
-            if id(root) not in places and self.made_at[id(root)] > self.last_failure and self.may_overwrite(param, root):
+            if id(root) not in places and self.made_at[id(root)] > kept and self.may_overwrite(param, root):
                 places[id(root)] = places[id(param)]
         for _, new in self.func.updates:
             self.last_use[id(self.root(new))] = self.clock
         self.fill_arena()
+
+    def last_interruption(self) -> int:
+        """The last statement during which a call may be interrupted: what comes after it is brief, and may write to variables."""
+        left = 0.0
+        for at, each in reversed(self.durations):
+            left += each
+            if left > BRIEF:
+                return at
+        return -1
 
     def place_ahead(self) -> None:
         """What a result is made from in place is made in the result's buffer already."""
@@ -123,6 +136,8 @@ class _Placer:
             self.clock += 1
             if effects(stmt).may_raise:
                 self.last_failure = self.clock
+            if not isinstance(stmt.op, If | Checkpoint | For | While):
+                self.durations.append((self.clock, duration(stmt)))
             if isinstance(stmt.op, Gather | StackRead | StackArray) and self.is_view(stmt.result):
                 self.read(stmt.args)
                 if not is_stack(stmt.args[0]):

@@ -1,0 +1,135 @@
+"""The look itself, in LLVM IR: whether a call is to end because of a signal. See `polling.py` for who looks, and when.
+
+    i1 adjit_look(ptr error)
+
+An error record has eight words. What a failing kernel leaves for its message comes first; a signal leaves the exception that its handler
+raised in three words from RAISED on, and 1 in FLAG. Light to import: running what the disk has needs the numbers.
+"""
+
+from __future__ import annotations
+
+INTERRUPTED = -2  # what the main function returns
+RAISED, FLAG = 4, 7  # words of the error record
+INTERVAL = 20  # milliseconds between two questions to Python: one may have to wait for the GIL
+LOOK, SET_MAIN = "adjit_look", "adjit_set_main_thread"
+
+PYTHON = """
+declare i32 @PyGILState_Ensure()
+declare void @PyGILState_Release(i32)
+declare i32 @PyErr_CheckSignals()
+declare void @PyErr_Fetch(ptr, ptr, ptr)
+"""
+
+POSIX_CLOCK = """
+declare i32 @clock_gettime(i32, ptr)
+define internal i64 @adjit_milliseconds() nounwind {
+  %time = alloca [2 x i64]
+  %failed = call i32 @clock_gettime(i32 CLOCK, ptr %time)
+  %seconds = load i64, ptr %time
+  %more.at = getelementptr i64, ptr %time, i64 1
+  %more = load i64, ptr %more.at
+  %whole = mul i64 %seconds, 1000
+  %rest = udiv i64 %more, 1000000
+  %all = add i64 %whole, %rest
+  ret i64 %all
+}
+"""
+WINDOWS_CLOCK = """
+declare i64 @GetTickCount64()
+define internal i64 @adjit_milliseconds() nounwind {
+  %all = call i64 @GetTickCount64()
+  ret i64 %all
+}
+"""
+
+QUESTION = """
+@adjit_looked = internal global i64 0
+define internal i1 @adjit_ask(ptr %error) nounwind {
+entry:
+  %now = call i64 @adjit_milliseconds()
+  %last = load i64, ptr @adjit_looked
+  %since = sub i64 %now, %last
+  %due = icmp uge i64 %since, INTERVAL
+  br i1 %due, label %ask, label %no
+ask:
+  store i64 %now, ptr @adjit_looked
+  %state = call i32 @PyGILState_Ensure()
+  %code = call i32 @PyErr_CheckSignals()
+  %hit = icmp ne i32 %code, 0
+  br i1 %hit, label %stop, label %release
+stop:
+  %type = getelementptr i64, ptr %error, i64 RAISED
+  %value = getelementptr i64, ptr %type, i64 1
+  %traceback = getelementptr i64, ptr %type, i64 2
+  call void @PyErr_Fetch(ptr %type, ptr %value, ptr %traceback)
+  %flag = getelementptr i64, ptr %error, i64 FLAG
+  store atomic i64 1, ptr %flag release, align 8
+  br label %release
+release:
+  call void @PyGILState_Release(i32 %state)
+  ret i1 %hit
+no:
+  ret i1 false
+}
+"""
+
+SHARED = """
+@adjit_main_thread = internal global i64 0
+declare i64 @THREAD()
+define void @SET_MAIN(i64 %thread) nounwind {
+  store i64 %thread, ptr @adjit_main_thread
+  ret void
+}
+define i1 @LOOK(ptr %error) nounwind {
+entry:
+  %flag.at = getelementptr i64, ptr %error, i64 FLAG
+  %flag = load atomic i64, ptr %flag.at acquire, align 8
+  %set = icmp ne i64 %flag, 0
+  br i1 %set, label %yes, label %who
+who:
+  %self = call i64 @THREAD()
+  %main = load i64, ptr @adjit_main_thread
+  %is.main = icmp eq i64 %self, %main
+  br i1 %is.main, label %ask, label %no
+ask:
+  %hit = call i1 @adjit_ask(ptr %error)
+  ret i1 %hit
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+"""
+
+LOOPS = """
+define internal i1 @adjit_interrupted(ptr %error) nounwind noinline {
+  %hit = call i1 @adjit_ask(ptr %error)
+  ret i1 %hit
+}
+"""
+
+
+def question(triple: str) -> str:
+    """`adjit_ask`, for the module that it becomes a part of."""
+    clock = WINDOWS_CLOCK if "windows" in triple else POSIX_CLOCK.replace("CLOCK", str(_clock(triple)))
+    return PYTHON + clock + QUESTION.replace("INTERVAL", str(INTERVAL)).replace("RAISED", str(RAISED)).replace("FLAG", str(FLAG))
+
+
+def look_ir(triple: str) -> str:
+    """What the thread pool exports."""
+    thread = "GetCurrentThreadId" if "windows" in triple else "pthread_self"
+    names = {"THREAD": thread, "SET_MAIN": SET_MAIN, "LOOK": LOOK, "FLAG": str(FLAG)}
+    text = SHARED
+    for word, meaning in names.items():
+        text = text.replace(f"@{word}(", f"@{meaning}(").replace(f"i64 {word}", f"i64 {meaning}")
+    return question(triple) + text
+
+
+def loops_ir(triple: str) -> str:
+    """What the loops of one program call: any thread asks, for it is not known here which is the main one."""
+    return question(triple) + LOOPS
+
+
+def _clock(triple: str) -> int:
+    """The cheapest clock that does not go back: coarse on Linux, where it has a resolution of milliseconds."""
+    return 6 if "linux" in triple or "darwin" in triple or "apple" in triple else 4

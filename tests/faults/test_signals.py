@@ -33,7 +33,7 @@ KERNELS: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, ...]]]] = {
     "product of integers": (lambda x: x @ x, lambda: (np.ones((900, 900), np.int64),)),
     "small products": (lambda x: x @ x, lambda: (normal(3000, 64, 64),)),
     "matrix times vector": (lambda x, y: np.sum(x @ y), lambda: (aj.broadcast_to(aj.tensor(normal(1, 1000)), (40_000, 1000)), normal(1000))),
-    "cholesky": (lambda x: np.linalg.cholesky(x), lambda: (3.0 * np.eye(1600),)),
+    "cholesky": (lambda x: np.linalg.cholesky(x), lambda: (3.0 * np.eye(1200),)),
     "solve": (lambda x: np.linalg.solve(x, x[:, :400]), lambda: (3.0 * np.eye(1500),)),
     "qr": (lambda x: np.linalg.qr(x)[1], lambda: (normal(900, 900),)),
     "long sort": (lambda x: np.sort(x), lambda: (normal(3_000_000),)),

@@ -37,18 +37,18 @@ from adjit.tracer.surface.calculus import geomspace, gradient, logspace, polyder
 from adjit.tracer.surface.create import (
     arange, asarray, eye, full, full_like, identity, linspace, meshgrid, ones, ones_like, tri, zeros, zeros_like,
 )  # fmt: skip
-from adjit.tracer.surface.einsum import einsum
+from adjit.tracer.surface.einsum import einsum, einsum_path
 from adjit.tracer.surface.elementwise import (
-    absolute, add, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, astype, bitwise_and, bitwise_not, bitwise_or, bitwise_xor,
-    cast, cbrt, ceil, clip, copysign, cos, cosh, deg2rad, divide, equal, erf, exp, exp2, expm1, floor, floor_divide, fmax, fmin, fmod,
-    greater, greater_equal, heaviside, hypot, isclose, isfinite, isinf, isnan, left_shift, less, less_equal, log, log1p, log2, log10,
-    logaddexp, logical_and, logical_not, logical_or, logical_xor, maximum, minimum, multiply, nan_to_num, negative, not_equal, power,
-    rad2deg, reciprocal, relu, remainder, right_shift, rint, round, rsqrt, select, sigmoid, sign, signbit, sin, sinc, sinh, softplus, sqrt,
-    square, stop_gradient, subtract, tan, tanh, trunc, where,
+    absolute, add, angle, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, astype, bitwise_and, bitwise_not, bitwise_or,
+    bitwise_xor, cast, cbrt, ceil, clip, copysign, cos, cosh, deg2rad, divide, equal, erf, exp, exp2, expm1, floor, floor_divide, fmax,
+    fmin, fmod, greater, greater_equal, heaviside, hypot, isclose, isfinite, isinf, isnan, left_shift, less, less_equal, log, log1p, log2,
+    log10, logaddexp, logical_and, logical_not, logical_or, logical_xor, maximum, minimum, multiply, nan_to_num, negative, not_equal,
+    power, rad2deg, reciprocal, relu, remainder, right_shift, rint, round, rsqrt, select, sigmoid, sign, signbit, sin, sinc, sinh,
+    softplus, sqrt, square, stop_gradient, subtract, tan, tanh, trunc, where,
 )  # fmt: skip
 from adjit.tracer.surface.indexing import (
-    argsort, choose, compress, delete, diag, diagonal, diff, insert, interp, isin, lexsort, one_hot, piecewise, searchsorted, sort, take,
-    take_along_axis, trace, tril, triu, unravel_index,
+    argsort, choose, compress, delete, diag, diagonal, diff, insert, interp, isin, ix_, lexsort, one_hot, piecewise, searchsorted, sort,
+    take, take_along_axis, trace, tril, triu, unravel_index,
 )  # fmt: skip
 from adjit.tracer.surface.linalg import (
     convolve, correlate, cross, dot, inner, kron, matmul, matrix_power, outer, polyval, tensordot, vdot, vecdot,
@@ -64,7 +64,8 @@ from adjit.tracer.surface.shapes import (
 )  # fmt: skip
 
 from adjit.tracer.surface.statistics import (
-    bincount, corrcoef, cov, digitize, histogram, median, nanargmax, nanargmin, nanmedian, nanprod, nanstd, nanvar, percentile, quantile,
+    bincount, corrcoef, cov, digitize, histogram, histogram2d, histogram_bin_edges, histogramdd, median, nanargmax, nanargmin, nanmedian,
+    nanpercentile, nanprod, nanquantile, nanstd, nanvar, percentile, quantile,
 )  # fmt: skip
 
 if _TYPE_CHECKING:
@@ -77,6 +78,16 @@ if _TYPE_CHECKING:
     from adjit.runtime.custom_jvp import custom_jvp
     from adjit.runtime.tune import tune
     from adjit.tracer.control import cond, fori_loop, map, scan, switch, while_loop
+    from adjit.tracer.surface.bessel import i0
+    from adjit.tracer.surface.bits import (
+        bitwise_count, frexp, gcd, lcm, ldexp, nextafter, packbits, ravel_multi_index, spacing, unpackbits,
+    )  # fmt: skip
+    from adjit.tracer.surface.polynomials import poly, polyadd, polydiv, polymul, polysub
+    from adjit.tracer.surface.sets import (
+        argwhere, flatnonzero, intersect1d, nonzero, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts, unique_inverse,
+        unique_values,
+    )  # fmt: skip
+    from adjit.tracer.surface.updates import apply_along_axis, apply_over_axes, fill_diagonal, place, put, put_along_axis, putmask
 
 __version__ = "0.1.0"
 
@@ -97,6 +108,14 @@ _LATE = {
     "range": "adjit.tracer.autograph.items", "do_not_convert": "adjit.tracer.autograph.marks", "checkpoint": "adjit.runtime.checkpoint",
     "custom_gradient": "adjit.runtime.custom_gradient", "custom_jvp": "adjit.runtime.custom_jvp",
     "stack": "adjit.tracer.stacking", "tune": "adjit.runtime.tune",
+    **{name: f"adjit.tracer.surface.{module}" for module, names in {
+        "bessel": "i0",
+        "bits": "bitwise_count frexp gcd lcm ldexp nextafter packbits ravel_multi_index spacing unpackbits",
+        "polynomials": "poly polyadd polydiv polymul polysub",
+        "sets": """argwhere flatnonzero intersect1d nonzero setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse
+            unique_values""",
+        "updates": "apply_along_axis apply_over_axes fill_diagonal place put put_along_axis putmask",
+    }.items() for name in names.split()},
 }  # fmt: skip
 
 
@@ -130,7 +149,7 @@ __all__ = [
     "arange", "array", "asarray", "eye", "full", "full_like", "geomspace", "identity", "linspace", "logspace", "meshgrid", "ones",
     "ones_like", "tri", "zeros", "zeros_like",
     # elementwise
-    "abs", "absolute", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "astype", "bitwise_and",
+    "abs", "absolute", "add", "angle", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "astype", "bitwise_and",
     "bitwise_not", "bitwise_or", "bitwise_xor", "cast", "cbrt", "ceil", "clip", "copysign", "cos", "cosh", "deg2rad", "divide", "equal",
     "erf", "exp", "exp2", "expm1", "floor", "floor_divide", "fmax", "fmin", "fmod", "greater", "greater_equal", "heaviside", "hypot",
     "isclose", "isfinite", "isinf", "isnan", "left_shift", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp",
@@ -142,7 +161,8 @@ __all__ = [
     "logsumexp", "max", "mean", "min", "nanmax", "nanmean", "nanmin", "nansum", "norm", "prod", "ptp", "softmax", "std", "sum",
     "trapezoid", "var",
     # statistics
-    "bincount", "corrcoef", "cov", "digitize", "histogram", "median", "nanargmax", "nanargmin", "nanmedian", "nanprod", "nanstd", "nanvar",
+    "bincount", "corrcoef", "cov", "digitize", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd", "median", "nanargmax",
+    "nanargmin", "nanmedian", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nanvar",
     "percentile", "quantile",
     # grids and polynomials
     "gradient", "polyder", "polyfit", "polyint", "unwrap", "vander",
@@ -151,9 +171,16 @@ __all__ = [
     "expand_dims", "flip", "hstack", "matrix_transpose", "moveaxis", "pad", "ravel", "repeat", "reshape", "roll", "rot90", "split",
     "squeeze", "stack", "swapaxes", "tile", "transpose", "unstack", "vstack",
     # indexing
-    "argsort", "choose", "compress", "delete", "diag", "diagonal", "diff", "insert", "interp", "isin", "lexsort", "one_hot", "piecewise",
+    "argsort", "choose", "compress", "delete", "diag", "diagonal", "diff", "insert", "interp", "isin", "ix_", "lexsort", "one_hot",
+    "piecewise",
     "searchsorted", "sort", "take", "take_along_axis", "trace", "tril", "triu", "unravel_index",
+    # sets, bits and updates
+    "apply_along_axis", "apply_over_axes", "argwhere", "bitwise_count", "fill_diagonal", "flatnonzero", "frexp", "gcd", "i0", "intersect1d",
+    "lcm", "ldexp", "nextafter", "nonzero", "packbits", "place", "poly", "polyadd", "polydiv", "polymul", "polysub", "put",
+    "put_along_axis", "putmask", "ravel_multi_index", "setdiff1d", "setxor1d", "spacing", "union1d", "unique", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values", "unpackbits",
     # products
-    "convolve", "correlate", "cross", "dot", "einsum", "inner", "kron", "linalg", "matmul", "matrix_power", "outer", "polyval", "tensordot",
+    "convolve", "correlate", "cross", "dot", "einsum", "einsum_path", "inner", "kron", "linalg", "matmul", "matrix_power", "outer",
+    "polyval", "tensordot",
     "vdot", "vecdot",
 ]  # fmt: skip

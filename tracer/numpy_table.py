@@ -7,6 +7,7 @@ NumPy where all values are known (`numpy_fallback`), and raise an error that nam
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from types import CodeType
 from typing import Any, NoReturn
 
@@ -30,7 +31,7 @@ NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
             rad2deg add subtract multiply divide floor_divide remainder power float_power maximum minimum fmax fmin fmod arctan2 hypot
             logaddexp logaddexp2 copysign heaviside divmod modf equal not_equal less less_equal greater greater_equal logical_and logical_or
             logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift
-            round clip select nan_to_num isclose sinc imag isreal isposinf isneginf""",
+            round clip select nan_to_num isclose sinc imag isreal isposinf isneginf angle real_if_close""",
         reductions: """sum prod max min any all argmax argmin count_nonzero cumsum cumprod mean var std ptp average nansum nanmean nanmax
             nanmin allclose array_equal array_equiv trapezoid""",
         shapes: """reshape ravel transpose matrix_transpose swapaxes moveaxis squeeze expand_dims atleast_1d atleast_2d atleast_3d
@@ -38,16 +39,40 @@ NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
             flip fliplr flipud rot90 roll rollaxis resize tile repeat pad""",
         indexing: """take take_along_axis argsort sort searchsorted interp tril triu diagonal trace diag diagflat diff ediff1d delete insert
             compress extract choose piecewise isin partition argpartition lexsort unravel_index tril_indices_from triu_indices_from
-            diag_indices_from""",
+            diag_indices_from ix_""",
         statistics: """median quantile percentile nanmedian digitize bincount histogram cov corrcoef nanprod nanvar nanstd nancumsum
-            nancumprod nanargmax nanargmin""",
+            nancumprod nanargmax nanargmin nanquantile nanpercentile histogram_bin_edges histogram2d histogramdd""",
         calculus: "gradient unwrap logspace geomspace vander polyfit polyder polyint",
         create: "full_like zeros_like ones_like linspace meshgrid copy shape ndim size",
         linalg: "matmul dot vdot vecdot inner outer tensordot kron cross convolve correlate polyval block",
-        einsum: "einsum",
+        einsum: "einsum einsum_path",
     }.items()
     for name in names.split()
 }
+
+# Modules of the surface that are loaded when one of their functions is first called: few programs do.
+LATE: dict[str, str] = {
+    name: module
+    for module, names in {
+        "sets": """nonzero flatnonzero argwhere unique unique_all unique_counts unique_inverse unique_values intersect1d union1d setdiff1d
+            setxor1d""",
+        "bits": "gcd lcm bitwise_count packbits unpackbits ravel_multi_index frexp ldexp nextafter spacing",
+        "polynomials": "poly polyadd polysub polymul polydiv",
+        "updates": "apply_along_axis apply_over_axes",
+        "bessel": "i0",
+    }.items()
+    for name in names.split()
+}
+
+
+def rule_for(function: Callable[..., Any]) -> Callable[..., Any] | None:
+    """The function of ours for one of NumPy's; None where there is none."""
+    found = NUMPY.get(function)
+    if found is None:
+        name = getattr(function, "__name__", "")
+        if name in LATE and getattr(np, name, None) is function:
+            found = NUMPY[function] = getattr(import_module(f"adjit.tracer.surface.{LATE[name]}"), name)
+    return found
 
 
 def where(condition: Any, a: Any = None, b: Any = None, /) -> Operand:
@@ -148,14 +173,12 @@ ACCUMULATIONS: dict[np.ufunc, Callable[..., Operand]] = {
 }
 
 _SHAPE = "the shape of its result depends on values, and shapes are static; mask with np.where(condition, a, b) instead"
-_MUTATES = "arrays of adjit are immutable; use x.at[index].set(value), which gives a new array"
+_MUTATES = "arrays of adjit are immutable; use the function of that name in adjit, or x.at[index].set(value): they give a new array"
 MUTATING = ("put", "copyto", "place", "putmask", "fill_diagonal", "put_along_axis")  # their first argument
-_SORTS = "compose it of np.sort or np.argsort, which are"
 _SOLVES = "of the factorisations there are np.linalg.cholesky, qr and slogdet; do it outside of the function"
 HINTS: dict[str, str] = {
-    **dict.fromkeys(["nonzero", "argwhere", "flatnonzero", "unique", "union1d", "trim_zeros"], _SHAPE),
+    "trim_zeros": _SHAPE,
     **dict.fromkeys(MUTATING, _MUTATES),
-    **dict.fromkeys(["nanpercentile", "nanquantile"], _SORTS),
     **dict.fromkeys(["svd", "svdvals", "eig", "eigh", "eigvals", "eigvalsh", "matrix_rank", "cond"], _SOLVES),
 }
 
@@ -226,7 +249,7 @@ def call_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Map
 
 
 def by_rule(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    ours = NUMPY.get(function)
+    ours = rule_for(function)
     if ours is None:
         refuse(function)
     code: CodeType = ours.__code__
@@ -293,7 +316,7 @@ def ufunc_by_rule(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: M
         if function is None:
             refuse(ufunc, "with the method .accumulate; np.add, np.multiply, np.maximum and np.minimum have it")
         return function(*inputs[:1], **{"axis": inputs[1] if len(inputs) > 1 else 0, **accepted_ufunc(ufunc, options, ("axis", "dtype"))})
-    ours = NUMPY.get(ufunc)
+    ours = rule_for(ufunc)
     if ours is None:
         refuse(ufunc)
     dtype = accepted_ufunc(ufunc, options, ("dtype",)).get("dtype")

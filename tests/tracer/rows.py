@@ -484,6 +484,83 @@ FUNCTIONS: dict[Callable[..., Any], list[Call]] = {
     np.linalg.matrix_transpose: [call(np.linalg.matrix_transpose, T)],
 }
 
+BITS = np.array([0, 1, -1, 5, 12, -96, 2**31, -(2**40), 2**62])
+EXTREME = np.finfo(np.float64)
+FLOATS = np.array([0.0, -0.0, 1.0, -1.0, 0.5, 3.7, -1e300, 1e-310, 5e-324, np.inf, -np.inf, np.nan, EXTREME.max, EXTREME.smallest_normal])
+SINGLES = np.array([0.0, 1.0, -0.75, 3e38, 1e-40, 1e-45, np.inf, np.nan], np.float32)
+FUNCTIONS.update({
+    np.ix_: [
+        call(lambda i, j: np.ix_(i, j), np.array([0, 2]), np.array([1, 0, 3])),
+        call(lambda x, i: x[np.ix_(i, [1, 3])], M, np.array([2, 0])),
+    ],
+    np.nanquantile: [
+        call(lambda x: np.nanquantile(x, 0.3), HOLES),
+        call(lambda x: np.nanquantile(x, [0.25, 0.9], axis=0, keepdims=True), HOLES[:6].reshape(2, 3)),
+        call(lambda x: np.nanquantile(x, 0.5, axis=1), M),
+    ],
+    np.nanpercentile: [call(lambda x: np.nanpercentile(x, 30), HOLES), call(lambda x: np.nanpercentile(x, [25, 90], axis=1), M)],
+    np.histogram_bin_edges: [call(lambda x: np.histogram_bin_edges(x, 4), V), call(lambda x: np.histogram_bin_edges(x, [0.0, 1.0]), V)],
+    np.histogram2d: [
+        call(lambda x, y: np.histogram2d(x, y, 3), V, W),
+        call(lambda x, y: np.histogram2d(x, y, (2, 3), range=((-1, 1), (-2, 2)), density=True), V, W),
+        call(lambda x, y: np.histogram2d(x, y, [[-1.0, 0.0, 2.0], 3], weights=x * x), V, W),
+        call(lambda x, y: np.histogram2d(x, y, np.array([-2.0, -0.5, 0.5, 2.0])), V, W),
+    ],
+    np.histogramdd: [
+        call(lambda x: np.histogramdd(x, 2), M),
+        call(lambda x: np.histogramdd(x[:, :2], (2, [-1.0, 0.0, 1.0]), density=True), M),
+    ],
+    np.angle: [call(np.angle, V), call(lambda x: np.angle(x, deg=True), np.array([-1, 0, 2])), call(np.angle, FLOATS)],
+    np.real_if_close: [call(np.real_if_close, V)],
+    np.einsum_path: [call(lambda a, b: np.einsum_path("ij,jk->ik", a, b)[1], M, N)],
+    np.poly: [call(np.poly, V), call(np.poly, I)],
+    np.polyadd: [call(np.polyadd, V, W[:3]), call(np.polyadd, I, 2)],
+    np.polysub: [call(np.polysub, W[:2], V)],
+    np.polymul: [call(np.polymul, V, W[:3])],
+    np.polydiv: [call(np.polydiv, V, W[:3]), call(np.polydiv, V[:2], W[:4]), call(np.polydiv, I, np.array([2, 1]))],
+    np.apply_along_axis: [
+        call(lambda x: np.apply_along_axis(np.sum, 0, x), T),
+        call(lambda x: np.apply_along_axis(lambda v: np.outer(v, v), 1, x), T),
+        call(lambda x: np.apply_along_axis(np.cumsum, -1, x), M),
+    ],
+    np.apply_over_axes: [call(lambda x: np.apply_over_axes(np.sum, x, [0, 2]), T)],
+    np.nonzero: [], np.flatnonzero: [], np.argwhere: [], np.unique: [], np.unique_all: [], np.unique_counts: [], np.unique_inverse: [],
+    np.unique_values: [], np.intersect1d: [], np.union1d: [], np.setdiff1d: [], np.setxor1d: [],  # with size=: see test_sets
+    np.packbits: [
+        call(np.packbits, np.array([1, 0, 1, 1, 0, 0, 0, 1, 1, 0], bool)),
+        call(lambda x: np.packbits(x, axis=1, bitorder="little"), np.arange(30).reshape(3, 10) % 3),
+    ],
+    np.unpackbits: [
+        call(np.unpackbits, np.array([3, 200], np.uint8)),
+        call(lambda x: np.unpackbits(x, axis=0, count=11, bitorder="little"), np.arange(6, dtype=np.uint8).reshape(2, 3)),
+        call(lambda x: np.unpackbits(x, count=-3), np.array([3, 200], np.uint8)),
+        call(lambda x: np.unpackbits(x, count=20), np.array([3, 200], np.uint8)),
+    ],
+    np.ravel_multi_index: [
+        call(lambda i, j: np.ravel_multi_index((i, j), (3, 4)), np.array([0, 2]), np.array([3, 1])),
+        call(lambda i, j: np.ravel_multi_index((i, j), (3, 4), mode=("wrap", "clip"), order="F"), np.array([-1, 7]), np.array([9, -1])),
+    ],
+    np.i0: [call(np.i0, np.array([0.0, -0.5, 3.0, 8.0, 8.5, 50.0]))],
+})  # fmt: skip
+BINARY.update({
+    np.gcd: [(BITS, BITS[::-1].copy()), (np.array([12, 18], np.int32), np.array([8], np.uint8)), (np.arange(6), np.array([[4], [6]]))],
+    np.lcm: [(np.arange(-3, 4), np.array([[4], [6]]))],
+    np.ldexp: [
+        (V, np.arange(-3, 2)),
+        (np.array([1.1, 1.1, 1.1, 3e-310, -2.0, 1e300]), np.array([-1074, -1030, 2000, 1030, 1023, -2100])),
+        (SINGLES, np.array([3, -149, 10, -3, 20, 40, 1, 1], np.int32)),
+    ],
+    np.nextafter: [
+        *[(FLOATS, towards) for towards in (np.zeros(1), np.full(1, np.inf), -np.ones(1), FLOATS)],
+        (SINGLES, np.ones(1, np.float32)),
+    ],
+})
+UNARY.update({
+    np.bitwise_count: [BITS, np.array([255, 7], np.uint8), np.array([-128, 3], np.int8)],
+    np.spacing: [FLOATS, SINGLES],
+    np.frexp: [FLOATS, SINGLES],
+})
+
 if hasattr(np, "unstack"):
     FUNCTIONS[np.unstack] = [call(np.unstack, M), call(lambda x: np.unstack(x, axis=1), M)]
 if hasattr(np, "cumulative_sum"):

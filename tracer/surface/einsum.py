@@ -207,3 +207,9 @@ def product(a: Operand, a_labels: Labels, b: Operand, b_labels: Labels, keep: se
     a = ops.reshape(a, (*stack, size(left), size(inner)))
     b = ops.reshape(b, (*stack, size(inner), size(right)))
     return ops.reshape(ops.matmul(a, b), shape), labels
+
+
+def einsum_path(*operands: Any, optimize: Any = "greedy") -> Any:
+    """NumPy's order of contraction, which depends on shapes alone."""
+    dummies = [np.broadcast_to(x.dtype.type(0), x.shape) if isinstance(x, Operand) else x for x in operands]
+    return np.einsum_path(*dummies, optimize=optimize)

@@ -286,3 +286,15 @@ def astype(x: Any, dtype: Any, /, copy: bool = True) -> Operand:
 def cast(x: Any, dtype: Any, /) -> Operand:
     """x as another dtype."""
     return to_operand(x).astype(dtype)
+
+
+def angle(x: Any, /, deg: bool = False) -> Operand:
+    """The angle of a real number in the complex plane: 0, or half a turn for negative ones."""
+    x = floating(to_operand(x))
+    out = ops.where(signbit(x), 180.0 if deg else math.pi, ops.cast(to_operand(0.0), x.dtype))
+    return ops.where(ops.isnan(x), x, out)
+
+
+def real_if_close(x: Any, /, tol: float = 100) -> Operand:
+    """x itself: it is real."""
+    return to_operand(x)

@@ -296,6 +296,19 @@ def unravel_index(index: Any, shape: Any, /) -> tuple[Operand, ...]:
     return (index, *out)
 
 
+def ix_(*xs: Any) -> tuple[Operand, ...]:
+    """Indices of the grid that vectors of positions span, for x[ix_(rows, columns)]."""
+    out: list[Operand] = []
+    for axis, given in enumerate(xs):
+        x = to_operand(given)
+        if x.ndim != 1:
+            raise ShapeError(f"ix_: takes vectors of positions, not {x.type}")
+        if x.dtype.kind == "b":
+            x = to_operand(np.flatnonzero(static_index("ix_", x)))
+        out.append(ops.reshape(x, tuple(-1 if a == axis else 1 for a in range(len(xs)))))
+    return tuple(out)
+
+
 def tril_indices_from(x: Any, /, k: int = 0) -> Any:
     """The positions of the lower triangle, as arrays of NumPy's."""
     rows, columns = to_operand(x).shape

@@ -70,6 +70,37 @@ def nanmedian(x: Any, /, axis: Any = None, keepdims: bool = False) -> Operand:
     return restored(ops.where(ops.equal(count, 0), math.nan, 0.5 * (low + high)), x, axis, keepdims)
 
 
+def nanquantile(x: Any, q: Any, /, axis: Any = None, keepdims: bool = False, method: str = "linear") -> Operand:
+    """Quantiles of the elements that are numbers, by linear interpolation; NaN if there are none."""
+    x, q = to_operands(x, q)
+    x = floating(x)
+    if method != "linear":
+        raise UnsupportedError(f"nanquantile: method {method!r}; only 'linear' is supported")
+    ordered = ops.sort(lines(x, axis, "nanquantile"), -1)
+    count = ops.sum(ops.logical_not(ops.isnan(ordered)), -1)
+    parts = [quantile_of(ordered, count, pick(ops.reshape(q, -1), i)) for i in range(q.type.size)]
+    out = ops.concatenate([ops.reshape(part, (1, *part.shape)) for part in parts], 0)
+    shape = kept_shape(x.shape, normalize_axes(axis, x.ndim, "nanquantile")) if keepdims else ordered.shape[:-1]
+    return ops.reshape(out, (*q.shape, *shape))
+
+
+def quantile_of(ordered: Operand, count: Operand, q: Operand) -> Operand:
+    """One quantile of the first `count` elements of each line."""
+    place = ops.cast(q, ordered.dtype) * ops.cast(count - 1, ordered.dtype)
+    below = ops.floor(ops.stop_gradient(place))
+    there = ops.where(ops.isnan(ordered), 0.0, ordered)
+    low, high = (picked(there, ops.minimum(ops.cast(at, I64), count - 1)) for at in (below, below + 1))
+    part, gap = place - below, high - low
+    between = ops.where(ops.less(part, 0.5), low + gap * part, high - gap * (1 - part))
+    return ops.where(ops.equal(count, 0), math.nan, between)
+
+
+def nanpercentile(x: Any, q: Any, /, axis: Any = None, keepdims: bool = False, method: str = "linear") -> Operand:
+    """Quantiles of a hundred of the elements that are numbers."""
+    _, q = to_operands(x, q)
+    return nanquantile(x, q / 100.0, axis, keepdims, method)
+
+
 def lines(x: Operand, axis: Any, what: str) -> Operand:
     """The axes that are reduced as one, the last."""
     axes = normalize_axes(axis, x.ndim, what)
@@ -156,6 +187,54 @@ def edges_of(x: Operand, bins: Any, between: Any) -> Operand:
     flat = ops.equal(low, high)
     edges: Operand = linspace(ops.where(flat, low - 0.5, low), ops.where(flat, high + 0.5, high), int(bins) + 1)
     return edges
+
+
+def histogram_bin_edges(x: Any, /, bins: Any = 10, range: Any = None, weights: Any = None) -> Operand:
+    """The edges of the bins of a histogram."""
+    return edges_of(ops.reshape(to_operand(x), -1), bins, range)
+
+
+def histogram2d(
+    x: Any, y: Any, /, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
+) -> tuple[Operand, Operand, Operand]:
+    """How many points lie in each cell of a grid, and the edges along both axes."""
+    several = not isinstance(bins, int | np.integer) and len(bins) not in (1, 2)
+    out, edges = histogramdd((x, y), (bins, bins) if several else bins, range, density, weights)
+    return out, edges[0], edges[1]
+
+
+def histogramdd(
+    sample: Any, /, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
+) -> tuple[Operand, tuple[Operand, ...]]:
+    """How many points (rows of an array, or arrays of coordinates) lie in each cell of a grid, and the edges along its axes."""
+    if isinstance(sample, list | tuple):
+        columns = [ops.reshape(x, -1) for x in to_operands(*sample)]
+    else:
+        points = to_operand(sample)
+        points = ops.reshape(points, (-1, 1)) if points.ndim == 1 else points
+        columns = [pick(points, (slice(None), k)) for k in builtins.range(points.shape[1])]
+    numbers = [bins] * len(columns) if isinstance(bins, int | np.integer) else list(bins)
+    ranges = [None] * len(columns) if range is None else list(range)
+    edges = [edges_of(x, b, r) for x, b, r in zip(columns, numbers, ranges, strict=True)]
+    shape = tuple(e.shape[0] - 1 for e in edges)
+    place: Any = 0
+    inside: Any = True
+    for x, e, n in zip(columns, edges, shape, strict=True):
+        at = ops.clip(searchsorted(e, x, side="right") - 1, 0, n - 1)
+        place = place * n + at
+        here = ops.logical_and(ops.greater_equal(x, pick(e, 0)), ops.less_equal(x, pick(e, -1)))
+        inside = here if inside is True else ops.logical_and(inside, here)
+    amounts = ops.cast(inside, F64)
+    if weights is not None:
+        amounts = ops.where(inside, ops.cast(ops.reshape(to_operands(columns[0], weights)[1], -1), F64), 0.0)
+    flat = ops.additem(ops.full((math.prod(shape),), 0.0, F64), ops.where(inside, place, 0), amounts)
+    out = ops.reshape(flat, shape)
+    if density:
+        out = out / ops.sum(out)
+        for k, e in enumerate(edges):
+            widths = pick(e, slice(1, None)) - pick(e, slice(-1))
+            out = out / ops.reshape(widths, tuple(-1 if a == k else 1 for a in builtins.range(len(shape))))
+    return out, tuple(edges)
 
 
 # ---- covariances

@@ -1,0 +1,80 @@
+"""Arithmetic of polynomials, given by their coefficients with that of the highest power first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adjit.ir import ops
+from adjit.ir.errors import ShapeError, UnsupportedError
+from adjit.ir.operand import Operand
+
+from ..convert import pick, to_operand, to_operands
+from .elementwise import floating
+from .linalg import convolve
+from .shapes import concatenate
+
+
+def poly(roots: Any, /) -> Operand:
+    """The polynomial with these roots."""
+    roots = floating(to_operand(roots))
+    if roots.ndim == 2:
+        raise UnsupportedError("poly: of a matrix needs its eigenvalues; give the roots themselves")
+    if roots.ndim > 1:
+        raise ShapeError(f"poly: takes a vector of roots, not {roots.type}")
+    out: Operand = ops.cast(to_operand([1.0]), roots.dtype)
+    for i in range(roots.shape[0] if roots.ndim else 0):
+        out = product(out, ops.reshape(pick(roots, i), (1,)))
+    return out
+
+
+def product(p: Operand, root: Operand) -> Operand:
+    """p times (x - root)."""
+    zero = ops.cast(to_operand([0.0]), p.dtype)
+    return concatenate([p, zero], 0) - concatenate([zero, p * root], 0)
+
+
+def polyadd(a: Any, b: Any, /) -> Operand:
+    """The sum of two polynomials."""
+    first, second = aligned(a, b)
+    return first + second
+
+
+def polysub(a: Any, b: Any, /) -> Operand:
+    """The difference of two polynomials."""
+    first, second = aligned(a, b)
+    return first - second
+
+
+def polymul(a: Any, b: Any, /) -> Operand:
+    """The product of two polynomials."""
+    first, second = vectors(a, b)
+    return convolve(first, second)
+
+
+def polydiv(u: Any, v: Any, /) -> tuple[Operand, Operand]:
+    """Quotient and remainder. The remainder has one coefficient less than the divisor: leading zeros stay, for shapes are static."""
+    u, v = (floating(x) for x in vectors(u, v))
+    rest, steps = u + 0.0 * pick(v, 0), u.shape[0] - v.shape[0] + 1
+    quotient: list[Operand] = []
+    for _ in range(steps):
+        factor = pick(rest, 0) / pick(v, 0)
+        quotient.append(ops.reshape(factor, (1,)))
+        head = ops.slice_(rest, [slice(1, v.shape[0])]) - factor * ops.slice_(v, [slice(1, None)])
+        rest = concatenate([head, ops.slice_(rest, [slice(v.shape[0], None)])], 0)
+    zero = ops.cast(to_operand([0.0]), rest.dtype)
+    return concatenate(quotient, 0) if quotient else zero, rest if rest.shape[0] else zero
+
+
+def vectors(*xs: Any) -> list[Operand]:
+    out = [ops.reshape(x, (1,)) if not x.ndim else x for x in to_operands(*xs)]
+    for x in out:
+        if x.ndim > 1:
+            raise ShapeError(f"a polynomial is a vector of coefficients, not {x.type}")
+    return out
+
+
+def aligned(*xs: Any) -> list[Operand]:
+    """Coefficients of the same powers in the same places."""
+    given = vectors(*xs)
+    longest = max(x.shape[0] for x in given)
+    return [ops.pad(x, [longest - x.shape[0]], [0]) for x in given]

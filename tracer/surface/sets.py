@@ -1,0 +1,196 @@
+"""Positions of what is not zero, and sets of elements.
+
+How many there are depends on values. Where these are known, results have that length, as NumPy's; of traced values, `size=` says it: what
+is missing is filled up, and what does not fit is left out.
+"""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.errors import UnsupportedError
+from adjit.ir.operand import Concrete, Operand
+from adjit.ir.types import I64
+
+from ..convert import pick, present, to_operand, to_operands
+from .indexing import isin, unravel_index
+from .reductions import cumsum
+from .shapes import concatenate, stack
+
+
+class Unique(NamedTuple):
+    """The distinct elements; where each was first; which of them each element is; how often each is there."""
+
+    values: Operand
+    indices: Operand
+    inverse_indices: Operand
+    counts: Operand
+
+
+# ---- positions
+
+
+def nonzero(x: Any, /, *, size: int | None = None, fill_value: int = 0) -> tuple[Operand, ...]:
+    """The positions of the elements that are not zero, one array an axis; `size` of them where x is traced."""
+    x = to_operand(x)
+    flat = flatnonzero(x, size=size, fill_value=-1)
+    if size is None:
+        return tuple(unravel_index(flat, x.shape))
+    there = ops.greater_equal(flat, 0)
+    return tuple(ops.where(there, at, fill_value) for at in unravel_index(ops.where(there, flat, 0), x.shape))
+
+
+def flatnonzero(x: Any, /, *, size: int | None = None, fill_value: int = 0) -> Operand:
+    """The positions of the elements that are not zero, in the flattened array; `size` of them where x is traced."""
+    mask = ops.not_equal(ops.reshape(to_operand(x), -1), 0)
+    return positions(mask, "flatnonzero", size, fill_value)
+
+
+def argwhere(x: Any, /, *, size: int | None = None, fill_value: int = 0) -> Operand:
+    """The positions of the elements that are not zero, one row each; `size` of them where x is traced."""
+    x = to_operand(x)
+    if not x.ndim:
+        raise UnsupportedError("argwhere: takes an array with axes")
+    return stack(nonzero(x, size=size, fill_value=fill_value), axis=1)
+
+
+def positions(mask: Operand, what: str, size: int | None, fill: Any) -> Operand:
+    """Where a vector is True, in order."""
+    if size is None:
+        if not isinstance(mask, Concrete):
+            raise UnsupportedError(
+                f"{what}: the shape of its result depends on values that are not known while tracing; say how many there can be, with "
+                f"adjit.{what}(..., size=n), or mask with np.where(condition, a, b)"
+            )
+        return present(Concrete(np.flatnonzero(mask.buffer)))
+    n = mask.shape[0]
+    order = ops.argsort(ops.cast(ops.logical_not(mask), np.dtype("i1")), 0)  # stable: those that are True come first, in order
+    if size > n:
+        order = ops.pad(order, [0], [size - n])
+    return ops.where(ops.less(ops.iota((size,), 0), ops.sum(mask)), ops.slice_(order, [slice(size)]), fill)
+
+
+def chosen(values: Operand, mask: Operand, what: str, size: int | None, fill: Any) -> Operand:
+    """Elements of a vector at which a mask is True, filled up with the first of them unless told otherwise."""
+    at = positions(mask, what, size, 0 if fill is None else -1)
+    if size is None:
+        return pick(values, at)
+    if not values.shape[0]:
+        return ops.full((size,), 0 if fill is None else fill, values.dtype)
+    if fill is None:
+        first = ops.argmax(mask)
+        return pick(values, ops.where(ops.less(ops.iota((size,), 0), ops.sum(mask)), at, first))
+    return ops.where(ops.greater_equal(at, 0), pick(values, ops.maximum(at, 0)), ops.cast(to_operand(fill), values.dtype))
+
+
+# ---- distinct elements
+
+
+def unique(
+    x: Any, /, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None, *,
+    equal_nan: bool = True, sorted: bool = True, size: int | None = None, fill_value: Any = None,
+) -> Any:  # fmt: skip
+    """The distinct elements, sorted; `size` of them where x is traced. Derivatives go to where each was first.
+
+    On request, also where each was first, which of them each element is, and how often each is there.
+    """
+    if axis is not None:
+        raise UnsupportedError("unique: along an axis; only that of all elements is supported")
+    found = distinct(to_operand(x), equal_nan, size, fill_value, "unique")
+    wanted = [part for part, asked in zip(found, (True, return_index, return_inverse, return_counts), strict=True) if asked]
+    return wanted[0] if len(wanted) == 1 else tuple(wanted)
+
+
+def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Unique:
+    """The distinct elements, where each was first, which of them each element is, and how often each is there."""
+    return distinct(to_operand(x), False, size, fill_value, "unique_all")
+
+
+def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Operand:
+    """The distinct elements, sorted."""
+    return distinct(to_operand(x), False, size, fill_value, "unique_values").values
+
+
+def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The distinct elements, and how often each is there."""
+    found = distinct(to_operand(x), False, size, fill_value, "unique_counts")
+    return UniqueCounts(found.values, found.counts)
+
+
+def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The distinct elements, and which of them each element is."""
+    found = distinct(to_operand(x), False, size, fill_value, "unique_inverse")
+    return UniqueInverse(found.values, found.inverse_indices)
+
+
+class UniqueCounts(NamedTuple):
+    values: Operand
+    counts: Operand
+
+
+class UniqueInverse(NamedTuple):
+    values: Operand
+    inverse_indices: Operand
+
+
+def distinct(x: Operand, equal_nan: bool, size: int | None, fill: Any, what: str) -> Unique:
+    flat = ops.reshape(x, -1)
+    n = flat.shape[0]
+    order = ops.argsort(flat, 0)
+    ordered = pick(flat, order)
+    first = is_first(ordered, equal_nan)
+    rank = cumsum(ops.cast(first, I64)) - 1
+    values, indices = chosen(ordered, first, what, size, fill), chosen(order, first, what, size, None)
+    inverse = ops.reshape(ops.setitem(ops.full((n,), 0, I64), order, rank), x.shape)
+    count = values.shape[0]
+    inside = ops.less(rank, count)
+    counts = ops.additem(ops.full((builtins.max(count, 1),), 0, I64), ops.where(inside, rank, 0), ops.cast(inside, I64))
+    return Unique(values, indices, inverse, ops.slice_(counts, [slice(count)]))
+
+
+def is_first(ordered: Operand, equal_nan: bool = True) -> Operand:
+    """Whether the elements of a sorted vector are others than those before them."""
+    n = ordered.shape[0]
+    before, after = ops.slice_(ordered, [slice(0, builtins.max(n - 1, 0))]), ops.slice_(ordered, [slice(1, None)])
+    differs = ops.not_equal(before, after)
+    if equal_nan and ordered.type.is_float:
+        differs = ops.logical_and(differs, ops.logical_not(ops.isnan(before)))  # NaN comes last: after it, all are
+    return concatenate([ops.full((builtins.min(n, 1),), True, np.dtype("?")), differs], 0)
+
+
+# ---- sets
+
+
+def union1d(a: Any, b: Any, /, *, size: int | None = None, fill_value: Any = None) -> Operand:
+    """The distinct elements of both, sorted."""
+    ordered = sorted_together(a, b)
+    return chosen(ordered, is_first(ordered), "union1d", size, fill_value)
+
+
+def intersect1d(a: Any, b: Any, /, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None) -> Operand:
+    """The distinct elements that are in both, sorted."""
+    ordered = sorted_together(a)
+    return chosen(ordered, ops.logical_and(is_first(ordered, False), isin(ordered, b)), "intersect1d", size, fill_value)
+
+
+def setdiff1d(a: Any, b: Any, /, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None) -> Operand:
+    """The distinct elements of `a` that are not in `b`: sorted, or in their order if they are said to be distinct."""
+    ordered = ops.reshape(to_operand(a), -1) if assume_unique else sorted_together(a)
+    missing = ops.logical_not(isin(ordered, b))
+    mask = missing if assume_unique else ops.logical_and(is_first(ordered), missing)
+    return chosen(ordered, mask, "setdiff1d", size, fill_value)
+
+
+def setxor1d(a: Any, b: Any, /, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None) -> Operand:
+    """The distinct elements that are in one of both, sorted."""
+    ordered = sorted_together(a, b)
+    mask = ops.logical_and(is_first(ordered, False), ops.not_equal(isin(ordered, a), isin(ordered, b)))
+    return chosen(ordered, mask, "setxor1d", size, fill_value)
+
+
+def sorted_together(*xs: Any) -> Operand:
+    return ops.sort(concatenate([ops.reshape(x, -1) for x in to_operands(*xs)], 0), 0)

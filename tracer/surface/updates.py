@@ -1,0 +1,117 @@
+"""NumPy's functions that write, as functions that give a new array; and functions applied along axes.
+
+    x = aj.put(x, indices, values)
+
+`np.put(x, ...)` itself returns nothing, so that on a traced value it can only be refused.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.errors import ShapeError
+from adjit.ir.operand import Concrete, Operand
+from adjit.ir.types import I64, normalize_axis
+
+from ..convert import numbers, pick, to_operand, to_operands
+from .indexing import wrapped
+from .reductions import cumsum
+from .shapes import moveaxis, stack
+
+
+def put(x: Any, indices: Any, values: Any, /, mode: str = "raise") -> Operand:
+    """x with values at positions of the flattened array; values are repeated as often as is needed."""
+    x, at = to_operands(x, indices)
+    at = wrapped(ops.reshape(at, -1), x.type.size, mode, "put")
+    flat = ops.setitem(ops.reshape(x, -1), at, repeated(values, x, at.shape[0]))
+    return ops.reshape(flat, x.shape)
+
+
+def put_along_axis(x: Any, indices: Any, values: Any, /, axis: int | None) -> Operand:
+    """x with values at positions given for each line along an axis."""
+    x, at = to_operands(x, indices)
+    if axis is None:
+        return ops.reshape(ops.setitem(ops.reshape(x, -1), ops.reshape(at, -1), values), x.shape)
+    axis = normalize_axis(axis, x.ndim, "put_along_axis")
+    if at.ndim != x.ndim:
+        raise ShapeError(f"put_along_axis: indices of rank {at.ndim} for an array of rank {x.ndim}")
+    lines = [np.arange(n).reshape([-1 if b == a else 1 for b in range(x.ndim)]) for a, n in enumerate(x.shape)]
+    return ops.setitem(x, tuple(at if a == axis else line for a, line in enumerate(lines)), values)
+
+
+def putmask(x: Any, mask: Any, values: Any, /) -> Operand:
+    """x with values where a mask holds; values are repeated to the size of x, of which those at the mask are taken."""
+    x, mask = to_operands(x, mask)
+    return ops.where(ops.not_equal(mask, 0), ops.reshape(repeated(values, x, x.type.size), x.shape), x)
+
+
+def place(x: Any, mask: Any, values: Any, /) -> Operand:
+    """x with values where a mask holds, one after the other."""
+    x, mask = to_operands(x, mask)
+    mask = ops.not_equal(mask, 0)
+    given = ops.reshape(same_kind(values, x), -1)
+    rank = ops.reshape(cumsum(ops.cast(ops.reshape(mask, -1), I64)) - 1, mask.shape)
+    return ops.where(mask, pick(given, ops.maximum(rank, 0) % given.shape[0]), x)
+
+
+def fill_diagonal(x: Any, value: Any, /, wrap: bool = False) -> Operand:
+    """x with values on its main diagonal."""
+    x = to_operand(x)
+    if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
+        raise ShapeError(f"fill_diagonal: takes a matrix, or an array with axes of one length, not {x.type}")
+    step = 1 + sum(math.prod(x.shape[a + 1 :]) for a in range(x.ndim - 1))
+    end = x.shape[1] * x.shape[1] if x.ndim == 2 and not wrap else x.type.size
+    at = np.arange(0, min(end, x.type.size), step)
+    return ops.reshape(ops.setitem(ops.reshape(x, -1), Concrete(at), repeated(value, x, len(at))), x.shape)
+
+
+def same_kind(values: Any, x: Operand) -> Operand:
+    (given,) = to_operands(values) if not isinstance(values, bool | int | float) else numbers(values)
+    return ops.cast(to_operand(given), x.dtype)
+
+
+def repeated(values: Any, x: Operand, size: int) -> Operand:
+    """Values as a vector of this size, over and over again."""
+    given = ops.reshape(same_kind(values, x), -1)
+    return pick(given, np.arange(size) % given.shape[0])
+
+
+# ---- functions along axes
+
+
+def apply_along_axis(function: Callable[..., Any], axis: int, x: Any, /, *args: Any, **kwargs: Any) -> Operand:
+    """What a function gives for each line along an axis, in place of that axis."""
+    x = to_operand(x)
+    axis = normalize_axis(axis, x.ndim, "apply_along_axis")
+    lines = moveaxis(x, axis, -1)
+    places = list(itertools.product(*(range(n) for n in lines.shape[:-1])))
+    if not places:
+        raise ShapeError(f"apply_along_axis: {x.type} has no lines along axis {axis}")
+    out = stack([to_operand(function(pick(lines, at), *args, **kwargs)) for at in places])
+    return moved_back(ops.reshape(out, (*lines.shape[:-1], *out.shape[1:])), len(lines.shape) - 1, axis)
+
+
+def moved_back(x: Operand, others: int, axis: int) -> Operand:
+    """The axes behind the first `others`, at the place of one."""
+    order = list(range(others))
+    order[axis:axis] = range(others, x.ndim)
+    return ops.transpose(x, order)
+
+
+def apply_over_axes(function: Callable[[Any, int], Any], x: Any, axes: Any, /) -> Operand:
+    """A reduction over one axis after the other, each of which stays, with length 1."""
+    out = to_operand(x)
+    rank = out.ndim
+    for axis in np.atleast_1d(axes).tolist():
+        axis = normalize_axis(axis, rank, "apply_over_axes")
+        reduced = to_operand(function(out, axis))
+        out = reduced if reduced.ndim == rank else ops.reshape(reduced, (*reduced.shape[:axis], 1, *reduced.shape[axis:]))
+        if out.ndim != rank:
+            raise ShapeError("apply_over_axes: the function must keep the axes, or drop the one that it is given")
+    return out

@@ -290,6 +290,50 @@ def log1p(x: Num) -> Num:
     return x.eq(0.0).choose(x, value)
 
 
+# ---- inverse hyperbolic functions: log(1 + y) of a y that is known beyond its last bit
+
+LARGE = 2.0**28  # from here on asinh(x) and acosh(x) are log(2 x); log(x) is log(1 + y) of y = x - 1
+
+
+@on_numbers
+def asinh(x: Num) -> Num:
+    size = abs(x)
+    large = size.gt(LARGE)
+    square = size * size
+    y, low = fast_two_sum(size, square / ((square + 1.0).sqrt() + 1.0))
+    value = _log1p(large.choose(size - 1.0, y), large.choose(0.0, low))
+    value = large.choose(value + C.LN2[x.reg.dtype][0], value)
+    unchanged = size.lt(x.format.tiny) | size.eq(INF) | x.unordered(x)
+    return unchanged.choose(x, value.copysign(x))
+
+
+@on_numbers
+def acosh(x: Num) -> Num:
+    large, above = x.gt(LARGE), x - 1.0
+    double = above + above
+    square = above.fma(above, double)  # (x - 1) (x + 1)
+    root = square.sqrt()
+    root_low = (root.fma(-root, square) + above.fma(above, double - square)) / (root + root)
+    y, low = fast_two_sum(root, above)
+    value = _log1p(large.choose(above, y), large.choose(0.0, low + root_low))
+    value = large.choose(value + C.LN2[x.reg.dtype][0], value)
+    value = x.eq(1.0).choose(0.0, x.eq(INF).choose(INF, value))
+    return (x.lt(1.0) | x.unordered(x)).choose(NAN, value)
+
+
+@on_numbers
+def atanh(x: Num) -> Num:
+    """log(1 + 2 x / (1 - x)) / 2."""
+    size = abs(x)
+    rest, rest_low = fast_two_sum(x.like(1.0), -size)
+    reciprocal, double = 1.0 / rest, size + size
+    y = double * reciprocal
+    low = y.fma(-rest_low, y.fma(-rest, double)) * reciprocal
+    value = size.eq(1.0).choose(INF, _log1p(y, low) * 0.5)
+    value = size.lt(x.format.tiny).choose(size, value).copysign(x)
+    return (size.gt(1.0) | x.unordered(x)).choose(NAN, value)
+
+
 # ---- powers
 
 
@@ -424,6 +468,9 @@ FUNCTIONS: dict[str, Callable[..., Reg]] = {
     "sinh": sinh,
     "cosh": cosh,
     "tanh": tanh,
+    "asinh": asinh,
+    "acosh": acosh,
+    "atanh": atanh,
     "erf": erf,
     "fmod": division.fmod,
     "remainder": division.remainder,

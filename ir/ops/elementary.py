@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..types import F32, F64
 from .base import Array, Emitter, Reg
 from .maps import Binary, FloatUnary, float_binary, float_unary, where
 
@@ -21,9 +22,6 @@ __all__ = [
 
 if TYPE_CHECKING:
     from ..operand import Operand
-
-LN2 = math.log(2.0)
-
 
 # ---- exponentials and logarithms
 
@@ -142,13 +140,23 @@ class Hypot(Binary):
 
     def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
         a, b = map(emit.fabs, xs)
-        swap = emit.compare("lt", a, b)
-        large, small = emit.select(swap, b, a), emit.select(swap, a, b)
-        zero, one, inf = emit.like(a, 0.0), emit.like(a, 1.0), emit.like(a, math.inf)
-        ratio = emit.fdiv(small, emit.select(emit.compare("eq", large, zero), one, large))
-        length = emit.mul(large, emit.sqrt(emit.add(one, emit.mul(ratio, ratio))))
+        larger = emit.select(emit.compare("lt", a, b), b, a)
+        # by a power of two that brings the squares into the range of floats; one that is lost beside the other does not count
+        high, low, down, up = SCALES[a.dtype]
+        huge, tiny = emit.compare("gt", larger, emit.like(a, high)), emit.compare("lt", larger, emit.like(a, low))
+        scale, back = (
+            emit.select(huge, emit.like(a, x), emit.select(tiny, emit.like(a, y), emit.like(a, 1.0)))
+            for x, y in ((down, up), (1 / down, 1 / up))
+        )
+        a, b = emit.mul(a, scale), emit.mul(b, scale)
+        length = emit.mul(emit.sqrt(emit.add(emit.mul(a, a), emit.mul(b, b))), back)
+        inf = emit.like(a, math.inf)
         infinite = emit.or_(emit.compare("eq", a, inf), emit.compare("eq", b, inf))
         return emit.select(infinite, inf, length)
+
+
+# sizes above and below which `hypot` scales its arguments, and by what
+SCALES = {F32: (2.0**60, 2.0**-40, 2.0**-70, 2.0**100), F64: (2.0**500, 2.0**-400, 2.0**-600, 2.0**700)}
 
 
 # ---- trigonometry
@@ -280,12 +288,6 @@ class Asinh(FloatUnary):
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
         return rsqrt(1.0 + args[0] * args[0])
 
-    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
-        size, one = emit.fabs(xs[0]), emit.like(xs[0], 1.0)
-        square = emit.mul(size, size)
-        excess = emit.fdiv(square, emit.add(one, emit.sqrt(emit.add(one, square))))
-        return emit.copysign(log1p_or_log(emit, emit.add(size, excess), size), xs[0])
-
 
 class Acosh(FloatUnary):
     """Inverse hyperbolic cosine, for x of at least 1."""
@@ -298,12 +300,6 @@ class Acosh(FloatUnary):
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
         return rsqrt((args[0] - 1.0) * (args[0] + 1.0))
 
-    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
-        (x,) = xs
-        above, beyond = emit.sub(x, emit.like(x, 1.0)), emit.add(x, emit.like(x, 1.0))
-        root = emit.mul(emit.sqrt(above), emit.sqrt(beyond))  # one root of the product would take negative numbers too
-        return log1p_or_log(emit, emit.add(above, root), x)
-
 
 class Atanh(FloatUnary):
     """Inverse hyperbolic tangent, for x between -1 and 1."""
@@ -315,17 +311,6 @@ class Atanh(FloatUnary):
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
         return 1.0 / ((1.0 - args[0]) * (1.0 + args[0]))
-
-    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
-        size, one = emit.fabs(xs[0]), emit.like(xs[0], 1.0)
-        ratio = emit.fdiv(emit.add(size, size), emit.sub(one, size))
-        return emit.copysign(emit.mul(emit.like(size, 0.5), emit.call("log1p", ratio)), xs[0])
-
-
-def log1p_or_log(emit: Emitter, excess: Reg, size: Reg) -> Reg:
-    """log(1 + excess), or log(2 * size) where size is so large that excess, about twice as large, loses nothing or overflowed."""
-    large = emit.compare("gt", size, emit.like(size, 2.0**28))
-    return emit.select(large, emit.add(emit.call("log", size), emit.like(size, LN2)), emit.call("log1p", excess))
 
 
 # ---- error function

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MULTIPLIED = 64  # the largest exponent of a float that is multiplied out: 63 roundings of half an ULP each
+MULTIPLIED = 64  # the largest exponent of a float that is multiplied out
+ROUNDED = range(-2, 5)  # exponents whose products may round at every step and stay within 2 ULP
 
 
 class NegativePowerError(DTypeError, ValueError):
@@ -85,8 +86,9 @@ class IntegerPow(Unary):
 
     def evaluate(self, *arrays: Array) -> Array:
         (x,) = arrays
-        product = multiplied(x, abs(self.n), np.multiply) if self.n else np.ones_like(x)
-        return product if self.n >= 0 else np.divide(x.dtype.type(1), product)
+        if x.dtype.kind == "f" and self.n not in ROUNDED:
+            return np.asarray(np.power(x, x.dtype.type(self.n)))
+        return multiplied(x if self.n > 0 else np.divide(x.dtype.type(1), x), abs(self.n), np.multiply) if self.n else np.ones_like(x)
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand | float:
         return float(self.n) if self.n in (0, 1) else float(self.n) * apply(IntegerPow(self.n - 1), args[0])
@@ -96,9 +98,40 @@ class IntegerPow(Unary):
         return strong_mul(d, partial) if self.n < 0 or masking.active else d * partial
 
     def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
-        one = emit.like(xs[0], 1)
-        product = multiplied(xs[0], abs(self.n), emit.mul) if self.n else one
-        return product if self.n >= 0 else emit.fdiv(one, product)
+        (x,) = xs
+        one = emit.like(x, 1)
+        if self.n == 0:
+            return one
+        if x.dtype.kind == "f" and self.n not in ROUNDED:
+            return compensated(emit.strict(), x, self.n)
+        return multiplied(x if self.n > 0 else emit.fdiv(one, x), abs(self.n), emit.mul)
+
+
+def compensated(emit: Emitter, x: Reg, n: int) -> Reg:
+    """x to the power of n, with the rounding errors of all products carried along: a rounding and a little in all.
+
+    A negative exponent takes the reciprocal first: a power that overflows would lose results that are subnormal.
+    """
+
+    def mul(a: tuple[Reg, Reg | None], b: tuple[Reg, Reg | None]) -> tuple[Reg, Reg | None]:
+        (x, x_low), (y, y_low) = a, b
+        product = emit.mul(x, y)
+        error = emit.fma(x, y, emit.neg(product))
+        if a is b:
+            return product, error if x_low is None else emit.fma(emit.add(x, x), x_low, error)
+        for factor, low in ((x, y_low), (y, x_low)):
+            error = error if low is None else emit.fma(factor, low, error)
+        return product, error
+
+    first: tuple[Reg, Reg | None] = (x, None)
+    if n < 0:
+        one = emit.like(x, 1.0)
+        reciprocal = emit.fdiv(one, x)
+        first = reciprocal, emit.mul(emit.fma(emit.neg(reciprocal), x, one), reciprocal)
+    value, error = multiplied(first, abs(n), mul)
+    total = emit.add(value, error)
+    # beside infinity the error is infinite or NaN; and the sum of a zero and its error would lose the zero's sign
+    return emit.select(emit.unordered(total, total), value, emit.copysign(total, value))
 
 
 def multiplied(x: T, n: int, mul: Callable[[T, T], T]) -> T:

@@ -101,7 +101,10 @@ def by_numpy(name: str) -> Callable[..., Any]:
         "sigmoid": lambda x: np.where(x < 0, np.exp(np.minimum(x, 0)), 1) / (1 + np.exp(-np.abs(x))),
         "softplus": lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))),
     }
-    names = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "pow": "power"}
+    names = {
+        "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "pow": "power",
+        "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
+    }  # fmt: skip
     return table.get(name) or getattr(np, names.get(name, name))
 
 
@@ -153,7 +156,9 @@ def in_domain(name: str, x: Array) -> Array:
         return np.abs(x[x != 0])
     if name == "log1p":
         return x[x > -1]
-    return x[np.abs(x) <= 1] if name in ("asin", "acos") else x
+    if name == "acosh":
+        return 1 + np.abs(x)
+    return x[np.abs(x) <= 1] if name in ("asin", "acos") else x[np.abs(x) < 1] if name == "atanh" else x
 
 
 @np.errstate(all="ignore")

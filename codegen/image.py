@@ -57,7 +57,7 @@ def load(key: bytes | None) -> Image | None:
         if code is None:
             return None
         objects.append(llvm.Object(k, code))
-    known = tuple(Failure(getattr(errors, error), message, location and Location(*location)) for error, message, location in failures)
+    known = tuple(Failure(error_named(error), message, location and Location(*location)) for error, message, location in failures)
     return Image(tuple(objects), exports, imports, known, *rest)
 
 
@@ -65,7 +65,7 @@ def store(key: bytes, image: Image) -> None:
     path = cache.directory()
     if path is None:
         return
-    failures = [(f.error.__name__, f.message, f.location and tuple(f.location)) for f in image.failures]
+    failures = [(name_of(f.error), f.message, f.location and tuple(f.location)) for f in image.failures]
     cache.store(path, key, marshal.dumps(([o.key for o in image.objects], image.exports, image.imports, failures, *image[4:])))
 
 
@@ -107,3 +107,14 @@ def _files(folder: str) -> Iterator[str]:
             elif entry.name.endswith(".py"):
                 status = entry.stat()
                 yield f"{entry.path} {status.st_size} {status.st_mtime_ns}"
+
+
+def name_of(error: type[errors.AdjitError]) -> str:
+    """A class of errors in words: its name, or that of the built-in exception which `raised_as` combined with CheckError."""
+    return error.__name__ if getattr(errors, error.__name__, None) is error else f"CheckError {error.__bases__[1].__name__}"
+
+
+def error_named(name: str) -> type[errors.AdjitError]:
+    check, _, built_in = name.partition(" ")
+    found: type[errors.AdjitError] = errors.raised_as(built_in) if built_in else getattr(errors, check)
+    return found

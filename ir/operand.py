@@ -260,7 +260,7 @@ class Concrete(Operand):
 
 def read_only(array: Array) -> Array:
     """A view on an array that cannot be written through."""
-    view = array.view()
+    view = np.asarray(array).view()  # also of NumPy's scalars, which are no arrays
     view.flags.writeable = False
     return view
 

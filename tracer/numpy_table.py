@@ -113,7 +113,7 @@ NUMPY.update({
     np.degrees: elementwise.rad2deg,
     np.radians: elementwise.deg2rad,
     np.invert: elementwise.bitwise_not,
-    np.conjugate: elementwise.positive,
+    np.conjugate: elementwise.conjugate,
     np.real: elementwise.positive,
     np.empty_like: create.zeros_like,
     np.where: where,

@@ -144,9 +144,12 @@ class Print(Effect):
         raise UnsupportedError("print: in a branch or loop that some examples of a vmap take and others do not; print after it")
 
 
-def check(condition: Operand, message: str = "") -> None:
-    """Check at run time that a scalar condition holds. One that is known while tracing is checked there and then."""
-    apply(Assert(message), cast(condition, BOOL))
+def check(condition: Operand, message: str = "", raises: str = "") -> None:
+    """Check at run time that a scalar condition holds. One that is known while tracing is checked there and then.
+
+    `raises` names the built-in exception that the error is as well.
+    """
+    apply(Assert(message, raises), cast(condition, BOOL))
 
 
 def print_(template: str, *args: Operand, end: str = "\n", stream: str = "stdout", style: str = "numpy", summarize: int = -1) -> None:

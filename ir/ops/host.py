@@ -50,6 +50,9 @@ class HostEmitter:
     def fma(self, a: Reg, b: Reg, c: Reg) -> Reg:
         raise AdjitError("NumPy has no fma; an op that is evaluated through its lowering does without")
 
+    def mad(self, a: Reg, b: Reg, c: Reg) -> Reg:
+        return np.add(np.multiply(a, b), c)
+
     def fabs(self, a: Reg) -> Reg:
         return np.fabs(a)
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard
 import numpy as np
 
 from ..layout import Layout
-from ..types import BOOL, I8, TensorType, float_dtype
+from ..types import BOOL, I8, U64, TensorType, float_dtype
 from .base import Array, Emitter, Reg, View, apply
-from .maps import Binary, Unary, binary, cast, common_dtype, promoted
+from .maps import Binary, Unary, binary, cast, common_dtype, promoted, where
 
 __all__ = [
     "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
@@ -85,7 +85,17 @@ def compare(op: Comparison, a: Operand | float, b: Operand | float) -> Operand:
         return b.literal(bool(op.ufunc(a, 0)), b.type.with_dtype(BOOL))
     if isinstance(b, int) and never_holds(a, b):
         return a.literal(bool(op.ufunc(0, b)), a.type.with_dtype(BOOL))
+    signs = ["" if isinstance(x, bool | int | float) or x.weak else x.type.dtype.kind for x in (a, b)]
+    if sorted(signs) == ["i", "u"] and common_dtype(a, b).kind == "f":
+        return compare_signed(op, a, b, signs.index("i"))
     return binary(op, a, b)
+
+
+def compare_signed(op: Comparison, a: Any, b: Any, signed: int) -> Operand:
+    """int64 with uint64, exactly: no integer holds both, and floats do not hold all of either."""
+    negative = less((a, b)[signed], 0)
+    below = bool(op.ufunc(-1, 0) if signed == 0 else op.ufunc(0, -1))
+    return where(negative, below, apply(op, *promoted(op.name, (a, b), U64)))
 
 
 def never_holds(x: Operand | float, value: int) -> TypeGuard[Operand]:

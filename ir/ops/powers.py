@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
+from .. import operand as operands  # a cycle: its names are looked up when they are used
 from ..errors import DTypeError
-from ..types import BOOL, I8, TensorType
+from ..types import BOOL, F32, F64, I8, TensorType
 from .base import Array, Emitter, Reg, apply
+from .effects import check
 from .elementary import log, sqrt
 from .maps import Binary, Unary, cast, common_dtype, masking, promoted, strong_mul, where
+from .reduce import all as all_true
 
 __all__ = ["power", "square"]
 
@@ -25,12 +28,16 @@ MULTIPLIED = 64  # the largest exponent of a float that is multiplied out
 ROUNDED = range(-2, 5)  # exponents whose products may round at every step and stay within 2 ULP
 
 
+NEGATIVE = "power: an integer to a negative integer power; cast the base to a float"
+
+
 class NegativePowerError(DTypeError, ValueError):
     """An integer to a negative power, which is no integer: a ValueError in NumPy."""
 
 
 class Power(Binary):
-    """a to the power of b. An integer to a negative power raises; native code, which cannot, truncates it to 0, 1 or -1.
+    """a to the power of b. An integer to a negative power raises: here, or by the check that `power` puts before it; native code itself
+    truncates it to 0, 1 or -1.
 
     The derivative by the exponent is 0 where the base is not positive, and that by the base where the exponent is 0.
     """
@@ -41,7 +48,7 @@ class Power(Binary):
     def evaluate(self, *arrays: Array) -> Array:
         a, b = arrays
         if b.dtype.kind == "i" and (b < 0).any():
-            raise NegativePowerError("power: an integer to a negative integer power; cast the base to a float")
+            raise NegativePowerError(NEGATIVE)
         return np.power(a, b)
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
@@ -102,9 +109,12 @@ class IntegerPow(Unary):
         one = emit.like(x, 1)
         if self.n == 0:
             return one
-        if x.dtype.kind == "f" and self.n not in ROUNDED:
+        if x.dtype == F64 and self.n not in ROUNDED:
             return compensated(emit.strict(), x, self.n)
-        return multiplied(x if self.n > 0 else emit.fdiv(one, x), abs(self.n), emit.mul)
+        wide = x.dtype == F32 and self.n not in ROUNDED
+        base = emit.convert(x, F64) if wide else x
+        product = multiplied(base if self.n > 0 else emit.fdiv(emit.like(base, 1), base), abs(self.n), emit.mul)
+        return emit.convert(product, F32) if wide else product
 
 
 def compensated(emit: Emitter, x: Reg, n: int) -> Reg:
@@ -118,9 +128,9 @@ def compensated(emit: Emitter, x: Reg, n: int) -> Reg:
         product = emit.mul(x, y)
         error = emit.fma(x, y, emit.neg(product))
         if a is b:
-            return product, error if x_low is None else emit.fma(emit.add(x, x), x_low, error)
+            return product, error if x_low is None else emit.mad(emit.add(x, x), x_low, error)
         for factor, low in ((x, y_low), (y, x_low)):
-            error = error if low is None else emit.fma(factor, low, error)
+            error = error if low is None else emit.mad(factor, low, error)
         return product, error
 
     first: tuple[Reg, Reg | None] = (x, None)
@@ -155,7 +165,10 @@ def power(a: Operand | float, b: Operand | float) -> Operand:
             return apply(IntegerPow(int(b)), cast(a, dtype))
         if b == 0.5:
             return sqrt(cast(a, dtype))
-    return apply(Power(), *promoted("power", (a, b), I8 if dtype == BOOL else dtype))
+    base, exponent = promoted("power", (a, b), I8 if dtype == BOOL else dtype)
+    if exponent.type.dtype.kind == "i" and not isinstance(exponent, operands.Concrete | operands.Literal):
+        check(all_true(exponent >= 0), NEGATIVE, "ValueError")
+    return apply(Power(), base, exponent)
 
 
 def square(x: Operand) -> Operand:

@@ -74,6 +74,17 @@ def test_errors_keep_their_words_and_their_line(optimised: list[str]) -> None:
     assert "test_image.py" in messages[0]
 
 
+def test_errors_are_the_built_in_that_was_raised() -> None:
+    def signed(x):
+        if np.sum(x) < 0:
+            raise KeyError("negative")
+        return x
+
+    for _ in range(2):
+        with pytest.raises(KeyError, match="negative"):
+            aj.function(signed)(-X)
+
+
 @pytest.mark.parametrize("damage", [lambda p: p.unlink(), lambda p: p.write_bytes(p.read_bytes()[:-3]), lambda p: p.write_bytes(b"")])
 def test_every_entry_that_is_damaged_is_made_again(folder: Path, optimised: list[str], damage) -> None:
     want = program()(X, 3)[1].numpy()

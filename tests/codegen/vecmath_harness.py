@@ -171,6 +171,9 @@ def samples(name: str, dtype: np.dtype[Any], count: int, seed: int = 0) -> tuple
         return _power_samples(patterns, dtype, count, rng)
     if name in DIVISIONS:
         return _division_samples(patterns, dtype, rng)
+    if name == "logaddexp":
+        a = (rng.standard_normal(count) * 10.0 ** rng.uniform(-3, 3, count)).astype(dtype)
+        return a, (a + rng.standard_normal(count) * 10.0 ** rng.uniform(-2, 2, count)).astype(dtype)
     low, high = DOMAINS.get(name, (-100.0, 100.0))
     if dtype.itemsize == 4 and high > 100:
         low, high = low / 7, high / (1 if "a" not in name and high > 1e3 else 7)

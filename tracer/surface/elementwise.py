@@ -9,8 +9,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from adjit.ir import ops
+from adjit.ir.errors import DTypeError
 from adjit.ir.operand import Operand
-from adjit.ir.types import BOOL, F64
+from adjit.ir.ops.maps import common_dtype, promoted
+from adjit.ir.types import BOOL, F64, I8, float_dtype
 
 from ..convert import Number, numbers, present, to_operand
 
@@ -126,7 +128,16 @@ def stop_gradient(x: Any, /) -> Operand:
 
 def positive(x: Any, /) -> Operand:
     """x itself."""
-    return to_operand(x)
+    operand = to_operand(x)
+    if operand.dtype == BOOL:
+        raise DTypeError("positive: bools have no sign; cast with .astype")
+    return operand
+
+
+def conjugate(x: Any, /) -> Operand:
+    """x itself: there are no complex numbers. Bools become integers, as in NumPy."""
+    operand = to_operand(x)
+    return ops.cast(operand, I8) if operand.dtype == BOOL else operand
 
 
 def imag(x: Any, /) -> Operand:
@@ -151,9 +162,12 @@ def isneginf(x: Any, /) -> Operand:
 
 
 def reciprocal(x: Any, /) -> Operand:
-    """1 / x; of integers, in integers."""
+    """1 / x; of integers, truncated to an integer: 0 but for 1 and -1, and for 0 too, where NumPy's result depends on the machine."""
     operand = to_operand(x)
-    return 1.0 / operand if operand.type.is_float else 1 // operand
+    if operand.type.is_float:
+        return 1.0 / operand
+    integer = ops.cast(operand, I8) if operand.dtype == BOOL else operand
+    return ops.where(ops.equal(ops.absolute(integer), 1), integer, 0)
 
 
 def fmax(a: Any, b: Any, /) -> Operand:
@@ -202,8 +216,8 @@ def signbit(x: Any, /) -> Operand:
 
 def heaviside(x: Any, at_zero: Any, /) -> Operand:
     """0 below 0, 1 above, `at_zero` at 0; not differentiable by x."""
-    x, at_zero = numbers(x, at_zero)
-    x, at_zero = floating(to_operand(x)), floating(to_operand(at_zero))
+    given = numbers(x, at_zero)
+    x, at_zero = promoted("heaviside", tuple(given), float_dtype(common_dtype(*given)))
     return ops.where(ops.isnan(x), x, ops.where(ops.equal(x, 0.0), at_zero, ops.cast(x > 0, x.dtype)))
 
 

@@ -95,6 +95,8 @@ def tensordot(a: Any, b: Any, /, axes: Any = 2) -> Operand:
 def matvec(a: Any, b: Any, /) -> Operand:
     """Products of (stacks of) matrices and vectors."""
     a, b = to_operands(a, b)
+    if a.ndim < 2 or b.ndim < 1:
+        raise ShapeError(f"matvec: takes matrices and vectors, not {a.type} and {b.type}")
     out = ops.matmul(a, ops.reshape(b, (*b.shape, 1)))
     return ops.reshape(out, out.shape[:-1])
 
@@ -102,6 +104,8 @@ def matvec(a: Any, b: Any, /) -> Operand:
 def vecmat(a: Any, b: Any, /) -> Operand:
     """Products of (stacks of) vectors and matrices."""
     a, b = to_operands(a, b)
+    if a.ndim < 1 or b.ndim < 2:
+        raise ShapeError(f"vecmat: takes vectors and matrices, not {a.type} and {b.type}")
     out = ops.matmul(ops.reshape(a, (*a.shape[:-1], 1, a.shape[-1])), b)
     return ops.reshape(out, (*out.shape[:-2], out.shape[-1]))
 

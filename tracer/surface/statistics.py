@@ -300,13 +300,22 @@ def nancumprod(x: Any, /, axis: int | None = None, dtype: Any = None) -> Operand
 
 
 def nanargmax(x: Any, /, axis: int | None = None, keepdims: bool = False) -> Operand:
-    """The position of the first largest of the elements that are numbers."""
-    return ops.argmax(filled(x, -math.inf), axis, keepdims)
+    """The position of the first largest of the elements that are numbers; raises where there are none."""
+    return ops.argmax(some_number(x, axis, "nanargmax", -math.inf), axis, keepdims)
 
 
 def nanargmin(x: Any, /, axis: int | None = None, keepdims: bool = False) -> Operand:
-    """The position of the first smallest of the elements that are numbers."""
-    return ops.argmin(filled(x, math.inf), axis, keepdims)
+    """The position of the first smallest of the elements that are numbers; raises where there are none."""
+    return ops.argmin(some_number(x, axis, "nanargmin", math.inf), axis, keepdims)
+
+
+def some_number(x: Any, axis: int | None, what: str, value: float) -> Operand:
+    """x with `value` for NaN, checked to have a number in every line."""
+    x = to_operand(x)
+    if x.type.is_float:
+        found = ops.all(ops.any(ops.logical_not(ops.isnan(x)), axis))
+        ops.check(found, f"{what}: a line of the array has no number, only NaN", "ValueError")
+    return filled(x, value)
 
 
 def filled(x: Any, value: float) -> Operand:

@@ -1,0 +1,123 @@
+"""Every elementwise function of NumPy that we take, on every dtype, where numbers end: dtypes, values and errors are NumPy's.
+
+What differs by intent is named here: transcendental functions of integers are computed in float64 rather than in the narrowest float,
+and what C leaves undefined (a float cast to an integer that does not hold it, the reciprocal of the integer 0) has one result of ours.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjit as aj
+from adjit.ir.ops.base import Array
+from adjit.ir.types import DTYPES
+from adjit.tracer.numpy_table import NUMPY
+from tests.ops.test_edges import float_edges, int_edges
+
+UFUNCS = [u for u in NUMPY if isinstance(u, np.ufunc) and u.signature is None]
+BINARY = [u for u in UFUNCS if u.nin == 2]
+ZEROS_TIE = (np.maximum, np.minimum, np.fmax, np.fmin)  # which of 0.0 and -0.0 NumPy takes depends on its vector loops
+
+
+def edges(dtype: np.dtype[Any]) -> Array:
+    if dtype.kind == "b":
+        return np.array([False, True])
+    return np.array(float_edges(dtype) if dtype.kind == "f" else int_edges(dtype), dtype)
+
+
+def arguments(ufunc: np.ufunc, *dtypes: np.dtype[Any]) -> list[Array]:
+    """Every combination of edges; without those for which the result is undefined, or an error of some elements."""
+    args = [a.ravel() for a in np.meshgrid(*map(edges, dtypes))]
+    if ufunc is np.power and np.result_type(*dtypes).kind == "i":
+        keep = args[1] >= 0
+        args = [a[keep] for a in args]
+    return [a[a != 0] for a in args] if ufunc is np.reciprocal and dtypes[0].kind in "iub" else args
+
+
+def by_numpy(ufunc: np.ufunc, args: list[Array]) -> tuple[Array, ...] | None:
+    """None where NumPy has no such function of these dtypes."""
+    with np.errstate(all="ignore"):
+        try:
+            out = ufunc(*args)
+        except TypeError:
+            return None
+        out = out if isinstance(out, tuple) else (out,)
+        if any(a.dtype.kind == "f" for a in out) and all(a.dtype.kind in "iub" for a in args):
+            out = ufunc(*(a.astype(np.float64) for a in args))
+    return out if isinstance(out, tuple) else (out,)
+
+
+def check(ufunc: np.ufunc, args: list[Array], got: Any, wanted: tuple[Array, ...]) -> None:
+    for a, b in zip(map(np.asarray, got if isinstance(got, tuple) else (got,)), wanted, strict=True):
+        assert a.dtype == b.dtype, (ufunc, [x.dtype for x in args])
+        if a.dtype.kind == "f":
+            info = np.finfo(a.dtype)
+            near = np.isclose(a, b, rtol=8 * float(info.eps), atol=2 * float(info.smallest_subnormal), equal_nan=True)
+            near &= (a != 0) | (np.signbit(a) == np.signbit(b)) if ufunc not in ZEROS_TIE else True
+        else:
+            near = a == b
+        where = np.flatnonzero(~near)[:3]
+        assert near.all(), (ufunc.__name__, [x[where] for x in args], a[where], b[where])
+
+
+@pytest.mark.parametrize("ufunc", UFUNCS, ids=lambda u: u.__name__)
+def test_every_dtype(ufunc: np.ufunc) -> None:
+    cases = []
+    for dtype in DTYPES.values():
+        args = arguments(ufunc, *[dtype] * ufunc.nin)
+        wanted = by_numpy(ufunc, args)
+        if wanted is None:
+            for call in (ufunc, aj.function(lambda *xs: ufunc(*xs))):
+                with pytest.raises(TypeError):
+                    call(*map(aj.tensor, args))
+        else:
+            cases.append((args, wanted))
+            check(ufunc, args, ufunc(*map(aj.tensor, args)), wanted)
+    compiled = aj.function(lambda rows: [ufunc(*args) for args in rows])([args for args, _ in cases])
+    for got, (args, wanted) in zip(compiled, cases, strict=True):
+        check(ufunc, args, got, wanted)
+
+
+@pytest.mark.parametrize("ufunc", BINARY, ids=lambda u: u.__name__)
+def test_every_pair_of_dtypes(ufunc: np.ufunc) -> None:
+    for pair in itertools.permutations(DTYPES.values(), 2):
+        args = arguments(ufunc, *pair)
+        wanted = by_numpy(ufunc, args)
+        if wanted is None:
+            with pytest.raises(TypeError):
+                ufunc(*map(aj.tensor, args))
+        else:
+            check(ufunc, args, ufunc(*map(aj.tensor, args)), wanted)
+
+
+@pytest.mark.parametrize("ufunc", [np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal], ids=lambda u: u.__name__)
+def test_signed_and_unsigned_integers_compare_exactly(ufunc: np.ufunc) -> None:
+    args = arguments(ufunc, np.dtype(np.int64), np.dtype(np.uint64))
+    for pair in (args, args[::-1]):
+        np.testing.assert_array_equal(aj.function(lambda a, b: ufunc(a, b))(*pair), ufunc(*pair))
+
+
+def saturated(x: float, dtype: np.dtype[Any]) -> int:
+    low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    if not np.isfinite(x):
+        return 0 if np.isnan(x) else high if x > 0 else low
+    return max(low, min(int(x), high))
+
+
+@pytest.mark.parametrize("source", DTYPES.values(), ids=str)
+def test_every_cast(source: np.dtype[Any]) -> None:
+    """As NumPy; floats that an integer does not hold go to the nearest that it does, and NaN to 0."""
+    x = edges(source)
+    compiled = aj.function(lambda x: [x.astype(target) for target in DTYPES.values()])(x)
+    for target, native in zip(DTYPES.values(), compiled, strict=True):
+        if source.kind == "f" and target.kind in "iu":
+            wanted = np.array([saturated(float(v), target) for v in x], target)
+        else:
+            with np.errstate(all="ignore"):
+                wanted = x.astype(target)
+        for got in (native, aj.tensor(x).astype(target)):
+            np.testing.assert_array_equal(np.asarray(got), wanted, err_msg=f"{source} to {target}", strict=True)

@@ -1,4 +1,4 @@
-"""The work of tracing and compiling does not depend on sizes: programs on 10**7 and 10**9 elements become as many lines of LLVM's text.
+"""The work of tracing and compiling does not depend on sizes: programs on 10**8 and 10**10 elements become as many lines of LLVM's text.
 
 Nothing is run, and LLVM itself is left out: the arguments are arrays that repeat one element, so that they take no memory.
 """
@@ -22,7 +22,7 @@ from tests.ops.cases import CASES
 from tests.ops.harness import several
 from tests.tracer.running import trace
 
-FEW, MANY = 10**7, 10**9  # both worth several threads
+FEW, MANY = 10**8, 10**10  # both worth several threads, and long enough to ask for signals
 
 
 class Sized(NamedTuple):

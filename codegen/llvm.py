@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from adjit.ir.locks import new_lock, once
 from adjit.ir.target import Target
 
 from . import cache, residency
-from .workers import busy
+from .workers import are_busy, in_llvm
 
 LEVEL = 2  # of LLVM's back end, unless a module is very large
 LINES_AT_LEVEL_2 = 6_000
@@ -52,9 +53,31 @@ def host() -> Host:
 def _llvm() -> Any:
     import llvmlite.binding as llvm  # noqa: PLC0415 - costs 130 ms: only when something is compiled
 
+    _take_locks_directly(llvm)
     llvm.initialize_native_target()
     residency.give_back(LIBRARY, always=True)  # the constructors of all that we never use
     return llvm
+
+
+def _take_locks_directly(llvm: Any) -> None:
+    """llvmlite takes its lock by a method in Python, where Ctrl-C can come between the lock and the note that it is held: no thread could
+    compile any more. It gets a lock whose methods are C here, unless somebody is told whenever it is taken.
+    """
+    with suppress(AttributeError):  # another version of llvmlite
+        library = llvm.ffi.lib
+        if not library._lock._cblist:
+            lock = _DirectLock()
+            with library._lock:
+                for function in library._fntab.values():
+                    function._lock = lock
+                library._lock = lock
+
+
+class _DirectLock(type(threading.RLock())):  # type: ignore[misc]
+    """In place of llvmlite's lock. Whoever registers from now on (Numba measures how long it is held) is not told."""
+
+    def register(self, acquired: Any, released: Any) -> None: ...
+    def unregister(self, acquired: Any, released: Any) -> None: ...
 
 
 @once
@@ -158,29 +181,32 @@ def assemble(text: str, target: Target, level: int | None = None) -> Object:
     return Object(key, cache.cached(key, lambda: compiled(text, target, level)))
 
 
+@in_llvm
 def compiled(text: str, target: Target, level: int) -> bytes:
-    with busy, _machine(target, level) as machine, _parsed(text, target) as module:
+    with _machine(target, level) as machine, _parsed(text, target) as module:
         return _emit(machine, module)
 
 
+@in_llvm
 def assembly(text: str, target: Target) -> str:
     """The same as readable assembly."""
-    with busy, _machine(target, level_for(text)) as machine, _parsed(text, target) as module:
+    with _machine(target, level_for(text)) as machine, _parsed(text, target) as module:
         return str(machine.emit_assembly(module))
 
 
 def rest() -> None:
     """Something has been compiled: LLVM's code may leave memory until the next time, unless a thread is still at work."""
-    if not busy.count:
+    if not are_busy():
         residency.give_back(LIBRARY)
 
 
 class Library:
     """Linked native code; its addresses are valid while it lives."""
 
+    @in_llvm
     def __init__(self, objects: Iterable[Object], exports: Iterable[str], imports: Mapping[str, int]) -> None:
         llvm = _llvm()
-        with busy, _lock:
+        with _lock:
             builder = llvm.JITLibraryBuilder().add_current_process()
             for each in objects:
                 builder.add_object_img(each.code)

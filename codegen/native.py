@@ -8,12 +8,12 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 
 import numpy as np
 
 from adjit.ir.errors import Detail
 from adjit.ir.func import Func
+from adjit.ir.locks import lazy
 from adjit.ir.ops.base import Array
 from adjit.ir.target import Target
 from adjit.ir.types import TensorType
@@ -68,7 +68,7 @@ class Native:
         """The LLVM IR of all parts."""
         return "\n".join(self.texts())
 
-    @cached_property
+    @lazy
     def asm(self) -> str:
         return "\n".join(llvm.assembly(text, self.target) for text in self.texts())
 

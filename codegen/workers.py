@@ -9,11 +9,14 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from itertools import count
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from adjit.ir.locks import new_lock
 
+P = ParamSpec("P")
 T = TypeVar("T")
 PATIENCE = 60.0  # seconds that a fork waits for threads that compile
 
@@ -26,58 +29,69 @@ def cores() -> int:
 _running = threading.BoundedSemaphore(cores())  # so many at a time
 
 
-class _Own(threading.local):
-    depth = 0  # how often this thread has entered
+_inside: set[tuple[int, int]] = set()  # a ticket for each use of LLVM that has begun: the thread (0: one of ours), and a number
+_numbers = count()
+_forks = new_lock()
+_held: list[Any] = []  # the lock of llvmlite, while a fork has it
 
 
-class Busy:
-    """Counts who is inside of LLVM, or is going to be. A context manager for the calls themselves; a fork waits until all have left."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition(new_lock())
-        self._own = _Own()
-        self._llvm: Any = None
-        self.count = 0
-
-    def begin(self) -> None:
-        with self._changed:
-            self.count += 1
-
-    def end(self) -> None:
-        with self._changed:
-            self.count -= 1
-            self._changed.notify_all()
-
-    def __enter__(self) -> None:
-        self.begin()
-        self._own.depth += 1
-
-    def __exit__(self, *exception: object) -> None:
-        self._own.depth -= 1
-        self.end()
-
-    def before_fork(self) -> None:
-        self._changed.acquire()  # nobody enters until the fork is over
-        self._changed.wait_for(lambda: self.count == self._own.depth, PATIENCE)
-        binding = sys.modules.get("llvmlite.binding.ffi")
-        self._llvm = getattr(getattr(binding, "lib", None), "_lock", None)  # libraries that are freed take it
-        if self._llvm is not None:
-            self._llvm.__enter__()
-
-    def after_fork(self) -> None:
-        if self._llvm is not None:
-            self._llvm.__exit__(None, None, None)
-        self._changed.release()
-
-    def after_fork_in_child(self) -> None:
-        self.after_fork()
-        self._changed = threading.Condition(new_lock())
-        self.count = self._own.depth
+def ticket(own_thread: bool = True) -> tuple[int, int]:
+    """For `_inside`: put in and taken out by plain calls of `set`, in a `try` with `finally`, so that Ctrl-C leaves none behind."""
+    return threading.get_ident() if own_thread else 0, next(_numbers)
 
 
-busy = Busy()
+def are_busy() -> bool:
+    """Whether a thread is inside of LLVM, or is going to be."""
+    return bool(_inside)
+
+
+def _before_fork() -> None:
+    me, deadline = threading.get_ident(), time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        _forks.acquire()  # nobody enters until the fork is over
+        if all(thread == me for thread, _ in list(_inside)):
+            break
+        _forks.release()
+        time.sleep(0.0005)
+    else:
+        _forks.acquire()
+    binding = sys.modules.get("llvmlite.binding.ffi")
+    lock = getattr(getattr(binding, "lib", None), "_lock", None)  # libraries that are freed take it
+    if lock is not None:
+        lock.__enter__()
+        _held.append(lock)
+
+
+def _after_fork() -> None:
+    while _held:
+        _held.pop().__exit__(None, None, None)
+    _forks.release()
+
+
+def _after_fork_in_child() -> None:
+    me = threading.get_ident()
+    for each in [t for t in _inside if t[0] != me]:
+        _inside.discard(each)
+    _after_fork()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=busy.before_fork, after_in_parent=busy.after_fork, after_in_child=busy.after_fork_in_child)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
+
+
+def in_llvm(work: Callable[P, T]) -> Callable[P, T]:
+    """Decorates what calls LLVM: a fork waits for it."""
+
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
+        mine = ticket()
+        try:
+            with _forks:
+                _inside.add(mine)
+            return work(*args, **kwargs)
+        finally:
+            _inside.discard(mine)
+
+    return wrapper
 
 
 class Later(Generic[T]):
@@ -88,15 +102,19 @@ class Later(Generic[T]):
         self._values: list[T] = []
         self._error: BaseException | None = None
         self._lock = new_lock()
+        self._ticket = ticket(own_thread=False)
         self._thread = self._started() if cores() > 1 else None
 
     def _started(self) -> threading.Thread | None:
         thread = threading.Thread(target=self._run, name="adjit compiler", daemon=True)
-        busy.begin()
         try:
+            with _forks:
+                _inside.add(self._ticket)
             thread.start()
-        except RuntimeError:  # a limit of the system, or the interpreter is leaving
-            busy.end()
+        except BaseException as error:
+            _inside.discard(self._ticket)
+            if not isinstance(error, RuntimeError):  # a limit of the system, or the interpreter is leaving
+                raise
             return None
         return thread
 
@@ -107,7 +125,7 @@ class Later(Generic[T]):
         except BaseException as error:
             self._error = error  # for whoever asks for the result
         finally:
-            busy.end()
+            _inside.discard(self._ticket)
 
     def result(self) -> T:
         if self._thread is not None:

@@ -36,6 +36,19 @@ def current_builder() -> Builder | None:
 
 
 @contextmanager
+def unwinding() -> Iterator[None]:
+    """An exception leaves no builder of the inside active, even if it is Ctrl-C, which can come between two lines of `__exit__`."""
+    stack, reasons = getattr(_active, "stack", None), gate.own_reasons()
+    depth = len(stack) if stack else 0
+    try:
+        yield
+    except BaseException:
+        _active.stack = (stack or [])[:depth]
+        gate.restore(reasons)
+        raise
+
+
+@contextmanager
 def outside_builders() -> Iterator[None]:
     """No builder is active inside: ops evaluate, though a function is being traced around. For values that exist before any run of it."""
     before = getattr(_active, "stack", [])

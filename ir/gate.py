@@ -43,6 +43,14 @@ class Gate:
             else:
                 self._own.reasons += change
 
+    def own_reasons(self) -> int:
+        """Those of this thread."""
+        return self._own.reasons
+
+    def restore(self, reasons: int) -> None:
+        """Give this thread as many reasons as it had before: Ctrl-C may have come between two lines that belong together."""
+        self._add(reasons - self._own.reasons, lasting=False)
+
     def _after_fork(self) -> None:
         self._count.value = self._lasting + self._own.reasons
 

@@ -11,9 +11,10 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Hashable
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 P = ParamSpec("P")
+S = TypeVar("S")
 T = TypeVar("T")
 
 _locks: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -69,3 +70,30 @@ class Once(Generic[P, T]):
 def once(make: Callable[P, T]) -> Once[P, T]:
     """Decorates the maker of a value that all threads share: a native library, the description of the host."""
     return Once(make)
+
+
+class Lazy(Generic[S, T]):
+    """A property that is computed when it is first asked for, and then an attribute. Two threads that ask at once may both compute it.
+
+    `functools.cached_property` of Python 3.11 holds a lock meanwhile, one for all objects of the class: a forked child may find it locked.
+    """
+
+    def __init__(self, compute: Callable[[S], T]) -> None:
+        self.__doc__ = compute.__doc__
+        self._compute = compute
+        self._name = compute.__name__
+
+    @overload
+    def __get__(self, instance: None, owner: type[Any]) -> Lazy[S, T]: ...
+    @overload
+    def __get__(self, instance: S, owner: type[Any]) -> T: ...
+    def __get__(self, instance: Any, owner: type[Any]) -> Any:
+        if instance is None:
+            return self
+        value = instance.__dict__[self._name] = self._compute(instance)
+        return value
+
+
+def lazy(compute: Callable[[S], T]) -> Lazy[S, T]:
+    """Decorates a method."""
+    return Lazy(compute)

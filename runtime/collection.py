@@ -7,18 +7,11 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 
-from adjit.ir.locks import new_lock
-
-
-class _Own(threading.local):
-    depth = 0  # how often this thread is inside
-
-
-_lock = new_lock()
-_own = _Own()
-_inside = 0  # all threads
-_was_enabled = False  # before the first came in
+_inside: set[tuple[int, int]] = set()  # the thread, and a number, of each that is inside
+_numbers = count()
+_was_enabled = [False]  # before the first came in
 
 
 @contextmanager
@@ -26,31 +19,28 @@ def collection_paused() -> Iterator[None]:
     """While a program is traced and compiled: it makes very many objects that all stay, and looking through them time and again would be
     a tenth of the work.
     """
-    _enter(1)
+    ticket = threading.get_ident(), next(_numbers)
     try:
+        if not _inside:
+            _was_enabled[0] = gc.isenabled()
+        _inside.add(ticket)
+        gc.disable()
         yield
     finally:
-        _enter(-1)
-
-
-def _enter(change: int) -> None:
-    global _inside, _was_enabled
-    with _lock:
-        if not _inside:
-            _was_enabled = gc.isenabled()
-            gc.disable()
-        _own.depth += change
-        _inside += change
-        if not _inside and _was_enabled:
-            gc.enable()
+        try:
+            _inside.discard(ticket)
+        finally:  # Ctrl-C may come between the two
+            if not _inside and _was_enabled[0]:
+                gc.enable()
 
 
 def _after_fork() -> None:
     """The threads that were inside are not in this process."""
-    global _inside
-    if _inside and not _own.depth and _was_enabled:
+    me = threading.get_ident()
+    others = [ticket for ticket in _inside if ticket[0] != me]
+    _inside.difference_update(others)
+    if others and not _inside and _was_enabled[0]:
         gc.enable()
-    _inside = _own.depth
 
 
 if hasattr(os, "register_at_fork"):

@@ -10,13 +10,12 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 from adjit.ir.builder import Builder
 from adjit.ir.environment import is_set
 from adjit.ir.func import Block, Func, Value
-from adjit.ir.locks import new_lock
+from adjit.ir.locks import lazy, new_lock
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array, Op, apply
 from adjit.ir.target import Target
@@ -75,14 +74,14 @@ class Executable:
         with compiling(self.func):
             return program.native_code(self.func, lambda: self.optimized, target)
 
-    @cached_property
+    @lazy
     def target(self) -> Target:
         """The machine that it is compiled for."""
         from adjit.codegen.target import current  # noqa: PLC0415 - as above
 
         return current().with_threads(self.threads or config.threads)
 
-    @cached_property
+    @lazy
     def optimized(self) -> Func:
         """What the passes made, or would have made if native code had not come from the disk."""
         started = time.perf_counter()

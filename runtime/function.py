@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
-from adjit.ir.builder import current_builder
+from adjit.ir.builder import current_builder, unwinding
 from adjit.ir.locks import new_lock
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
@@ -169,7 +169,7 @@ class Function:
         closed_over: set[Store] = set()
         started = time.perf_counter()
         with collection_paused():
-            with suspended(), self._creating(closed_over):
+            with unwinding(), suspended(), self._creating(closed_over):
                 program = trace_function(converted(bind(self._fn, instance)), signature.tree, signature.traced_leaves(), self._name)
             self._traces += 1
             return ConcreteFunction(program, {"trace": time.perf_counter() - started}, signature.stores, closed_over, self._threads)

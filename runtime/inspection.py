@@ -6,11 +6,11 @@ Texts are made when they are asked for; the passes are run again to show the IR 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from adjit.ir.func import Block, Func
+from adjit.ir.locks import lazy
 from adjit.passes.split import split
 
 from .executable import optimize
@@ -52,13 +52,13 @@ class Inspection:
         """IR as the tracer wrote it, forward and backward together."""
         return str(self._func)
 
-    @cached_property
+    @lazy
     def _stages(self) -> list[tuple[str, Func]]:
         stages = [("traced", self._func)]
         optimize(self._func, self._executable.target, lambda name, func: stages.append((name, func)))
         return stages
 
-    @cached_property
+    @lazy
     def _halves(self) -> tuple[Func, Func | None]:
         """Simplified, but not yet cut into kernels: what people want to read."""
         return split(next(func for (_, func), (name, _) in pairwise(self._stages) if name == KERNELS))
@@ -96,7 +96,7 @@ class Inspection:
         """Time spent to trace, to optimize and to compile."""
         return dict(self._executable.seconds)
 
-    @cached_property
+    @lazy
     def passes(self) -> list[PassResult]:
         """The function as traced, then after each pass."""
         return [PassResult(name, str(func), count_ops(func.block)) for name, func in self._stages]

@@ -12,7 +12,6 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -23,6 +22,7 @@ from adjit.codegen.peaks import Peaks, peaks
 from adjit.codegen.probes import CLOCK, WHOLE, Run, Site
 from adjit.ir.func import Func, Stmt, Value
 from adjit.ir.location import Location
+from adjit.ir.locks import lazy
 from adjit.ir.operand import Operand
 from adjit.ir.plan import Plan
 from adjit.ir.types import F32, F64, DType, StackType
@@ -112,12 +112,12 @@ class Profile:
         phase = "forward" if stmt is None else stmt.phase
         return KernelProfile(name_of(site), phase, locations(stmt), calls, seconds, *total, F64 if doubles else F32)
 
-    @cached_property
+    @lazy
     def peaks(self) -> Peaks:
         """Measured on this machine, once in a process."""
         return peaks(self._target)
 
-    @cached_property
+    @lazy
     def _live(self) -> list[int]:
         return live_bytes(self._func)
 

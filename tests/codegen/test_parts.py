@@ -95,4 +95,4 @@ def test_a_fork_waits_for_threads_that_compile() -> None:
         os._exit(finished + begun.result() + Later(lambda: 1).result())
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
     assert begun.result() == 7
-    assert not workers.busy.count
+    assert not workers.are_busy()

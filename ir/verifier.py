@@ -3,7 +3,8 @@
 - Every value is defined once, before its uses, in a block around them. The blocks of one region have parameters of their own each.
 - Operands are values and literals; a literal's value has the dtype of its type.
 - The results' types are what the op's own type rule gives.
-- Regions keep their contracts: `_CONTRACTS`.
+- Regions keep their own rules: `Region.check`.
+- Attributes have their declared types, axes count from 0, sizes are no less than 0: `ops.checks`.
 - Phases are `forward` or `backward`. Forward statements may read backward results: that is what an update after a gradient does.
 - Updates name parameters, each once, with a value of the same type; given values are parameters.
 - Effects are never inside `fuse`. Against the function that a pass started from, none of its effects is lost or overtaken.
@@ -11,20 +12,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
-from .effects import effects, effects_of
+from .effects import effects_of
 from .errors import AdjitError, VerifyError
 from .func import Block, Func, Stmt, Value
 from .operand import Literal, Operand
-from .ops.base import Op, View, result_types
-from .ops.control import Checkpoint, For, Fuse, If, Region, While, hosted_by
-from .ops.maps import Map
-from .ops.reduce import Reduce
-from .ops.shape import Pad
+from .ops.checks import check_attributes, check_type, checked_result_types
+from .ops.control import Region
 from .ops.stack import StackOp
-from .printer import CONDITION, INDEX, print_name, print_stmt
+from .printer import print_name, print_stmt
 from .types import StackType, TensorType
 
 
@@ -92,73 +90,30 @@ class _Verifier:
         if not isinstance(stmt.op, StackOp) and any(isinstance(a.type, StackType) for a in stmt.args):
             self.fail(f"{stmt.op.name} takes no stacks: only the ops whose names begin with stack_ look into them")
         try:
-            inferred = result_types(stmt.op, [a.type for a in stmt.args])
-        except (AdjitError, TypeError, ValueError, IndexError) as error:  # type rules unpack operands that they count on
+            inferred = checked_result_types(stmt.op, [a.type for a in stmt.args])
+        except (AdjitError, TypeError, ValueError, LookupError, ArithmeticError) as error:  # type rules unpack operands that they count on
             self.fail(f"its operands do not fit: {error}")
         self.same_types(stmt.results, inferred, "its results")
 
     # ---- regions
 
     def region(self, stmt: Stmt) -> None:
-        contract = _CONTRACTS.get(type(stmt.op))
-        if contract is not None:
-            contract(self, stmt)
+        assert isinstance(stmt.op, Region)
         depth = len(self.order)
         for block in stmt.blocks:
             self.block(block)
             self.visible.difference_update(self.order[depth:])
             del self.order[depth:]
-
-    def fuse(self, stmt: Stmt) -> None:
-        (body,) = self.blocks(stmt, 1)
-        self.operand_types(stmt, [])
-        self.same_types(body.params, [], "the parameters of its block")
-        self.yields(body, [r.type for r in stmt.results])
-        host = hosted_by(stmt)
-        for inner in body.stmts:
-            if inner is host:
-                continue
-            if not isinstance(inner.op, Map | Reduce | View | Pad) or effects(inner).ordered:
-                self.fail(f"{inner.op.name} cannot stand inside fuse: only elementwise ops, reductions, views and pads without effects can")
-            if host is not None and (not isinstance(inner.op, Map) or inner.result.type.shape != host.result.type.shape):
-                self.fail(f"{inner.op.name} cannot stand inside fuse with {host.op.name}: only elementwise ops of its result's shape can")
-
-    def if_(self, stmt: Stmt) -> None:
-        self.operand_types(stmt, [CONDITION])
-        for block in self.blocks(stmt, 2):
-            self.same_types(block.params, [], "the parameters of its blocks")
-            self.yields(block, [r.type for r in stmt.results])
-
-    def checkpoint(self, stmt: Stmt) -> None:
-        (body,) = self.blocks(stmt, 1)
-        self.operand_types(stmt, [])
-        self.same_types(body.params, [], "the parameters of its block")
-        self.yields(body, [r.type for r in stmt.results])
-
-    def for_(self, stmt: Stmt) -> None:
-        (body,) = self.blocks(stmt, 1)
-        carried = [a.type for a in stmt.args[2:]]
-        self.operand_types(stmt, [INDEX, INDEX, *carried])
-        self.same_types(body.params, [INDEX, *carried], "the parameters of its block")
-        self.yields(body, carried, may_save=True)
-        self.same_types(stmt.results, [*carried, *_stacks(body)], "its results")
-
-    def while_(self, stmt: Stmt) -> None:
-        condition, body = self.blocks(stmt, 2)
-        carried = [a.type for a in stmt.args]
-        self.same_types(condition.params, carried, "the parameters of its condition")
-        self.same_types(body.params, carried, "the parameters of its body")
-        self.yields(condition, [CONDITION])
-        self.yields(body, carried, may_save=True)
-        self.same_types(stmt.results, [*carried, *_stacks(body)], "its results")
+        try:
+            check_attributes(stmt.op, [a.type for a in stmt.args])
+        except AdjitError as error:
+            self.fail(str(error))
+        stmt.op.check(self, stmt)
 
     def blocks(self, stmt: Stmt, count: int) -> tuple[Block, ...]:
         if len(stmt.blocks) != count:
             self.fail(f"{stmt.op.name} takes {count} block{'s' * (count > 1)}, not {len(stmt.blocks)}")
         return stmt.blocks
-
-    def operand_types(self, stmt: Stmt, types: Sequence[TensorType]) -> None:
-        self.same_types(stmt.args, types, "its operands")
 
     def yields(self, block: Block, types: Sequence[TensorType], may_save: bool = False) -> None:
         self.same_types(block.results, types, "what its block yields")
@@ -172,6 +127,10 @@ class _Verifier:
             self.fail(f"{value!r} stands where a value is defined")
         if id(value) in self.defined:
             self.fail(f"{self.name(value)} is defined twice")
+        try:
+            check_type(value.type)
+        except AdjitError as error:
+            self.fail(f"{self.name(value)}: {error}")
         self.defined.add(id(value))
         self.visible.add(id(value))
         self.order.append(id(value))
@@ -200,20 +159,6 @@ class _Verifier:
         if self.stmt is None:
             raise VerifyError(f"@{self.whole.name}: {message}").at(self.whole.location)
         raise VerifyError(f"@{self.whole.name}: {message}, in\n  {print_stmt(self.whole, self.stmt)}").at(self.stmt.location)
-
-
-_CONTRACTS: dict[type[Op], Callable[[_Verifier, Stmt], None]] = {
-    Fuse: _Verifier.fuse,
-    If: _Verifier.if_,
-    Checkpoint: _Verifier.checkpoint,
-    For: _Verifier.for_,
-    While: _Verifier.while_,
-}
-
-
-def _stacks(body: Block) -> list[TensorType]:
-    """A loop gives what its body saves as stacks."""
-    return [StackType(x.type) for x in body.saving]
 
 
 def _listed(types: Sequence[TensorType]) -> str:

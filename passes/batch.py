@@ -14,7 +14,7 @@ A stack that examples share, and one of them adds to, becomes one that differs. 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from adjit.ir import ops
 from adjit.ir.builder import Builder, current_builder
@@ -23,7 +23,7 @@ from adjit.ir.errors import UnsupportedError
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import apply
-from adjit.ir.ops.control import Checkpoint, For, If, Region, While
+from adjit.ir.ops.control import For, Region
 from adjit.ir.ops.custom import CustomGradient
 from adjit.ir.ops.index import Gather, ScatterSet
 from adjit.ir.ops.shape import lead, trail
@@ -101,9 +101,6 @@ class Batcher:
         self.size = size
         self.active = active
         self.table: dict[int, Marked] = {} if table is None else table
-        self.regions: dict[type[Any], Callable[[Stmt], list[Marked]]] = {
-            If: self.branches, Checkpoint: self.shared, For: self.for_loop, While: self.while_loop,
-        }  # fmt: skip
 
     def __getitem__(self, x: Operand) -> Marked:
         return self.table.get(id(x), (x, False))
@@ -118,7 +115,7 @@ class Batcher:
         builder = here()
         for stmt in stmts:
             with builder.at(stmt.location, stmt.phase, stmt.origin):
-                results = self.region(stmt) if isinstance(stmt.op, Region) else self.statement(stmt)
+                results = stmt.op.batch_region(self, stmt) if isinstance(stmt.op, Region) else self.statement(stmt)
             self.set(stmt.results, results)
             for old, (new, _) in zip(stmt.results, results, strict=True):
                 if isinstance(new, Value) and new.name is None and isinstance(old, Value):
@@ -139,12 +136,6 @@ class Batcher:
             return [(Literal(0, wide(r.type, 0)), True) for r in stmt.results]
         out = stmt.op.batch(self.size, args, has)
         return [(r, True) for r in (out if isinstance(out, tuple) else (out,))]
-
-    def region(self, stmt: Stmt) -> list[Marked]:
-        rule = self.regions.get(type(stmt.op))
-        if rule is None:
-            raise UnsupportedError(f"{stmt.op.name}: functions are batched before their statements are fused").at(stmt.location)
-        return rule(stmt)
 
     # ---- branches
 

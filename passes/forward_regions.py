@@ -12,7 +12,7 @@ from typing import NamedTuple
 from adjit.ir.builder import Builder, current_builder
 from adjit.ir.func import Block, Stmt, Value
 from adjit.ir.operand import Operand
-from adjit.ir.ops.control import For, While
+from adjit.ir.ops.control import Region
 from adjit.ir.ops.stack import zeros_like
 
 from .activity import carried_params, extend_reached, initial_carries
@@ -46,7 +46,8 @@ def push_region(stmt: Stmt, known: Tangents, append: Append, in_place: bool) -> 
     if not in_place:
         twin = copied(stmt, Renaming())
         extend_reached([twin], active)
-    dotted = (_loop if isinstance(stmt.op, For | While) else _branches)(twin, known, active, append, builder)
+    assert isinstance(twin.op, Region)
+    dotted = twin.op.push_forward(_Pusher(known, active, append, builder), twin)
     made = builder.emit(stmt.op, dotted.args, dotted.blocks, [stmt.results[k].type for k, _ in dotted.results])
     for value, (k, is_tangent) in zip(made, dotted.results, strict=True):
         if is_tangent:
@@ -56,6 +57,19 @@ def push_region(stmt: Stmt, known: Tangents, append: Append, in_place: bool) -> 
         results = [value if is_tangent else stmt.results[k] for value, (k, is_tangent) in zip(made, dotted.results, strict=True)]
         builder.stmts[-1] = builder.stmts[-1].replace(results=tuple(results))
     return True
+
+
+class _Pusher:
+    """What regions ask for: `ir.ops.region.Forward`."""
+
+    def __init__(self, known: Tangents, active: set[int], append: Append, builder: Builder) -> None:
+        self.given = known, active, append, builder
+
+    def branches(self, stmt: Stmt) -> _Dotted:
+        return _branches(stmt, *self.given)
+
+    def loop(self, stmt: Stmt) -> _Dotted:
+        return _loop(stmt, *self.given)
 
 
 def _dot(value: Operand) -> Value:

@@ -28,13 +28,15 @@ from adjit.ir.operand import Operand
 from adjit.ir.ops.base import View
 from adjit.ir.ops.control import Fuse
 from adjit.ir.ops.create import Fill, Iota
+from adjit.ir.ops.fused import cuts as cuts_made_by
+from adjit.ir.ops.fused import is_border
 from adjit.ir.ops.linalg import Matmul
 from adjit.ir.ops.maps import Map, calls_math, work_of
 from adjit.ir.ops.reduce import Reduce
-from adjit.ir.ops.shape import Broadcast, Pad
+from adjit.ir.ops.shape import Broadcast
 from adjit.ir.types import Shape, TensorType
 
-from .rewrite import Renaming, is_border, is_pure, operands_read
+from .rewrite import Renaming, is_pure, operands_read
 
 MAX_OPS = 256  # statements in a group: LLVM's back end is super-linear in the size of a basic block
 MAX_SMALL_OPS = 96  # the same for small domains, whose tensors stay in the first-level cache: a trip through that costs next to nothing
@@ -70,15 +72,6 @@ def domain(stmt: Stmt) -> TensorType:
 
 def values_of(stmt: Stmt) -> list[Value]:
     return [a for a in stmt.args if isinstance(a, Value)]
-
-
-def cuts_of(stmt: Stmt) -> set[tuple[int, int]]:
-    """Where a pad's operand begins and ends inside the domain."""
-    if not is_border(stmt):
-        return set()
-    assert isinstance(stmt.op, Pad)
-    ends = ((axis, at) for axis, (low, n) in enumerate(zip(stmt.op.low, stmt.args[0].type.shape)) for at in (low, low + n))
-    return {(axis, at) for axis, at in ends if 0 < at < stmt.result.type.shape[axis]}
 
 
 def count_boxes(cuts: Iterable[tuple[int, int]]) -> int:
@@ -130,7 +123,7 @@ class _Item:
 
     def has_boxes_for(self, stmts: list[Stmt]) -> bool:
         """Whether the pads among these statements and those here leave few enough boxes, and nobody counts positions in them."""
-        cuts = self.cuts.union(*map(cuts_of, stmts))
+        cuts = self.cuts.union(*map(cuts_made_by, stmts))
         if not cuts:
             return True
         if any(isinstance(s.op, Iota) for s in (*self.constants, *stmts)):
@@ -155,7 +148,7 @@ class _Item:
             self.inner[value] = twin(value)
             self.constants.append(constant.replace(results=(self.inner[value],)))
             self.made.add(id(value))
-            self.cuts |= cuts_of(constant)
+            self.cuts |= cuts_made_by(constant)
 
     def finished(self) -> list[Stmt]:
         """The item as it stands in the block: the region, then the views."""
@@ -196,7 +189,7 @@ class _Grouping:
 
     def place(self, stmt: Stmt) -> None:
         if fusible(stmt):
-            if not values_of(stmt) and is_pure(stmt):
+            if not values_of(stmt) and is_pure(stmt) and not isinstance(stmt.op, Reduce):
                 self.free_to_make[id(stmt.result)] = stmt
             else:
                 self._join(stmt)
@@ -229,13 +222,17 @@ class _Grouping:
                 group.make_again(self.free_to_make[id(value)])
             else:
                 maker = self.home.get(id(value))
-                if maker is not None and maker is not group:
+                if maker is not None and maker is not group and not self._reduces(maker, values):
                     self._merge(maker, group)
                 self._used(value, group)
         if pads:
-            group.cuts |= cuts_of(stmt)
+            group.cuts |= cuts_made_by(stmt)
         group.stmts.append(stmt)
         self._made(group, stmt)
+
+    def _reduces(self, group: _Item, values: list[Value]) -> bool:
+        """Whether one of these is a reduction of the group: over no axes, it has the shape of the domain."""
+        return any(self.home.get(id(v)) is group and self.ready[id(v)] % 2 for v in values)
 
     def _made(self, group: _Item, stmt: Stmt) -> None:
         result = stmt.result

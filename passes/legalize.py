@@ -11,9 +11,10 @@ from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.control import Region
 from adjit.ir.ops.create import Fill
+from adjit.ir.ops.fused import is_border
 from adjit.ir.ops.maps import Map
 
-from .rewrite import is_border, like
+from .rewrite import like
 
 
 def legalize(func: Func) -> Func:

@@ -25,7 +25,7 @@ from adjit.ir.ops.shape import Flip, Reshape, Slice, Transpose
 from adjit.ir.ops.stack import plus
 
 from .activity import reached
-from .reverse_regions import pull_back
+from .reverse_regions import pull_back_branches, pull_back_loop
 
 # ops through which a masked zero stays one: others add it to something, or multiply by all of a matrix
 KEEPING: tuple[type[Op], ...] = (Map, Reshape, Transpose, Slice, Flip, Sum, Gather, Concatenate)
@@ -82,7 +82,7 @@ class Sweep:
         active = self.active
         if isinstance(stmt.op, Region):
             with adjoint_of(stmt):
-                pull_back(self, self.current(stmt))
+                stmt.op.pull_back(self, self.current(stmt))
             if masking.active:
                 self.masked.update(map(id, stmt.args))
             return
@@ -96,6 +96,16 @@ class Sweep:
                     self.accumulate(arg, d)
                     if masks:
                         self.masked.add(id(arg))
+
+    # ---- what regions ask for: `ir.ops.region.Reverse`
+
+    def branches(self, stmt: Stmt, may_keep: bool) -> None:
+        pull_back_branches(self, stmt, may_keep)
+
+    def loop(self, stmt: Stmt) -> None:
+        pull_back_loop(self, stmt)
+
+    # ---- cotangents
 
     def accumulate(self, value: Operand, d: Operand) -> None:
         before = self.cotangents.get(id(value))

@@ -16,12 +16,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from adjit.ir.builder import Builder, current_builder
-from adjit.ir.errors import GradientError
 from adjit.ir.func import Block, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.arithmetic import maximum
 from adjit.ir.ops.base import apply
-from adjit.ir.ops.control import Checkpoint, For, If, While
+from adjit.ir.ops.control import For, While
 from adjit.ir.ops.stack import StackRead, zeros_like
 from adjit.ir.types import I64, StackType, TensorType
 
@@ -35,16 +34,6 @@ if TYPE_CHECKING:
     from .reverse import Sweep
 
 INDEX = TensorType(I64)
-
-
-def pull_back(sweep: Sweep, stmt: Stmt) -> None:
-    """Bring the cotangents of a region's results to what it reads."""
-    if isinstance(stmt.op, If | Checkpoint):
-        _pull_back_branches(sweep, stmt)
-    elif isinstance(stmt.op, For | While):
-        _pull_back_loop(sweep, stmt)
-    else:
-        raise GradientError(f"{stmt.op.name}: derivatives are taken before statements are fused").at(stmt.location)
 
 
 def _builder() -> Builder:
@@ -86,7 +75,8 @@ def _final(stmts: Sequence[Stmt], before: Sequence[Stmt], kept: Sequence[Value])
 # ---- branches, and blocks that are computed again
 
 
-def _pull_back_branches(sweep: Sweep, stmt: Stmt) -> None:
+def pull_back_branches(sweep: Sweep, stmt: Stmt, may_keep: bool) -> None:
+    """`may_keep`: what the adjoint needs may become further results of the forward statement, rather than be computed again."""
     outside = _outside(sweep, stmt.blocks)
     builders: list[Builder] = []
     locals_: list[list[Stmt]] = []
@@ -113,7 +103,7 @@ def _pull_back_branches(sweep: Sweep, stmt: Stmt) -> None:
         with child:
             results = [cotangents[id(v)] if id(v) in cotangents else zeros_like(v) for v in changed]
         adjoint = child.finish(results)
-        choice = choose(_needs(adjoint, block, stmts), block, stmts, may_keep=isinstance(stmt.op, If))
+        choice = choose(_needs(adjoint, block, stmts), block, stmts, may_keep=may_keep)
         renaming = Renaming()
         for value in choice.keep:
             renaming[value] = Value(value.type, value.name)
@@ -145,7 +135,7 @@ def _keeping(stmt: Stmt, stmts: Sequence[Sequence[Stmt]], kept: Sequence[Sequenc
 # ---- loops
 
 
-def _pull_back_loop(sweep: Sweep, stmt: Stmt) -> None:
+def pull_back_loop(sweep: Sweep, stmt: Stmt) -> None:
     cotangents, active = sweep.cotangents, sweep.active
     split = segmented(stmt)
     if split is not stmt:

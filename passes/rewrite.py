@@ -18,7 +18,6 @@ from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Region, While
 from adjit.ir.ops.logic import BitwiseAnd, BitwiseOr
 from adjit.ir.ops.maps import Mul
 from adjit.ir.ops.reduce import AllTrue, AnyTrue, Max, Min, Prod, Reduce, Sum
-from adjit.ir.ops.shape import Pad
 
 # Ops whose two operands may be exchanged without a bit of the result changing. `maximum` and `minimum` are not here: of 0.0 and -0.0 they
 # may give either.
@@ -149,11 +148,6 @@ def walk(block: Block) -> Iterator[Stmt]:
             continue
         yield stmt
         pending.extend(iter(b.stmts) for b in reversed(stmt.blocks))
-
-
-def is_border(stmt: Stmt) -> bool:
-    """Whether a pad puts constants around its operand only: then a loop nest can read the operand where it is, and constants elsewhere."""
-    return isinstance(stmt.op, Pad) and not any(stmt.op.interior) and stmt.args[0].type.size > 0
 
 
 def silenced(stmts: Iterable[Stmt]) -> list[Stmt]:

@@ -17,9 +17,9 @@ from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import View
 from adjit.ir.ops.control import Fuse, Rows
+from adjit.ir.ops.fused import keeps_rows, runs_by_rows
 from adjit.ir.ops.maps import Map
 from adjit.ir.ops.reduce import Reduce
-from adjit.ir.ops.shape import Broadcast, Reshape, Slice, Transpose
 from adjit.ir.types import Shape
 
 from .fuse import domain, twin
@@ -75,12 +75,6 @@ def region_domain(stmt: Stmt) -> Shape:
     return shapes.pop() if len(shapes) == 1 and all(isinstance(s.op, Map | Reduce) for s in inside) else ()
 
 
-def keeps_rows(stmt: Stmt) -> bool:
-    """Whether a fused region can run row by row: no reduction runs over the first axis, and nobody asks for positions."""
-    inside = stmt.blocks[0].stmts
-    return all(0 not in s.op.axes for s in inside if isinstance(s.op, Reduce))
-
-
 class _Chain:
     def __init__(self, first: Stmt, rows: int) -> None:
         self.rows = rows
@@ -101,7 +95,7 @@ class _Chain:
         shape = region_domain(stmt)
         size = math.prod(shape[1:])
         reduces = any(isinstance(s.op, Reduce) for s in stmt.blocks[0].stmts)
-        if len(shape) < 2 or shape[0] < MIN_ROWS or not MIN_ROW <= size <= MAX_ROW or not reduces or not keeps_rows(stmt):
+        if len(shape) < 2 or shape[0] < MIN_ROWS or not MIN_ROW <= size <= MAX_ROW or not reduces or not runs_by_rows(stmt, shape[:1]):
             return None
         return _Chain(stmt, shape[0])
 
@@ -111,7 +105,7 @@ class _Chain:
             self.defer(stmt)
         elif not any(r in self.made for r in reads):
             self.before.append(stmt)
-        elif isinstance(stmt.op, View) and self.keeps_row_view(stmt):
+        elif isinstance(stmt.op, View) and id(stmt.args[0]) in self.aligned and keeps_rows(stmt):
             self.stmts.append(stmt)
             self.made.add(id(stmt.result))
             self.aligned.add(id(stmt.result))
@@ -126,7 +120,7 @@ class _Chain:
 
     def fits(self, stmt: Stmt) -> bool:
         shape = region_domain(stmt)
-        return bool(shape) and shape[0] == self.rows and keeps_rows(stmt) and self.members < MAX_MEMBERS
+        return bool(shape) and runs_by_rows(stmt, (self.rows,)) and self.members < MAX_MEMBERS
 
     def join(self, stmt: Stmt) -> None:
         self.stmts.append(stmt)
@@ -134,19 +128,6 @@ class _Chain:
         for result in stmt.results:
             self.made.add(id(result))
             self.aligned.add(id(result))
-
-    def keeps_row_view(self, stmt: Stmt) -> bool:
-        (source,) = stmt.args
-        op, shape, result = stmt.op, source.type.shape, stmt.result.type.shape
-        if id(source) not in self.aligned or not result or result[0] != self.rows or not shape or shape[0] != self.rows:
-            return False
-        if isinstance(op, Broadcast):
-            return len(shape) == len(result)
-        if isinstance(op, Transpose):
-            return op.axes[0] == 0
-        if isinstance(op, Slice):
-            return op.starts[0] == 0 and op.steps[0] == 1
-        return isinstance(op, Reshape)
 
     def finished(self, uses: dict[int, int]) -> list[Stmt]:
         """The chain as one region; as it was, where it has a single member."""

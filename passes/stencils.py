@@ -17,6 +17,7 @@ from functools import partial
 from adjit.ir.func import Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import Op
+from adjit.ir.ops.fused import is_border
 from adjit.ir.ops.maps import Map, Where, work_of
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Broadcast, Pad, Slice
@@ -25,7 +26,7 @@ from adjit.ir.types import BOOL, Shape, TensorType
 
 from .cleanup import drop_connected, rewrite_blocks
 from .fuse import MAX_BOXED, count_boxes
-from .rewrite import is_border, is_pure, like, operands_read
+from .rewrite import is_pure, like, operands_read
 from .targeted import for_target
 
 MAX_STATEMENTS = 100  # that are computed anew together

@@ -250,7 +250,7 @@ class Windows:
         """A contiguous copy, as a fused kernel of one statement."""
         inner, outer = Value(source.type), Value(source.type, getattr(source, "name", None))
         location, phase = (stmt.location, stmt.phase) if stmt else (None, self.stmts[-1].phase if self.stmts else "forward")
-        op: Map = Fill(source.value.item(), source.dtype, source.shape) if isinstance(source, Literal) else Copy()
+        op: Map = Fill(source.value.item(), source.type.dtype, source.type.shape) if isinstance(source, Literal) else Copy()
         args = () if isinstance(source, Literal) else (source,)
         body = Block((), [Stmt(op, args, (inner,), location=location, phase=phase)], [inner])
         self.stmts.append(Stmt(Fuse(), (), (outer,), (body,), location, phase))

@@ -47,6 +47,7 @@ class Op:
     effect: ClassVar[bool] = False  # ordered with other effects, never removed, never duplicated
     can_fail: ClassVar[bool] = False  # may raise at run time
     can_stop: ClassVar[bool] = False  # may be interrupted, or run out of memory
+    arity: ClassVar[int | None] = None  # the number of operands, where the type rule does not count them
     error: ClassVar[type[AdjitError]] = OutOfBoundsError  # what native code raises when it does
     differentiable: ClassVar[bool] = True
     in_place: ClassVar[int | None] = None  # the argument that native code may change into the result, if nobody reads it afterwards
@@ -161,6 +162,8 @@ class Op:
 
 class View(Op, abstract=True):
     """An op whose result is its operand read through another layout: no code, no copy, where `view` finds one."""
+
+    arity = 1
 
     def view(self, layout: Layout, source: TensorType) -> Layout | None:
         """Where the result's elements lie in the operand's buffer; None when only a copy will do."""

@@ -1,97 +1,137 @@
-"""Ops with regions: `if`, `for`, `while`, `checkpoint`, and `fuse`, which groups statements into one native kernel."""
+"""Control flow: `if`, `for`, `while` and `checkpoint`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from .base import Array, Op
+from ..types import BOOL, I64, StackType, TensorType
+from .base import Array
+from .fused import Fuse, Rows, hosted_by
+from .region import Batching, Forward, Region, Reverse, Rules, RunBlock
+
+__all__ = ["Checkpoint", "For", "Fuse", "If", "Region", "Rows", "RunBlock", "While", "hosted_by"]
 
 if TYPE_CHECKING:
-    from ..func import Stmt
+    from ..func import Block, Stmt
 
-
-class RunBlock(Protocol):
-    """A block as the interpreter hands it to its op: called with the block's parameters, gives its results and what it saves."""
-
-    saves: int
-
-    def __call__(self, *arrays: Any) -> tuple[Any, ...]: ...
-
-
-class Region(Op, abstract=True):
-    """An op with blocks. Regions use values of the blocks around them; what they carry is in block parameters."""
-
-    def interpret(self, blocks: Sequence[RunBlock], *arrays: Array) -> tuple[Any, ...]:
-        raise NotImplementedError(self.name)
-
-
-class Fuse(Region):
-    """`%a, %b = fuse { ... yield %x, %y }`: the statements inside become one loop nest. Means the same as the statements alone.
-
-    One of them may be the host, an op that stores elements of its result once each (a convolution, say): the others, all elementwise,
-    are computed where it does.
-    """
-
-    def interpret(self, blocks: Sequence[RunBlock], *arrays: Array) -> tuple[Any, ...]:
-        return blocks[0]()
-
-
-def hosted_by(stmt: Stmt) -> Stmt | None:
-    """The host of a `fuse` region."""
-    return next((s for s in stmt.blocks[0].stmts if s.op.stores_once(*(a.type for a in s.args))), None)
-
-
-class Rows(Region):
-    """`%a = rows { ... yield %x }`: the `fuse` regions inside run one after the other on each row (each index of the first axis), so
-    that what they hand on stays in the cache. Means the same as the statements alone."""
-
-    def interpret(self, blocks: Sequence[RunBlock], *arrays: Array) -> tuple[Any, ...]:
-        return blocks[0]()
+CONDITION, INDEX = TensorType(BOOL), TensorType(I64)
+SCHEDULES = ("none", "sqrt", "binomial")  # of checkpoints; or a number of iterations
 
 
 class If(Region):
     """`%r = if %p { ... yield %a } else { ... yield %b }`."""
 
+    def check(self, rules: Rules, stmt: Stmt) -> None:
+        rules.same_types(stmt.args, [CONDITION], "its operands")
+        for block in rules.blocks(stmt, 2):
+            rules.same_types(block.params, [], "the parameters of its blocks")
+            rules.yields(block, [r.type for r in stmt.results])
+
     def interpret(self, blocks: Sequence[RunBlock], *arrays: Array) -> tuple[Any, ...]:
         return blocks[0]() if arrays[0] else blocks[1]()
+
+    def pull_back(self, reverse: Reverse, stmt: Stmt) -> None:
+        reverse.branches(stmt, may_keep=True)
+
+    def push_forward(self, forward: Forward, stmt: Stmt) -> Any:
+        return forward.branches(stmt)
+
+    def batch_region(self, batching: Batching, stmt: Stmt) -> Any:
+        return batching.branches(stmt)
 
 
 class Checkpoint(Region):
     """`%r = checkpoint { ... yield %x }`: the block alone, but reverse mode computes it again rather than keep what it computes."""
 
+    def check(self, rules: Rules, stmt: Stmt) -> None:
+        (body,) = rules.blocks(stmt, 1)
+        rules.same_types(stmt.args, [], "its operands")
+        rules.same_types(body.params, [], "the parameters of its block")
+        rules.yields(body, [r.type for r in stmt.results])
+
     def interpret(self, blocks: Sequence[RunBlock], *arrays: Array) -> tuple[Any, ...]:
         return blocks[0]()
 
+    def pull_back(self, reverse: Reverse, stmt: Stmt) -> None:
+        reverse.branches(stmt, may_keep=False)
+
+    def push_forward(self, forward: Forward, stmt: Stmt) -> Any:
+        return forward.branches(stmt)
+
+    def batch_region(self, batching: Batching, stmt: Stmt) -> Any:
+        return batching.shared(stmt)
+
+
+class Loop(Region, abstract=True):
+    """The last block is the body. What it saves becomes one stack each, in results after the carries."""
+
+    checkpoint: str | int
+    can_stop: ClassVar[bool] = True  # by Ctrl-C; and what it saves takes memory
+
+    def check_body(self, rules: Rules, stmt: Stmt, body: Block, params: Sequence[TensorType], carried: Sequence[TensorType]) -> None:
+        if not self.has_schedule():
+            rules.fail(f'checkpoint={self.checkpoint!r}: it is "none", "sqrt", "binomial" or a number of trips')
+        rules.same_types(body.params, params, "the parameters of its body")
+        rules.yields(body, carried, may_save=True)
+        rules.same_types(stmt.results, [*carried, *(StackType(x.type) for x in body.saving)], "its results")
+
+    def has_schedule(self) -> bool:
+        how = self.checkpoint
+        return how in SCHEDULES if isinstance(how, str) else type(how) is int and how > 0
+
+    def pull_back(self, reverse: Reverse, stmt: Stmt) -> None:
+        reverse.loop(stmt)
+
+    def push_forward(self, forward: Forward, stmt: Stmt) -> Any:
+        return forward.loop(stmt)
+
 
 @dataclass(eq=False, repr=False)
-class For(Region):
+class For(Loop):
     """`%r = for %k in %start..%stop carry (%c = %init) { ... yield %next }`: k runs upwards by one. args: start, stop, *init.
 
-    What the body saves becomes one stack each, in results after the carries. `checkpoint` bounds what reverse mode saves.
+    `checkpoint` bounds what reverse mode saves.
     """
 
     checkpoint: str | int = "none"
-    can_stop: ClassVar[bool] = True  # by Ctrl-C; and what it saves takes memory
+
+    def check(self, rules: Rules, stmt: Stmt) -> None:
+        (body,) = rules.blocks(stmt, 1)
+        carried = [a.type for a in stmt.args[2:]]
+        rules.same_types(stmt.args, [INDEX, INDEX, *carried], "its operands")
+        self.check_body(rules, stmt, body, [INDEX, *carried], carried)
 
     def interpret(self, blocks: Sequence[RunBlock], *arrays: Array) -> tuple[Any, ...]:
         start, stop, *carry = arrays
         trips = (blocks[0](start.dtype.type(k), *carry) for k in range(int(start), int(stop)))
         return _gathered(carry, trips, blocks[-1].saves)
 
+    def batch_region(self, batching: Batching, stmt: Stmt) -> Any:
+        return batching.for_loop(stmt)
+
 
 @dataclass(eq=False, repr=False)
-class While(Region):
+class While(Loop):
     """`%r = while carry (%c = %init) { ... cond %p } do { ... yield %next }`. args: *init; blocks: condition, body."""
 
     checkpoint: str | int = "none"
-    can_stop: ClassVar[bool] = True  # by Ctrl-C; and what it saves takes memory
+
+    def check(self, rules: Rules, stmt: Stmt) -> None:
+        condition, body = rules.blocks(stmt, 2)
+        carried = [a.type for a in stmt.args]
+        rules.same_types(condition.params, carried, "the parameters of its condition")
+        rules.yields(condition, [CONDITION])
+        self.check_body(rules, stmt, body, carried, carried)
 
     def interpret(self, blocks: Sequence[RunBlock], *arrays: Array) -> tuple[Any, ...]:
         carry = list(arrays)
         trips = (blocks[1](*carry) for _ in iter(lambda: bool(blocks[0](*carry)[0]), False))
         return _gathered(carry, trips, blocks[-1].saves)
+
+    def batch_region(self, batching: Batching, stmt: Stmt) -> Any:
+        return batching.while_loop(stmt)
 
 
 def _gathered(carry: list[Array], trips: Iterable[tuple[Any, ...]], saves: int) -> tuple[Any, ...]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 class Constant(Op):
     """A small array, written out in the IR. Larger ones are captured as parameters."""
 
+    arity: ClassVar[int | None] = 0
+
     dtype: DType
     shape: Shape
     data: bytes
@@ -35,7 +37,10 @@ class Constant(Op):
         return Constant(array.dtype, array.shape, np.ascontiguousarray(array).tobytes())
 
     def infer(self, *types: TensorType) -> TensorType:
-        return TensorType(self.dtype, self.shape)
+        out = TensorType(self.dtype, self.shape)
+        if len(self.data) != out.nbytes:
+            raise ShapeError(f"constant: {len(self.data)} bytes for {out}")
+        return out
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.frombuffer(self.data, self.dtype).reshape(self.shape)
@@ -45,12 +50,16 @@ class Constant(Op):
 class Iota(Map):
     """0, 1, 2, ... along one axis."""
 
+    arity: ClassVar[int | None] = 0
+
     dtype: DType
     shape: Shape
     axis: int
     differentiable: ClassVar[bool] = False
 
     def infer(self, *types: TensorType) -> TensorType:
+        if self.dtype == BOOL or not self.shape:
+            raise DTypeError(f"iota: {TensorType(self.dtype, self.shape)} does not count")
         return TensorType(self.dtype, self.shape)
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -67,6 +76,8 @@ class Iota(Map):
 @dataclass(eq=False, repr=False)
 class Fill(Map):
     """A literal given a buffer of its own, for ops that read memory."""
+
+    arity: ClassVar[int | None] = 0
 
     value: float | int | bool
     dtype: DType

@@ -90,6 +90,8 @@ class Slogdet(Op):
 class Cholesky(Op):
     """The lower triangular `l` with `l @ l.T = a`. As in NumPy, only the lower triangle of `a` is read."""
 
+    arity: ClassVar[int | None] = 1
+
     can_fail = True
     error: ClassVar[type[AdjitError]] = SingularMatrixError
 

@@ -116,6 +116,8 @@ class Map(Op, abstract=True):
 class Unary(Map, abstract=True):
     """One operand."""
 
+    arity = 1
+
 
 class FloatUnary(Unary, abstract=True):
     """One floating operand, lowered to a function of the vector math library of the same name."""
@@ -128,6 +130,8 @@ class FloatUnary(Unary, abstract=True):
 
 class Binary(Map, abstract=True):
     """Two operands of one type."""
+
+    arity = 2
 
 
 def work_of(stmt: Stmt) -> Work:

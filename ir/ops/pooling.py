@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -98,6 +98,8 @@ class Pooling(Op, abstract=True):
 class SumPool(Pooling):
     """Sums over windows."""
 
+    arity: ClassVar[int | None] = 1
+
     def infer(self, *types: TensorType) -> TensorType:
         return self.pooled(types[0])
 
@@ -173,6 +175,8 @@ def first_maxima(x: Array, places: Sequence[tuple[slice, ...]]) -> Array:
 
 class MaxPool(Pooling):
     """The largest element of each window; NaN wins."""
+
+    arity: ClassVar[int | None] = 1
 
     def infer(self, *types: TensorType) -> TensorType:
         return self.pooled(types[0])

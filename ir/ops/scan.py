@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -131,6 +131,8 @@ class Scan(Op, abstract=True):
 class Cumsum(Scan):
     """Running sum; `exclusive` leaves each element itself out."""
 
+    arity: ClassVar[int | None] = 1
+
     exclusive: bool = False
 
     @property
@@ -158,6 +160,8 @@ class Cumsum(Scan):
 class Cumprod(Scan):
     """Running product. Its derivatives are recurrences without quotients: zeros are nothing special."""
 
+    arity: ClassVar[int | None] = 1
+
     def evaluate(self, *arrays: Array) -> Array:
         return self.forwards(np.cumprod(self.forwards(arrays[0]), self.axis, dtype=arrays[0].dtype))
 
@@ -174,6 +178,8 @@ class Cumprod(Scan):
 
 class Recurrence(Scan):
     """h[t] = a[t] * h[t-1] + b[t] along an axis, with h before the first step 0 (so that the first `a` is not read)."""
+
+    arity: ClassVar[int | None] = 2
 
     def evaluate(self, *arrays: Array) -> Array:
         a, b = (np.moveaxis(self.forwards(x), self.axis, 0) for x in arrays)

@@ -93,7 +93,8 @@ func @regions(%x: f64[], %p: bool[], %n: i64[]) -> (f64[], f64[], f64[]) !r.py:1
   }
   %f: f64[], %g: f64[] = fuse {
     %8: f64[] = mul %a, %s
-    yield %8, 0.0
+    %9: f64[] = add %8, 0.0
+    yield %8, %9
   }
   return %f, %w, %g
 }

@@ -18,6 +18,8 @@ from .layout import Layout
 if TYPE_CHECKING:
     from .func import Value
 
+ALIGNMENT = 64  # bytes: what every buffer in the arena begins at a multiple of
+STACK_BYTES = 24  # the handle of a stack: data, count, capacity
 KINDS = ("arena", "param", "result", "constant", "view", "slot", "row")
 
 

@@ -7,6 +7,7 @@
 - Attributes have their declared types, axes count from 0, sizes are no less than 0: `ops.checks`.
 - Phases are `forward` or `backward`. Forward statements may read backward results: that is what an update after a gradient does.
 - Updates name parameters, each once, with a value of the same type; given values are parameters.
+- A plan gives every value memory of its own for as long as it lives: `plan_rules`.
 - Effects are never inside `fuse`. Against the function that a pass started from, none of its effects is lost or overtaken.
 """
 
@@ -22,13 +23,16 @@ from .operand import Literal, Operand
 from .ops.checks import check_attributes, check_type, checked_result_types
 from .ops.control import Region
 from .ops.stack import StackOp
+from .plan_rules import verify_plan
 from .printer import print_name, print_stmt
 from .types import StackType, TensorType
 
 
 def verify(func: Func, before: Func | None = None) -> Func:
     """`func` itself, if it keeps the rules; VerifyError, naming the statement, if not. `before` is what a pass made it from."""
-    _Verifier(func).func()
+    verifier = _Verifier(func)
+    verifier.func()
+    verify_plan(func, verifier.fail_at)
     if before is not None:
         _check_effects(func, before)
     return func
@@ -151,6 +155,10 @@ class _Verifier:
             self.fail(f"{what} should have types {_listed(types)}, not {_listed([x.type for x in operands])}")
 
     # ---- errors
+
+    def fail_at(self, message: str, stmt: Stmt | None) -> NoReturn:
+        self.stmt = stmt
+        self.fail(message)
 
     def name(self, value: Operand) -> str:
         return print_name(self.whole, value)

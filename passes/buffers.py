@@ -25,16 +25,14 @@ from adjit.ir.ops.index import Gather, ScatterSet
 from adjit.ir.ops.maps import Map
 from adjit.ir.ops.shape import Pad
 from adjit.ir.ops.stack import StackArray, StackRead
-from adjit.ir.plan import Place, Plan, Window
+from adjit.ir.plan import ALIGNMENT, STACK_BYTES, Place, Plan, Window
 
 from .durations import duration
 from .rewrite import walk
 from .stacks import is_array, is_stack, make_stacks_private
 from .windows import Windows
 
-ALIGNMENT = 64
 BRIEF = float(1 << 31)  # operations that a call ends with before it is interrupted: about a tenth of a second on one core
-STACK_BYTES = 24  # the handle of a stack: data, count, capacity
 
 
 def plan_buffers(func: Func) -> Func:

@@ -94,6 +94,8 @@ class _Plan:
         if not self.has_blocks(stmt):
             for block in stmt.blocks:
                 self.read(block.free(), now)
+                for value in self.planned(block):
+                    self.window(value, stmt)
             self.write([*stmt.results, *self.inside(stmt)], stmt, now + 1)
         elif isinstance(stmt.op, For | While):
             self.loop(stmt, now)
@@ -107,16 +109,15 @@ class _Plan:
     def inside(self, stmt: Stmt) -> Iterator[Operand]:
         """Arrays that a region in registers has memory for."""
         for block in stmt.blocks if id(stmt) in self.plan.registers else ():
-            for inner in block.stmts:
-                yield from self.inside_of(inner)
-            yield from (p for p in block.params if id(p) in self.plan.windows)
+            yield from self.planned(block)
 
-    def inside_of(self, stmt: Stmt) -> Iterator[Operand]:
-        yield from (r for r in stmt.results if id(r) in self.plan.windows)
-        for block in stmt.blocks:
-            yield from (p for p in block.params if id(p) in self.plan.windows)
-            for inner in block.stmts:
-                yield from self.inside_of(inner)
+    def planned(self, block: Block) -> Iterator[Operand]:
+        """The values of a block, at every depth, that have windows."""
+        yield from (p for p in block.params if id(p) in self.plan.windows)
+        for stmt in block.stmts:
+            for inner in stmt.blocks:
+                yield from self.planned(inner)
+            yield from (r for r in stmt.results if id(r) in self.plan.windows)
 
     def branches(self, stmt: Stmt) -> None:
         for block in stmt.blocks:
@@ -131,6 +132,8 @@ class _Plan:
         inits = stmt.args[len(stmt.args) - len(body.results) :]
         carries = body.params[len(body.params) - len(body.results) :]
         extra = body.params[: len(body.params) - len(carries)]
+        for param in (p for block in stmt.blocks[:-1] for p in block.params):
+            self.window(param, stmt)
         self.write(extra, stmt, now + 1)
         self.write(carries, stmt, now + 1, [self.sources([x]) for x in inits])
         self.loops.append((now + 1, []))
@@ -151,7 +154,7 @@ class _Plan:
             self.early[id(root)] = max(inner, default=now + 1)
             self.late.append(Piece(2 * self.clock + 1, -1, root, stmt, self.sources([following])))
         for result, carry in zip(stmt.results, carries, strict=False):
-            if self.root(result) is not self.root(carry):
+            if self.window(result, stmt) != self.window(carry, stmt):
                 self.fail("a loop's result lies elsewhere than what it carries", stmt)
         self.write(stmt.results[len(carries) :], stmt, 2 * self.clock + 1)
         for k, following in enumerate(body.results):
@@ -315,4 +318,4 @@ class _Plan:
 
 
 def size_of(root: Value) -> int:
-    return STACK_BYTES if isinstance(root.type, StackType) else max(1, root.type.nbytes)
+    return STACK_BYTES if isinstance(root.type, StackType) else root.type.nbytes

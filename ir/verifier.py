@@ -166,7 +166,11 @@ class _Verifier:
     def fail(self, message: str) -> NoReturn:
         if self.stmt is None:
             raise VerifyError(f"@{self.whole.name}: {message}").at(self.whole.location)
-        raise VerifyError(f"@{self.whole.name}: {message}, in\n  {print_stmt(self.whole, self.stmt)}").at(self.stmt.location)
+        try:
+            text = print_stmt(self.whole, self.stmt)
+        except (AdjitError, TypeError, ValueError, LookupError, AttributeError):  # an attribute may be anything
+            text = repr(self.stmt)
+        raise VerifyError(f"@{self.whole.name}: {message}, in\n  {text}").at(self.stmt.location)
 
 
 def _listed(types: Sequence[TensorType]) -> str:

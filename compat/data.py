@@ -13,8 +13,9 @@ import numpy as np
 from adjit.tracer.pytree import flatten, tree_map
 
 from .errors import missing, out_of_scope
+from .feeding import elements_of
 from .specs import TensorSpec, spec_of
-from .tensor import convert_to_tensor, eager
+from .tensor import convert_to_tensor, eager, tracing
 
 AUTOTUNE = -1
 
@@ -25,6 +26,7 @@ class Dataset:
     def __init__(self, start: Callable[[], Iterator[Any]], length: int | None = None) -> None:
         self._start = start
         self._length = length  # None: unknown; -1: infinite
+        self._inside = tracing()  # made by a function that is being traced: its elements are known then
 
     # ---- where elements come from
 
@@ -176,7 +178,17 @@ class Dataset:
     # ---- looking at it
 
     def __iter__(self) -> Iterator[Any]:
-        return self._start()
+        if self._inside or not tracing():
+            return self._start()
+        found = elements_of(self)
+        rows = found.get("rows")
+        if rows is None:
+            return iter(found["items"])
+        return (tree_map(lambda r: r[k], rows) for k in range(len(flatten(rows)[0][0])))
+
+    def traced_rows(self) -> Any:
+        """The elements as rows of traced arrays, for a loop; None where they are no such rows."""
+        return None if self._inside else elements_of(self).get("rows")
 
     def as_numpy_iterator(self) -> Iterator[Any]:
         return (tree_map(lambda t: t.numpy(), x) for x in self)

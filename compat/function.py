@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,9 @@ from adjit.tracer.pytree import TreeDef, tree_map
 from adjit.tracer.trace import Trace, current_trace
 
 from .concrete import UNBOUND, ConcreteFunction, fitting, signature_text
+from .data import Dataset
 from .errors import translate
+from .feeding import ARGUMENT, Wanted, fed, feeding, read
 from .specs import TensorSpec, VariableSpec
 from .tensor import EagerTensor, SymbolicTensor, convert_to_tensor, dress, dress_structure
 from .variable import Variable
@@ -47,6 +50,7 @@ class Body:
         functools.update_wrapper(self, fn)
         self.fn = fn
         self.autograph = autograph
+        self.feeds: list[Dataset] = []  # datasets from outside that the function goes over
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         trace = current_trace()
@@ -55,7 +59,8 @@ class Body:
             dress_trace(trace)
             fn = convert(fn) if self.autograph else fn
         args, kwargs = tree_map(dress_argument, (args, kwargs))
-        return tree_map(as_result, fn(*args, **kwargs))
+        with fed(self.feeds, kwargs.pop(ARGUMENT, ())) if trace is not None else nullcontext():
+            return tree_map(as_result, fn(*args, **kwargs))
 
 
 def dress_trace(trace: Trace) -> None:
@@ -132,10 +137,26 @@ class Function(RuntimeFunction):
                     args = tuple([a.buffer for a in args])  # nobody asks which tensors these are: the arrays alone go the shortest way
             elif self._input_signature is not None:
                 args, kwargs = self._signed(*self._positional(args, kwargs, instance))
-            return dress_structure(super()._enter(args, kwargs, instance))
+            return dress_structure(self._fed(args, kwargs, instance))
         except AdjitError as error:
             translate(error)
             raise
+
+    def _fed(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
+        """The call, with the elements of the datasets that the function reads."""
+        body = self._fn
+        if current_builder() is not None or config.eager or not isinstance(body, Body):
+            return super()._enter(args, kwargs, instance)
+        feeding.asks = True
+        try:
+            while True:
+                more = {ARGUMENT: tuple(map(read, body.feeds))} if body.feeds else {}
+                try:
+                    return super()._enter(args, {**kwargs, **more}, instance)
+                except Wanted as wanted:
+                    body.feeds.append(wanted.dataset)
+        finally:
+            feeding.asks = False
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments as the cache tells them apart: by parameter, with defaults, Python numbers by value."""

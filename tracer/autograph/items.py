@@ -18,6 +18,7 @@ from ..control import bound, check_checkpoint, row_at
 from ..convert import to_operand
 from ..frames import user_location
 from ..growing import TracedList
+from ..pytree import flatten
 from ..regions import is_traced
 
 
@@ -109,6 +110,9 @@ def as_items(iterable: Any, tracing: bool) -> Items | None:
         return None
     if isinstance(iterable, builtins.range):
         return Items(len(iterable), partial(at_range, iterable))
+    if hasattr(type(iterable), "traced_rows"):  # a dataset of another frontend
+        rows = iterable.traced_rows()
+        return None if rows is None else rows_of_structure(rows)
     if isinstance(iterable, TracedList):
         kept = iterable.written().copy()  # a body that appends does not see its own items
         return Items(kept.length, lambda k: kept[k] if isinstance(k, int) else kept.row(k), most=kept.most)
@@ -118,6 +122,11 @@ def as_items(iterable: Any, tracing: bool) -> Items | None:
         rows, held = to_operand(iterable), cast(Any, iterable)
         return Items(rows.type.shape[0], lambda k: held[k] if isinstance(k, int) else row_at(rows, k))
     return None
+
+
+def rows_of_structure(rows: Any) -> Items:
+    leaves, tree = flatten(rows)
+    return Items(leaves[0].shape[0], lambda k: tree.unflatten([x[k] if isinstance(k, int) else row_at(to_operand(x), k) for x in leaves]))
 
 
 def enumerate_items(iterable: Any, start: Any = 0) -> Any:

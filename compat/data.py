@@ -184,7 +184,7 @@ class Dataset:
         rows = found.get("rows")
         if rows is None:
             return iter(found["items"])
-        return (tree_map(lambda r: r[k], rows) for k in range(len(flatten(rows)[0][0])))
+        return (tree_map(lambda r, k=k: r[k], rows) for k in range(len(flatten(rows)[0][0])))
 
     def traced_rows(self) -> Any:
         """The elements as rows of traced arrays, for a loop; None where they are no such rows."""

@@ -19,6 +19,7 @@ from adjit.ir.types import as_dtype
 from .convert import present
 from .frames import user_location
 from .numpy_table import call_function, call_ufunc
+from .slices import as_rows, has_traced_slice, taken
 from .surface import elementwise, indexing, linalg, reductions, shapes
 
 
@@ -80,6 +81,8 @@ class ArrayMethods(Operand):
     # ---- indexing
 
     def __getitem__(self, key: Any) -> Operand:
+        if has_traced_slice(key):
+            return ops.getitem(*taken(self, key))
         return ops.getitem(self, key)
 
     def __iter__(self) -> Iterator[Operand]:
@@ -218,7 +221,7 @@ class At:
         self.x = x
 
     def __getitem__(self, key: Any) -> AtIndex:
-        return AtIndex(self.x, key)
+        return AtIndex(self.x, as_rows(self.x, key) if has_traced_slice(key) else key)
 
 
 class AtIndex:

@@ -9,7 +9,9 @@ import numpy as np
 
 from adjit.ir.errors import TraceError
 from adjit.ir.operand import Literal, Operand
-from adjit.ir.types import I64, TensorType
+from adjit.ir.ops.base import perform
+from adjit.ir.ops.effects import Assert
+from adjit.ir.types import BOOL, I64, TensorType
 
 from .frames import user_location
 from .growing import GrowingList, TracedList, bounds, is_items
@@ -81,6 +83,7 @@ class Carry:
         self.before = value
         self.tree: TreeDef | None = None
         self.slots: list[Slot] = []
+        self.ran: Slot | None = None  # whether a trip has assigned it, where nothing else does and there may be no trip
         if value is not UNDEFINED:
             self.take(value)
 
@@ -95,6 +98,8 @@ class Carry:
         """The value at the start of a trip, on parameters of the region."""
         if self.tree is None:
             return UNDEFINED
+        if self.ran is not None:
+            self.ran.parameter(region)
         return self.tree.unflatten([slot.init if slot.kind is None else slot.parameter(region) for slot in self.slots])
 
     def settle(self, out: Any, certain: bool, trips: Trips) -> bool:
@@ -123,10 +128,12 @@ class Carry:
         if out is UNDEFINED:
             return False
         if not (certain or self.entry.optional):
-            raise mismatch(
-                self.words, self.entry, "", (self.before, out),
-                f"the loop may run no trip at all: assign {self.entry} before it, for it is used after it",
-            )  # fmt: skip
+            if any(kind_of(leaf) is None for leaf in flatten(out)[0]):
+                raise mismatch(
+                    self.words, self.entry, "", (self.before, out),
+                    f"the loop may run no trip at all: assign {self.entry} before it, for it is used after it",
+                )  # fmt: skip
+            self.ran = Slot(Literal(False, TensorType(BOOL)), Kind(TensorType(BOOL), False), None)
         self.take(out, unknown=True)
         return True
 
@@ -153,7 +160,7 @@ class Carry:
         return changed
 
     def carried(self) -> list[Slot]:
-        return [slot for slot in self.slots if slot.kind is not None]
+        return [*(slot for slot in self.slots if slot.kind is not None), *([] if self.ran is None else [self.ran])]
 
     def yields(self, out: Any) -> list[Operand]:
         """What a trip hands to the next, in the order of `carried`; inside of the region."""
@@ -162,7 +169,8 @@ class Carry:
         leaves = flatten(out)[0]
         for slot, leaf in zip(self.slots, leaves, strict=True):
             slot.left = leaf
-        return [conform(leaf, slot.kind) for slot, leaf in zip(self.slots, leaves, strict=True) if slot.kind is not None]
+        given = [conform(leaf, slot.kind) for slot, leaf in zip(self.slots, leaves, strict=True) if slot.kind is not None]
+        return given if self.ran is None else [*given, Literal(True, TensorType(BOOL))]
 
     def prepare(self) -> None:
         """Emit what it takes to have the values before the loop; outside of the region."""
@@ -171,7 +179,11 @@ class Carry:
         """The value after the loop."""
         if self.tree is None:
             return UNDEFINED
-        return self.tree.unflatten([slot.init if slot.kind is None else next(results) for slot in self.slots])
+        value = self.tree.unflatten([slot.init if slot.kind is None else next(results) for slot in self.slots])
+        if self.ran is not None:
+            text = f"{self.entry} has no value: the {self.words.what} loop that assigns it ran no trip"
+            perform(Assert(text, "UnboundLocalError"), next(results))
+        return value
 
 
 class ListCarry(Carry):

@@ -93,7 +93,7 @@ def carried_text(x, n):
 
 def first_assigned_in_loop(x, n):
     for i in range(n):
-        y = x * i
+        y = (x * i, "text")
     return y
 
 
@@ -212,7 +212,7 @@ def size_of_traced_value(n):
 
 
 def condition_in_comprehension(x):
-    return [v for v in x if v > 0]
+    return {1 for v in x if v > 0}
 
 
 @do_not_convert
@@ -359,7 +359,7 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] =
     (carried_text, (V, 3), TraceError,
      "`mode` is 'a' before the loop, but 'ab' after a trip (test_errors.py:$3); only numbers and arrays may change in a traced loop"),
     (first_assigned_in_loop, (V, 3), TraceError,
-     ("`y` is not assigned before the loop, but f64[4] after a trip (test_errors.py:$2); "
+     ("`y` is not assigned before the loop, but a tuple of 2 after a trip (test_errors.py:$2); "
      "the loop may run no trip at all: assign `y` before it, for it is used after it")),
     (append_in_while, (1.0,), TraceError,
      ("`ys` is a list that the loop appends to, but nothing says how many trips there can be; write `for _ in range(most):` with "

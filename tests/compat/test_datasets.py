@@ -79,7 +79,7 @@ def test_shuffled_order_is_another_at_each_call() -> None:
 
 
 def test_refused() -> None:
-    with pytest.raises(TraceError, match="decorate the function with tf.function"):
+    with pytest.raises(TraceError, match="decorate the function with tf"):
         aj.function(total_of(counting()))()
     with pytest.raises(TraceError, match=r"use take\(count\)"):
         tf.function(total_of(counting().repeat()))()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from adjit.ir import ops
@@ -13,10 +14,12 @@ from adjit.ir.operand import Operand, as_operand
 from adjit.ir.ops.effects import is_repeating
 from adjit.ir.types import BOOL, F64, I64, DType
 
+from ..branches import emit_if
 from ..convert import numbers, to_operand
 from ..frames import user_location
 from ..growing import TracedList
 from ..loops import Loop, emit_for
+from ..pytree import flatten
 from ..regions import Entry, Wording, is_traced
 from ..trace import Traced, current_trace
 from .arrays import NUMPY_OVERLOADS
@@ -30,10 +33,10 @@ def _extremum(python: Callable[..., Any], pairwise: Callable[..., Any], whole: C
         if len(args) == 1 and isinstance(args[0], TracedList) and not options:
             return fold(args[0], lambda out, value: pairwise(*numbers(out, value)), python.__name__)
         values = list(args[0]) if len(args) == 1 else list(args)
-        if not any(is_traced(v) for v in values):
-            return python(values, **options)
-        if options:
-            raise UnsupportedError(f"{python.__name__}() of traced values takes no {', '.join(options)}").at(user_location())
+        if set(options) - {"key", "default"} or not values or not holds_traced(values):
+            return python(*args, **options) if len(args) > 1 else python(values, **options)
+        if options.get("key") is not None:
+            return extreme_by(options["key"], values, python is builtins.max)
         out = values[0]
         for value in values[1:]:
             # Python keeps the first of equals, and so does the derivative
@@ -41,6 +44,29 @@ def _extremum(python: Callable[..., Any], pairwise: Callable[..., Any], whole: C
         return out
 
     return public
+
+
+def holds_traced(values: Sequence[Any]) -> bool:
+    return any(is_traced(leaf) for leaf in flatten(values)[0])
+
+
+def extreme_by(key: Callable[[Any], Any], values: Sequence[Any], largest: bool) -> Any:
+    """`max(values, key=key)`: the first of those whose key is largest."""
+    from .convert import convert  # noqa: PLC0415 - conversion knows these functions
+
+    function, trace = convert(key), current_trace()
+    assert trace is not None
+    out, best = values[0], function(values[0])
+    words = Wording("max()" if largest else "min()", ("of a later item", "of an earlier one"))
+    for value in values[1:]:
+        found = function(value)
+        test = found > best if largest else found < best
+        if not is_traced(test):
+            out, best = (value, found) if test else (out, best)
+            continue
+        sides: list[Callable[[], list[Any]]] = [partial(list, pair) for pair in ((value, found), (out, best))]
+        out, best = emit_if(trace, test, sides, [Entry("the item"), Entry("the key")], words)
+    return out
 
 
 min_ = _extremum(builtins.min, ops.minimum, ops.min)

@@ -27,6 +27,7 @@ from ..frames import code_of, raised_at, user_location
 from ..growing import TracedList
 from ..regions import Attempt, Entry, Wording, is_traced, predicate
 from ..sharing import same_memory, share, written
+from ..slices import as_rows, has_traced_slice
 from ..trace import Traced, current_trace
 from .arrays import array_like, fresh_out, is_numpy, joined
 from .builtin import TracedText, any_, overload, written_out
@@ -329,7 +330,8 @@ def set_item(x: Any, key: Any, value: Any, *, argument: str = "", others: Sequen
         x[key] = value  # a tensor and a variable say what to do instead
         return x
     check_unseen(x, argument, others)
-    return written(trace, to_operand(x), key, value)
+    target = to_operand(x)
+    return written(trace, target, as_rows(target, key) if has_traced_slice(key) else key, value)
 
 
 def update_item(
@@ -339,7 +341,8 @@ def update_item(
     if not traced_key(key):
         return set_item(x, key, update(x[key], value), argument=argument, others=others)
     check_unseen(x, argument, others)
-    return ops.updateitem(to_operand(x), key, lambda items: update(items, value))
+    target = to_operand(x)
+    return ops.updateitem(target, as_rows(target, key) if has_traced_slice(key) else key, lambda items: update(items, value))
 
 
 def check_unseen(x: Any, argument: str, others: Sequence[Callable[[], Any]]) -> None:

@@ -15,9 +15,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from typing import NamedTuple, TypeVar
 
 from .names import Usage, blocks, children, statements
+
+GUARDS = 6  # of one `match` that become `if` statements: each repeats the cases after it
 
 N = TypeVar("N", bound=ast.AST)
 D = TypeVar("D", ast.FunctionDef, ast.ClassDef)
@@ -35,8 +38,9 @@ class LoopFlags(NamedTuple):
 class Jumps:
     """Lowers one function's body. Afterwards `stops` has the flag that ends each loop early, and `result` the name of the return value."""
 
-    def __init__(self, fresh: Callable[[str], str]) -> None:
+    def __init__(self, fresh: Callable[[str], str], unrolled: set[ast.AST]) -> None:
         self.fresh = fresh
+        self.unrolled = unrolled  # loops that stay a sequence of trips
         self.stops: dict[ast.AST, str] = {}
         self.ends: dict[ast.AST, set[str]] = {}  # of each loop: variables that whatever ends it assigns, a `break` or its `else`
         self.returns: dict[ast.AST, tuple[bool, bool]] = {}  # of each `if`: which branches leave the function
@@ -67,6 +71,10 @@ class Jumps:
         flags: set[str] = set()
         while todo:
             stmt = todo.pop(0)
+            spread = self.spread(stmt)
+            if spread is not None:
+                todo[:0] = spread
+                continue
             match stmt:
                 case ast.Break():
                     assert loop
@@ -117,6 +125,21 @@ class Jumps:
                     out.append(stmt)
         return Lowered(out, flags)
 
+    def spread(self, stmt: ast.stmt) -> list[ast.stmt] | None:
+        """Statements with branches inside of expressions that bind names, or of `match`, as `if` statements; None for all others."""
+        match stmt:
+            case ast.Assign(value=ast.IfExp() as value) | ast.Return(value=ast.IfExp() as value) | ast.Expr(value=ast.IfExp() as value):
+                if not Usage.of([value.body, value.orelse]).binds:
+                    return None
+                sides = [deepcopy(stmt), deepcopy(stmt)]
+                for side, chosen in zip(sides, (value.body, value.orelse), strict=True):
+                    side.value = chosen
+                return [placed(ast.If(value.test, [sides[0]], [sides[1]]), stmt)]
+            case ast.Match(subject=subject, cases=cases) if 0 < sum(case.guard is not None for case in cases) <= GUARDS:
+                name = self.fresh("subject")
+                return [placed(ast.Assign([store(name)], subject), subject), without_guards(name, cases, stmt)]
+        return None
+
     def left(self, out: list[ast.stmt], flags: set[str], loop: LoopFlags | None, at: ast.stmt) -> Lowered:
         """After a return: the loop around, if any, stops too."""
         if loop is None:
@@ -161,6 +184,8 @@ class Jumps:
             lowered = placed(ast.While(stmt.test, body, []), stmt)
         else:
             lowered = placed(ast.For(stmt.target, stmt.iter, body, []), stmt)
+            if stmt in self.unrolled:
+                self.unrolled.add(lowered)
         if stmt.orelse:
             self.ends[lowered] = (assigned(stmt.orelse) & assigned_at_breaks(stmt.body)) - Usage.of(stmt.body).reads
         before: list[ast.stmt] = []
@@ -201,6 +226,24 @@ class Jumps:
         """Without the assignments of flags that nobody reads."""
         idle = {id(assign) for name, assigns in self.set.items() if name not in self.read for assign in assigns}
         return list(_without(stmts, idle)) if idle else stmts
+
+
+def without_guards(subject: str, cases: Sequence[ast.match_case], at: ast.stmt) -> ast.Match:
+    """`match` whose guards are `if` statements, with the cases that follow in their `else`: a traced value may decide there."""
+    out: list[ast.match_case] = []
+    for i, case in enumerate(cases):
+        body = case.body
+        if case.guard is not None:
+            rest: list[ast.stmt] = [without_guards(subject, deepcopy(cases[i + 1 :]), at)] if cases[i + 1 :] else []
+            body = [placed(ast.If(case.guard, body, rest), case.guard)]
+        out.append(ast.match_case(case.pattern, None, body))
+        if is_irrefutable(case.pattern):  # cases after one that always matches are in its `else`
+            break
+    return placed(ast.Match(placed(load(subject), at), out), at)
+
+
+def is_irrefutable(pattern: ast.pattern) -> bool:
+    return isinstance(pattern, ast.MatchAs) and pattern.pattern is None
 
 
 class Lowered(NamedTuple):

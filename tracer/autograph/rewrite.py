@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from .aliases import related_names
 from .jumps import Jumps, load, placed, store, with_type_params
@@ -29,6 +30,7 @@ AUGMENTED: dict[type[ast.operator], str] = {
     ast.Add: "iadd", ast.Sub: "isub", ast.Mult: "imul", ast.Div: "itruediv", ast.FloorDiv: "ifloordiv", ast.Mod: "imod", ast.Pow: "ipow",
     ast.MatMult: "imatmul", ast.BitAnd: "iand", ast.BitOr: "ior", ast.BitXor: "ixor", ast.LShift: "ilshift", ast.RShift: "irshift",
 }  # fmt: skip
+EAGER = frozenset({"sum", "min", "max", "list", "tuple", "sorted"})
 LISTS = (ast.List, ast.Tuple, ast.ListComp)
 COMPARED: dict[type[ast.cmpop], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.Is: "is", ast.IsNot: "is not", ast.In: "in",
@@ -42,6 +44,7 @@ class Rewriter:
     def __init__(self, used: Iterable[str], plain: Callable[[str, Sequence[str]], bool], owner: str = "") -> None:
         self.used = set(used)
         self.plain = plain
+        self.unrolled: set[ast.AST] = set()  # loops of comprehensions, which are never tried as loops of the IR
         self.owner = owner.lstrip("_")  # the class around, if any: private names are made of it
         self.count = 0
 
@@ -81,7 +84,7 @@ class FunctionRewriter:
         self.rebound = usage.binds
         self.appended = usage.appends
         self.related = related_names(node.body)
-        jumps = Jumps(whole.fresh)
+        jumps = Jumps(whole.fresh, whole.unrolled)
         self.body = jumps.function(node.body, node)
         self.locals |= Usage.of(self.body).binds - usage.declared
         self.variables |= self.locals
@@ -91,6 +94,8 @@ class FunctionRewriter:
         self.ending: set[str] = set()  # variables of the loops around that have a value when those end, if not before
         self.declared: set[str] = set()  # variables that only new functions bind now
         self.caught = 0  # how many `try` blocks with handlers are around the statement being rewritten
+        self.hoisted: list[ast.stmt] = []  # functions that expressions of the statement being rewritten call
+        self.hoists = True
         self.expressions = Expressions(self)
 
     def rewritten(self) -> ast.FunctionDef:
@@ -106,7 +111,13 @@ class FunctionRewriter:
     # ---- statements
 
     def block(self, stmts: Sequence[ast.stmt]) -> list[ast.stmt]:
-        return [new for stmt in stmts for new in self.statement(stmt)]
+        out: list[ast.stmt] = []
+        for stmt in stmts:
+            around, self.hoisted = self.hoisted, []
+            new = self.statement(stmt)
+            out += [*self.hoisted, *new]
+            self.hoisted = around
+        return out
 
     def statement(self, stmt: ast.stmt) -> list[ast.stmt]:
         match stmt:
@@ -196,7 +207,7 @@ class FunctionRewriter:
         call = self.call_statement(operator, [*args, *trimmed(names)], stmt, end)
         if stmt in self.stops:
             keyword(call, "stop", ast.Constant(self.stops[stmt]))
-        if usage.outside:
+        if usage.outside or stmt in self.whole.unrolled:
             keyword(call, "roll", ast.Constant(False))
         if isinstance(stmt, ast.For) and stmt in self.stops and isinstance(stmt.iter, ast.Name | ast.Attribute | ast.Subscript):
             keyword(call, "held", ast.Constant(True))
@@ -338,6 +349,7 @@ class GeneratorRewriter(FunctionRewriter):
     """A generator gives its items when they are asked for: its statements stay Python's, and cannot depend on traced values."""
 
     def rewritten(self) -> ast.FunctionDef:
+        self.hoists = False
         body = [new for stmt in self.node.body for new in self.plain(stmt)]
         out = with_type_params(ast.FunctionDef(self.node.name, self.node.args, body, self.node.decorator_list, None))
         return placed(out, self.node)
@@ -365,6 +377,42 @@ class Expressions(ast.NodeTransformer):
 
     def __init__(self, function: FunctionRewriter) -> None:
         self.function = function
+        self.bound: set[str] = set()  # by lambdas and comprehensions around
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:  # noqa: N802
+        """A filter may depend on traced values: then it is a loop, with a branch in it."""
+        inner = Usage.of(node)
+        filtered = any(generator.ifs for generator in node.generators) and not any(g.is_async for g in node.generators)
+        if not filtered or not self.function.hoists or inner.binds or inner.reads & self.bound or binds([node]):
+            return self.comprehension(node)
+        return self.filtered(node)
+
+    def filtered(self, node: ast.ListComp) -> ast.expr:
+        whole = self.function.whole
+        out, name = whole.fresh("list"), whole.fresh("listcomp")
+        append = placed(ast.Attribute(load(out), "append", ast.Load()), node.elt)
+        body: list[ast.stmt] = [placed(ast.Expr(ast.Call(append, [node.elt], [])), node.elt)]
+        for generator in reversed(node.generators):
+            for test in reversed(generator.ifs):
+                body = [placed(ast.If(test, body, []), test)]
+            loop = placed(ast.For(generator.target, generator.iter, body, []), generator.iter)
+            whole.unrolled.add(loop)
+            body = [loop]
+        first: list[ast.stmt] = [placed(ast.Assign([store(out)], ast.List([], ast.Load())), node)]
+        last: list[ast.stmt] = [placed(ast.Return(load(out)), node)]
+        nothing = ast.arguments([], [], None, [], [], None, [])
+        made = placed(with_type_params(ast.FunctionDef(name, nothing, [*first, *body, *last], [], None)), node)
+        self.function.hoisted.append(whole.function(made, frozenset(self.function.variables)))
+        return placed(ast.Call(load(name), [], []), node)
+
+    def comprehension(self, node: Any) -> ast.expr:
+        before, self.bound = self.bound, self.bound | set().union(*(Usage.of(g.target).binds for g in node.generators))
+        try:
+            return self.visited(node)
+        finally:
+            self.bound = before
+
+    visit_SetComp = visit_DictComp = visit_GeneratorExp = comprehension
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:  # noqa: N802 - the name that ast gives it
         if binds(node.values[1:]):
@@ -395,6 +443,10 @@ class Expressions(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:  # noqa: N802
         function = self.function
+        match node:
+            case ast.Call(func=ast.Name(id=name), args=[ast.GeneratorExp(elt=item, generators=generators) as items]) if name in EAGER:
+                if any(generator.ifs for generator in generators):  # the function goes over all items at once
+                    node.args = [placed(ast.ListComp(item, generators), items)]
         new = self.visited(node)
         assert isinstance(new, ast.Call)
         path = dotted_path(node.func)
@@ -445,7 +497,11 @@ class Expressions(ast.NodeTransformer):
         return self.function.operator("text", parts, node)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:  # noqa: N802
-        return self.visited(node)
+        before, self.bound = self.bound, self.bound | set(parameters(node.args))
+        try:
+            return self.visited(node)
+        finally:
+            self.bound = before
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:  # noqa: N802
         return node

@@ -1,0 +1,135 @@
+"""Slices between traced bounds whose distance is known: `data[i * b:(i + 1) * b]` takes b rows, wherever i says.
+
+The bounds are compared as linear forms of the values that they were computed from. A slice that would leave the array, which NumPy cuts
+short, raises when the function runs: shapes are static.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from adjit.ir import ops
+from adjit.ir.builder import Builder, current_builder
+from adjit.ir.func import Stmt, Value
+from adjit.ir.operand import Concrete, Literal, Operand, as_operand
+from adjit.ir.ops.arithmetic import Add, Neg, Sub
+from adjit.ir.ops.maps import Cast, Mul
+from adjit.ir.ops.shape import Broadcast, Reshape
+from adjit.ir.types import I64
+
+from .surface import indexing
+
+LOOKED_AT = 400  # statements before the slice, in each region around it
+
+Form: TypeAlias = dict[int | None, int]  # id of a value -> its factor; None: the constant
+
+
+def has_traced_slice(key: Any) -> bool:
+    parts = key if type(key) is tuple else (key,)
+    return any(type(part) is slice and (isinstance(part.start, Value) or isinstance(part.stop, Value)) for part in parts)
+
+
+def taken(x: Operand, key: Any) -> tuple[Operand, Any]:
+    """What is left to index, once slices with traced bounds are taken: an array, and a key without such slices."""
+    parts = list(key) if type(key) is tuple else [key]
+    for at, axis, size in axes_of(x, parts):
+        rows = rows_between(parts[at], size)
+        if rows is not None:
+            x = indexing.take(x, rows, axis)
+            parts[at] = slice(None)
+    return x, tuple(parts) if type(key) is tuple else parts[0]
+
+
+def as_rows(x: Operand, key: Any) -> Any:
+    """A key for assignment, with an array of indices in place of the one slice with traced bounds, beside nothing but other slices."""
+    parts = list(key) if type(key) is tuple else [key]
+    traced = [(at, rows_between(parts[at], size)) for at, _, size in axes_of(x, parts) if has_traced_slice(parts[at])]
+    if len(traced) != 1 or traced[0][1] is None or not all(type(part) is slice for part in parts):
+        return key
+    parts[traced[0][0]] = traced[0][1]
+    return tuple(parts) if type(key) is tuple else parts[0]
+
+
+def axes_of(x: Operand, parts: list[Any]) -> list[tuple[int, int, int]]:
+    """(place in the key, axis, size) of each slice; none for keys with arrays of bools, whose axes are not one each."""
+    used = [part for part in parts if part is not None and part is not Ellipsis]
+    if any(getattr(getattr(part, "dtype", None), "kind", "") == "b" for part in used):
+        return []
+    out, axis = [], 0
+    for at, part in enumerate(parts):
+        if part is Ellipsis:
+            axis += len(x.type.shape) - len(used)
+        elif part is not None:
+            if type(part) is slice and axis < len(x.type.shape):
+                out.append((at, axis, x.type.shape[axis]))
+            axis += 1
+    return out
+
+
+def rows_between(part: slice, size: int) -> Operand | None:
+    """The indices of a slice with traced bounds; None where its length is not known, or its bounds are not traced."""
+    if not has_traced_slice(part) or part.step not in (None, 1):
+        return None
+    start = 0 if part.start is None else part.start
+    stop = size if part.stop is None else part.stop
+    first, last = form_of(start), form_of(stop)
+    if first is None or last is None:
+        return None
+    distance = combined(last, first, -1)
+    if not set(distance) <= {None}:
+        return None
+    length = max(0, distance.get(None, 0))
+    begin = ops.cast(as_operand(start), I64)
+    inside = ops.logical_and(ops.greater_equal(begin, 0), ops.less_equal(begin, size - length))
+    ops.check(inside, f"a slice of {length} from a traced start leaves an axis of {size}; NumPy would cut it short, but shapes are static")
+    return ops.add(begin, ops.iota((length,)))
+
+
+def form_of(x: Any) -> Form | None:
+    """A bound as a linear form; None for what is no integer scalar."""
+    if isinstance(x, int):
+        return {None: x}
+    operand = as_operand(x)
+    if operand.type.shape or operand.type.dtype.kind not in "iu":
+        return None
+    return linear(operand, 0)
+
+
+def linear(x: Operand, depth: int) -> Form:
+    if isinstance(x, Literal | Concrete):
+        return {None: int(x.value if isinstance(x, Literal) else x.data)}
+    stmt = made_by(x) if depth < 16 else None
+    if stmt is None:
+        return {id(x): 1}
+    parts = [linear(a, depth + 1) for a in stmt.args]
+    match stmt.op:
+        case Cast() if stmt.args[0].type.dtype.kind in "iu":
+            return parts[0]
+        case Reshape() | Broadcast():
+            return parts[0]
+        case Add():
+            return combined(parts[0], parts[1], 1)
+        case Sub():
+            return combined(parts[0], parts[1], -1)
+        case Neg():
+            return combined({}, parts[0], -1)
+        case Mul() if any(set(p) <= {None} for p in parts):
+            form, factor = parts if set(parts[1]) <= {None} else parts[::-1]
+            return combined({}, form, factor.get(None, 0))
+    return {id(x): 1}
+
+
+def combined(a: Form, b: Form, factor: int) -> Form:
+    out = {key: a.get(key, 0) + factor * b.get(key, 0) for key in {**a, **b}}
+    return {key: value for key, value in out.items() if value}
+
+
+def made_by(x: Operand) -> Stmt | None:
+    """The statement that gives a value, among the last ones of the trace."""
+    builder: Builder | None = current_builder()
+    while builder is not None:
+        for stmt in builder.stmts[: -LOOKED_AT - 1 : -1]:
+            if any(r is x for r in stmt.results):
+                return stmt
+        builder = builder.parent
+    return None

@@ -167,16 +167,16 @@ class Operand:
 
     # ---- the methods that derivative rules use; the full NumPy surface is added by the classes that users hold
 
-    def sum(self, axis: Any = None, keepdims: bool = False) -> Operand:
+    def sum(self, axis: Any = None, *, keepdims: bool = False) -> Operand:
         return ops.sum(self, axis, keepdims)
 
-    def max(self, axis: Any = None, keepdims: bool = False) -> Operand:
+    def max(self, axis: Any = None, *, keepdims: bool = False) -> Operand:
         return ops.max(self, axis, keepdims)
 
-    def min(self, axis: Any = None, keepdims: bool = False) -> Operand:
+    def min(self, axis: Any = None, *, keepdims: bool = False) -> Operand:
         return ops.min(self, axis, keepdims)
 
-    def prod(self, axis: Any = None, keepdims: bool = False) -> Operand:
+    def prod(self, axis: Any = None, *, keepdims: bool = False) -> Operand:
         return ops.prod(self, axis, keepdims)
 
     def reshape(self, *shape: Any) -> Operand:

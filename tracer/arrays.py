@@ -116,48 +116,53 @@ class ArrayMethods(Operand):
         """Not possible: arrays are immutable."""
         immutable("x.sort()", "x = np.sort(x)")
 
-    # ---- reductions: `keepdims` comes second, as in `Operand`, which derivative rules rely on
+    # ---- reductions, with NumPy's order of arguments
 
-    def sum(self, axis: Any = None, keepdims: bool = False, *, dtype: Any = None, initial: Any = None, where: Any = True) -> Operand:
-        return reductions.sum(self, axis, dtype, keepdims, initial, where)
+    def sum(
+        self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True
+    ) -> Operand:
+        return reductions.sum(self, axis, dtype, out, keepdims, initial, where)
 
-    def prod(self, axis: Any = None, keepdims: bool = False, *, dtype: Any = None, initial: Any = None, where: Any = True) -> Operand:
-        return reductions.prod(self, axis, dtype, keepdims, initial, where)
+    def prod(
+        self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True
+    ) -> Operand:
+        return reductions.prod(self, axis, dtype, out, keepdims, initial, where)
 
-    def max(self, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = True) -> Operand:
-        return reductions.max(self, axis, keepdims, initial, where)
+    def max(self, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
+        return reductions.max(self, axis, out, keepdims, initial, where)
 
-    def min(self, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = True) -> Operand:
-        return reductions.min(self, axis, keepdims, initial, where)
+    def min(self, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
+        return reductions.min(self, axis, out, keepdims, initial, where)
 
-    def mean(self, axis: Any = None, keepdims: bool = False, *, dtype: Any = None, where: Any = True) -> Operand:
-        return reductions.mean(self, axis, dtype, keepdims, where=where)
+    def mean(self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True) -> Operand:
+        return reductions.mean(self, axis, dtype, out, keepdims, where=where)
 
-    def var(self, axis: Any = None, keepdims: bool = False, *, dtype: Any = None, ddof: float = 0) -> Operand:
-        return reductions.var(self, axis, dtype, ddof, keepdims)
+    def var(self, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0, keepdims: bool = False) -> Operand:
+        return reductions.var(self, axis, dtype, out, ddof, keepdims)
 
-    def std(self, axis: Any = None, keepdims: bool = False, *, dtype: Any = None, ddof: float = 0) -> Operand:
-        return reductions.std(self, axis, dtype, ddof, keepdims)
+    def std(self, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0, keepdims: bool = False) -> Operand:
+        return reductions.std(self, axis, dtype, out, ddof, keepdims)
 
-    def any(self, axis: Any = None, keepdims: bool = False, *, where: Any = True) -> Operand:
-        return reductions.any(self, axis, keepdims, where=where)
+    def any(self, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True) -> Operand:
+        return reductions.any(self, axis, out, keepdims, where=where)
 
-    def all(self, axis: Any = None, keepdims: bool = False, *, where: Any = True) -> Operand:
-        return reductions.all(self, axis, keepdims, where=where)
+    def all(self, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True) -> Operand:
+        return reductions.all(self, axis, out, keepdims, where=where)
 
-    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Operand:
-        return reductions.argmax(self, axis, keepdims)
+    def argmax(self, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Operand:
+        return reductions.argmax(self, axis, out, keepdims=keepdims)
 
-    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Operand:
-        return reductions.argmin(self, axis, keepdims)
+    def argmin(self, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Operand:
+        return reductions.argmin(self, axis, out, keepdims=keepdims)
 
-    def cumsum(self, axis: int | None = None, dtype: Any = None) -> Operand:
-        return reductions.cumsum(self, axis, dtype)
+    def cumsum(self, axis: int | None = None, dtype: Any = None, out: None = None) -> Operand:
+        return reductions.cumsum(self, axis, dtype, out)
 
-    def cumprod(self, axis: int | None = None, dtype: Any = None) -> Operand:
-        return reductions.cumprod(self, axis, dtype)
+    def cumprod(self, axis: int | None = None, dtype: Any = None, out: None = None) -> Operand:
+        return reductions.cumprod(self, axis, dtype, out)
 
-    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Operand:
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Operand:
+        reductions.unwritten(out)
         return indexing.trace(self, offset, axis1, axis2, dtype)
 
     # ---- shapes
@@ -180,7 +185,8 @@ class ArrayMethods(Operand):
     def repeat(self, repeats: Any, axis: int | None = None) -> Operand:
         return shapes.repeat(self, repeats, axis)
 
-    def take(self, indices: Any, axis: int | None = None, mode: str = "raise") -> Operand:
+    def take(self, indices: Any, axis: int | None = None, out: None = None, mode: str = "raise") -> Operand:
+        reductions.unwritten(out)
         return indexing.take(self, indices, axis, mode)
 
     def argsort(self, axis: int | None = -1) -> Operand:
@@ -197,10 +203,12 @@ class ArrayMethods(Operand):
     def astype(self, dtype: Any, copy: bool = True) -> Operand:
         return ops.cast(self, as_dtype(dtype))
 
-    def clip(self, min: Any = None, max: Any = None) -> Operand:
+    def clip(self, min: Any = None, max: Any = None, out: None = None) -> Operand:
+        reductions.unwritten(out)
         return elementwise.clip(self, min, max)
 
-    def round(self, decimals: int = 0) -> Operand:
+    def round(self, decimals: int = 0, out: None = None) -> Operand:
+        reductions.unwritten(out)
         return elementwise.round(self, decimals)
 
     def conj(self) -> Operand:
@@ -208,7 +216,8 @@ class ArrayMethods(Operand):
 
     conjugate = conj
 
-    def dot(self, other: Any) -> Operand:
+    def dot(self, other: Any, out: None = None) -> Operand:
+        reductions.unwritten(out)
         return linalg.dot(self, other)
 
 

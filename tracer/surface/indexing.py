@@ -66,8 +66,13 @@ def searchsorted(a: Any, v: Any, /, side: str = "left") -> Operand:
     a, v = to_operands(a, v)
     if a.ndim != 1:
         raise ShapeError(f"searchsorted: the sorted operand must be a vector, not {a.type}")
+    if side not in ("left", "right"):
+        raise ShapeError(f"searchsorted: side {side!r} is neither left nor right")
     column = ops.reshape(v, (*v.shape, 1))
     below = ops.less(a, column) if side == "left" else ops.less_equal(a, column)
+    if v.type.is_float:  # a NaN comes after all numbers
+        last = ops.isnan(column)
+        below = ops.logical_or(below, ops.logical_and(last, ops.logical_not(ops.isnan(a))) if side == "left" else last)
     return ops.sum(below, -1)
 
 

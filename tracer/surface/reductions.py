@@ -22,6 +22,12 @@ def counted(x: Operand, axis: Any, what: str) -> int:
     return math.prod(x.shape[a] for a in normalize_axes(axis, x.ndim, what))
 
 
+def unwritten(out: Any) -> None:
+    """`out` has a place among the arguments, as in NumPy, but nothing is written to it."""
+    if out is not None:
+        raise UnsupportedError("out=: arrays are immutable, and an array of NumPy cannot hold values of adjit; assign the result instead")
+
+
 def prepared(x: Any, dtype: Any, where: Any, fill: Callable[[DType], Any]) -> Operand:
     """An operand of a reduction in the dtype asked for, with what `where` leaves out filled with what changes nothing."""
     out = to_operand(x)
@@ -38,38 +44,46 @@ def restored(out: Operand, dtype: Any) -> Operand:
     return out if dtype is None else ops.cast(out, as_dtype(dtype))
 
 
-def sum(x: Any, /, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
+def sum(
+    x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True
+) -> Operand:
     """The sum of the elements."""
-    out = restored(ops.sum(prepared(x, dtype, where, lambda _: 0), axis, keepdims), dtype)
-    return out if initial is None else out + initial
+    unwritten(out)
+    found = restored(ops.sum(prepared(x, dtype, where, lambda _: 0), axis, keepdims), dtype)
+    return found if initial is None else found + initial
 
 
-def prod(x: Any, /, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
+def prod(
+    x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True
+) -> Operand:
     """The product of the elements."""
-    out = restored(ops.prod(prepared(x, dtype, where, lambda _: 1), axis, keepdims), dtype)
-    return out if initial is None else out * initial
+    unwritten(out)
+    found = restored(ops.prod(prepared(x, dtype, where, lambda _: 1), axis, keepdims), dtype)
+    return found if initial is None else found * initial
 
 
-def max(x: Any, /, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
+def max(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
     """The largest element; ties share their derivative equally."""
+    unwritten(out)
     if where is not True and initial is None:
         raise ShapeError("max: where= needs initial=, the maximum of nothing")
     x = prepared(x, None, where, lowest)
     if initial is not None and not counted(x, axis, "max"):
         return of_nothing(x, axis, keepdims, initial)
-    out = ops.max(x, axis, keepdims)
-    return out if initial is None else ops.maximum(out, initial)
+    found = ops.max(x, axis, keepdims)
+    return found if initial is None else ops.maximum(found, initial)
 
 
-def min(x: Any, /, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
+def min(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
     """The smallest element; ties share their derivative equally."""
+    unwritten(out)
     if where is not True and initial is None:
         raise ShapeError("min: where= needs initial=, the minimum of nothing")
     x = prepared(x, None, where, highest)
     if initial is not None and not counted(x, axis, "min"):
         return of_nothing(x, axis, keepdims, initial)
-    out = ops.min(x, axis, keepdims)
-    return out if initial is None else ops.minimum(out, initial)
+    found = ops.min(x, axis, keepdims)
+    return found if initial is None else ops.minimum(found, initial)
 
 
 def of_nothing(x: Operand, axis: Any, keepdims: bool, initial: Any) -> Operand:
@@ -87,23 +101,27 @@ def highest(dtype: DType) -> Any:
     return math.inf if dtype.kind == "f" else True if dtype == BOOL else np.iinfo(dtype).max
 
 
-def any(x: Any, /, axis: Any = None, keepdims: bool = False, *, where: Any = True) -> Operand:
+def any(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True) -> Operand:
     """Whether an element is true."""
+    unwritten(out)
     return ops.any(prepared(x, BOOL, where, lambda _: False), axis, keepdims)
 
 
-def all(x: Any, /, axis: Any = None, keepdims: bool = False, *, where: Any = True) -> Operand:
+def all(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True) -> Operand:
     """Whether all elements are true."""
+    unwritten(out)
     return ops.all(prepared(x, BOOL, where, lambda _: True), axis, keepdims)
 
 
-def argmax(x: Any, /, axis: int | None = None, keepdims: bool = False) -> Operand:
+def argmax(x: Any, /, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Operand:
     """The position of the first largest element; not differentiable."""
+    unwritten(out)
     return ops.argmax(to_operand(x), axis, keepdims)
 
 
-def argmin(x: Any, /, axis: int | None = None, keepdims: bool = False) -> Operand:
+def argmin(x: Any, /, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Operand:
     """The position of the first smallest element; not differentiable."""
+    unwritten(out)
     return ops.argmin(to_operand(x), axis, keepdims)
 
 
@@ -112,14 +130,16 @@ def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Ope
     return ops.sum(ops.cast(to_operand(x), BOOL), axis, keepdims)
 
 
-def cumsum(x: Any, /, axis: int | None = None, dtype: Any = None) -> Operand:
+def cumsum(x: Any, /, axis: int | None = None, dtype: Any = None, out: None = None) -> Operand:
     """Running sums along an axis."""
+    unwritten(out)
     x = to_operand(x)
     return restored(ops.cumsum(x if dtype is None else ops.cast(x, as_dtype(dtype)), axis), dtype)
 
 
-def cumprod(x: Any, /, axis: int | None = None, dtype: Any = None) -> Operand:
+def cumprod(x: Any, /, axis: int | None = None, dtype: Any = None, out: None = None) -> Operand:
     """Running products along an axis."""
+    unwritten(out)
     x = to_operand(x)
     return restored(ops.cumprod(x if dtype is None else ops.cast(x, as_dtype(dtype)), axis), dtype)
 
@@ -127,8 +147,9 @@ def cumprod(x: Any, /, axis: int | None = None, dtype: Any = None) -> Operand:
 # ---- statistics
 
 
-def mean(x: Any, /, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, where: Any = True) -> Operand:
+def mean(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True) -> Operand:
     """The arithmetic mean."""
+    unwritten(out)
     x = floating(to_operand(x)) if dtype is None else ops.cast(to_operand(x), as_dtype(dtype))
     if where is True:
         return restored(ops.sum(x, axis, keepdims) / float(counted(x, axis, "mean")), dtype)
@@ -142,6 +163,7 @@ def var(
     /,
     axis: Any = None,
     dtype: Any = None,
+    out: None = None,
     ddof: float = 0,
     keepdims: bool = False,
     *,
@@ -149,6 +171,7 @@ def var(
     correction: float | None = None,
 ) -> Operand:
     """The mean of the squared distances from the mean; `ddof` (or `correction`) is taken off their number."""
+    unwritten(out)
     x = floating(to_operand(x)) if dtype is None else ops.cast(to_operand(x), as_dtype(dtype))
     centre = ops.sum(x, axis, True) / float(counted(x, axis, "var")) if mean is None else to_operand(mean)
     distance = x - centre
@@ -161,6 +184,7 @@ def std(
     /,
     axis: Any = None,
     dtype: Any = None,
+    out: None = None,
     ddof: float = 0,
     keepdims: bool = False,
     *,
@@ -168,7 +192,8 @@ def std(
     correction: float | None = None,
 ) -> Operand:
     """The square root of the variance; its derivative where all elements are equal is 0."""
-    return root(var(x, axis, dtype, ddof, keepdims, mean=mean, correction=correction))
+    unwritten(out)
+    return root(var(x, axis, dtype, ddof=ddof, keepdims=keepdims, mean=mean, correction=correction))
 
 
 def root(x: Operand) -> Operand:
@@ -176,8 +201,9 @@ def root(x: Operand) -> Operand:
     return ops.where(ops.equal(x, 0.0), 0.0, ops.sqrt(x))
 
 
-def ptp(x: Any, /, axis: Any = None, keepdims: bool = False) -> Operand:
+def ptp(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -> Operand:
     """The largest element less the smallest."""
+    unwritten(out)
     x = to_operand(x)
     return ops.max(x, axis, keepdims) - ops.min(x, axis, keepdims)
 
@@ -202,25 +228,29 @@ def average(x: Any, /, axis: Any = None, weights: Any = None, returned: bool = F
     return (out, present(total)) if returned else out
 
 
-def nansum(x: Any, /, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Operand:
+def nansum(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Operand:
     """The sum of the elements that are numbers."""
+    unwritten(out)
     x = to_operand(x)
-    return sum(x, axis, dtype, keepdims, where=ops.logical_not(ops.isnan(x)) if x.type.is_float else True)
+    return sum(x, axis, dtype, keepdims=keepdims, where=ops.logical_not(ops.isnan(x)) if x.type.is_float else True)
 
 
-def nanmean(x: Any, /, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Operand:
+def nanmean(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Operand:
     """The mean of the elements that are numbers."""
+    unwritten(out)
     x = to_operand(x)
-    return mean(x, axis, dtype, keepdims, where=ops.logical_not(ops.isnan(x)) if x.type.is_float else True)
+    return mean(x, axis, dtype, keepdims=keepdims, where=ops.logical_not(ops.isnan(x)) if x.type.is_float else True)
 
 
-def nanmax(x: Any, /, axis: Any = None, keepdims: bool = False) -> Operand:
+def nanmax(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -> Operand:
     """The largest of the elements that are numbers."""
+    unwritten(out)
     return _nan_extreme(to_operand(x), axis, keepdims, ops.max, -math.inf)
 
 
-def nanmin(x: Any, /, axis: Any = None, keepdims: bool = False) -> Operand:
+def nanmin(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -> Operand:
     """The smallest of the elements that are numbers."""
+    unwritten(out)
     return _nan_extreme(to_operand(x), axis, keepdims, ops.min, math.inf)
 
 

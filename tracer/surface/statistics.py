@@ -139,9 +139,17 @@ def restored(out: Operand, x: Operand, axis: Any, keepdims: bool) -> Operand:
 
 
 def digitize(x: Any, bins: Any, /, right: bool = False) -> Operand:
-    """The number of the bin of each element; `bins` ascend."""
+    """The number of the bin of each element; `bins` ascend or descend."""
     x, bins = to_operands(x, bins)
-    return searchsorted(bins, x, side="left" if right else "right")
+    if bins.ndim != 1:
+        raise ShapeError(f"digitize: bins must be a vector, not {bins.type}")
+    count = bins.shape[0]
+    side = "left" if right else "right"
+    up = searchsorted(bins, x, side)
+    if count < 2:
+        return up
+    down = count - searchsorted(ops.flip(bins, 0), x, side)
+    return ops.where(ops.greater(pick(bins, 0), pick(bins, -1)), down, up)
 
 
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Operand:
@@ -272,7 +280,7 @@ def numbers_in(x: Operand) -> Any:
 def nanprod(x: Any, /, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Operand:
     """The product of the elements that are numbers."""
     x = to_operand(x)
-    return prod(x, axis, dtype, keepdims, where=numbers_in(x))
+    return prod(x, axis, dtype, keepdims=keepdims, where=numbers_in(x))
 
 
 def nanvar(x: Any, /, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False) -> Operand:

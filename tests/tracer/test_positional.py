@@ -1,0 +1,104 @@
+"""Methods and functions take positional arguments in NumPy's order; NaN has NumPy's place in an order."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjit as aj
+from adjit.ir.errors import UnsupportedError
+
+X = np.array([[1.0, 5.0, 2.0], [4.0, 0.5, 3.0]])
+CALLS: list[Callable[[Any], Any]] = [
+    lambda x: x.sum(0, np.float32),
+    lambda x: x.sum(0, None, None, True, 2.0),
+    lambda x: x.prod(1, np.float32, None, True),
+    lambda x: x.mean(0, np.float32, None, True),
+    lambda x: x.var(0, None, None, 1, True),
+    lambda x: x.std(1, np.float32, None, 1),
+    lambda x: x.max(0, None, True, 3.0),
+    lambda x: x.min(1, None, True, 1.0),
+    lambda x: x.any(0, None, keepdims=True),
+    lambda x: x.all(1, None, keepdims=True),
+    lambda x: x.argmax(0, None),
+    lambda x: x.argmin(1, None),
+    lambda x: x.cumsum(0, np.float32, None),
+    lambda x: x.cumprod(1, np.float32, None),
+    lambda x: x.trace(1, 0, 1, np.float32, None),
+    lambda x: x.take([1, 0], 1, None, "clip"),
+    lambda x: x.clip(1, 3, None),
+    lambda x: x.round(0, None),
+    lambda x: x.dot(x.T, None),
+    lambda x: np.sum(x, 0, np.float32, None, True),
+    lambda x: np.mean(x, 0, np.float32, None, True),
+    lambda x: np.max(x, 0, None, True, 3.0),
+    lambda x: np.std(x, 0, None, None, 1, True),
+    lambda x: np.argmax(x, 0, None),
+    lambda x: np.cumsum(x, 0, np.float32, None),
+    lambda x: np.nansum(x, 0, np.float32, None, True),
+    lambda x: np.ptp(x, 0, None, True),
+]
+
+
+def text(call: Callable[[Any], Any]) -> str:
+    return inspect.getsource(call).strip().removeprefix("lambda x: ").rstrip(",")
+
+
+@pytest.mark.parametrize("call", CALLS, ids=text)
+def test_positional_arguments(call: Callable[[Any], Any]) -> None:
+    wanted = np.asarray(call(X))
+    for got in (call(aj.tensor(X)), aj.function(call)(X)):
+        np.testing.assert_allclose(np.asarray(got), wanted, rtol=1e-6)
+        assert (np.asarray(got).dtype, np.asarray(got).shape) == (wanted.dtype, wanted.shape)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "std", "max", "min", "any", "all", "argmax", "argmin", "cumsum", "cumprod"])
+def test_functions_of_ours_have_the_same_order(name: str) -> None:
+    theirs = [p for p in inspect.signature(getattr(np, name)).parameters if p not in ("a", "where", "initial", "mean", "correction")]
+    ours = [p for p in inspect.signature(getattr(aj, name)).parameters if p in theirs]
+    assert ours == theirs
+
+
+def test_nothing_is_written_to_out() -> None:
+    with pytest.raises(UnsupportedError, match="assign the result"):
+        aj.tensor(X).sum(0, None, np.zeros(3))  # type: ignore[arg-type]
+
+
+SORTED = [np.array([1.0, 2.0, 2.0, 3.0]), np.array([1.0, 2.0, np.nan, np.nan]), np.array([2.0]), np.array([1, 2, 5])]
+WANTED = np.array([np.nan, 0.0, 2.0, 5.0, -np.inf, np.inf, 3.0, 1.5])
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("line", SORTED, ids=str)
+def test_searchsorted_puts_nan_last(line: np.ndarray[Any, Any], side: Any) -> None:
+    def call(a: Any, v: Any) -> Any:
+        return np.searchsorted(a, v, side)
+
+    for got in (call(aj.tensor(line), aj.tensor(WANTED)), aj.function(call)(line, WANTED)):
+        np.testing.assert_array_equal(got, call(line, WANTED))
+
+
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("bins", [SORTED[0], SORTED[0][::-1], SORTED[2], np.array([2.0, 2.0])], ids=str)
+def test_digitize_takes_bins_of_either_direction(bins: np.ndarray[Any, Any], right: bool) -> None:
+    def call(x: Any, bins: Any) -> Any:
+        return np.digitize(x, bins, right)
+
+    for got in (call(aj.tensor(WANTED), aj.tensor(bins)), aj.function(call)(WANTED, bins)):
+        np.testing.assert_array_equal(got, call(WANTED, bins))
+
+
+@pytest.mark.parametrize("function", [np.nanargmax, np.nanargmin], ids=lambda f: f.__name__)
+def test_nothing_but_nan_has_no_extreme(function: Any) -> None:
+    x = np.array([[np.nan, 2.0], [np.nan, -np.inf]])
+    for call in (function, lambda x: function(aj.tensor(x)), aj.function(lambda x: function(x))):
+        assert int(call(x)) == int(function(x))
+        with pytest.raises(ValueError, match="NaN"):
+            call(x * np.nan)
+    for call in (function, lambda x, axis: function(aj.tensor(x), axis), aj.function(lambda x, axis: function(x, axis), static=["axis"])):
+        with pytest.raises(ValueError, match="NaN"):
+            call(x, 0)

@@ -3,9 +3,10 @@
     ADJIT_CACHE_DIR   where: by default $XDG_CACHE_HOME/adjit, or ~/.cache/adjit
     ADJIT_CACHE=0     off
 
-What is read here is executed. So the directory must belong to this user and be writable by nobody else, and so must every entry; an entry
-carries a SHA-256 of its name and its code. Anything that is not as it should be (corrupt, truncated, foreign, unreadable) is a miss, and is
-replaced; a disk that is full or read-only means that nothing is kept. No call ever fails, or says a word, because of this cache.
+What is read here is executed. So the directory must belong to this user and be writable by nobody else, and so must every entry, which has
+no other name either; an entry carries a SHA-256 of its name and its code. Anything that is not as it should be (corrupt, truncated,
+foreign, unreadable) is a miss, and is replaced; a disk that is full or read-only means that nothing is kept. No call ever fails, or says a
+word, because of this cache.
 
 Entries are named by a hash of all that decides the code. They hold no addresses: what they import is bound by name when they are linked.
 Processes need no lock: an entry appears by a rename, whole. There is no state in memory either, so forks and threads are safe.
@@ -28,6 +29,9 @@ LIMIT = 512 << 20  # bytes of all entries
 LOOKS = 32  # how often the whole directory is looked at while LIMIT bytes are written, on average
 TOUCH_AFTER = 3600.0  # seconds: an entry that is used has an mtime of at most this age
 ABANDON_AFTER = 3600.0  # seconds: after which the temporary file of a process that died is removed
+
+ACL = "system.posix_acl_access"  # a version, then entries of a tag, rights and an id: 2, 2 and 4 bytes
+ACL_MASK, ACL_OTHERS, ACL_WRITE = 0x10, (0x02, 0x04, 0x08, 0x20), 2  # others: a user, the group, a group, everybody else
 
 HAS_POSIX = hasattr(os, "geteuid") and os.open in os.supports_dir_fd and os.scandir in os.supports_fd
 
@@ -80,7 +84,7 @@ def load(path: str, key: bytes) -> bytes | None:
             entry = os.open(key.hex() + SUFFIX, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
             with os.fdopen(entry, "rb") as file:
                 status = os.fstat(entry)
-                if not (stat.S_ISREG(status.st_mode) and _is_ours(status) and status.st_size <= LIMIT):
+                if not (stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and _is_ours(entry, status) and status.st_size <= LIMIT):
                     return None
                 content = file.read()
                 if time.time() - status.st_mtime > TOUCH_AFTER:
@@ -119,15 +123,30 @@ def _opened(path: str) -> Iterator[int]:
     """The directory, held open: what was checked is what is used, whatever happens to its name."""
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        if not _is_ours(os.fstat(folder)):
+        if not _is_ours(folder, os.fstat(folder)):
             raise PermissionError(f"{path} belongs to another user, or others may write to it")
         yield folder
     finally:
         os.close(folder)
 
 
-def _is_ours(status: os.stat_result) -> bool:
-    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+def _is_ours(opened: int, status: os.stat_result) -> bool:
+    """Whether it belongs to this user, and nobody else may write to it."""
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not _has_writers(opened)
+
+
+def _has_writers(opened: int) -> bool:
+    """Whether an access control list lets others write. Its mask should show as the group's bits of the mode: this does not rely on it."""
+    if not hasattr(os, "getxattr"):
+        return False
+    try:
+        acl = os.getxattr(opened, ACL)
+    except OSError:  # there is none, or the file system knows none
+        return False
+    entries = [int.from_bytes(acl[at : at + 2], "little") for at in range(4, len(acl), 8)]
+    rights = [int.from_bytes(acl[at + 2 : at + 4], "little") for at in range(4, len(acl), 8)]
+    masks = [right for tag, right in zip(entries, rights, strict=True) if tag == ACL_MASK] or [ACL_WRITE]
+    return any(right & masks[0] & ACL_WRITE for tag, right in zip(entries, rights, strict=True) if tag in ACL_OTHERS)
 
 
 def _write(folder: int, name: str, content: bytes) -> None:

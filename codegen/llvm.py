@@ -22,7 +22,7 @@ from adjit.ir.errors import AdjitError
 from adjit.ir.locks import new_lock, once
 from adjit.ir.target import Target
 
-from . import cache, residency
+from . import cache, headroom, residency
 from .workers import are_busy, in_llvm
 
 LEVEL = 2  # of LLVM's back end, unless a module is very large
@@ -51,6 +51,7 @@ def host() -> Host:
 
 @once
 def _llvm() -> Any:
+    headroom.require(headroom.LOADING, "loading LLVM")
     import llvmlite.binding as llvm  # noqa: PLC0415 - costs 130 ms: only when something is compiled
 
     _take_locks_directly(llvm)
@@ -183,6 +184,7 @@ def assemble(text: str, target: Target, level: int | None = None) -> Object:
 
 @in_llvm
 def compiled(text: str, target: Target, level: int) -> bytes:
+    headroom.require(headroom.COMPILING + headroom.PER_BYTE * len(text), "compiling a function")
     with _machine(target, level) as machine, _parsed(text, target) as module:
         return _emit(machine, module)
 
@@ -206,6 +208,7 @@ class Library:
     @in_llvm
     def __init__(self, objects: Iterable[Object], exports: Iterable[str], imports: Mapping[str, int]) -> None:
         llvm = _llvm()
+        headroom.require(headroom.LINKING, "linking compiled code")
         with _lock:
             builder = llvm.JITLibraryBuilder().add_current_process()
             for each in objects:

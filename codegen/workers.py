@@ -113,7 +113,7 @@ class Later(Generic[T]):
             thread.start()
         except BaseException as error:
             _inside.discard(self._ticket)
-            if not isinstance(error, RuntimeError):  # a limit of the system, or the interpreter is leaving
+            if not isinstance(error, RuntimeError | MemoryError):  # a limit of the system, or the interpreter is leaving
                 raise
             return None
         return thread
@@ -130,8 +130,9 @@ class Later(Generic[T]):
     def result(self) -> T:
         if self._thread is not None:
             self._thread.join()
-        if self._error is not None:
-            raise self._error
+        error, self._error = self._error, None
+        if error is not None and not isinstance(error, MemoryError):  # there may be more memory by now
+            raise error
         with self._lock:
             if not self._values:
                 self._values.append(self._function())

@@ -260,6 +260,50 @@ def test_assemble_compiles_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -
         llvm.assemble(f"{IR}; another", current())
 
 
+def test_an_entry_with_another_name_is_a_miss(folder: Path) -> None:
+    made_again()
+    (entry,) = entries(folder)
+    os.link(entry, folder / "another")
+    assert made_again()  # and replaced: the new one has one name
+    assert not made_again()
+
+
+def acl(*entries: tuple[int, int, int]) -> bytes:
+    """As Linux keeps an access control list: tags, rights and ids."""
+    return (2).to_bytes(4, "little") + b"".join(
+        tag.to_bytes(2, "little") + rights.to_bytes(2, "little") + who.to_bytes(4, "little") for tag, rights, who in entries
+    )
+
+
+NOBODY, NO_ID = 65534, 0xFFFFFFFF
+READS = acl((1, 7, NO_ID), (2, 5, NOBODY), (4, 0, NO_ID), (0x10, 5, NO_ID), (0x20, 0, NO_ID))
+WRITES = acl((1, 7, NO_ID), (2, 7, NOBODY), (4, 0, NO_ID), (0x10, 7, NO_ID), (0x20, 0, NO_ID))
+MASKED = acl((1, 7, NO_ID), (2, 7, NOBODY), (4, 0, NO_ID), (0x10, 5, NO_ID), (0x20, 0, NO_ID))
+
+
+@pytest.mark.parametrize("where", ["folder", "entry"])
+def test_access_control_lists_count(folder: Path, where: str) -> None:
+    made_again()
+    path = folder if where == "folder" else entries(folder)[0]
+    try:
+        os.setxattr(path, cache.ACL, READS)
+    except (OSError, AttributeError):
+        pytest.skip("the file system of temporary files knows no access control lists")
+    assert not made_again()
+    os.setxattr(path, cache.ACL, MASKED)
+    assert not made_again()
+    os.setxattr(path, cache.ACL, WRITES)
+    assert made_again()
+
+
+def test_a_list_that_the_mode_does_not_show(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the mode says: who has the right to write is not trusted."""
+    made_again()
+    for content, is_refused in ((READS, False), (MASKED, False), (WRITES, True), (acl((1, 6, NO_ID), (4, 6, NO_ID)), True), (b"", False)):
+        monkeypatch.setattr(os, "getxattr", lambda *_, content=content: content, raising=False)
+        assert made_again() == is_refused
+
+
 PROGRAM = """
 import sys
 import numpy as np

@@ -153,18 +153,16 @@ class Checks:
         loss = functions["loss"]
 
         def moved(*given: Any) -> Any:
-            primals, tangents = given[: len(at)], given[len(at) :]
+            every, tangents = list(given[: len(self.inputs)]), given[len(self.inputs) :]
 
             def of_floats(*floats: Any) -> Any:
-                every = list(self.inputs)
                 for i, x in zip(at, floats, strict=True):
                     every[i] = x
                 return loss(*every)
 
-            return aj.jvp(of_floats, primals, tangents)[1]
+            return aj.jvp(of_floats, [every[i] for i in at], tangents)[1]
 
-        primals = [self.inputs[i] for i in at]
-        func, arrays = traced(moved, [*primals, *along])
+        func, arrays = traced(moved, [*self.inputs, *along])
         (tangent, *_) = run(func, *arrays)
         compiled = compile_func(OPTIMIZE.run(func))([a.copy() for a in arrays])[0] if self.program.seed % 4 == 0 else tangent
         for where, found in (("jvp interpreted", tangent), ("jvp compiled", compiled)):

@@ -61,7 +61,7 @@ class Draw:
         found = [name for name in self.order if fits(self.env[name])]
         if not found:
             return None
-        return self.random.choice(found[-5:] if self.random.random() < 0.6 else found)
+        return self.random.choice(found[-3:] if self.random.random() < 0.7 else found)
 
     def array(self, kinds: str = "f", rank: int | None = None, least: int = 0, strong: bool = True) -> str | None:
         """An array of one of these kinds of dtype, of a rank, or of at least so many axes."""
@@ -171,22 +171,33 @@ def attempted(seed: int, random: Random, rules: Sequence[Rule]) -> Program | Non
     d = Draw(random, rules)
     inputs = {f"x{k}": draw_input(d, k) for k in range(random.randint(1, 4))}
     variables = {}
-    if d.chance(0.25):
+    if d.chance(0.35):
         variables["w0"] = np.asarray(d.numbers.uniform(-1, 1, d.choice([(), (1,), (3,), (2, 3)])))
     d.env = {**numpy_side(variables), **inputs}
     d.order = list(inputs)
     body = []
-    for _ in range(random.randint(1, 9)):
+    for _ in range(random.randint(2, 10)):
         node = d.statement()
         if node is not None:
             body.append(node)
     results = [n for n in d.order if n.startswith("v") and isinstance(d.env[n], np.ndarray | np.generic)]
     if not results:
         return None
-    outputs = tuple(dict.fromkeys([*results[-2:], random.choice(results)]))
+    outputs = tuple(dict.fromkeys([*results[-3:], *random.sample(results, min(2, len(results)))]))
     floats = tuple(n for n in outputs if d.dtype(n).kind == "f")
+    if d.chance(0.08):
+        body += early_return(d, outputs)
     program = Program(seed, inputs, variables, tuple(body), outputs, floats)
     return program if is_steady(program) else None
+
+
+def early_return(d: Draw, outputs: Sequence[str]) -> list[Node]:
+    """A way out that the data choose, with results of the same types."""
+    x, c = d.array("f"), d.number()
+    if x is None:
+        return []
+    changed = [f"{n} * 0.5" if d.dtype(n).kind == "f" else n for n in outputs]
+    return [Node("", (), ((f"if «apart(np.sum({x}), {c})»np.sum({x}) > {c}:", (line(f"return {''.join(f'{n}, ' for n in changed)}"),)),))]
 
 
 def is_steady(program: Program) -> bool:

@@ -12,9 +12,9 @@ PARTS: Sequence[tuple[float, list[Rule]]] = [
     (6, grammar_elementwise.RULES),
     (5, grammar_structure.RULES),
     (4, grammar_reductions.RULES),
-    (3, grammar_products.RULES),
+    (4, grammar_products.RULES),
     (5, grammar_flow.RULES),
-    (2, grammar_transforms.RULES),
+    (3, grammar_transforms.RULES),
 ]
 RULES: list[Rule] = [(share * weight / sum(w for w, _ in rules), make) for share, rules in PARTS for weight, make in rules]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tests.programs.draw import Draw, Rule
-from tests.programs.program import STATE, TRACED, Node, line
+from tests.programs.program import GUARD, STATE, TRACED, Node, line
 from tests.programs.reference import Cell
 
 MAX_DEPTH = 2
@@ -229,4 +229,24 @@ def assigned(d: Draw) -> Node | None:
     return line(f"{change}\n{d.fresh()} = np.sum({w} * 1.0)", flags=[STATE])
 
 
-RULES: list[Rule] = [(3, branch), (3, counted), (2.5, repeated), (2, summed), (2.5, listed), (2, nested), (4, assigned)]
+def pythonic(d: Draw) -> Node | None:
+    """Conditional expressions, comprehensions, chained comparisons and built-in functions on traced values."""
+    x, test = d.array("f"), condition(d)
+    if x is None or test is None:
+        return None
+    c, scalar = d.number(), f"np.sum({x})"
+    chained = f"«apart({scalar}, {c})»«apart({scalar}, {c + 1.0})»{c} < {scalar} < {c + 1.0}"
+    forms = [f"np.sin({x}) if {test} else np.cos({x})", f"{x} * 2 if {chained} else {x}", f"max({scalar}, {c})", f"min({c}, {scalar})",
+             f"abs({scalar})",
+             f"(1.5 if {test} else 2) * {x}", f"{scalar} * ({test})"]  # fmt: skip
+    if d.shape(x) and d.shape(x)[0]:
+        forms += [f"np.stack([u * u for u in {x}])", f"sum([np.sum(u) * 0.5 for u in {x}])",
+                  f"np.stack([u + k for k, u in enumerate({x})])",
+                  f"np.stack([u * w for u, w in zip({x}, {x}[::-1])])", f"np.stack([{x}[k] for k in range(len({x}))])",
+                  f"{x} * len({x})", f"np.stack(list({x}))", f"np.stack([u for u in reversed({x})])"]  # fmt: skip
+    text = d.choice(forms)
+    guards = [f"apart({scalar}, {c})", f"apart({scalar}, {c + 1.0})", f"apart({scalar})", *GUARD.findall(text)]
+    return d.assign(GUARD.sub("", text), *guards)
+
+
+RULES: list[Rule] = [(2, pythonic), (3, branch), (3, counted), (2.5, repeated), (2, summed), (2.5, listed), (2, nested), (4, assigned)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tests.programs.draw import Draw, Rule
 from tests.programs.program import Node
 
@@ -46,27 +48,24 @@ def einsum(d: Draw) -> Node | None:
 
 def image(d: Draw) -> Node | None:
     """Convolutions and pooling of [batch, sizes, channels]."""
-    x = d.array("f", rank=d.choice([3, 4]))
-    if x is None or 0 in d.shape(x):
+    name = d.array("f", rank=d.choice([3, 4]))
+    x, shape = name, d.shape(name) if name else ()
+    if name is None and (name := d.array("f")) is not None:
+        channels = d.choice([n for n in (1, 2, 3) if d.env[name].size % n == 0])
+        shape = (1, d.env[name].size // channels, channels)
+        x = f"np.reshape({name}, {shape})"
+    if name is None or 0 in shape:
         return None
-    *_, channels = d.shape(x)
-    spatial = len(d.shape(x)) - 2
+    channels, spatial = shape[-1], len(shape) - 2
     padding, stride, window = d.choice(["valid", "same"]), d.random.randint(1, 2), d.random.randint(1, 3)
-    shape = (*(d.random.randint(1, 3) for _ in range(spatial)), channels, d.random.randint(1, 3))
-    w = f"np.cos(np.arange({_size(shape)}.0)).reshape({shape}).astype({x}.dtype)"
-    known = [n for n in d.order if len(d.shape(n)) == spatial + 2 and d.shape(n)[-2] == channels and d.dtype(n) == d.dtype(x)]
+    filters = (*(d.random.randint(1, 3) for _ in range(spatial)), channels, d.random.randint(1, 3))
+    w = f"np.cos(np.arange({math.prod(filters)}.0)).reshape({filters}).astype('{d.code(name)}')"
+    known = [n for n in d.order if len(d.shape(n)) == spatial + 2 and d.shape(n)[-2] == channels and d.dtype(n) == d.dtype(name)]
     if known and d.chance(0.4):
         w = d.choice(known)
     forms = [f"lib.conv({x}, {w}, {stride}, '{padding}')", f"lib.conv({x}, {w}, {stride}, '{padding}') * 0.5",
              f"lib.max_pool({x}, {window}, {stride}, '{padding}')", f"lib.avg_pool({x}, {window}, {stride}, '{padding}')"]  # fmt: skip
-    return d.assign(d.choice(forms), f"distinct({x})")
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    out = 1
-    for n in shape:
-        out *= n
-    return out
+    return d.assign(d.choice(forms), f"distinct({name})")
 
 
 def factored(d: Draw) -> Node | None:

@@ -130,4 +130,32 @@ def placed(d: Draw) -> Node | None:
     return d.assign(d.choice(forms))
 
 
-RULES: list[Rule] = [(5, reshaped), (6, sliced), (4, gathered), (3, joined), (3, written), (2, placed)]
+def at_a_number(d: Draw) -> Node | None:
+    """Reads and writes at a number that the run knows: the counter of a loop, or an argument."""
+    x, k = d.array("fiub", least=1), d.pick(lambda v: type(v) is int)
+    if x is None or k is None or 0 in d.shape(x):
+        return None
+    n, m = d.shape(x)[0], d.shape(x)[-1]
+    y = d.fresh()
+    forms = [f"{y} = {x}[{k} % {n}]", f"{y} = {x}[{k} % {n}] * {x}[-1 - {k} % {n}]", f"{y} = {x}[..., {k} % {m}]",
+             f"{y} = np.roll({x}, {k} % 3)",
+             f"{y} = {x}[np.array([0, -1])] + {k}", f"{y} = {x} * (np.arange({m}) < {k})",
+             f"{y} = np.take({x}, {k} % {n}, axis=0)"]  # fmt: skip
+    if len(d.shape(x)) > 1:
+        forms += [f"{y} = {x}[{k} % {n}, 0]", f"{y} = {x}[::-1, {k} % {d.shape(x)[1]}]", f"{y} = {x}[{k} % {n}][::-1]"]
+    writes = [f"{y} = {x} * 1\n{y}[{k} % {n}] = {y}[0]", f"{y} = {x}.copy()\n{y}[{k} % {n}] += 1",
+              f"{y} = {x} + 0\n{y}[..., {k} % {m}] *= 2"]
+    return line(d.choice(forms)) if d.chance(0.7) else line(d.choice(writes), flags=[TRACED])
+
+
+def masked(d: Draw) -> Node | None:
+    """Writes where a condition of the run holds."""
+    x, c = d.array("f", least=1), d.number()
+    if x is None:
+        return None
+    y = d.fresh()
+    change = d.choice([f"{y}[{x} > {c}] = 0.5", f"{y}[{x} < {c}] *= 2", f"{y}[({x} > {c}) & ({x} < 1)] = 0", f"{y}[{x} > {c}] += 1"])
+    return line(f"{y} = {x} * 0.5\n{change}", f"apart({x}, {c})", f"apart({x}, 1.0)", flags=[TRACED])
+
+
+RULES: list[Rule] = [(3, at_a_number), (1.5, masked), (5, reshaped), (6, sliced), (4, gathered), (3, joined), (3, written), (2, placed)]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tests.programs.draw import Draw, Rule
+from tests.programs.grammar_flow import block
 from tests.programs.program import Node, line
 
 SCALARS = ["np.sum(np.sin({u}))", "np.sum({u} * {u}) * 0.5", "np.sum(np.tanh({u}) ** 2)", "np.mean({u} ** 3) * 0.2",
@@ -19,12 +22,13 @@ def inner(d: Draw, g: str) -> Node:
     """A scalar function of an array, mostly with a loop or branch that the data decide."""
     u, k, c = d.fresh("u"), d.fresh("k"), d.number(0.2, 1.0)
     scalar = f"np.sum({u} * {u})"
+    counted = f"«apart({k} * {c}, {scalar})»{k} * {c} < {scalar}"
     step, end = d.choice(STEPS).format(u=u), line(f"return {d.choice(SCALARS).format(u=u)}")
     loops = [
         Node(f"{k} = 0", (), ((f"while {k} < 6 and «apart({scalar}, {c})»{scalar} > {c}:", (line(step), line(f"{k} = {k} + 1"))),)),
         Node("", (), ((f"if «apart({scalar}, {c})»{scalar} > {c}:", (line(step),)), ("else:", (line(f"{u} = {u} * {u}"),)))),
         Node("", (), ((f"for {k} in aj.range({d.random.randint(1, 3)}):", (line(step),)),)),
-        Node(f"{k} = 0.0", (), ((f"while «apart({k} * {c}, {scalar})»{k} * {c} < {scalar}:", (line(f"{k} = {k} + 1.0"), line(step))),)),
+        Node(f"{k} = 0.0", (), ((f"while {k} < 9.0 and {counted}:", (line(f"{k} = {k} + 1.0"), line(step))),)),
         line(step),
     ]
     return Node("", (), ((f"def {g}({u}):", (d.choice(loops), end)),))
@@ -44,6 +48,45 @@ def transformed(d: Draw) -> Node | None:
         forms += [f"aj.vmap(aj.vmap({g}))({x})", f"aj.vmap(lambda u: aj.jvp({g}, (u,), (u * 0.5,))[1])({x})",
                   f"aj.vmap(aj.vmap(aj.grad({g})))({x})"]
     return Node("", (), (("", (function, line(f"{out} = {d.choice(forms)}"))),))
+
+
+def any_function(d: Draw) -> Node | None:
+    """A function of any statements: mapped over rows, differentiated, or run again for its derivative."""
+    x = d.array("f", least=1)
+    if x is None or 0 in d.shape(x) or d.depth:
+        return None
+    rows = d.chance(0.6)
+    g, u = d.fresh("g"), d.fresh("u")
+
+    def leave(since: int) -> Node | None:
+        made = [n for n in d.order[since:] if isinstance(d.env[n], np.ndarray | np.generic) and d.dtype(n).kind == "f"]
+        return line(f"return {made[-1]}" if rows else f"return np.sum({made[-1]})") if made else None
+
+    nodes = block(d, [], {u: np.asarray(d.env[x][0]) if rows else d.env[x]}, leave)
+    if nodes is None:
+        return None
+    mapped = [f"aj.vmap({g})({x})", f"aj.vmap({g})({x}) * 0.5", f"aj.map({g}, {x})", f"aj.vmap(aj.grad(lambda u: np.sum({g}(u))))({x})",
+              f"aj.vmap(lambda u: aj.jvp({g}, (u,), (u,))[1])({x})"]  # fmt: skip
+    whole = [f"aj.grad({g})({x})", f"aj.jvp({g}, ({x},), ({x} * 0.5,))[1]", f"aj.checkpoint({g})({x})", f"aj.grad(aj.checkpoint({g}))({x})"]
+    call = d.choice(mapped if rows else whole)
+    return Node("", (), (("", (Node("", (), ((f"def {g}({u}):", nodes),)), line(f"{d.fresh()} = {call}"))),))
+
+
+def customized(d: Draw) -> Node | None:
+    """A function with a derivative of its own, which is the right one."""
+    x = d.array("f")
+    if x is None:
+        return None
+    g, u, k = d.fresh("g"), d.fresh("u"), d.fresh("k")
+    halved = line(f"{u} = {u} * 0.5")
+    twice = Node(f"{k} = 0.0", (), ((f"while {k} < 2.0:", (halved, line(f"{k} = {k} + 1.0"))),))
+    loop, factor = d.choice([(halved, 0.5), (twice, 0.25)])
+    forms = [(f"np.sin({u})", f"ct * np.cos({u})"), (f"{u} * {u}", f"2 * ct * {u}"), (f"np.exp(-{u})", f"-ct * np.exp(-{u})")]
+    value, pulled = d.choice(forms)
+    end = line(f"return {value}, lambda ct: {pulled} * {factor}")
+    function = Node("", (), ((f"@aj.custom_gradient\ndef {g}({u}):", (loop, end)),))
+    call = d.choice([f"{g}({x})", f"aj.grad(lambda u: np.sum({g}(u)))({x})", f"{g}({x}) * {g}({x} * 0.5)"])
+    return Node("", (), (("", (function, line(f"{d.fresh()} = {call}"))),))
 
 
 def functional(d: Draw) -> Node | None:
@@ -68,4 +111,4 @@ def functional(d: Draw) -> Node | None:
     return line(f"{out} = {d.choice(forms)}", *guards)
 
 
-RULES: list[Rule] = [(2.5, transformed), (2, functional)]
+RULES: list[Rule] = [(2, any_function), (2.5, transformed), (2, functional), (0.7, customized)]

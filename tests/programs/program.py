@@ -40,7 +40,7 @@ class Node:
         yield from self.text.splitlines()
         for header, block in self.parts:
             indent = "    " if header else ""
-            yield from [GUARD.sub(r"_need(\1) and " if drawing else "", header)] if header else []
+            yield from GUARD.sub(r"_need(\1) and " if drawing else "", header).splitlines()
             yield from (f"{indent}{line}" for node in block for line in node.render(drawing))
 
     def defines(self, outermost: bool = False) -> set[str]:
@@ -50,8 +50,8 @@ class Node:
         for header, names in inside:
             if not header:
                 out |= names
-            elif header.startswith("def "):
-                out.add(header[4 : header.index("(")])
+            elif "def " in header:
+                out.add(header[header.index("def ") + 4 : header.index("(", header.index("def "))])
             elif header.startswith("for ") and outermost and "range(x" not in header:  # then there is a first iteration
                 out |= set() if any(n.text in ("break", "continue") for n in self.walk()) else names
         if inside and inside[0][0].startswith("if ") and inside[-1][0] == "else:":

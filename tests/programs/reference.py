@@ -215,6 +215,10 @@ class Reference:
         return np.stack([*rows, *[np.full_like(rows[0], fill)] * (length - len(rows))])
 
     @staticmethod
+    def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *xs: f(*xs)[0]
+
+    @staticmethod
     def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
         return f
 

@@ -1,6 +1,6 @@
 """Random programs mean the same, forwards and differentiated, however they are run.
 
-Eager, taped, interpreted after every pass, and compiled. `ADJIT_PROGRAMS=2000` runs as many; the default keeps the suite quick.
+These are made of ops, and run eagerly, taped, interpreted after every pass, and compiled. `ADJIT_OP_PROGRAMS=2000` runs as many.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from adjit.passes.pipeline import OPTIMIZE
 from adjit.passes.reverse import backpropagate
 from tests.programs.generator import Array, Program, make_program
 
-COUNT = int(os.environ.get("ADJIT_PROGRAMS", "150"))
+COUNT = int(os.environ.get("ADJIT_OP_PROGRAMS", "150"))
 
 
 class Taped(Concrete):

@@ -165,8 +165,17 @@ def weak_example(dtype: DType) -> Any:
 
 
 def float_dtype(dtype: DType) -> DType:
-    """The dtype that NumPy computes true division, means and transcendental functions in; never narrower than float32."""
+    """The dtype that NumPy computes true division and means in."""
     return dtype if dtype.kind == "f" else F64
+
+
+def math_dtype(*dtypes: DType) -> DType:
+    """The dtype that NumPy computes transcendental functions in: of integers of 16 bits, float32. Of 8 bits it would be float16, which
+    is not supported: those are computed in float64.
+    """
+    if any(dtype.kind == "f" for dtype in dtypes):
+        return np.result_type(*dtypes)
+    return F32 if max((dtype.itemsize for dtype in dtypes), default=8) == 2 else F64
 
 
 # ---- shapes

@@ -109,7 +109,7 @@ NUMPY.update({
     np.amin: reductions.min,
     np.around: elementwise.round,
     np.fix: elementwise.trunc,
-    np.fabs: lambda x, /: elementwise.absolute(elementwise.floating(to_operand(x))),
+    np.fabs: lambda x, /: elementwise.absolute(elementwise.as_ufuncs(x)),
     np.degrees: elementwise.rad2deg,
     np.radians: elementwise.deg2rad,
     np.invert: elementwise.bitwise_not,

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..types import BOOL, F64
+from ..types import BOOL, F64, float_dtype
 from .base import Array, Emitter, Reg, apply
-from .maps import Binary, Mul, Unary, binary, cast, float_binary, unary, where
+from .maps import Binary, Mul, Unary, binary, cast, common_dtype, float_binary, promoted, unary, where
 
 __all__ = [
     "add", "sub", "mul", "div", "neg", "absolute", "sign", "copysign", "floor", "ceil", "round", "trunc",
@@ -254,7 +254,7 @@ def mul(a: Operand | float, b: Operand | float) -> Operand:
 
 
 def div(a: Operand | float, b: Operand | float) -> Operand:
-    return float_binary(Div(), a, b)
+    return apply(Div(), *promoted("div", (a, b), float_dtype(common_dtype(a, b))))
 
 
 def neg(x: Operand) -> Operand:

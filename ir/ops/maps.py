@@ -14,7 +14,7 @@ import numpy as np
 
 from ..cost import MATH, Counted, Counting, Work
 from ..errors import DTypeError, ShapeError
-from ..types import BOOL, DTYPE_NAMES, DType, TensorType, broadcast_shapes, float_dtype, promote, weak_example
+from ..types import BOOL, DTYPE_NAMES, DType, TensorType, broadcast_shapes, math_dtype, promote, weak_example
 from .base import Array, Emitter, Op, Reg, apply
 from .shape import broadcast_to
 
@@ -163,6 +163,14 @@ def common_dtype(*operands: Operand | float) -> DType:
     return promote(*(x if isinstance(x, SCALAR) else weak_example(x.type.dtype) if x.weak else x.type.dtype for x in operands))
 
 
+def common_math_dtype(*operands: Operand | float) -> DType:
+    """The dtype that NumPy computes a transcendental function of several operands in."""
+    common = common_dtype(*operands)
+    if common.kind == "f":
+        return common
+    return math_dtype(*(x.type.dtype for x in operands if not isinstance(x, SCALAR) and not x.weak))
+
+
 def promoted(name: str, operands: tuple[Operand | float, ...], dtype: DType | None = None) -> list[Operand]:
     """Operands brought to one dtype and one shape, Python scalars as literals."""
     if dtype is None:
@@ -193,8 +201,8 @@ def binary(op: Binary, a: Operand | float, b: Operand | float) -> Operand:
 
 
 def float_binary(op: Binary, a: Operand | float, b: Operand | float) -> Operand:
-    """A binary op computed in floating point: integers are promoted as NumPy's true division does."""
-    return apply(op, *promoted(op.name, (a, b), float_dtype(common_dtype(a, b))))
+    """A binary op computed in floating point, to which integers are promoted as NumPy does."""
+    return apply(op, *promoted(op.name, (a, b), common_math_dtype(a, b)))
 
 
 def unary(op: Unary, x: Operand) -> Operand:
@@ -202,7 +210,7 @@ def unary(op: Unary, x: Operand) -> Operand:
 
 
 def float_unary(op: Unary, x: Operand) -> Operand:
-    return apply(op, cast(x, float_dtype(x.type.dtype)))
+    return apply(op, cast(x, math_dtype(x.type.dtype)))
 
 
 def strong_mul(d: Operand, partial: Operand | float) -> Operand:

@@ -161,6 +161,7 @@ def power(a: Operand | float, b: Operand | float) -> Operand:
     """a to the power of b; a Python scalar as the exponent is multiplied out, or made a square root, as NumPy does."""
     dtype = common_dtype(a, b)
     if isinstance(b, bool | int | float) and not isinstance(a, bool | int | float):
+        dtype = I8 if dtype == BOOL else dtype
         if dtype.kind in "iu" or (abs(b) <= MULTIPLIED and b == int(b)):
             return apply(IntegerPow(int(b)), cast(a, dtype))
         if b == 0.5:

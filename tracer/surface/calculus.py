@@ -12,7 +12,7 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.operand import Operand
-from adjit.ir.types import normalize_axes, normalize_axis
+from adjit.ir.types import I64, normalize_axes, normalize_axis, promote
 
 from ..convert import present, to_operand, to_operands
 from .create import linspace
@@ -51,7 +51,7 @@ def gradient_along(x: Operand, axis: int, spacing: Any) -> Operand:
         left, right = (ops.slice_(slopes, [*head, s]) for s in (slice(-1), slice(1, None)))
         inner = (left * after + right * before) / (before + after)
     else:
-        h = floating(h)
+        h = spacing if type(spacing) in (bool, int, float) else floating(h)
         slopes = rise / h
         inner = (ops.slice_(x, [*head, slice(2, None)]) - ops.slice_(x, [*head, slice(-2)])) / (2.0 * h)
     ends = [ops.slice_(slopes, [*head, s]) for s in (slice(1), slice(-1, None))]
@@ -97,6 +97,7 @@ def geomspace(start: Any, stop: Any, num: int = 50, /, endpoint: bool = True, dt
 def vander(x: Any, n: int | None = None, /, increasing: bool = False) -> Operand:
     """Powers of the elements of a vector, in columns; from the highest down unless `increasing`."""
     x = to_operand(x)
+    x = ops.cast(x, promote(x.dtype, I64))
     if x.ndim != 1:
         raise ShapeError(f"vander: takes a vector, not {x.type}")
     count = x.shape[0] if n is None else operator.index(n)

@@ -11,8 +11,8 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.errors import DTypeError
 from adjit.ir.operand import Operand
-from adjit.ir.ops.maps import common_dtype, promoted
-from adjit.ir.types import BOOL, F64, I8, float_dtype
+from adjit.ir.ops.maps import common_math_dtype, promoted
+from adjit.ir.types import BOOL, F64, I8, math_dtype
 
 from ..convert import Number, numbers, present, to_operand
 
@@ -44,8 +44,14 @@ def named(function: F, name: str, doc: str) -> F:
 
 
 def floating(x: Operand) -> Operand:
-    """Integers and bools as the floats that NumPy computes with."""
+    """Integers and bools as the floats that NumPy takes means of."""
     return x if x.type.is_float else ops.cast(x, F64)
+
+
+def as_ufuncs(x: Any) -> Operand:
+    """Integers and bools as the floats that NumPy's elementwise functions give."""
+    operand = to_operand(x)
+    return ops.cast(operand, math_dtype(operand.dtype))
 
 
 exp = unary(ops.exp, "exp", "e to the power of x.")
@@ -197,7 +203,7 @@ def divmod(a: Any, b: Any, /) -> tuple[Operand, Operand]:
 
 def modf(x: Any, /) -> tuple[Operand, Operand]:
     """Fraction and whole part, both with the sign of x."""
-    x = floating(to_operand(x))
+    x = as_ufuncs(x)
     whole = ops.trunc(x)
     return ops.copysign(ops.where(ops.isinf(x), 0.0, x - whole), x), whole
 
@@ -216,19 +222,19 @@ def signbit(x: Any, /) -> Operand:
 
 def heaviside(x: Any, at_zero: Any, /) -> Operand:
     """0 below 0, 1 above, `at_zero` at 0; not differentiable by x."""
-    given = numbers(x, at_zero)
-    x, at_zero = promoted("heaviside", tuple(given), float_dtype(common_dtype(*given)))
+    given = tuple(numbers(x, at_zero))
+    x, at_zero = promoted("heaviside", given, common_math_dtype(*given))
     return ops.where(ops.isnan(x), x, ops.where(ops.equal(x, 0.0), at_zero, ops.cast(x > 0, x.dtype)))
 
 
 def deg2rad(x: Any, /) -> Operand:
     """Degrees as radians."""
-    return floating(to_operand(x)) * (math.pi / 180.0)
+    return as_ufuncs(x) * (math.pi / 180.0)
 
 
 def rad2deg(x: Any, /) -> Operand:
     """Radians as degrees."""
-    return floating(to_operand(x)) * (180.0 / math.pi)
+    return as_ufuncs(x) * (180.0 / math.pi)
 
 
 def sinc(x: Any, /) -> Operand:
@@ -246,7 +252,7 @@ def round(x: Any, /, decimals: int = 0) -> Operand:
 
 def rint(x: Any, /) -> Operand:
     """The nearest whole number, ties to even; not differentiable."""
-    return ops.round(floating(to_operand(x)), 0)
+    return ops.round(as_ufuncs(x), 0)
 
 
 def clip(x: Any, /, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Operand:

@@ -11,6 +11,7 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.operand import Operand
+from adjit.ir.ops.maps import checked_scalar
 from adjit.ir.types import BOOL, DType, as_dtype, kept_shape, normalize_axes, reduced_shape
 
 from ..convert import present, to_operand, to_operands
@@ -50,7 +51,7 @@ def sum(
     """The sum of the elements."""
     unwritten(out)
     found = restored(ops.sum(prepared(x, dtype, where, lambda _: 0), axis, keepdims), dtype)
-    return found if initial is None else found + initial
+    return found if initial is None else found + started(initial, found)
 
 
 def prod(
@@ -59,7 +60,7 @@ def prod(
     """The product of the elements."""
     unwritten(out)
     found = restored(ops.prod(prepared(x, dtype, where, lambda _: 1), axis, keepdims), dtype)
-    return found if initial is None else found * initial
+    return found if initial is None else found * started(initial, found)
 
 
 def max(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
@@ -71,7 +72,7 @@ def max(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, i
     if initial is not None and not counted(x, axis, "max"):
         return of_nothing(x, axis, keepdims, initial)
     found = ops.max(x, axis, keepdims)
-    return found if initial is None else ops.maximum(found, initial)
+    return found if initial is None else ops.maximum(found, started(initial, found))
 
 
 def min(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
@@ -83,7 +84,14 @@ def min(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, i
     if initial is not None and not counted(x, axis, "min"):
         return of_nothing(x, axis, keepdims, initial)
     found = ops.min(x, axis, keepdims)
-    return found if initial is None else ops.minimum(found, initial)
+    return found if initial is None else ops.minimum(found, started(initial, found))
+
+
+def started(initial: Any, out: Operand) -> Operand:
+    """What a reduction starts with takes the dtype of its result; a Python integer must fit into it."""
+    if type(initial) is int:
+        checked_scalar("initial", initial, out.dtype)
+    return ops.cast(to_operand(initial), out.dtype)
 
 
 def of_nothing(x: Operand, axis: Any, keepdims: bool, initial: Any) -> Operand:

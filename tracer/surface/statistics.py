@@ -250,7 +250,7 @@ def histogramdd(
 
 def cov(x: Any, /, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: float | None = None) -> Operand:
     """Covariances of variables: rows, or columns unless `rowvar`."""
-    given = [floating(v) for v in to_operands(*([x] if y is None else [x, y]))]
+    given = [ops.cast(v, F64) for v in to_operands(*([x] if y is None else [x, y]))]  # as NumPy computes it, whatever the dtype
     if any(v.ndim > 2 for v in given):
         raise ShapeError(f"cov: takes vectors and matrices, not {given[0].type}")
     rows = concatenate([ops.reshape(v, (1, -1)) if v.ndim < 2 else v if rowvar else ops.transpose(v, (1, 0)) for v in given], 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from adjit.ir.types import F64, normalize_axis
 from ..convert import counting, pick, present, to_operand, to_operands
 from .create import eye
 from .elementwise import floating
+from .indexing import diagonal
 from .reductions import norm as norm
 from .shapes import concatenate, matrix_transpose, moveaxis, stack
 
@@ -133,11 +134,39 @@ def cross(a: Any, b: Any, /, axisa: int = -1, axisb: int = -1, axisc: int = -1, 
 
 
 def multi_dot(xs: Any, /) -> Operand:
-    """The product of several matrices, from left to right."""
-    first, *rest = to_operands(*xs)
-    for x in rest:
-        first = dot(first, x)
-    return first
+    """The product of several matrices, in the order that takes the fewest multiplications; the first and the last may be vectors."""
+    chain = list(to_operands(*xs))
+    if len(chain) < 2:
+        raise ShapeError("multi_dot: takes at least two arrays")
+    row, column = chain[0].ndim == 1, chain[-1].ndim == 1
+    if row:
+        chain[0] = ops.reshape(chain[0], (1, -1))
+    if column:
+        chain[-1] = ops.reshape(chain[-1], (-1, 1))
+    if any(x.ndim != 2 for x in chain):
+        raise ShapeError(f"multi_dot: takes matrices, and vectors at its ends, not {', '.join(str(x.type) for x in to_operands(*xs))}")
+    cuts = chain_cuts([chain[0].shape[0], *(x.shape[1] for x in chain)])
+
+    def product(low: int, high: int) -> Operand:
+        return chain[low] if low == high else ops.matmul(product(low, cuts[low, high]), product(cuts[low, high] + 1, high))
+
+    out = product(0, len(chain) - 1)
+    return ops.reshape(out, out.shape[row : 1 if column else 2])
+
+
+def chain_cuts(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
+    """Where to cut the product of the matrices low … high, matrix i being sizes[i] by sizes[i + 1], for the fewest multiplications."""
+    count = len(sizes) - 1
+    costs = {(i, i): 0 for i in range(count)}
+    cuts: dict[tuple[int, int], int] = {}
+    for length in range(1, count):
+        for low in range(count - length):
+            high = low + length
+            cost, cut = min(
+                (costs[low, k] + costs[k + 1, high] + sizes[low] * sizes[k + 1] * sizes[high + 1], k) for k in range(low, high)
+            )
+            costs[low, high], cuts[low, high] = cost, cut
+    return cuts
 
 
 def solve(a: Any, b: Any, /) -> Operand:
@@ -193,12 +222,13 @@ def qr(a: Any, /, mode: str = "reduced") -> Any:
 def lstsq(a: Any, b: Any, /) -> tuple[Any, ...]:
     """x for which `a @ x` is nearest to b, the squares of the distances, the rank and None in place of the singular values.
 
-    The columns of `a` must be independent.
+    The columns of `a` must be independent: others raise.
     """
     a, b = (floating(x) for x in to_operands(a, b))
     if a.ndim != 2 or a.shape[0] < a.shape[1]:
         raise UnsupportedError(f"lstsq: takes a matrix with at least as many rows as columns, not {a.type}")
     q, r = ops.qr(a)
+    check_independent(r, a.shape[-2], "lstsq")
     x = ops.solve(r, ops.matmul(matrix_transpose(q), b))
     rest = b - ops.matmul(a, x)
     residuals = ops.reshape(ops.sum(rest * rest, 0), (-1,)) if a.shape[0] > a.shape[1] else present(ops.full((0,), 0, a.dtype))
@@ -206,14 +236,27 @@ def lstsq(a: Any, b: Any, /) -> tuple[Any, ...]:
 
 
 def pinv(a: Any, /) -> Operand:
-    """The inverse of a matrix in the sense of least squares; its columns, or its rows if there are fewer, must be independent."""
+    """The inverse of a matrix in the sense of least squares; its columns, or its rows if there are fewer, must be independent: others
+    raise.
+    """
     x = floating(to_operand(a))
     if x.ndim < 2:
         raise ShapeError(f"pinv: takes matrices, not {x.type}")
     if x.shape[-2] < x.shape[-1]:
         return matrix_transpose(pinv(matrix_transpose(x)))
     q, r = ops.qr(x)
+    check_independent(r, x.shape[-2], "pinv")
     return ops.solve(r, matrix_transpose(q))
+
+
+def check_independent(r: Operand, rows: int, what: str) -> None:
+    """Raise where the triangle of a QR factorisation says that a column depends on those before it, to rounding: the solution of least
+    squares is not unique then. What is left of a column is compared with the column, whatever the sizes of the others.
+    """
+    r = ops.stop_gradient(r)
+    left, whole = ops.absolute(diagonal(r, 0, -2, -1)), ops.sqrt(ops.sum(r * r, -2))
+    independent = ops.all(ops.greater(left, whole * (4.0 * rows * float(np.finfo(r.dtype).eps))))
+    ops.check(independent, f"{what}: columns of the matrix depend on each other, so that its rank is less than their number", "ValueError")
 
 
 def tensorsolve(a: Any, b: Any, /, axes: Any = None) -> Operand:

@@ -206,9 +206,11 @@ def wait_for(attempt: Callable[[bool], bool], reserve: Callable[[int], None]) ->
                 reserve(1)
             time.sleep(min((time.monotonic() - started) / 8, LONGEST_PAUSE))
     finally:  # an interrupt that comes here may leave a reservation: it costs time until the next who waits takes it back
-        if _queue[0] == me:
-            reserve(0)
-        _queue.remove(me)
+        try:
+            if _queue[0] == me:
+                reserve(0)
+        finally:
+            _queue.remove(me)
 
 
 def unreadable(stores: Sequence[Store]) -> StateError:

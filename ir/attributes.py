@@ -58,7 +58,7 @@ def _nan_text(value: Any) -> str:
 
 def scalar_of(text: str, dtype: DType) -> np.generic:
     """The scalar of `dtype` that `text` (a NUMBER) means; ValueError where it means none."""
-    bad = ValueError(f"{text} is not a value of {DTYPE_NAMES[dtype]}")
+    bad = ValueError(f"{text if len(text) < 80 else text[:80] + '...'} is not a value of {DTYPE_NAMES[dtype]}")
     if (dtype.kind == "b") != (text in ("true", "false")):
         raise bad
     if dtype.kind == "b":
@@ -193,13 +193,19 @@ def _parse_value(scanner: Scanner) -> Any:
         while not scanner.accept("]"):
             if items:
                 scanner.expect(",")
-            items.append(_parse_value(scanner))
+            with scanner.deeper():
+                items.append(_parse_value(scanner))
         return tuple(items)
     number = scanner.match(NUMBER)
     if number is not None:
         if number in ("true", "false"):
             return number == "true"
-        return int(number) if number.lstrip("-").isdigit() else float(scalar_of(number, F64))
+        if number.lstrip("-").isdigit():
+            return scanner.whole(number)
+        try:
+            return float(scalar_of(number, F64))
+        except ValueError as error:
+            scanner.fail(str(error))
     text = scanner.string()
     if text is not None:
         return text

@@ -34,7 +34,7 @@ from .types import TensorType
 
 T = TypeVar("T")
 
-_PLACE = re.compile(r"([a-z]+\+[0-9]+|%[\w.]+)(?:\+([0-9]+)\[((?:-?[0-9]+(?:,-?[0-9]+)*)?)\])?")
+_PLACE = re.compile(r"([a-z]+\+[0-9]{1,18}|%[\w.]+)(?:\+([0-9]{1,18})\[((?:-?[0-9]{1,18}(?:,-?[0-9]{1,18})*)?)\])?")
 
 
 def parse_func(text: str) -> Func:
@@ -305,7 +305,8 @@ class _Parser:
         depth = len(self.order)
         for param in params:
             self.define(param)
-        stmts = self.stmts(phase)
+        with scan.deeper():
+            stmts = self.stmts(phase)
         results: list[Operand] = []
         saved: list[Operand] = []
         if scan.accept_word(end):

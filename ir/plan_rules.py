@@ -154,7 +154,8 @@ class _Plan:
             self.early[id(root)] = max(inner, default=now + 1)
             self.late.append(Piece(2 * self.clock + 1, -1, root, stmt, self.sources([following])))
         for result, carry in zip(stmt.results, carries, strict=False):
-            if self.window(result, stmt) != self.window(carry, stmt):
+            here, there = self.window(result, stmt), self.window(carry, stmt)
+            if here.root is not there.root or here.layout != there.layout:
                 self.fail("a loop's result lies elsewhere than what it carries", stmt)
         self.write(stmt.results[len(carries) :], stmt, 2 * self.clock + 1)
         for k, following in enumerate(body.results):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import AbstractContextManager
 from typing import NoReturn
 
 from .errors import ParseError
@@ -27,6 +28,28 @@ _PIECE = re.compile(r"[%@]?[\w.]+|\S")
 _LINES = re.compile(r"(?:[ \t\r]*(?:#[^\n]*)?\n)*[ \t]*(?:#[^\n]*\Z)?")
 
 
+MAX_DIGITS = 19  # of an integer that fits 64 bits
+MAX_DEPTH = 50  # of regions, lists and types inside one another
+
+
+def is_text(text: str) -> bool:
+    """Whether the text can be written to a file, and name one."""
+    return "\0" not in text and not any("\ud800" <= c <= "\udfff" for c in text)
+
+
+class _Deeper:
+    def __init__(self, scanner: Scanner) -> None:
+        self.scanner = scanner
+
+    def __enter__(self) -> None:
+        self.scanner.depth += 1
+        if self.scanner.depth > MAX_DEPTH:
+            self.scanner.fail_here(f"nested more than {MAX_DEPTH} deep")
+
+    def __exit__(self, *error: object) -> None:
+        self.scanner.depth -= 1
+
+
 class Scanner:
     """A text and a position in it."""
 
@@ -34,7 +57,10 @@ class Scanner:
         self.text = text
         self.at = 0
         self.start = 0  # where the piece read last begins
+        self.depth = 0
         self._types: dict[str, TensorType] = {}
+        if not is_text(text):
+            raise ParseError("the text holds a null byte or half of a surrogate pair")
 
     # ---- reading
 
@@ -94,20 +120,34 @@ class Scanner:
         if found is None:
             return None
         try:
-            return str(json.loads(found))
+            text = str(json.loads(found))
         except ValueError:
             self.fail(f"{found} is not a string: it has an unknown escape")
+        if not is_text(text):
+            self.fail(f"{found} holds a null byte or half of a surrogate pair")
+        return text
 
     def integer(self) -> int:
         found = self.match(UNNAMED)
-        return int(found) if found is not None else self.fail_here("expected a number")
+        return self.whole(found) if found is not None else self.fail_here("expected a number")
+
+    def whole(self, digits: str) -> int:
+        """The integer that the digits read last mean. Python itself refuses to convert thousands of them."""
+        if len(digits.lstrip("-")) > MAX_DIGITS:
+            self.fail(f"a number of {len(digits)} digits does not fit 64 bits")
+        return int(digits)
+
+    def deeper(self) -> AbstractContextManager[None]:
+        """Around what may nest: no deeper than readers, and Python's stack, can follow."""
+        return _Deeper(self)
 
     def type(self) -> TensorType:
         """`f32[128,784]`, `stack<f32[784]>`."""
         found = self.match(_TYPE)
         if found is None:
             if self.accept("stack<"):
-                element = self.type()
+                with self.deeper():
+                    element = self.type()
                 self.expect(">")
                 return StackType(element)
             self.fail_here("expected a type like f32[128,784]")
@@ -116,7 +156,7 @@ class Scanner:
             name, _, dims = found[:-1].partition("[")
             if name not in DTYPES:
                 self.fail(f"unknown dtype {name!r}; there are {', '.join(DTYPES)}", self.start, self.start + len(name))
-            known = self._types[found] = TensorType(DTYPES[name], tuple(int(n) for n in dims.split(",") if n))
+            known = self._types[found] = TensorType(DTYPES[name], tuple(self.whole(n.strip()) for n in dims.split(",") if n))
         return known
 
     # ---- lines

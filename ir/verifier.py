@@ -27,6 +27,9 @@ from .plan_rules import verify_plan
 from .printer import print_name, print_stmt
 from .types import StackType, TensorType
 
+# What type rules raise by themselves: they unpack operands that they count on, and compute with attributes.
+_LEAKS = (AdjitError, TypeError, ValueError, LookupError, ArithmeticError, AttributeError)
+
 
 def verify(func: Func, before: Func | None = None) -> Func:
     """`func` itself, if it keeps the rules; VerifyError, naming the statement, if not. `before` is what a pass made it from."""
@@ -95,7 +98,7 @@ class _Verifier:
             self.fail(f"{stmt.op.name} takes no stacks: only the ops whose names begin with stack_ look into them")
         try:
             inferred = checked_result_types(stmt.op, [a.type for a in stmt.args])
-        except (AdjitError, TypeError, ValueError, LookupError, ArithmeticError) as error:  # type rules unpack operands that they count on
+        except _LEAKS as error:
             self.fail(f"its operands do not fit: {error}")
         self.same_types(stmt.results, inferred, "its results")
 
@@ -168,7 +171,7 @@ class _Verifier:
             raise VerifyError(f"@{self.whole.name}: {message}").at(self.whole.location)
         try:
             text = print_stmt(self.whole, self.stmt)
-        except (AdjitError, TypeError, ValueError, LookupError, AttributeError):  # an attribute may be anything
+        except _LEAKS:  # an attribute may be anything
             text = repr(self.stmt)
         raise VerifyError(f"@{self.whole.name}: {message}, in\n  {text}").at(self.stmt.location)
 

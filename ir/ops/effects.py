@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from string import Formatter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import AdjitError, DTypeError, ShapeError, UnsupportedError, raised_as
@@ -122,6 +123,14 @@ class Print(Effect):
     styles: ClassVar[dict[str, Callable[[Array, int], object]]] = {"numpy": lambda a, _: a if a.shape else a[()]}
 
     def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
+        places = [part[1:] for part in Formatter().parse(self.template) if part[1] is not None]
+        if len(places) != len(types) or self.stream not in ("stdout", "stderr") or self.style not in self.styles:
+            raise ShapeError(f"print: {self.template!r} to {self.stream!r}, as {self.style!r}, does not fit {len(types)} operands")
+        for (name, spec, conversion), type in zip(places, types, strict=True):
+            if name or conversion not in (None, "r", "s", "a") or (spec and (type.shape or "{" in spec)):
+                raise ShapeError(f"print: {self.template!r} does not fit an operand of type {type}")
+            if spec:
+                format(str(0) if conversion else type.dtype.type(0), spec)
         return ()
 
     def evaluate(self, *arrays: Array) -> tuple[()]:

@@ -104,8 +104,8 @@ PLANNED = """\
 func @planned(%x: f64[2,3] @param+0) -> f64[3,2] arena 192 {
   %0: f64[2,3] @arena+128 = exp %x
   %1: f64[3,2] @%0+0[1,3] = transpose %0 {axes=[1, 0]}
-  %2: f64[3,2] @%1 = neg %1
-  %3: f64[3,2] @result+0 = while carry (%c: f64[3,2] @arena+0 = %2) {
+  %2: f64[3,2] @arena+64 = neg %1
+  %3: f64[3,2] @%c = while carry (%c: f64[3,2] @arena+0 = %2) {
     cond false
   } do {
     yield %c
@@ -197,14 +197,15 @@ def test_plans() -> None:
     assert plan.arena_bytes == 192
     assert plan.place(exp.result) == plan.place(transpose.result) == Place("arena", 128)
     assert plan.windows[id(transpose.result)] == (exp.result, Layout(0, (1, 3)))
-    assert plan.windows[id(neg.result)] == (transpose.result, Layout(0, (2, 1)))
+    assert plan.windows[id(neg.result)] == (neg.result, Layout(0, (2, 1)))
+    assert plan.windows[id(loop.result)] == (loop.blocks[-1].params[0], Layout(0, (2, 1)))
     assert [plan.place(block.params[0]) for block in loop.blocks] == [Place("arena", 0)] * 2
 
 
 def test_loops_mean_what_they_say() -> None:
     f, w, g = run(parse_func(REGIONS), np.array(3.0), np.array(True), np.array(2))
     # s: ((3 + 0) * 2 * 2 + 1) * 2
-    assert (f, w, g) == (-3.0 * 26.0, 0.0, 0.0)
+    assert (f, w, g) == (-3.0 * 26.0, 0.0, -3.0 * 26.0)
 
 
 def test_names_are_scoped_by_blocks() -> None:
@@ -314,7 +315,7 @@ def test_errors_in_plans(old: str, new: str, message: str) -> None:
         ("%k in", "%k of", "expected 'in', found 'of'"),
         ("} do {", "} else {", "expected 'do', found 'else'"),
         ("cond %6", "yield %6", "expected '}', found 'yield'"),
-        ("    yield %8, 0.0\n  }\n", "", "expected '}', found 'return'"),
+        ("    yield %8, %9\n  }\n", "", "expected '}', found 'return'"),
         ("return %f", "return %8", "%8 is not defined here"),
     ],
 )

@@ -40,10 +40,10 @@ from adjit.tracer.surface.create import (
 from adjit.tracer.surface.einsum import einsum, einsum_path
 from adjit.tracer.surface.elementwise import (
     absolute, add, angle, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, astype, bitwise_and, bitwise_not, bitwise_or,
-    bitwise_xor, cast, cbrt, ceil, clip, copysign, cos, cosh, deg2rad, divide, equal, erf, exp, exp2, expm1, floor, floor_divide, fmax,
+    bitwise_xor, cast, cbrt, ceil, copysign, cos, cosh, deg2rad, divide, equal, erf, exp, exp2, expm1, floor, floor_divide, fmax,
     fmin, fmod, greater, greater_equal, heaviside, hypot, isclose, isfinite, isinf, isnan, left_shift, less, less_equal, log, log1p, log2,
     log10, logaddexp, logical_and, logical_not, logical_or, logical_xor, maximum, minimum, multiply, nan_to_num, negative, not_equal,
-    power, rad2deg, reciprocal, relu, remainder, right_shift, rint, round, rsqrt, select, sigmoid, sign, signbit, sin, sinc, sinh,
+    positive, power, rad2deg, reciprocal, relu, remainder, right_shift, rint, round, rsqrt, select, sigmoid, sign, signbit, sin, sinc, sinh,
     softplus, sqrt, square, stop_gradient, subtract, tan, tanh, trunc, where,
 )  # fmt: skip
 from adjit.tracer.surface.indexing import (
@@ -78,6 +78,11 @@ if _TYPE_CHECKING:
     from adjit.runtime.custom_jvp import custom_jvp
     from adjit.runtime.tune import tune
     from adjit.tracer.control import cond, fori_loop, map, scan, switch, while_loop
+    from adjit.tracer.surface.array_api import (
+        acos, acosh, asin, asinh, atan, atan2, atanh, bitwise_invert, bitwise_left_shift, bitwise_right_shift, bool, can_cast, clip, concat,
+        conj, cumulative_prod, cumulative_sum, empty, empty_like, finfo, from_dlpack, iinfo, imag, isdtype, permute_dims, pow,
+        real, result_type,
+    )  # fmt: skip
     from adjit.tracer.surface.bessel import i0
     from adjit.tracer.surface.bits import (
         bitwise_count, frexp, gcd, lcm, ldexp, nextafter, packbits, ravel_multi_index, spacing, unpackbits,
@@ -90,6 +95,7 @@ if _TYPE_CHECKING:
     from adjit.tracer.surface.updates import apply_along_axis, apply_over_axes, fill_diagonal, place, put, put_along_axis, putmask
 
 __version__ = "0.1.0"
+__array_api_version__ = "2024.12"
 
 abs = absolute
 array = constant = tensor
@@ -109,6 +115,9 @@ _LATE = {
     "custom_gradient": "adjit.runtime.custom_gradient", "custom_jvp": "adjit.runtime.custom_jvp",
     "stack": "adjit.tracer.stacking", "tune": "adjit.runtime.tune",
     **{name: f"adjit.tracer.surface.{module}" for module, names in {
+        "array_api": """acos acosh asin asinh atan atan2 atanh bitwise_invert bitwise_left_shift bitwise_right_shift bool can_cast clip
+            concat conj cumulative_prod cumulative_sum empty empty_like finfo from_dlpack iinfo imag isdtype permute_dims pow real
+            result_type __array_namespace_info__""",
         "bessel": "i0",
         "bits": "bitwise_count frexp gcd lcm ldexp nextafter packbits ravel_multi_index spacing unpackbits",
         "polynomials": "poly polyadd polydiv polymul polysub",
@@ -179,6 +188,10 @@ __all__ = [
     "lcm", "ldexp", "nextafter", "nonzero", "packbits", "place", "poly", "polyadd", "polydiv", "polymul", "polysub", "put",
     "put_along_axis", "putmask", "ravel_multi_index", "setdiff1d", "setxor1d", "spacing", "union1d", "unique", "unique_all",
     "unique_counts", "unique_inverse", "unique_values", "unpackbits",
+    # other names of the array API standard
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_invert", "bitwise_left_shift", "bitwise_right_shift", "bool",
+    "can_cast", "concat", "conj", "cumulative_prod", "cumulative_sum", "empty", "empty_like", "finfo", "from_dlpack", "iinfo", "imag",
+    "isdtype", "permute_dims", "positive", "pow", "real", "result_type",
     # products
     "convolve", "correlate", "cross", "dot", "einsum", "einsum_path", "inner", "kron", "linalg", "matmul", "matrix_power", "outer",
     "polyval", "tensordot",

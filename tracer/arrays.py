@@ -6,6 +6,7 @@ Arrays are immutable. What would write into one raises, and says what to write i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from typing import Any, NoReturn
 
 import numpy as np
@@ -39,6 +40,22 @@ class ArrayMethods(Operand):
 
     def numpy(self) -> Array:
         raise NotImplementedError(type(self).__name__)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The namespace of the array API standard: adjit itself."""
+        if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+            raise ValueError(f"version {api_version!r} of the array API standard is not known; 2024.12 is")
+        return import_module("adjit")
+
+    @property
+    def device(self) -> str:
+        return "cpu"
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Operand:
+        """The array itself: there is one device."""
+        if device != "cpu":
+            raise ValueError(f"device {device!r}: there is one, 'cpu'")
+        return self
 
     # ---- the look of an array
 

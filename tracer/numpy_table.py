@@ -88,18 +88,6 @@ def result_type(*xs: Any) -> DType:
     return np.result_type(*given)
 
 
-def vector_norm(x: Any, /, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Operand:
-    """np.linalg.vector_norm: over any axes, all of them if none is named."""
-    x = elementwise.floating(to_operand(x))
-    axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
-    return reductions.vector_norm(x, ord, axes, keepdims)
-
-
-def matrix_norm(x: Any, /, keepdims: bool = False, ord: Any = "fro") -> Operand:
-    """np.linalg.matrix_norm: over the last two axes."""
-    return reductions.matrix_norm(elementwise.floating(to_operand(x)), ord, (-2, -1), keepdims)
-
-
 def text(x: Any, /) -> str:
     return repr(x)
 
@@ -121,8 +109,8 @@ NUMPY.update({
     np.linalg.norm: reductions.norm,
     np.linalg.multi_dot: linalg.multi_dot,
     np.linalg.matrix_power: linalg.matrix_power,
-    np.linalg.vector_norm: vector_norm,
-    np.linalg.matrix_norm: matrix_norm,
+    np.linalg.vector_norm: linalg.vector_norm,
+    np.linalg.matrix_norm: linalg.matrix_norm,
     np.linalg.matmul: linalg.matmul,
     np.linalg.solve: linalg.solve,
     np.linalg.inv: linalg.inv,
@@ -137,8 +125,8 @@ NUMPY.update({
     np.linalg.vecdot: linalg.vecdot,
     np.linalg.outer: linalg.outer,
     np.linalg.cross: lambda a, b, /, axis=-1: linalg.cross(a, b, axis=axis),
-    np.linalg.trace: lambda x, /, offset=0, dtype=None: indexing.trace(x, offset, -2, -1, dtype),
-    np.linalg.diagonal: lambda x, /, offset=0: indexing.diagonal(x, offset, -2, -1),
+    np.linalg.trace: linalg.trace,
+    np.linalg.diagonal: linalg.diagonal,
     np.linalg.matrix_transpose: shapes.matrix_transpose,
     np.isrealobj: lambda x, /: True,
     np.iscomplexobj: lambda x, /: False,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from adjit.ir import ops
+from adjit.ir.errors import UnsupportedError
 from adjit.ir.operand import Operand
 from adjit.ir.types import F64, as_dtype, as_shape
 
@@ -17,41 +18,49 @@ from .elementwise import floating
 from .shapes import moveaxis
 
 
-def full(shape: Any, value: Any, /, dtype: Any = None) -> Operand:
+def check_device(device: Any) -> None:
+    if device not in (None, "cpu"):
+        raise UnsupportedError(f"device {device!r}: there is one, 'cpu'")
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Operand:
     """Every element the same value."""
-    (value,) = numbers(value, to_operand(0))[:1]
+    check_device(device)
+    (value,) = numbers(fill_value, to_operand(0))[:1]
     return present(ops.full(as_shape(shape, "full"), value, dtype))
 
 
-def zeros(shape: Any, /, dtype: Any = F64) -> Operand:
+def zeros(shape: Any, dtype: Any = F64, *, device: Any = None) -> Operand:
     """Zeros."""
-    return full(shape, 0, as_dtype(dtype))
+    return full(shape, 0, as_dtype(F64 if dtype is None else dtype), device=device)
 
 
-def ones(shape: Any, /, dtype: Any = F64) -> Operand:
+def ones(shape: Any, dtype: Any = F64, *, device: Any = None) -> Operand:
     """Ones."""
-    return full(shape, 1, as_dtype(dtype))
+    return full(shape, 1, as_dtype(F64 if dtype is None else dtype), device=device)
 
 
-def full_like(x: Any, value: Any, /, dtype: Any = None, *, shape: Any = None) -> Operand:
+def full_like(x: Any, /, fill_value: Any, dtype: Any = None, *, shape: Any = None, device: Any = None) -> Operand:
     """Every element the same value, in the shape and dtype of x."""
     x = to_operand(x)
-    return full(x.shape if shape is None else shape, value, x.dtype if dtype is None else as_dtype(dtype))
+    return full(x.shape if shape is None else shape, fill_value, x.dtype if dtype is None else as_dtype(dtype), device=device)
 
 
-def zeros_like(x: Any, /, dtype: Any = None, *, shape: Any = None) -> Operand:
+def zeros_like(x: Any, /, dtype: Any = None, *, shape: Any = None, device: Any = None) -> Operand:
     """Zeros in the shape and dtype of x."""
-    return full_like(x, 0, dtype, shape=shape)
+    return full_like(x, 0, dtype, shape=shape, device=device)
 
 
-def ones_like(x: Any, /, dtype: Any = None, *, shape: Any = None) -> Operand:
+def ones_like(x: Any, /, dtype: Any = None, *, shape: Any = None, device: Any = None) -> Operand:
     """Ones in the shape and dtype of x."""
-    return full_like(x, 1, dtype, shape=shape)
+    return full_like(x, 1, dtype, shape=shape, device=device)
 
 
-def eye(n: int, m: int | None = None, /, k: int = 0, dtype: Any = F64) -> Operand:
+def eye(n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: Any = F64, *, device: Any = None) -> Operand:
     """Ones on a diagonal, zeros elsewhere."""
-    return present(ops.eye(operator.index(n), None if m is None else operator.index(m), operator.index(k), as_dtype(dtype)))
+    check_device(device)
+    kind = as_dtype(F64 if dtype is None else dtype)
+    return present(ops.eye(operator.index(n_rows), None if n_cols is None else operator.index(n_cols), operator.index(k), kind))
 
 
 def identity(n: int, /, dtype: Any = F64) -> Operand:
@@ -59,15 +68,18 @@ def identity(n: int, /, dtype: Any = F64) -> Operand:
     return eye(n, dtype=dtype)
 
 
-def arange(start: Any, stop: Any = None, step: Any = 1, /, dtype: Any = None) -> Operand:
+def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Operand:
     """Evenly spaced numbers from start (or 0) up to stop, without it."""
+    check_device(device)
     return present(ops.arange(start, stop, step, dtype))
 
 
 def linspace(
-    start: Any, stop: Any, num: int = 50, /, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0
-) -> Any:
+    start: Any, stop: Any, /, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0, *,
+    device: Any = None,
+) -> Any:  # fmt: skip
     """`num` evenly spaced numbers from start to stop, which may be traced."""
+    check_device(device)
     num = operator.index(num)
     intervals = num - 1 if endpoint else num
     first, last = (floating(x) for x in to_operands(start, stop))
@@ -105,8 +117,11 @@ def tri(n: int, m: int | None = None, /, k: int = 0, dtype: Any = F64) -> Operan
     return present(ops.cast(below, as_dtype(dtype)))
 
 
-def asarray(x: Any, /, dtype: Any = None) -> Operand:
-    """x as an array; a list of traced values is stacked."""
+def asarray(x: Any, /, dtype: Any = None, *, device: Any = None, copy: Any = None) -> Operand:
+    """x as an array; a list of traced values is stacked. Tensors are not copied, for nobody can change them; arrays of others are."""
+    check_device(device)
+    if copy is False and not isinstance(x, Operand):
+        raise ValueError("asarray: an array of adjit needs memory of its own, so that copy=False is not possible")
     if isinstance(x, list | tuple) and any(contains_operand(item) for item in x):
         parts = [asarray(item) for item in x]
         dtypes = np.result_type(*(p.dtype for p in parts))

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import DTypeError
+from adjit.ir.errors import DTypeError, UnsupportedError
 from adjit.ir.operand import Operand
 from adjit.ir.ops.maps import common_math_dtype, promoted
 from adjit.ir.types import BOOL, F64, I8, math_dtype
@@ -298,8 +298,10 @@ def isclose(a: Any, b: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan
     return ops.isclose(a, b, rtol, atol, equal_nan)
 
 
-def astype(x: Any, dtype: Any, /, copy: bool = True) -> Operand:
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Operand:
     """x as another dtype."""
+    if device not in (None, "cpu"):
+        raise UnsupportedError(f"device {device!r}: there is one, 'cpu'")
     return to_operand(x).astype(dtype)
 
 

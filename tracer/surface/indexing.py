@@ -49,21 +49,22 @@ def take_along_axis(x: Any, indices: Any, /, axis: int | None = -1) -> Operand:
     return pick(x, tuple(where))
 
 
-def argsort(x: Any, /, axis: int | None = -1, *, descending: bool = False) -> Operand:
+def argsort(x: Any, /, axis: int | None = -1, *, descending: bool = False, stable: bool | None = True) -> Operand:
     """The indices that sort along an axis (of all elements in a row, without one); equal elements keep their order, NaN comes last."""
     x = to_operand(x)
     return ops.argsort(ops.reshape(x, -1), 0, descending) if axis is None else ops.argsort(x, axis, descending)
 
 
-def sort(x: Any, /, axis: int | None = -1, *, descending: bool = False) -> Operand:
+def sort(x: Any, /, axis: int | None = -1, *, descending: bool = False, stable: bool | None = True) -> Operand:
     """Sorted along an axis (or all elements, without one). Derivatives go to where the elements came from."""
     x = to_operand(x)
     return ops.sort(ops.reshape(x, -1), 0, descending) if axis is None else ops.sort(x, axis, descending)
 
 
-def searchsorted(a: Any, v: Any, /, side: str = "left") -> Operand:
+def searchsorted(a: Any, v: Any, /, side: str = "left", sorter: Any = None) -> Operand:
     """Where elements would go in a sorted vector: how many of its elements are smaller (or not larger). Compares with all of them."""
     a, v = to_operands(a, v)
+    a = a if sorter is None else take(a, sorter)
     if a.ndim != 1:
         raise ShapeError(f"searchsorted: the sorted operand must be a vector, not {a.type}")
     if side not in ("left", "right"):

@@ -15,6 +15,7 @@ from adjit.ir.operand import Operand
 from adjit.ir.types import F64, normalize_axis
 
 from ..convert import counting, pick, present, to_operand, to_operands
+from . import indexing, reductions
 from .create import eye
 from .elementwise import floating
 from .indexing import diagonal
@@ -348,3 +349,28 @@ def joined(rows: Any, depth: int, rank: int) -> Operand:
         x = to_operand(rows)
         return ops.reshape(x, (1,) * (rank - x.ndim) + x.shape) if x.ndim < rank else x
     return concatenate([joined(row, depth - 1, rank) for row in rows], -depth)
+
+
+# ---- of stacks of matrices, as np.linalg has them
+
+
+def vector_norm(x: Any, /, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Operand:
+    """np.linalg.vector_norm: over any axes, all of them if none is named."""
+    x = floating(to_operand(x))
+    axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    return reductions.vector_norm(x, ord, axes, keepdims)
+
+
+def matrix_norm(x: Any, /, keepdims: bool = False, ord: Any = "fro") -> Operand:
+    """np.linalg.matrix_norm: over the last two axes."""
+    return reductions.matrix_norm(floating(to_operand(x)), ord, (-2, -1), keepdims)
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Operand:
+    """Sums over the diagonals of the last two axes."""
+    return indexing.trace(x, offset, -2, -1, dtype)
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Operand:
+    """The diagonals of the last two axes."""
+    return indexing.diagonal(x, offset, -2, -1)

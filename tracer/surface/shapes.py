@@ -17,7 +17,7 @@ from adjit.ir.types import as_dtype, as_shape, broadcast_shapes, normalize_axes,
 from ..convert import along, counting, pick, present, to_operand, to_operands
 
 
-def reshape(x: Any, shape: Any, /, order: str = "C") -> Operand:
+def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> Operand:
     """The same elements under another shape; one size may be -1."""
     if order == "F":
         return ops.transpose(ops.reshape(ops.transpose(to_operand(x)), tuple(reversed(as_sizes(shape)))))
@@ -74,7 +74,7 @@ def squeeze(x: Any, /, axis: Any = None) -> Operand:
     return ops.reshape(x, tuple(n for a, n in enumerate(x.shape) if a not in axes))
 
 
-def expand_dims(x: Any, axis: Any, /) -> Operand:
+def expand_dims(x: Any, /, axis: Any = 0) -> Operand:
     """With new axes of size 1, at these places of the result."""
     x = to_operand(x)
     places = as_sizes(axis)
@@ -103,7 +103,7 @@ def each(xs: Sequence[Any], change: Any) -> Any:
     return out[0] if len(out) == 1 else out
 
 
-def broadcast_to(x: Any, shape: Any, /) -> Operand:
+def broadcast_to(x: Any, /, shape: Any) -> Operand:
     """Repeated along new leading axes and along axes of size 1."""
     operand, wanted = to_operand(x), as_shape(shape, "broadcast_to")
     if broadcast_shapes("broadcast_to", operand.shape, wanted) != wanted:
@@ -251,7 +251,7 @@ def rot90(x: Any, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Operand:
             return ops.flip(swapaxes(operand, a, b), b)
 
 
-def roll(x: Any, shift: Any, /, axis: Any = None) -> Operand:
+def roll(x: Any, /, shift: Any, axis: Any = None) -> Operand:
     """Elements moved along an axis; what leaves at the end comes in at the front."""
     out = to_operand(x)
     if axis is None:

@@ -1,0 +1,160 @@
+"""The names of the Python array API standard (2024.12) that NumPy's other names do not cover, and what it asks about dtypes and devices."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from adjit.ir.errors import DTypeError
+from adjit.ir.operand import Operand, as_operand
+from adjit.ir.types import DTYPE_NAMES, DType, as_dtype, weak_example
+
+from ..convert import to_operand
+from . import elementwise
+from .create import check_device, zeros, zeros_like
+from .elementwise import (
+    arccos,
+    arccosh,
+    arcsin,
+    arcsinh,
+    arctan,
+    arctan2,
+    arctanh,
+    bitwise_not,
+    left_shift,
+    positive,
+    power,
+    right_shift,
+)  # fmt: skip
+from .elementwise import imag as imag
+from .reductions import cumulative_prod as cumulative_prod
+from .reductions import cumulative_sum as cumulative_sum
+from .shapes import concatenate, transpose
+
+acos, acosh, asin, asinh, atan, atan2, atanh = arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh
+bitwise_invert, bitwise_left_shift, bitwise_right_shift, pow = bitwise_not, left_shift, right_shift, power
+conj = real = positive
+bool = np.bool_
+
+KINDS = {
+    "bool": "b",
+    "signed integer": "i",
+    "unsigned integer": "u",
+    "integral": "iu",
+    "real floating": "f",
+    "complex floating": "c",
+    "numeric": "iufc",
+}
+
+
+# ---- arrays
+
+
+def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Operand:
+    """An array to be filled, were it not immutable: zeros."""
+    return zeros(shape, as_dtype(float if dtype is None else dtype), device=device)
+
+
+def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Operand:
+    """Zeros in the shape and dtype of x."""
+    return zeros_like(x, dtype, device=device)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Operand:
+    """The array that another library describes by DLPack, copied: its owner may write to it."""
+    check_device(device)
+    if copy is False:
+        raise BufferError("from_dlpack: arrays of adjit are immutable, and the other library may write to its own: a copy is needed")
+    return to_operand(np.from_dlpack(x).copy())
+
+
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Operand:
+    """Arrays joined along an axis."""
+    return concatenate(arrays, axis)
+
+
+def permute_dims(x: Any, /, axes: Any) -> Operand:
+    """The axes in another order."""
+    return transpose(x, axes)
+
+
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Operand:
+    """x, but not below the minimum and not above the maximum."""
+    return elementwise.clip(x, min, max)
+
+
+# ---- dtypes
+
+
+def dtype_of(x: Any) -> DType:
+    return as_operand(x).dtype if isinstance(x, Operand) or (hasattr(x, "__array__") and not isinstance(x, type)) else np.dtype(x)
+
+
+def finfo(type: Any, /) -> SimpleNamespace:
+    """What floats of a dtype (or of an array) can hold."""
+    dtype = dtype_of(type)
+    if dtype.kind != "f":
+        raise DTypeError(f"finfo: {dtype} is no dtype of floats")
+    info = np.finfo(dtype)
+    numbers = {name: float(getattr(info, name)) for name in ("eps", "max", "min", "smallest_normal")}
+    return SimpleNamespace(bits=info.bits, dtype=dtype, **numbers)
+
+
+def iinfo(type: Any, /) -> SimpleNamespace:
+    """What integers of a dtype (or of an array) can hold."""
+    dtype = dtype_of(type)
+    if dtype.kind not in "iu":
+        raise DTypeError(f"iinfo: {dtype} is no dtype of integers")
+    info = np.iinfo(dtype)
+    return SimpleNamespace(bits=info.bits, max=int(info.max), min=int(info.min), dtype=dtype)
+
+
+def isdtype(dtype: Any, kind: Any) -> Any:
+    """Whether a dtype is another, or of a kind ("integral", "real floating", ...), or of one of several."""
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, each) for each in kind)
+    if isinstance(kind, str) and kind not in KINDS:
+        raise ValueError(f"isdtype: {kind!r} is no kind of dtypes; there are {', '.join(KINDS)}")
+    return np.dtype(dtype).kind in KINDS[kind] if isinstance(kind, str) else np.dtype(dtype) == np.dtype(kind)
+
+
+def can_cast(from_: Any, to: Any, /) -> Any:
+    """Whether values of a dtype (or an array) become another without loss, by the rules of promotion."""
+    return np.can_cast(dtype_of(from_), dtype_of(to))
+
+
+def result_type(*arrays_and_dtypes: Any) -> DType:
+    """The dtype that arrays, dtypes and Python numbers promote to."""
+    given = [(weak_example(x.dtype) if x.weak else x.dtype) if isinstance(x, Operand) else x for x in arrays_and_dtypes]
+    return np.result_type(*given)
+
+
+# ---- the namespace
+
+
+class Info:
+    """What `__array_namespace_info__()` gives."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """Indices by masks and shapes that depend on values are there eagerly; compiled functions have static shapes."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+
+    def default_device(self) -> str:
+        return "cpu"
+
+    def devices(self) -> list[str]:
+        return ["cpu"]
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
+        check_device(device)
+        return {"real floating": np.dtype("f8"), "integral": np.dtype("i8"), "indexing": np.dtype("i8")}
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
+        check_device(device)
+        return {dtype.name: dtype for dtype in DTYPE_NAMES if kind is None or isdtype(dtype, kind)}
+
+
+def __array_namespace_info__() -> Info:
+    return Info()

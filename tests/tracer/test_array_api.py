@@ -163,7 +163,8 @@ def test_as_numpy(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> N
 def test_every_name_is_there() -> None:
     named = {name for name, *_ in CALLS}
     others = """__array_namespace_info__ from_dlpack empty empty_like finfo iinfo result_type nonzero unique_all unique_counts
-        unique_inverse unique_values e inf nan newaxis pi bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 linalg __array_api_version__"""
+        unique_inverse unique_values e inf nan newaxis pi bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64
+        linalg __array_api_version__"""
     for name in [*named, *others.split()]:
         assert found(aj, name) is not None or name == "newaxis"
     public = set(aj.__all__)

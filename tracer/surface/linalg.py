@@ -18,7 +18,6 @@ from ..convert import counting, pick, present, to_operand, to_operands
 from . import indexing, reductions
 from .create import eye
 from .elementwise import floating
-from .indexing import diagonal
 from .reductions import norm as norm
 from .shapes import concatenate, matrix_transpose, moveaxis, stack
 
@@ -255,7 +254,7 @@ def check_independent(r: Operand, rows: int, what: str) -> None:
     squares is not unique then. What is left of a column is compared with the column, whatever the sizes of the others.
     """
     r = ops.stop_gradient(r)
-    left, whole = ops.absolute(diagonal(r, 0, -2, -1)), ops.sqrt(ops.sum(r * r, -2))
+    left, whole = ops.absolute(diagonal(r)), ops.sqrt(ops.sum(r * r, -2))
     independent = ops.all(ops.greater(left, whole * (4.0 * rows * float(np.finfo(r.dtype).eps))))
     ops.check(independent, f"{what}: columns of the matrix depend on each other, so that its rank is less than their number", "ValueError")
 

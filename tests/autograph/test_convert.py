@@ -373,3 +373,64 @@ def test_range_takes_a_checkpoint() -> None:
     assert list(items.range(2, 8, 3)) == [2, 5]
     with pytest.raises(ValueError, match="checkpoint is 'none', 'sqrt', 'binomial' or a positive number"):
         items.range(3, checkpoint="often")
+
+
+def test_jumps_in_finally_swallow_exceptions() -> None:
+    def continues():
+        for _ in range(3):
+            try:
+                raise KeyError
+            finally:
+                continue  # noqa: B012
+        return "through"
+
+    def returns():
+        try:
+            raise KeyError
+        finally:
+            return 5  # noqa: B012
+
+    def breaks(at):
+        for i in range(3):
+            try:
+                if i == at:
+                    raise KeyError(at)
+            except ValueError:
+                pass
+            finally:
+                if i == 1:
+                    break  # noqa: B012
+        return i
+
+    assert convert(continues)() == "through"
+    assert convert(returns)() == 5
+    assert convert(breaks)(1) == convert(breaks)(2) == 1
+    with pytest.raises(KeyError):
+        convert(breaks)(0)
+
+
+def test_paths_of_functions_and_classes_inside() -> None:
+    def names(x):
+        if x:
+
+            def inner():
+                pass
+
+            class Inner:
+                def method(self):
+                    pass
+
+            return inner.__qualname__, Inner.__qualname__, Inner.method.__qualname__, (lambda: 0).__qualname__
+        return ()
+
+    assert convert(names)(1) == names(1)
+
+
+def test_iterators_are_gone_over_once() -> None:
+    def lengths(x):
+        pairs, numbered = zip(range(3), x, strict=False), enumerate(x)
+        next(numbered)
+        return [len(list(pairs)), len(list(pairs)), sum(v for _, v in numbered), len(list(numbered))]
+
+    x = np.arange(4.0)
+    assert [float(v) for v in run_program(trace(convert(lengths), x), x)] == [float(v) for v in lengths(x)]

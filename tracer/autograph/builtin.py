@@ -192,13 +192,13 @@ def is_shown(value: Any) -> bool:
 def map_(function: Any, /, *iterables: Any, **options: Any) -> Any:
     from .convert import convert  # noqa: PLC0415 - conversion knows these functions
 
-    return builtins.map(convert(function), *iterables, **options)
+    return builtins.map(function if current_trace() is None else convert(function), *iterables, **options)
 
 
 def filter_(function: Any, iterable: Any, /) -> Any:
     from .convert import convert  # noqa: PLC0415 - conversion knows these functions
 
-    return builtins.filter(None if function is None else convert(function), iterable)
+    return builtins.filter(function if function is None or current_trace() is None else convert(function), iterable)
 
 
 def range_(*bounds: Any) -> Any:

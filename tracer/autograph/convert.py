@@ -29,6 +29,7 @@ LIBRARIES = frozenset({"adjit", "numpy", "scipy", "pytest", "_pytest", "hypothes
 GENERATOR = 0x20
 COROUTINES = 0x80 | 0x100 | 0x200  # coroutine, iterable coroutine, asynchronous generator
 REMEMBERED = 4096
+WRAPPED = "outer.<locals>."  # paths in what is compiled around a function
 CO_FUTURE_ANNOTATIONS = 0x1000000  # `from __future__ import annotations` was in force
 
 
@@ -187,12 +188,27 @@ def found_code(code: CodeType, depth: int) -> CodeType:
 
 
 def renamed(code: CodeType, original: CodeType) -> CodeType:
-    """Names as the user knows them: code that stands for a part of a function has the function's name."""
-    consts = tuple(
-        renamed(c, original) if isinstance(c, CodeType) and "__" in c.co_name and c.co_name.rpartition("__")[2].isdigit() else c
-        for c in code.co_consts
-    )
+    """Names as the user knows them: code that stands for a part of a function has the function's name, and so have paths through it."""
+    consts = tuple(inner_renamed(c, original) for c in code.co_consts)
     return code.replace(co_name=original.co_name, co_qualname=original.co_qualname, co_consts=consts)
+
+
+def inner_renamed(const: Any, original: CodeType) -> Any:
+    if isinstance(const, str):  # the path of a class is a constant of its body
+        return users_path(const, original) if const.startswith(WRAPPED) else const
+    if not isinstance(const, CodeType):
+        return const
+    if "__" in const.co_name and const.co_name.rpartition("__")[2].isdigit():
+        return renamed(const, original)
+    consts = tuple(inner_renamed(c, original) for c in const.co_consts)
+    return const.replace(co_qualname=users_path(const.co_qualname, original), co_consts=consts)
+
+
+def users_path(path: str, original: CodeType) -> str:
+    """`outer.<locals>.function__0.<locals>.then__1.<locals>.g` is `f.<locals>.g`."""
+    parts = path.partition("function__0")[2].split(".<locals>")
+    kept = [p for p in parts if not ("__" in p and p.rpartition("__")[2].isdigit())]
+    return original.co_qualname + ".<locals>".join(kept) if "function__0" in path else path
 
 
 def _operators() -> CellType:

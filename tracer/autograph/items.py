@@ -20,6 +20,7 @@ from ..frames import user_location
 from ..growing import TracedList
 from ..pytree import flatten
 from ..regions import is_traced
+from ..trace import current_trace
 
 
 class Items:
@@ -47,8 +48,35 @@ class Items:
             raise TraceError(f"the number of trips is only known when the function runs; {undecided()}").at(user_location())
         return (self.item(k) for k in builtins.range(self.length))
 
-    def like(self, item: Callable[[Any], Any]) -> Items:
-        return Items(self.length, item, self.rolled, self.checkpoint, self.most)
+    def like(self, item: Callable[[Any], Any]) -> Stream:
+        return Stream(self.length, item, self.rolled, self.checkpoint, self.most)
+
+
+class Stream(Items):
+    """Items that are gone over once, as an iterator's are: `enumerate`, `zip` and `reversed`. A loop in whose head it stands sees all."""
+
+    at = 0  # how many were taken
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if not isinstance(self.length, int):
+            super().__iter__()  # raises
+        if self.at >= len(self):
+            raise StopIteration
+        self.at += 1
+        return self.item(self.at - 1)
+
+    def __length_hint__(self) -> int:
+        return self.length - self.at if isinstance(self.length, int) else 0
+
+    def rest(self) -> Items:
+        """All that is left, which then is taken."""
+        first, self.at = self.at, len(self) if isinstance(self.length, int) else 0
+        if not first:
+            return Items(self.length, self.item, self.rolled, self.checkpoint, self.most)
+        return Items(len(self) - first, lambda k: self.item(k + first), self.rolled, self.checkpoint)
 
 
 def range(*bounds: Any, checkpoint: str | int = "none") -> Any:
@@ -105,7 +133,7 @@ def as_index(x: Any) -> Operand:
 def as_items(iterable: Any, tracing: bool) -> Items | None:
     """The items of what a traced loop can go over; None for any other iterable, which Python goes over."""
     if isinstance(iterable, Items):
-        return iterable
+        return iterable.rest() if isinstance(iterable, Stream) else iterable
     if not tracing:
         return None
     if isinstance(iterable, builtins.range):
@@ -152,11 +180,13 @@ def zip_items(*iterables: Any, strict: bool = False) -> Any:
         static = isinstance(length, int) and isinstance(other, int)
         length = min(length, other) if static else ops.minimum(as_index(length), as_index(other))
     most = min((part.most for part in parts if part.most is not None), default=None)
-    return Items(length, lambda k: tuple(part.item(k) for part in parts), parts[0].rolled, parts[0].checkpoint, most)
+    return Stream(length, lambda k: tuple(part.item(k) for part in parts), parts[0].rolled, parts[0].checkpoint, most)
 
 
 def _sliceable(iterable: Any) -> Items | None:
     """Items of arrays that are traced and of ranges with traced ends: what plain Python would unroll, or not know how to go over."""
     if isinstance(iterable, Items):
-        return iterable
+        return iterable.rest() if isinstance(iterable, Stream) else iterable
+    if current_trace() is None:
+        return None
     return as_items(iterable, True) if is_traced(iterable) or isinstance(iterable, TracedList | builtins.range) else None

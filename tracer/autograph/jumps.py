@@ -19,6 +19,7 @@ from copy import deepcopy
 from typing import NamedTuple, TypeVar
 
 from .names import Usage, blocks, children, statements
+from .source import NoSource
 
 GUARDS = 6  # of one `match` that become `if` statements: each repeats the cases after it
 
@@ -138,7 +139,24 @@ class Jumps:
             case ast.Match(subject=subject, cases=cases) if 0 < sum(case.guard is not None for case in cases) <= GUARDS:
                 name = self.fresh("subject")
                 return [placed(ast.Assign([store(name)], subject), subject), without_guards(name, cases, stmt)]
+            case ast.Try(finalbody=last) if jumps(last):
+                handled = [s for handler in stmt.handlers for s in handler.body]
+                return None if jumps([*stmt.body, *stmt.orelse, *handled]) else self.swallowing(stmt)
         return None
+
+    def swallowing(self, stmt: ast.Try) -> list[ast.stmt]:
+        """`try` with a jump in its `finally`: where that is taken, nothing is left of an exception."""
+        caught, error = self.fresh("caught"), self.fresh("error")
+        inner: list[ast.stmt] = [placed(ast.Try(stmt.body, stmt.handlers, stmt.orelse, []), stmt)] if stmt.handlers else stmt.body
+        keep = placed(ast.Assign([store(caught)], load(error)), stmt)
+        handler = placed(ast.ExceptHandler(load("BaseException"), error, [keep]), stmt)
+        missed = placed(ast.Compare(load(caught), [ast.IsNot()], [ast.Constant(None)]), stmt)
+        return [
+            placed(ast.Assign([store(caught)], ast.Constant(None)), stmt),
+            placed(ast.Try(inner, [handler], [], []), stmt),
+            *stmt.finalbody,
+            placed(ast.If(missed, [placed(ast.Raise(load(caught), None), stmt)], []), stmt),
+        ]
 
     def left(self, out: list[ast.stmt], flags: set[str], loop: LoopFlags | None, at: ast.stmt) -> Lowered:
         """After a return: the loop around, if any, stops too."""
@@ -207,6 +225,8 @@ class Jumps:
         return [placed(ast.Assign([store(ended)], ast.Constant(False)), stmt), *before], lowered, after
 
     def attempt(self, stmt: ast.Try, loop: LoopFlags | None) -> tuple[ast.Try, set[str]]:
+        if any(map(leaves_loop, stmt.finalbody)):
+            raise NoSource("a `break` or `continue` in `finally` after another jump in its `try` is not converted: move one of them")
         body, last = self.block(stmt.body, loop), self.block(stmt.finalbody, loop)
         orelse = self.block(self.guarded(list(stmt.orelse), body.flags, always_jumps(stmt.body)), loop)
         handlers = [(h, self.block(h.body, loop)) for h in stmt.handlers]
@@ -243,7 +263,12 @@ def without_guards(subject: str, cases: Sequence[ast.match_case], at: ast.stmt) 
 
 
 def is_irrefutable(pattern: ast.pattern) -> bool:
-    return isinstance(pattern, ast.MatchAs) and pattern.pattern is None
+    match pattern:
+        case ast.MatchAs(pattern=inner):
+            return inner is None or is_irrefutable(inner)
+        case ast.MatchOr(patterns=patterns):
+            return any(map(is_irrefutable, patterns))
+    return False
 
 
 class Lowered(NamedTuple):
@@ -265,7 +290,7 @@ def _without(stmts: Sequence[ast.stmt], idle: set[int]) -> Iterator[ast.stmt]:
                 inner = getattr(node, field, None)
                 if isinstance(inner, list) and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                     kept = list(_without(inner, idle))
-                    if inner and not kept and field == "body":
+                    if inner and not kept and field != "orelse":
                         kept = [placed(ast.Pass(), inner[0])]
                     setattr(node, field, kept)
         yield stmt
@@ -333,6 +358,15 @@ def always_returns(stmts: Sequence[ast.stmt]) -> bool:
         or (isinstance(stmts[-1], ast.If) and always_returns(stmts[-1].body) and always_returns(stmts[-1].orelse))
         or (isinstance(stmts[-1], ast.With) and always_returns(stmts[-1].body))
     )
+
+
+def jumps(stmts: Sequence[ast.stmt]) -> bool:
+    """Whether a jump may leave the block."""
+    return any(isinstance(s, ast.Return) for s in statements(stmts)) or any(map(leaves_loop, stmts))
+
+
+def leaves_loop(stmt: ast.stmt) -> bool:
+    return isinstance(stmt, ast.Break | ast.Continue) or any(leaves_loop(s) for block in inner_blocks(stmt) for s in block)
 
 
 def endless(stmt: ast.stmt) -> bool:

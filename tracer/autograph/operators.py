@@ -21,7 +21,7 @@ from ..regions import Attempt, Entry, Wording, is_traced
 from ..trace import Trace, current_trace
 from . import expressions
 from .expressions import *  # noqa: F403 - `ag__` is one name
-from .items import Items, as_items
+from .items import Items, Stream, as_items
 from .state import Names, Snapshot, assigned_line, check_arguments, entry, held_in
 from .statements import Choice, LoopState
 
@@ -123,7 +123,8 @@ def for_stmt(
 ) -> None:  # fmt: skip
     trace = current_trace()
     loop = LoopState(body, carried, fresh, scratch, stop, arguments, optional, aliases)
-    items = as_items(iterable, trace is not None)
+    shared = held and isinstance(iterable, Stream)  # others may go on with it, after a `break`
+    items = None if shared else as_items(iterable, trace is not None)
     if items is None or trace is None:
         _for_each(loop, iterable, body, held and isinstance(iterable, Iterator))
         return

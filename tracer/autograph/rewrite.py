@@ -105,8 +105,11 @@ class FunctionRewriter:
         needed = sorted((self.declared & self.locals) - self.arguments)
         top = self.node.body[0]
         local: list[ast.stmt] = [placed(ast.AnnAssign(store(name), ast.Constant("variable"), None, 1), top) for name in needed]
-        out = with_type_params(ast.FunctionDef(self.node.name, self.node.args, [*doc, *local, *body], self.node.decorator_list, None))
-        return placed(out, self.node)
+        return self.defined([*doc, *local, *body])
+
+    def defined(self, body: list[ast.stmt]) -> ast.FunctionDef:
+        node = self.node
+        return placed(with_type_params(ast.FunctionDef(node.name, node.args, body, node.decorator_list, node.returns)), node)
 
     # ---- statements
 
@@ -351,8 +354,7 @@ class GeneratorRewriter(FunctionRewriter):
     def rewritten(self) -> ast.FunctionDef:
         self.hoists = False
         body = [new for stmt in self.node.body for new in self.plain(stmt)]
-        out = with_type_params(ast.FunctionDef(self.node.name, self.node.args, body, self.node.decorator_list, None))
-        return placed(out, self.node)
+        return self.defined(body)
 
     def plain(self, stmt: ast.stmt) -> list[ast.stmt]:
         """A statement with its expressions rewritten, and what is inside of it likewise."""

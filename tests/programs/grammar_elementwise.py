@@ -39,7 +39,7 @@ BOOLEAN = ["~{x}", "np.logical_not({x})", "{x} & True", "{x} | False", "{x} ^ Tr
            "{x} << 2"]  # fmt: skip
 BINARY = [
     "{x} + {y}", "{x} - {y}", "{x} * {y}", "{x} / ({y} * {y} + 1)", "np.arctan2({x}, {y} * {y} + 0.5)", "np.hypot({x}, {y} * {y} + 1)",
-    "{x} * {y} + {x}", "({x} * {x} + 0.5) ** np.tanh({y})", "{y} - {x} * 0.5", "np.logaddexp({x}, {y})", "np.multiply({x}, {y})",
+    "{x} * {y} + {x}", "({x} * {x} + 0.5) ** np.tanh({y} * 1.0)", "{y} - {x} * 0.5", "np.logaddexp({x}, {y})", "np.multiply({x}, {y})",
     "{y} + {x} - {y}",
     "np.add({x}, {y}) / 2", "np.true_divide({x}, 1 + {y} * {y})", "np.subtract({y}, {x})", "np.power(np.abs({x}) + 1, {y} * 0.5)",
 ]  # fmt: skip

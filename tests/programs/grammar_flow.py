@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tests.programs.draw import Draw, Rule
-from tests.programs.program import GUARD, STATE, TRACED, Node, line
+from tests.programs.program import GUARD, OPEN, STATE, TRACED, Node, line
 from tests.programs.reference import Cell
 
 MAX_DEPTH = 2
@@ -173,7 +173,7 @@ def summed(d: Draw) -> Node | None:
 def listed(d: Draw) -> Node | None:
     """A list that a loop appends to."""
     head = heads(d)
-    if head is None or d.depth >= MAX_DEPTH or "range(x" in head[0]:
+    if head is None or d.depth >= MAX_DEPTH or OPEN.search(head[0]):
         return None
     rows, out, item = d.fresh("l"), d.fresh(), ""
 

@@ -18,6 +18,7 @@ import numpy as np
 
 GUARD = re.compile(r"«(.*?)»")  # in the condition of a branch or loop: must hold whenever the condition is evaluated
 ASSIGNED = re.compile(r"^(\w+) [-+*]?= ", re.MULTILINE)
+OPEN = re.compile(r" range\([a-z]")  # a loop whose number of iterations only the run knows
 STATE = "state"  # reads what it assigned to a variable: blocks gradients, so finite differences see more than they do
 TRACED = "traced"  # only for traced values: `y[i] = v`, and `np.array([x, y])`, which takes eager tensors out of the tape
 OPAQUE = "opaque"  # no derivative where finite differences see one (stop_gradient)
@@ -52,7 +53,7 @@ class Node:
                 out |= names
             elif "def " in header:
                 out.add(header[header.index("def ") + 4 : header.index("(", header.index("def "))])
-            elif header.startswith("for ") and outermost and "range(x" not in header:  # then there is a first iteration
+            elif header.startswith("for ") and outermost and not OPEN.search(header):  # then there is a first iteration
                 out |= set() if any(n.text in ("break", "continue") for n in self.walk()) else names
         if inside and inside[0][0].startswith("if ") and inside[-1][0] == "else:":
             out |= set.intersection(*(names for _, names in inside))
@@ -87,7 +88,8 @@ class Program:
         """Whether anything is of single precision, which sets how closely results can agree."""
         values = (*self.inputs.values(), *self.variables.values())
         texts = (inner.text + "".join(h for h, _ in inner.parts) for node in self.body for inner in node.walk())
-        return any(getattr(v, "dtype", None) == np.float32 for v in values) or any("f4" in text or "i2" in text for text in texts)
+        narrow = any(getattr(v, "dtype", None) in (np.float32, np.int16, np.uint16) for v in values)
+        return narrow or any(word in text for text in texts for word in ("f4", "float32", "i2", "u2"))
 
     @property
     def differentiated(self) -> list[int]:

@@ -70,6 +70,11 @@ def test_traced_values_need_a_size() -> None:
             aj.function(use)(A)
 
 
+def test_scalars_have_no_positions() -> None:
+    with pytest.raises(ValueError, match="0-dimensional"):
+        np.nonzero(aj.tensor(1.0))
+
+
 def test_derivatives_of_distinct_elements() -> None:
     for f in (lambda x: np.sum(np.unique(x) ** 2), aj.function(lambda x: aj.sum(aj.unique(x, size=4, fill_value=0) ** 2))):
         assert aj.grad(f)(A).tolist() == [6.0, 2.0, 0.0, 0.0, 4.0, 0.0]

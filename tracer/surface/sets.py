@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import UnsupportedError
+from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.operand import Concrete, Operand
 from adjit.ir.types import I64
 
@@ -37,6 +37,8 @@ class Unique(NamedTuple):
 def nonzero(x: Any, /, *, size: int | None = None, fill_value: int = 0) -> tuple[Operand, ...]:
     """The positions of the elements that are not zero, one array an axis; `size` of them where x is traced."""
     x = to_operand(x)
+    if not x.ndim:
+        raise ShapeError("nonzero: a 0-dimensional value has no positions; use np.atleast_1d(x).nonzero()")
     flat = flatnonzero(x, size=size, fill_value=-1)
     if size is None:
         return tuple(unravel_index(flat, x.shape))
@@ -52,9 +54,6 @@ def flatnonzero(x: Any, /, *, size: int | None = None, fill_value: int = 0) -> O
 
 def argwhere(x: Any, /, *, size: int | None = None, fill_value: int = 0) -> Operand:
     """The positions of the elements that are not zero, one row each; `size` of them where x is traced."""
-    x = to_operand(x)
-    if not x.ndim:
-        raise UnsupportedError("argwhere: takes an array with axes")
     return stack(nonzero(x, size=size, fill_value=fill_value), axis=1)
 
 

@@ -22,7 +22,7 @@ from adjit.ir.operand import Concrete, Literal, Operand
 from adjit.ir.types import DTYPE_NAMES
 
 from .convert import present
-from .frames import is_ours
+from .frames import OURS as BETWEEN
 
 # Of the others that call NumPy with what users gave them, these are known to want arrays back.
 LIBRARIES = frozenset({
@@ -45,12 +45,25 @@ def may_fall_back(args: Sequence[Any], kwargs: Mapping[str, Any], written: Any) 
 
 def called_by_library(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """Whether a library for NumPy's arrays made the call that is running, on values that are known and that no tape watches."""
-    frame: FrameType | None = sys._getframe(3)
-    while frame is not None and is_ours(frame):
+    frame: FrameType | None = sys._getframe(3)  # below are this function, `call_ufunc` or its like, and the method of NumPy's protocol
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        found = _libraries.get(module)
+        if found is None:
+            found = _libraries[module] = kind_of(module)
+        if found is not OURS:
+            return found is LIBRARY and is_known(args, kwargs) and not any(x.is_watched for x in operands_in((args, kwargs)))
         frame = frame.f_back
-    if frame is None or str(frame.f_globals.get("__name__", "")).partition(".")[0] not in LIBRARIES:
-        return False
-    return is_known(args, kwargs) and not any(x.is_watched for x in operands_in((args, kwargs)))
+    return False
+
+
+OURS, LIBRARY, USER = "ours", "library", "user"
+_libraries: dict[str, str] = {}  # name of a module -> what it is: this runs for every function of NumPy's on tensors
+
+
+def kind_of(module: Any) -> str:
+    package = str(module).partition(".")[0]
+    return OURS if package in BETWEEN else LIBRARY if package in LIBRARIES else USER
 
 
 def by_numpy(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], wrapped: bool = True) -> Any:

@@ -14,7 +14,7 @@ from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.operand import Concrete, Operand
 from adjit.ir.types import F64, I64, as_dtype, kept_shape, normalize_axes
 
-from ..convert import pick, to_operand, to_operands
+from ..convert import pick, present, to_operand, to_operands
 from .create import linspace
 from .elementwise import floating
 from .indexing import searchsorted
@@ -180,7 +180,7 @@ def histogram(x: Any, /, bins: Any = 10, range: Any = None, density: bool | None
     out = ops.additem(ops.full((count,), 0, amounts.dtype), ops.where(inside, place, 0), amounts)
     if density:
         out = floating(out) / (pick(edges, slice(1, None)) - pick(edges, slice(-1))) / ops.sum(floating(out))
-    return out, edges
+    return present(out), present(edges)
 
 
 def edges_of(x: Operand, bins: Any, between: Any) -> Operand:
@@ -199,7 +199,7 @@ def edges_of(x: Operand, bins: Any, between: Any) -> Operand:
 
 def histogram_bin_edges(x: Any, /, bins: Any = 10, range: Any = None, weights: Any = None) -> Operand:
     """The edges of the bins of a histogram."""
-    return edges_of(ops.reshape(to_operand(x), -1), bins, range)
+    return present(edges_of(ops.reshape(to_operand(x), -1), bins, range))
 
 
 def histogram2d(
@@ -242,7 +242,7 @@ def histogramdd(
         for k, e in enumerate(edges):
             widths = pick(e, slice(1, None)) - pick(e, slice(-1))
             out = out / ops.reshape(widths, tuple(-1 if a == k else 1 for a in builtins.range(len(shape))))
-    return out, tuple(edges)
+    return present(out), tuple(map(present, edges))
 
 
 # ---- covariances

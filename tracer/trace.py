@@ -59,6 +59,7 @@ class Trace(Builder):
             self.capture = self.capture_array
             self.arguments: Sequence[Traced] = ()
             self.doubles: dict[int, tuple[Array, Array]] = {}
+            self.sources: dict[int, Any] = {}  # of random numbers, made by the function itself
             self._cells: dict[int, tuple[Cell, Traced]] = {}
             self._captures: list[tuple[Array, Array, Traced]] = []
             self._captured: dict[int, int] = {}  # id of an array -> where in the list it was captured last
@@ -222,6 +223,7 @@ class Trace(Builder):
         self.stmts: list[Stmt] = []
         self.written = {}
         self._cells, self._captures, self._captured, self.stand_ins, self.arguments, self.doubles = {}, [], {}, {}, (), {}
+        self.sources = {}
 
 
 def current_trace() -> Trace | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from copy import deepcopy
 
 import numpy as np
@@ -89,3 +90,35 @@ def test_layers_are_built_in_branches() -> None:
     x = np.ones((1, 2), "f4")
     np.testing.assert_allclose(f(x), block(x), rtol=1e-6)
     np.testing.assert_allclose(f(-x), -x)
+
+
+def draws_from_numpy(x):
+    return x * np.random.normal()  # noqa: NPY002
+
+
+def draws_from_python(x):
+    return x * random.uniform(0.0, 1.0)
+
+
+def draws_from_outside(x):
+    return x * SOURCE.normal()
+
+
+def draws_from_own(x):
+    source = np.random.default_rng(0)
+    return x * source.normal() + random.Random(1).random()
+
+
+SOURCE = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("function", [draws_from_numpy, draws_from_python, draws_from_outside])
+def test_frozen_random_numbers_warn(function) -> None:
+    with pytest.warns(UserWarning, match=r"aj\.random draws in every call") as found:
+        aj.function(function)(1.0)
+    assert found[0].filename == __file__
+    assert found[0].lineno == function.__code__.co_firstlineno + 1
+
+
+def test_random_numbers_of_a_seed_inside_do_not_warn() -> None:
+    np.testing.assert_allclose(aj.function(draws_from_own)(2.0), draws_from_own(2.0))

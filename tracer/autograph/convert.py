@@ -18,10 +18,12 @@ from weakref import WeakKeyDictionary
 
 from ..frames import is_ours
 from .builtin import overload
+from .chance import draws
+from .expression_rewriter import AG
 from .jumps import placed, with_type_params
 from .marks import is_marked
 from .names import statements
-from .rewrite import AG, Rewriter
+from .rewrite import Rewriter
 from .source import CHANGED, NOT_FOUND, NoSource, is_edited, lines_of, parse_function, same_program
 from .texts import texts_without_file
 
@@ -242,8 +244,8 @@ def needs_no_conversion(namespace: dict[str, Any], name: str, attributes: Sequen
         found: Any = value
         for attribute in attributes:
             found = getattr(found, attribute, None)
-        return bool(attributes) and is_library(value.__name__) and overload(found) is None
-    return not attributes and is_library(getattr(value, "__module__", None)) and overload(value) is None
+        return bool(attributes) and is_library(value.__name__) and overload(found) is None and not draws(found)
+    return not attributes and is_library(getattr(value, "__module__", None)) and overload(value) is None and not draws(value)
 
 
 def why_not(code: CodeType) -> str | None:

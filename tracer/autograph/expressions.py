@@ -31,6 +31,7 @@ from ..slices import as_rows, has_traced_slice
 from ..trace import Traced, current_trace
 from .arrays import array_like, fresh_out, is_numpy, joined
 from .builtin import TracedText, any_, overload, written_out
+from .chance import checked
 from .convert import convert
 from .heap import Heap
 from .places import not_followed
@@ -170,6 +171,10 @@ def callee(function: Any) -> Any:
     found = overload(function)
     if found is not None:
         return found
+    trace = current_trace()
+    random = None if trace is None else checked(function, trace)
+    if random is not None:
+        return random
     if is_numpy(function):
         return array_like(function)
     if isinstance(function, BuiltinFunctionType | type | Operand):

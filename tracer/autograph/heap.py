@@ -24,8 +24,8 @@ from ..contents import ArrayContents
 from ..growing import TracedList
 from ..regions import UNDEFINED, kind_of
 from .convert import in_site_packages, is_library
+from .expression_rewriter import AG
 from .places import Attribute, Contents, Global, Place, Variable, not_followed, put_back
-from .rewrite import AG
 
 LIMIT = 2000  # objects: a bound on what a statement costs to trace
 OPEN = frozenset({"types", "argparse"})  # modules of Python's own whose objects are bags of attributes

@@ -1,0 +1,56 @@
+"""Random numbers of NumPy's and of Python's own, which a trace draws once: every call of the compiled function gets the same."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from types import BuiltinMethodType, MethodType
+from typing import Any
+
+from ..frames import user_location
+from ..trace import Trace
+
+RANDOM = ("random", "numpy.random")
+SOURCES = frozenset({"Generator", "RandomState", "Random"})  # told by name: nobody needs their modules otherwise
+MAKERS = SOURCES | {"default_rng"}
+HARMLESS = frozenset({"seed", "getstate", "setstate", "get_state", "set_state", "spawn"})
+
+
+def draws(function: Any) -> bool:
+    """Whether a function may draw random numbers, or make a source of them."""
+    owner = getattr(function, "__self__", function)
+    return any(str(getattr(x, "__module__", "")).startswith(RANDOM) for x in (type(owner), function))
+
+
+def checked(function: Any, trace: Trace) -> Callable[..., Any] | None:
+    """What is called in place of a function that makes or asks a source of random numbers; None for any other."""
+    if not draws(function):
+        return None
+    name = getattr(function, "__name__", "")
+    if name in MAKERS:
+        return lambda *args, **options: _made(function, trace, *args, **options)
+    if not isinstance(function, BuiltinMethodType | MethodType) or type(function.__self__).__name__ not in SOURCES:
+        return None
+    if name not in HARMLESS and id(function.__self__) not in trace.root().sources:
+        _warn(name)
+    return function
+
+
+def _made(function: Callable[..., Any], trace: Trace, *args: Any, **options: Any) -> Any:
+    """A source that is made with a seed, inside of the function, gives the same numbers in every call of Python as well."""
+    out = function(*args, **options)
+    if args or options:
+        trace.root().sources[id(out)] = out
+    return out
+
+
+def _warn(name: str) -> None:
+    place = user_location()
+    text = (
+        f"{name}() draws random numbers while the function is traced, and never again: all calls get the same ones. aj.random draws in "
+        "every call; or pass the numbers as an argument"
+    )
+    if place is None:
+        warnings.warn(text, stacklevel=3)
+    else:
+        warnings.warn_explicit(text, UserWarning, place.file, place.line)

@@ -16,7 +16,7 @@ from adjit.ir.func import Block, Func, Value
 from adjit.ir.location import Location
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import REGISTRY, Op
-from adjit.ir.ops.control import For, Fuse, If, While
+from adjit.ir.ops.control import For, If, While
 from adjit.ir.ops.create import Constant, Fill, Iota
 from adjit.ir.ops.maps import Binary, Cast, Map, Unary, Where
 from adjit.ir.ops.reduce import Sum
@@ -142,9 +142,7 @@ def _or_literal(random: Random, x: Operand) -> Operand:
 def _region(random: Random, b: Builder, pool: list[Operand], depth: int) -> tuple[Value, ...]:
     carried = _some(random, pool)
     types = [x.type for x in carried]
-    kind = random.choice([Fuse, If, For, While])
-    if kind is Fuse:
-        return _fuse(random, b, pool)
+    kind = random.choice([If, For, While])  # no `fuse`: passes that come before it would not keep its rules
     if kind is If:
         conditions = [x for x in pool if x.type == TensorType(BOOL)] or [Literal(random.random() < 0.5, TensorType(BOOL))]
         blocks = tuple(_block(random, b, pool, [], types, depth) for _ in range(2))
@@ -160,26 +158,6 @@ def _region(random: Random, b: Builder, pool: list[Operand], depth: int) -> tupl
             return (*results[: len(types)], *(b.emit(StackRead(), [s, Literal(trips - 1, index)])[0] for s in results[len(types) :]))
         return results[: len(types)]
     return _while(random, b, pool, carried, depth)
-
-
-def _fuse(random: Random, b: Builder, pool: list[Operand]) -> tuple[Value, ...]:
-    """Elementwise ops of one shape, and perhaps a reduction of what they make."""
-    shape = random.choice(pool).type.shape
-    local = [x for x in pool if x.type.shape == shape]
-    made: list[Operand] = []
-    with _Drawn(random, [], b) as child:
-        for _ in range(random.randint(1, 4)):
-            op, args = _simple(random, local, fused=True)
-            while not isinstance(op, Map):
-                op, args = _simple(random, local, fused=True)
-            made += child.emit(op, args)
-            local.append(made[-1])
-        last = random.choice(local)
-        if random.random() < 0.4 and last.type.dtype != BOOL:
-            made += child.emit(Sum(tuple(a for a in range(len(shape)) if random.random() < 0.5)), [last])
-        yields = random.sample(made, random.randint(1, len(made)))
-        body = child.finish(yields)
-    return b.emit(Fuse(), [], (body,), [y.type for y in yields])
 
 
 def _while(random: Random, b: Builder, pool: list[Operand], carried: list[Operand], depth: int) -> tuple[Value, ...]:

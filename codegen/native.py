@@ -94,9 +94,10 @@ class Native:
         start = raw.__array_interface__["data"][0]
         shift = -start % 64
         release = self._library.address.get(stacks.RELEASE)
-        if release is not None:
-            weakref.finalize(raw, _release, self._library, release, start + shift).atexit = False
-        return raw[shift : shift + self.arena_bytes]
+        arena = raw[shift : shift + self.arena_bytes]
+        if release is not None:  # with the memory: NumPy 2.5 frees it before it calls back for weak references
+            weakref.finalize(arena, _release, self._library, release, start + shift, raw).atexit = False
+        return arena
 
     def _raise(self, code: int, details: list[int]) -> None:
         if code == signals.INTERRUPTED:
@@ -117,8 +118,8 @@ def _restore(*exception: int) -> None:
     restore(*exception)  # functions of `pythonapi` raise what is set when they return
 
 
-def _release(library: llvm.Library, function: int, arena: int) -> None:
-    """Free the stacks of an arena. The library is an argument so that its code is still there."""
+def _release(library: llvm.Library, function: int, arena: int, memory: Array) -> None:
+    """Free the stacks of an arena. The library and the arena's memory are arguments so that both are still there."""
     ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)(arena)
 
 

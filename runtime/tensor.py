@@ -103,7 +103,7 @@ class Tensor(TensorMethods, Concrete):
         """NumPy's description of the memory, for those who read it without NumPy."""
         if listening.recorders:
             leaving(self, "array")
-        return read_only(self.buffer).__array_interface__
+        return {**read_only(self.buffer).__array_interface__, "strides": self.buffer.strides}  # without them, Pillow wants a buffer
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None) -> Any:
         """A DLPack capsule. Consumers that know no read-only arrays (before DLPack 1.0, and PyTorch) get a copy, for they might write."""

@@ -195,3 +195,55 @@ def test_vecdot_does_not_broadcast_its_vectors() -> None:
     for a, b in ((np.ones((2, 1)), np.ones((2, 3))), (np.ones(3), np.ones(1))):
         with pytest.raises(ValueError, match="vecdot"):
             np.vecdot(aj.tensor(a), b)
+
+
+M = aj.tensor(np.arange(24.0).reshape(8, 3) % 7)
+
+
+def plotted() -> Any:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    pyplot.figure()
+    pyplot.scatter(M[:, 0], M[:, 1], c=M[:, 2])
+    pyplot.contour(M)
+    (line,) = pyplot.plot(T, T * 2.0)
+    pyplot.close()
+    return line.get_ydata(), T * 2.0
+
+
+def framed() -> Any:
+    pandas = pytest.importorskip("pandas")
+    both = T + pandas.Series([1.0, 2.0, 3.0]), pandas.Series([1.0, 2.0, 3.0]) + T
+    assert all(isinstance(x, pandas.Series) for x in both)
+    assert pandas.DataFrame({"a": T, "b": T}).shape == (3, 2)
+    return both[0], both[1]
+
+
+def fitted() -> Any:
+    pytest.importorskip("sklearn")
+    from sklearn.linear_model import Ridge
+    from sklearn.preprocessing import StandardScaler
+
+    scaled = StandardScaler().fit_transform(M)
+    assert type(scaled) is np.ndarray
+    return Ridge().fit(M, M[:, 0]).predict(M), Ridge().fit(M.numpy(), M.numpy()[:, 0]).predict(M.numpy())
+
+
+def painted() -> Any:
+    image = pytest.importorskip("PIL.Image")
+    grey = aj.tensor(np.arange(12, dtype=np.uint8).reshape(3, 4))
+    return np.asarray(image.fromarray(grey)), grey
+
+
+def rearranged() -> Any:
+    einops = pytest.importorskip("einops.array_api")
+    return aj.function(lambda x: einops.rearrange(x, "a b -> b a"))(M), M.T
+
+
+@pytest.mark.parametrize("use", [plotted, framed, fitted, painted, rearranged], ids=lambda f: f.__name__)
+def test_other_libraries(use: Callable[[], Any]) -> None:
+    """Where they are installed."""
+    got, expected = use()
+    np.testing.assert_allclose(got, expected)

@@ -81,9 +81,9 @@ class Thing:
 
     def places(self) -> list[Named]:
         """What would have to be carried for a change of this to be followed."""
-        if not self.fixed:
+        if not self.fixed and not isinstance(self.value, bytearray):
             return self.holders
-        if isinstance(self.value, set | np.ndarray | TracedList):
+        if isinstance(self.value, set | np.ndarray | TracedList | bytearray) or self.path == "globals()":
             raise not_followed(self.path, self.value)
         return [Named(self.path, Contents(self.value, self.path))]
 
@@ -180,6 +180,7 @@ class Heap:
             case FunctionType():
                 if not is_library(value.__module__) and not in_site_packages(value.__code__):
                     self.function(path, value)
+                    self.attributes(path, value)
             case MethodType():
                 self.inside(path, [("__self__", value.__self__), ("", value.__func__)])
             case BuiltinMethodType():
@@ -188,7 +189,7 @@ class Heap:
                 self.inside(path, [("", x) for x in (value.func, *value.args, *value.keywords.values())])
             case tuple():
                 self.inside(path, ((f"[{i}]", x) for i, x in enumerate(value)))
-            case TracedList() | set() | np.ndarray() | list() | deque() | dict():
+            case TracedList() | set() | np.ndarray() | list() | deque() | dict() | bytearray():
                 if id(value) not in self.things:
                     self.things[id(value)] = Thing(path, value)
                 if isinstance(value, dict):
@@ -213,11 +214,14 @@ class Heap:
         module = owner.__module__
         if is_library(module) and module not in OPEN:
             return
+        self.attributes(path, value)
+        for cls in value.__bases__ if isinstance(value, type) else (type(value),):
+            self.todo.append((cls.__name__, cls, None))
+
+    def attributes(self, path: str, value: Any) -> None:
         names = attribute_names(value)
         self.objects.append((path, value, set(names)))
         self.bind([Named(f"{path}.{name}" if path else name, Attribute(value, name)) for name in names])
-        for cls in value.__bases__ if isinstance(value, type) else (type(value),):
-            self.todo.append((cls.__name__, cls, None))
 
     def function(self, path: str, function: Callable[..., Any]) -> None:
         assert isinstance(function, FunctionType)
@@ -229,6 +233,9 @@ class Heap:
         for name in names:
             self.seen[id(namespace), name] = None
         self.bind([*named, *(Named(name, Global(namespace, name)) for name in names)])
+        if "globals" in names and id(namespace) not in self.things:  # written to by any name
+            self.things[id(namespace)] = Thing("globals()", namespace)
+            self.things[id(namespace)].fixed = True
         self.inside(path, (("", x) for x in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())))
 
     def bind(self, named: Sequence[Named]) -> None:

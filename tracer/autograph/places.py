@@ -132,6 +132,8 @@ def put_back(container: Any, contents: Any) -> None:
     elif isinstance(container, deque):
         container.clear()
         container.extend(contents)
+    elif isinstance(container, bytearray):
+        container[:] = bytes(contents)
     elif container.flags.writeable:
         container[...] = contents
 

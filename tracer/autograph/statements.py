@@ -23,6 +23,7 @@ from .state import (
     Watch,
     assigned_line,
     check_arguments,
+    containers,
     entry,
     held_in,
     keep_identity,
@@ -166,6 +167,7 @@ class Trips:
         self.values = loop.state.read()
         self.watch = Watch((loop.body,), loop.state, loop.every, in_place=False)
         self.shared = loop.shared(self.values)
+        self.tangled = tangled([None if i in self.shared else value for i, value in enumerate(self.values)])
         self.parted: set[tuple[int, int]] = set()
         self.start = [own(value) if isinstance(value, list | dict | deque | TracedList) else value for value in self.values]
         self.given: list[Any] = []
@@ -180,6 +182,7 @@ class Trips:
         for i, other in self.shared.items():
             given[i] = given[other]
         held = [Thing("", x) if isinstance(x, list | dict | deque | TracedList) else None for x in given]
+        inside = [(i, Thing("", x)) for i in self.tangled for x in containers(given[i])]
         loop.state.write(given)
         if loop.flag:
             loop.flag.write([False])
@@ -188,6 +191,9 @@ class Trips:
         except BaseException:
             self.watch.heap.restore()
             raise
+        for i, thing in inside:
+            if thing.changed():
+                raise not_followed(loop.entries[i].name, self.values[i])
         self.touched |= {i for i, thing in enumerate(held) if thing is not None and thing.changed()}
         self.given, self.left = given, self.watch.look().values
         return self.handed_on(values)
@@ -223,3 +229,12 @@ class Trips:
         known = self.loop.state.keys
         if isinstance(thing, Thing) and (thing.fixed or any(h.place.key not in known for h in thing.holders)):
             raise not_followed(self.loop.entries[i].name, self.values[i])
+
+
+def tangled(values: Sequence[Any]) -> list[int]:
+    """Which values hold a container that stands in several places: a trip gets copies, one for each place."""
+    where: dict[int, list[int]] = {}
+    for i, value in enumerate(values):
+        for x in containers(value):
+            where.setdefault(id(x), []).append(i)
+    return sorted({i for places in where.values() if len(places) > 1 for i in places})

@@ -35,7 +35,7 @@ from .memory import Access
 from .packing import Packing
 from .parallel import emit_nest
 from .parts import Parts
-from .probes import Probes
+from .probes import CLOCK_DECLARATION, Probes
 from .registers import register_kernel
 from .rows import rows_kernel
 
@@ -105,7 +105,10 @@ class Module:
         body = "\n".join([*entry, *text.slots, *text.lines])
         main = f"define i64 @adjit_main(ptr %buffers, ptr %arena, ptr %error) nounwind {{\nentry:\n{body}\n}}\n"
         runtime = [stacks.runtime(self.triple)] if self.uses_runtime or self.handles else []
-        runtime += [self.probes.runtime()] if self.probes is not None else []
+        if self.probes is not None:
+            runtime.append(self.probes.runtime())
+            if not any(CLOCK_DECLARATION in text for text in runtime):
+                self.declares.add(CLOCK_DECLARATION)
         if self.handles:
             release = "\n".join(self.shrinking(0))
             main += f"define void @{stacks.RELEASE}(ptr %arena) nounwind {{\nentry:\n{release}\nret void\n}}\n"

@@ -25,9 +25,9 @@ WHOLE, CLOCK = 0, 1
 EVENTS = 1 << 16  # kept one by one; the sums count all
 HEADER, SITE, EVENT = 2, 2, 3  # words
 
+CLOCK_DECLARATION = "declare i32 @clock_gettime(i32, ptr)"
 IR = """
 @adjit_log = global [WORDS x i64] zeroinitializer, align 64
-declare i32 @clock_gettime(i32, ptr)
 
 define internal i64 @adjit_now() nounwind noinline {
   %spec = alloca [2 x i64]

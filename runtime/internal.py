@@ -48,7 +48,8 @@ def guarded(function: Callable[P, R]) -> Callable[P, R]:
         except (AdjitError, *OF_THE_MACHINE):
             raise
         except Exception as error:
-            if any(map(is_users, frames_of(error.__traceback__))):
+            frames = list(frames_of(error.__traceback__))
+            if any(map(is_users, frames)) or (isinstance(error, TypeError | ValueError) and is_of_runtime(frames[-1])):
                 raise
             trace = current_trace()
             raise report(error, None if trace is None else so_far(trace)) from error
@@ -68,6 +69,11 @@ def frames_of(traceback: TracebackType | None) -> Iterator[FrameType]:
 
 def is_users(frame: FrameType) -> bool:
     return str(frame.f_globals.get("__name__", "")).partition(".")[0] not in LIBRARIES
+
+
+def is_of_runtime(frame: FrameType) -> bool:
+    """Whether the error is one that `runtime` raises for users, as of a custom gradient without its keyword argument."""
+    return str(frame.f_globals.get("__name__", "")).startswith("adjit.runtime.")
 
 
 def so_far(trace: Trace) -> Func:

@@ -204,7 +204,7 @@ def walk(x: Operand, items: Sequence[Any], missing: int, where: str) -> Selectio
 def read_item(item: Any, where: str) -> Any:
     """One item of a key: an int, a slice, None, `...`, a mask (a NumPy array of bools) or an operand of integers."""
     if isinstance(item, slice) and any(isinstance(bound, operands.Operand) and not known(bound) for bound in (item.start, item.stop)):
-        raise TraceError(f"{where}: sizes are static, so a slice has no traced bounds; x[i + np.arange(n)] takes n elements from i on")
+        raise TraceError(f"{where}: sizes are static, so a slice has no traced bounds; their distance must be a number, as in x[i:i + 3]")
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
     if isinstance(item, bool | np.bool_):

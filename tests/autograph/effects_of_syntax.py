@@ -1,6 +1,6 @@
 """Programs with filters, guards, keys, slices and jumps that depend on traced values."""
 
-# ruff: noqa: B007, B012, F841 - as users write
+# ruff: noqa: B007, B012, C416, E731, F841, PERF401 - as users write
 
 from __future__ import annotations
 
@@ -187,4 +187,263 @@ def rows0(x):
     s = 0.0
     for r in x:
         s = s + r.sum()
+    return s
+
+
+ROW = np.arange(6.0)
+
+
+@effect(
+    (ROW, 2),
+)
+def sl_neg(x, i):
+    return x[i - 1 : i + 1]
+
+
+@effect(
+    (ROW, 3),
+)
+def sl_over(x, i):
+    return x[i : i + 3]
+
+
+@effect((ROW, 2), refused=True)
+def sl_to(x, i):
+    return x[:i]
+
+
+@effect(
+    (ROW, 2),
+)
+def sl_2d(x, i):
+    return x.reshape(2, 3)[:, i - 1 : i + 1]
+
+
+@effect(
+    (ROW, 1),
+)
+def sl_both(x, i):
+    return x.reshape(2, 3)[i : i + 1, i : i + 2]
+
+
+@effect(
+    (ROW, 1),
+)
+def sl_mask(x, i):
+    return x.reshape(2, 3)[i : i + 1][0, ::2]
+
+
+@effect(
+    (ROW, 1),
+)
+def sl_none(x, i):
+    return x[None, i : i + 2].shape[0] * x[i : i + 2]
+
+
+@effect(
+    (ROW, 1),
+)
+def sl_aug(x, i):
+    y = x * 1
+    y[i : i + 2] += 5
+    return y
+
+
+@effect(
+    (ROW, 1),
+)
+def sl_2i(x, i):
+    j = 2 * i + 1
+    return x[j - i : i + 1 + 2]
+
+
+@effect(
+    (ROW,),
+)
+def comp_static(x):
+    return sum([x[i] for i in range(6) if i % 2 == 0])
+
+
+@effect(
+    (ROW,),
+)
+def comp_nested(x):
+    return sum([a * b for a in x if a > 1 for b in (1.0, 2.0) if b < 2])
+
+
+@effect(
+    (ROW,),
+)
+def comp_in_lambda(x):
+    f = lambda v: [u for u in (1.0, 2.0, 3.0) if u < 2.5]
+    return sum(f(1)) * x[1]
+
+
+@effect(
+    (ROW,),
+)
+def comp_in_comp(x):
+    return sum([sum([v for v in (1.0, 2.0) if v < w]) for w in (1.5, 3.0)]) * x[1]
+
+
+@effect(
+    (ROW,),
+)
+def comp_cond_mixed(x):
+    n = [v for v in x if v > 1 and v < 4]
+    return len(n), n[0]
+
+
+@effect(
+    (ROW,),
+)
+def comp_closure(x):
+    k = 2.0
+    out = []
+    for i in range(3):
+        out.append(sum([v for v in (1.0, 2.0, 3.0) if v > i]))
+    return np.array(out) * k * x[1]
+
+
+@effect((ROW,), (-ROW,))
+def match_seq(x):
+    match (x[0], 3):
+        case (a, b) if a > 0:
+            y = a * b
+        case (a, 4):
+            y = a
+        case (a, b) if a < -1:
+            y = b * 1.0
+        case _:
+            y = 7.0
+    return y
+
+
+@effect((2.0,), (-2.0,))
+def match_return(x):
+    match 1:
+        case 0:
+            return 0.0
+        case n if x > 0:
+            return n * x
+    return -1.0
+
+
+@effect((2.0,), (-2.0,))
+def maxkey_tuple(x):
+    return max([(x, 1.0), (2.5, 2.0)], key=lambda t: t[0] * t[0])
+
+
+@effect((2.0,), (-2.0,))
+def mindef(x):
+    return min([v for v in [1.0, x]], default=3.0)
+
+
+@effect((3,), (0,))
+def only_body_after(n):
+    t = 0.0
+    for i in range(n):
+        last = i * 1.0
+        t = t + last
+    if n > 0:
+        t = t + 1
+    return t
+
+
+@effect(
+    (2.0,),
+)
+def iter_class(x):
+    class It:
+        def __init__(self):
+            self.n = 0
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            self.n += 1
+            if self.n > 3:
+                raise StopIteration
+            return self.n * x
+
+    it = It()
+    for v in it:
+        break
+    return sum(it)
+
+
+@effect(
+    (2.0,),
+)
+def gen_send(x):
+    def g():
+        t = 0.0
+        while True:
+            v = yield t
+            if v is None:
+                return
+            t = t + v * x
+
+    c = g()
+    next(c)
+    c.send(1.0)
+    return c.send(2.0)
+
+
+@effect(
+    (2.0,),
+)
+def gen_deleg(x):
+    def a():
+        yield x
+        yield 2 * x
+
+    def b():
+        yield from a()
+        yield 3 * x
+
+    return sum(b())
+
+
+@effect((2.0,), (-2.0,))
+def gen_in_branch(x):
+    def g(n):
+        for i in range(n):
+            yield i * x
+
+    if x > 0:
+        s = sum(g(3))
+    else:
+        s = sum(g(4))
+    return s
+
+
+@effect(
+    (ROW,),
+)
+def enum_start(x):
+    s = 0.0
+    for i, v in enumerate(x, 3):
+        s = s + i * v
+    return s
+
+
+@effect(
+    (ROW,),
+)
+def zip_strict(x):
+    s = 0.0
+    for a, b in zip(x, x[::-1], strict=True):
+        s = s + a * b
+    return s
+
+
+@effect(
+    (ROW,),
+)
+def rev(x):
+    s = 0.0
+    for a in reversed(x):
+        s = s * 0.5 + a
     return s

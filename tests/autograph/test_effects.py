@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import adjit as aj
-from adjit.ir.errors import TraceError, UnsupportedError
+from adjit.ir.errors import CheckError, TraceError, UnsupportedError
 from adjit.tracer.pytree import flatten
 from tests.autograph import effects, effects_of_syntax, effects_on_objects
 from tests.autograph.effect_table import EFFECTS, Effect
@@ -122,3 +122,17 @@ def test_frozen_random_numbers_warn(function) -> None:
 
 def test_random_numbers_of_a_seed_inside_do_not_warn() -> None:
     np.testing.assert_allclose(aj.function(draws_from_own)(2.0), draws_from_own(2.0))
+
+
+def test_slice_that_leaves_the_array_raises_and_has_a_gradient_inside() -> None:
+    @aj.function
+    def part(x, i):
+        return x[i * 2 : (i + 1) * 2]
+
+    x = np.arange(6.0)
+    np.testing.assert_array_equal(part(x, 2), x[4:6])
+    for outside in (3, -1):
+        with pytest.raises(CheckError, match="NumPy would cut it short"):
+            part(x, outside)
+    gradient = aj.function(aj.grad(lambda x, i: aj.sum(part(x, i) ** 2)))(x, 1)
+    np.testing.assert_array_equal(gradient, [0.0, 0.0, 4.0, 6.0, 0.0, 0.0])

@@ -209,7 +209,7 @@ def nested(d: Draw) -> Node | None:
         return line(f"return {d.choice(made)}") if made else None
 
     nodes = block(d, [], {u: d.env[x], w: 0.5}, leave)
-    if nodes is None:
+    if nodes is None or any(node.assigns() & set(d.order) for node in nodes):  # those would be its own, unbound
         return None
     call = d.choice([f"{g}({x})", f"{g}({x}) + {g}({x} * 0.5, 2.0)", f"{g}({w}=0.25, {u}={x})", f"(lambda x: {g}(x * 0.5))({x})"])
     return Node("", (), (("", (Node("", (), ((f"def {g}({u}, {w}=0.5):", nodes),)), line(f"{d.fresh()} = {call}"))),))

@@ -59,6 +59,10 @@ class Node:
             out |= set.intersection(*(names for _, names in inside))
         return out
 
+    def assigns(self) -> set[str]:
+        """Names that any line of it assigns, whether or not it runs."""
+        return {name for node in self.walk() for name in ASSIGNED.findall(node.text)}
+
     def walk(self) -> Iterator[Node]:
         yield self
         for _, block in self.parts:

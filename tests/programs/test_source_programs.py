@@ -1,7 +1,7 @@
 """Random programs, as Python source: NumPy, eager, interpreted and compiled, with each pass off in turn, and derivatives, all agree.
 
-Every run draws new programs. `ADJIT_PROGRAMS=20000` runs as many; `ADJIT_PROGRAMS_SEED=n`, which the head of a run prints, draws the same
-again. What fails is printed as a small program that fails in the same way.
+`ADJIT_PROGRAMS=20000` runs as many; `ADJIT_PROGRAMS_SEED=n`, which the head of a run prints, chooses where to begin.
+What fails is printed as a small program that fails in the same way.
 """
 
 from __future__ import annotations

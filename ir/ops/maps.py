@@ -150,8 +150,9 @@ def calls_math(stmt: Stmt) -> bool:
 SCALAR = bool | int | float  # built once: a union made at every call is a good part of what a traced op costs
 
 
-def cast(x: Operand, dtype: DType) -> Operand:
+def cast(x: Operand, dtype: Any) -> Operand:
     """`x` as `dtype`; nothing is emitted when it already is."""
+    dtype = dtype if isinstance(dtype, np.dtype) else np.dtype(dtype.dtype)  # the `.dtype` of TensorFlow's tensors is a class of its own
     return x if x.type.dtype == dtype else apply(Cast(dtype), x)
 
 

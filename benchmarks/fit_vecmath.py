@@ -1,4 +1,4 @@
-"""Fits the polynomials of the vector math library and writes `codegen/vecmath_coefficients.py`.
+"""Fits the polynomials of the vector math library and writes `codegen/vecmath/coefficients.py`.
 
 Every polynomial is a weighted minimax fit (Remez exchange) in 60-digit arithmetic: it minimises max |weight(x) * (p(x) - f(x))| over the
 interval, where the weight turns an error of the polynomial into a relative error of the function that is built on it. The printed number is
@@ -22,7 +22,7 @@ import numpy as np
 mp.mp.dps = 60
 Real = Any  # mpmath is untyped
 Function = Callable[[Real], Real]
-TARGET = Path(__file__).resolve().parent.parent / "codegen" / "vecmath_coefficients.py"
+TARGET = Path(__file__).resolve().parent.parent / "codegen" / "vecmath" / "coefficients.py"
 
 
 class Fit(NamedTuple):

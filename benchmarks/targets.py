@@ -21,9 +21,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from adjit.codegen import llvm
 from adjit.codegen.compile import compile_func
-from adjit.codegen.target import LEVELS, current, described, names_of
+from adjit.codegen.llvm import toolchain as llvm
+from adjit.codegen.llvm.target import LEVELS, current, described, names_of
 from adjit.ir import ops
 from adjit.ir.ops.convolution import conv
 from adjit.ir.target import Target

@@ -12,13 +12,14 @@ from adjit.ir.ops.control import For, Region, While
 from adjit.ir.ops.effects import Print
 from adjit.ir.target import Target
 
-from . import host, stacks
+from .cache.image import Image, store
 from .cost import operations
-from .image import Image, store
-from .module import Module
+from .llvm.target import current
+from .main import callbacks as host
+from .main import stacks
+from .main.module import Module
+from .main.probes import LOG, Probes, Run
 from .native import LARGE, MAIN, Native
-from .probes import LOG, Probes, Run
-from .target import current
 
 QUICK = 200_000  # operations: about twenty microseconds, which other Python threads can wait for
 

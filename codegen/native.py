@@ -18,8 +18,12 @@ from adjit.ir.ops.base import Array
 from adjit.ir.target import Target
 from adjit.ir.types import TensorType
 
-from . import blas, library, llvm, signals, stacks
-from .image import Image
+from .cache.image import Image
+from .interrupts import signals
+from .llvm import toolchain as llvm
+from .main import stacks
+from .products import blas
+from .threads import library
 
 DETAILS = 8  # i64 words that a failing kernel may leave for the message
 LARGE, HUGE = 1 << 18, 1 << 26  # bytes of results whose buffers are kept for the next call

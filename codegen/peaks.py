@@ -16,8 +16,9 @@ from adjit.ir.locks import once
 from adjit.ir.target import Target
 from adjit.ir.types import F32, F64, DType
 
-from . import library, llvm
-from .lanes import LLVM_TYPE
+from .llvm import toolchain as llvm
+from .llvm.lanes import LLVM_TYPE
+from .threads import library
 
 ACCUMULATORS = 12  # hides the latency of two pipelines; fits sixteen registers
 TURNS = 20_000

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from adjit.ir.func import Func
 from adjit.ir.target import Target
 
-from . import image, tuning
+from .cache import image
 from .native import Native
+from .products import tuning
 
 
 def native_code(func: Func, optimized: Callable[[], Func], target: Target) -> Native:
@@ -32,7 +33,8 @@ def compiled(func: Func, target: Target, key: bytes | None = None) -> Native:
 
 def foresee(func: Func, target: Target) -> None:
     """Have LLVM begin with the routines that a traced Func is certain to need, while the passes still run."""
-    from . import entry, products  # noqa: PLC0415 - see above
+    from .entry import entry  # noqa: PLC0415 - see above
+    from .products import products  # noqa: PLC0415 - see above
 
     if entry.available():
         entry.begin()

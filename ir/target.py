@@ -1,6 +1,6 @@
 """The machine that code is made for, as data: an argument of the pipeline and of the code generator, who never look it up themselves.
 
-`adjit.codegen.target` finds the one of this process.
+`adjit.codegen.llvm.target` finds the one of this process.
 """
 
 from __future__ import annotations

@@ -13,24 +13,24 @@ from adjit.ir.errors import VerifyError
 from adjit.ir.func import Func
 from adjit.ir.target import USUAL, Target
 
-from .accumulate import accumulate_products
-from .buffers import plan_buffers
-from .components import split_components
-from .cse import eliminate_common_subexpressions
-from .dce import eliminate_dead_code
-from .fold import fold
-from .fuse import fuse
-from .hosts import host_products
-from .legalize import legalize
-from .licm import hoist_invariants
-from .lift import lift_products
-from .positions import reduce_positions
-from .rows import fuse_rows
-from .simplify import simplify
-from .stencils import shift_stencils
+from .autodiff.transparent import drop_custom_gradients
+from .fusion.components import split_components
+from .fusion.fuse import fuse
+from .fusion.hosts import host_products
+from .fusion.legalize import legalize
+from .fusion.positions import reduce_positions
+from .fusion.rows import fuse_rows
+from .fusion.stencils import shift_stencils
+from .loops.accumulate import accumulate_products
+from .loops.licm import hoist_invariants
+from .loops.lift import lift_products
+from .loops.unpack import unpack_small_arrays
+from .memory.buffers import plan_buffers
+from .simplify.cse import eliminate_common_subexpressions
+from .simplify.dce import eliminate_dead_code
+from .simplify.fold import fold
+from .simplify.simplify import simplify
 from .targeted import takes_target
-from .transparent import drop_custom_gradients
-from .unpack import unpack_small_arrays
 
 Pass: TypeAlias = Callable[..., Func]  # of a Func, and of a Target if it is marked by `for_target`
 Observer: TypeAlias = Callable[[str, Func], None]

@@ -19,7 +19,7 @@ from .executable import NativeCode
 from .stores import Claim, Store, snapshot
 
 if TYPE_CHECKING:
-    from adjit.codegen.entry import Node, Route
+    from adjit.codegen.entry.entry import Node, Route
 
 
 class Bound(NamedTuple):
@@ -53,7 +53,7 @@ class Convention:
         self._updated = [v.updated for v in self.variables]
         self._claim = None if any(v.store is None for v in self.variables) else Claim(self.stores(()), self._updated)
         if self.variables:
-            from adjit.codegen.entry import locks  # noqa: PLC0415 - LLVM is loaded by now; `import adjit` does without
+            from adjit.codegen.entry.entry import locks  # noqa: PLC0415 - LLVM is loaded by now; `import adjit` does without
 
             self._release = locks().release
 
@@ -94,7 +94,7 @@ class Convention:
 
         `arguments` are the nodes of each; tensors of the result are of `tensor_class`.
         """
-        from adjit.codegen.entry import MAX_BUFFERS, Place, Route  # noqa: PLC0415 - LLVM is loaded by now
+        from adjit.codegen.entry.entry import MAX_BUFFERS, Place, Route  # noqa: PLC0415 - LLVM is loaded by now
         from adjit.codegen.native import Native  # noqa: PLC0415 - LLVM is loaded by now
 
         from .nodes import result_nodes  # noqa: PLC0415 - LLVM is loaded by now

@@ -139,7 +139,7 @@ class Call:
         return self.results
 
     def emitted(self, trace: Trace, values: Sequence[Operand]) -> list[Operand]:
-        from adjit.passes.transpose import transpose  # noqa: PLC0415 - with the passes that it needs, too much for `import adjit`
+        from adjit.passes.autodiff.transpose import transpose  # noqa: PLC0415 - with the passes that it needs, too much for `import adjit`
 
         self.results = list(values)
         count = len(self.inputs)
@@ -161,7 +161,7 @@ class Call:
 
     def derivatives(self) -> tuple[Block, Block]:
         """The blocks of a call that the rule itself makes, traced when they are asked for: the rule on inputs alone."""
-        from adjit.passes.transpose import transpose  # noqa: PLC0415 - as above
+        from adjit.passes.autodiff.transpose import transpose  # noqa: PLC0415 - as above
 
         trace = Trace(self.name)
         trace.capture = None  # arrays become constants: a block has no hidden parameters

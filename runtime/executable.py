@@ -77,7 +77,7 @@ class Executable:
     @lazy
     def target(self) -> Target:
         """The machine that it is compiled for."""
-        from adjit.codegen.target import current  # noqa: PLC0415 - as above
+        from adjit.codegen.llvm.target import current  # noqa: PLC0415 - as above
 
         return current().with_threads(self.threads or config.threads)
 
@@ -98,8 +98,8 @@ class Executable:
             return self._pullbacks[given, needed]
 
     def pushforward(self) -> Executable:
-        from adjit.passes.dce import eliminate_repeated_checks  # noqa: PLC0415 - as in `optimize`
-        from adjit.passes.forward import jvp_func  # noqa: PLC0415 - as in `optimize`
+        from adjit.passes.autodiff.forward import jvp_func  # noqa: PLC0415 - as in `optimize`
+        from adjit.passes.simplify.dce import eliminate_repeated_checks  # noqa: PLC0415 - as in `optimize`
 
         with self._lock:
             if self._pushforward is None:
@@ -186,7 +186,7 @@ def pullback_func(func: Func, given: Mask, needed: Mask) -> tuple[Func, Mask]:
 
     Parameters that no derivative reaches are not among them: to the tape they are unconnected, which is not zero.
     """
-    from adjit.passes.dce import eliminate_repeated_checks  # noqa: PLC0415 - as in `optimize`
+    from adjit.passes.simplify.dce import eliminate_repeated_checks  # noqa: PLC0415 - as in `optimize`
 
     targets = [r for r, has in zip(func.results, given, strict=True) if has]
     sources = [p for p, wanted in zip(func.params, needed, strict=True) if wanted]

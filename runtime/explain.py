@@ -18,7 +18,7 @@ from adjit.ir.ops.control import Region
 from adjit.ir.ops.logic import Detach
 from adjit.ir.ops.maps import Cast
 from adjit.ir.types import DTYPE_NAMES
-from adjit.passes.reverse import backpropagate
+from adjit.passes.autodiff.reverse import backpropagate
 from adjit.passes.rewrite import operands_read
 
 from .record import Assign, EagerRecord, Record, TraceRecord

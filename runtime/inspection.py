@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from adjit.ir.func import Block, Func
 from adjit.ir.locks import lazy
-from adjit.passes.split import split
+from adjit.passes.autodiff.split import split
 
 from .executable import optimize
 

@@ -17,7 +17,7 @@ from typing import ParamSpec, TypeVar
 from adjit.ir.errors import AdjitError, InternalError, UnsupportedError
 from adjit.ir.func import Block, Func, Stmt
 from adjit.ir.location import Location
-from adjit.passes import forward, reverse
+from adjit.passes.autodiff import forward, reverse
 from adjit.tracer.trace import Trace, current_trace
 
 P = ParamSpec("P")

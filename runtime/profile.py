@@ -18,8 +18,8 @@ import numpy as np
 
 from adjit.codegen.compile import Timed
 from adjit.codegen.cost import Cost, copy_cost, cost
+from adjit.codegen.main.probes import CLOCK, WHOLE, Run, Site
 from adjit.codegen.peaks import Peaks, peaks
-from adjit.codegen.probes import CLOCK, WHOLE, Run, Site
 from adjit.ir.func import Func, Stmt, Value
 from adjit.ir.location import Location
 from adjit.ir.locks import lazy

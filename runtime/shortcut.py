@@ -14,7 +14,7 @@ from adjit.ir.locks import new_lock
 from .tensor import Tensor
 
 if TYPE_CHECKING:
-    from adjit.codegen.entry import Entry, Route
+    from adjit.codegen.entry.entry import Entry, Route
 
     from .concrete import ConcreteFunction
     from .function import Function
@@ -36,7 +36,7 @@ class Shortcut:
 
     def add(self, args: tuple[Any, ...], concrete: ConcreteFunction) -> None:
         """Give a specialisation a route, if it and the arguments that it was called with qualify."""
-        from adjit.codegen.entry import Entry, available  # noqa: PLC0415 - LLVM is loaded by now; `import adjit` does without
+        from adjit.codegen.entry.entry import Entry, available  # noqa: PLC0415 - LLVM is loaded by now; `import adjit` does without
 
         from .nodes import argument_nodes  # noqa: PLC0415 - the same
 

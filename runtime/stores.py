@@ -2,7 +2,7 @@
 
 A store keeps its array; a reference to the array is all that a reader needs. What is referred to is never written to: compiled steps write
 into the array that they find only when nobody else refers to it, and copy it first otherwise (`Store.exclusive`). While a step runs,
-without the GIL, it holds the locks of the stores that it writes (`codegen/variable_locks.py`), and whoever wants to read them waits.
+without the GIL, it holds the locks of the stores that it writes (`codegen/entry/variable_locks.py`), and whoever wants to read them waits.
 
 Waiting threads look again after a pause that grows with the time waited. They form a queue: the first reserves what it waits for, so that
 no other takes it before. Nobody waits while holding a lock, so there is no deadlock; where a thread would wait for itself (a signal handler
@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from adjit.codegen.variable_locks import BROKEN, HELD, OWN, TORN, Lock
+from adjit.codegen.entry.variable_locks import BROKEN, HELD, OWN, TORN, Lock
 from adjit.ir.errors import StateError
 from adjit.ir.gate import gate
 from adjit.ir.locks import new_lock
@@ -30,7 +30,7 @@ from adjit.ir.ops.base import Array
 from adjit.ir.types import TensorType
 
 if TYPE_CHECKING:
-    from adjit.codegen.variable_locks import Locks
+    from adjit.codegen.entry.variable_locks import Locks
 
     from .variable import Variable
 
@@ -223,7 +223,7 @@ def unreadable(stores: Sequence[Store]) -> StateError:
 
 
 def _locks() -> Locks:
-    from adjit.codegen.entry import locks  # noqa: PLC0415 - LLVM is loaded by now; `import adjit` does without
+    from adjit.codegen.entry.entry import locks  # noqa: PLC0415 - LLVM is loaded by now; `import adjit` does without
 
     return locks()
 

@@ -40,7 +40,8 @@ def tune(seconds: float = SECONDS, file: TextIO | None = None) -> dict[str, int]
 
     Raises an UnsupportedError where there is no OpenBLAS to compare with, or no directory to keep the table in.
     """
-    from adjit.codegen import blas, target, tuning  # noqa: PLC0415 - keeps llvmlite out of `import adjit`
+    from adjit.codegen.llvm import target  # noqa: PLC0415 - keeps llvmlite out of `import adjit`
+    from adjit.codegen.products import blas, tuning  # noqa: PLC0415 - keeps llvmlite out of `import adjit`
 
     found, out = blas.find(), file or sys.stdout
     if found is None:
@@ -66,7 +67,7 @@ def tune(seconds: float = SECONDS, file: TextIO | None = None) -> dict[str, int]
 
 def _seconds(case: Case, choice: str, seconds: float) -> float:
     """The fastest call of one product, made by one of both."""
-    from adjit.codegen import tuning  # noqa: PLC0415 - as in `tune`
+    from adjit.codegen.products import tuning  # noqa: PLC0415 - as in `tune`
 
     m, n, k = case.shape
     random = np.random.default_rng(0)

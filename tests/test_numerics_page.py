@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adjit.codegen.target import current
+from adjit.codegen.llvm.target import current
 from tests.accuracy import ROWS, Row
 
 PAGE = Path(__file__).parent.parent / "docs" / "numerics.md"

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from adjit.codegen import cache, llvm
-from adjit.codegen.target import current
+from adjit.codegen.cache import disk as cache
+from adjit.codegen.llvm import toolchain as llvm
+from adjit.codegen.llvm.target import current
 
 pytestmark = pytest.mark.skipif(not cache.HAS_POSIX, reason="the cache needs POSIX permissions")
 
@@ -173,7 +174,7 @@ def test_a_read_only_directory_is_read(folder: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_full_disk_fails_no_call(folder: Path) -> None:
     code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
-    code += "from adjit.codegen import cache; assert cache.cached(cache.key('a'), lambda: bytes(9999)) == bytes(9999)"
+    code += "from adjit.codegen.cache import disk as cache; assert cache.cached(cache.key('a'), lambda: bytes(9999)) == bytes(9999)"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert list(folder.iterdir()) == []
 
@@ -324,7 +325,7 @@ try:
     step(x, np.array([3, 99]))
 except IndexError as error:
     print(str(error).splitlines()[0])
-from adjit.codegen import llvm
+from adjit.codegen.llvm import toolchain as llvm
 print("compiled" if llvm._compiler.is_made() else "linked")
 """
 

@@ -12,7 +12,7 @@ import sys
 from collections import namedtuple
 import numpy as np
 import adjit as aj
-from adjit.codegen import entry
+from adjit.codegen.entry import entry
 
 Version = namedtuple("Version", "major minor micro releaselevel serial")
 sys.version_info = Version(*{version})

@@ -19,8 +19,8 @@ from adjit.ir.ops.linalg import Matmul
 from adjit.ir.ops.pooling import MaxPool, PickMax, PlaceMax, SumPool
 from adjit.ir.ops.shape import Slice
 from adjit.ir.parser import parse_func
-from adjit.passes.buffers import plan_buffers
-from adjit.passes.fuse import fuse
+from adjit.passes.fusion.fuse import fuse
+from adjit.passes.memory.buffers import plan_buffers
 from adjit.passes.pipeline import OPTIMIZE
 from tests.codegen.test_kernels import build, check, sample
 

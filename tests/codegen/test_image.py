@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import adjit as aj
-from adjit.codegen import cache, image
-from adjit.codegen.target import current
+from adjit.codegen.cache import disk as cache
+from adjit.codegen.cache import image
+from adjit.codegen.llvm.target import current
 from adjit.runtime import executable
 
 X = np.linspace(0.1, 1.0, 12)
@@ -151,7 +152,7 @@ def test_sources_are_told_apart_by_size_and_time(tmp_path: Path) -> None:
     os.utime(file, ns=(1, 1))
     assert list(image._files(str(tmp_path))) != before
     assert image.sources() is not None
-    assert str(Path("codegen") / "image.py") in str(image.sources())
+    assert str(Path("codegen") / "cache" / "image.py") in str(image.sources())
 
 
 CHILD = """
@@ -160,7 +161,8 @@ import numpy as np
 import adjit as aj
 f = aj.function(aj.grad(lambda x: np.sum((x @ x) ** 2)))
 print(f(np.eye(200)).numpy().sum())
-heavy = [name for name in ("codegen.module", "codegen.gemm", "codegen.nest", "passes.fuse") if "adjit." + name in sys.modules]
+names = ("codegen.main.module", "codegen.products.gemm", "codegen.kernels.nest", "passes.fusion.fuse")
+heavy = [name for name in names if "adjit." + name in sys.modules]
 print(*heavy)
 """
 

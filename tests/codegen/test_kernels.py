@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from adjit.codegen.compile import compile_func
+from adjit.codegen.kernels.nest import ADDITIONS
 from adjit.codegen.native import Native
-from adjit.codegen.nest import ADDITIONS
 from adjit.ir import ops
 from adjit.ir.builder import Builder
 from adjit.ir.func import Func, Value
 from adjit.ir.interpreter import run
 from adjit.ir.operand import Literal
 from adjit.ir.types import TensorType
+from adjit.passes.autodiff.reverse import backpropagate
 from adjit.passes.pipeline import OPTIMIZE
-from adjit.passes.reverse import backpropagate
 
 
 def build(fn: Callable[..., Any], *arrays: np.ndarray, gradient: bool = False) -> Func:

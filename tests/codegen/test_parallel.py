@@ -13,10 +13,11 @@ import pytest
 
 import adjit as aj
 from adjit import tf
-from adjit.codegen import gemm, library
 from adjit.codegen.compile import compile_func
-from adjit.codegen.parallel import ROW
-from adjit.codegen.target import current
+from adjit.codegen.kernels.parallel import ROW
+from adjit.codegen.llvm.target import current
+from adjit.codegen.products import gemm
+from adjit.codegen.threads import library
 from adjit.ir import ops
 from adjit.ir.ops.base import Op, apply
 from adjit.ir.ops.convolution import Convolve, ConvolveFilter, ConvolveInput

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import adjit as aj
-from adjit.codegen import parts, workers
-from adjit.codegen.target import current
-from adjit.codegen.workers import Later
+from adjit.codegen.llvm import parts, workers
+from adjit.codegen.llvm.target import current
+from adjit.codegen.llvm.workers import Later
 from adjit.ir.errors import AdjitError
 
 X = np.linspace(0.1, 1.0, 50)

@@ -12,10 +12,10 @@ import time
 import numpy as np
 import pytest
 
-from adjit.codegen import library
 from adjit.codegen.compile import compile_func
+from adjit.codegen.llvm.target import current
 from adjit.codegen.native import Native
-from adjit.codegen.target import current
+from adjit.codegen.threads import library
 from adjit.ir import ops
 from adjit.passes.pipeline import OPTIMIZE
 from tests.codegen.test_kernels import build

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import adjit as aj
-from adjit.codegen import llvm, residency
+from adjit.codegen.llvm import residency
+from adjit.codegen.llvm import toolchain as llvm
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pages are given back on Linux only")
 

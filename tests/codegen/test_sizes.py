@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import adjit as aj
-from adjit.codegen.module import Module
-from adjit.codegen.parts import Parts
-from adjit.codegen.target import current
+from adjit.codegen.llvm.parts import Parts
+from adjit.codegen.llvm.target import current
+from adjit.codegen.main.module import Module
 from adjit.ir import ops
 from adjit.ir.ops.base import Array
 from adjit.passes.pipeline import OPTIMIZE

@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 import adjit as aj
-from adjit.codegen import image, llvm, target
+from adjit.codegen.cache import image
 from adjit.codegen.compile import built, compile_func
-from adjit.codegen.library import DTYPES, POOL, RUNNERS
-from adjit.codegen.target import LEVELS, WIDTHS, current, described, named, names_of
+from adjit.codegen.llvm import target
+from adjit.codegen.llvm import toolchain as llvm
+from adjit.codegen.llvm.target import LEVELS, WIDTHS, current, described, named, names_of
+from adjit.codegen.threads.library import DTYPES, POOL, RUNNERS
 from adjit.ir import ops
 from adjit.ir.errors import UnsupportedError
 from adjit.ir.interpreter import run
@@ -212,7 +214,7 @@ def test_every_op_compiles_for_aarch64(case: Case, arm: Target) -> None:
 
 
 def test_routines_compile_for_aarch64(arm: Target) -> None:
-    from adjit.codegen import library
+    from adjit.codegen.threads import library
 
     for part in {POOL, *map(library._part_of, (*RUNNERS, *DTYPES))}:
         system = {"syscall", "pthread_create", "pthread_attr_init", "pthread_self", "clock_gettime", *SIGNALS}

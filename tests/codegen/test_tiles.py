@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import adjit as aj
-from adjit.codegen import memory
-from adjit.codegen.lanes import Reg, Text
-from adjit.codegen.llvm import Library, assemble
-from adjit.codegen.target import current
+from adjit.codegen.llvm import memory
+from adjit.codegen.llvm.lanes import Reg, Text
+from adjit.codegen.llvm.target import current
+from adjit.codegen.llvm.toolchain import Library, assemble
 from adjit.ir.types import F32
 
 RNG = np.random.default_rng(0)

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 import adjit as aj
-from adjit.codegen import blas, cache, tuning
+from adjit.codegen.cache import disk as cache
 from adjit.codegen.compile import Native, compile_func
-from adjit.codegen.target import current
-from adjit.codegen.tuning import Measured, Table
+from adjit.codegen.llvm.target import current
+from adjit.codegen.products import blas, tuning
+from adjit.codegen.products.tuning import Measured, Table
 from adjit.ir import ops
 from adjit.ir.ops.base import apply
 from adjit.ir.ops.linalg import Matmul

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adjit.codegen.lanes import Lanes, Reg, Text
-from adjit.codegen.target import current
-from adjit.codegen.vecmath import FUNCTIONS
+from adjit.codegen.llvm.lanes import Lanes, Reg, Text
+from adjit.codegen.llvm.target import current
+from adjit.codegen.vecmath.functions import FUNCTIONS
 from adjit.ir.target import Target
 from adjit.ir.types import F32, F64, I32
 

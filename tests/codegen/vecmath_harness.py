@@ -10,10 +10,10 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 
-from adjit.codegen import llvm
-from adjit.codegen.lanes import LLVM_TYPE, Lanes, Reg, Text
-from adjit.codegen.target import current
-from adjit.codegen.vecmath import FUNCTIONS
+from adjit.codegen.llvm import toolchain as llvm
+from adjit.codegen.llvm.lanes import LLVM_TYPE, Lanes, Reg, Text
+from adjit.codegen.llvm.target import current
+from adjit.codegen.vecmath.functions import FUNCTIONS
 from adjit.ir.target import Target
 
 Array = np.ndarray[Any, np.dtype[Any]]

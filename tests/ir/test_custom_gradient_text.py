@@ -13,7 +13,7 @@ from adjit.ir.interpreter import run
 from adjit.ir.parser import parse_func
 from adjit.ir.printer import print_func
 from adjit.ir.verifier import verify
-from adjit.passes.forward import jvp_func
+from adjit.passes.autodiff.forward import jvp_func
 from adjit.runtime.executable import pullback_func
 
 TEXT = """func @f(%x: f64[]) -> f64[] {

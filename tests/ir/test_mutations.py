@@ -17,7 +17,7 @@ from adjit.ir.parser import parse_func
 from adjit.ir.plan import Place, Window
 from adjit.ir.types import F32, F64, StackType, TensorType
 from adjit.ir.verifier import verify
-from adjit.passes.adjoint import value_and_grad_func
+from adjit.passes.autodiff.adjoint import value_and_grad_func
 from adjit.passes.pipeline import OPTIMIZE
 from adjit.passes.rewrite import Renaming
 

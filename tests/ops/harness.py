@@ -15,9 +15,9 @@ from adjit.ir.operand import Concrete, Literal, Operand
 from adjit.ir.ops.base import Array
 from adjit.ir.types import TensorType
 from adjit.ir.verifier import verify
-from adjit.passes.forward import push_forward
+from adjit.passes.autodiff.forward import push_forward
+from adjit.passes.autodiff.reverse import backpropagate
 from adjit.passes.pipeline import OPTIMIZE
-from adjit.passes.reverse import backpropagate
 from tests.ops.cases import Case
 
 STEP = 1e-3  # of finite differences of fourth order: truncation and rounding both err by about 1e-12

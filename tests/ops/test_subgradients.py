@@ -14,9 +14,9 @@ from adjit.ir.builder import Builder
 from adjit.ir.func import Func
 from adjit.ir.interpreter import run
 from adjit.ir.ops.base import Array
-from adjit.passes.forward import push_forward
+from adjit.passes.autodiff.forward import push_forward
+from adjit.passes.autodiff.reverse import backpropagate
 from adjit.passes.pipeline import OPTIMIZE
-from adjit.passes.reverse import backpropagate
 from tests.ops.harness import like
 
 inf = np.inf

@@ -10,7 +10,7 @@ from adjit.ir.interpreter import run
 from adjit.ir.ops.linalg import Matmul, MatmulAdd
 from adjit.ir.parser import parse_func
 from adjit.ir.verifier import verify
-from adjit.passes.accumulate import accumulate_products
+from adjit.passes.loops.accumulate import accumulate_products
 from adjit.passes.pipeline import OPTIMIZE
 from adjit.passes.rewrite import walk
 

@@ -13,11 +13,11 @@ from adjit.ir.interpreter import run
 from adjit.ir.parser import parse_func
 from adjit.ir.printer import print_func
 from adjit.ir.verifier import verify
-from adjit.passes.adjoint import value_and_grad_func
-from adjit.passes.dce import eliminate_dead_code
-from adjit.passes.forward import jvp_func
-from adjit.passes.simplify import simplify
-from adjit.passes.split import split
+from adjit.passes.autodiff.adjoint import value_and_grad_func
+from adjit.passes.autodiff.forward import jvp_func
+from adjit.passes.autodiff.split import split
+from adjit.passes.simplify.dce import eliminate_dead_code
+from adjit.passes.simplify.simplify import simplify
 from tests.passes.checks import rewrites
 
 LOSS = """

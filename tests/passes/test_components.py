@@ -13,7 +13,7 @@ import adjit as aj
 from adjit.ir.func import Func
 from adjit.ir.ops.control import Fuse
 from adjit.ir.parser import parse_func
-from adjit.passes.components import MIN_SIZE, split_components
+from adjit.passes.fusion.components import MIN_SIZE, split_components
 from tests.passes.checks import leaves, rewrites
 
 POINTS = 80

@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjit.passes.cse import eliminate_common_subexpressions
+from adjit.passes.simplify.cse import eliminate_common_subexpressions
 from tests.passes.checks import QUICK, keeps_meaning, leaves, rewrites
 
 

@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjit.passes.dce import eliminate_dead_code
+from adjit.passes.simplify.dce import eliminate_dead_code
 from tests.passes.checks import QUICK, keeps_meaning, leaves, rewrites
 
 

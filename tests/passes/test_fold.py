@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjit.passes.fold import fold
+from adjit.passes.simplify.fold import fold
 from tests.passes.checks import QUICK, keeps_meaning, leaves, rewrites
 
 

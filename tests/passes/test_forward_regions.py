@@ -11,8 +11,8 @@ from adjit.ir.builder import Builder
 from adjit.ir.func import Value
 from adjit.ir.interpreter import run
 from adjit.ir.verifier import verify
-from adjit.passes.adjoint import value_and_grad_func
-from adjit.passes.forward import jvp_func, push_forward
+from adjit.passes.autodiff.adjoint import value_and_grad_func
+from adjit.passes.autodiff.forward import jvp_func, push_forward
 from adjit.passes.pipeline import OPTIMIZE
 from tests.passes.loop_programs import PROGRAMS, Program
 from tests.passes.test_reverse_regions import assert_all_close, compiled, differences, floating

@@ -16,9 +16,9 @@ from adjit.ir.ops.control import Fuse
 from adjit.ir.ops.maps import Map
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.types import F64, TensorType
-from adjit.passes.adjoint import value_and_grad_func
-from adjit.passes.fuse import MAX_OPS, MAX_SMALL_OPS, SMALL, fuse
-from adjit.passes.legalize import legalize
+from adjit.passes.autodiff.adjoint import value_and_grad_func
+from adjit.passes.fusion.fuse import MAX_OPS, MAX_SMALL_OPS, SMALL, fuse
+from adjit.passes.fusion.legalize import legalize
 from adjit.passes.pipeline import OPTIMIZE
 from adjit.passes.rewrite import walk
 from tests.passes.checks import QUICK, keeps_meaning, rewrites

@@ -7,9 +7,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjit.passes.fuse import fuse
-from adjit.passes.hosts import host_products
-from adjit.passes.legalize import legalize
+from adjit.passes.fusion.fuse import fuse
+from adjit.passes.fusion.hosts import host_products
+from adjit.passes.fusion.legalize import legalize
 from tests.passes.checks import QUICK, keeps_meaning, leaves, rewrites
 
 

@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjit.passes.licm import hoist_invariants
+from adjit.passes.loops.licm import hoist_invariants
 from tests.passes.checks import QUICK, keeps_meaning, leaves, rewrites
 
 

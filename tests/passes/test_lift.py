@@ -18,8 +18,8 @@ from adjit.ir.ops.control import For
 from adjit.ir.ops.linalg import Matmul
 from adjit.ir.parser import parse_func
 from adjit.ir.verifier import verify
-from adjit.passes.adjoint import value_and_grad_func
-from adjit.passes.lift import lift_products
+from adjit.passes.autodiff.adjoint import value_and_grad_func
+from adjit.passes.loops.lift import lift_products
 from adjit.passes.pipeline import OPTIMIZE
 from adjit.passes.rewrite import walk
 from tests.passes.checks import QUICK, keeps_meaning, leaves, rewrites

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from adjit.ir.errors import VerifyError
 from adjit.ir.func import Func
 from adjit.ir.parser import parse_func
-from adjit.passes.cse import eliminate_common_subexpressions
-from adjit.passes.dce import eliminate_dead_code
 from adjit.passes.pipeline import OPTIMIZE, Pipeline
-from adjit.passes.simplify import simplify
+from adjit.passes.simplify.cse import eliminate_common_subexpressions
+from adjit.passes.simplify.dce import eliminate_dead_code
+from adjit.passes.simplify.simplify import simplify
 from tests.ir.random_funcs import random_func
 from tests.passes.checks import QUICK, keeps_meaning
 

@@ -17,9 +17,9 @@ from adjit.ir.ops.control import For
 from adjit.ir.parser import parse_func
 from adjit.ir.printer import print_func
 from adjit.ir.verifier import verify
-from adjit.passes.adjoint import value_and_grad_func
+from adjit.passes.autodiff.adjoint import value_and_grad_func
+from adjit.passes.autodiff.recompute import copied
 from adjit.passes.pipeline import OPTIMIZE
-from adjit.passes.recompute import copied
 from adjit.passes.rewrite import Renaming
 from tests.passes.loop_programs import PROGRAMS
 

@@ -22,8 +22,8 @@ from adjit.ir.ops.reduce import Max, Min, Sum
 from adjit.ir.ops.shape import Broadcast, Flip, Reshape, Slice, Transpose
 from adjit.ir.types import BOOL, DTYPES, F32, F64, I8, I64, U8, DType, TensorType
 from adjit.ir.verifier import verify
-from adjit.passes.rules import Call, Name, Rule, Term, parse_rules
-from adjit.passes.simplify import GUARDS, RULES, Rewriter, simplify
+from adjit.passes.simplify.rules import Call, Name, Rule, Term, parse_rules
+from adjit.passes.simplify.simplify import GUARDS, RULES, Rewriter, simplify
 from tests.passes.checks import QUICK, keeps_meaning, leaves, rewrites, same_bits
 
 ALL_RULES = {rule.name: rule for rules in RULES.by_op.values() for rule in rules}

@@ -17,9 +17,9 @@ import adjit as aj
 from adjit.ir.ops.control import Fuse
 from adjit.ir.parser import parse_func
 from adjit.ir.target import USUAL
-from adjit.passes.fuse import fuse
-from adjit.passes.legalize import legalize
-from adjit.passes.stencils import shift_stencils
+from adjit.passes.fusion.fuse import fuse
+from adjit.passes.fusion.legalize import legalize
+from adjit.passes.fusion.stencils import shift_stencils
 from tests.passes.checks import QUICK, keeps_meaning, leaves, rewrites
 
 

@@ -15,9 +15,9 @@ from adjit.ir.func import Func
 from adjit.ir.interpreter import run
 from adjit.ir.parser import parse_func
 from adjit.ir.printer import print_func
-from adjit.passes.adjoint import value_and_grad_func
+from adjit.passes.autodiff.adjoint import value_and_grad_func
+from adjit.passes.loops.unpack import unpack_small_arrays
 from adjit.passes.pipeline import OPTIMIZE
-from adjit.passes.unpack import unpack_small_arrays
 from tests.passes.checks import QUICK, keeps_meaning, leaves, rewrites
 from tests.passes.loop_programs import PROGRAMS
 

@@ -14,7 +14,7 @@ from adjit.ir.func import Func
 from adjit.ir.interpreter import run
 from adjit.ir.parser import parse_func
 from adjit.ir.verifier import verify
-from adjit.passes.adjoint import value_and_grad_func
+from adjit.passes.autodiff.adjoint import value_and_grad_func
 from adjit.passes.pipeline import OPTIMIZE
 from adjit.passes.rewrite import walk
 

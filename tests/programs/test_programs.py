@@ -19,10 +19,10 @@ from adjit.ir.operand import Concrete, Literal, Operand, array_of, evaluate
 from adjit.ir.ops.base import Op
 from adjit.ir.types import TensorType, as_dtype
 from adjit.ir.verifier import verify
-from adjit.passes.adjoint import value_and_grad_func
-from adjit.passes.forward import jvp_func
+from adjit.passes.autodiff.adjoint import value_and_grad_func
+from adjit.passes.autodiff.forward import jvp_func
+from adjit.passes.autodiff.reverse import backpropagate
 from adjit.passes.pipeline import OPTIMIZE
-from adjit.passes.reverse import backpropagate
 from tests.programs.generator import Array, Program, make_program
 
 COUNT = int(os.environ.get("ADJIT_OP_PROGRAMS", "150"))

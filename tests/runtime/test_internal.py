@@ -11,7 +11,8 @@ import pytest
 
 import adjit as aj
 from adjit.codegen import compile as compiling
-from adjit.codegen import kernels, module, registers
+from adjit.codegen.kernels import kernels, registers
+from adjit.codegen.main import module
 from adjit.ir.errors import UnsupportedError
 from adjit.ir.ops.elementary import Tanh
 from adjit.ir.parser import parse_func

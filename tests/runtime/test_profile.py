@@ -12,8 +12,8 @@ import pytest
 
 import adjit as aj
 from adjit.codegen.compile import Timed
+from adjit.codegen.llvm.target import current
 from adjit.codegen.peaks import peaks
-from adjit.codegen.target import current
 from adjit.ir.ops.convolution import conv
 from adjit.ir.types import F32, F64
 from adjit.runtime.profile import Profile

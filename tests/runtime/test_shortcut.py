@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import adjit as aj
-from adjit.codegen.entry import available
+from adjit.codegen.entry.entry import available
 from adjit.ir.gate import gate
 
 pytestmark = pytest.mark.skipif(not available(), reason="this Python lays out its objects in another way: calls go through Python")

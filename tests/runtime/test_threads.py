@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import adjit as aj
-from adjit.codegen.entry import Header
+from adjit.codegen.entry.entry import Header
 from adjit.ir.gate import gate
 from tests.ir.test_locks import in_child
 

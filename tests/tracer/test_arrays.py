@@ -10,7 +10,7 @@ import pytest
 from adjit.ir.builder import Builder
 from adjit.ir.func import Block, Func
 from adjit.ir.interpreter import run
-from adjit.passes.reverse import backpropagate
+from adjit.passes.autodiff.reverse import backpropagate
 from adjit.tracer.surface import create, elementwise, indexing, reductions
 from tests.tracer.running import run_eager, run_traced, same, trace
 

@@ -1,0 +1,121 @@
+"""What running a program takes once it is compiled, as bytes that the disk keeps: a program that was compiled once, by any process,
+is neither optimised nor written as LLVM IR again. The object code itself is kept apart, under keys of its own (`llvm.Object`).
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from adjit.ir import errors
+from adjit.ir.fingerprint import fingerprint
+from adjit.ir.func import Func
+from adjit.ir.location import Location
+from adjit.ir.locks import once
+from adjit.ir.target import Target
+
+from ..llvm import toolchain as llvm
+from . import disk as cache
+
+ROOMS = ("ir", "passes", "codegen")  # whose source decides what becomes of a traced Func
+
+
+class Failure(NamedTuple):
+    """What to raise when a kernel returns a code: the message is formatted with the details that the kernel left."""
+
+    error: type[errors.AdjitError]
+    message: str
+    location: Location | None
+
+
+class Image(NamedTuple):
+    """A compiled program. `exports` are the functions that Python calls, `imports` those that others have."""
+
+    objects: tuple[llvm.Object, ...]
+    exports: tuple[str, ...]
+    imports: tuple[str, ...]
+    failures: tuple[Failure, ...]
+    arena_bytes: int
+    buffer_count: int
+    quick: bool  # takes microseconds
+    enterable: bool  # the native entry may run it
+
+
+def load(key: bytes | None) -> Image | None:
+    """The image that was kept under a key, with all its object code; None if anything is missing."""
+    path = cache.directory()
+    if path is None or key is None:
+        return None
+    content = cache.load(path, key)
+    if content is None:
+        return None
+    keys, exports, imports, failures, *rest = marshal.loads(content)
+    objects = []
+    for k in keys:
+        code = cache.load(path, k)
+        if code is None:
+            return None
+        objects.append(llvm.Object(k, code))
+    known = tuple(Failure(error_named(error), message, location and Location(*location)) for error, message, location in failures)
+    return Image(tuple(objects), exports, imports, known, *rest)
+
+
+def store(key: bytes, image: Image) -> None:
+    path = cache.directory()
+    if path is None:
+        return
+    failures = [(name_of(f.error), f.message, f.location and tuple(f.location)) for f in image.failures]
+    cache.store(path, key, marshal.dumps(([o.key for o in image.objects], image.exports, image.imports, failures, *image[4:])))
+
+
+def routine(name: str, text: Callable[[], str], target: Target, level: int) -> llvm.Object:
+    """Object code of a routine of our own, which is written only where the disk does not have it."""
+    found = sources()
+    if found is None:
+        return llvm.assemble(text(), target, level)
+    key = cache.key("routine", name, *target.settings, llvm.versions(), found)
+    return llvm.Object(key, cache.cached(key, lambda: llvm.compiled(text(), target, level)))
+
+
+def key_of(func: Func, settings: Sequence[str]) -> bytes | None:
+    """The name of a traced Func's image: all that decides the code. None where there is none: without a cache, the sources at hand, or a
+    fingerprint.
+    """
+    found = sources() if cache.directory() is not None else None
+    known = fingerprint(func) if found is not None else None
+    if found is None or known is None:
+        return None
+    return cache.key("image", *settings, llvm.versions(), found, known)
+
+
+@once
+def sources() -> str | None:
+    """Which version of adjit this is: as Python tells a source file that has changed, by size and time. None if it is not in files."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    try:
+        return "\n".join(sorted(line for room in ROOMS for line in _files(os.path.join(root, room))))
+    except OSError:
+        return None
+
+
+def _files(folder: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir() and entry.name != "__pycache__":
+                yield from _files(entry.path)
+            elif entry.name.endswith(".py"):
+                status = entry.stat()
+                yield f"{entry.path} {status.st_size} {status.st_mtime_ns}"
+
+
+def name_of(error: type[errors.AdjitError]) -> str:
+    """A class of errors in words: its name, or that of the built-in exception which `raised_as` combined with CheckError."""
+    return error.__name__ if getattr(errors, error.__name__, None) is error else f"CheckError {error.__bases__[1].__name__}"
+
+
+def error_named(name: str) -> type[errors.AdjitError]:
+    check, _, built_in = name.partition(" ")
+    found: type[errors.AdjitError] = errors.raised_as(built_in) if built_in else getattr(errors, check)
+    return found

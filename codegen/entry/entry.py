@@ -1,0 +1,308 @@
+"""The short way into native code: a CPython function, generated once, that checks its arguments straight from their structs.
+
+A `Route` is the table of one compiled specialisation: what each argument must be, where variables and constants lie, what to make of the
+results. Arguments and results may be structures of tuples, lists and dicts, written as nodes in preorder. The entry tries its routes in
+turn and runs the first that fits; a call that fits none (or has keywords, or comes while somebody is tracing or recording) goes to the
+Python function that owns the routes. So does a call that would have to wait for a variable or to copy it, and one whose native code
+fails: it changed nothing, and Python raises the error.
+
+Functions that are done within microseconds run with the GIL held. Others release it; meanwhile the entry holds references to all arrays,
+the locks of the variables that are written (`variable_locks.py`), and a reference to the routes, which keep everything else that native
+code uses. The layout of NumPy's and Python's structs is checked when the entry is made; where it is not the one known here, `available`
+is False and every call goes through Python.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import os
+import platform
+import sys
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from adjit.ir.gate import gate
+from adjit.ir.locks import once
+from adjit.ir.types import TensorType
+
+from ..interrupts.signals import INTERRUPTED, RAISED
+from ..llvm import toolchain as llvm
+from ..llvm.target import current
+from ..llvm.workers import Later
+from . import variable_locks
+from .text import entry_ir, locks_ir
+
+if TYPE_CHECKING:
+    from ..native import Native
+
+MAX_BUFFERS = 256
+MAX_NODES = 256  # of all arguments, or of the result
+RECORD = 4  # words: what a node, a variable, a constant or a result needs
+ARRAY, TUPLE, LIST, DICT, SAME, NOTHING = range(6)  # tags of nodes; an argument that is an array has the address of its dtype instead
+TAGS = {"TUPLE": TUPLE, "LIST": LIST, "DICT": DICT, "SAME": SAME, "NOTHING": NOTHING}
+LAYOUT = {"DICT_KEYS": 32, "KEYS_KIND": 10}  # of dicts: the kind is zero where a key is something else than a plain string
+
+
+class Header(enum.IntEnum):
+    """The first words of a route."""
+
+    ARGUMENTS = 0  # how many there are of each
+    VARIABLES = 1
+    CONSTANTS = 2
+    RESULTS = 3
+    MAIN = 4  # the native code
+    ARENA = 5
+    DETAILS = 6  # of an error
+    TENSOR_CLASS = 7
+    DATA_SLOT = 8
+    TYPE_SLOT = 9
+    STRUCTURE = 10  # the nodes of the result
+    LONG = 11  # whether to release the GIL
+    BUSY = 12  # a call that has released it uses the arena
+    USED = 13  # since Python last asked
+
+
+class Node(NamedTuple):
+    """An array (of a `type`, among arguments; None: a Python float), a container of `size` nodes (a dict's by its `keys`), the `same`
+    object as ever, or None.
+    """
+
+    tag: int
+    size: int = 0
+    keys: tuple[str, ...] = ()
+    type: TensorType | None = None
+    same: object = None
+
+
+class Place(NamedTuple):
+    """Where a variable is: the object whose `data` slot holds the array, the address of its lock, whether native code writes to it."""
+
+    store: object
+    lock: int
+    updated: bool
+
+
+class Route:
+    """The table of one specialisation, and everything that native code uses while it runs. Routes are kept by `Entry.install`."""
+
+    def __init__(
+        self,
+        arguments: Sequence[Sequence[Node]],
+        variables: Sequence[Place],
+        constants: Sequence[Any],
+        results: Sequence[TensorType],
+        structure: Sequence[Node],
+        tensor_class: type,
+        native: Native,
+    ) -> None:
+        """`structure`: what a call gives is made of."""
+        self._native = native
+        self._kept: list[Any] = [arguments, variables, constants, results, structure, tensor_class]
+        error = (ctypes.c_int64 * 8)()
+        nodes = np.array([word for node in structure for word in self._node(node)], np.int64)
+        self._kept += [error, nodes]
+        header = dict.fromkeys(Header, 0) | {
+            Header.ARGUMENTS: len(arguments), Header.VARIABLES: len(variables), Header.CONSTANTS: len(constants),
+            Header.RESULTS: len(results), Header.MAIN: native.address, Header.DETAILS: ctypes.addressof(error),
+            Header.TENSOR_CLASS: id(tensor_class), Header.DATA_SLOT: slot_offset(tensor_class, "buffer"),
+            Header.TYPE_SLOT: slot_offset(tensor_class, "type"), Header.STRUCTURE: _address(nodes), Header.LONG: int(not native.quick),
+        }  # fmt: skip
+        words = [header[field] for field in Header]
+        for node in (node for given in arguments for node in given):
+            words += self._node(node)
+        for store, lock, updated in variables:
+            words += [id(store) + slot_offset(type(store), "data"), int(updated), lock, 0]
+        for array in constants:
+            words += [_address(array), 0, 0, 0]
+        for result in results:
+            words += self._array(result)
+        self.words = np.array(words, np.int64)
+        self.address = _address(self.words)
+        self._renew_arena()
+        _routes.add(self)
+
+    def was_used(self) -> bool:
+        """Whether the route was taken since this was last asked."""
+        used = bool(self.words[Header.USED])
+        self.words[Header.USED] = 0
+        return used
+
+    def after_fork(self) -> None:
+        """The call that was running in another thread is not in this process: what it left in the arena is of no use."""
+        if self.words[Header.BUSY]:
+            self._renew_arena()
+            self.words[Header.BUSY] = 0
+
+    def _renew_arena(self) -> None:
+        arena = self._native.new_arena()
+        self._kept.append(arena)
+        self.words[Header.ARENA] = _address(arena)
+
+    def _node(self, node: Node) -> list[int]:
+        if node.tag == ARRAY:
+            return [0, 0, 0, 0] if node.type is None else self._array(node.type)
+        keys = np.array([id(key) for key in node.keys], np.int64)
+        self._kept.append(keys)
+        return [node.tag, id(node.same) if node.tag == SAME else node.size, _address(keys), 0]
+
+    def _array(self, type: TensorType) -> list[int]:
+        dims, dtype = np.array(type.shape, np.int64), np.dtype(type.dtype)
+        self._kept += [dims, dtype]
+        return [id(dtype), len(dims), _address(dims), id(type)]
+
+
+_routes: weakref.WeakSet[Route] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for route in list(_routes):
+        route.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+class Entry:
+    """A callable that takes the short way along its routes, and calls `python` when none fits."""
+
+    def __init__(self, python: Callable[..., Any], name: str) -> None:
+        self._table = _Table((2,), np.int64)
+        self._table[:] = [id(python), 0]
+        definition = _MethodDefinition(name.encode(), _entry_address(), METH_FASTCALL | METH_KEYWORDS, None)
+        self._table.kept = [python, definition]
+        self.call: Callable[..., Any] = _new_function()(ctypes.addressof(definition), self._table, None)
+
+    def install(self, routes: Sequence[Route]) -> None:
+        """Try these routes, in this order. Those of before go when no call uses them any more."""
+        installed = _Installed(routes)
+        before = self._table.kept[2:]  # until the entry finds the new ones
+        self._table[1] = installed.address
+        self._table.kept[2:] = [installed]
+        del before
+
+
+class _Installed:
+    """A list of routes, which never changes: the entry takes a reference to it for as long as a call lasts."""
+
+    __slots__ = ("routes", "words", "address")
+
+    def __init__(self, routes: Sequence[Route]) -> None:
+        self.routes = tuple(routes)
+        self.words = np.array([id(self), len(routes), *(route.address for route in routes)], np.int64)
+        self.address = _address(self.words)
+
+
+class _Table(np.ndarray[Any, np.dtype[np.int64]]):
+    """What the entry finds behind its `self`: the Python function and the routes. As an object, it keeps what they point to."""
+
+    kept: list[Any]
+
+
+class _MethodDefinition(ctypes.Structure):
+    _fields_ = (("name", ctypes.c_char_p), ("call", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
+
+
+METH_FASTCALL, METH_KEYWORDS = 0x80, 0x02
+
+
+def _address(array: Any) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def slot_offset(cls: type, name: str) -> int:
+    """Where objects of a class with `__slots__` keep one of them."""
+    holder = next(c for c in cls.__mro__ if name in vars(c))
+    member = ctypes.c_void_p.from_address(id(vars(holder)[name]) + 40).value or 0
+    return int(ctypes.c_ssize_t.from_address(member + 16).value)
+
+
+class _Probe:
+    __slots__ = ("first", "second")
+
+    def __init__(self, second: object) -> None:
+        self.second = second
+
+
+@once
+def available() -> bool:
+    """Whether this Python and this NumPy lay out their structs as the entry reads them."""
+    known = platform.python_implementation() == "CPython" and (3, 11) <= sys.version_info[:2] <= (3, 13)
+    if not known or ctypes.sizeof(ctypes.c_void_p) != 8 or getattr(sys, "_is_gil_enabled", lambda: True)() is False:
+        return False
+    x = np.zeros((2, 3), np.float32)
+    at = id(x)
+
+    def word(offset: int, kind: Any = ctypes.c_int64) -> int:
+        return int(kind.from_address(at + offset).value)
+
+    dims = [ctypes.c_int64.from_address(word(32) + 8 * k).value for k in range(2)]
+    array_fits = word(8) == id(np.ndarray) and word(16) == _address(x) and word(24, ctypes.c_int32) == 2 and dims == [2, 3]
+    array_fits = array_fits and word(56) == id(x.dtype) and word(64, ctypes.c_int32) & 257 == 257
+    probe = _Probe(x)
+    slots_fit = ctypes.c_int64.from_address(id(probe) + slot_offset(_Probe, "second")).value == id(x)
+    number = 2.5
+    float_fits = ctypes.c_double.from_address(id(number) + 16).value == number
+    pair, items = (x, number), [x, number]
+    tuple_fits = [ctypes.c_int64.from_address(id(pair) + at).value for at in (16, 24, 32)] == [2, id(x), id(number)]
+    size, where = (ctypes.c_int64.from_address(id(items) + at).value for at in (16, 24))
+    list_fits = size == 2 and [ctypes.c_int64.from_address(where + at).value for at in (0, 8)] == [id(x), id(number)]
+    kinds = [_kind_of_keys(d) for d in ({"a": x}, {}, {1: x}, {"a": x, 1: x})]
+    return array_fits and slots_fit and float_fits and tuple_fits and list_fits and kinds == [1, 1, 0, 0]
+
+
+def _kind_of_keys(d: dict[Any, Any]) -> int:
+    keys = ctypes.c_int64.from_address(id(d) + LAYOUT["DICT_KEYS"]).value
+    return int(ctypes.c_uint8.from_address(keys + LAYOUT["KEYS_KIND"]).value)
+
+
+@once
+def _new_function() -> Any:
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype = ctypes.py_object
+    make.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    return make
+
+
+@once
+def begin() -> Later[llvm.Object]:
+    """Have the entry compiled: whoever compiles a function will want it."""
+    numbers = {"MAX_BUFFERS": MAX_BUFFERS, "RECORD": RECORD, "HEADER": len(Header), "INTERRUPTED": INTERRUPTED, "RAISED": RAISED}
+    numbers |= TAGS | LAYOUT | variable_locks.NUMBERS | {field.name: int(field) for field in Header}
+    return Later(lambda: llvm.assemble((entry_ir if available() else locks_ir)(numbers), current()))
+
+
+@once
+def locks() -> variable_locks.Locks:
+    """The functions that take the locks of variables for calls that go through Python."""
+    return variable_locks.Locks(_library().address)
+
+
+@once
+def _library() -> llvm.Library:
+    exports = [*variable_locks.EXPORTS, *(["adjit_entry"] if available() else [])]
+    library = llvm.Library([begin().result()], exports, _imports() if available() else {})
+    llvm.rest()  # the last that a program of one function compiles
+    return library
+
+
+def _imports() -> dict[str, int]:
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    capsule = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
+    numpy_api = (ctypes.c_void_p * 300).from_address(get(capsule, None))
+    names = ["PyType_GenericAlloc", "PyTuple_New", "PyList_New", "PyDict_New", "PyDict_Size", "PyDict_GetItem", "PyDict_SetItem"]
+    names += ["PyObject_Vectorcall", "Py_DecRef", "Py_IncRef", "PyErr_Restore"]
+    names += ["PyEval_SaveThread", "PyEval_RestoreThread", "PyThread_get_thread_ident"]
+    imports = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in names}
+    imports |= {f"adjit_{cls.__name__}_type": id(cls) for cls in (float, tuple, list, dict)}
+    imports |= {"adjit_array_type": id(np.ndarray), "adjit_none": id(None)}
+    return imports | {"adjit_gate": gate.address, "adjit_new_array": numpy_api[94] or 0}  # PyArray_NewFromDescr
+
+
+def _entry_address() -> int:
+    return _library().address["adjit_entry"]

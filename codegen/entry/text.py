@@ -1,0 +1,344 @@
+"""The LLVM text of the native entry (see `entry.py`, which gives the capitalised words their numbers).
+
+Three words are not LLVM's: `word p[k]` is the k-th i64 of a table, `item p[k]` the k-th pointer of one, `field p[k]` the pointer at byte k
+of a struct. They are spelled out here, not inlined by LLVM: a pipeline of passes for this one function was a third of the first call of a
+small program.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from . import arguments as entry_arguments
+from . import results as entry_results
+from . import variable_locks
+
+SPELLED = {
+    "word": r"\1.place = getelementptr i64, ptr \2, i64 \3\n  \1 = load i64, ptr \1.place",
+    "item": r"\1.place = getelementptr ptr, ptr \2, i64 \3\n  \1 = load ptr, ptr \1.place",
+    "field": r"\1.place = getelementptr i8, ptr \2, i64 \3\n  \1 = load ptr, ptr \1.place",
+}
+
+
+def entry_ir(numbers: Mapping[str, int]) -> str:
+    """The entry, and the locks of variables."""
+    return spelled(DECLARATIONS + entry_arguments.TEXT + entry_results.TEXT + CALL, numbers) + locks_ir(numbers)
+
+
+def locks_ir(numbers: Mapping[str, int]) -> str:
+    """The locks of variables alone."""
+    return spelled(variable_locks.TEXT, numbers)
+
+
+def spelled(text: str, numbers: Mapping[str, int]) -> str:
+    """The text, as LLVM reads it."""
+    text = re.sub(r"\b[A-Z][A-Z_]+\b", lambda name: str(numbers.get(name[0], name[0])), text)
+    for word, meaning in SPELLED.items():
+        text = re.sub(rf"(%\S+) = {word} (%\S+)\[(\S+)\]", meaning, text)
+    return text
+
+
+DECLARATIONS = """
+declare ptr @PyType_GenericAlloc(ptr, i64)
+declare ptr @PyTuple_New(i64)
+declare ptr @PyList_New(i64)
+declare ptr @PyDict_New()
+declare i64 @PyDict_Size(ptr)
+declare ptr @PyDict_GetItem(ptr, ptr)
+declare i32 @PyDict_SetItem(ptr, ptr, ptr)
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare void @Py_DecRef(ptr)
+declare void @Py_IncRef(ptr)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare i64 @PyThread_get_thread_ident()
+declare void @PyErr_Restore(ptr, ptr, ptr)
+declare ptr @adjit_new_array(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
+@adjit_array_type = external global i8
+@adjit_float_type = external global i8
+@adjit_tuple_type = external global i8
+@adjit_list_type = external global i8
+@adjit_dict_type = external global i8
+@adjit_none = external global i8
+@adjit_gate = external global i64
+"""
+
+# Until the native code runs, nothing here lets other Python code run: what is found stays as it is for as long as the GIL is held.
+CALL = """
+; take a reference to each object, or give it back; some are null
+define internal void @hold(ptr %objects, i64 %count) nounwind {
+entry:
+  br label %next
+next:
+  %k = phi i64 [0, %entry], [%k.next, %done]
+  %more = icmp slt i64 %k, %count
+  br i1 %more, label %look, label %over
+look:
+  %object = item %objects[%k]
+  %some = icmp ne ptr %object, null
+  br i1 %some, label %one, label %done
+one:
+  call void @Py_IncRef(ptr %object)
+  br label %done
+done:
+  %k.next = add i64 %k, 1
+  br label %next
+over:
+  ret void
+}
+define internal void @drop(ptr %objects, i64 %count) nounwind {
+entry:
+  br label %next
+next:
+  %k = phi i64 [0, %entry], [%k.next, %done]
+  %more = icmp slt i64 %k, %count
+  br i1 %more, label %look, label %over
+look:
+  %object = item %objects[%k]
+  %some = icmp ne ptr %object, null
+  br i1 %some, label %one, label %done
+one:
+  call void @Py_DecRef(ptr %object)
+  br label %done
+done:
+  %k.next = add i64 %k, 1
+  br label %next
+over:
+  ret void
+}
+
+; the locks of the variables that a call writes to: `holder` is the thread, or zero
+define internal void @set_holders(ptr %records, i64 %count, i64 %holder) nounwind {
+entry:
+  br label %next
+next:
+  %k = phi i64 [0, %entry], [%k.next, %done]
+  %record = phi ptr [%records, %entry], [%record.next, %done]
+  %more = icmp slt i64 %k, %count
+  br i1 %more, label %look, label %over
+look:
+  %updated = word %record[1]
+  %writes = icmp ne i64 %updated, 0
+  br i1 %writes, label %one, label %done
+one:
+  %lock = item %record[2]
+  store i64 %holder, ptr %lock
+  br label %done
+done:
+  %k.next = add i64 %k, 1
+  %record.next = getelementptr i64, ptr %record, i64 RECORD
+  br label %next
+over:
+  ret void
+}
+
+; run the native code without the GIL: meanwhile the arrays are held, and so are the locks of what it writes to
+define internal i64 @run_released(ptr %route, ptr %buffers, ptr %objects, i64 %count, ptr %variables) nounwind {
+entry:
+  %main = item %route[MAIN]
+  %arena = item %route[ARENA]
+  %error = item %route[DETAILS]
+  %variable.count = word %route[VARIABLES]
+  %busy.at = getelementptr i64, ptr %route, i64 BUSY
+  call void @hold(ptr %objects, i64 %count)
+  %me = call i64 @PyThread_get_thread_ident()
+  call void @set_holders(ptr %variables, i64 %variable.count, i64 %me)
+  store i64 1, ptr %busy.at
+  %thread = call ptr @PyEval_SaveThread()
+  %code = call i64 %main(ptr %buffers, ptr %arena, ptr %error)
+  call void @PyEval_RestoreThread(ptr %thread)
+  store i64 0, ptr %busy.at
+  call void @set_holders(ptr %variables, i64 %variable.count, i64 0)
+  call void @drop(ptr %objects, i64 %count)
+  ret i64 %code
+}
+
+define ptr @adjit_entry(ptr %self, ptr %args, i64 %nargs, ptr %keywords) nounwind {
+entry:
+  %buffers = alloca [MAX_BUFFERS x ptr], align 16
+  %objects = alloca [MAX_BUFFERS x ptr], align 16 ; the arrays of arguments and variables
+  %arrays = alloca [MAX_BUFFERS x ptr], align 16 ; those of results
+  %scratch = alloca [MAX_BUFFERS x double], align 16
+  %state = alloca [2 x i64], align 16
+  %index.at = getelementptr i64, ptr %state, i64 1
+  %head = field %self[16]
+  %watched = load i64, ptr @adjit_gate
+  %alone = icmp eq i64 %watched, 0
+  %no.keywords = icmp eq ptr %keywords, null
+  %short = and i1 %alone, %no.keywords
+  br i1 %short, label %first, label %python
+first:
+  %routes = item %head[1]
+  %any = icmp ne ptr %routes, null
+  br i1 %any, label %own, label %python
+own: ; routes that are exchanged meanwhile live until this call is over
+  %owner = item %routes[0]
+  %route.count = word %routes[1]
+  %owner.count = load i64, ptr %owner
+  %owner.more = add i64 %owner.count, 1
+  store i64 %owner.more, ptr %owner
+  br label %try
+try:
+  %t = phi i64 [0, %own], [%t.next, %other]
+  %some = icmp slt i64 %t, %route.count
+  br i1 %some, label %look, label %leave
+other:
+  %t.next = add i64 %t, 1
+  br label %try
+look:
+  %t.at = add i64 %t, 2
+  %route = item %routes[%t.at]
+  %count = word %route[ARGUMENTS]
+  %fits = icmp eq i64 %count, %nargs
+  %busy = word %route[BUSY]
+  %free = icmp eq i64 %busy, 0
+  %usable = and i1 %fits, %free
+  br i1 %usable, label %arguments, label %other
+arguments:
+  %nodes = getelementptr i64, ptr %route, i64 HEADER
+  store ptr %nodes, ptr %state
+  store i64 0, ptr %index.at
+  br label %argument
+argument:
+  %i = phi i64 [0, %arguments], [%i.next, %argument.fine]
+  %i.more = icmp slt i64 %i, %count
+  br i1 %i.more, label %argument.take, label %variables
+argument.take:
+  %object = item %args[%i]
+  %taken = call i1 @take(ptr %object, ptr %state, ptr %buffers, ptr %objects, ptr %scratch, ptr %route)
+  br i1 %taken, label %argument.fine, label %other
+argument.fine:
+  %i.next = add i64 %i, 1
+  br label %argument
+variables:
+  %variable.records = load ptr, ptr %state
+  %leaves = load i64, ptr %index.at
+  %variable.count = word %route[VARIABLES]
+  %after.variables = add i64 %leaves, %variable.count
+  br label %variable
+variable:
+  %v = phi i64 [%leaves, %variables], [%v.next, %variable.fine]
+  %v.record = phi ptr [%variable.records, %variables], [%v.record.next, %variable.fine]
+  %v.more = icmp slt i64 %v, %after.variables
+  br i1 %v.more, label %variable.check, label %constants
+variable.check:
+  %slot.at = item %v.record[0]
+  %updated = word %v.record[1]
+  %lock = item %v.record[2]
+  %holder = word %lock[0]
+  %reserved = word %lock[1]
+  %claimed = or i64 %holder, %reserved
+  %locked = icmp ne i64 %claimed, 0
+  %held = load ptr, ptr %slot.at
+  %references = load i32, ptr %held
+  %shared = icmp ne i32 %references, 1
+  %writes = icmp ne i64 %updated, 0
+  %must.copy = and i1 %shared, %writes
+  %must.wait.or.copy = or i1 %locked, %must.copy
+  br i1 %must.wait.or.copy, label %leave, label %variable.fine
+variable.fine:
+  %v.data = field %held[16]
+  %v.buffer.at = getelementptr ptr, ptr %buffers, i64 %v
+  store ptr %v.data, ptr %v.buffer.at
+  %v.object.at = getelementptr ptr, ptr %objects, i64 %v
+  store ptr %held, ptr %v.object.at
+  %v.next = add i64 %v, 1
+  %v.record.next = getelementptr i64, ptr %v.record, i64 RECORD
+  br label %variable
+constants:
+  %constant.count = word %route[CONSTANTS]
+  %after.constants = add i64 %after.variables, %constant.count
+  br label %constant
+constant:
+  %k = phi i64 [%after.variables, %constants], [%k.next, %constant.fine]
+  %k.record = phi ptr [%v.record, %constants], [%k.record.next, %constant.fine]
+  %k.more = icmp slt i64 %k, %after.constants
+  br i1 %k.more, label %constant.fine, label %results
+constant.fine:
+  %k.data = load ptr, ptr %k.record
+  %k.buffer.at = getelementptr ptr, ptr %buffers, i64 %k
+  store ptr %k.data, ptr %k.buffer.at
+  %k.next = add i64 %k, 1
+  %k.record.next = getelementptr i64, ptr %k.record, i64 RECORD
+  br label %constant
+results:
+  %result.count = word %route[RESULTS]
+  br label %result
+result:
+  %r = phi i64 [0, %results], [%r.next, %result.fine]
+  %r.record = phi ptr [%k.record, %results], [%r.record.next, %result.fine]
+  %r.more = icmp slt i64 %r, %result.count
+  br i1 %r.more, label %result.make, label %run
+result.make:
+  %descr = load ptr, ptr %r.record
+  call void @Py_IncRef(ptr %descr)
+  %rank.wide = word %r.record[1]
+  %rank = trunc i64 %rank.wide to i32
+  %dims = item %r.record[2]
+  %array = call ptr @adjit_new_array(ptr @adjit_array_type, ptr %descr, i32 %rank, ptr %dims, ptr null, ptr null, i32 0, ptr null)
+  %no.array = icmp eq ptr %array, null
+  br i1 %no.array, label %no.memory, label %result.fine
+result.fine:
+  %array.at = getelementptr ptr, ptr %arrays, i64 %r
+  store ptr %array, ptr %array.at
+  %r.data = field %array[16]
+  %r.position = add i64 %after.constants, %r
+  %r.buffer.at = getelementptr ptr, ptr %buffers, i64 %r.position
+  store ptr %r.data, ptr %r.buffer.at
+  %r.next = add i64 %r, 1
+  %r.record.next = getelementptr i64, ptr %r.record, i64 RECORD
+  br label %result
+run:
+  %used.at = getelementptr i64, ptr %route, i64 USED
+  store i64 1, ptr %used.at
+  %long = word %route[LONG]
+  %releases = icmp ne i64 %long, 0
+  br i1 %releases, label %released, label %quick
+released:
+  %code.released = call i64 @run_released(ptr %route, ptr %buffers, ptr %objects, i64 %after.variables, ptr %variable.records)
+  br label %ran
+quick:
+  %main = item %route[MAIN]
+  %arena = item %route[ARENA]
+  %error = item %route[DETAILS]
+  %code.quick = call i64 %main(ptr %buffers, ptr %arena, ptr %error)
+  br label %ran
+ran:
+  %code = phi i64 [%code.released, %released], [%code.quick, %quick]
+  switch i64 %code, label %failed [i64 0, label %finish
+                                   i64 INTERRUPTED, label %interrupted]
+failed: ; nothing has changed: Python does it again, and raises the error
+  call void @drop(ptr %arrays, i64 %result.count)
+  br label %leave
+interrupted:
+  call void @drop(ptr %arrays, i64 %result.count)
+  %details = item %route[DETAILS]
+  %exception.at = getelementptr i64, ptr %details, i64 RAISED
+  %exception.type = item %exception.at[0]
+  %exception.value = item %exception.at[1]
+  %exception.traceback = item %exception.at[2]
+  call void @PyErr_Restore(ptr %exception.type, ptr %exception.value, ptr %exception.traceback)
+  br label %give.up
+no.memory:
+  call void @drop(ptr %arrays, i64 %r)
+  br label %give.up
+give.up:
+  call void @Py_DecRef(ptr %owner)
+  ret ptr null
+finish:
+  %structure = word %route[STRUCTURE]
+  store i64 %structure, ptr %state
+  store i64 0, ptr %index.at
+  %given = call ptr @give(ptr %state, ptr %arrays, ptr %k.record, ptr %route)
+  call void @Py_DecRef(ptr %owner)
+  ret ptr %given
+leave:
+  call void @Py_DecRef(ptr %owner)
+  br label %python
+python:
+  %slow = load ptr, ptr %head
+  %out = call ptr @PyObject_Vectorcall(ptr %slow, ptr %args, i64 %nargs, ptr %keywords)
+  ret ptr %out
+}
+"""

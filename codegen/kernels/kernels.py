@@ -1,0 +1,521 @@
+"""One statement of an optimised Func as one native kernel: a fused region, or an op that lowers itself to loops.
+
+A kernel is an LLVM function over pointers; everything else (shapes, strides) is static in its text, so structurally identical statements
+give identical text and share one function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from adjit.ir.errors import AdjitError, UnsupportedError
+from adjit.ir.func import Block, Stmt, Value
+from adjit.ir.layout import Layout
+from adjit.ir.location import Location
+from adjit.ir.operand import Literal, Operand
+from adjit.ir.ops.control import hosted_by
+from adjit.ir.ops.create import Iota
+from adjit.ir.ops.maps import Map, work_of
+from adjit.ir.ops.reduce import Reduce
+from adjit.ir.ops.shape import Pad
+from adjit.ir.plan import Place, Plan
+from adjit.ir.target import Target
+from adjit.ir.types import I64, DType, Shape, TensorType, row_major
+
+from ..cache.image import Failure
+from ..interrupts.signals import LOOK
+from ..interrupts.stopping import leave_if_stopped
+from ..llvm import memory
+from ..llvm.counted import Loop
+from ..llvm.lanes import Outlined, Reg, Text
+from ..llvm.memory import Access
+from ..products import contraction, products
+from .boxes import Border, emit_boxes
+from .emitter import VectorEmitter
+from .literals import NO_LITERALS, Literals, Taken
+from .nest import Chunk, Nest, Reduction
+from .parallel import CHUNKS, PARALLEL, emit_nest, outlined
+from .repeats import look
+from .window import Hosted, Private, Window
+
+RegionBody: TypeAlias = Callable[..., None]  # a `Body` that can also be told which pads it is outside of
+
+
+
+@dataclass
+class Context:
+    """What all kernels of a module share."""
+
+    plan: Plan
+    target: Target
+    outlined: dict[str, Outlined] | None = None  # vector math that is called rather than inlined, in programs with very much of it
+    literals: Literals | None = None  # numbers that kernels read from a table, in large programs
+    repeats: dict[Hashable, Kernel] = field(default_factory=dict)  # kernels of large programs, by their looks
+    packed: dict[tuple[object, ...], Place] = field(default_factory=dict)  # factors that the loops around have packed, see packing.py
+    awake: bool = False  # whether the other threads have something to do all the time: they need not be woken
+    is_final: bool = False  # variables are being written to: from here on, nothing is interrupted
+
+
+class Kernel:
+    """The text of one kernel, and what its pointer parameters stand for, in their order: a place, and an offset in bytes."""
+
+    uses_runtime = False  # whether it calls what `stacks` has: loops that look for Ctrl-C, and save
+
+    def __init__(self, context: Context) -> None:
+        self.plan = context.plan
+        self.target = context.target
+        self.vector_bytes = context.target.vector_bytes
+        self.threads = context.target.threads
+        self.text = Text(context.target)
+        self.text.outlined = context.outlined
+        self.text.may_look, self.text.returns_code = not context.is_final, True
+        self.pointers: dict[tuple[Place, int], str] = {}  # what shares memory has one pointer, so that `copy` can see it
+        self.shifts: dict[tuple[str, str, int], str] = {}  # pointers to elements other than the first
+        self.packed = context.packed
+        self.awake = context.awake
+        self.failures: list[Failure] = []  # what each code means that the kernel may return
+        self.location: Location | None = None  # of the statement being written
+        self.error: type[AdjitError] = AdjitError
+        self.fails = False  # whether it may return a code
+        self.imports: set[str] = set()
+        self.work_bytes = 0  # scratch memory that it wants, as its last pointer
+        self.helpers: list[str] = []  # functions that only this kernel calls, named after it
+
+    def pointer(self, root: Value, layout: Layout) -> str:
+        return self.pointer_to(self.plan.places[id(root)], layout.offset * root.type.dtype.itemsize)
+
+    def pointer_to(self, place: Place, offset: int = 0) -> str:
+        return self.pointers.setdefault((place, offset), f"%p{len(self.pointers)}")
+
+    def packed_pointer(self, matrix: Window) -> str | None:
+        """A pointer to the matrix as products read it, if the loop around has packed it."""
+        where = next((key for key, name in self.pointers.items() if name == matrix.pointer), None)
+        place = self.packed.get((*where, matrix.type.shape, matrix.strides, matrix.type.dtype)) if where is not None else None
+        return self.pointer_to(place) if place is not None else None
+
+    def take_pointers(self, count: int) -> None:
+        """Parameters %p0, %p1, ... for a caller that knows what they stand for."""
+        self.pointers = {(Place("param", k), 0): f"%p{k}" for k in range(count)}
+
+    def shifted(self, pointer: str, type: str, offset: int) -> str:
+        """The address of an element, named so that every chunk of the kernel knows it."""
+        if not offset:
+            return pointer
+        key = (pointer, type, offset)
+        if key not in self.shifts:
+            self.shifts[key] = f"%shift{len(self.shifts)}"
+            self.text.put(f"{self.shifts[key]} = getelementptr {type}, ptr {pointer}, i64 {offset}")
+        return self.shifts[key]
+
+    def access(self, value: Operand) -> Access:
+        window = self.plan.windows[id(value)]
+        return Access(self.pointer(window.root, window.layout), window.layout.strides, value.type.dtype)
+
+    @property
+    def leaves(self) -> bool:
+        """Whether it may return early."""
+        return self.fails or self.text.looks
+
+    def helper_text(self, may_look: bool = False) -> Text:
+        """The body of a function that only this kernel calls, to be written. `may_look`: it will be given %error if it uses that."""
+        text = Text(self.target)
+        text.outlined = self.text.outlined
+        text.may_look = may_look and self.text.may_look
+        return text
+
+    def add_helper(self, kind: str, params: str, text: Text) -> str:
+        """The name of the function with this body."""
+        self.text.declares |= text.declares
+        name = f"@{{}}.{kind}{len(self.helpers)}"
+        body = "\n".join([*text.slots, *text.lines, "ret void"])
+        self.helpers.append(f"define internal void {name}({params}) nounwind {{\nentry:\n{body}\n}}\n")
+        return name
+
+    def repeated(self, other: Kernel) -> Kernel:
+        """The other kernel, which has its pointers already, with the same text."""
+        other.text, other.helpers, other.imports, other.work_bytes = self.text, self.helpers, self.imports, self.work_bytes
+        other.fails = self.fails
+        return other
+
+    def _params(self) -> list[str]:
+        last = (["%work"] if self.work_bytes else []) + (["%error"] if self.leaves else [])
+        return [*(f"%p{k}" for k in range(len(self.pointers))), *last]
+
+    def imported(self) -> set[str]:
+        """Names of routines that others have."""
+        return self.imports | {LOOK} if self.text.looks else self.imports
+
+    def definition(self) -> str:
+        """The LLVM function, with `{}` for its name. A kernel that may fail takes the error record last and returns a code."""
+        result, last = ("i64", "ret i64 0") if self.leaves else ("void", "ret void")
+        body = "\n".join([*self.text.slots, *self.text.lines, last])
+        params = ", ".join(f"ptr {name}" for name in self._params())
+        return "".join([*self.helpers, f"define hidden {result} @{{}}({params}) nounwind {{\nentry:\n{body}\n}}\n"])
+
+    def declaration(self, name: str) -> str:
+        return f"declare hidden {'i64' if self.leaves else 'void'} @{name}({', '.join(['ptr'] * len(self._params()))})"
+
+
+@dataclass
+class Parts:
+    """A fused region as the nest that computes it."""
+
+    domain: Shape
+    inputs: list[Access]
+    outputs: list[Access]
+    reductions: list[Reduction]
+    body: RegionBody
+    borders: list[Border]  # of its pads
+    ops: int  # how much the body computes
+    indexed: frozenset[int]  # axes whose positions it asks for
+    aliased: frozenset[int]  # outputs that share memory with an input
+
+
+def fused_kernel(stmt: Stmt, context: Context) -> Kernel:
+    """A `fuse` region as one loop nest, or as what its first op makes of the others."""
+    host = hosted_by(stmt)
+    if host is not None:
+        return hosting_kernel(stmt, host, context)
+    kernel = Kernel(context)
+    if context.literals is None:
+        emit_boxes(kernel, parts_of(stmt, kernel.access))
+        return kernel
+    numbers = context.literals.taken(stmt.blocks[0], kernel.pointer_to)
+    parts = parts_of(stmt, kernel.access, numbers)
+    seen = context.awake, context.is_final, look(stmt.blocks[0], parts, numbers)
+    if seen in context.repeats:
+        return context.repeats[seen].repeated(kernel)
+    emit_boxes(kernel, parts)
+    if not parts.borders:
+        context.repeats[seen] = kernel
+    return kernel
+
+
+def parts_of(stmt: Stmt, access: Callable[[Operand], Access], numbers: Taken = NO_LITERALS) -> Parts:
+    """`numbers` are literals that are read from a table."""
+    (block,) = stmt.blocks
+    domain = _domain(block)
+    pads = [s for s in block.stmts if isinstance(s.op, Pad)]
+    borders = {id(s.result): k for k, s in enumerate(pads)}
+    inputs, accesses = _inputs(block, access)
+    outer = {id(inner): result for inner, result in zip(block.results, stmt.results, strict=True)}
+    reductions: dict[int, Reduction] = {}
+    outputs: dict[int, Value] = {}
+    for s in block.stmts:
+        result = outer.get(id(s.result))
+        if isinstance(s.op, Reduce) and result is not None:
+            reductions[id(s.result)] = Reduction(s.op, s.op.axes, _reduced_access(access(result), domain, s.op.axes))
+        elif result is not None:
+            assert isinstance(result, Value)
+            outputs[id(s.result)] = result
+    positions = {key: k for k, key in enumerate(outputs)}
+    reduced = {key: k for k, key in enumerate(reductions)}
+    written = [access(v) for v in outputs.values()]
+    read = {a.pointer for a in accesses}
+    aliased = frozenset(k for k, a in enumerate(written) if a.pointer in read)
+
+    def body(chunk: Chunk, outside: frozenset[int] = frozenset()) -> None:
+        env: dict[int, Reg] = {}
+
+        def read_operand(x: Operand, padded: Operand | None = None) -> Reg:
+            if isinstance(x, Literal):
+                return chunk.emit.const(x.type.dtype, x.value)
+            return env[id(x)] if id(x) in env else chunk.load(inputs[id(x if padded is None else padded)])
+
+        def operand(s: Stmt, k: int) -> Reg:
+            place = (id(s), k)
+            return numbers.read(chunk.emit, place, s.args[k]) if place in numbers.slots else read_operand(s.args[k])
+
+        for s in block.stmts:
+            if isinstance(s.op, Reduce):
+                if id(s.result) in reduced:
+                    chunk.reduce(reduced[id(s.result)], read_operand(s.args[0]))
+                continue
+            if isinstance(s.op, Pad):
+                around = Literal(s.op.value, s.result.type)
+                value = read_operand(around if borders[id(s.result)] in outside else s.args[0], s.result)
+            else:
+                assert isinstance(s.op, Map)
+                value = s.op.scalar(chunk.emit, *(operand(s, k) for k in range(len(s.args))))
+            env[id(s.result)] = value
+            if id(s.result) in positions:
+                chunk.put(positions[id(s.result)], value)
+
+    return Parts(
+        domain,
+        accesses,
+        written,
+        list(reductions.values()),
+        body,
+        [Border(s.op.low, s.args[0].type.shape, inputs.get(id(s.result))) for s in pads if isinstance(s.op, Pad)],
+        ops=body_ops(block.stmts),
+        indexed=frozenset(s.op.axis for s in block.stmts if isinstance(s.op, Iota)),
+        aliased=aliased,
+    )
+
+
+def body_ops(stmts: Sequence[Stmt]) -> int:
+    """How much elementwise statements compute, in plain instructions."""
+    return sum(work_of(s).operations if isinstance(s.op, Map) else 1 for s in stmts)
+
+
+def _inputs(block: Block, access: Callable[[Operand], Access]) -> tuple[dict[int, int], list[Access]]:
+    """What a region reads, and where: a pad reads its operand at another place than the rest, as an input of its own."""
+    free = {id(v) for v in block.free()}
+    numbers: dict[int, int] = {}
+    accesses: list[Access] = []
+    for s in block.stmts:
+        for x in s.args:
+            key = id(s.result if isinstance(s.op, Pad) else x)
+            if id(x) in free and key not in numbers:
+                numbers[key] = len(accesses)
+                accesses.append(access(x))
+    return numbers, accesses
+
+
+def _domain(block: Block) -> Shape:
+    first = block.stmts[0]
+    return first.args[0].type.shape if isinstance(first.op, Reduce) else first.result.type.shape
+
+
+def _reduced_access(output: Access, domain: Shape, axes: tuple[int, ...]) -> Access:
+    """The output of a reduction, walked over the whole domain: it stands still along the reduced axes."""
+    kept = iter(output.strides)
+    return output._replace(strides=tuple(0 if axis in axes else next(kept) for axis in range(len(domain))))
+
+
+class LoopKernel(Kernel):
+    """Loops for an op's `lower`. Implements `adjit.ir.ops.base.Loops`."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.scalar = VectorEmitter(self.text)
+        self.functions: dict[Hashable, tuple[str, bool, float]] = {}  # what `call` calls; whether it looks for signals, and its work
+
+    def window(self, value: Operand) -> Window:
+        access = self.access(value)
+        return Window(self.text, access.pointer, value.type, access.strides)
+
+    @contextmanager
+    def loop(self, size: int) -> Iterator[Reg]:
+        if size == 1:
+            yield Reg("0", I64)
+            return
+        text, over = self.text, self.text.fresh_label()
+        if size == 0:  # the body is written, but never reached
+            never = text.fresh_label()
+            text.put(f"br i1 false, label %{never}, label %{over}")
+            text.start(never)
+        with Loop(text, "0", str(size)) as loop:
+            yield Reg(loop.index, I64)
+        text.jump(over)
+        text.start(over)
+
+    def is_large(self, work: float) -> bool:
+        return work >= PARALLEL
+
+    def tile_width(self, dtype: DType) -> int:
+        return contraction.VECTORS * self.vector_bytes // dtype.itemsize
+
+    def fold(self, size: int, initial: Reg, step: Callable[[Reg, Reg], Reg]) -> None:
+        if size == 0:
+            return
+        with Loop(self.text, "0", str(size)) as loop:
+            carried = loop.carry(self.scalar.type(initial.dtype), initial.name)
+            loop.feed(carried, step(Reg(loop.index, I64), Reg(carried, initial.dtype)).name)
+
+    def each(self, size: int, work: float, body: Callable[..., None], *windows: Window) -> None:
+        if size < 2 or not self.is_large(work):
+            here = [w.at(Reg("0", I64)) if isinstance(w, Private) else w for w in windows]
+            with self.loop(size) as i:
+                body(i, *here)
+            return
+        outside = [pointer for w in windows for pointer in w.pointers]
+        inside = [f"%w{k}" for k in range(len(outside))]
+
+        def walk(text: Text, start: str, stop: str) -> None:
+            names = iter(inside)
+            there = [w.inside(text, [next(names) for _ in w.pointers]) for w in windows]
+            with self._writing(text, 1), Loop(text, start, stop) as loop:
+                body(Reg(loop.index, I64), *there)
+
+        outlined(self, size, -(-size // CHUNKS), outside, inside, walk)
+
+    @contextmanager
+    def _writing(self, text: Text, threads: int) -> Iterator[None]:
+        """Write there, in a function of the kernel's own that may use so many threads."""
+        around = self.text, self.scalar, self.threads
+        self.text, self.scalar, self.threads = text, VectorEmitter(text), threads
+        try:
+            yield
+        finally:
+            self.text, self.scalar, self.threads = around
+
+    def call(self, body: Callable[..., None], *windows: Window, **settings: Hashable) -> None:
+        key = (body, *settings.items(), *((w.type, w.strides) for w in windows))
+        if key not in self.functions:
+            self.functions[key] = self._function(body, windows, settings)
+        pointers = ", ".join(f"ptr {w.pointer}" for w in windows)
+        name, looks, work = self.functions[key]
+        self.text.put(f"call void {name}({pointers}{', ptr %error' if looks else ''})")
+        self.text.charge(work, looks)
+        if looks:
+            leave_if_stopped(self.text)
+
+    def _function(self, body: Callable[..., None], windows: Sequence[Window], settings: dict[str, Hashable]) -> tuple[str, bool, float]:
+        """The name of a function of the kernel's own that runs the body on windows like these; whether it looks for signals; its work."""
+        inner = self.helper_text(may_look=True)
+        with self._writing(inner, self.threads):
+            body(self, *(w.inside(inner, [f"%w{k}"]) for k, w in enumerate(windows)), **settings)
+        params = [*(f"ptr %w{k}" for k in range(len(windows))), *(["ptr %error"] if inner.looks else [])]
+        return self.add_helper("function", ", ".join(params), inner), inner.looks, inner.work
+
+    def load(self, source: Window, *index: Reg) -> Reg:
+        at = source.at(*index)
+        return memory.load(self.text, at.pointer, at.type.dtype, "0", 1, 1)
+
+    def store(self, target: Window, value: Reg, *index: Reg) -> None:
+        memory.store(self.text, target.at(*index).pointer, value, "0", 1, 1)
+
+    def copy(self, target: Window, source: Window) -> None:
+        if isinstance(target, Hosted) or target.access != source.access:  # else computed in place
+            self.map(lambda emit, x: [x], [target], [source])
+
+    def accumulate(self, target: Window, source: Window) -> None:
+        self.map(lambda emit, x, y: [emit.add(x, y)], [target], [target, source])
+
+    def fill(self, target: Window, value: float | int | bool) -> None:
+        self.map(lambda emit: [emit.const(target.type.dtype, value)], [target], [])
+
+    def matmul(self, target: Window, a: Window, b: Window, accumulate: bool = False, brief: bool = False) -> None:
+        if a.type.rank == 1:
+            a, target = a.expanded(0), target.expanded(max(target.type.rank - 1, 0))
+        if b.type.rank == 1:
+            b, target = b.expanded(1), target.expanded(target.type.rank)
+        one = products.brief_product if brief else products.matrix_product
+        multiply = products.matrix_products if target.type.rank > 2 else one
+        multiply(self, target, a, b, accumulate)
+
+    def scratch(self, type: TensorType) -> Window:
+        offset = -(-self.work_bytes // 64) * 64
+        self.work_bytes = offset + type.nbytes
+        pointer = self.text.define(f"getelementptr i8, ptr %work, i64 {offset}")
+        return Window(self.text, pointer, type, row_major(type.shape))
+
+    def private(self, type: TensorType) -> Private:
+        whole = self.scratch(type.with_shape((self.threads, *type.shape)))
+        return Private(whole.text, whole.pointer, whole.type, whole.strides)
+
+    def contract(self, spec: str, target: Window, a: Window, b: Window, accumulate: bool = False) -> None:
+        contraction.contract(self, spec, target, a, b, accumulate)
+
+    def map(self, function: Callable[..., Sequence[Reg]], targets: Sequence[Window], sources: Sequence[Window]) -> None:
+        inputs, outputs = [w.access for w in sources], list[Access]()
+        numbers: list[list[int]] = []  # of the members of each target, among the outputs or the inputs
+        for target in targets:
+            written, read = target.members[: target.written], target.members[target.written :]
+            numbers.append([*range(len(outputs), len(outputs) + len(written)), *range(len(inputs), len(inputs) + len(read))])
+            outputs += written
+            inputs += read
+
+        def body(chunk: Chunk) -> None:
+            values = function(chunk.emit, *(chunk.load(k) for k in range(len(sources))))
+            for target, value, these in zip(targets, values, numbers, strict=True):
+                target.put(chunk.emit, value, lambda k: chunk.load(these[k]), lambda k, r: chunk.put(these[k], r))  # noqa: B023 - used at once
+
+        aliased = frozenset(range(len(outputs)))
+        ops = len(inputs) + len(outputs) + sum(target.ops for target in targets)
+        Nest(self.text, self.vector_bytes, targets[0].type.shape, inputs, outputs, [], body, ops, aliased=aliased).emit()
+
+    def reduce(self, op: Reduce, function: Callable[..., Reg], target: Window, sources: Sequence[Window]) -> None:
+        shape = sources[0].type.shape
+        axes, inputs = tuple(range(len(shape))), [w.access for w in sources]
+        total = Reduction(op, axes, Access(target.pointer, (0,) * len(shape), target.type.dtype))
+
+        def body(chunk: Chunk) -> None:
+            chunk.reduce(0, function(chunk.emit, *(chunk.load(k) for k in range(len(sources)))))
+
+        Nest(self.text, self.vector_bytes, shape, inputs, [], [total], body, 2 * len(inputs)).emit()
+
+    def fail_if(self, condition: Reg, what: str, *details: Reg) -> None:
+        failure = Failure(self.error, what, self.location)
+        if failure not in self.failures:
+            self.failures.append(failure)
+        self.leave_if(condition.name, self.failures.index(failure) + 1, *details)
+
+    def leave_if(self, condition: str, code: int, *details: Reg) -> None:
+        """Return `code` from the kernel when the condition holds, with details left in the error record."""
+        text, leave, stay = self.text, self.text.fresh_label(), self.text.fresh_label()
+        self.fails = True
+        text.put(f"br i1 {condition}, label %{leave}, label %{stay}")
+        text.start(leave)
+        for k, detail in enumerate(details):
+            memory.store(text, "%error", Reg(detail.name, I64), str(k), 1, 1)
+        text.put(f"ret i64 {code}")
+        text.start(stay)
+
+
+def lowered_kernel(stmt: Stmt, context: Context) -> LoopKernel:
+    """An op that lowers itself."""
+    if not hasattr(stmt.op, "lower"):
+        raise UnsupportedError(f"{stmt.op.name} has no native code yet").at(stmt.location)
+    kernel = LoopKernel(context)
+    outs = tuple(kernel.window(r) for r in stmt.results)
+    return _lowered(kernel, stmt, outs[0] if len(outs) == 1 else outs)
+
+
+def _lowered(kernel: LoopKernel, stmt: Stmt, out: Window | tuple[Window, ...]) -> LoopKernel:
+    kernel.location, kernel.error = stmt.location, stmt.op.error
+    try:
+        stmt.op.lower(kernel, out, *(kernel.window(a) for a in stmt.args))  # type: ignore[attr-defined]
+    except AdjitError as error:
+        raise error.at(stmt.location) from None
+    return kernel
+
+
+def hosting_kernel(stmt: Stmt, host: Stmt, context: Context) -> LoopKernel:
+    """A `fuse` region around an op that lowers itself: where it stores elements of its result, the rest of the region goes on with them."""
+    kernel, (block,) = LoopKernel(context), stmt.blocks
+    made = {id(s.result) for s in block.stmts}
+    rest = [s for s in block.stmts if s is not host]
+    inputs = {id(a): a for s in rest for a in s.args if isinstance(a, Value) and id(a) not in made}
+    numbers = {key: k for k, key in enumerate(inputs)}
+
+    def body(emit: VectorEmitter, value: Reg, load: Callable[[int], Reg]) -> list[Reg]:
+        env = {id(host.result): value}
+
+        def read(x: Operand) -> Reg:
+            if isinstance(x, Literal):
+                return emit.const(x.type.dtype, x.value)
+            return env[id(x)] if id(x) in env else load(numbers[id(x)])
+
+        for s in rest:
+            assert isinstance(s.op, Map)
+            env[id(s.result)] = s.op.scalar(emit, *map(read, s.args))
+        return [read(x) for x in block.results]
+
+    dtype = host.result.type.dtype
+    read, written = [kernel.window(v) for v in inputs.values()], [kernel.window(r) for r in stmt.results]
+    taken = {w.pointer for w in read}
+    spare = next((k for k, w in enumerate(written) if w.type.dtype == dtype and w.strides[-1:] == (1,) and w.pointer not in taken), None)
+    return _lowered(kernel, host, Hosted(kernel.text, dtype, written, read, body, body_ops(rest), spare))
+
+
+def copy_kernel(target: Access, source: Access, shape: Shape, context: Context) -> Kernel:
+    """A copy between the windows behind its two pointers, %p0 and %p1."""
+    kernel = Kernel(context)
+    kernel.take_pointers(2)
+    emit_nest(kernel, shape, [source], [target], [], lambda chunk: chunk.put(0, chunk.load(0)), 1, frozenset(), frozenset())
+    return kernel
+
+
+def add_kernel(target: Access, source: Access, shape: Shape, context: Context) -> Kernel:
+    """target += source, behind the pointers %p0 and %p1."""
+    kernel = Kernel(context)
+    kernel.take_pointers(2)
+    body = lambda chunk: chunk.put(0, chunk.emit.add(chunk.load(0), chunk.load(1)))  # noqa: E731
+    Nest(kernel.text, context.target.vector_bytes, shape, [target, source], [target], [], body, aliased=frozenset((0,))).emit()
+    return kernel

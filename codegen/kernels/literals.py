@@ -1,0 +1,70 @@
+"""Numbers of large programs in a table: kernels that differ in their numbers alone become one, and are compiled once.
+
+An unrolled loop repeats the same statements with other constants. As immediates they would make every repetition a kernel of its own,
+though a vector constant is a load from memory anyway. Numbers that native code treats in a way of its own (0, 1, ...) stay immediates.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import NamedTuple
+
+from adjit.ir.func import Block
+from adjit.ir.operand import Literal, Operand
+from adjit.ir.ops.maps import Map
+from adjit.ir.plan import Place
+from adjit.ir.types import F32, F64
+
+from ..llvm import memory
+from ..llvm.lanes import Reg
+from .emitter import VectorEmitter
+
+MIN_STATEMENTS = 1000  # of a program: smaller ones repeat little
+TABLE = Place("literals", 0)
+SLOT = 8  # bytes
+IMMEDIATE = (0.0, 1.0, -1.0, 2.0, -2.0, 0.5)
+
+
+def is_large(block: Block) -> bool:
+    return count(block) >= MIN_STATEMENTS
+
+
+def count(block: Block) -> int:
+    return sum(1 + sum(map(count, s.blocks)) for s in block.stmts)
+
+
+class Literals:
+    """The table of one module."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def taken(self, block: Block, pointer_to: Callable[[Place, int], str]) -> Taken:
+        """The numbers of a fused region, put behind those that are there; `pointer_to` gives the kernel's pointer to a place."""
+        start, slots = len(self.data), {}
+        for stmt in block.stmts:
+            for k, x in enumerate(stmt.args):
+                if isinstance(stmt.op, Map) and isinstance(x, Literal) and x.type.dtype in (F32, F64) and x.value not in IMMEDIATE:
+                    slots[id(stmt), k] = (len(self.data) - start) // SLOT
+                    packed = struct.pack("<f" if x.type.dtype == F32 else "<d", x.value)
+                    self.data += packed.ljust(SLOT, b"\0")
+        return Taken(slots, pointer_to(TABLE, start)) if slots else NO_LITERALS
+
+    def definition(self) -> str:
+        return memory.constant_bytes("@literals", self.data) if self.data else ""
+
+
+class Taken(NamedTuple):
+    """The numbers of one kernel: which slot each operand (by the id of its statement, and position) has behind the pointer."""
+
+    slots: dict[tuple[int, int], int]
+    pointer: str
+
+    def read(self, emit: VectorEmitter, place: tuple[int, int], x: Operand) -> Reg:
+        dtype = x.type.dtype
+        index = self.slots[place] * (SLOT // dtype.itemsize)
+        return memory.splat(emit.text, memory.load(emit.text, self.pointer, dtype, str(index), 1, 1), emit.width)
+
+
+NO_LITERALS = Taken({}, "")

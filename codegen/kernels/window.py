@@ -1,0 +1,138 @@
+"""Buffers inside a kernel, seen through static strides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from adjit.ir.types import I64, DType, TensorType
+
+from ..llvm import memory
+from ..llvm.lanes import Reg, Text
+from ..llvm.memory import Access
+from .emitter import VectorEmitter
+
+
+class Window:
+    """A buffer, seen through strides. Implements `adjit.ir.ops.base.Window`."""
+
+    written = 1  # of its members
+    ops = 0  # how much is computed where it is stored to
+
+    def __init__(self, text: Text, pointer: str, type: TensorType, strides: tuple[int, ...]) -> None:
+        self.text = text
+        self.pointer = pointer
+        self.type = type
+        self.strides = strides
+
+    @property
+    def access(self) -> Access:
+        return Access(self.pointer, self.strides, self.type.dtype)
+
+    @property
+    def members(self) -> list[Access]:
+        """The buffers behind it: those that a store writes come first."""
+        return [self.access]
+
+    @property
+    def pointers(self) -> list[str]:
+        return [member.pointer for member in self.members]
+
+    def put(self, emit: VectorEmitter, value: Reg, load: Callable[[int], Reg], store: Callable[[int, Reg], None]) -> None:
+        """Store some elements; `load` and `store` reach them in the members."""
+        store(0, value)
+
+    def inside(self, text: Text, pointers: Sequence[str]) -> Window:
+        """The same window in another function, where its pointers have these names."""
+        (pointer,) = pointers
+        return Window(text, pointer, self.type, self.strides)
+
+    def _seen(self, pointer: str, shape: Sequence[int], strides: Sequence[int]) -> Window:
+        return Window(self.text, pointer, self.type.with_shape(shape), tuple(strides))
+
+    def slice(self, axis: int, start: int, size: int, step: int = 1) -> Window:
+        shape, strides = list(self.type.shape), list(self.strides)
+        pointer = memory.element(self.text, self.pointer, self.type.dtype, str(start * strides[axis]))
+        shape[axis], strides[axis] = size, strides[axis] * step
+        return self._seen(pointer, shape, strides)
+
+    def at(self, *index: Reg) -> Window:
+        pointer = self.pointer
+        for i, stride in zip(index, self.strides, strict=False):
+            pointer = memory.element(self.text, pointer, self.type.dtype, memory.scaled(self.text, i.name, stride))
+        return self._seen(pointer, self.type.shape[len(index) :], self.strides[len(index) :])
+
+    def sliding(self, axis: int, count: int, step: int, size: int, dilation: int = 1) -> Window:
+        shape, strides = list(self.type.shape), list(self.strides)
+        shape[axis : axis + 1] = [count, size]
+        strides[axis : axis + 1] = [strides[axis] * step, strides[axis] * dilation]
+        return self._seen(self.pointer, shape, strides)
+
+    def transposed(self, *axes: int) -> Window:
+        shape, strides = ([old[a] for a in axes] for old in (self.type.shape, self.strides))
+        return self._seen(self.pointer, shape, strides)
+
+    def expanded(self, axis: int) -> Window:
+        """With a new axis of size 1."""
+        shape, strides = list(self.type.shape), list(self.strides)
+        shape.insert(axis, 1)
+        strides.insert(axis, 0)
+        return self._seen(self.pointer, shape, strides)
+
+
+class Private(Window):
+    """Memory that every thread has its own of: the first axis is that of the threads, until `inside` knows which one it is."""
+
+    def inside(self, text: Text, pointers: Sequence[str]) -> Window:
+        return Window(text, pointers[0], self.type, self.strides).at(Reg("%worker", I64))
+
+
+class Hosted(Window):
+    """Where a product goes that stands inside a `fuse` region: what is stored there goes through the rest of the region first.
+
+    `body(emit, value, load)` gives the elements of the outputs; `load(k)` reads input k at the same place. All members are seen through
+    the same views, one after the other.
+    """
+
+    def __init__(
+        self, text: Text, dtype: DType, outputs: Sequence[Window], inputs: Sequence[Window], body: HostedBody, ops: int, spare: int | None
+    ) -> None:
+        """`ops`: how much the body computes. `spare`: the number of an output that may hold sums until its elements are stored."""
+        lead = outputs[0]
+        super().__init__(text, lead.pointer, TensorType(dtype, lead.type.shape), lead.strides)
+        self.outputs, self.inputs, self.body, self.ops, self.spare = list(outputs), list(inputs), body, ops, spare
+        self.written = len(self.outputs)
+
+    @property
+    def members(self) -> list[Access]:
+        return [w.access for w in (*self.outputs, *self.inputs)]
+
+    def put(self, emit: VectorEmitter, value: Reg, load: Callable[[int], Reg], store: Callable[[int, Reg], None]) -> None:
+        for k, result in enumerate(self.body(emit, value, lambda k: load(len(self.outputs) + k))):
+            store(k, result)
+
+    def _each(self, view: Callable[[Window], Window], text: Text | None = None) -> Hosted:
+        outputs, inputs = [view(w) for w in self.outputs], [view(w) for w in self.inputs]
+        return Hosted(text or self.text, self.type.dtype, outputs, inputs, self.body, self.ops, self.spare)
+
+    def inside(self, text: Text, pointers: Sequence[str]) -> Window:
+        names = iter(pointers)
+        return self._each(lambda w: w.inside(text, [next(names)]), text)
+
+    def slice(self, axis: int, start: int, size: int, step: int = 1) -> Window:
+        return self._each(lambda w: w.slice(axis, start, size, step))
+
+    def at(self, *index: Reg) -> Window:
+        return self._each(lambda w: w.at(*index))
+
+    def sliding(self, axis: int, count: int, step: int, size: int, dilation: int = 1) -> Window:
+        return self._each(lambda w: w.sliding(axis, count, step, size, dilation))
+
+    def transposed(self, *axes: int) -> Window:
+        return self._each(lambda w: w.transposed(*axes))
+
+    def expanded(self, axis: int) -> Window:
+        return self._each(lambda w: w.expanded(axis))
+
+
+HostedBody: TypeAlias = Callable[[VectorEmitter, Reg, Callable[[int], Reg]], Sequence[Reg]]

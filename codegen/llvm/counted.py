@@ -1,0 +1,73 @@
+"""A counted loop in LLVM's text."""
+
+from __future__ import annotations
+
+from ..interrupts import stopping
+from .lanes import Text
+
+UNKNOWN = 1024  # iterations of a loop whose bounds are registers
+
+
+class Loop:
+    """`for i = start; i < stop; i += step`, for at least one iteration; values can be carried from one iteration to the next.
+
+    A loop that takes long looks for signals, where its text may.
+
+    with Loop(text, "0", "10") as loop:
+        total = loop.carry("float", "0.0")      # before anything else in the body
+        ...
+        loop.feed(total, following)
+    """
+
+    def __init__(self, text: Text, start: str, stop: str, step: int | str = 1) -> None:
+        self.text = text
+        self.start, self.stop, self.step = start, stop, step
+        self._phis: dict[str, tuple[int, str, str]] = {}
+        self._fed: dict[str, str] = {}
+
+    def __enter__(self) -> Loop:
+        text = self.text
+        self._before, self._head = text.block, text.fresh_label()
+        text.jump(self._head)
+        text.start(self._head)
+        self.index = self.carry("i64", self.start)
+        self._work, self._unseen = text.work, text.unseen_work
+        return self
+
+    def carry(self, type: str, initial: str) -> str:
+        name = self.text.fresh()
+        self._phis[name] = (len(self.text.lines), type, initial)
+        self.text.put("")
+        return name
+
+    def feed(self, carried: str, following: str) -> None:
+        self._fed[carried] = following
+
+    def __exit__(self, failed: object, *exc: object) -> None:
+        if failed:
+            return
+        self._count_work()
+        text, after = self.text, self.text.fresh_label()
+        following = text.define(f"add i64 {self.index}, {self.step}")
+        self.feed(self.index, following)
+        more = text.define(f"icmp slt i64 {following}, {self.stop}")
+        text.put(f"br i1 {more}, label %{self._head}, label %{after}")
+        for name, (line, type, initial) in self._phis.items():
+            text.lines[line] = f"{name} = phi {type} [{initial}, %{self._before}], [{self._fed[name]}, %{text.block}]"
+        text.start(after)
+
+    def _count_work(self) -> None:
+        """Add up what the iterations do, and look for signals after one that brings it to too much."""
+        text, trips = self.text, self._trips()
+        text.repeated += (trips - 1) * (text.work - self._work)
+        unseen = text.unseen_work - self._unseen
+        if text.may_look and trips * unseen >= stopping.PIECE:
+            every = int(stopping.GRAIN // unseen)
+            stopping.poll(text, self.index, self.step, every if isinstance(self.step, int) else 1)
+        else:
+            text.unseen += (trips - 1) * unseen
+
+    def _trips(self) -> int:
+        if self.start.isdigit() and self.stop.isdigit() and isinstance(self.step, int):
+            return max(1, -(-(int(self.stop) - int(self.start)) // self.step))
+        return UNKNOWN

@@ -1,0 +1,50 @@
+"""Calls from native code back to Python, for effects that only Python has: printing.
+
+Native code hands over the addresses of the operands; their types and layouts are static, so Python sees them as arrays without a copy. The
+function is imported by name, never by address: object code stays the same from process to process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from adjit.ir.ops.base import Array, Op
+from adjit.ir.types import TensorType
+
+from ..llvm.memory import Access
+from ..native import RAISED, raised
+
+HostFunction: Any = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+
+
+def symbol(number: int) -> str:
+    return f"adjit_host_{number}"
+
+
+def evaluator(op: Op, operands: Sequence[tuple[TensorType, Access]]) -> Callable[[int], int]:
+    """A function of a table of addresses that evaluates the op on what lies there; gives 0, or the code with which native code leaves."""
+
+    def run(table: int) -> int:
+        try:
+            addresses = (ctypes.c_void_p * len(operands)).from_address(table)
+            op.evaluate(*(seen(address, *operand) for address, operand in zip(addresses, operands, strict=True)))
+        except BaseException as error:  # no exception finds its way through native code by itself
+            raised.error = error
+            return RAISED
+        return 0
+
+    return run
+
+
+def seen(address: int, type: TensorType, access: Access) -> Array:
+    """The operand as an array of its own: a copy, for the memory is used again."""
+    itemsize = type.dtype.itemsize
+    strides = [s * itemsize for s in access.strides]
+    low = sum(s * (n - 1) for s, n in zip(strides, type.shape, strict=True) if s < 0 and n)
+    high = sum(s * (n - 1) for s, n in zip(strides, type.shape, strict=True) if s > 0 and n)
+    memory = memoryview((ctypes.c_char * (high - low + itemsize)).from_address(address + low))
+    return np.ndarray(type.shape, type.dtype, memory, -low, strides).copy() if type.size else np.empty(type.shape, type.dtype)

@@ -1,0 +1,55 @@
+"""Addresses that are known only while a loop runs: the row of an array, or the element of a stack, that a statement reads where it lies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from adjit.ir.func import Stmt
+from adjit.ir.operand import Operand
+from adjit.ir.ops.index import Indexing, native_position
+from adjit.ir.ops.stack import StackArray, StackRead
+
+from ..cache.image import Failure
+from ..llvm import memory
+from ..llvm.lanes import Reg
+from . import saving as stacked
+
+if TYPE_CHECKING:
+    from .module import Module
+
+
+def address(module: Module, stmt: Stmt) -> str:
+    """Where the result of a `stack_read`, or of a `gather` at scalar indices, lies; leaves when an index is out of bounds."""
+    source, *indices = stmt.args
+    if isinstance(stmt.op, StackArray):
+        return module.text.define(f"load ptr, ptr {module.handle(source)}")
+    if isinstance(stmt.op, StackRead):
+        return stacked.element_at(module, source, indices[0])
+    return _row(module, stmt, source, indices)
+
+
+def written_row(module: Module, stmt: Stmt) -> str:
+    """Where a `scatter_set` at scalar indices writes to."""
+    source, _, *indices = stmt.args
+    return _row(module, stmt, source, indices)
+
+
+def _row(module: Module, stmt: Stmt, source: Operand, indices: Sequence[Operand]) -> str:
+    window = module.window(source)
+    pointer = window.pointer
+    for axis, (index, stride) in enumerate(zip(indices, window.strides, strict=False)):
+        at = _checked(module, stmt, axis, index)
+        pointer = memory.element(module.text, pointer, window.dtype, memory.scaled(module.text, at.name, stride))
+    return pointer
+
+
+def _checked(module: Module, stmt: Stmt, axis: int, index: Operand) -> Reg:
+    """The position along an axis: negative indices count from the end."""
+    assert isinstance(stmt.op, Indexing)
+    types = [a.type for a in stmt.args]
+    size = stmt.op.indexed(*types).shape[axis]
+    at, raw, outside = native_position(module.scalar, module.read(index), index.type.dtype, size)
+    module.fail_if(outside, Failure(stmt.op.error, stmt.op.message(axis, index.type, *types), stmt.location), raw)
+    out: Reg = at
+    return out

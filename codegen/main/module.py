@@ -1,0 +1,339 @@
+"""The LLVM module of one Func: a kernel a statement, and a main function that calls them in order, through branches and loops.
+
+    i64 adjit_main(ptr buffers, ptr arena, ptr error)     buffers: the parameters' arrays, then the results'
+
+It returns 0, the number of a `Failure`, or a negative code of `stacks`. It leaves through one door, where all stacks are freed.
+Kernels are handed to `parts`, which compiles them while the main function is still being written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from adjit.ir.errors import AdjitError
+from adjit.ir.func import Block, Func, Stmt, Value
+from adjit.ir.operand import Literal, Operand
+from adjit.ir.ops.base import View
+from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Rows, While
+from adjit.ir.ops.create import Constant
+from adjit.ir.ops.effects import Print
+from adjit.ir.ops.index import ScatterSet
+from adjit.ir.ops.join import Concatenate
+from adjit.ir.ops.maps import calls_math
+from adjit.ir.ops.stack import StackOp
+from adjit.ir.plan import Place, Plan
+from adjit.ir.target import Target
+from adjit.ir.types import I64, StackType, TensorType, row_major
+
+from ..cache.image import Failure
+from ..interrupts import signals
+from ..kernels.emitter import VectorEmitter
+from ..kernels.kernels import Context, Kernel, copy_kernel, fused_kernel, lowered_kernel
+from ..kernels.literals import Literals, is_large
+from ..kernels.parallel import emit_nest
+from ..kernels.registers import register_kernel
+from ..kernels.rows import rows_kernel
+from ..llvm import memory
+from ..llvm import toolchain as llvm
+from ..llvm.lanes import Reg, Text
+from ..llvm.memory import Access
+from ..llvm.parts import Parts
+from ..products.packing import Packing
+from ..threads import library
+from . import callbacks as host
+from . import flow, lookup, stacks
+from . import saving as stacked
+from .probes import CLOCK_DECLARATION, Probes
+
+LARGE_LEVEL = 1  # of LLVM, for programs of very many statements: a fifth less time, and code of the same speed
+INLINE_MATH = 32  # functions of the vector math library: a program with more of them calls them, rather than inlining each
+
+
+def count_math(block: Block) -> int:
+    return sum(calls_math(s) + sum(map(count_math, s.blocks)) for s in block.stmts)
+
+
+class Module:
+    """`build` writes it into `parts`; `failures` and `imports` are known then. With `probes`, native code notes when each kernel ran."""
+
+    def __init__(self, func: Func, target: Target, probes: Probes | None = None) -> None:
+        if func.plan is None:
+            raise AdjitError(f"@{func.name} has no buffer plan: run it through the optimisation pipeline first")
+        self.func = func
+        self.plan: Plan = func.plan
+        outline, large = count_math(func.block) > INLINE_MATH, is_large(func.block)
+        literals = Literals() if large else None
+        self.triple = target.triple
+        self.parts = Parts(target, LARGE_LEVEL if large else llvm.LEVEL)
+        self.context = Context(func.plan, target, {} if outline else None, literals)
+        self.functions: dict[str, str] = {}  # definition without its name -> name
+        self.outlined: set[str] = set()  # vector math that the parts have
+        self.declares: set[str] = set()
+        self.imports: set[str] = set()
+        self.hosts: list[Callable[[int], int]] = []  # Python functions that native code calls, as `host.symbol` numbers them
+        self.constants: list[str] = []
+        self.registers: list[str] = []  # kernels that use the runtime, which the main function's part has
+        self.failures: list[Failure] = []
+        roots = {id(w.root): w.root for w in self.plan.windows.values() if isinstance(w.root.type, StackType)}
+        self.handles = {self.plan.places[key].index: stacks.element_bytes(root.type) for key, root in roots.items()}  # by arena offset
+        self.text = Text(target)
+        self.scalar = VectorEmitter(self.text)
+        self.uses_runtime = False
+        self.probes = probes
+        self.stmt: Stmt | None = None  # being written
+        self.addresses: dict[Place, str] = {}  # of views, slots and rows, in registers of the main function
+        self.rows: dict[Place, Stmt] = {}  # who puts into place what is made in a row of an array
+        self.packing = Packing(func.block, self.plan, target.vector_bytes)
+        self.work_bytes = 0  # scratch memory behind the arena and what is packed, for one kernel at a time
+
+    @property
+    def buffer_count(self) -> int:
+        return len(self.func.params) + len(self.func.results)
+
+    def build(self) -> None:
+        text = self.text
+        self.block(self.func.block)
+        self.context.is_final = True
+        for param, new in self.func.updates:
+            self.copy(param, new)
+        entry = [f"%t{k} = getelementptr ptr, ptr %buffers, i64 {k}\n%buf{k} = load ptr, ptr %t{k}" for k in range(self.buffer_count)]
+        entry += ["%code = alloca i64", "store i64 0, ptr %code"]
+        if signals.LOOK in self.imports:
+            entry += [f"%flag = getelementptr i64, ptr %error, i64 {signals.FLAG}", "store i64 0, ptr %flag"]
+        text.jump("leave")
+        text.start("leave")
+        if self.probes is not None:
+            entry += self.probes.enter()
+            self.probes.leave(text, self.handles)
+        text.lines += self.shrinking(stacks.KEPT_BYTES)
+        text.put(f"ret i64 {text.define('load i64, ptr %code')}")
+        self.declares |= text.declares
+        body = "\n".join([*entry, *text.slots, *text.lines])
+        main = f"define i64 @adjit_main(ptr %buffers, ptr %arena, ptr %error) nounwind {{\nentry:\n{body}\n}}\n"
+        runtime = [stacks.runtime(self.triple)] if self.uses_runtime or self.handles else []
+        if self.probes is not None:
+            runtime.append(self.probes.runtime())
+            if not any(CLOCK_DECLARATION in text for text in runtime):
+                self.declares.add(CLOCK_DECLARATION)
+        if self.handles:
+            release = "\n".join(self.shrinking(0))
+            main += f"define void @{stacks.RELEASE}(ptr %arena) nounwind {{\nentry:\n{release}\nret void\n}}\n"
+        constants = [*self.constants, *([self.context.literals.definition()] if self.context.literals is not None else [])]
+        self.parts.finish("\n".join([*constants, *runtime, *self.registers, main]), self.declares, only_calls=not self.uses_runtime)
+
+    def shrinking(self, most: int) -> list[str]:
+        """Instructions that free the stacks that have more than `most` bytes."""
+        out = []
+        for at, element in self.handles.items():
+            out += [f"%s{at} = getelementptr i8, ptr %arena, i64 {at}", f"call void @adjit_shrink(ptr %s{at}, i64 {most // element})"]
+        return out
+
+    # ---- statements
+
+    def block(self, block: Block) -> None:
+        for stmt in block.stmts:
+            around, self.stmt = self.stmt, stmt
+            self.context.is_final |= self.writes_variable(stmt)
+            self.statement(stmt)
+            self.stmt = around
+
+    def statement(self, stmt: Stmt) -> None:
+        op = stmt.op
+        if isinstance(op, View):
+            return
+        if isinstance(op, If | For | While):
+            self.uses_runtime = True  # loops poll for interrupts in the main function as well
+        self.find_rows(stmt)
+        place = self.plan.places.get(id(stmt.result)) if stmt.results else None
+        if place is not None and place.kind == "view":
+            self.addresses[place] = lookup.address(self, stmt)
+        elif isinstance(op, Constant):
+            name = f"@c{self.plan.place(stmt.result).index}"  # type: ignore[arg-type]
+            self.constants.append(memory.constant_bytes(name, op.data))
+        elif isinstance(op, Fuse):
+            self.call(fused_kernel(stmt, self.context))
+        elif isinstance(op, Rows):
+            self.call(rows_kernel(stmt, self.context))
+        elif id(stmt) in self.plan.registers:
+            self.call(register_kernel(stmt, self.context))
+        elif isinstance(op, If):
+            flow.branch(self, stmt)
+        elif isinstance(op, For):
+            flow.count(self, stmt)
+        elif isinstance(op, While):
+            flow.repeat(self, stmt)
+        elif isinstance(op, Checkpoint):
+            self.block(stmt.blocks[0])
+            self.copy_all(stmt.results, stmt.blocks[0].results)
+        elif isinstance(op, StackOp):
+            stacked.on_stack(self, stmt)
+        elif isinstance(op, Print):
+            self.call_host(stmt)
+        elif self.is_there(stmt):
+            return
+        else:
+            self.call(lowered_kernel(stmt, self.context))
+
+    def writes_variable(self, stmt: Stmt) -> bool:
+        """Whether a result is made in the place of a parameter, rather than being a view of one."""
+        roots = (self.plan.windows[id(r)].root for r in stmt.results if id(r) in self.plan.windows)
+        made = (self.plan.places.get(id(root)) for root in roots if all(root is not p for p in self.func.params))
+        return any(place is not None and place.kind == "param" for place in made)
+
+    def find_rows(self, stmt: Stmt) -> None:
+        """The addresses of results that are made in a row of an array."""
+        for place in map(self.place, stmt.results):
+            if place in self.rows and place not in self.addresses:
+                self.addresses[place] = lookup.written_row(self, self.rows[place])
+
+    def is_there(self, stmt: Stmt) -> bool:
+        """Whether a statement puts together what was made in its place."""
+        if isinstance(stmt.op, ScatterSet):
+            return self.place(stmt.args[1]) in self.rows
+        if isinstance(stmt.op, Concatenate):
+            return all(isinstance(x, Value) and self.plan.windows[id(x)].root is stmt.result for x in stmt.args)
+        return False
+
+    def call_host(self, stmt: Stmt) -> None:
+        """Leave an effect to Python, with the addresses of its operands."""
+        text, name = self.text, host.symbol(len(self.hosts))
+        operands = [(a.type, self.window(a)) for a in stmt.args]
+        self.hosts.append(host.evaluator(stmt.op, operands))
+        self.declares.add(f"declare i64 @{name}(ptr)")
+        code = text.define(f"call i64 @{name}(ptr {memory.table(text, [access.pointer for _, access in operands])})")
+        self.leave_if(text.define(f"icmp ne i64 {code}, 0"), code)
+
+    # ---- kernels
+
+    def call(self, kernel: Kernel) -> None:
+        self.invoke(kernel, [self.pointer(place, offset) for place, offset in kernel.pointers])
+
+    def invoke(self, kernel: Kernel, arguments: list[str], copied: TensorType | None = None) -> None:
+        """Call a kernel; leave when it says so. `copied`: it is no statement's own, but copies a value."""
+        text, name = self.text, self.function(kernel)
+        if kernel.work_bytes:
+            self.work_bytes = max(self.work_bytes, kernel.work_bytes)
+            arguments = [*arguments, self.moved("%arena", self.plan.arena_bytes + self.packing.bytes)]
+        began = text.define("call i64 @adjit_now()") if self.probes is not None else ""
+        if kernel.leaves:
+            code = text.define(f"call i64 @{name}({', '.join(f'ptr {a}' for a in (*arguments, '%error'))})")
+        else:
+            text.put(f"call void @{name}({', '.join(f'ptr {a}' for a in arguments)})")
+        if self.probes is not None:
+            text.put(self.probes.record(began, self.stmt, copied))
+        if not kernel.leaves:
+            return
+        shift = len(self.failures)
+        self.failures += kernel.failures
+        failed = self.scalar.compare("gt", Reg(code, I64), self.scalar.const(I64, 0))
+        shifted = text.define(f"add i64 {code}, {shift}")
+        final = self.scalar.select(failed, Reg(shifted, I64), Reg(code, I64))
+        self.leave_if(text.define(f"icmp ne i64 {code}, 0"), final.name)
+
+    def fail_if(self, condition: Reg, failure: Failure, detail: Reg) -> None:
+        self.failures.append(failure)
+        self.leave_if(condition.name, str(len(self.failures)), detail)
+
+    def leave_if(self, condition: str, code: str, detail: Reg | None = None) -> None:
+        text, going, staying = self.text, self.text.fresh_label(), self.text.fresh_label()
+        text.put(f"br i1 {condition}, label %{going}, label %{staying}")
+        text.start(going)
+        if detail is not None:
+            memory.store(text, "%error", detail, "0", 1, 1)
+        text.put(f"store i64 {code}, ptr %code")
+        text.jump("leave")
+        text.start(staying)
+
+    def function(self, kernel: Kernel) -> str:
+        """The name of the function that a kernel is; one that is there already serves again."""
+        self.imports |= kernel.imported()
+        library.start(kernel.imported(), self.context.target)
+        definition = kernel.definition()
+        if definition not in self.functions:
+            name = self.functions[definition] = f"k{len(self.functions)}"
+            self.define(kernel, definition.replace("@{}", f"@{name}"), kernel.declaration(name))
+        return self.functions[definition]
+
+    def define(self, kernel: Kernel, definition: str, declaration: str) -> None:
+        outlined = self.context.outlined or {}
+        for name, function in outlined.items():
+            if name not in self.outlined:
+                self.parts.add(*function)
+        self.outlined |= outlined.keys()
+        if kernel.uses_runtime:
+            self.uses_runtime = True
+            self.registers.append(definition)
+            self.declares |= kernel.text.declares
+        else:
+            self.parts.add(definition, declaration, kernel.text.declares)
+            self.declares.add(declaration)
+
+    # ---- buffers
+
+    def place(self, value: Operand) -> Place | None:
+        """The buffer that a value lies in; None where it has none, as literals and what stays in registers."""
+        window = self.plan.windows.get(id(value))
+        return self.plan.places.get(id(window.root)) if window is not None else None
+
+    def pointer(self, place: Place, offset: int = 0) -> str:
+        if place in self.addresses:
+            return self.moved(self.addresses[place], offset)
+        base = {"arena": "%arena", "constant": f"@c{place.index}", "param": f"%buf{place.index}", "literals": "@literals"}.get(place.kind)
+        if base is None:
+            base = f"%buf{len(self.func.params) + place.index}"
+        return self.moved(base, offset + (place.index if place.kind == "arena" else 0))
+
+    def moved(self, base: str, offset: int) -> str:
+        return base if offset == 0 else self.text.define(f"getelementptr i8, ptr {base}, i64 {offset}")
+
+    def window(self, value: Operand) -> Access:
+        """Where a value lies, as seen from the main function."""
+        window = self.plan.windows[id(value)]
+        place = self.plan.places[id(window.root)]
+        pointer = self.pointer(place, window.layout.offset * value.type.dtype.itemsize)
+        return Access(pointer, window.layout.strides, value.type.dtype)
+
+    def read(self, value: Operand) -> Reg:
+        """A scalar, in a register of the main function."""
+        if isinstance(value, Literal):
+            return self.scalar.const(value.type.dtype, value.value)
+        return memory.load(self.text, self.window(value).pointer, value.type.dtype, "0", 1, 1)
+
+    def copy(self, target: Value, source: Operand) -> None:
+        """Bring a value into another's buffer, unless it was made there."""
+        if isinstance(source, Value) and self.plan.place(source) == self.plan.place(target):
+            return
+        if isinstance(target.type, StackType):
+            self.allocate(stacks.copy_call(self.handle(target), self.handle(source), target.type.element))
+            return
+        self.copy_to(self.window(target).pointer, source)
+
+    def copy_all(self, targets: Sequence[Operand], sources: Sequence[Operand]) -> None:
+        for target, source in zip(targets, sources, strict=True):
+            assert isinstance(target, Value)
+            self.copy(target, source)
+
+    def copy_to(self, pointer: str, source: Operand) -> None:
+        shape, dtype = source.type.shape, source.type.dtype
+        target = Access("%p0", row_major(shape), dtype)
+        if isinstance(source, Literal):
+            kernel = Kernel(self.context)
+            kernel.take_pointers(1)
+            value, none = source.value, frozenset[int]()
+            emit_nest(kernel, shape, [], [target], [], lambda c: c.put(0, c.emit.const(dtype, value)), 1, none, none)
+            self.invoke(kernel, [pointer], source.type)
+            return
+        window = self.window(source)
+        kernel = copy_kernel(target, window._replace(pointer="%p1"), shape, self.context)
+        self.invoke(kernel, [pointer, window.pointer], source.type)
+
+    # ---- stacks
+
+    def handle(self, stack: Operand) -> str:
+        return self.pointer(self.plan.place(stack))  # type: ignore[arg-type]
+
+    def allocate(self, call: str) -> None:
+        """A call that says whether there was memory."""
+        self.uses_runtime = True
+        failed = self.text.define(f"xor i1 {self.text.define(call)}, true")
+        self.leave_if(failed, str(stacks.OUT_OF_MEMORY))

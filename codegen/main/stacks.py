@@ -1,0 +1,191 @@
+"""Growable stacks in native memory: what a loop saves for its backward twin.
+
+A handle is three words in the arena: data, count, capacity (in elements). A new arena is zero, and its stacks are empty. They keep their
+memory from call to call, for fresh memory costs a page fault every few kilobytes; but large ones are freed when the main function leaves,
+whichever way it leaves, and all of them by `adjit_release`, with the arena.
+"""
+
+from __future__ import annotations
+
+from adjit.ir.types import I64, TensorType
+
+from ..interrupts import signals
+from ..llvm.lanes import LLVM_TYPE, Reg, Text
+
+RELEASE = "adjit_release"
+KEPT_BYTES = 1 << 24  # memory that a stack keeps for the next call, at most
+OUT_OF_MEMORY = -1
+
+RUNTIME = """
+@adjit_spent = internal global i64 0 ; see polling.py
+declare ptr @realloc(ptr, i64)
+declare void @free(ptr)
+
+; room for `wanted` elements of `bytes` bytes; false when there is no memory
+define internal i1 @adjit_reserve(ptr %stack, i64 %wanted, i64 %bytes) nounwind noinline {
+entry:
+  %held.at = getelementptr i64, ptr %stack, i64 2
+  %held = load i64, ptr %held.at
+  %enough = icmp sle i64 %wanted, %held
+  br i1 %enough, label %done, label %grow
+grow:
+  %product = call {i64, i1} @llvm.umul.with.overflow.i64(i64 %wanted, i64 %bytes)
+  %size = extractvalue {i64, i1} %product, 0
+  %over = extractvalue {i64, i1} %product, 1
+  br i1 %over, label %none, label %allocate
+allocate:
+  %old = load ptr, ptr %stack
+  %new = call ptr @realloc(ptr %old, i64 %size)
+  %failed = icmp eq ptr %new, null
+  br i1 %failed, label %none, label %got
+got:
+  store ptr %new, ptr %stack
+  store i64 %wanted, ptr %held.at
+  br label %done
+done:
+  ret i1 true
+none:
+  ret i1 false
+}
+declare {i64, i1} @llvm.umul.with.overflow.i64(i64, i64)
+
+; the address of a new element; null when there is no memory
+define internal ptr @adjit_push(ptr %stack, i64 %bytes) nounwind {
+entry:
+  %count.at = getelementptr i64, ptr %stack, i64 1
+  %held.at = getelementptr i64, ptr %stack, i64 2
+  %count = load i64, ptr %count.at
+  %held = load i64, ptr %held.at
+  %full = icmp eq i64 %count, %held
+  br i1 %full, label %grow, label %put
+grow:
+  %double = mul i64 %held, 2
+  %wanted = add i64 %double, 16
+  %fits = call i1 @adjit_reserve(ptr %stack, i64 %wanted, i64 %bytes)
+  br i1 %fits, label %put, label %none
+put:
+  %next = add i64 %count, 1
+  store i64 %next, ptr %count.at
+  %data = load ptr, ptr %stack
+  %offset = mul i64 %count, %bytes
+  %address = getelementptr i8, ptr %data, i64 %offset
+  ret ptr %address
+none:
+  ret ptr null
+}
+
+; frees a stack that has more than `most` elements
+define internal void @adjit_shrink(ptr %stack, i64 %most) nounwind {
+entry:
+  %held.at = getelementptr i64, ptr %stack, i64 2
+  %held = load i64, ptr %held.at
+  %large = icmp sgt i64 %held, %most
+  br i1 %large, label %drop, label %done
+drop:
+  %data = load ptr, ptr %stack
+  call void @free(ptr %data)
+  store [3 x i64] zeroinitializer, ptr %stack
+  br label %done
+done:
+  ret void
+}
+
+; `to` becomes as long as `from`, and holds zeros; false when there is no memory
+define internal i1 @adjit_zeros(ptr %to, ptr %from, i64 %bytes) nounwind noinline {
+entry:
+  %from.at = getelementptr i64, ptr %from, i64 1
+  %count = load i64, ptr %from.at
+  %fits = call i1 @adjit_reserve(ptr %to, i64 %count, i64 %bytes)
+  br i1 %fits, label %fill, label %none
+fill:
+  %to.at = getelementptr i64, ptr %to, i64 1
+  store i64 %count, ptr %to.at
+  %data = load ptr, ptr %to
+  %size = mul i64 %count, %bytes
+  call void @llvm.memset.p0.i64(ptr %data, i8 0, i64 %size, i1 false)
+  ret i1 true
+none:
+  ret i1 false
+}
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+
+; `to` becomes what `from` is; false when there is no memory
+define internal i1 @adjit_copy(ptr %to, ptr %from, i64 %bytes) nounwind noinline {
+entry:
+  %from.at = getelementptr i64, ptr %from, i64 1
+  %count = load i64, ptr %from.at
+  %fits = call i1 @adjit_reserve(ptr %to, i64 %count, i64 %bytes)
+  br i1 %fits, label %fill, label %none
+fill:
+  %to.at = getelementptr i64, ptr %to, i64 1
+  store i64 %count, ptr %to.at
+  %data = load ptr, ptr %to
+  %source = load ptr, ptr %from
+  %size = mul i64 %count, %bytes
+  call void @llvm.memcpy.p0.p0.i64(ptr %data, ptr %source, i64 %size, i1 false)
+  ret i1 true
+none:
+  ret i1 false
+}
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+"""
+
+# to[k] += from[k], element by element
+ADD = """
+define internal void @adjit_add_{type}(ptr %to, ptr %from, i64 %size) nounwind noinline {{
+entry:
+  %count.at = getelementptr i64, ptr %to, i64 1
+  %count = load i64, ptr %count.at
+  %end = mul i64 %count, %size
+  %a = load ptr, ptr %to
+  %b = load ptr, ptr %from
+  br label %head
+head:
+  %k = phi i64 [0, %entry], [%next, %body]
+  %more = icmp slt i64 %k, %end
+  br i1 %more, label %body, label %done
+body:
+  %a.at = getelementptr {type}, ptr %a, i64 %k
+  %b.at = getelementptr {type}, ptr %b, i64 %k
+  %x = load {type}, ptr %a.at
+  %y = load {type}, ptr %b.at
+  %sum = fadd {type} %x, %y
+  store {type} %sum, ptr %a.at
+  %next = add i64 %k, 1
+  br label %head
+done:
+  ret void
+}}
+"""
+
+
+def runtime(triple: str) -> str:
+    return RUNTIME + signals.loops_ir(triple) + "".join(ADD.format(type=type) for type in ("float", "double"))
+
+
+def count(text: Text, stack: str) -> Reg:
+    """The number of elements."""
+    at = text.define(f"getelementptr i64, ptr {stack}, i64 1")
+    return Reg(text.define(f"load i64, ptr {at}"), I64)
+
+
+def zeros_call(to: str, source: str, element: TensorType) -> str:
+    """Calls that give an `i1`: whether there was memory."""
+    return f"call i1 @adjit_zeros(ptr {to}, ptr {source}, i64 {element_bytes(element)})"
+
+
+def copy_call(to: str, source: str, element: TensorType) -> str:
+    return f"call i1 @adjit_copy(ptr {to}, ptr {source}, i64 {element_bytes(element)})"
+
+
+def reserve_call(stack: str, count: str, element: TensorType) -> str:
+    return f"call i1 @adjit_reserve(ptr {stack}, i64 {count}, i64 {element_bytes(element)})"
+
+
+def add_call(to: str, source: str, element: TensorType) -> str:
+    """A call that gives nothing."""
+    return f"call void @adjit_add_{LLVM_TYPE[element.dtype]}(ptr {to}, ptr {source}, i64 {element.size})"
+
+
+def element_bytes(element: TensorType) -> int:
+    return max(1, element.nbytes)

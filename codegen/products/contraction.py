@@ -1,0 +1,304 @@
+"""Contractions of two windows: sums of products over shared axes, as `np.einsum` writes them, in tiles held in registers.
+
+Where `gemm.py` packs its operands, this reads them where they lie, through any strides: the windows of a convolution overlap in memory,
+and a copy of them would be many times the image. A tile is a few rows, along one axis of the result or two, times one to three vectors
+along another; the axes that are summed away are loops inside, with the tile as their carried values. Tiles are cut evenly, so that none is
+too low to keep the multipliers busy.
+
+The target may overlap itself too, where products are added to it: a tile adds one row after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from adjit.ir.errors import AdjitError
+
+from ..kernels.emitter import VectorEmitter
+from ..llvm import memory
+from ..llvm.counted import Loop
+from ..llvm.lanes import Reg
+
+if TYPE_CHECKING:
+    from ..kernels.kernels import LoopKernel
+    from ..kernels.window import Window
+
+VECTORS = 2  # across a tile; the last one of a row may have three
+LISTED = 4  # tiles that are written out one by one, where a tile has rows along two axes
+ELEMENT, VECTOR, TARGET = range(3)  # the operands: what is loaded by element, by vector, and the members of the target
+
+
+def contract(kernel: LoopKernel, spec: str, target: Window, a: Window, b: Window, accumulate: bool) -> None:
+    """target = (or +=) the contraction `spec`: "ij,ik,kj" names the axes of target, a and b; what target lacks is summed over."""
+    labels = spec.split(",")
+    sizes: dict[str, int] = {}
+    for names, window in zip(labels, (target, a, b), strict=True):
+        for label, size in zip(names, window.type.shape, strict=True):
+            if sizes.setdefault(label, size) != size:
+                raise AdjitError(f"contraction {spec}: axis {label} has the sizes {sizes[label]} and {size}")
+    if target.type.size == 0:
+        return
+    if 0 in sizes.values():
+        if not accumulate:
+            kernel.fill(target, 0)
+        return
+    _Contraction(kernel, labels, sizes, (target, a, b), accumulate).emit()
+
+
+def evenly(size: int, most: int) -> list[tuple[int, int]]:
+    """`size` cut into as few parts of at most `most` as possible: [(how many, how long), ...], of two lengths at most."""
+    parts = -(-size // most)
+    short, longer = divmod(size, parts)
+    return [(count, length) for count, length in ((longer, short + 1), (parts - longer, short)) if count]
+
+
+class _Contraction:
+    """One contraction while it is written. A place in all operands is a list of pointers; a row of a tile, a list of offsets from it."""
+
+    def __init__(
+        self, kernel: LoopKernel, labels: list[str], sizes: dict[str, int], windows: tuple[Window, Window, Window], accumulate: bool
+    ) -> None:
+        self.text = kernel.text
+        self.dtype = windows[0].type.dtype
+        self.accumulate = accumulate
+        self.lanes = kernel.vector_bytes // self.dtype.itemsize
+        self.registers = kernel.target.vector_registers
+        self.sizes = {label: size for label, size in sizes.items() if size > 1}
+        self.target, *factors = windows
+        operands = [*zip(labels[1:], (w.access for w in factors), strict=True), *((labels[0], member) for member in self.target.members)]
+        self.strides = []
+        for names, access in operands:
+            walk = dict(zip(names, access.strides, strict=True))
+            self.strides.append({label: walk.get(label, 0) for label in self.sizes})
+        self.pointers = [access.pointer for _, access in operands]
+        self.dtypes = [access.dtype for _, access in operands]
+        self.kept = [label for label in self.sizes if label in labels[0]]
+        self.summed = [label for label in self.sizes if label not in labels[0]]
+        for group in (self.kept, self.summed):
+            self._merge(group)
+        self._choose()
+
+    # ---- which axes
+
+    def _merge(self, group: list[str]) -> None:
+        """Two axes that every operand walks as one become one."""
+        merged = True
+        while merged:
+            merged = False
+            for outer in group:
+                for inner in group:
+                    if outer != inner and all(s[outer] == s[inner] * self.sizes[inner] for s in self.strides):
+                        self.sizes[inner] *= self.sizes[outer]
+                        group.remove(outer)
+                        merged = True
+                        break
+                if merged:
+                    break
+
+    def _choose(self) -> None:
+        """The axis along vectors, those that rows of a tile may lie along, the best first, and the order of the others."""
+
+        def smooth(label: str) -> float:
+            *operands, target = (s[label] for s in self.strides[: TARGET + 1])
+            return ((2.0 if target == 1 else 0.0) + sum(s in (0, 1) for s in operands)) * min(self.sizes[label], self.lanes)
+
+        self.vector = max(self.kept, key=smooth, default=None)
+        if self.vector is not None and self.strides[VECTOR][self.vector] == 0:
+            self.strides[:TARGET] = self.strides[1::-1]
+            self.pointers[:TARGET] = self.pointers[1::-1]
+        across = self.strides[TARGET][self.vector] * (self.sizes[self.vector] - 1) if self.vector is not None else 0
+
+        def worth(label: str) -> tuple[int, bool, int]:
+            """What rows share is loaded once; rows that do not overlap need not wait for each other; near ones share cache lines."""
+            element, vector, target = (s[label] for s in self.strides[: TARGET + 1])
+            reuse = 2 if vector == 0 else 1 if element == 0 else 0
+            return min(self.sizes[label], self._height(VECTORS)) * (1 + reuse), abs(target) > across, -abs(element)
+
+        rest = sorted((label for label in self.kept if label != self.vector), key=worth, reverse=True)
+        self.row = rest[0] if rest else None
+        others = rest[1:]
+        sharing = [label for label in others if self.strides[VECTOR][label] == 0 and worth(label)[1]]
+        self.second = sharing[0] if sharing and self.row is not None and self.strides[VECTOR][self.row] == 0 else None
+        others.sort(key=lambda label: -self.strides[TARGET][label])
+        self.outer = [label for label in others if self.strides[VECTOR][label]]
+        self.inner = [label for label in others if not self.strides[VECTOR][label]]  # all of these read the same vectors
+        self.summed.sort(key=lambda label: -max(abs(s[label]) for s in self.strides[:TARGET]))
+
+    def _height(self, vectors: int) -> int:
+        """Rows of a tile: its sums, the vectors and one element fill the registers."""
+        return (self.registers - 1 - vectors) // vectors
+
+    # ---- the loops
+
+    def emit(self) -> None:
+        at = list(self.pointers)
+        with ExitStack() as stack:
+            for label in self.outer:
+                at = self._moved(at, label, stack.enter_context(Loop(self.text, "0", str(self.sizes[label]))).index)
+            for widths, here in self._columns(at):
+                self._rows(here, widths)
+
+    def _moved(self, at: Sequence[str], label: str, index: str) -> list[str]:
+        out = []
+        for pointer, dtype, strides in zip(at, self.dtypes, self.strides, strict=False):
+            step = strides[label]
+            out.append(memory.element(self.text, pointer, dtype, memory.scaled(self.text, index, step)) if step else pointer)
+        return out
+
+    def _columns(self, at: list[str]) -> Iterator[tuple[list[int], list[str]]]:
+        """Blocks along the vector axis: as many whole ones of VECTORS vectors as there are, then one that may have a vector more."""
+        if self.vector is None:
+            yield [1], at
+            return
+        size = self.sizes[self.vector]
+        vectors = -(-size // self.lanes)
+        last = 1 if vectors == 1 else VECTORS + vectors % VECTORS
+        if vectors > last or (size % self.lanes == 0 and last == VECTORS):
+            last = last if size % self.lanes or last != VECTORS else 0
+            yield from self._loop(at, self.vector, 0, (vectors - last) // VECTORS, VECTORS * self.lanes, [self.lanes] * VECTORS)
+        if last:
+            start = (vectors - last) * self.lanes
+            rest = size - start
+            widths = [self.lanes] * (rest // self.lanes) + ([rest % self.lanes] if rest % self.lanes else [])
+            yield widths, self._moved(at, self.vector, str(start))
+
+    def _loop(self, at: list[str], label: str, start: int, count: int, step: int, what: list[int]) -> Iterator[tuple[list[int], list[str]]]:
+        """`what`, at `count` places along an axis."""
+        if count == 1:
+            yield what, self._moved(at, label, str(start))
+        else:
+            with Loop(self.text, str(start), str(start + count * step), step) as loop:
+                yield what, self._moved(at, label, loop.index)
+
+    def _rows(self, at: list[str], widths: list[int]) -> None:
+        """Tiles of one block of columns: along one axis, or two where one alone is too short for a tile."""
+        height = self._height(len(widths))
+        if self.row is None:
+            self._tile(at, [{}], widths)
+            return
+        short = self.sizes[self.row] * 2 <= height and self.second is not None
+        inner = [label for label in self.inner if not (short and label == self.second)]
+        with ExitStack() as stack:
+            for label in inner:
+                at = self._moved(at, label, stack.enter_context(Loop(self.text, "0", str(self.sizes[label]))).index)
+            if not short:
+                self._along(at, self.row, [{}], height, widths)
+                return
+            assert self.second is not None
+            line = [{self.row: i} for i in range(self.sizes[self.row])]
+            if self.sizes[self.second] * len(line) > LISTED * height:
+                self._along(at, self.second, line, height // len(line), widths)
+                return
+            rows = [{**r, self.second: j} for j in range(self.sizes[self.second]) for r in line]
+            for count, length in evenly(len(rows), height):
+                for _ in range(count):
+                    self._tile(at, rows[:length], widths)
+                    del rows[:length]
+
+    def _along(self, at: list[str], label: str, line: list[dict[str, int]], height: int, widths: list[int]) -> None:
+        """Tiles of `line` at up to `height` neighbouring places along an axis."""
+        start = 0
+        for count, length in evenly(self.sizes[label], height):
+            rows = [{**r, label: j} for j in range(length) for r in line]
+            for _, here in self._loop(at, label, start, count, length, widths):
+                self._tile(here, rows, widths)
+            start += count * length
+
+    # ---- one tile
+
+    def _tile(self, at: list[str], rows: list[dict[str, int]], widths: list[int]) -> None:
+        emitters = [VectorEmitter(self.text, width) for width in widths]
+        zeros = [emit.const(self.dtype, 0.0) for emit in emitters]
+        offsets = [[sum(s[label] * i for label, i in row.items()) for s in self.strides] for row in rows]
+        sums = self._sum(0, at, [list(zeros) for _ in rows], offsets, emitters)
+        loaded: dict[tuple[int, int, int], Reg] = {}
+        for line, row in zip(sums, offsets, strict=True):
+            column = 0
+            for emit, value in zip(emitters, line, strict=True):
+                self._store(at, row, column, emit, value, loaded)
+                column += emit.width
+
+    def _store(
+        self, at: list[str], row: list[int], column: int, emit: VectorEmitter, value: Reg, loaded: dict[tuple[int, int, int], Reg]
+    ) -> None:
+        """Some elements of a tile, where they belong; `loaded` is what the target has read for it: a bias is the same for every row."""
+
+        def place(k: int) -> tuple[int, int]:
+            across = self.strides[k][self.vector] if self.vector is not None else 1
+            return row[k] + column * across, across
+
+        def load(member: int) -> Reg:
+            k = TARGET + member
+            offset, across = place(k)
+            key = k, offset, emit.width
+            if key in loaded:
+                return loaded[key]
+            pointer = memory.element(self.text, at[k], self.dtypes[k], str(offset))
+            found = memory.load(self.text, pointer, self.dtypes[k], "0", across, emit.width)
+            if member >= self.target.written:  # what is written may have changed since
+                loaded[key] = found
+            return found
+
+        def store(member: int, result: Reg) -> None:
+            k = TARGET + member
+            offset, across = place(k)
+            memory.store(self.text, memory.element(self.text, at[k], self.dtypes[k], str(offset)), result, "0", across, emit.width)
+
+        if self.accumulate:
+            value = emit.add(load(0), value)
+        self.target.put(emit, value, load, store)
+
+    def _sum(
+        self, depth: int, at: list[str], sums: list[list[Reg]], offsets: list[list[int]], emitters: list[VectorEmitter]
+    ) -> list[list[Reg]]:
+        """The loops over summed axes, from the outermost; the tile is carried through them."""
+        if depth == len(self.summed):
+            return self._products(at, sums, offsets, emitters)
+        label = self.summed[depth]
+        with Loop(self.text, "0", str(self.sizes[label])) as loop:
+            kinds = [emit.type(self.dtype) for emit in emitters]
+            carried = [[Reg(loop.carry(kind, s.name), self.dtype) for kind, s in zip(kinds, line, strict=True)] for line in sums]
+            after = self._sum(depth + 1, self._stepped(at, label, loop.index), carried, offsets, emitters)
+            for before, following in zip(carried, after, strict=True):
+                for x, y in zip(before, following, strict=True):
+                    loop.feed(x.name, y.name)
+        return after
+
+    def _stepped(self, at: list[str], label: str, index: str) -> list[str]:
+        """Along a summed axis, where the target stands still."""
+        return [*self._moved(at[:TARGET], label, index), *at[TARGET:]]
+
+    def _products(
+        self, at: list[str], sums: list[list[Reg]], offsets: list[list[int]], emitters: list[VectorEmitter]
+    ) -> list[list[Reg]]:
+        """Every sum of the tile plus its product. (Twelve of them take longer than the loop around them: unrolling it gains nothing.)"""
+        across = [s[self.vector] if self.vector is not None else 0 for s in self.strides]
+        load = self._loader(at, across)
+        out = []
+        for line, row in zip(sums, offsets, strict=True):
+            following, column = [], 0
+            for emit, total in zip(emitters, line, strict=True):
+                x, y = (load(k, row[k] + column * across[k], emit.width) for k in (ELEMENT, VECTOR))
+                following.append(emit.add(total, emit.mul(x, y)))
+                column += emit.width
+            out.append(following)
+        return out
+
+    def _loader(self, at: list[str], across: list[int]) -> Callable[[int, int, int], Reg]:
+        """Loads of `width` elements of an operand at an offset, each written once."""
+        text, dtype, loaded = self.text, self.dtype, dict[tuple[int, int, int], Reg]()
+
+        def load(operand: int, offset: int, width: int) -> Reg:
+            key = (operand, offset, width)
+            if key not in loaded:
+                place = memory.element(text, at[operand], dtype, str(offset))
+                if across[operand] == 0:
+                    one = memory.load(text, place, dtype, "0", 1, 1) if width == 1 else load(operand, offset, 1)
+                    loaded[key] = memory.splat(text, one, width)
+                else:
+                    loaded[key] = memory.load(text, place, dtype, "0", across[operand], width)
+            return loaded[key]
+
+        return load

@@ -1,0 +1,76 @@
+"""What follows a product elementwise, as the routine of `gemm.py` calls it: a function that takes finished blocks to the outputs.
+
+The routine is compiled once for all products; this function is written for the `fuse` region that the product is the host of. It reads a
+block of the product, and everything else that the region reads, at its place, and stores the region's results there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..kernels.emitter import VectorEmitter
+from ..kernels.nest import MEDIUM_BODY
+from ..kernels.window import Hosted, Window
+from ..llvm import memory
+from ..llvm.counted import Loop
+from ..llvm.lanes import Reg, Text
+from ..llvm.memory import Access
+from . import gemm
+from .gemm import only_if
+
+if TYPE_CHECKING:
+    from ..kernels.kernels import LoopKernel
+
+PARAMETERS = "ptr %pointers, i64 %row, i64 %column, i64 %m, i64 %n, ptr %values, i64 %stride"
+NONE = ("null", "null")
+
+
+def epilogue(kernel: LoopKernel, target: Window) -> tuple[str, str]:
+    """The function for a target, and the table of pointers that it takes; two nulls for a target that takes products as they are."""
+    if not isinstance(target, Hosted):
+        return NONE
+    text = kernel.helper_text()
+    corner = []
+    for k, (_, strides, dtype) in enumerate(target.members):
+        pointer = text.define(f"load ptr, ptr {text.define(f'getelementptr ptr, ptr %pointers, i64 {k}')}")
+        corner.append(_moved(text, _moved(text, Access(pointer, strides, dtype), "%row", 0), "%column", 1))
+    _rows(text, target, corner, kernel.vector_bytes)
+    return kernel.add_helper("finish", PARAMETERS, text), memory.table(kernel.text, target.pointers)
+
+
+def _moved(text: Text, access: Access, index: str, axis: int) -> Access:
+    step = access.strides[axis]
+    return access._replace(pointer=memory.element(text, access.pointer, access.dtype, memory.scaled(text, index, step))) if step else access
+
+
+def _rows(text: Text, target: Hosted, corner: list[Access], vector_bytes: int) -> None:
+    """All rows, some vectors at a time; only those at the right edge of the whole result are not a whole number of tiles wide."""
+    tile, size = gemm.tile_columns(target.type.dtype, vector_bytes), target.type.shape[1]
+    step = tile if target.ops <= MEDIUM_BODY else tile // gemm.VECTORS
+    rest = size % step
+    whole = text.define(f"and i64 %n, -{step}")
+    is_wide, is_ragged = (text.define(f"icmp ne i64 {n}, 0") for n in (whole, text.define(f"sub i64 %n, {whole}")))
+    with Loop(text, "0", "%m") as rows:
+        here = [_moved(text, a, rows.index, 0) for a in corner]
+        values = memory.element(text, "%values", target.type.dtype, text.define(f"mul i64 {rows.index}, %stride"))
+        if size >= step:
+            with only_if(text, is_wide), Loop(text, "0", whole, step) as columns:
+                _elements(text, target, here, values, columns.index, step)
+        if rest:
+            with only_if(text, is_ragged):
+                _elements(text, target, here, values, whole, rest)
+
+
+def _elements(text: Text, target: Hosted, here: list[Access], values: str, start: str, width: int) -> None:
+    loaded: dict[int, Reg] = {}
+
+    def load(k: int) -> Reg:
+        if k not in loaded:
+            loaded[k] = memory.load(text, here[k].pointer, here[k].dtype, start, here[k].strides[1], width)
+        return loaded[k]
+
+    def store(k: int, value: Reg) -> None:
+        memory.store(text, here[k].pointer, value, start, here[k].strides[1], width)
+
+    value = memory.load(text, values, target.type.dtype, start, 1, width)
+    target.put(VectorEmitter(text, width), value, load, store)

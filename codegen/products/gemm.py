@@ -1,0 +1,536 @@
+"""Matrix products of any size and strides: one blocked, packed, threaded routine a dtype, compiled once per process.
+
+    void adjit_gemm_f32(i64 m, i64 n, i64 k, ptr a, i64 row, i64 column, ptr b, i64 row, i64 column, ptr c, i64 row,
+                        ptr work, i64 rows, i64 groups, i64 added, i64 packs, ptr finish, ptr pointers, i64 span, i64 apart,
+                        ptr error, i64 threads, ptr run)
+
+c = a @ b, or c += a @ b where `added` is 1, with strides in elements; c's columns are consecutive.
+
+    void finish(ptr pointers, i64 row, i64 column, i64 m, i64 n, ptr values, i64 stride)
+
+is called, unless it is null, when a block is done, for `span` tiles side by side at a time, with their m x n values (`stride` from row to
+row) and their place in c: what follows a product elementwise is computed while they are in the second-level cache (`epilogue.py`). Where
+`apart` is 1, c is no matrix but memory in which every worker has a block for these values: a product of one panel needs no more.
+
+    void adjit_pack_f32(i64 n, i64 k, ptr b, i64 row, i64 column, ptr packed, i64 threads, ptr run, ptr error)
+    void adjit_packed_gemm_f32(...)    with b packed already: its strides are not asked for
+
+The usual five loops: panels of b (KC rows) are packed NR columns at a time, blocks of a (`rows` rows, chosen by the caller) are packed MR
+rows at a time if `packs` is 1 and read where they lie otherwise, and a micro-kernel keeps an MR x NR tile of c in registers. Packing pads
+with zeros, so that the micro-kernel is always whole; an edge tile goes through a buffer.
+
+`run` is adjit_parallel or adjit_serial: blocks of a times `groups` of columns are chunks for the thread pool. A tile is computed in the
+same way wherever the cuts are, so the result is the same bits for any number of threads.
+
+With an `error` record, the routine looks for signals (`polling.py`), and returns early when there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from adjit.ir.target import Target
+from adjit.ir.types import DTYPE_NAMES, DType
+
+from ..interrupts.signals import LOOK
+from ..llvm.counted import Loop
+from ..llvm.lanes import LLVM_TYPE, Text
+from ..threads import library
+
+MR = 6  # rows of a tile
+VECTORS = 2  # vector registers across a tile
+KC = 256  # depth of a panel: MR x KC of a and NR x KC of b stay in the first-level cache
+UNROLL = 4
+SPAN_BYTES = 2048  # of a row that is finished at once: long enough for the hardware to prefetch, so that a block stays near
+MAX_ROWS = 192  # of a block of a, which stays in the second-level cache
+ARGUMENTS = 21
+TYPES = "i64, i64, i64, ptr, i64, i64, ptr, i64, i64, ptr, i64, ptr, i64, i64, i64, i64, ptr, ptr, i64, i64, ptr, i64, ptr"
+FINISH, POINTERS, SPAN, APART, ERROR = range(16, 21)
+DEPTH, START, BUFFER = range(ARGUMENTS, ARGUMENTS + 3)  # what changes from panel to panel, behind the arguments
+FEW_ROWS = 48  # up to here, one block of a, and the columns are shared out instead
+PACK_TYPES = "i64, i64, ptr, i64, i64, ptr, i64, ptr, ptr"
+
+
+def tile_columns(dtype: DType, vector_bytes: int) -> int:
+    return VECTORS * vector_bytes // dtype.itemsize
+
+
+def block_rows(m: int, threads: int) -> int:
+    """Rows of a block of a: none larger than the cache holds, and cut so that no thread gets much more than the others."""
+    best = min(MAX_ROWS, -(-m // MR) * MR)
+    if m <= FEW_ROWS:
+        return best
+    for blocks in (threads, 2 * threads, 3 * threads, 4 * threads) if threads > 1 else ():
+        rows = min(MAX_ROWS, max(4 * MR, -(-m // (blocks * MR)) * MR))
+        if _longest(m, rows, threads) <= _longest(m, best, threads):
+            best = rows
+    return best
+
+
+def column_groups(m: int, n: int, rows: int, threads: int, dtype: DType, vector_bytes: int) -> int:
+    """Groups of columns, where there are too few blocks of rows for all threads."""
+    blocks, panels = -(-m // rows), -(-n // tile_columns(dtype, vector_bytes))
+    return 1 if threads == 1 or blocks >= threads else min(panels, -(-2 * threads // blocks))
+
+
+def _longest(m: int, rows: int, threads: int) -> int:
+    """Rows that the busiest thread works on."""
+    blocks = -(-m // rows)
+    return -(-blocks // threads) * rows
+
+
+def work_bytes(n: int, k: int, rows: int, threads: int, dtype: DType, vector_bytes: int) -> int:
+    """Memory for the packed panel of b and a packed block of a per thread."""
+    nr, depth = tile_columns(dtype, vector_bytes), min(k, KC)
+    panel = -(-n // nr) * nr * depth
+    return (panel + threads * rows * depth) * dtype.itemsize + 64 * (threads + 1)
+
+
+def span_tiles(n: int, dtype: DType, vector_bytes: int) -> int:
+    """How many tiles side by side are finished at once."""
+    nr = tile_columns(dtype, vector_bytes)
+    return min(-(-n // nr), max(1, SPAN_BYTES // (nr * dtype.itemsize)))
+
+
+def packed_bytes(n: int, k: int, dtype: DType, vector_bytes: int) -> int:
+    nr = tile_columns(dtype, vector_bytes)
+    return -(-n // nr) * nr * k * dtype.itemsize
+
+
+def gemm_ir(dtype: DType, target: Target, is_packed: bool = False) -> str:
+    """The text of the routine for a dtype of `library.NAMES`, or of the two for factors that are packed before."""
+    gemm = _Gemm(dtype, target)
+    routines = [gemm.routine(is_packed), *([gemm.pack()] if is_packed else [])]
+    return "\n".join([*sorted(gemm.declares), gemm.micro(False), gemm.micro(True), gemm.pack_b(), gemm.block(), *routines])
+
+
+@contextmanager
+def only_if(text: Text, condition: str) -> Iterator[None]:
+    inside, after = text.fresh_label(), text.fresh_label()
+    text.put(f"br i1 {condition}, label %{inside}, label %{after}")
+    text.start(inside)
+    yield
+    text.jump(after)
+    text.start(after)
+
+
+class _Gemm:
+    def __init__(self, dtype: DType, target: Target) -> None:
+        self.target = target
+        self.dtype = dtype
+        self.name = DTYPE_NAMES[dtype]
+        self.lanes = target.vector_bytes // dtype.itemsize
+        self.nr = VECTORS * self.lanes
+        self.scalar = LLVM_TYPE[dtype]
+        self.vector = f"<{self.lanes} x {self.scalar}>"
+        self.align = dtype.itemsize
+        fma = f"llvm.fmuladd.v{self.lanes}f{dtype.itemsize * 8}"
+        self.fma = f"@{fma}"
+        three = ", ".join([self.vector] * 3)
+        self.declares = {f"declare {self.vector} @{fma}({three})", "declare i64 @llvm.smin.i64(i64, i64)"}
+        self.declares |= {"declare void @llvm.prefetch.p0(ptr, i32, i32, i32)", f"declare i1 @{LOOK}(ptr)"}
+
+    # ---- small pieces of text
+
+    def at(self, text: Text, base: str, index: str) -> str:
+        return text.define(f"getelementptr {self.scalar}, ptr {base}, i64 {index}")
+
+    def load(self, text: Text, pointer: str) -> str:
+        return text.define(f"load {self.vector}, ptr {pointer}, align {self.align}")
+
+    def argument(self, text: Text, k: int) -> str:
+        return text.define(f"load i64, ptr {text.define(f'getelementptr i64, ptr %args, i64 {k}')}")
+
+    def pointer_argument(self, text: Text, k: int) -> str:
+        return text.define(f"load ptr, ptr {text.define(f'getelementptr i64, ptr %args, i64 {k}')}")
+
+    def smin(self, text: Text, a: str, b: str) -> str:
+        return text.define(f"call i64 @llvm.smin.i64(i64 {a}, i64 {b})")
+
+    def tiles(self, text: Text, count: str, size: int) -> str:
+        """ceil(count / size)"""
+        return text.define(f"udiv i64 {text.define(f'add i64 {count}, {size - 1}')}, {size}")
+
+    @staticmethod
+    def look(text: Text, error: str) -> None:
+        """Return, if a signal is to end the call."""
+        look, leave, go = (text.fresh_label() for _ in range(3))
+        text.put(f"br i1 {text.define(f'icmp ne ptr {error}, null')}, label %{look}, label %{go}")
+        text.start(look)
+        text.put(f"br i1 {text.define(f'call i1 @{LOOK}(ptr {error})')}, label %{leave}, label %{go}")
+        text.start(leave)
+        text.put("ret void")
+        text.start(go)
+
+    @staticmethod
+    def function(header: str, text: Text) -> str:
+        body = "\n".join([*text.slots, *text.lines])
+        return f"define {header} nounwind {{\nentry:\n{body}\n}}\n"
+
+    # ---- the micro-kernel
+
+    def micro(self, packed: bool) -> str:
+        """A tile of c, from a packed [k][MR], or MR of its rows as they lie (`row` apart), and b packed [k][NR]; added to c unless `first`.
+
+        Edge tiles have fewer rows or columns: rows that do not exist are zeros, or read the last one, and their results are dropped.
+        """
+        text = Text(self.target)
+        tile = text.reserve(f"[{MR * self.nr} x {self.scalar}]")
+        last = text.define("sub i64 %m, 1")
+        for r in range(MR):  # c is wanted when the sums are there
+            row = self.at(text, "%c", text.define(f"mul i64 %ldc, {self.smin(text, str(r), last)}"))
+            text.put(f"call void @llvm.prefetch.p0(ptr {row}, i32 1, i32 3, i32 1)")
+        self.rows = None
+        if not packed:
+            self.rows = [self.at(text, "%a", text.define(f"mul i64 %row, {self.smin(text, str(r), last)}")) for r in range(MR)]
+        whole = text.define(f"and i64 %depth, -{UNROLL}")
+        acc = [["zeroinitializer"] * VECTORS for _ in range(MR)]
+        acc = self.steps(text, acc, "0", whole, UNROLL)
+        acc = self.steps(text, acc, whole, "%depth", 1)
+        full = text.define(f"icmp eq i64 %m, {MR}")
+        wide = text.define(f"icmp eq i64 %n, {self.nr}")
+        both = text.define(f"and i1 {full}, {wide}")
+        inside, edge, fresh, add, done = (text.fresh_label() for _ in range(5))
+        text.put(f"br i1 {both}, label %{inside}, label %{edge}")
+        text.start(inside)
+        text.put(f"br i1 %first, label %{fresh}, label %{add}")
+        for label, adding in ((fresh, False), (add, True)):
+            text.start(label)
+            for r in range(MR):
+                row = self.at(text, "%c", text.define(f"mul i64 %ldc, {r}"))
+                for v in range(VECTORS):
+                    target, value = self.at(text, row, str(v * self.lanes)), acc[r][v]
+                    if adding:
+                        value = text.define(f"fadd {self.vector} {value}, {self.load(text, target)}")
+                    text.put(f"store {self.vector} {value}, ptr {target}, align {self.align}")
+            text.jump(done)
+        text.start(edge)
+        for r in range(MR):
+            for v in range(VECTORS):
+                target = self.at(text, tile, str(r * self.nr + v * self.lanes))
+                text.put(f"store {self.vector} {acc[r][v]}, ptr {target}, align {self.align}")
+        with Loop(text, "0", "%m") as rows:
+            source = self.at(text, tile, text.define(f"mul i64 {rows.index}, {self.nr}"))
+            row = self.at(text, "%c", text.define(f"mul i64 {rows.index}, %ldc"))
+            with Loop(text, "0", "%n") as columns:
+                value = text.define(f"load {self.scalar}, ptr {self.at(text, source, columns.index)}")
+                target = self.at(text, row, columns.index)
+                before = text.define(f"load {self.scalar}, ptr {target}")
+                kept = text.define(f"select i1 %first, {self.scalar} 0.0, {self.scalar} {before}")
+                text.put(f"store {self.scalar} {text.define(f'fadd {self.scalar} {value}, {kept}')}, ptr {target}")
+        text.jump(done)
+        text.start(done)
+        text.put("ret void")
+        params = "ptr %a, i64 %row, ptr %b, i64 %depth, ptr %c, i64 %ldc, i64 %m, i64 %n, i1 %first"
+        return self.function(f"internal void @{'packed' if packed else 'plain'}_{self.name}({params})", text)
+
+    def steps(self, text: Text, acc: list[list[str]], start: str, stop: str, step: int) -> list[list[str]]:
+        """Rank-one updates of the tile for k in start..stop, `step` at a time; none where start >= stop."""
+        before, head, inside, after = text.block, *(text.fresh_label() for _ in range(3))
+        text.jump(head)
+        text.start(head)
+        k = text.fresh()
+        phis = [[text.fresh() for _ in row] for row in acc]
+        line = len(text.lines)
+        text.lines += [""] * (1 + MR * VECTORS)
+        text.put(f"br i1 {text.define(f'icmp slt i64 {k}, {stop}')}, label %{inside}, label %{after}")
+        text.start(inside)
+        b = self.at(text, "%b", text.define(f"mul i64 {k}, {self.nr}"))
+        a = self.at(text, "%a", text.define(f"mul i64 {k}, {MR}"))
+        now = phis
+        for u in range(step):
+            along = text.define(f"add i64 {k}, {u}")
+            columns = [self.load(text, self.at(text, b, str(u * self.nr + v * self.lanes))) for v in range(VECTORS)]
+            rows = []
+            for r in range(MR):
+                place = self.at(text, a, str(u * MR + r)) if self.rows is None else self.at(text, self.rows[r], along)
+                one = text.define(f"load {self.scalar}, ptr {place}")
+                first = text.define(f"insertelement {self.vector} poison, {self.scalar} {one}, i64 0")
+                all_ = text.define(f"shufflevector {self.vector} {first}, {self.vector} poison, <{self.lanes} x i32> zeroinitializer")
+                rows.append([self.fused(text, all_, columns[v], now[r][v]) for v in range(VECTORS)])
+            now = rows
+        following = text.define(f"add i64 {k}, {step}")
+        text.lines[line] = f"{k} = phi i64 [{start}, %{before}], [{following}, %{text.block}]"
+        for r in range(MR):
+            for v in range(VECTORS):
+                line += 1
+                text.lines[line] = f"{phis[r][v]} = phi {self.vector} [{acc[r][v]}, %{before}], [{now[r][v]}, %{text.block}]"
+        text.jump(head)
+        text.start(after)
+        return phis
+
+    def fused(self, text: Text, a: str, b: str, c: str) -> str:
+        v = self.vector
+        return text.define(f"call {v} {self.fma}({v} {a}, {v} {b}, {v} {c})")
+
+    # ---- packing
+
+    def pack_b(self) -> str:
+        """Chunk: NR columns of the current panel of b, rows one after the other, padded with zeros."""
+        text = Text(self.target)
+        n, depth, row, column = (self.argument(text, k) for k in (1, DEPTH, 7, 8))
+        b, packed = self.pointer_argument(text, 6), self.pointer_argument(text, 11)
+        first = text.define(f"mul i64 %chunk, {self.nr}")
+        width = self.smin(text, text.define(f"sub i64 {n}, {first}"), str(self.nr))
+        source = self.at(text, b, text.define(f"mul i64 {first}, {column}"))
+        target = self.at(text, packed, text.define(f"mul i64 {first}, {depth}"))
+        whole = text.define(f"icmp eq i64 {width}, {self.nr}")
+        plain = text.define(f"and i1 {whole}, {text.define(f'icmp eq i64 {column}, 1')}")
+        turned = text.define(f"and i1 {whole}, {text.define(f'icmp eq i64 {row}, 1')}")
+        copy, ask, turn, gather, done = (text.fresh_label() for _ in range(5))
+        text.put(f"br i1 {plain}, label %{copy}, label %{ask}")
+        text.start(copy)
+        with Loop(text, "0", depth) as loop:
+            from_ = self.at(text, source, text.define(f"mul i64 {loop.index}, {row}"))
+            to = self.at(text, target, text.define(f"mul i64 {loop.index}, {self.nr}"))
+            for v in range(VECTORS):
+                self.store(text, self.load(text, self.at(text, from_, str(v * self.lanes))), self.at(text, to, str(v * self.lanes)))
+        text.jump(done)
+        text.start(ask)
+        text.put(f"br i1 {turned}, label %{turn}, label %{gather}")
+        text.start(turn)
+        blocks = text.define(f"and i64 {depth}, -{self.lanes}")
+        self.transpose(text, source, column, target, blocks)
+        text.jump(gather)
+        text.start(gather)
+        start = text.define(f"phi i64 [0, %{ask}], [{blocks}, %{self.before(text, gather)}]")
+        self.gather(text, source, column, row, target, width, start, depth, self.nr)
+        text.jump(done)
+        text.start(done)
+        text.put("ret void")
+        return self.function(f"internal void @pack_b_{self.name}(ptr %args, i64 %chunk, i64 %worker)", text)
+
+    @staticmethod
+    def before(text: Text, label: str) -> str:
+        """The block whose jump to `label` was written last: the one just closed."""
+        line = len(text.lines) - 1
+        while text.lines[line] != f"br label %{label}":
+            line -= 1
+        while not text.lines[line].endswith(":"):
+            line -= 1
+        return text.lines[line][:-1]
+
+    def store(self, text: Text, value: str, pointer: str) -> None:
+        text.put(f"store {self.vector} {value}, ptr {pointer}, align {self.align}")
+
+    def transpose(self, text: Text, source: str, stride: str, target: str, depth: str) -> None:
+        """target[k][j] = source[j * stride + k], squares of vectors at a time; depth is a multiple of the vector's length, and may be 0."""
+        head, after = text.fresh_label(), text.fresh_label()
+        text.put(f"br i1 {text.define(f'icmp sgt i64 {depth}, 0')}, label %{head}, label %{after}")
+        text.start(head)
+        with Loop(text, "0", str(self.nr), self.lanes) as across, Loop(text, "0", depth, self.lanes) as along:
+            from_ = self.at(text, self.at(text, source, text.define(f"mul i64 {across.index}, {stride}")), along.index)
+            to = self.at(text, self.at(text, target, across.index), text.define(f"mul i64 {along.index}, {self.nr}"))
+            rows = [self.load(text, self.at(text, from_, text.define(f"mul i64 {stride}, {j}"))) for j in range(self.lanes)]
+            for k, column in enumerate(self.transposed(text, rows)):
+                self.store(text, column, self.at(text, to, str(k * self.nr)))
+        text.jump(after)
+        text.start(after)
+
+    def transposed(self, text: Text, rows: list[str]) -> list[str]:
+        """A square of vectors turned: halves, quarters, … of two rows change places, which is one or two instructions each."""
+        n = self.lanes
+        for distance in (1 << bit for bit in range(n.bit_length() - 1)):
+            keep = [lane if not lane & distance else lane - distance + n for lane in range(n)]
+            give = [lane + distance if not lane & distance else lane + n for lane in range(n)]
+            pairs = [(rows[i & ~distance], rows[i | distance], give if i & distance else keep) for i in range(n)]
+            rows = [self.shuffled(text, *pair) for pair in pairs]
+        return rows
+
+    def shuffled(self, text: Text, a: str, b: str, lanes: list[int]) -> str:
+        order = ", ".join(f"i32 {lane}" for lane in lanes)
+        return text.define(f"shufflevector {self.vector} {a}, {self.vector} {b}, <{self.lanes} x i32> <{order}>")
+
+    def gather(self, text: Text, source: str, stride: str, step: str, target: str, count: str, start: str, stop: str, size: int) -> None:
+        """target[k][j] = source[j * stride + k * step] for k in start..stop and j in 0..count, zero for j in count..size."""
+        head, after = text.fresh_label(), text.fresh_label()
+        text.put(f"br i1 {text.define(f'icmp slt i64 {start}, {stop}')}, label %{head}, label %{after}")
+        text.start(head)
+        offsets, inside = [], []
+        for j in range(size):
+            inside.append(text.define(f"icmp sgt i64 {count}, {j}"))
+            offsets.append(text.define(f"select i1 {inside[j]}, i64 {text.define(f'mul i64 {stride}, {j}')}, i64 0"))
+        with Loop(text, start, stop) as loop:
+            from_ = self.at(text, source, text.define(f"mul i64 {loop.index}, {step}"))
+            to = self.at(text, target, text.define(f"mul i64 {loop.index}, {size}"))
+            for j in range(size):
+                value = text.define(f"load {self.scalar}, ptr {self.at(text, from_, offsets[j])}")
+                kept = text.define(f"select i1 {inside[j]}, {self.scalar} {value}, {self.scalar} 0.0")
+                text.put(f"store {self.scalar} {kept}, ptr {self.at(text, to, str(j))}")
+        text.jump(after)
+        text.start(after)
+
+    def pack_rows(self, text: Text, source: str, row: str, column: str, target: str, count: str, depth: str) -> None:
+        """target[k][r] = source[r * row + k * column]: columns are copied where they are whole and consecutive, squares of vectors turned
+        where rows are."""
+        copy, ask, turn, gather, done = (text.fresh_label() for _ in range(5))
+        full = text.define(f"icmp eq i64 {count}, {MR}")
+        plain = text.define(f"and i1 {full}, {text.define(f'icmp eq i64 {row}, 1')}")
+        text.put(f"br i1 {plain}, label %{copy}, label %{ask}")
+        text.start(copy)
+        with Loop(text, "0", depth) as loop:
+            column_ = f"<{MR} x {self.scalar}>, ptr {self.at(text, source, text.define(f'mul i64 {loop.index}, {column}'))}"
+            to = self.at(text, target, text.define(f"mul i64 {loop.index}, {MR}"))
+            value = text.define(f"load {column_}, align {self.align}")
+            text.put(f"store <{MR} x {self.scalar}> {value}, ptr {to}, align {self.align}")
+        text.jump(done)
+        text.start(ask)
+        whole = text.define(f"and i1 {full}, {text.define(f'icmp eq i64 {column}, 1')}")
+        groups = range(0, MR, self.lanes)
+        over = len(groups) * self.lanes - MR  # columns are stored in whole vectors, over the first of the next ones: these must be there
+        blocks = text.define(f"and i64 {text.define(f'sub i64 {depth}, {-(-over // MR)}')}, -{self.lanes}")
+        some = text.define(f"and i1 {whole}, {text.define(f'icmp sgt i64 {blocks}, 0')}")
+        before = text.block
+        text.put(f"br i1 {some}, label %{turn}, label %{gather}")
+        text.start(turn)
+        with Loop(text, "0", blocks, self.lanes) as loop:
+            from_ = self.at(text, source, loop.index)
+            to = self.at(text, target, text.define(f"mul i64 {loop.index}, {MR}"))
+            rows = [self.load(text, self.at(text, from_, text.define(f"mul i64 {row}, {min(r, MR - 1)}"))) for r in range(MR + over)]
+            squares = [self.transposed(text, rows[group : group + self.lanes]) for group in groups]
+            for k in range(self.lanes):
+                for group, square in zip(groups, squares, strict=True):
+                    self.store(text, square[k], self.at(text, to, str(k * MR + group)))
+        turned = text.block
+        text.jump(gather)
+        text.start(gather)
+        start = text.define(f"phi i64 [0, %{before}], [{blocks}, %{turned}]")
+        self.gather(text, source, row, column, target, count, start, depth, MR)
+        text.jump(done)
+        text.start(done)
+
+    # ---- a block of a against the packed panel of b
+
+    def block(self) -> str:
+        """Rows of a are packed, [k][MR], into this worker's buffer, unless the caller wants them to be read as they lie."""
+        text = Text(self.target)
+        m, n, row, column, ldc, rows, groups, packs, depth, started = (
+            self.argument(text, k) for k in (0, 1, 4, 5, 10, 12, 13, 15, DEPTH, START)
+        )
+        a, c, b, work, finish, pointers, error = (self.pointer_argument(text, k) for k in (3, 9, 11, BUFFER, FINISH, POINTERS, ERROR))
+        span = self.argument(text, SPAN)
+        is_apart = text.define(f"icmp ne i64 {self.argument(text, APART)}, 0")
+        first = text.define(f"icmp eq i64 {started}, 0")
+        top = text.define(f"mul i64 {text.define(f'udiv i64 %chunk, {groups}')}, {rows}")
+        panels = self.tiles(text, n, self.nr)
+        above = text.define(f"sub i64 {text.define(f'add i64 {panels}, {groups}')}, 1")
+        share = text.define(f"udiv i64 {above}, {groups}")
+        left_most = text.define(f"mul i64 {text.define(f'urem i64 %chunk, {groups}')}, {share}")
+        right_most = self.smin(text, text.define(f"add i64 {left_most}, {share}"), panels)
+        some, none = text.fresh_label(), text.fresh_label()
+        text.put(f"br i1 {text.define(f'icmp slt i64 {left_most}, {right_most}')}, label %{some}, label %{none}")
+        text.start(none)
+        text.put("ret void")
+        text.start(some)
+        height = self.smin(text, text.define(f"sub i64 {m}, {top}"), rows)
+        packed = self.at(text, work, text.define(f"mul i64 %worker, {text.define(f'mul i64 {rows}, {depth}')}"))
+        source = self.at(text, a, text.define(f"mul i64 {top}, {row}"))
+        own = text.define(f"mul i64 %worker, {rows}")
+        target = text.define(f"mul i64 {ldc}, {text.define(f'select i1 {is_apart}, i64 {own}, i64 {top}')}")
+
+        is_packed = text.define(f"icmp ne i64 {packs}, 0")
+        with only_if(text, is_packed), Loop(text, "0", height, MR) as loop:
+            count = self.smin(text, text.define(f"sub i64 {height}, {loop.index}"), str(MR))
+            from_ = self.at(text, source, text.define(f"mul i64 {loop.index}, {row}"))
+            into = self.at(text, packed, text.define(f"mul i64 {loop.index}, {depth}"))
+            self.pack_rows(text, from_, row, column, into, count, depth)
+        micro = text.define(f"select i1 {is_packed}, ptr @packed_{self.name}, ptr @plain_{self.name}")
+        strips = text.define(f"select i1 {is_packed}, ptr {packed}, ptr {source}")
+        between = text.define(f"select i1 {is_packed}, i64 {depth}, i64 {row}")  # one strip and the next, divided by MR
+        with Loop(text, left_most, right_most, span) as wide:
+            left = text.define(f"mul i64 {wide.index}, {self.nr}")
+            inside = text.define(f"add i64 {target}, {left}")
+            corner = self.at(text, c, text.define(f"select i1 {is_apart}, i64 {target}, i64 {inside}"))
+            side_by_side = self.smin(text, span, text.define(f"sub i64 {right_most}, {wide.index}"))
+            with Loop(text, "0", side_by_side) as across:
+                self.look(text, error)
+                right = text.define(f"mul i64 {across.index}, {self.nr}")
+                at = text.define(f"add i64 {left}, {right}")
+                columns = self.smin(text, text.define(f"sub i64 {n}, {at}"), str(self.nr))
+                panel = self.at(text, b, text.define(f"mul i64 {at}, {depth}"))
+                first_tile = self.at(text, corner, right)
+                with Loop(text, "0", height, MR) as loop:
+                    count = self.smin(text, text.define(f"sub i64 {height}, {loop.index}"), str(MR))
+                    strip = self.at(text, strips, text.define(f"mul i64 {loop.index}, {between}"))
+                    tile = self.at(text, first_tile, text.define(f"mul i64 {loop.index}, {ldc}"))
+                    where = f"ptr {strip}, i64 {row}, ptr {panel}, i64 {depth}, ptr {tile}, i64 {ldc}"
+                    text.put(f"call void {micro}({where}, i64 {count}, i64 {columns}, i1 {first})")
+            with only_if(text, text.define(f"icmp ne ptr {finish}, null")):
+                width = text.define(f"mul i64 {side_by_side}, {self.nr}")
+                columns = self.smin(text, width, text.define(f"sub i64 {n}, {left}"))
+                place = f"ptr {pointers}, i64 {top}, i64 {left}, i64 {height}, i64 {columns}"
+                text.put(f"call void {finish}({place}, ptr {corner}, i64 {ldc})")
+        text.put("ret void")
+        return self.function(f"internal void @block_{self.name}(ptr %args, i64 %chunk, i64 %worker)", text)
+
+    # ---- the routine
+
+    def panel_depth(self, text: Text) -> str:
+        """Rows of a panel: all but the last have as many."""
+        count = self.tiles(text, "%k", KC)
+        last = text.define(f"sub i64 {count}, 1")
+        even = text.define(f"udiv i64 {text.define(f'add i64 %k, {last}')}, {count}")
+        return text.define(f"and i64 {text.define(f'add i64 {even}, {UNROLL - 1}')}, -{UNROLL}")
+
+    def routine(self, is_packed: bool) -> str:
+        """Panels of up to KC rows of b, all of one depth, one after the other."""
+        text = Text(self.target)
+        args = text.reserve(f"[{ARGUMENTS + 3} x i64]")
+        names = ["%m", "%n", "%k", "%a", "%ar", "%ac", "%b", "%br", "%bc", "%c", "%cr", "%work", "%rows", "%groups", "%added", "%packs"]
+        names += ["%finish", "%pointers", "%span", "%apart", "%error"]
+        kinds = ["ptr" if name in ("%a", "%b", "%c", "%work", "%finish", "%pointers", "%error") else "i64" for name in names]
+
+        def put(k: int, kind: str, value: str) -> None:
+            text.put(f"store {kind} {value}, ptr {text.define(f'getelementptr i64, ptr {args}, i64 {k}')}")
+
+        for k, (kind, name) in enumerate(zip(kinds, names, strict=True)):
+            put(k, kind, name)
+        panels = self.tiles(text, "%n", self.nr)
+        upper = text.define(f"add i64 %m, {text.define('sub i64 %rows, 1')}")
+        blocks = text.define(f"mul i64 {text.define(f'udiv i64 {upper}, %rows')}, %groups")
+        width, step = text.define(f"mul i64 {panels}, {self.nr}"), self.panel_depth(text)
+        with Loop(text, "0", "%k", step) as loop:
+            depth = self.smin(text, text.define(f"sub i64 %k, {loop.index}"), step)
+            put(3, "ptr", self.at(text, "%a", text.define(f"mul i64 {loop.index}, %ac")))
+            put(DEPTH, "i64", depth)
+            put(START, "i64", text.define(f"add i64 {loop.index}, %added"))
+            is_last = text.define(f"icmp sge i64 {text.define(f'add i64 {loop.index}, {step}')}, %k")
+            put(FINISH, "ptr", text.define(f"select i1 {is_last}, ptr %finish, ptr null"))
+            if is_packed:
+                put(11, "ptr", self.at(text, "%b", text.define(f"mul i64 {width}, {loop.index}")))
+                put(BUFFER, "ptr", "%work")
+            else:
+                put(6, "ptr", self.at(text, "%b", text.define(f"mul i64 {loop.index}, %br")))
+                used = text.define(f"mul i64 {width}, {depth}")
+                put(BUFFER, "ptr", self.at(text, "%work", text.define(f"and i64 {text.define(f'add i64 {used}, 15')}, -16")))
+                text.put(f"call void %run(ptr @pack_b_{self.name}, ptr {args}, i64 {panels}, ptr %error, i64 %threads)")
+            text.put(f"call void %run(ptr @block_{self.name}, ptr {args}, i64 {blocks}, ptr %error, i64 %threads)")
+            self.look(text, "%error")
+        text.put("ret void")
+        header = ", ".join(f"{kind} {name}" for kind, name in zip([*kinds, "i64", "ptr"], [*names, "%threads", "%run"], strict=True))
+        return self.function(f"void @{(library.PACKED_NAMES if is_packed else library.NAMES)[self.dtype]}({header})", text)
+
+    def pack(self) -> str:
+        """All panels of b, one after the other."""
+        text = Text(self.target)
+        args = text.reserve(f"[{ARGUMENTS + 3} x i64]")
+
+        def put(k: int, value: str) -> None:
+            text.put(f"store {value}, ptr {text.define(f'getelementptr i64, ptr {args}, i64 {k}')}")
+
+        for k, value in ((1, "i64 %n"), (7, "i64 %row"), (8, "i64 %column")):
+            put(k, value)
+        panels = self.tiles(text, "%n", self.nr)
+        width, step = text.define(f"mul i64 {panels}, {self.nr}"), self.panel_depth(text)
+        with Loop(text, "0", "%k", step) as loop:
+            put(6, f"ptr {self.at(text, '%b', text.define(f'mul i64 {loop.index}, %row'))}")
+            put(11, f"ptr {self.at(text, '%packed', text.define(f'mul i64 {loop.index}, {width}'))}")
+            put(DEPTH, f"i64 {self.smin(text, text.define(f'sub i64 %k, {loop.index}'), step)}")
+            text.put(f"call void %run(ptr @pack_b_{self.name}, ptr {args}, i64 {panels}, ptr %error, i64 %threads)")
+            self.look(text, "%error")
+        text.put("ret void")
+        header = "i64 %n, i64 %k, ptr %b, i64 %row, i64 %column, ptr %packed, i64 %threads, ptr %run, ptr %error"
+        return self.function(f"void @{library.PACK_NAMES[self.dtype]}({header})", text)
+
+

@@ -1,0 +1,243 @@
+"""Matrix products inside a kernel.
+
+Large ones of floats call the routine of `gemm.py`, or OpenBLAS where a table says so (`tuning.py`); smaller ones are contractions, written
+for their shape, and those of vectors or integers loop nests. The routine is ours by default because it is as fast, takes any strides, goes
+on with what follows a product, and does not depend on threads that keep spinning: on a busy machine OpenBLAS's collapse (docs/adr/0002).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from adjit.ir.func import Block, Func, Stmt
+from adjit.ir.ops.control import Fuse
+from adjit.ir.ops.linalg import Matmul, MatmulAdd
+from adjit.ir.ops.reduce import Sum
+from adjit.ir.target import Target
+from adjit.ir.types import DTYPE_NAMES, I64, TensorType, row_major
+
+from ..interrupts.stopping import PIECE, leave_if_stopped
+from ..kernels.nest import Chunk, Nest, Reduction
+from ..kernels.window import Hosted, Window
+from ..llvm.lanes import Reg
+from ..llvm.memory import Access
+from ..threads import library
+from . import gemm, tuning
+from .epilogue import epilogue
+from .strips import PLAIN, call_blas, leading
+
+if TYPE_CHECKING:
+    from ..kernels.kernels import LoopKernel
+
+SMALL = 14_000  # multiplications: up to here, packing costs more than it saves, whatever the strides
+PARALLEL = 1_000_000  # multiplications: from here on, waking the other threads pays
+NEAR = 1 << 16  # bytes of b that need not be packed: they stay close by as they lie
+SHORT = 4  # operations that follow a product and are written out for every vector of a tile
+PACKED = 384  # columns: from here on, rows of a are packed even if they are consecutive in memory
+MULTIPLIED = 8  # multiplications that an instruction does, about
+BYTE = np.dtype("u1")
+
+
+def matrix_product(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool, *work: Window) -> None:
+    """target[m,n] = (or +=) a[m,k] @ b[k,n]. `work` is the room that it needs, if it is there already."""
+    if target.type.size == 0:
+        return
+    if a.type.shape[1] == 0:
+        if not accumulate:
+            kernel.fill(target, 0)
+    elif not accumulate and not _has_tiles(a, b):
+        _loops(kernel, target, a, b)
+    else:
+        work = work or tuple(map(kernel.scratch, room(kernel, target, a, b)))
+        product = _sums(kernel, target, _apart(kernel, target, a, b), *work) if _follows(kernel, target, a, b) else target
+        if _is_contraction(target, a, b):
+            kernel.contract("mn,mk,kn", product, a, b, accumulate)
+        elif _takes_blas(kernel, target, a, b):
+            call_blas(kernel, product, a, b, accumulate, _threads(kernel, a, b) > 1)
+        else:
+            _call_gemm(kernel, product, a, b, accumulate, *work)
+        if isinstance(target, Hosted) and product is not target:
+            _follow(kernel, target, product)
+
+
+def brief_product(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool) -> None:
+    """The same by a routine that all kernels share, if one can compute it, whatever its size: many shapes are little code."""
+    if 0 in (target.type.size, a.type.size) or not _has_tiles(a, b) or target.strides[1] != 1 or isinstance(target, Hosted):
+        matrix_product(kernel, target, a, b, accumulate)
+    elif _takes_blas(kernel, target, a, b):
+        call_blas(kernel, target, a, b, accumulate, _threads(kernel, a, b) > 1)
+    else:
+        _call_gemm(kernel, target, a, b, accumulate, kernel.scratch(TensorType(BYTE, (_packing_bytes(kernel, a, b),))))
+
+
+def matrix_products(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool) -> None:
+    """A stack of products: one after the other, each on all threads, if they are large, else several at the same time."""
+    counts = target.type.shape[:-2]
+    count, size = math.prod(counts), target.type.size * a.type.shape[-1]
+    first = [w.at(*[Reg("0", I64)] * len(counts)) for w in (target, a, b)]
+    is_large = size >= PARALLEL * count and not _is_contraction(*first)
+    work = map(kernel.private, room(kernel, *first))
+
+    def one(i: Reg, target: Window, a: Window, b: Window, *work: Window) -> None:
+        index: list[Reg] = []
+        for n in reversed(counts):
+            of = kernel.scalar.const(I64, n)
+            index.insert(0, kernel.scalar.irem(i, of))
+            i = kernel.scalar.idiv(i, of)
+        matrix_product(kernel, target.at(*index), a.at(*index), b.at(*index), accumulate, *work)
+
+    kernel.each(count, 0.0 if is_large else 2.0 * size, one, target, a, b, *work)
+
+
+def _has_tiles(a: Window, b: Window) -> bool:
+    """Whether the product is one of matrices of floats, not of vectors or integers."""
+    return a.type.dtype.kind == "f" and 1 not in (a.type.shape[0], b.type.shape[1])
+
+
+def _is_contraction(target: Window, a: Window, b: Window) -> bool:
+    return not packs_factor(a.type, b.type, b.strides) or (target.strides[1] != 1 and not isinstance(target, Hosted))
+
+
+def _threads(kernel: LoopKernel, a: Window, b: Window) -> int:
+    """How many threads one product takes."""
+    return kernel.threads if a.type.size * b.type.shape[1] >= PARALLEL else 1
+
+
+def packs_factor(a: TensorType, b: TensorType, strides: tuple[int, ...]) -> bool:
+    """Whether the right factor, with these strides, and the whole product are large enough for packing to pay."""
+    (m, k), n = a.shape, b.shape[1]
+    is_near = m * n * k < PARALLEL and strides[1] == 1 and k * n * b.dtype.itemsize <= NEAR
+    return a.dtype.kind == "f" and 1 not in (m, n) and not is_near and m * n * k > SMALL
+
+
+def _takes_blas(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:
+    """Whether OpenBLAS computes a product: it can read the factors and write the result, no loop has packed one, and it is faster."""
+    layouts, is_plain = [leading(x) for x in (a, b)], isinstance(target, Hosted) or (leading(target) or (0,))[0] == PLAIN
+    if not all(layouts) or not is_plain:
+        return False
+    layout = "".join("n" if x and x[0] == PLAIN else "t" for x in layouts)
+    (m, k), n, name = a.type.shape, b.type.shape[1], DTYPE_NAMES[a.type.dtype]
+    return tuning.takes_blas(kernel.target, name, layout, _threads(kernel, a, b), m, n, k) and kernel.packed_pointer(b) is None
+
+
+def is_parallel(block: Block) -> bool:
+    """Whether one of its statements, alone or as a host, is a product that takes all threads."""
+    return any(_is_large(s) for stmt in block.stmts for s in (stmt.blocks[0].stmts if isinstance(stmt.op, Fuse) else [stmt]))
+
+
+def _is_large(stmt: Stmt) -> bool:
+    if not isinstance(stmt.op, Matmul | MatmulAdd) or not stmt.result.type.is_float:
+        return False
+    return stmt.result.type.size * stmt.args[-2].type.shape[-1] >= PARALLEL
+
+
+def foresee(func: Func, target: Target) -> None:
+    """Have the routine compiled that large products of a Func will call, while it is still being optimised."""
+    large = {stmt.result.type.dtype for stmt in func.stmts if _is_large(stmt)}
+    library.start((library.NAMES[dtype] for dtype in large), target)
+
+
+def room(kernel: LoopKernel, target: Window, a: Window, b: Window) -> list[TensorType]:
+    """What a product needs for packing, and for values that it hands on; nothing for some."""
+    nbytes = math.prod(_apart(kernel, target, a, b)) * a.type.dtype.itemsize
+    if not _is_contraction(target, a, b) and not _takes_blas(kernel, target, a, b):
+        nbytes += _packing_bytes(kernel, a, b)
+    return [TensorType(BYTE, (nbytes,))] if nbytes else []
+
+
+def _packing_bytes(kernel: LoopKernel, a: Window, b: Window) -> int:
+    (m, k), n, threads = a.type.shape, b.type.shape[1], _threads(kernel, a, b)
+    return gemm.work_bytes(n, k, gemm.block_rows(m, threads), threads, a.type.dtype, kernel.vector_bytes)
+
+
+def _apart(kernel: LoopKernel, target: Window, a: Window, b: Window) -> tuple[int, int]:
+    """Shape of a matrix that holds what a region takes, outside of the region's results: as much as the threads finish at once, for a
+    product of one panel; all of it for others, unless one of the results has room for the sums."""
+    (m, k), n, dtype = a.type.shape, b.type.shape[1], a.type.dtype
+    if not isinstance(target, Hosted) or target.spare is not None:
+        return 0, 0
+    if _is_contraction(target, a, b):
+        return (m, n) if _follows(kernel, target, a, b) else (0, 0)
+    if k > gemm.KC or _follows(kernel, target, a, b):
+        return m, n
+    threads = _threads(kernel, a, b)
+    width = gemm.span_tiles(n, dtype, kernel.vector_bytes) * gemm.tile_columns(dtype, kernel.vector_bytes)
+    return threads * gemm.block_rows(m, threads), width
+
+
+def _sums(kernel: LoopKernel, target: Window, shape: tuple[int, int], *work: Window) -> Window:
+    """The matrix that a product goes to: the target, one of a region's results, or one of this shape at the end of the room."""
+    if not isinstance(target, Hosted):
+        return target
+    if not all(shape):
+        assert target.spare is not None
+        return target.outputs[target.spare]
+    type = target.type.with_shape(shape)
+    (room,) = work
+    pointer = kernel.text.define(f"getelementptr i8, ptr {room.pointer}, i64 {room.type.size - type.nbytes}")
+    return Window(kernel.text, pointer, type, row_major(shape))
+
+
+def _follows(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:
+    """Whether what a product hosts is computed after all of it, in the same kernel: where that is too long to be written for every tile
+    of a contraction, whose result is near anyway; on large results that panels are added to one after the other, for which going back
+    and forth between both takes more from the caches than it leaves in them; and on those of OpenBLAS."""
+    if not isinstance(target, Hosted):
+        return False
+    if _is_contraction(target, a, b):
+        return target.ops > SHORT
+    return (a.type.shape[1] > gemm.KC and target.type.nbytes > kernel.target.caches[1]) or _takes_blas(kernel, target, a, b)
+
+
+def _follow(kernel: LoopKernel, target: Hosted, product: Window) -> None:
+    """Compute what a product hosts."""
+    work = float(target.type.size * target.ops)
+    if kernel.is_large(work):
+        kernel.each(target.type.shape[0], work, lambda i, to, made: kernel.copy(to.at(i), made.at(i)), target, product)
+    else:
+        kernel.copy(target, product)
+
+
+def _call_gemm(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool, work: Window) -> None:
+    (m, k), n, dtype = a.type.shape, b.type.shape[1], a.type.dtype
+    threads = _threads(kernel, a, b)
+    rows = gemm.block_rows(m, threads)
+    groups = gemm.column_groups(m, n, rows, threads, dtype, kernel.vector_bytes)
+    run = library.runner(threads)
+    packed = kernel.packed_pointer(b)
+    name = (library.NAMES if packed is None else library.PACKED_NAMES)[dtype]
+    kernel.text.declares |= {f"declare void @{name}({gemm.TYPES})", f"declare void @{run}({library.RUNNER})"}
+    kernel.imports |= {name, run}
+    where = [(f"ptr {p}", f"i64 {w.strides[0]}", f"i64 {w.strides[1]}") for p, w in ((a.pointer, a), (packed or b.pointer, b))]
+    sizes = f"i64 {m}, i64 {n}, i64 {k}"
+    apart = _apart(kernel, target, a, b)
+    sums, (finish, pointers) = _sums(kernel, target, apart, work), epilogue(kernel, target)
+    span = gemm.span_tiles(n, dtype, kernel.vector_bytes)
+    matrices = ", ".join([*where[0], *where[1], f"ptr {sums.pointer}", f"i64 {sums.strides[0]}"])
+    packs = int(a.strides[1] != 1 or n >= PACKED)
+    how = f"i64 {rows}, i64 {groups}, i64 {int(accumulate)}, i64 {packs}"
+    then = f"ptr {finish}, ptr {pointers}, i64 {span}, i64 {int(all(apart) and k <= gemm.KC)}"
+    looks = kernel.text.may_look and m * n * k // MULTIPLIED >= PIECE
+    kernel.text.put(
+        f"call void @{name}({sizes}, {matrices}, ptr {work.pointer}, {how}, {then}, "
+        f"ptr {'%error' if looks else 'null'}, i64 {threads}, ptr @{run})"
+    )
+    kernel.text.charge(m * n * k / MULTIPLIED, looks)
+    if looks:
+        leave_if_stopped(kernel.text)
+
+
+def _loops(kernel: LoopKernel, target: Window, a: Window, b: Window) -> None:
+    """The product as a nest over (m, n, k), summed over k."""
+    (m, k), n = a.type.shape, b.type.shape[1]
+    left = Access(a.pointer, (a.strides[0], 0, a.strides[1]), a.type.dtype)
+    right = Access(b.pointer, (0, b.strides[1], b.strides[0]), b.type.dtype)
+    out = Access(target.pointer, (*target.strides, 0), target.type.dtype)
+
+    def body(chunk: Chunk) -> None:
+        chunk.reduce(0, chunk.emit.mul(chunk.load(0), chunk.load(1)))
+
+    Nest(kernel.text, kernel.vector_bytes, (m, n, k), [left, right], [], [Reduction(Sum((2,)), (2,), out)], body, ops=2).emit()

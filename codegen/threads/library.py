@@ -1,0 +1,113 @@
+"""Native routines that all compiled functions share: the thread pool and the matrix products.
+
+Each is compiled when the first function needs it, and for itself: a program that adds large arrays waits for no matrix product. It is
+begun as soon as that need is known (`start`), on a thread of its own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Iterable
+from functools import partial
+
+from adjit.ir.environment import value
+from adjit.ir.locks import new_lock, once
+from adjit.ir.target import Target
+from adjit.ir.types import DTYPE_NAMES, F32, F64
+
+from ..cache import image
+from ..interrupts import signals
+from ..llvm import toolchain as llvm
+from ..llvm.workers import Later, cores
+
+MAX_THREADS = 256
+POOL, FORKED = "pool", "adjit_pool_forked"
+RUNNERS = ("adjit_serial", "adjit_parallel")
+SHARED = (*RUNNERS, signals.LOOK)  # what programs import of the pool
+RUNNER = "ptr, ptr, i64, ptr, i64"  # what a runner takes: a function, its argument, how many chunks, the error record or null, threads
+NAMES = {dtype: f"adjit_gemm_{DTYPE_NAMES[dtype]}" for dtype in (F32, F64)}
+PACKED_NAMES = {dtype: f"adjit_packed_gemm_{DTYPE_NAMES[dtype]}" for dtype in NAMES}
+PACK_NAMES = {dtype: f"adjit_pack_{DTYPE_NAMES[dtype]}" for dtype in NAMES}
+DTYPES = {name: dtype for names in (NAMES, PACKED_NAMES, PACK_NAMES) for dtype, name in names.items()}
+PACKED = {*PACKED_NAMES.values(), *PACK_NAMES.values()}
+_lock = new_lock()
+
+
+def threads() -> int:
+    """How many threads large kernels use unless told otherwise: ADJIT_NUM_THREADS, or the cores that this process may run on."""
+    given = value("ADJIT_NUM_THREADS")
+    if given.isdigit() and int(given) > 0:
+        return int(given)
+    return cores()
+
+
+def runner(threads: int) -> str:
+    """The routine that runs chunks: on all threads, or on the only one. The chunks are the same."""
+    return RUNNERS[threads > 1]
+
+
+def start(names: Iterable[str], target: Target) -> None:
+    """Begin to compile what somebody is going to ask for; names of routines that are not shared are passed over."""
+    target = target.with_threads(1)  # they take any number
+    for part in {_part_of(name) for name in names if name in SHARED or name in DTYPES}:
+        _code(part, target)
+
+
+def addresses(names: Iterable[str], target: Target) -> dict[str, int]:
+    """Where shared routines are. Those that run chunks have workers for as many threads as the target has."""
+    threads, target = target.threads, target.with_threads(1)
+    with _lock:
+        found = {name: _part(_part_of(name), target)[name] for name in names}
+        if threads > 1 and runner(threads) in found:
+            grow = _part(POOL, target)["adjit_pool_start"]
+            ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32)(grow)(min(threads, MAX_THREADS) - 1)
+        return found
+
+
+def _part_of(name: str) -> str:
+    return POOL if name in SHARED else (PACKED_NAMES if name in PACKED else NAMES)[DTYPES[name]]
+
+
+@once
+def _part(part: str, target: Target) -> dict[str, int]:
+    """Addresses of what a part exports: the pool, or the products of one dtype."""
+    if part == POOL:
+        exports = [*SHARED, "adjit_pool_start", FORKED, signals.SET_MAIN]
+    else:
+        exports = [part, PACK_NAMES[DTYPES[part]]] if part in PACKED else [part]
+    imports = {} if part == POOL else {signals.LOOK: _part(POOL, target)[signals.LOOK]}
+    loaded = llvm.Library([_code(part, target).result()], exports, imports)
+    _keep.append(loaded)
+    if part == POOL:
+        _prepare_pool(loaded.address)
+    return loaded.address
+
+
+def _prepare_pool(address: dict[str, int]) -> None:
+    """Signals interrupt the main thread alone; after a fork, that is the one which forked, and there are no workers."""
+    tell = ctypes.PYFUNCTYPE(None, ctypes.c_int64)(address[signals.SET_MAIN])
+    tell(threading.main_thread().ident or 0)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=ctypes.PYFUNCTYPE(None)(address[FORKED]))
+        os.register_at_fork(after_in_child=lambda: tell(threading.get_ident()))
+
+
+@once
+def _code(part: str, target: Target) -> Later[llvm.Object]:
+    return Later(partial(_assembled, part, target))
+
+
+def _assembled(part: str, target: Target) -> llvm.Object:
+    def text() -> str:
+        from ..products import gemm  # noqa: PLC0415 - what is on the disk need not be written again
+        from . import pool  # noqa: PLC0415 - what is on the disk need not be written again
+
+        return pool.pool_ir(target.triple) if part == POOL else gemm.gemm_ir(DTYPES[part], target, part in PACKED)
+
+    level = 0 if part == POOL else llvm.LEVEL  # the pool waits and hands out: what takes time is in the chunks
+    return image.routine(part, text, target, level)
+
+
+_keep: list[llvm.Library] = []

@@ -1,0 +1,279 @@
+"""A thread pool in LLVM IR: `adjit_parallel(fn, arg, chunks, error, threads)` runs fn(arg, chunk, worker) for every chunk, on so many
+threads, with workers numbered from 0; `adjit_serial` does the same on one. With an error record, they look for signals before each chunk,
+and leave out what is left when there is one.
+
+Chunks are taken from one atomic word (epoch, count, next), so the caller never waits for a thread that has not started a chunk: the pool
+works with no workers at all (on a machine that has no futex, or when another thread is using it). A forked child has none until it runs
+chunks. Workers spin for a while, then sleep in the kernel. Which thread runs a chunk never changes a result: chunks are cut by size, not
+by the number of threads.
+"""
+
+from __future__ import annotations
+
+from ..interrupts.signals import look_ir
+
+FUTEX = {"x86_64": 202, "aarch64": 98}  # the number of the system call
+PAUSE = {"x86_64": "call void @llvm.x86.sse2.pause()", "aarch64": "call void @llvm.aarch64.hint(i32 1)"}
+SPINS = 4000
+MAX_CHUNKS = 65535
+
+
+def has_threads(triple: str) -> bool:
+    return triple.split("-")[0] in FUTEX and "linux" in triple
+
+
+def pool_ir(triple: str) -> str:
+    """The text of the pool; without threads, a loop of the same name."""
+    machine = triple.split("-")[0]
+    if not has_threads(triple):
+        return look_ir(triple) + ALONE + SERIAL
+    declares = "declare void @llvm.x86.sse2.pause()" if machine == "x86_64" else "declare void @llvm.aarch64.hint(i32)"
+    text = POOL.replace("@FUTEX", str(FUTEX[machine])).replace("@PAUSE", PAUSE[machine]).replace("@SPINS", str(SPINS))
+    return f"{look_ir(triple)}{ALONE}{text}{declares}\n"
+
+
+ALONE = """
+define void @adjit_serial(ptr %fn, ptr %arg, i64 %chunks, ptr %error, i64 %threads) nounwind {
+entry:
+  %some = icmp sgt i64 %chunks, 0
+  %looks = icmp ne ptr %error, null
+  br i1 %some, label %loop, label %done
+loop:
+  %chunk = phi i64 [0, %entry], [%next, %run]
+  br i1 %looks, label %look, label %run
+look:
+  %stop = call i1 @adjit_look(ptr %error)
+  br i1 %stop, label %done, label %run
+run:
+  call void %fn(ptr %arg, i64 %chunk, i64 0)
+  %next = add i64 %chunk, 1
+  %more = icmp slt i64 %next, %chunks
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}
+"""
+
+SERIAL = """
+define i32 @adjit_pool_start(i32 %workers) nounwind {
+  ret i32 0
+}
+define void @adjit_pool_forked() nounwind {
+  ret void
+}
+define void @adjit_parallel(ptr %fn, ptr %arg, i64 %chunks, ptr %error, i64 %threads) nounwind {
+  call void @adjit_serial(ptr %fn, ptr %arg, i64 %chunks, ptr %error, i64 %threads)
+  ret void
+}
+"""
+
+POOL = """
+@pool.state = internal global i64 0, align 64
+@pool.finished = internal global i32 0, align 64
+@pool.epoch = internal global i32 0, align 64
+@pool.sleepers = internal global i32 0, align 64
+@pool.waiting = internal global i32 0, align 64
+@pool.busy = internal global i32 0, align 64
+@pool.workers = internal global i32 0, align 64
+@pool.wanted = internal global i32 0, align 64 ; workers that there should be: a forked child has none until it needs them
+@pool.starting = internal global i32 0, align 64
+@pool.job = internal global [4 x ptr] zeroinitializer, align 64 ; function, argument, threads, error record
+declare i64 @syscall(i64, ...)
+declare i32 @pthread_create(ptr, ptr, ptr, ptr)
+
+; take and run one chunk; false when none is left
+define internal i1 @pool.take(i64 %worker) nounwind {
+entry:
+  br label %look
+look:
+  %seen = load atomic i64, ptr @pool.state acquire, align 8
+  %next = and i64 %seen, 65535
+  %shifted = lshr i64 %seen, 16
+  %count = and i64 %shifted, 65535
+  %left = icmp ult i64 %next, %count
+  br i1 %left, label %try, label %none
+try:
+  %fn = load ptr, ptr @pool.job
+  %arg.at = getelementptr ptr, ptr @pool.job, i64 1
+  %arg = load ptr, ptr %arg.at
+  %threads.at = getelementptr ptr, ptr @pool.job, i64 2
+  %threads = load i64, ptr %threads.at
+  %error.at = getelementptr ptr, ptr @pool.job, i64 3
+  %error = load ptr, ptr %error.at
+  %asked = icmp slt i64 %worker, %threads
+  br i1 %asked, label %claim, label %none
+claim:
+  %taken = add i64 %seen, 1
+  %swap = cmpxchg ptr @pool.state, i64 %seen, i64 %taken acq_rel acquire
+  %mine = extractvalue {i64, i1} %swap, 1
+  br i1 %mine, label %may.look, label %look
+may.look:
+  %looks = icmp ne ptr %error, null
+  br i1 %looks, label %ask, label %run
+ask:
+  %stop = call i1 @adjit_look(ptr %error)
+  br i1 %stop, label %finish, label %run
+run:
+  call void %fn(ptr %arg, i64 %next, i64 %worker)
+  br label %finish
+finish:
+  %before = atomicrmw add ptr @pool.finished, i32 1 seq_cst
+  %done = add i32 %before, 1
+  %all = trunc i64 %count to i32
+  %last = icmp eq i32 %done, %all
+  br i1 %last, label %tell, label %some
+tell:
+  %asleep = load atomic i32, ptr @pool.waiting seq_cst, align 4
+  %wake = icmp ne i32 %asleep, 0
+  br i1 %wake, label %call, label %some
+call:
+  %woken = call i64 (i64, ...) @syscall(i64 @FUTEX, ptr @pool.finished, i64 129, i32 1, ptr null, ptr null, i64 0)
+  br label %some
+some:
+  ret i1 true
+none:
+  ret i1 false
+}
+
+define internal ptr @pool.worker(ptr %number) nounwind {
+entry:
+  %worker = ptrtoint ptr %number to i64
+  br label %spin
+spin:
+  %turns = phi i64 [0, %entry], [0, %worked], [%more, %idle], [0, %sleep]
+  %epoch = load atomic i32, ptr @pool.epoch acquire, align 4
+  %did = call i1 @pool.take(i64 %worker)
+  br i1 %did, label %worked, label %rest
+worked:
+  br label %spin
+rest:
+  @PAUSE
+  %more = add i64 %turns, 1
+  %again = icmp slt i64 %more, @SPINS
+  br i1 %again, label %idle, label %sleep
+idle:
+  br label %spin
+sleep:
+  %in = atomicrmw add ptr @pool.sleepers, i32 1 seq_cst
+  %slept = call i64 (i64, ...) @syscall(i64 @FUTEX, ptr @pool.epoch, i64 128, i32 %epoch, ptr null, ptr null, i64 0)
+  %out = atomicrmw sub ptr @pool.sleepers, i32 1 seq_cst
+  br label %spin
+}
+
+; start workers until there are that many, unless another thread is doing so; returns how many there are
+define i32 @adjit_pool_start(i32 %wanted) nounwind {
+entry:
+  %thread = alloca i64
+  %before = atomicrmw max ptr @pool.wanted, i32 %wanted seq_cst
+  %turn = cmpxchg ptr @pool.starting, i32 0, i32 1 acq_rel acquire
+  %mine = extractvalue {i32, i1} %turn, 1
+  br i1 %mine, label %next, label %leave
+next:
+  %have = load i32, ptr @pool.workers
+  %short = icmp slt i32 %have, %wanted
+  br i1 %short, label %start, label %done
+start:
+  %number = add i32 %have, 1
+  %wide = zext i32 %number to i64
+  %as.pointer = inttoptr i64 %wide to ptr
+  %failed = call i32 @pthread_create(ptr %thread, ptr null, ptr @pool.worker, ptr %as.pointer)
+  %ok = icmp eq i32 %failed, 0
+  br i1 %ok, label %counted, label %done
+counted:
+  store i32 %number, ptr @pool.workers
+  br label %next
+done:
+  store atomic i32 0, ptr @pool.starting release, align 4
+  br label %leave
+leave:
+  %final = load i32, ptr @pool.workers
+  ret i32 %final
+}
+
+; in the child of a fork: no worker is there, and no job of another thread
+define void @adjit_pool_forked() nounwind {
+  store i64 0, ptr @pool.state
+  store i32 0, ptr @pool.finished
+  store i32 0, ptr @pool.sleepers
+  store i32 0, ptr @pool.waiting
+  store i32 0, ptr @pool.workers
+  store i32 0, ptr @pool.starting
+  store i32 0, ptr @pool.busy
+  ret void
+}
+
+define void @adjit_parallel(ptr %fn, ptr %arg, i64 %chunks, ptr %error, i64 %threads) nounwind {
+entry:
+  %several = icmp sgt i64 %chunks, 1
+  %few = icmp sle i64 %chunks, 65535
+  %cut = and i1 %several, %few
+  br i1 %cut, label %claim, label %alone
+claim:
+  %held = cmpxchg ptr @pool.busy, i32 0, i32 1 acq_rel acquire
+  %free = extractvalue {i32, i1} %held, 1
+  br i1 %free, label %count, label %alone
+count:
+  %have = load i32, ptr @pool.workers
+  %wanted = load i32, ptr @pool.wanted
+  %missing = icmp slt i32 %have, %wanted
+  br i1 %missing, label %start, label %publish
+start:
+  %started = call i32 @adjit_pool_start(i32 %wanted)
+  br label %publish
+alone:
+  call void @adjit_serial(ptr %fn, ptr %arg, i64 %chunks, ptr %error, i64 %threads)
+  ret void
+publish:
+  store ptr %fn, ptr @pool.job
+  %arg.at = getelementptr ptr, ptr @pool.job, i64 1
+  store ptr %arg, ptr %arg.at
+  %threads.at = getelementptr ptr, ptr @pool.job, i64 2
+  store i64 %threads, ptr %threads.at
+  %error.at = getelementptr ptr, ptr @pool.job, i64 3
+  store ptr %error, ptr %error.at
+  store atomic i32 0, ptr @pool.finished release, align 4
+  %epoch = atomicrmw add ptr @pool.epoch, i32 1 seq_cst
+  %following = add i32 %epoch, 1
+  %wide = zext i32 %following to i64
+  %high = shl i64 %wide, 32
+  %middle = shl i64 %chunks, 16
+  %state = or i64 %high, %middle
+  store atomic i64 %state, ptr @pool.state seq_cst, align 8
+  %asleep = load atomic i32, ptr @pool.sleepers seq_cst, align 4
+  %wake = icmp ne i32 %asleep, 0
+  br i1 %wake, label %call, label %work
+call:
+  %woken = call i64 (i64, ...) @syscall(i64 @FUTEX, ptr @pool.epoch, i64 129, i32 2147483647, ptr null, ptr null, i64 0)
+  br label %work
+work:
+  %did = call i1 @pool.take(i64 0)
+  br i1 %did, label %work, label %wait.first
+wait.first:
+  %all = trunc i64 %chunks to i32
+  br label %wait
+wait:
+  %turns = phi i64 [0, %wait.first], [%turned, %pause]
+  %finished = load atomic i32, ptr @pool.finished acquire, align 4
+  %over = icmp eq i32 %finished, %all
+  br i1 %over, label %release, label %pause
+pause:
+  @PAUSE
+  %turned = add i64 %turns, 1
+  %tired = icmp sgt i64 %turned, @SPINS
+  br i1 %tired, label %doze, label %wait
+doze:
+  store atomic i32 1, ptr @pool.waiting seq_cst, align 4
+  %now = load atomic i32, ptr @pool.finished seq_cst, align 4
+  %ready = icmp eq i32 %now, %all
+  br i1 %ready, label %up, label %sleep
+sleep:
+  %slept = call i64 (i64, ...) @syscall(i64 @FUTEX, ptr @pool.finished, i64 128, i32 %now, ptr null, ptr null, i64 0)
+  br label %doze
+up:
+  store atomic i32 0, ptr @pool.waiting seq_cst, align 4
+  br label %release
+release:
+  store atomic i32 0, ptr @pool.busy release, align 4
+  ret void
+}
+"""

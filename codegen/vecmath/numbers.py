@@ -1,0 +1,280 @@
+"""Numbers that write instructions: the vocabulary in which the vector math library is written.
+
+Owns: `Num` (a register with operators, always strict: no contraction, so that every lane width, and every CPU with FMA, computes the same
+bits), the layout of the two float formats, and error-free transformations. Refuses: any particular function of analysis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import NamedTuple
+
+from adjit.ir.types import BOOL, F32, F64, I32, I64, U32, U64, DType
+
+from ..llvm.lanes import Lanes, Reg
+
+
+class Format(NamedTuple):
+    """The layout of one float dtype."""
+
+    dtype: DType
+    bits: DType  # the signed integer of the same width
+    unsigned: DType
+    fraction: int  # stored bits of the significand
+    bias: int
+    magic: float  # adding it rounds to an integer and leaves that integer in the low bits: 1.5 * 2**fraction
+    tiny: float  # the smallest normal number
+    root_half: int  # the bits of sqrt(1/2)
+
+    @property
+    def one(self) -> int:
+        return self.bias << self.fraction
+
+    @property
+    def sign(self) -> int:
+        return -(1 << (self.dtype.itemsize * 8 - 1))
+
+
+FORMATS: dict[DType, Format] = {
+    F32: Format(F32, I32, U32, 23, 127, 1.5 * 2.0**23, 2.0**-126, 0x3F3504F3),
+    F64: Format(F64, I64, U64, 52, 1023, 1.5 * 2.0**52, 2.0**-1022, 0x3FE6A09E667F3BCD),
+}
+
+
+class Num:
+    """A register with Python's operators; Python numbers on the other side become constants of its dtype.
+
+    Comparisons are methods and give a Num of bools; `choose` selects by it. `>>` on bits is logical: AVX2 has no arithmetic one for i64.
+    """
+
+    __slots__ = ("lanes", "reg")
+
+    def __init__(self, lanes: Lanes, reg: Reg) -> None:
+        self.lanes = lanes
+        self.reg = reg
+
+    @property
+    def format(self) -> Format:
+        return FORMATS[self.reg.dtype]
+
+    def _operand(self, other: Num | float | int) -> Reg:
+        return other.reg if isinstance(other, Num) else self.lanes.const(self.reg.dtype, other)
+
+    def like(self, value: float | int) -> Num:
+        return Num(self.lanes, self.lanes.like(self.reg, value))
+
+    # ---- arithmetic
+
+    def __add__(self, other: Num | float | int) -> Num:
+        return Num(self.lanes, self.lanes.add(self.reg, self._operand(other)))
+
+    def __radd__(self, other: float | int) -> Num:
+        return Num(self.lanes, self.lanes.add(self._operand(other), self.reg))
+
+    def __sub__(self, other: Num | float | int) -> Num:
+        return Num(self.lanes, self.lanes.sub(self.reg, self._operand(other)))
+
+    def __rsub__(self, other: float | int) -> Num:
+        return Num(self.lanes, self.lanes.sub(self._operand(other), self.reg))
+
+    def __mul__(self, other: Num | float | int) -> Num:
+        return Num(self.lanes, self.lanes.mul(self.reg, self._operand(other)))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Num | float | int) -> Num:
+        return Num(self.lanes, self.lanes.fdiv(self.reg, self._operand(other)))
+
+    def __rtruediv__(self, other: float | int) -> Num:
+        return Num(self.lanes, self.lanes.fdiv(self._operand(other), self.reg))
+
+    def __neg__(self) -> Num:
+        return Num(self.lanes, self.lanes.neg(self.reg))
+
+    def __abs__(self) -> Num:
+        return Num(self.lanes, self.lanes.fabs(self.reg))
+
+    def mad(self, factor: Num | float, addend: Num | float) -> Num:
+        """self * factor + addend, where a second rounding does no harm: CPUs without FMA need one."""
+        return Num(self.lanes, self.lanes.mad(self.reg, self._operand(factor), self._operand(addend)))
+
+    def fma(self, factor: Num | float, addend: Num | float) -> Num:
+        """self * factor + addend of the exact product: for remainders and the errors of products, on which the error bounds rest.
+
+        It takes fifteen instructions on a CPU without FMA: `mad` is for everything else.
+        """
+        return Num(self.lanes, self.lanes.fma(self.reg, self._operand(factor), self._operand(addend)))
+
+    def sqrt(self) -> Num:
+        return Num(self.lanes, self.lanes.sqrt(self.reg))
+
+    def trunc(self) -> Num:
+        return Num(self.lanes, self.lanes.trunc(self.reg))
+
+    def floor(self) -> Num:
+        return Num(self.lanes, self.lanes.floor(self.reg))
+
+    def copysign(self, sign: Num) -> Num:
+        return Num(self.lanes, self.lanes.copysign(self.reg, sign.reg))
+
+    # ---- comparisons (false for NaN) and choice
+
+    def _compare(self, predicate: str, other: Num | float | int) -> Num:
+        return Num(self.lanes, self.lanes.compare(predicate, self.reg, self._operand(other)))
+
+    def lt(self, other: Num | float | int) -> Num:
+        return self._compare("lt", other)
+
+    def gt(self, other: Num | float | int) -> Num:
+        return self._compare("gt", other)
+
+    def eq(self, other: Num | float | int) -> Num:
+        return self._compare("eq", other)
+
+    def ne(self, other: Num | float | int) -> Num:
+        return self._compare("ne", other)
+
+    def unordered(self, other: Num) -> Num:
+        return Num(self.lanes, self.lanes.unordered(self.reg, other.reg))
+
+    def choose(self, yes: Num | float, no: Num | float, like: Num | None = None) -> Num:
+        """Where self (bools) holds, `yes`, else `no`; `like` gives the dtype when both are Python numbers."""
+        model = yes if isinstance(yes, Num) else no if isinstance(no, Num) else like
+        assert model is not None, "choose between two Python numbers needs like="
+        return Num(self.lanes, self.lanes.select(self.reg, model._operand(yes), model._operand(no)))
+
+    def clamp(self, low: float | None, high: float | None) -> Num:
+        """Bounded from both sides; NaN stays NaN, as the comparisons with it are false."""
+        out = self
+        if low is not None:
+            out = out.lt(low).choose(low, out)
+        if high is not None:
+            out = out.gt(high).choose(high, out)
+        return out
+
+    # ---- bits
+
+    def __and__(self, other: Num | int) -> Num:
+        return Num(self.lanes, self.lanes.and_(self.reg, self._operand(other)))
+
+    def __or__(self, other: Num | int) -> Num:
+        return Num(self.lanes, self.lanes.or_(self.reg, self._operand(other)))
+
+    def __xor__(self, other: Num | int) -> Num:
+        return Num(self.lanes, self.lanes.xor(self.reg, self._operand(other)))
+
+    def __lshift__(self, count: int) -> Num:
+        return Num(self.lanes, self.lanes.shl(self.reg, self._operand(count)))
+
+    def __rshift__(self, count: int) -> Num:
+        unsigned = U32 if self.reg.dtype.itemsize == 4 else U64
+        logical = Reg(self.reg.name, unsigned)
+        shifted = self.lanes.shr(logical, self.lanes.const(unsigned, count))
+        return Num(self.lanes, Reg(shifted.name, self.reg.dtype))
+
+    def bits(self) -> Num:
+        return Num(self.lanes, self.lanes.bitcast(self.reg, self.format.bits))
+
+    def float(self) -> Num:
+        """The float with these bits."""
+        return Num(self.lanes, self.lanes.bitcast(self.reg, F32 if self.reg.dtype.itemsize == 4 else F64))
+
+    def convert(self, dtype: DType) -> Num:
+        return Num(self.lanes, self.lanes.convert(self.reg, dtype))
+
+    def negated_if(self, bit: Num) -> Num:
+        """The sign flipped where the top bit of `bit` is set; the other bits of `bit` must be 0."""
+        return (self.bits() ^ bit).float()
+
+    def sign_bit(self) -> Num:
+        return self.bits() & self.format.sign
+
+
+def rarely(condition: Num, usual: Sequence[Num], otherwise: Callable[[], Sequence[Num]]) -> list[Num]:
+    """`usual`, replaced in the lanes where the condition holds by what `otherwise` computes, in a branch that is skipped when there are
+    none.
+    """
+    lanes, text = condition.lanes, condition.lanes.text
+    before, slow, after = text.block, text.fresh_label(), text.fresh_label()
+    text.put(f"br i1 {_any(condition)}, label %{slow}, label %{after}")
+    text.start(slow)
+    chosen = [condition.choose(ours, theirs) for ours, theirs in zip(otherwise(), usual, strict=True)]
+    last = text.block
+    text.jump(after)
+    text.start(after)
+    joined = []
+    for theirs, ours in zip(usual, chosen, strict=True):
+        phi = f"phi {lanes.type(ours.reg.dtype)} [{theirs.reg.name}, %{before}], [{ours.reg.name}, %{last}]"
+        joined.append(Num(lanes, Reg(text.define(phi), ours.reg.dtype)))
+    return joined
+
+
+def _any(condition: Num) -> str:
+    """One i1: whether any lane holds."""
+    lanes = condition.lanes
+    if lanes.width == 1:
+        return condition.reg.name
+    ty = lanes.type(BOOL)
+    callee = f"i1 @llvm.vector.reduce.or.v{lanes.width}i1"
+    lanes.text.declares.add(f"declare {callee}({ty})")
+    return lanes.text.define(f"call {callee}({ty} {condition.reg.name})")
+
+
+def on_numbers(function: Callable[..., Num]) -> Callable[..., Reg]:
+    """A function on Nums as one on registers: `f(e, x)`; strict whatever `e` is."""
+
+    @wraps(function)
+    def on_registers(e: Lanes, *args: Reg) -> Reg:
+        dtype = args[0].dtype
+        if dtype not in FORMATS or any(a.dtype != dtype for a in args):
+            types = ", ".join(str(a.dtype) for a in args)
+            raise TypeError(f"{function.__name__}: vector math is for float32 or float64, all alike, not ({types}); convert them first")
+        strict = Lanes(e.text, e.width, strict=True)
+        return function(*(Num(strict, a) for a in args)).reg
+
+    return on_registers
+
+
+# ---- polynomials and error-free transformations
+
+
+def horner(x: Num, coefficients: Sequence[float]) -> Num:
+    """The polynomial with these coefficients, constant term first."""
+    out = x.like(coefficients[-1])
+    for c in coefficients[-2::-1]:
+        out = out.mad(x, c)
+    return out
+
+
+def polynomial(x: Num, coefficients: Sequence[float]) -> Num:
+    """As `horner`, but by halves (Estrin's scheme): its latency grows with the logarithm of the degree, for a few multiplications more."""
+    terms: list[Num | float] = list(coefficients)
+    power = x
+    while len(terms) > 1:
+        pairs = [power.like(b).mad(power, a) if isinstance(b, float) else b.mad(power, a) for a, b in zip(terms[::2], terms[1::2])]
+        terms = [*pairs, *terms[len(pairs) * 2 :]]
+        power = power * power
+    (out,) = terms
+    return x.like(out) if isinstance(out, float) else out
+
+
+def fast_two_sum(a: Num, b: Num) -> tuple[Num, Num]:
+    """a + b exactly, as a rounded sum and its error; needs |a| >= |b| or a = 0."""
+    total = a + b
+    return total, b - (total - a)
+
+
+def two_sum(a: Num, b: Num) -> tuple[Num, Num]:
+    """a + b exactly, as a rounded sum and its error."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def divide(n: Num, n_low: Num, d: Num, d_low: Num) -> Num:
+    """(n + n_low) / (d + d_low), rounded about once; the low parts are a few ULP of the high parts."""
+    reciprocal = 1.0 / d
+    quotient = n * reciprocal
+    rest = d.fma(-quotient, n) + quotient.mad(-d_low, n_low)
+    return rest.mad(reciprocal, quotient)

@@ -1,0 +1,227 @@
+"""What a backward block computes again, and what its forward twin keeps for it.
+
+The adjoint of a block needs some of the values that the block computed. Each is either kept (on a loop's stack, as a further result of an
+`if`) or computed again from others that are. `choose` finds the cheapest set to keep: a minimum cut, in bytes, between what cannot be had
+otherwise (carries, and results of ops that cost more than a trip through memory) and what is needed.
+
+Stacks are never kept on stacks: a loop inside a block whose stacks are needed runs again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from adjit.ir.effects import effects, effects_of
+from adjit.ir.errors import UnsupportedError
+from adjit.ir.func import Block, Phase, Stmt, Value
+from adjit.ir.operand import Operand
+from adjit.ir.ops.base import View
+from adjit.ir.ops.control import Region
+from adjit.ir.ops.create import Constant
+from adjit.ir.ops.index import Gather
+from adjit.ir.ops.maps import Map, calls_math
+from adjit.ir.ops.reduce import Reduce
+from adjit.ir.ops.stack import StackRead
+from adjit.ir.types import StackType
+
+from ..rewrite import Renaming, operands_read
+
+
+class Choice(NamedTuple):
+    keep: list[Value]
+    again: list[Stmt]  # in order; their operands are kept, computed again, or there anyway
+
+
+def is_cheap(stmt: Stmt) -> bool:
+    """Whether computing the statement again costs about as little as reading its result back from memory."""
+    op = stmt.op
+    if isinstance(op, Map):
+        return not calls_math(stmt)
+    if isinstance(op, Reduce):
+        return stmt.args[0].type.size == 1
+    return isinstance(op, View | Constant | Gather | StackRead)
+
+
+def choose(needs: Iterable[Value], block: Block, stmts: Sequence[Stmt], at_hand: Sequence[Value] = (), may_keep: bool = True) -> Choice:
+    """What to keep of `block`, whose statements are `stmts` by now, and what to compute again, to have `needs`.
+
+    Values `at_hand`, and those from outside, cost nothing; the other parameters of the block have to be kept. With `may_keep` off, all is
+    computed again.
+    """
+    there = {id(v) for v in at_hand}
+    params = {id(p) for p in block.params} - there
+    maker = {id(r): stmt for stmt in stmts for r in stmt.results if id(r) not in there}
+    needed, forced = _forced(needs, maker, params, may_keep)
+    if not may_keep:
+        return Choice([], [s for s in stmts if id(s) in forced])
+    invariant = _independent(stmts, {id(p) for p in block.params}) if block.params else set()  # of a loop
+    cut = _Cut()
+    seen: set[int] = set()
+    pending = [v for v in needed if id(v) in params or id(v) in maker]
+    for value in pending:
+        cut.sink(value)
+    while pending:
+        value = pending.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        stmt = maker.get(id(value))
+        if stmt is not None and id(stmt) in forced:
+            continue  # it is there anyway
+        cut.node(value, max(1, value.type.nbytes))
+        if stmt is None or not (is_cheap(stmt) or (id(stmt) in invariant and not isinstance(stmt.op, Region))):
+            cut.source(value)
+            continue
+        for operand in operands_read(stmt):
+            if isinstance(operand, Value) and (id(operand) in params or id(operand) in maker):
+                cut.edge(operand, value)
+                pending.append(operand)
+    keep = cut.minimum()
+    kept = {id(v) for v in keep}
+    return Choice(keep, _closure(needed, stmts, maker, kept, forced))
+
+
+def _forced(needs: Iterable[Value], maker: dict[int, Stmt], params: set[int], may_keep: bool) -> tuple[list[Value], set[int]]:
+    """What is needed, once the loops have been found that must run again because their stacks are; and the ids of those statements."""
+    needed = list(needs)
+    forced: set[int] = set()
+    seen: set[int] = set()
+    for value in needed:  # which grows
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        stmt = maker.get(id(value))
+        if stmt is None:
+            if id(value) in params and (isinstance(value.type, StackType) or not may_keep):
+                where = next((s.location for s in maker.values() if s.location is not None), None)
+                raise UnsupportedError(
+                    f"this derivative needs {value!r}, a stack that the loop carries, at each trip; take it by forward mode: aj.jvp"
+                ).at(where)
+            continue
+        if (isinstance(value.type, StackType) or not may_keep) and id(stmt) not in forced:
+            forced.add(id(stmt))
+            needed.extend(v for v in operands_read(stmt) if isinstance(v, Value))
+    return needed, forced
+
+
+def _independent(stmts: Sequence[Stmt], varying: set[int]) -> set[int]:
+    """Ids of the statements that compute the same whatever the parameters are: they leave the backward loop again."""
+    varies, out = set(varying), set()
+    for stmt in stmts:
+        if effects(stmt).ordered or any(id(x) in varies for x in operands_read(stmt)):
+            varies.update(id(r) for r in stmt.results)
+        else:
+            out.add(id(stmt))
+    return out
+
+
+def _closure(needed: Iterable[Value], stmts: Sequence[Stmt], maker: dict[int, Stmt], kept: set[int], forced: set[int]) -> list[Stmt]:
+    """The statements that give the needed values from the kept ones."""
+    again: set[int] = set(forced)
+    pending = [v for v in needed if id(v) not in kept]
+    while pending:
+        stmt = maker.get(id(pending.pop()))
+        if stmt is None or id(stmt) in again:
+            continue
+        again.add(id(stmt))
+        pending.extend(v for v in operands_read(stmt) if isinstance(v, Value) and id(v) not in kept)
+    return [s for s in stmts if id(s) in again]
+
+
+class _Cut:
+    """A minimum cut of values, by augmenting paths. A value is a pair of nodes with an edge between them of the value's weight."""
+
+    SOURCE, SINK = 0, 1
+
+    def __init__(self) -> None:
+        self.values: dict[int, tuple[int, Value]] = {}  # id -> the first of its two nodes
+        self.links: list[dict[int, float]] = [{}, {}]  # node -> what may still flow to which others
+
+    def _entry(self, value: Value) -> int:
+        if id(value) not in self.values:
+            self.values[id(value)] = len(self.links), value
+            self.links += [{}, {}]
+        return self.values[id(value)][0]
+
+    def _connect(self, a: int, b: int, capacity: float) -> None:
+        self.links[a][b] = capacity
+        self.links[b].setdefault(a, 0)
+
+    def node(self, value: Value, weight: int) -> None:
+        entry = self._entry(value)
+        self._connect(entry, entry + 1, weight)
+
+    def source(self, value: Value) -> None:
+        self._connect(self.SOURCE, self._entry(value), float("inf"))
+
+    def sink(self, value: Value) -> None:
+        self._connect(self._entry(value) + 1, self.SINK, float("inf"))
+
+    def edge(self, operand: Value, result: Value) -> None:
+        self._connect(self._entry(operand) + 1, self._entry(result), float("inf"))
+
+    def minimum(self) -> list[Value]:
+        while self.SINK in (parents := self._reachable()):
+            path = [self.SINK]
+            while path[-1] != self.SOURCE:
+                path.append(parents[path[-1]])
+            steps = [(a, b) for b, a in pairwise(path)]
+            flow = min(self.links[a][b] for a, b in steps)
+            for a, b in steps:
+                self.links[a][b] -= flow
+                self.links[b][a] += flow
+        beyond = self._leading_to_sink()
+        crossing = ((entry, value) for entry, value in self.values.values() if entry + 1 in beyond and entry not in beyond)
+        return [value for entry, value in crossing if entry + 1 in self.links[entry]]
+
+    def _reachable(self) -> dict[int, int]:
+        """The nodes that more could flow to, each with the one that it comes from."""
+        parents = {self.SOURCE: self.SOURCE}
+        pending = deque([self.SOURCE])
+        while pending:
+            node = pending.popleft()
+            for following, capacity in self.links[node].items():
+                if capacity > 0 and following not in parents:
+                    parents[following] = node
+                    if following == self.SINK:
+                        return parents
+                    pending.append(following)
+        return parents
+
+    def _leading_to_sink(self) -> set[int]:
+        """The nodes beyond the cut. Of several minimum cuts this finds the one with the least to compute again."""
+        out = {self.SINK}
+        pending = [self.SINK]
+        while pending:
+            node = pending.pop()
+            for before in self.links[node]:
+                if before not in out and self.links[before][node] > 0:
+                    out.add(before)
+                    pending.append(before)
+        return out
+
+
+# ---- copies of statements
+
+
+def copied(stmt: Stmt, renaming: Renaming, phase: Phase | None = None, origin: Stmt | None = None) -> Stmt:
+    """The statement with results, and values in its blocks, of its own; its operands renamed. Without effects: they have happened."""
+    stmt = stmt.replace(args=renaming.all(stmt.args), blocks=tuple(copied_block(b, renaming, phase, origin) for b in stmt.blocks))
+    results = fresh(stmt.results, renaming)
+    return stmt.replace(results=results) if phase is None else stmt.replace(results=results, phase=phase, origin=origin)
+
+
+def copied_block(block: Block, renaming: Renaming, phase: Phase | None = None, origin: Stmt | None = None) -> Block:
+    params = fresh(block.params, renaming)
+    stmts = [copied(s, renaming, phase, origin) for s in block.stmts if not effects_of(s.op).ordered]
+    return Block(params, stmts, renaming.all(block.results), renaming.all(block.saving))
+
+
+def fresh(values: Sequence[Operand], renaming: Renaming) -> tuple[Value, ...]:
+    out = tuple(Value(v.type, getattr(v, "name", None)) for v in values)
+    for old, new in zip(values, out, strict=True):
+        renaming[old] = new
+    return out

@@ -1,0 +1,33 @@
+"""Drops what only derivatives ask for: a `custom_gradient` becomes the values that it gives on.
+
+The first pass of the pipeline: derivatives have been taken by then.
+"""
+
+from __future__ import annotations
+
+from adjit.ir.func import Func, Stmt
+from adjit.ir.ops.custom import CustomGradient
+
+from ..rewrite import Renaming, walk
+
+
+def drop_custom_gradients(func: Func) -> Func:
+    if not any(isinstance(stmt.op, CustomGradient) for stmt in walk(func.block)):
+        return func
+    renaming = Renaming()
+    return renaming.func(func, _dropped(func.stmts, renaming))
+
+
+def _dropped(stmts: tuple[Stmt, ...], renaming: Renaming) -> list[Stmt]:
+    out: list[Stmt] = []
+    for stmt in stmts:
+        op = stmt.op
+        if isinstance(op, CustomGradient):
+            for result, value in zip(stmt.results, stmt.args[op.inputs : op.inputs + op.values], strict=True):
+                renaming[result] = value
+            continue
+        stmt = renaming.stmt(stmt)
+        if stmt.blocks:
+            stmt = stmt.replace(blocks=tuple(renaming.body(b, _dropped(b.stmts, renaming)) for b in stmt.blocks))
+        out.append(stmt)
+    return out

@@ -1,0 +1,48 @@
+"""Transposition: from a block that pushes tangents forward to the one that pulls cotangents back, and the other way round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from adjit.ir.builder import Builder
+from adjit.ir.errors import GradientError
+from adjit.ir.func import Block, Func, Value
+from adjit.ir.operand import Literal, Operand
+from adjit.ir.ops.custom import NO_FORWARD, NO_REVERSE, CustomGradient
+
+from ..batch import inline
+from ..simplify.dce import eliminate_dead_code
+from .reverse import backpropagate
+
+
+def transpose(push: Block, read: int, what: str, refusal: str = NO_REVERSE) -> tuple[Block, list[int]]:
+    """A block of the first `read` parameters of `push` and cotangents of its results; and which of the other parameters it gives those of.
+
+    `push` must be linear in these others: their cotangents then do not depend on their values, and what computed with those is dead.
+    """
+    given, tangents, cotangents = ([Value(x.type) for x in xs] for xs in (push.params[:read], push.params[read:], push.results))
+    with Builder([*given, *tangents, *cotangents]) as builder:
+        results = inline(push, [*given, *tangents])
+        found = backpropagate(tuple(builder.stmts), results, cotangents, tangents)
+        whole = builder.finish([d for d in found if d is not None])
+    block = eliminate_dead_code(Func(what, whole)).block
+    values = set(map(id, tangents))
+    if any(id(x) in values for x in block.uses()):
+        raise GradientError(f"{what}: {refusal}")
+    pull = Block([*given, *cotangents], block.stmts, block.results)
+    return pull, [i for i, d in enumerate(found) if d is not None]
+
+
+def with_push(op: CustomGradient, args: Sequence[Operand]) -> CustomGradient:
+    """The op with a forward derivative: that which the user gave, or the transpose of the gradient."""
+    if op.push is not None:
+        return op
+    inputs, values = args[: op.inputs], args[op.inputs : op.inputs + op.values]
+    count = len(args) - op.inputs - op.values
+    block, reached = transpose(op.block, count, op.function, NO_FORWARD)
+    read, dots = block.params[:count], dict(zip(op.pulled, block.params[count:], strict=True))
+    found = dict(zip(reached, block.results, strict=True))
+    floats = [v.type for v in values if v.type.is_float]
+    params = [*read, *(dots[i] if i in dots else Value(x.type) for i, x in enumerate(inputs))]
+    push = Block(params, block.stmts, [found.get(i, Literal(0.0, type)) for i, type in enumerate(floats)])
+    return CustomGradient.of(op.function, op.inputs, op.values, op.pulled, op.block, push)

@@ -1,0 +1,140 @@
+"""Products become hosts of the `fuse` region that first reads them: bias, activation, masks and updates are computed tile by tile.
+
+The groups are those that `fuse` found best without products; a product then moves down to the region and into it. So nothing is computed
+twice and no group falls apart. Its result is stored only if somebody else reads it.
+
+Sums of what the region stores anyway leave it and become a region behind it: they read once more what the product would have written and
+the region read. Any other reduction keeps the product out, for it would have to store what it reduces.
+
+A product that goes far, to the update of a weight at the end of a step, keeps its operands alive until there: only if its result, which
+nobody has to keep instead, is larger, and no operand is changed in place in the meantime, as carries of loops and updated parameters are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from adjit.ir.func import Block, Func, Stmt
+from adjit.ir.operand import Operand
+from adjit.ir.ops.base import View
+from adjit.ir.ops.control import Fuse, Rows, hosted_by
+from adjit.ir.ops.create import Fill
+from adjit.ir.ops.linalg import Matmul
+from adjit.ir.ops.maps import Map
+from adjit.ir.ops.reduce import Reduce
+
+from ..rewrite import Renaming, is_pure, operands_read
+from .fuse import twin
+
+MAX_TENSORS = 24  # that a region reads and writes: every tile asks for the place of each
+
+
+def host_products(func: Func) -> Func:
+    return func.replace(block=_hosted(func.block, func.outputs(), {id(param) for param, _ in func.updates}))
+
+
+def _hosted(block: Block, outputs: Sequence[Operand], overwritten: set[int] | None) -> Block:
+    """`overwritten`: buffers that somebody may change in place while they are not read; None where all may be."""
+    stmts: list[list[Stmt]] = [[_inside(stmt)] for stmt in block.stmts]
+    uses = _Uses(block, outputs, overwritten)
+    for at, product in reversed(list(enumerate(block.stmts))):
+        if not (isinstance(product.op, Matmul) and product.op.stores_once(*(a.type for a in product.args))):
+            continue
+        first, *others = sorted(uses.readers.get(id(product.result), ())) or [len(stmts)]
+        if first < len(stmts) and len(stmts[first]) == 1 and uses.may_move(at, first):
+            parts = _joined(product, stmts[first][0], is_read_later=bool(others))
+            if parts:
+                stmts[at], stmts[first] = [], parts
+                uses.move(at, first)
+    return Block(block.params, [s for part in stmts for s in part], block.results, block.saving)
+
+
+def _inside(stmt: Stmt) -> Stmt:
+    """The same for the blocks of branches and loops."""
+    if not stmt.blocks or isinstance(stmt.op, Fuse | Rows):
+        return stmt
+    return stmt.replace(blocks=tuple(_hosted(b, (*b.results, *b.saving), None) for b in stmt.blocks))
+
+
+class _Uses:
+    """Which statements read what. What leaves the block is read at its end; what comes from outside is there until then."""
+
+    def __init__(self, block: Block, outputs: Sequence[Operand], overwritten: set[int] | None) -> None:
+        self.overwritten = overwritten
+        self.stmts, self.end = block.stmts, len(block.stmts)
+        self.viewed = {id(s.result): s.args[0] for s in block.stmts if isinstance(s.op, View)}
+        self.readers: dict[int, set[int]] = {}
+        self.last: dict[int, int] = {}  # where a buffer that is made here is read for the last time, through views or not
+        for at, stmt in enumerate(block.stmts):
+            if not isinstance(stmt.op, View):
+                self.last |= dict.fromkeys(map(id, stmt.results), at)
+            for operand in operands_read(stmt):
+                self.read(operand, at)
+        for operand in outputs:
+            self.read(operand, self.end)
+
+    def root(self, value: Operand) -> int:
+        while id(value) in self.viewed:
+            value = self.viewed[id(value)]
+        return id(value)
+
+    def read(self, operand: Operand, at: int) -> None:
+        self.readers.setdefault(id(operand), set()).add(at)
+        root = self.root(operand)
+        if root in self.last:
+            self.last[root] = max(self.last[root], at)
+
+    def may_move(self, at: int, to: int) -> bool:
+        """Whether a product may be computed so much later: next to its place, or where this frees more memory than it keeps."""
+        if all(isinstance(s.op, View) for s in self.stmts[at + 1 : to]):
+            return True
+        product = self.stmts[at]
+        if self.overwritten is None or not self.overwritten.isdisjoint(map(self.root, product.args)):
+            return False
+        kept = sum(a.type.nbytes for a in product.args if self.last.get(self.root(a), self.end) < to)
+        return kept <= product.result.type.nbytes
+
+    def move(self, at: int, to: int) -> None:
+        for operand in self.stmts[at].args:
+            self.readers[id(operand)].discard(at)
+            self.read(operand, to)
+
+
+def _joined(product: Stmt, region: Stmt, is_read_later: bool) -> list[Stmt]:
+    """The region with the product as its host, and one with the sums that it had; nothing where they do not fit."""
+    if not isinstance(region.op, Fuse) or hosted_by(region) is not None:
+        return []
+    (body,) = region.blocks
+    sums, rest = ([s for s in body.stmts if isinstance(s.op, Reduce) is reduces] for reduces in (True, False))
+    if not all(_can_follow(s, product) for s in rest) or len(body.free()) + len(region.results) > MAX_TENSORS:
+        return []
+    outer = {id(inner): result for inner, result in zip(body.results, region.results, strict=True)}
+    if any(id(s.args[0]) not in outer and any(s.args[0] is t.result for t in rest) for s in sums):
+        return []
+    if not any(a is product.result for s in rest for a in s.args):
+        return []
+    reduced = {id(s.result) for s in sums}
+    kept = [(i, r) for i, r in zip(body.results, region.results, strict=True) if id(i) not in reduced]
+    is_yielded = is_read_later or any(s.args[0] is product.result for s in sums)
+    inside = Renaming()
+    inside[product.result] = made = twin(product.result)
+    stmts = [product.replace(results=(made,)), *map(inside.stmt, rest)]
+    yielded = [*([(made, product.result)] if is_yielded else []), *kept]
+    block = Block((), stmts, tuple(i for i, _ in yielded))
+    # most of its time goes to the product: it counts as a part of the backward pass if that does
+    out = [region.replace(results=tuple(r for _, r in yielded), blocks=(block,), phase=product.phase, origin=product.origin)]
+    if sums:
+        outside = Renaming()
+        for inner, result in kept:
+            outside[inner] = result
+        totals = [(s.result, outer[id(s.result)]) for s in sums if id(s.result) in outer]
+        behind = Block((), [outside.stmt(s) for s in sums], tuple(i for i, _ in totals))
+        out.append(region.replace(results=tuple(r for _, r in totals), blocks=(behind,)))
+    return out
+
+
+def _can_follow(stmt: Stmt, product: Stmt) -> bool:
+    """Whether it can be computed on a tile: elementwise, of the product's shape, without asking for positions."""
+    if not stmt.args and not isinstance(stmt.op, Fill):
+        return False
+    return isinstance(stmt.op, Map) and is_pure(stmt) and stmt.result.type.shape == product.result.type.shape

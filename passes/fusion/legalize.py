@@ -1,0 +1,44 @@
+"""Gives native code what it reads from memory: a literal operand of an op that is not elementwise becomes a `fill` of its own.
+
+Elementwise ops take literals as immediates, and so do pads, which are computed with them; loops take them as bounds and initial values, and
+a literal that is returned is written straight into the result: those stay. A pass before fusion, so that a reduction's fill joins its loop
+nest and costs no memory.
+"""
+
+from __future__ import annotations
+
+from adjit.ir.func import Block, Func, Stmt, Value
+from adjit.ir.operand import Literal, Operand
+from adjit.ir.ops.control import Region
+from adjit.ir.ops.create import Fill
+from adjit.ir.ops.fused import is_border
+from adjit.ir.ops.maps import Map
+
+from ..rewrite import like
+
+
+def legalize(func: Func) -> Func:
+    return func.replace(block=_legalized(func.block))
+
+
+def _legalized(block: Block) -> Block:
+    stmts: list[Stmt] = []
+    fills: dict[tuple[object, bytes], Value] = {}
+
+    def filled(operand: Operand, reader: Stmt) -> Operand:
+        if not isinstance(operand, Literal):
+            return operand
+        key = (operand.type, operand.value.tobytes())
+        if key not in fills:
+            fills[key] = Value(operand.type)
+            op = Fill(operand.value.item(), operand.type.dtype, operand.type.shape)
+            stmts.append(like(reader, op, (), result=fills[key]))
+        return fills[key]
+
+    for stmt in block.stmts:
+        if stmt.blocks:
+            stmt = stmt.replace(blocks=tuple(map(_legalized, stmt.blocks)))
+        if not isinstance(stmt.op, Map | Region) and not is_border(stmt) and any(isinstance(a, Literal) for a in stmt.args):
+            stmt = stmt.replace(args=tuple(filled(a, stmt) for a in stmt.args))
+        stmts.append(stmt)
+    return Block(block.params, stmts, block.results, block.saving)

@@ -1,0 +1,54 @@
+"""Loop-invariant code motion: what a loop computes anew on every trip, though it depends on nothing in the loop, is computed once before
+it.
+
+Moves pure statements whose operands all come from outside, out of as many loops as possible. What may fail or has an effect stays: the loop
+may never get there. Stacks stay: they are memory that the loop changes. Statements without operands stay: they cost nothing where they are.
+Branches inside loops keep what they have: it may never be wanted.
+"""
+
+from __future__ import annotations
+
+from adjit.ir.func import Block, Func, Stmt
+from adjit.ir.ops.control import For, While
+from adjit.ir.ops.create import Constant
+from adjit.ir.ops.stack import StackOp
+
+from ..rewrite import is_pure
+
+
+def hoist_invariants(func: Func) -> Func:
+    return func.replace(block=_hoisted(func.block)) if any(stmt.blocks for stmt in func.stmts) else func
+
+
+def _hoisted(block: Block) -> Block:
+    out: list[Stmt] = []
+    for stmt in block.stmts:
+        if stmt.blocks:
+            stmt = stmt.replace(blocks=tuple(map(_hoisted, stmt.blocks)))
+        if isinstance(stmt.op, For | While):
+            stmt, before = _without_invariants(stmt)
+            out.extend(before)
+        out.append(stmt)
+    return Block(block.params, out, block.results, block.saving)
+
+
+def _without_invariants(loop: Stmt) -> tuple[Stmt, list[Stmt]]:
+    """The loop, and what goes before it. Its blocks have been treated: what inner loops gave up is there."""
+    inside: set[int] = set()  # values that the loop makes; what is nested deeper is not visible to the statements in question
+    before: list[Stmt] = []
+    blocks: list[Block] = []
+    for block in loop.blocks:
+        inside.update(id(p) for p in block.params)
+        stay: list[Stmt] = []
+        for stmt in block.stmts:
+            if _may_move(stmt) and not any(id(a) in inside for a in stmt.args):
+                before.append(stmt)
+            else:
+                stay.append(stmt)
+                inside.update(id(r) for r in stmt.results)
+        blocks.append(Block(block.params, stay, block.results, block.saving))
+    return (loop.replace(blocks=tuple(blocks)), before) if before else (loop, before)
+
+
+def _may_move(stmt: Stmt) -> bool:
+    return is_pure(stmt) and not stmt.blocks and not isinstance(stmt.op, StackOp) and (bool(stmt.args) or isinstance(stmt.op, Constant))

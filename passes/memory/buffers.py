@@ -1,0 +1,388 @@
+"""Buffer planning: which value lives where.
+
+Views get no buffer: they are windows on their operand's. A result is computed straight into the array that is returned, an updated
+parameter straight into its own buffer where nobody can see the difference, a loop's next carry straight into the carry's, and everything
+else shares one arena, by liveness, with elementwise results written over operands that die there. Regions that fit into registers get no
+buffers inside.
+
+`windows.py` finds the windows and puts in the copies that they need; this pass then gives every buffer a place.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from adjit.ir.effects import effects
+from adjit.ir.func import Block, Func, Stmt, Value
+from adjit.ir.layout import Layout
+from adjit.ir.operand import Literal, Operand
+from adjit.ir.ops.base import View
+from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Region, Rows, While, hosted_by
+from adjit.ir.ops.create import Constant
+from adjit.ir.ops.index import Gather, ScatterSet
+from adjit.ir.ops.maps import Map
+from adjit.ir.ops.shape import Pad
+from adjit.ir.ops.stack import StackArray, StackRead
+from adjit.ir.plan import ALIGNMENT, STACK_BYTES, Place, Plan, Window
+
+from ..rewrite import walk
+from .durations import duration
+from .stacks import is_array, is_stack, make_stacks_private
+from .windows import Windows
+
+BRIEF = float(1 << 31)  # operations that a call ends with before it is interrupted: about a tenth of a second on one core
+
+
+def plan_buffers(func: Func) -> Func:
+    """The same Func with copies where a view will not do, and a plan for all its values."""
+    func, plan = Windows(make_stacks_private(func)).planned()
+    _Placer(func, plan).place()
+    return func.replace(plan=plan)
+
+
+@dataclass
+class _Loop:
+    """A span of positions that runs again and again: what is read in it and made before it lives until its end."""
+
+    start: int
+    end: int = -1
+
+
+class _Placer:
+    """Positions number the statements in the order of the text, regions included; `last_use` is where a buffer may be forgotten."""
+
+    def __init__(self, func: Func, plan: Plan) -> None:
+        self.func = func
+        self.plan = plan
+        self.clock = 0
+        self.loops: list[_Loop] = []
+        self.order: list[tuple[int, Stmt, Value]] = []  # position, maker, root: buffers in the order in which they come to life
+        self.made_at: dict[int, int] = {}
+        self.makers: dict[int, Stmt] = {}
+        self.uses: list[tuple[int, int, tuple[_Loop, ...]]] = []
+        self.reads: dict[int, int] = {}  # last position, loops not unrolled
+        self.last_use: dict[int, int] = {}
+        self.last_failure = -1
+        self.durations: list[tuple[int, float]] = []  # of statements, with their positions
+        self.carried: list[tuple[Value, Value, int]] = []  # a carry, its next value, and where the loop's body last reads the carry
+        self.hosts: dict[int, Value] = {}  # roots made in another's buffer: a branch's yield in the result's, a next in the carry's
+        self.looked: dict[int, Value] = {}  # the arrays that views look into
+        self.slots = 0
+        self.collected: list[tuple[Value, Stmt]] = []  # a carry that nothing but a `scatter_set` reads, and that
+
+    def root(self, value: Operand) -> Value:
+        """Whose memory the value lies in; of a view, the array that it looks into."""
+        root = self.plan.windows[id(value)].root
+        while id(root) in self.looked:
+            root = self.looked[id(root)]
+        return root
+
+    def is_view(self, value: Operand) -> bool:
+        place = self.plan.places.get(id(self.plan.windows[id(value)].root))
+        return place is not None and place.kind == "view"
+
+    def place(self) -> None:
+        places = self.plan.places
+        for index, param in enumerate(self.func.params):
+            places[id(param)] = Place("param", index)
+        self.walk(self.func.block)
+        for index, result in enumerate(self.func.results):
+            places[id(self.root(result))] = Place("result", index)
+        self.settle()
+        self.place_ahead()
+        kept = max(self.last_failure, self.last_interruption())
+        for param, new in self.func.updates:
+            root = self.root(new)
+            if id(root) not in places and self.made_at[id(root)] > kept and self.may_overwrite(param, root):
+                places[id(root)] = places[id(param)]
+        for _, new in self.func.updates:
+            self.last_use[id(self.root(new))] = self.clock
+        self.fill_arena()
+
+    def last_interruption(self) -> int:
+        """The last statement during which a call may be interrupted: what comes after it is brief, and may write to variables."""
+        left = 0.0
+        for at, each in reversed(self.durations):
+            left += each
+            if left > BRIEF:
+                return at
+        return -1
+
+    def place_ahead(self) -> None:
+        """What a result is made from in place is made in the result's buffer already."""
+        places = self.plan.places
+        for at, stmt, root in reversed(self.order):
+            place = places.get(id(root))
+            if place is None or place.kind != "result" or stmt.op.in_place is None:
+                continue
+            source = stmt.args[stmt.op.in_place]
+            old = self.plan.windows.get(id(source))
+            if old is None or id(old.root) in places or id(old.root) not in self.made_at or old.root.type != root.type:
+                continue
+            dies_here = self.last_use.get(id(old.root)) == at and self.may_overwrite(old.root, root)
+            if dies_here and not isinstance(self.makers[id(old.root)].op, Constant | For | While):
+                places[id(old.root)] = place
+
+    # ---- the walk: who is made and read where
+
+    def walk(self, block: Block) -> None:
+        for stmt in block.stmts:
+            if isinstance(stmt.op, View):
+                continue
+            self.clock += 1
+            if effects(stmt).may_raise:
+                self.last_failure = self.clock
+            if not isinstance(stmt.op, If | Checkpoint | For | While):
+                self.durations.append((self.clock, duration(stmt)))
+            if isinstance(stmt.op, Gather | StackRead | StackArray) and self.is_view(stmt.result):
+                self.read(stmt.args)
+                if not is_stack(stmt.args[0]):
+                    self.looked[id(stmt.result)] = self.root(stmt.args[0])
+            elif not isinstance(stmt.op, Region) or isinstance(stmt.op, Fuse | Rows) or id(stmt) in self.plan.registers:
+                self.read(_reads(stmt))
+                self.make(stmt, [*stmt.results, *self.arrays_inside(stmt)])
+            elif isinstance(stmt.op, If | Checkpoint):
+                self.visit_if(stmt)
+            else:
+                self.visit_loop(stmt)
+
+    def arrays_inside(self, stmt: Stmt) -> list[Operand]:
+        """Arrays that loops inside a region in registers carry, in memory of their own."""
+        if id(stmt) not in self.plan.registers:
+            return []
+        params = [p for inner in walk(Block((), [stmt], ())) for block in inner.blocks for p in block.params if is_array(p)]
+        return [p for p in params if self.root(p) is p]
+
+    def make(self, stmt: Stmt, values: Iterable[Operand]) -> None:
+        for value in values:
+            if is_stack(value):
+                continue  # placed beforehand, for the whole call
+            root = self.root(value)
+            if id(root) not in self.made_at:  # the parts of a concatenation are made one by one
+                self.made_at[id(root)] = self.clock
+                self.makers[id(root)] = stmt
+                self.order.append((self.clock, stmt, root))
+
+    def read(self, values: Iterable[Operand]) -> None:
+        for value in values:
+            if isinstance(value, Value) and not is_stack(value):
+                root = id(self.root(value))
+                self.uses.append((root, self.clock, tuple(self.loops)))
+                self.reads[root] = self.clock
+
+    def visit_if(self, stmt: Stmt) -> None:
+        self.read(stmt.args)
+        self.make(stmt, stmt.results)
+        for block in stmt.blocks:
+            self.walk(block)
+            self.clock += 1
+            self.read(block.results)
+            for result, value in zip(stmt.results, block.results, strict=True):
+                if not is_stack(result):
+                    self.host(result, value, since=self.made_at[id(result)])
+        self.read(stmt.results)
+
+    def host(self, result: Operand, value: Operand, since: int) -> None:
+        """Let a branch make the value that it yields in the buffer of the result."""
+        window = self.plan.windows.get(id(value))
+        if window is None or id(window.root) in self.hosts or self.made_at.get(id(window.root), -1) <= since:
+            return
+        if self.is_whole(window, value):
+            assert isinstance(result, Value)
+            self.hosts[id(window.root)] = result
+
+    def visit_loop(self, stmt: Stmt) -> None:
+        self.read(stmt.args)
+        body = stmt.blocks[-1]
+        self.make(stmt, [*body.params, *stmt.results[len(body.results) :]])
+        loop = _Loop(self.clock)
+        self.loops.append(loop)
+        self.clock += 1
+        self.read(v for v in body.saving if isinstance(v, Value) and any(v is p for p in body.params))
+        for block in stmt.blocks:
+            self.walk(block)
+            self.clock += 1
+            self.read(block.results)
+        self.read(v for v in body.saving if not any(v is p for p in body.params))  # those were saved as the trip began
+        self.take_slots(body, loop)
+        loop.end = self.clock
+        for carry, following in zip(body.params[len(body.params) - len(body.results) :], body.results, strict=True):
+            if following is not carry and not is_stack(carry):
+                self.carried.append((carry, self.root(following), self.reads.get(id(carry), -1)))
+        self.read(body.params)
+        self.loops.pop()
+        self.collect(body)
+
+    def collect(self, body: Block) -> None:
+        """Carries that a loop only puts rows into; a value that goes into two of them cannot be made in both."""
+        uses = Counter(map(id, body.uses()))
+        writes = [stmt for stmt in body.stmts if isinstance(stmt.op, ScatterSet)]
+        written = Counter(id(stmt.args[1]) for stmt in writes)
+        for stmt in writes:
+            carry, value = stmt.args[:2]
+            if uses[id(carry)] == written[id(value)] == 1 and isinstance(carry, Value) and any(carry is p for p in body.params):
+                self.collected.append((carry, stmt))
+
+    def take_slots(self, body: Block, loop: _Loop) -> None:
+        """What a loop makes and saves is made on its stack."""
+        for value in body.saving:
+            window = self.plan.windows.get(id(value))
+            if window is None or id(window.root) in self.plan.places or self.made_at.get(id(window.root), -1) <= loop.start:
+                continue
+            if not any(value is p for p in body.params) and is_array(value) and self.is_whole(window, value):
+                self.plan.places[id(window.root)] = Place("slot", self.slots)
+                self.slots += 1
+
+    def is_whole(self, window: Window, value: Operand) -> bool:
+        """Whether the value is all that one plain statement makes, so that it can be made elsewhere."""
+        maker = self.makers[id(window.root)].op
+        plain = isinstance(maker, Fuse) or not isinstance(maker, Region | Constant)
+        return plain and window.root.type.size == value.type.size and window.layout == Layout.contiguous(value.type.shape)
+
+    def settle(self) -> None:
+        """Last uses, with what loops read again on their next trip; then carries and branches that can share buffers."""
+        for root, at, loops in self.uses:
+            until = next((loop.end for loop in loops if loop.start > self.made_at.get(root, -1)), at)
+            self.last_use[root] = max(self.last_use.get(root, -1), until)
+        for carry, following, last_read in self.carried:
+            if self._overwrites(carry, following, last_read):
+                self.hosts[id(following)] = carry
+        for row, (carry, stmt) in enumerate(self.collected):
+            self.take_row(row, carry, stmt)
+
+    def take_row(self, row: int, carry: Value, stmt: Stmt) -> None:
+        """What a loop puts into a row of an array is made there, if the array is changed in place and the row is known by then."""
+        _, value, *indices = stmt.args
+        window = self.plan.windows.get(id(value))
+        if self.hosts.get(id(stmt.result)) is not carry or window is None or id(window.root) in self.plan.places or not is_array(value):
+            return
+        at = self.made_at.get(id(window.root), -1)
+        known = all(isinstance(i, Literal) or self.made_at.get(id(self.root(i)), at) < at for i in indices)
+        if known and not indices[0].type.shape and at > self.made_at[id(carry)] and self.is_whole(window, value):
+            self.plan.places[id(window.root)] = Place("row", row)
+
+    # ---- sharing
+
+    def may_overwrite(self, old: Value, new: Value) -> bool:
+        """Whether `new` can be written into the buffer of `old`: nobody reads `old` later, and the statement that makes `new` reads it only
+        at the element that it is about to write."""
+        return self._overwrites(old, new, self.last_use.get(id(old), -1))
+
+    def _overwrites(self, old: Value, new: Value, last_read: int) -> bool:
+        at = self.made_at[id(new)]
+        if old.type.size != new.type.size or old.type.dtype != new.type.dtype or last_read > at:
+            return False
+        return last_read < at or self.elementwise(self.makers[id(new)], old, new)
+
+    def elementwise(self, stmt: Stmt, old: Value, new: Value) -> bool:
+        if stmt.op.in_place is not None:
+            window = self.plan.windows[id(stmt.args[stmt.op.in_place])]
+            others = [a for k, a in enumerate(stmt.args) if k != stmt.op.in_place]
+            exact = window.root is old and window.layout == Layout.contiguous(new.type.shape)
+            return exact and all(self.root(a) is not old for a in others)
+        if not isinstance(stmt.op, Fuse):
+            return False
+        (body,) = stmt.blocks
+        if all(r is not new for r in stmt.results):
+            return False  # a part of it
+        host = hosted_by(stmt)
+        if host is not None and any(self.root(a) is old for a in host.args if isinstance(a, Value)):
+            return False
+        inner = next(i for r, i in zip(stmt.results, body.results, strict=True) if r is new)
+        made = next((s for s in body.stmts if s.result is inner), None)
+        if made is None or not (isinstance(made.op, Map) or made is host):
+            return False
+        identity = Layout.contiguous(new.type.shape)
+        if any(self.root(s.args[0]) is old for s in body.stmts if isinstance(s.op, Pad) and isinstance(s.args[0], Value)):
+            return False  # read at other places than it is written
+        return all(self.plan.windows[id(v)].layout == identity and not self.is_view(v) for v in body.free() if self.root(v) is old)
+
+    # ---- the arena
+
+    def fill_arena(self) -> None:
+        places = self.plan.places
+        arena = _Arena()
+        for stack in {id(w.root): w.root for w in self.plan.windows.values() if is_stack(w.root)}.values():
+            places[id(stack)] = Place("arena", arena.take(STACK_BYTES))
+        dying: dict[int, list[Value]] = {}
+        constants = 0
+        now = 0
+        for at, stmt, root in self.order:
+            for moment in range(now, at):
+                for value in dying.pop(moment, ()):
+                    arena.give(places[id(value)].index, value.type.nbytes)
+            now = at
+            if id(root) in places:
+                continue
+            if isinstance(stmt.op, Constant):
+                places[id(root)] = Place("constant", constants)
+                constants += 1
+                continue
+            if id(root) in self.hosts:
+                places[id(root)] = places[id(self.hosts[id(root)])]
+                continue
+            heirs = dying.get(at, [])
+            heir = next((k for k, v in enumerate(heirs) if self.made_at[id(v)] < at and self.may_overwrite(v, root)), None)
+            if heir is not None:
+                places[id(root)] = places[id(heirs.pop(heir))]
+            else:
+                places[id(root)] = Place("arena", arena.take(root.type.nbytes))
+            dying.setdefault(max(self.last_use.get(id(root), at), at), []).append(root)
+        self.plan.arena_bytes = arena.high
+
+
+def _reads(stmt: Stmt) -> Sequence[Operand]:
+    """Values that a statement reads, those inside its regions included."""
+    return [*stmt.args, *(v for block in stmt.blocks for v in block.free())]
+
+
+class _Arena:
+    """Offsets in one growing buffer: exact fits first, then the smallest free gap that is large enough."""
+
+    def __init__(self) -> None:
+        self.high = 0
+        self.gaps: dict[int, int] = {}  # offset -> size
+        self.ends: dict[int, int] = {}  # end -> offset
+        self.by_size: dict[int, set[int]] = {}
+
+    def take(self, nbytes: int) -> int:
+        size = _rounded(nbytes)
+        fit = size if size in self.by_size else min((s for s in self.by_size if s > size), default=None)
+        if fit is None:
+            offset = self.high
+            self.high += size
+            return offset
+        offset = min(self.by_size[fit])
+        self._remove(offset)
+        if fit > size:
+            self._add(offset + size, fit - size)
+        return offset
+
+    def give(self, offset: int, nbytes: int) -> None:
+        size = _rounded(nbytes)
+        if offset + size in self.gaps:
+            size += self._remove(offset + size)
+        if offset in self.ends:
+            start = self.ends[offset]
+            size += self._remove(start)
+            offset = start
+        self._add(offset, size)
+
+    def _add(self, offset: int, size: int) -> None:
+        self.gaps[offset] = size
+        self.ends[offset + size] = offset
+        self.by_size.setdefault(size, set()).add(offset)
+
+    def _remove(self, offset: int) -> int:
+        size = self.gaps.pop(offset)
+        del self.ends[offset + size]
+        self.by_size[size].discard(offset)
+        if not self.by_size[size]:
+            del self.by_size[size]
+        return size
+
+
+def _rounded(nbytes: int) -> int:
+    return max(ALIGNMENT, -(-nbytes // ALIGNMENT) * ALIGNMENT)

@@ -1,0 +1,76 @@
+"""Common subexpressions: a statement that repeats an earlier one gives way to it.
+
+Two statements are the same when their op, its attributes and their operands are; literals are compared by their bits, and operands of
+commutative ops in either order. What the blocks around a region computed is known inside it, never the other way round. Effects stay; a
+statement that may fail gives way to one that would have failed before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from adjit.ir.effects import effects
+from adjit.ir.func import Block, Func, Stmt
+from adjit.ir.operand import Literal, Operand
+from adjit.ir.ops.base import Op
+
+from ..rewrite import COMMUTATIVE, Renaming, is_region
+
+
+def eliminate_common_subexpressions(func: Func) -> Func:
+    """The function itself, where nothing is computed twice."""
+    search = _Search()
+    stmts = search.visit(func.block)
+    return search.renaming.func(func, stmts) if search.renaming.table else func
+
+
+class _Search:
+    def __init__(self) -> None:
+        self.renaming = Renaming()
+        self.known: dict[Hashable, tuple[list[Stmt], int]] = {}  # what is computed -> where: the list of statements, and the place in it
+
+    def visit(self, block: Block) -> list[Stmt]:
+        out: list[Stmt] = []
+        learnt: list[Hashable] = []
+        for stmt in block.stmts:
+            stmt = self.renaming.stmt(stmt)
+            if stmt.blocks:
+                stmt = stmt.replace(blocks=tuple(map(self._nested, stmt.blocks)))
+            if is_region(stmt) or effects(stmt).ordered:
+                out.append(stmt)
+                continue
+            key = self._key(stmt)
+            if key not in self.known:
+                self.known[key] = out, len(out)
+                learnt.append(key)
+                out.append(stmt)
+                continue
+            there, at = self.known[key]
+            twin = there[at]
+            for old, new in zip(stmt.results, twin.results):
+                self.renaming[old] = new
+            if stmt.phase == "forward" and twin.phase == "backward":  # what the forward part needs is forward
+                there[at] = twin.replace(phase="forward", origin=None)
+        for key in learnt:
+            del self.known[key]
+        return out
+
+    def _nested(self, block: Block) -> Block:
+        return self.renaming.body(block, self.visit(block))
+
+    def _key(self, stmt: Stmt) -> Hashable:
+        args = [operand_key(a) for a in stmt.args]
+        if stmt.op.name in COMMUTATIVE:
+            args.sort(key=hash)  # any order will do, as long as it is the same for both
+        return op_key(stmt.op), *args
+
+
+def op_key(op: Op) -> Hashable:
+    """The op and its attributes, floats by their bits: as dataclasses, `fill 0.0` and `fill -0.0` are equal."""
+    if not op.__dict__:
+        return type(op), ()
+    return type(op), tuple((type(v), v.hex() if isinstance(v, float) else v) for _, v in op.attributes())
+
+
+def operand_key(operand: Operand) -> Hashable:
+    return (operand.type, operand.value.tobytes()) if isinstance(operand, Literal) else id(operand)

@@ -1,0 +1,130 @@
+"""Dead code elimination: statements whose results nobody needs go, inside regions too. Loops lose the carried values that feed only
+themselves.
+
+What must happen are the function's outputs, every effect, and every failure: an index out of bounds raises, as it does eagerly, though
+nobody reads what it finds. Of such a statement its guard is left (`Op.guard`), which reads the indices alone; and nothing, where they are
+known to be within bounds. Backward statements and copies of forward ones are no guards: the forward part has checked what they check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from adjit.ir.effects import effects_of
+from adjit.ir.func import Block, Func, Stmt
+from adjit.ir.operand import Operand
+
+from ..rewrite import can_narrow, carried, controls, is_region, narrowed, walk
+from .bounds import Bounds
+
+
+def eliminate_dead_code(func: Func) -> Func:
+    return func.replace(block=_swept(func.block, _Liveness(func, list(_failing(func)))))
+
+
+def eliminate_repeated_checks(func: Func) -> Func:
+    """The same for a function that repeats what another has computed without an error: what may fail is dead like everything else."""
+    return func.replace(block=_swept(func.block, _Liveness(func, [])))
+
+
+def _failing(func: Func) -> Iterator[Stmt]:
+    """The statements that have to raise, if they do, whoever needs their results."""
+    found = [s for s in walk(func.block) if s.phase == "forward" and not s.blocks and effects_of(s.op).fails]
+    if not found:
+        return
+    bounds = Bounds(func)
+    yield from (s for s in found if not bounds.cannot_fail(s))
+
+
+class _Liveness:
+    """Marks, from the outputs, effects and failures backwards, the statements and values that are needed."""
+
+    def __init__(self, func: Func, failing: list[Stmt]) -> None:
+        self.values: set[int] = set()
+        self.stmts: set[int] = set()
+        self.guards: dict[int, Stmt] = {}  # what is left of statements that may fail and are not needed
+        self.definition: dict[int, tuple[Stmt, int]] = {}  # value -> the statement that makes it (or carries it), and as which result
+        self.holder: dict[int, Stmt] = {}  # statement -> the region statement around it
+        self.pending: list[Operand] = list(func.outputs())
+        for stmt in self._scan(func.block):
+            self._need(stmt)
+        self._mark()
+        for stmt in failing:
+            if id(stmt) not in self.stmts:
+                self._guard(stmt)
+        self._mark()
+
+    def _scan(self, block: Block) -> list[Stmt]:
+        """Fill the tables; gives the statements with an effect."""
+        effects = []
+        for stmt in block.stmts:
+            if effects_of(stmt.op).ordered:
+                effects.append(stmt)
+            for i, result in enumerate(stmt.results):
+                self.definition[id(result)] = stmt, i
+            if stmt.blocks and can_narrow(stmt):
+                for i in range(len(stmt.results)):
+                    for param in carried(stmt, i).params:
+                        self.definition[id(param)] = stmt, i
+            for inner in stmt.blocks:
+                found = self._scan(inner)
+                for s in inner.stmts:
+                    self.holder[id(s)] = stmt
+                effects.extend(found)
+        return effects
+
+    def _guard(self, stmt: Stmt) -> None:
+        op, which = stmt.op.guard(*(a.type for a in stmt.args))
+        if op is stmt.op:
+            self._need(stmt)
+            return
+        guard = self.guards[id(stmt)] = stmt.replace(op=op, args=stmt.args[which], results=())
+        self.pending.extend(guard.args)
+        if id(stmt) in self.holder:
+            self._need(self.holder[id(stmt)])
+
+    def _need(self, stmt: Stmt) -> None:
+        """The statement runs, and with it all that decides whether it does."""
+        holder: Stmt | None = stmt
+        while holder is not None and id(holder) not in self.stmts:
+            self.stmts.add(id(holder))
+            if not is_region(holder):
+                self.pending.extend(holder.args)
+            elif can_narrow(holder):
+                self.pending.extend(controls(holder))
+            else:
+                self.pending.extend((*holder.args, *holder.results))
+                for block in holder.blocks:
+                    self.pending.extend((*block.results, *block.saving))
+            holder = self.holder.get(id(holder))
+
+    def _mark(self) -> None:
+        while self.pending:
+            value = self.pending.pop()
+            if id(value) in self.values:
+                continue
+            self.values.add(id(value))
+            if id(value) not in self.definition:
+                continue
+            stmt, i = self.definition[id(value)]
+            self._need(stmt)
+            if stmt.blocks and can_narrow(stmt):
+                flow = carried(stmt, i)
+                self.pending.extend((stmt.results[i], *flow.initial, *flow.params, *flow.yields))
+
+
+def _swept(block: Block, live: _Liveness) -> Block:
+    stmts = []
+    for stmt in block.stmts:
+        if id(stmt) not in live.stmts:
+            if id(stmt) in live.guards:
+                stmts.append(live.guards[id(stmt)])
+            continue
+        if stmt.blocks:
+            blocks = [_swept(b, live) for b in stmt.blocks]
+            if can_narrow(stmt):
+                stmt = narrowed(stmt, [i for i, r in enumerate(stmt.results) if id(r) in live.values], blocks)
+            else:
+                stmt = stmt.replace(blocks=tuple(blocks))
+        stmts.append(stmt)
+    return Block(block.params, stmts, block.results, block.saving)

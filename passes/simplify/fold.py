@@ -1,0 +1,91 @@
+"""Constant folding: what depends on literals and small constants only is computed now.
+
+Literals of any size fold through `op.splat`, where one value fills the result. Constants, and literals beside them, fold by evaluation
+where operands and result are small: folding never makes a function larger than it was written. A branch whose condition is known takes the
+place of its `if`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adjit.ir.builder import INLINE_CONSTANT
+from adjit.ir.errors import AdjitError
+from adjit.ir.func import Block, Func, Stmt
+from adjit.ir.operand import Literal, Operand, evaluate, fold_literals
+from adjit.ir.ops.base import Array
+from adjit.ir.ops.control import Fuse, If
+from adjit.ir.ops.create import Constant
+from adjit.ir.types import TensorType, as_dtype
+
+from ..rewrite import Renaming, is_pure, is_region
+
+MAX_RESULT = INLINE_CONSTANT  # elements of a folded constant: what the builder itself writes inline
+MAX_OPERAND = 1024  # elements read to fold one statement: bounds the time
+
+
+def fold(func: Func) -> Func:
+    folding = _Folding()
+    return folding.renaming.func(func, folding.visit(func.block))
+
+
+class _Folding:
+    def __init__(self) -> None:
+        self.renaming = Renaming()
+        self.constants: dict[int, Array] = {}
+
+    def visit(self, block: Block, is_fused: bool = False) -> list[Stmt]:
+        """The block's statements, folded. Inside `fuse` only to literals: there are no constants in a loop nest."""
+        out: list[Stmt] = []
+        for stmt in block.stmts:
+            stmt = self.renaming.stmt(stmt)
+            if is_region(stmt):
+                self._region(stmt, out)
+                continue
+            known = self._value(stmt) if len(stmt.results) == 1 and is_pure(stmt) else None
+            if isinstance(known, Literal):
+                self.renaming[stmt.result] = known
+            elif known is None or is_fused:
+                out.append(stmt)
+            else:
+                self.constants[id(stmt.result)] = known
+                out.append(stmt if isinstance(stmt.op, Constant) else stmt.replace(op=Constant.of(known), args=()))
+        return out
+
+    def _region(self, stmt: Stmt, out: list[Stmt]) -> None:
+        if isinstance(stmt.op, If) and isinstance(stmt.args[0], Literal):
+            taken = stmt.blocks[0 if stmt.args[0].value else 1]
+            out.extend(self.visit(taken))
+            for result, value in zip(stmt.results, taken.results):
+                self.renaming[result] = self.renaming[value]
+            return
+        is_fused = isinstance(stmt.op, Fuse)
+        out.append(stmt.replace(blocks=tuple(self.renaming.body(b, self.visit(b, is_fused)) for b in stmt.blocks)))
+
+    def _value(self, stmt: Stmt) -> Literal | Array | None:
+        """What the statement gives: a literal, a small array, or None where it is not known (or not worth it)."""
+        if isinstance(stmt.op, Constant):
+            return uniform(stmt.op.evaluate())
+        if not stmt.args or not all(isinstance(a, Literal) or id(a) in self.constants for a in stmt.args):
+            return None
+        literal = fold_literals(stmt.op, stmt.args)
+        if literal is not None:
+            return literal
+        if stmt.result.type.size > MAX_RESULT or sum(a.type.size for a in stmt.args) > MAX_OPERAND:
+            return None
+        try:
+            (array,) = evaluate(stmt.op, [self._array(a) for a in stmt.args], [a.type for a in stmt.args])
+        except AdjitError:
+            return None  # it fails when it runs, and only if it runs
+        return uniform(array)
+
+    def _array(self, operand: Operand) -> Array:
+        return operand.array() if isinstance(operand, Literal) else self.constants[id(operand)]
+
+
+def uniform(array: Array) -> Literal | Array:
+    """A literal for an array filled with one value (bit for bit), otherwise the array."""
+    bits = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
+    if array.size == 0 or (bits != bits.flat[0]).any():
+        return array
+    return Literal(array.flat[0], TensorType(as_dtype(array.dtype), array.shape))

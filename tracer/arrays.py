@@ -179,7 +179,7 @@ class ArrayMethods(Operand):
         return reductions.cumprod(self, axis, dtype, out)
 
     def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Operand:
-        reductions.unwritten(out)
+        reductions.unwritten("trace", out)
         return indexing.trace(self, offset, axis1, axis2, dtype)
 
     # ---- shapes
@@ -203,7 +203,7 @@ class ArrayMethods(Operand):
         return shapes.repeat(self, repeats, axis)
 
     def take(self, indices: Any, axis: int | None = None, out: None = None, mode: str = "raise") -> Operand:
-        reductions.unwritten(out)
+        reductions.unwritten("take", out)
         return indexing.take(self, indices, axis, mode)
 
     def argsort(self, axis: int | None = -1) -> Operand:
@@ -221,11 +221,11 @@ class ArrayMethods(Operand):
         return ops.cast(self, as_dtype(dtype))
 
     def clip(self, min: Any = None, max: Any = None, out: None = None) -> Operand:
-        reductions.unwritten(out)
+        reductions.unwritten("clip", out)
         return elementwise.clip(self, min, max)
 
     def round(self, decimals: int = 0, out: None = None) -> Operand:
-        reductions.unwritten(out)
+        reductions.unwritten("round", out)
         return elementwise.round(self, decimals)
 
     def conj(self) -> Operand:
@@ -234,7 +234,7 @@ class ArrayMethods(Operand):
     conjugate = conj
 
     def dot(self, other: Any, out: None = None) -> Operand:
-        reductions.unwritten(out)
+        reductions.unwritten("dot", out)
         return linalg.dot(self, other)
 
 

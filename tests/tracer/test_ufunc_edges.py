@@ -1,6 +1,6 @@
 """Every elementwise function of NumPy that we take, on every dtype, where numbers end: dtypes, values and errors are NumPy's.
 
-What differs by intent is named here: transcendental functions of integers are computed in float64 rather than in the narrowest float,
+What differs by intent is named here: functions of bools and 8-bit integers are computed in float64, where NumPy has float16,
 and what C leaves undefined (a float cast to an integer that does not hold it, the reciprocal of the integer 0) has one result of ours.
 """
 
@@ -46,7 +46,7 @@ def by_numpy(ufunc: np.ufunc, args: list[Array]) -> tuple[Array, ...] | None:
         except TypeError:
             return None
         out = out if isinstance(out, tuple) else (out,)
-        if any(a.dtype.kind == "f" for a in out) and all(a.dtype.kind in "iub" for a in args):
+        if any(a.dtype == np.float16 for a in out):
             out = ufunc(*(a.astype(np.float64) for a in args))
     return out if isinstance(out, tuple) else (out,)
 

@@ -23,10 +23,10 @@ def counted(x: Operand, axis: Any, what: str) -> int:
     return math.prod(x.shape[a] for a in normalize_axes(axis, x.ndim, what))
 
 
-def unwritten(out: Any) -> None:
+def unwritten(name: str, out: Any) -> None:
     """`out` has a place among the arguments, as in NumPy, but nothing is written to it."""
     if out is not None:
-        raise UnsupportedError("out=: arrays are immutable, and an array of NumPy cannot hold values of adjit; assign the result instead")
+        raise UnsupportedError(f"np.{name}: there is no out=: arrays are immutable; assign the result instead")
 
 
 def prepared(x: Any, dtype: Any, where: Any, fill: Callable[[DType], Any]) -> Operand:
@@ -49,7 +49,7 @@ def sum(
     x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Operand:
     """The sum of the elements."""
-    unwritten(out)
+    unwritten("sum", out)
     found = restored(ops.sum(prepared(x, dtype, where, lambda _: 0), axis, keepdims), dtype)
     return found if initial is None else found + started(initial, found)
 
@@ -58,14 +58,14 @@ def prod(
     x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Operand:
     """The product of the elements."""
-    unwritten(out)
+    unwritten("prod", out)
     found = restored(ops.prod(prepared(x, dtype, where, lambda _: 1), axis, keepdims), dtype)
     return found if initial is None else found * started(initial, found)
 
 
 def max(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
     """The largest element; ties share their derivative equally."""
-    unwritten(out)
+    unwritten("max", out)
     if where is not True and initial is None:
         raise ShapeError("max: where= needs initial=, the maximum of nothing")
     x = prepared(x, None, where, lowest)
@@ -77,7 +77,7 @@ def max(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, i
 
 def min(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
     """The smallest element; ties share their derivative equally."""
-    unwritten(out)
+    unwritten("min", out)
     if where is not True and initial is None:
         raise ShapeError("min: where= needs initial=, the minimum of nothing")
     x = prepared(x, None, where, highest)
@@ -111,25 +111,25 @@ def highest(dtype: DType) -> Any:
 
 def any(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True) -> Operand:
     """Whether an element is true."""
-    unwritten(out)
+    unwritten("any", out)
     return ops.any(prepared(x, BOOL, where, lambda _: False), axis, keepdims)
 
 
 def all(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True) -> Operand:
     """Whether all elements are true."""
-    unwritten(out)
+    unwritten("all", out)
     return ops.all(prepared(x, BOOL, where, lambda _: True), axis, keepdims)
 
 
 def argmax(x: Any, /, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Operand:
     """The position of the first largest element; not differentiable."""
-    unwritten(out)
+    unwritten("argmax", out)
     return ops.argmax(to_operand(x), axis, keepdims)
 
 
 def argmin(x: Any, /, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Operand:
     """The position of the first smallest element; not differentiable."""
-    unwritten(out)
+    unwritten("argmin", out)
     return ops.argmin(to_operand(x), axis, keepdims)
 
 
@@ -140,14 +140,14 @@ def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Ope
 
 def cumsum(x: Any, /, axis: int | None = None, dtype: Any = None, out: None = None) -> Operand:
     """Running sums along an axis."""
-    unwritten(out)
+    unwritten("cumsum", out)
     x = to_operand(x)
     return restored(ops.cumsum(x if dtype is None else ops.cast(x, as_dtype(dtype)), axis), dtype)
 
 
 def cumprod(x: Any, /, axis: int | None = None, dtype: Any = None, out: None = None) -> Operand:
     """Running products along an axis."""
-    unwritten(out)
+    unwritten("cumprod", out)
     x = to_operand(x)
     return restored(ops.cumprod(x if dtype is None else ops.cast(x, as_dtype(dtype)), axis), dtype)
 
@@ -157,7 +157,7 @@ def cumprod(x: Any, /, axis: int | None = None, dtype: Any = None, out: None = N
 
 def mean(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True) -> Operand:
     """The arithmetic mean."""
-    unwritten(out)
+    unwritten("mean", out)
     x = floating(to_operand(x)) if dtype is None else ops.cast(to_operand(x), as_dtype(dtype))
     if where is True:
         return restored(ops.sum(x, axis, keepdims) / float(counted(x, axis, "mean")), dtype)
@@ -179,7 +179,7 @@ def var(
     correction: float | None = None,
 ) -> Operand:
     """The mean of the squared distances from the mean; `ddof` (or `correction`) is taken off their number."""
-    unwritten(out)
+    unwritten("var", out)
     x = floating(to_operand(x)) if dtype is None else ops.cast(to_operand(x), as_dtype(dtype))
     centre = ops.sum(x, axis, True) / float(counted(x, axis, "var")) if mean is None else to_operand(mean)
     distance = x - centre
@@ -200,7 +200,7 @@ def std(
     correction: float | None = None,
 ) -> Operand:
     """The square root of the variance; its derivative where all elements are equal is 0."""
-    unwritten(out)
+    unwritten("std", out)
     return root(var(x, axis, dtype, ddof=ddof, keepdims=keepdims, mean=mean, correction=correction))
 
 
@@ -211,7 +211,7 @@ def root(x: Operand) -> Operand:
 
 def ptp(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -> Operand:
     """The largest element less the smallest."""
-    unwritten(out)
+    unwritten("ptp", out)
     x = to_operand(x)
     return ops.max(x, axis, keepdims) - ops.min(x, axis, keepdims)
 
@@ -238,27 +238,27 @@ def average(x: Any, /, axis: Any = None, weights: Any = None, returned: bool = F
 
 def nansum(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Operand:
     """The sum of the elements that are numbers."""
-    unwritten(out)
+    unwritten("nansum", out)
     x = to_operand(x)
     return sum(x, axis, dtype, keepdims=keepdims, where=ops.logical_not(ops.isnan(x)) if x.type.is_float else True)
 
 
 def nanmean(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Operand:
     """The mean of the elements that are numbers."""
-    unwritten(out)
+    unwritten("nanmean", out)
     x = to_operand(x)
     return mean(x, axis, dtype, keepdims=keepdims, where=ops.logical_not(ops.isnan(x)) if x.type.is_float else True)
 
 
 def nanmax(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -> Operand:
     """The largest of the elements that are numbers."""
-    unwritten(out)
+    unwritten("nanmax", out)
     return _nan_extreme(to_operand(x), axis, keepdims, ops.max, -math.inf)
 
 
 def nanmin(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -> Operand:
     """The smallest of the elements that are numbers."""
-    unwritten(out)
+    unwritten("nanmin", out)
     return _nan_extreme(to_operand(x), axis, keepdims, ops.min, math.inf)
 
 

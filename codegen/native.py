@@ -5,9 +5,9 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
-import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from adjit.ir.types import TensorType
 from .cache.image import Image
 from .interrupts import signals
 from .llvm import toolchain as llvm
+from .llvm.owned import free_after
 from .main import stacks
 from .products import blas
 from .threads import library
@@ -99,8 +100,8 @@ class Native:
         shift = -start % 64
         release = self._library.address.get(stacks.RELEASE)
         arena = raw[shift : shift + self.arena_bytes]
-        if release is not None:  # with the memory: NumPy 2.5 frees it before it calls back for weak references
-            weakref.finalize(arena, _release, self._library, release, start + shift, raw).atexit = False
+        if release is not None:  # the memory is kept until then: NumPy 2.5 frees it before it calls back for weak references
+            free_after(arena, [partial(ctypes.CFUNCTYPE(None, ctypes.c_void_p)(release), start + shift)], self._library, raw)
         return arena
 
     def _raise(self, code: int, details: list[int]) -> None:
@@ -120,11 +121,6 @@ def _restore(*exception: int) -> None:
     restore = ctypes.pythonapi.PyErr_Restore
     restore.restype, restore.argtypes = None, [ctypes.c_void_p] * 3
     restore(*exception)  # functions of `pythonapi` raise what is set when they return
-
-
-def _release(library: llvm.Library, function: int, arena: int, memory: Array) -> None:
-    """Free the stacks of an arena. The library and the arena's memory are arguments so that both are still there."""
-    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)(arena)
 
 
 def recycled(type: TensorType, pool: deque[Array]) -> Array:

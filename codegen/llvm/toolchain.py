@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import os
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from adjit.ir.errors import AdjitError
@@ -24,13 +25,15 @@ from adjit.ir.target import Target
 
 from ..cache import disk as cache
 from . import headroom, residency
-from .workers import are_busy, in_llvm
+from .owned import Owned, free_after
+from .workers import are_busy, in_llvm, llvmlite_lock
 
 LEVEL = 2  # of LLVM's back end, unless a module is very large
 LINES_AT_LEVEL_2 = 6_000
 LINES_AT_LEVEL_1 = 60_000
 LIBRARY = "libllvmlite.so"
 LIBRARIES = 256  # that one linker links
+CODE, PROCESS = 2, 3  # what a library is linked from: object code; the symbols of this process
 
 _serial = itertools.count()
 _lock = new_lock()
@@ -98,17 +101,49 @@ def versions() -> str:
     return f"llvmlite {llvmlite.__version__}, LLVM {'.'.join(map(str, _llvm().llvm_version_info))}"
 
 
-def _new_machine(target: Target, level: int) -> Any:
-    return _llvm().Target.from_triple(target.triple).create_target_machine(
-        cpu=target.cpu, features=target.features, opt=level, jit=True, codemodel="jitdefault"
-    )
+def _function(name: str) -> Any:
+    """A function of LLVM itself, without what llvmlite does around it in Python: `Owned` needs one that is C."""
+    function = getattr(_llvm().ffi.lib, name)
+    return getattr(function, "_cfn", function)
 
 
-_machines: defaultdict[tuple[Target, int], list[Any]] = defaultdict(list)  # that nobody uses at the moment
+def _call(name: str, *arguments: Any) -> Any:
+    with llvmlite_lock():
+        return _function(name)(*arguments)
+
+
+class _Message:
+    """A string of LLVM's, for functions that return one through an argument. (That of llvmlite may be freed twice after an interrupt.)"""
+
+    def __init__(self) -> None:
+        self._pointer = ctypes.c_char_p()
+        self._as_parameter_ = ctypes.byref(self._pointer)
+        free_after(self, [partial(_function("LLVMPY_DisposeString"), self._pointer)])
+
+    def __str__(self) -> str:
+        return (self._pointer.value or b"").decode(errors="replace")
+
+
+def _new_machine(target: Target, level: int) -> Owned:
+    """As `create_target_machine(cpu=target.cpu, features=target.features, opt=level, jit=True)` of llvmlite."""
+    triple = target.triple + "-elf" * (os.name == "nt")  # where the linker knows ELF alone
+    texts = [text.encode() for text in (triple, target.cpu, target.features, "default", "jitdefault", "")]
+    known = _call("LLVMPY_GetTargetFromTriple", target.triple.encode(), message := _Message())  # lives as long as LLVM
+    if not known:
+        raise AdjitError(f"LLVM has no code generator for {target.triple}: {message}")
+    arguments = (known, *texts[:3], level, *texts[3:5], 0, 1, texts[5])
+    with llvmlite_lock():
+        machine = Owned(_function("LLVMPY_CreateTargetMachine"), arguments, _function("LLVMPY_DisposeTargetMachine"))
+    if not machine:
+        raise AdjitError(f"LLVM could not make a code generator for {target.triple}")
+    return machine
+
+
+_machines: defaultdict[tuple[Target, int], list[Owned]] = defaultdict(list)  # that nobody uses at the moment
 
 
 @contextmanager
-def _machine(target: Target, level: int) -> Iterator[Any]:
+def _machine(target: Target, level: int) -> Iterator[Owned]:
     """A code generator, for one thread at a time."""
     try:
         machine = _machines[target, level].pop()
@@ -123,45 +158,51 @@ def _machine(target: Target, level: int) -> Iterator[Any]:
 @once
 def _layout(target: Target) -> str:
     with _machine(target, 2) as machine:
-        return str(machine.target_data)
+        data = Owned(_function("LLVMPY_CreateTargetMachineData"), (machine,), _function("LLVMPY_DisposeTargetData"))
+        _call("LLVMPY_CopyStringRepOfTargetData", data, text := _Message())
+        return str(text)
 
 
 @lru_cache(maxsize=1)
-def _jit(generation: int) -> Any:
+def _linker(generation: int) -> Owned:
     """The linker; call with `_lock` held.
 
-    LLVM keeps 9 kB of each library that was ever linked until the linker itself goes, so there is a new one now and then.
+    LLVM keeps 9 kB of each library that was ever linked until the linker itself goes, so there is a new one now and then. Its libraries
+    keep it.
     """
     triple, cpu, _ = host()
-    return _llvm().create_lljit_compiler(_new_machine(Target(triple, cpu), 2))
+    machine = _new_machine(Target(triple, cpu), 2)
+    arguments = (machine, False, False, message := _Message())
+    with llvmlite_lock():
+        linker = Owned(_function("LLVMPY_CreateLLJITCompiler"), arguments, _function("LLVMPY_LLJITDispose"))
+    if not linker:
+        raise AdjitError(f"LLVM could not make a linker: {message}")
+    return linker
 
 
 @contextmanager
 def _parsed(text: str, target: Target) -> Iterator[Any]:
-    """The module of a text, in a context of its own."""
-    llvm = _compiler()
-    context = llvm.create_context()
-    try:
-        module = llvm.parse_assembly(f'target triple = "{target.triple}"\ntarget datalayout = "{_layout(target)}"\n{text}', context)
-        module.verify()  # an invalid module would abort the process further on
-    except RuntimeError as error:
-        raise AdjitError(f"the code generator made invalid LLVM IR: {error}") from None
-    with context, module:
-        yield module
+    """The module of a text, in a context of its own, which frees it when the block ends."""
+    _compiler()
+    text = f'target triple = "{target.triple}"\ntarget datalayout = "{_layout(target)}"\n{text}'
+    with llvmlite_lock():
+        context = Owned(_function("LLVMPY_ContextCreate"), (), _function("LLVMPY_ContextDispose"))
+    module = _call("LLVMPY_ParseAssembly", context, text.encode(), message := _Message())
+    if not module or _call("LLVMPY_VerifyModule", module, message := _Message()):  # it would abort the process further on
+        raise AdjitError(f"the code generator made invalid LLVM IR: {message}")
+    yield module
 
 
-def _emit(machine: Any, module: Any) -> bytes:
-    """Object code, as `machine.emit_object(module)`; but llvmlite would hold a lock meanwhile, and other threads could not compile."""
-    ffi = _llvm().ffi
-    emit = ffi.lib.LLVMPY_TargetMachineEmitToMemory
-    with ffi.OutputString() as message:
-        buffer = getattr(emit, "_cfn", emit)(machine, module, 1, message)
-        if not buffer:
-            raise AdjitError(f"LLVM could not compile a module: {message}")
-    try:
-        return ctypes.string_at(ffi.lib.LLVMPY_GetBufferStart(buffer), ffi.lib.LLVMPY_GetBufferSize(buffer))
-    finally:
-        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
+ASSEMBLY, OBJECT = range(2)  # what LLVM emits
+
+
+def _emit(machine: Owned, module: Any, kind: int) -> bytes:
+    """As `emit_object` of llvmlite, which would hold a lock meanwhile: other threads could not compile."""
+    arguments = (machine, module, kind, message := _Message())
+    buffer = Owned(_function("LLVMPY_TargetMachineEmitToMemory"), arguments, _function("LLVMPY_DisposeMemoryBuffer"))
+    if not buffer:
+        raise AdjitError(f"LLVM could not compile a module: {message}")
+    return ctypes.string_at(_call("LLVMPY_GetBufferStart", buffer), _call("LLVMPY_GetBufferSize", buffer))
 
 
 def level_for(text: str) -> int:
@@ -187,14 +228,14 @@ def assemble(text: str, target: Target, level: int | None = None) -> Object:
 def compiled(text: str, target: Target, level: int) -> bytes:
     headroom.require(headroom.COMPILING + headroom.PER_BYTE * len(text), "compiling a function")
     with _machine(target, level) as machine, _parsed(text, target) as module:
-        return _emit(machine, module)
+        return _emit(machine, module, OBJECT)
 
 
 @in_llvm
 def assembly(text: str, target: Target) -> str:
     """The same as readable assembly."""
     with _machine(target, level_for(text)) as machine, _parsed(text, target) as module:
-        return str(machine.emit_assembly(module))
+        return _emit(machine, module, ASSEMBLY).decode()
 
 
 def rest() -> None:
@@ -208,19 +249,21 @@ class Library:
 
     @in_llvm
     def __init__(self, objects: Iterable[Object], exports: Iterable[str], imports: Mapping[str, int]) -> None:
-        llvm = _llvm()
         headroom.require(headroom.LINKING, "linking compiled code")
+        link = _function("LLVMPY_LLJIT_Link")
+        element, symbol = link.argtypes[2]._type_, link.argtypes[4]._type_
+        parts = [each.code for each in objects]
+        elements = [element(PROCESS, b"", 0), *(element(CODE, code, len(code)) for code in parts)]
+        imported = [symbol(name.encode(), address) for name, address in imports.items()]
+        exported = [symbol(name.encode(), 0) for name in exports]
+        tables = [(kind * len(table))(*table) for kind, table in ((element, elements), (symbol, imported), (symbol, exported))]
+        lists = [each for table in tables for each in (table, len(table))]
         with _lock:
-            builder = llvm.JITLibraryBuilder().add_current_process()
-            for each in objects:
-                builder.add_object_img(each.code)
-            for name, address in imports.items():
-                builder.import_symbol(name, address)
-            names = list(exports)
-            for name in names:
-                builder.export_symbol(name)
             serial = next(_serial)
-            linker = _jit(serial // LIBRARIES)
-            self._tracker = builder.link(linker, f"adjit{serial}")
-            self._linker = linker  # lives as long as the last of its libraries
-            self.address = {name: int(self._tracker[name]) for name in names}
+            arguments = (_linker(serial // LIBRARIES), b"adjit%d" % serial, *lists, message := _Message())
+            unload = _function("LLVMPY_LLJIT_Dylib_Tracker_Dispose")
+            with llvmlite_lock():
+                self._tracker = Owned(link, arguments, unload, ctypes.pointer(ctypes.c_char_p()))
+        if not self._tracker:
+            raise AdjitError(f"LLVM could not link a library: {message}")
+        self.address = {each.name.decode(): int(each.address) for each in tables[-1]}

@@ -45,6 +45,12 @@ def are_busy() -> bool:
     return bool(_inside)
 
 
+def llvmlite_lock() -> Any:
+    """The lock that llvmlite takes around each call of LLVM; None before it is imported."""
+    binding = sys.modules.get("llvmlite.binding.ffi")
+    return getattr(getattr(binding, "lib", None), "_lock", None)
+
+
 def _before_fork() -> None:
     me, deadline = threading.get_ident(), time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
@@ -55,8 +61,7 @@ def _before_fork() -> None:
         time.sleep(0.0005)
     else:
         _forks.acquire()
-    binding = sys.modules.get("llvmlite.binding.ffi")
-    lock = getattr(getattr(binding, "lib", None), "_lock", None)  # libraries that are freed take it
+    lock = llvmlite_lock()  # libraries that are freed take it
     if lock is not None:
         lock.__enter__()
         _held.append(lock)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,20 @@ from adjit.codegen import native
 def test_the_memory_outlives_the_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
     """NumPy may free the data of an array before it calls back for weak references to the array."""
     seen = []
-    release = native._release
+    free_after = native.free_after
 
-    def watched(library: Any, function: int, arena: int, memory: Any) -> None:
-        seen.append(memory.ctypes.data <= arena < memory.ctypes.data + memory.nbytes)
-        ctypes.c_int64.from_address(arena)
-        release(library, function, arena, memory)
+    def watched(owner: object, calls: list[Any], *kept: Any) -> None:
+        (release,) = calls
+        (arena,) = release.args
+        memory = weakref.ref(kept[-1])
 
-    monkeypatch.setattr(native, "_release", watched)
+        def look() -> None:
+            there = memory()
+            seen.append(there is not None and there.ctypes.data <= arena < there.ctypes.data + there.nbytes)
+
+        free_after(owner, [release, look], *kept)  # from the last to the first
+
+    monkeypatch.setattr(native, "free_after", watched)
 
     @aj.function
     @aj.grad
@@ -34,6 +40,7 @@ def test_the_memory_outlives_the_stacks(monkeypatch: pytest.MonkeyPatch) -> None
 
     f(1.0)
     f(2.0)
+    assert not seen
     del f
     gc.collect()
     assert seen

@@ -1,0 +1,89 @@
+"""Native objects that no interrupt can lose.
+
+Ctrl-C raises KeyboardInterrupt between any two instructions of Python code that the main thread runs: when a C function has returned a new
+object and nobody has stored it yet, or in the middle of the `__del__` or `finally` that was about to free it. Most of the time it comes as
+a long call of C returns, so linking and compiling lost what they had made; and a library that is lost keeps its whole linker.
+
+Python only looks for signals while it interprets instructions. So the steps that must not be torn apart are one call of C each: calling the
+function and storing what it returns; noting that an owner is gone; taking an object off the list and freeing it. What lies between them may
+be interrupted and is done again later.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
+from functools import partial
+from itertools import repeat, starmap
+from typing import Any
+
+from .workers import llvmlite_lock
+
+Calls = list[Callable[[], Any]]
+
+
+class Owned:
+    """What a C function makes. Another frees it when the last reference to this has gone. Functions of ctypes take this as an argument."""
+
+    __slots__ = ("_as_parameter_", "_calls", "__weakref__")
+
+    def __init__(self, create: Callable[..., Any], arguments: Sequence[Any], free: Callable[..., Any], *more: Any) -> None:
+        """Frees by `free(object, *more)`. A null pointer is nothing to free: `bool` of this is False then."""
+        self._calls: Calls = []
+        free_after(self, self._calls)
+        made = filter(None, starmap(create, [arguments]))
+        self._calls.extend(map(partial, repeat(free), made, *map(repeat, more)))  # one call of C
+        self._as_parameter_ = self._calls[0].args[0] if self._calls else None  # type: ignore[attr-defined]
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
+
+class _Remains(weakref.ref[Any]):
+    """What is left of an owner: the calls of C that free what it had, and what these need."""
+
+    __slots__ = ("calls", "kept", "trigger")
+    calls: Calls
+    kept: tuple[Any, ...]
+    trigger: weakref.ref[Any]
+
+
+_known: dict[int, _Remains] = {}
+_gone: list[_Remains] = []  # whose owners are
+
+
+def free_after(owner: object, calls: Calls, *kept: Any) -> None:
+    """Make these calls, functions of C, when `owner` has gone. What is `kept` lives until then.
+
+    Python calls back for the youngest weak reference first. That is a method of `list`, which cannot be interrupted; `free` comes next, and
+    whatever it does not get to is freed with the next owner.
+    """
+    trigger = weakref.ref(owner, free)
+    remains = _Remains(owner, _gone.append)
+    remains.calls, remains.kept, remains.trigger = calls, kept, trigger
+    _known[id(remains)] = remains
+    if _gone:
+        free()
+
+
+def free(_: object = None, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+    """Free what belonged to owners that are gone. An interrupt may end this anywhere: each step can be repeated."""
+    if is_finalizing():  # the process gives everything back
+        return
+    with llvmlite_lock() or nullcontext():
+        while _gone:
+            remains = _gone[0]
+            with suppress(IndexError):  # the list is empty
+                deque(map(operator.call, iter(remains.calls.pop, None)), 0)  # one call of C
+            _known.pop(id(remains), None)
+            with suppress(ValueError):  # a collection in the middle of this has done the same
+                _gone.remove(remains)
+
+
+def live() -> int:
+    """How many owners have something to free, or had until now."""
+    return len(_known)

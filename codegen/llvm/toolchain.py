@@ -16,14 +16,14 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
 from adjit.ir.errors import AdjitError
 from adjit.ir.locks import new_lock, once
 from adjit.ir.target import Target
 
-from ..cache import disk as cache
+from ..cache import disk
 from . import headroom, residency
 from .owned import Owned, free_after
 from .workers import are_busy, in_llvm, llvmlite_lock
@@ -101,6 +101,7 @@ def versions() -> str:
     return f"llvmlite {llvmlite.__version__}, LLVM {'.'.join(map(str, _llvm().llvm_version_info))}"
 
 
+@cache
 def _function(name: str) -> Any:
     """A function of LLVM itself, without what llvmlite does around it in Python: `Owned` needs one that is C."""
     function = getattr(_llvm().ffi.lib, name)
@@ -220,8 +221,8 @@ class Object(NamedTuple):
 def assemble(text: str, target: Target, level: int | None = None) -> Object:
     """Object code of a module, at the level that suits its size unless told otherwise."""
     level = level_for(text) if level is None else level
-    key = cache.key(text, *target.key, f"level {level}", versions())
-    return Object(key, cache.cached(key, lambda: compiled(text, target, level)))
+    key = disk.key(text, *target.key, f"level {level}", versions())
+    return Object(key, disk.cached(key, lambda: compiled(text, target, level)))
 
 
 @in_llvm

@@ -11,7 +11,9 @@ be interrupted and is done again later.
 
 from __future__ import annotations
 
+import ctypes
 import operator
+import signal
 import sys
 import weakref
 from collections import deque
@@ -46,10 +48,9 @@ class Owned:
 class _Remains(weakref.ref[Any]):
     """What is left of an owner: the calls of C that free what it had, and what these need."""
 
-    __slots__ = ("calls", "kept", "trigger")
+    __slots__ = ("calls", "kept")
     calls: Calls
     kept: tuple[Any, ...]
-    trigger: weakref.ref[Any]
 
 
 _known: dict[int, _Remains] = {}
@@ -59,21 +60,24 @@ _gone: list[_Remains] = []  # whose owners are
 def free_after(owner: object, calls: Calls, *kept: Any) -> None:
     """Make these calls, functions of C, when `owner` has gone. What is `kept` lives until then.
 
-    Python calls back for the youngest weak reference first. That is a method of `list`, which cannot be interrupted; `free` comes next, and
-    whatever it does not get to is freed with the next owner.
+    Python calls back for the youngest weak reference first. That is a method of `list`, which cannot be interrupted; what `_free_now` does
+    not get to is freed with the next owner.
     """
-    trigger = weakref.ref(owner, free)
-    remains = _Remains(owner, _gone.append)
-    remains.calls, remains.kept, remains.trigger = calls, kept, trigger
-    _known[id(remains)] = remains
+    trigger = weakref.ref(owner, _free_now)
+    free_later(owner, calls, trigger, *kept)
     if _gone:
         free()
 
 
-def free(_: object = None, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+def free_later(owner: object, calls: Calls, *kept: Any) -> None:
+    """The same for small things, which wait until something else is freed."""
+    remains = _Remains(owner, _gone.append)
+    remains.calls, remains.kept = calls, kept
+    _known[id(remains)] = remains
+
+
+def free() -> None:
     """Free what belonged to owners that are gone. An interrupt may end this anywhere: each step can be repeated."""
-    if is_finalizing():  # the process gives everything back
-        return
     with llvmlite_lock() or nullcontext():
         while _gone:
             remains = _gone[0]
@@ -82,6 +86,23 @@ def free(_: object = None, is_finalizing: Callable[[], bool] = sys.is_finalizing
             _known.pop(id(remains), None)
             with suppress(ValueError):  # a collection in the middle of this has done the same
                 _gone.remove(remains)
+
+
+def _free_now(_: object, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+    """An owner has gone. Python would report an interrupt that comes now, and go on: Ctrl-C would do nothing."""
+    try:
+        if not is_finalizing():  # at the end, the process gives everything back
+            free()
+    except KeyboardInterrupt:
+        _interrupt_later()
+
+
+# Python makes pending calls after it has looked for signals: this one is noticed the next time, when the destructor is over
+_interrupt_later = partial(
+    ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(("Py_AddPendingCall", ctypes.pythonapi)),
+    ctypes.cast(ctypes.pythonapi.PyErr_SetInterruptEx, ctypes.c_void_p),
+    int(signal.SIGINT),
+)
 
 
 def live() -> int:

@@ -25,7 +25,7 @@ from adjit.ir.target import Target
 
 from ..cache import disk
 from . import headroom, residency
-from .owned import Owned, free_after
+from .owned import Owned, free_later
 from .workers import are_busy, in_llvm, llvmlite_lock
 
 LEVEL = 2  # of LLVM's back end, unless a module is very large
@@ -49,8 +49,9 @@ class Host(NamedTuple):
 
 @once
 def host() -> Host:
-    llvm = _llvm()
-    return Host(llvm.get_process_triple(), llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features()))
+    features = _text("LLVMPY_GetHostCPUFeatures").split(",")  # as "+avx2,-sse4a"
+    known = {name[1:]: name[0] == "+" for name in features if name}
+    return Host(_text("LLVMPY_GetProcessTriple"), _text("LLVMPY_GetHostCPUName"), known)
 
 
 @once
@@ -119,10 +120,16 @@ class _Message:
     def __init__(self) -> None:
         self._pointer = ctypes.c_char_p()
         self._as_parameter_ = ctypes.byref(self._pointer)
-        free_after(self, [partial(_function("LLVMPY_DisposeString"), self._pointer)])
+        free_later(self, [partial(_function("LLVMPY_DisposeString"), self._pointer)])
 
     def __str__(self) -> str:
         return (self._pointer.value or b"").decode(errors="replace")
+
+
+def _text(name: str, *arguments: Any) -> str:
+    """What a function writes to its last argument."""
+    _call(name, *arguments, text := _Message())
+    return str(text)
 
 
 def _new_machine(target: Target, level: int) -> Owned:
@@ -160,8 +167,7 @@ def _machine(target: Target, level: int) -> Iterator[Owned]:
 def _layout(target: Target) -> str:
     with _machine(target, 2) as machine:
         data = Owned(_function("LLVMPY_CreateTargetMachineData"), (machine,), _function("LLVMPY_DisposeTargetData"))
-        _call("LLVMPY_CopyStringRepOfTargetData", data, text := _Message())
-        return str(text)
+        return _text("LLVMPY_CopyStringRepOfTargetData", data)
 
 
 @lru_cache(maxsize=1)

@@ -42,7 +42,7 @@ class _Liveness:
         self.values: set[int] = set()
         self.stmts: set[int] = set()
         self.guards: dict[int, Stmt] = {}  # of statements that may fail and are not needed otherwise
-        self.definition: dict[int, tuple[Stmt, int]] = {}  # value -> the statement that defines (or carries) it, and the index of its result
+        self.definition: dict[int, tuple[Stmt, int]] = {}  # value -> the statement that defines (or carries) it, and its index
         self.holder: dict[int, Stmt] = {}  # statement -> the enclosing region statement
         self.pending: list[Operand] = list(func.outputs())
         for stmt in self._scan(func.block):

@@ -132,7 +132,7 @@ class Block:
 
 
 class Func:
-    """A whole function. `given` are parameters saved by the forward function; `updates` are parameters overwritten at the end (variables)."""
+    """A whole function. `given` are parameters saved by the forward function; `updates` are those overwritten at the end (variables)."""
 
     __slots__ = ("name", "block", "given", "updates", "location", "plan")
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Division(Binary, abstract=True):
-    """Native code computes a quotient of floats a few bits at a time: it may have 2000."""
+    """Native code computes a quotient of floats a few bits at a time, of up to 2000."""
 
     kinds = "fiu"
 

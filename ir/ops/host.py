@@ -122,7 +122,7 @@ class HostEmitter:
 
 
 def by_pieces(function: Callable[..., Array], dtype: DType, *arrays: Array) -> Array:
-    """Apply `function` to arrays that broadcast to one shape, a piece at a time; one that repeats a single element is passed as a scalar."""
+    """Apply `function` to arrays that broadcast to one shape, a piece at a time; one that repeats an element is passed as a scalar."""
     shape = np.broadcast_shapes(*(a.shape for a in arrays))
     out = np.empty(shape, dtype)
     flat = out.reshape(-1)

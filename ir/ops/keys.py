@@ -99,7 +99,7 @@ def scatter(op: Scatter, x: Operand, selection: Selection, what: str, key: Any, 
 
 
 def fitted(what: str, x: Operand, key: Any, value: Any, shape: Shape) -> Operand:
-    """A value to be written, in the dtype of `x` and the shape that the key selects; extra leading axes of size 1 are dropped."""
+    """A value to write, in x's dtype and the shape that the key selects; extra leading axes of size 1 are dropped, as in NumPy."""
     dtype = x.type.dtype
     if isinstance(value, bool | int | float):
         return x.literal(checked_scalar(what, value, dtype), TensorType(dtype, shape))

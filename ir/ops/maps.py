@@ -152,7 +152,7 @@ SCALAR = bool | int | float  # built once: building the union at every call is a
 
 def cast(x: Operand, dtype: Any) -> Operand:
     """`x` as `dtype`; emits nothing if it already has it."""
-    dtype = dtype if isinstance(dtype, np.dtype) else np.dtype(dtype.dtype)  # TensorFlow's tensors have a `.dtype` of a class of its own
+    dtype = dtype if isinstance(dtype, np.dtype) else np.dtype(dtype.dtype)  # the `.dtype` of TensorFlow's tensors is not a NumPy dtype
     return x if x.type.dtype == dtype else apply(Cast(dtype), x)
 
 

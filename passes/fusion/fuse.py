@@ -361,7 +361,7 @@ class _Grouping:
             maker.yields.add(id(value))
 
     def _leaves(self, operand: Operand) -> None:
-        """Record that the value is read outside of groups: it is yielded, and emitted first if it has not been yet."""
+        """Record that the value is read outside groups: it is yielded, and emitted first if it has not been yet."""
         constant = self.free_to_make.get(id(operand))
         if constant is not None and id(operand) not in self.home:
             group = self._new(constant.result.type.shape)

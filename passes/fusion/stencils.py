@@ -163,7 +163,7 @@ class _Shifting:
         return self._emit(model, Pad(low, high, (0,) * len(low), value), (x,)) if any((*low, *high)) else x
 
     def _moved(self, x: Operand, low: Shape) -> Operand:
-        """A value over the large domain that equals `x` where `x` lies, and is arbitrary elsewhere."""
+        """A value over the large domain that equals `x` at the elements of `x`, and is arbitrary elsewhere."""
         if isinstance(x, Literal):
             return Literal(x.value, x.type.with_shape(self.large))
         if (id(x), low) not in self.made:

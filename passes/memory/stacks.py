@@ -214,7 +214,7 @@ class _Privacy:
         return stmt.replace(blocks=(*blocks[:-1], self._yielding_own(stmt, blocks[-1])))
 
     def _yielding_own(self, loop: Stmt, body: Block) -> Block:
-        """Copy yielded values from other memory before they are moved into the carry's: it may belong to another carry."""
+        """Copy yielded values from other memory before they are moved into the carry's: that memory may belong to another carry."""
         stmts, results = list(body.stmts), list(body.results)
         for slot, param in enumerate(carried_params(loop, body)):
             if self.holds(param) and not self.roots.same([param, results[slot]]):

@@ -107,7 +107,7 @@ class _Loop:
         return [*self.before.stmts, self._loop(), *self.after.stmts]
 
     def _read_first(self, slot: int) -> None:
-        """Read rows of a carry that no earlier iteration has changed from its initial value."""
+        """Read rows of a carry from its initial value, if no earlier iteration has changed them."""
         carry, first, following = self.carries[slot], self.stmt.args[2 + slot], self.body.results[slot]
         users = [s for s in self.stmts if any(x is carry for x in s.args)]
         reads = [s for s in users if isinstance(s.op, Gather) and len(s.args) == 2]
@@ -122,7 +122,7 @@ class _Loop:
                 self.lifted += 1
 
     def _assign(self) -> None:
-        """Write what is added to zeros, if each iteration has its own row."""
+        """Replace a `scatter_add` to zeros by a `scatter_set`, if each iteration has its own row."""
         for slot, following in enumerate(self.body.results):
             maker = self.makers.get(id(following))
             if maker is not None and isinstance(maker.op, ScatterAdd) and self._scattered(slot, maker) is not None:

@@ -1,4 +1,4 @@
-"""Arrays of the user's as plain ones: those whose arithmetic is not NumPy's are refused, for it would be lost in silence."""
+"""Converts user arrays to plain NumPy arrays. Subclasses whose arithmetic differs from NumPy's are refused: it would be silently lost."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ ADVICE = {  # by name: `import numpy` does not load masked arrays
 
 
 def plain_array(x: Any) -> np.ndarray[Any, Any]:
-    """`np.asarray`; raises DTypeError for a subclass of `np.ndarray` that computes in its own way, also inside of lists."""
+    """`np.asarray`; raises DTypeError for a subclass of `np.ndarray` with its own arithmetic, also inside lists."""
     if type(x) is not np.ndarray:
         check_plain(x)
     return np.asarray(x)
 
 
 def as_array(value: Any) -> np.ndarray[Any, Any]:
-    """What the user gave, as an array of a supported dtype. The one place that says what is wrong with something that is none."""
+    """The user's value as an array of a supported dtype. The one place that explains why a value cannot be converted."""
     try:
         array = plain_array(value)
     except ValueError as error:
@@ -46,7 +46,7 @@ def _are_huge(value: Any) -> bool:
 
 
 def brief(value: Any) -> str:
-    """A value in a message."""
+    """A short text of a value, for error messages."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -66,7 +66,7 @@ def check_plain(x: Any) -> None:
 
 @lru_cache(maxsize=256)
 def check_class(cls: Any) -> None:
-    """Raise unless arrays of a class are what `np.asarray` makes of them."""
+    """Raise unless `np.asarray` preserves the meaning of arrays of this class."""
     if cls is np.ndarray or not issubclass(cls, np.ndarray):
         return
     if any(getattr(cls, name) is not getattr(np.ndarray, name) for name in ARITHMETIC):

@@ -1,11 +1,11 @@
-"""The text of scalars and of op attributes, both ways.
+"""Printing and parsing of scalars and of op attributes.
 
-An attribute is a dataclass field of the op. Its text says its type, so that parsing needs no knowledge of the op:
+An attribute is a dataclass field of the op. Its text shows its type, so that parsing needs no knowledge of the op:
 
     {axes=[0, 1], subscripts="ij,jk->ik", dtype=f32, scale=0.5, strict=true, low=none}
 
-Types sit at binders only: a field `dtype` or `shape` that equals the result's is left out, and `bytes` are written as elements of it.
-A field at its default is left out too. Floats come back bit for bit.
+Types are written at binders only: a field `dtype` or `shape` that equals the result's is omitted, and `bytes` are written as elements of
+that dtype. A field at its default is omitted too. Floats round-trip bit for bit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .types import DTYPE_NAMES, DTYPES, F64, DType, TensorType
 
 
 def scalar_text(value: np.generic) -> str:
-    """`true`, `3`, `0.1`, `-inf`: the shortest text that gives the same bits back for the same dtype."""
+    """`true`, `3`, `0.1`, `-inf`: the shortest text that gives the same bits when parsed with the same dtype."""
     kind = value.dtype.kind
     if kind == "b":
         return "true" if value else "false"
@@ -39,7 +39,7 @@ def _float_text(value: Any) -> str:
         return _nan_text(value)
     if value.dtype == F64:
         return repr(number)
-    # Digits are tried rather than asked of NumPy, whose print options would reach into the IR.
+    # Precisions are tried one by one rather than left to NumPy, whose print options would affect the IR.
     with np.errstate(over="ignore"):
         for digits in (6, 7, 8):
             short = float(f"{number:.{digits}g}")
@@ -49,7 +49,7 @@ def _float_text(value: Any) -> str:
 
 
 def _nan_text(value: Any) -> str:
-    """`nan`, `-nan`, or `nan(0x7fc00001)` where the payload is not the usual one."""
+    """`nan`, `-nan`, or `nan(0x7fc00001)` for a non-default payload."""
     for text in ("nan", "-nan"):
         if scalar_of(text, value.dtype).tobytes() == value.tobytes():
             return text
@@ -57,7 +57,7 @@ def _nan_text(value: Any) -> str:
 
 
 def scalar_of(text: str, dtype: DType) -> np.generic:
-    """The scalar of `dtype` that `text` (a NUMBER) means; ValueError where it means none."""
+    """The scalar of `dtype` that `text` (a NUMBER) denotes; ValueError if there is none."""
     bad = ValueError(f"{text if len(text) < 80 else text[:80] + '...'} is not a value of {DTYPE_NAMES[dtype]}")
     if (dtype.kind == "b") != (text in ("true", "false")):
         raise bad
@@ -84,7 +84,7 @@ def scalar_of(text: str, dtype: DType) -> np.generic:
 
 
 def attributes_text(op: Op, results: Sequence[TensorType]) -> str:
-    """` {axes=[0]}`, or nothing."""
+    """` {axes=[0]}`, or an empty string."""
     parts = []
     for field in fields(op):
         value = getattr(op, field.name)
@@ -123,7 +123,7 @@ def _elements_text(array: np.ndarray[Any, Any]) -> str:
 
 
 def _default(field: Field[Any], results: Sequence[TensorType]) -> tuple[bool, Any]:
-    """Whether a field can be left out, and what it then is."""
+    """Whether a field can be omitted, and the value that it then has."""
     if results and field.name in ("dtype", "shape"):
         return True, getattr(results[0], field.name)
     return field.default is not MISSING, field.default
@@ -133,12 +133,12 @@ def _default(field: Field[Any], results: Sequence[TensorType]) -> tuple[bool, An
 
 
 def parse_op(scanner: Scanner, op_class: type[Op], results: Sequence[TensorType], name_at: tuple[int, int]) -> Op:
-    """The op of a statement whose results have these types, with the attributes that come next; `name_at` is where its name stands."""
+    """Parse the attributes of an op and return it; `results` are the types of its statement's results, `name_at` the span of its name."""
     known = {field.name: field for field in fields(op_class)}
     values: dict[str, Any] = {}
     before = scanner.at
     if scanner.accept("{"):
-        if scanner.line_end():  # a region's brace
+        if scanner.line_end():  # the opening brace of a region
             scanner.at = before
         while scanner.at != before:
             name = scanner.word()
@@ -163,7 +163,7 @@ def parse_op(scanner: Scanner, op_class: type[Op], results: Sequence[TensorType]
 
 def _parse_field(scanner: Scanner, op_class: type[Op], field: Field[Any], results: Sequence[TensorType]) -> Any:
     annotation = str(field.type)
-    scanner.accept("")  # past spaces, to where the value begins
+    scanner.accept("")  # skip spaces, to the start of the value
     start = scanner.at
     if annotation == "bytes":
         if not results:
@@ -181,7 +181,7 @@ def _parse_field(scanner: Scanner, op_class: type[Op], field: Field[Any], result
     return value
 
 
-# What the annotations that ops use (as text: they are never evaluated) ask of a value; others take any.
+# The classes that the annotations used by ops allow (annotations are text here, never evaluated); others allow any value.
 _CLASSES: dict[str, type] = {
     "int": int, "bool": bool, "float": float, "str": str, "tuple": tuple, "Shape": tuple, "DType": np.dtype, "TensorType": TensorType,
 }  # fmt: skip
@@ -223,7 +223,7 @@ def _parse_value(scanner: Scanner) -> Any:
 
 
 def _parse_elements(scanner: Scanner, dtype: DType) -> list[np.generic]:
-    """Elements in row-major order; the brackets around rows are only for readers."""
+    """Elements in row-major order; the brackets around rows are only for readability."""
     out: list[np.generic] = []
     depth = 0
     while True:

@@ -1,4 +1,4 @@
-"""Appends statements to a block. The innermost active builder is where operators on IR values emit to.
+"""Appends statements to a block. Operators on IR values emit into the innermost active builder.
 
     with Builder(params) as b:
         y = x * x + 1.0
@@ -37,7 +37,7 @@ def current_builder() -> Builder | None:
 
 @contextmanager
 def unwinding() -> Iterator[None]:
-    """An exception leaves no builder of the inside active, even if it is Ctrl-C, which can come between two lines of `__exit__`."""
+    """Deactivate inner builders when an exception passes, even Ctrl-C, which can occur between two lines of `__exit__`."""
     stack, reasons = getattr(_active, "stack", None), gate.own_reasons()
     depth = len(stack) if stack else 0
     try:
@@ -50,7 +50,7 @@ def unwinding() -> Iterator[None]:
 
 @contextmanager
 def outside_builders() -> Iterator[None]:
-    """No builder is active inside: ops evaluate, though a function is being traced around. For values that exist before any run of it."""
+    """Deactivate all builders inside: ops evaluate even while a function is traced. For values that exist before any run of it."""
     before = getattr(_active, "stack", [])
     _active.stack = []
     try:
@@ -72,7 +72,7 @@ class Builder:
         self.phase: Phase = "forward"
         self.origin: Stmt | None = None
         self.capture: Callable[[Array], Operand] | None = parent.capture if parent else None
-        # makes parameters of all arrays, small ones too
+        # turns all arrays into parameters, including small ones
         self.adopt: Callable[[Concrete], Operand] | None = parent.adopt if parent else None
 
     def __enter__(self) -> Builder:
@@ -88,7 +88,7 @@ class Builder:
 
     @contextmanager
     def at(self, location: Location | None, phase: Phase, origin: Stmt | None) -> Iterator[None]:
-        """Statements emitted inside belong to this place, phase and forward statement."""
+        """Statements emitted inside get this location, phase and forward statement."""
         before = (self.location, self.phase, self.origin)
         self.location, self.phase, self.origin = location, phase, origin
         try:
@@ -97,7 +97,7 @@ class Builder:
             self.location, self.phase, self.origin = before
 
     def around(self) -> Iterator[Builder]:
-        """This builder, and those that it is nested in, from the inside."""
+        """This builder and its enclosing builders, innermost first."""
         builder: Builder | None = self
         while builder is not None:
             yield builder
@@ -131,11 +131,11 @@ class Builder:
         return results
 
     def stand_in(self, operand: Operand) -> Operand:
-        """What stands in the IR for a constant: itself, unless it is one that derivatives are taken by."""
+        """The operand that represents a constant in the IR: itself, unless derivatives are taken with respect to it."""
         return operand
 
     def constant(self, operand: Operand) -> Operand:
-        """A concrete array inside the IR: a literal if uniform, a small constant, or a captured parameter."""
+        """Represent a concrete array in the IR: as a literal if uniform, a small constant, or a captured parameter."""
         if not isinstance(operand, Concrete):
             raise TraceError(f"{operand!r} cannot stand in the IR")
         if self.adopt is not None:
@@ -161,7 +161,7 @@ def unrepeated(data: Array) -> Array:
 
 
 def is_uniform(data: Array) -> bool:
-    """Whether one value fills the array, to the bit: zeros of both signs are not one value."""
+    """Whether one value fills the array, bitwise: zeros of both signs are different values."""
     if data.size <= 1:
         return data.size == 1
     first = data.flat[0]

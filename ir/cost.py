@@ -1,7 +1,7 @@
-"""What an op costs, as far as its types tell: the only place where passes, code generator and profiler learn it.
+"""The cost of an op, as far as its types determine it: the single source for passes, code generator and profiler.
 
-The unit is one plain operation on one element, such as an addition. An elementwise op does not say what it costs: it is found by counting
-what its lowering emits (`Counting`), so that an op which somebody adds is known from the start. Ops that lower themselves to loops define
+The unit is one simple operation on one element, such as an addition. An elementwise op does not declare its cost: it is found by counting
+what its lowering emits (`Counting`), so that the cost of a newly added op is known too. Ops that lower themselves to loops define
 `Op.operations`.
 """
 
@@ -13,27 +13,27 @@ import numpy as np
 
 from .types import BOOL, I64, DType
 
-PLAIN = 1  # an addition, a comparison, a choice
-DIVISION = 3  # a floating division or a square root
-MATH = 8  # a function of the vector math library, an integer division
+PLAIN = 1  # an addition, a comparison, a selection
+DIVISION = 3  # a floating-point division or a square root
+MATH = 8  # a function of the vector math library, or an integer division
 
 
 class Work(NamedTuple):
-    """What an elementwise op does for one element: all operations, and the longest chain of them that depend on each other."""
+    """The work of an elementwise op per element: the number of operations, and the length of the longest dependency chain."""
 
     operations: int
     latency: int
 
 
 class Counted(NamedTuple):
-    """A register of `Counting`: its dtype, and the operations that it waits for."""
+    """A register of `Counting`: its dtype, and the length of the dependency chain that computes it."""
 
     dtype: DType
     ready: int
 
 
 class Counting:
-    """An `Emitter` that counts. Operations that are not listed here are plain."""
+    """An `Emitter` that counts operations. Those not listed here cost `PLAIN`."""
 
     COSTS = {"fdiv": DIVISION, "sqrt": DIVISION, "idiv": MATH, "irem": MATH, "call": MATH, "bitcast": 0}  # noqa: RUF012
 

@@ -1,14 +1,14 @@
-"""What a statement may do besides computing its results. Passes, the planner and the runtime ask here, never the op: a branch or a loop
-does what the statements inside it do, at any depth, and only the statement knows those.
+"""What a statement may do besides computing its results. Passes, the planner and the runtime query statements here, never the op: a branch
+or a loop has the effects of the statements inside it, at any depth, which only the statement knows.
 
-Variables are parameters and updates of a Func, and random numbers are functions of a key, so no statement writes state or draws from it.
-What is left:
+Variables are parameters and updates of a Func, and random numbers are functions of a key, so no statement reads or writes hidden state.
+The remaining effects are:
 
-    fails     may raise: an index out of bounds, an assertion, a matrix that has no factor
-    ordered   happens in the order of the program, once, and is wanted for its own sake: printing, assertions
-    stops     may end early whatever its operands are: a loop is interrupted, a stack finds no memory
+    fails     may raise: an index out of bounds, an assertion, a matrix that has no factorisation
+    ordered   happens once, in program order, and is never dead code: printing, assertions
+    stops     may end early whatever its operands are: a loop is interrupted, a stack runs out of memory
 
-A call that raises must not have changed a variable, so nothing that `fails` or `stops` may follow the first write to one.
+A call that raises must not have changed a variable, so no statement that `fails` or `stops` may follow the first write to one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Effects(NamedTuple):
 
     @property
     def is_pure(self) -> bool:
-        """Whether the statement may be moved, repeated or dropped, as long as its operands are there. Interruption is no reason not to."""
+        """Whether the statement may be moved, repeated or dropped, as long as its operands are available. `stops` does not prevent this."""
         return not (self.fails or self.ordered)
 
     @property
@@ -40,7 +40,7 @@ NONE = _ALL[False, False, False]
 
 
 def effects(stmt: Stmt) -> Effects:
-    """What the statement may do, with all that is inside its blocks."""
+    """The effects of the statement, including those of its blocks."""
     own = effects_of(stmt.op)
     for block in stmt.blocks:
         own = _joined(own, block_effects(block))
@@ -48,7 +48,7 @@ def effects(stmt: Stmt) -> Effects:
 
 
 def block_effects(block: Block) -> Effects:
-    """What the statements of a block may do; found once, for blocks never change."""
+    """The effects of a block's statements; cached, since blocks are immutable."""
     found = block._effects
     if found is None:
         found = NONE
@@ -59,7 +59,7 @@ def block_effects(block: Block) -> Effects:
 
 
 def effects_of(op: Op) -> Effects:
-    """What the op does by itself: all there is to say where it has no blocks."""
+    """The effects of the op itself, without those of blocks."""
     return _ALL[op.can_fail, op.effect, op.can_stop]
 
 

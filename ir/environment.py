@@ -1,4 +1,4 @@
-"""The environment variables that adjit reads: one table, from which docs/settings.md is made."""
+"""The environment variables that adjit reads: one table, from which docs/settings.md is generated."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ VARIABLES: dict[str, str] = {
 
 
 def value(name: str, default: str = "") -> str:
-    """What the environment says for a variable of the table, or `default`."""
+    """The value of an environment variable from the table, or `default`."""
     assert name in VARIABLES, f"{name} is not in the table of variables"
     return os.environ.get(name, default)
 
 
 def is_set(name: str) -> bool:
-    """Whether a variable is there, and neither empty nor 0."""
+    """Whether a variable is set, and neither empty nor 0."""
     return value(name) not in ("", "0")
 
 
 def choice(name: str, allowed: Collection[str], default: str) -> str:
-    """The value of a variable that has only some; the default where it is not there, or empty."""
+    """The value of a variable with a fixed set of values; the default if it is unset or empty."""
     given = value(name) or default
     if given not in allowed:
         raise ValueError(f"{name}={given}: choose one of {', '.join(each for each in allowed if each)}")

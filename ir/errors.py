@@ -1,4 +1,4 @@
-"""What adjit raises.
+"""The exceptions that adjit raises.
 
     AdjitError
     ├── TraceError (TypeError)            a traced value used where a concrete one is needed, a leaked value
@@ -6,17 +6,17 @@
     ├── DTypeError (TypeError)            dtypes that do not fit
     ├── IndexingError (IndexError)        a key that cannot index: of floats, with too many indices
     ├── OutOfBoundsError (IndexError)     an index outside its axis, eager or in native code
-    ├── UnsupportedError (NotImplementedError)   a NumPy function or feature that adjit does not have
-    ├── GradientError (ValueError)        a gradient that cannot be asked for
-    ├── CheckError (AssertionError)       an assertion of the user's that failed, eager or in native code
-    ├── SingularMatrixError (np.linalg.LinAlgError)   equations without one solution, eager or in native code
-    ├── StateError (RuntimeError)         a variable that is half written
-    ├── NonFiniteError (FloatingPointError)      a NaN or an infinity, where somebody looks for the first
-    ├── InternalError (RuntimeError)      a bug of adjit: something went wrong inside of the compiler, whatever the program is
-    ├── ParseError (ValueError)           IR text that is not IR
+    ├── UnsupportedError (NotImplementedError)   a NumPy function or feature that adjit does not support
+    ├── GradientError (ValueError)        an invalid request for a gradient
+    ├── CheckError (AssertionError)       a user's assertion that failed, eager or in native code
+    ├── SingularMatrixError (np.linalg.LinAlgError)   equations without a unique solution, eager or in native code
+    ├── StateError (RuntimeError)         a variable that is only partly written
+    ├── NonFiniteError (FloatingPointError)      a NaN or an infinity, if checks for them are on
+    ├── InternalError (RuntimeError)      a bug in adjit: an unexpected failure inside the compiler
+    ├── ParseError (ValueError)           text that is not valid IR
     └── VerifyError (ValueError)          IR that breaks a rule of the IR
 
-Each also subclasses the built-in that a caller would catch. `at(location)` adds the user's own line once.
+Each also subclasses the built-in that a caller would catch. `at(location)` adds the user's line, once.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ E = TypeVar("E", bound="AdjitError")
 
 
 class AdjitError(Exception):
-    """Base of all errors of adjit; `location` is the user's line, where known."""
+    """Base of all adjit errors; `location` is the user's line, if known."""
 
     location: Location | None = None
 
     def at(self: E, location: Location | None) -> E:
-        """The same error, with the user's line in its message; the first location given stays."""
+        """The same error, with the user's line in its message; the first location given is kept."""
         if location is not None and self.location is None:
             self.location = location
             self.args = (f"{self.args[0] if self.args else ''}\n  {location.describe()}", *self.args[1:])
@@ -47,7 +47,7 @@ class AdjitError(Exception):
 
 
 class Detail(int):
-    """A number in the message of an error, as 64 bits: `{:unsigned}` is for those of a uint64."""
+    """A 64-bit number in an error message; `{:unsigned}` formats it as a uint64."""
 
     def __format__(self, spec: str) -> str:
         return str(int(self) % 2**64) if spec == "unsigned" else format(int(self), spec)
@@ -74,22 +74,22 @@ class OutOfBoundsError(AdjitError, IndexError):
 
 
 class UnsupportedError(AdjitError, NotImplementedError):
-    """Something that adjit does not do, with what to do instead."""
+    """Something that adjit does not support, with what to do instead."""
 
 
 class GradientError(AdjitError, ValueError):
-    """A gradient that cannot be asked for."""
+    """An invalid request for a gradient."""
 
 
 class CheckError(AdjitError, AssertionError):
-    """An assertion of the user's that failed, or an exception raised in a traced branch, whose built-in class it then has as well."""
+    """A user's assertion that failed, or an exception raised in a traced branch, which then also subclasses the built-in raised."""
 
 
 @cache
 def raised_as(name: str) -> type[CheckError]:
-    """The CheckError that stands for an exception that the user raises in a traced branch: who waits for the built-in of that name gets it.
+    """The CheckError class for an exception that the user raises in a traced branch: it can be caught as the built-in of that name.
 
-    Some built-ins cannot be combined with another; for them, and for no name, it is CheckError itself.
+    Some built-ins cannot be combined with another class; for them, and for an empty name, it is CheckError itself.
     """
     built_in = getattr(builtins, name, None)
     if not isinstance(built_in, type) or not issubclass(built_in, Exception):
@@ -101,19 +101,19 @@ def raised_as(name: str) -> type[CheckError]:
 
 
 class StateError(AdjitError, RuntimeError):
-    """A variable that cannot be read now, because it is half written."""
+    """A variable that cannot be read now, because it is only partly written."""
 
 
 class SingularMatrixError(AdjitError, LinAlgError):
-    """Equations without one solution."""
+    """Equations without a unique solution."""
 
 
 class NonFiniteError(AdjitError, FloatingPointError):
-    """A NaN or an infinity that was looked for."""
+    """A NaN or an infinity that was checked for."""
 
 
 class InternalError(AdjitError, RuntimeError):
-    """A bug of adjit. Its cause is what was raised; its message says where the program is that brought it out."""
+    """A bug in adjit. Its cause is the original exception; its message says where the program that triggered it is."""
 
 
 class ParseError(AdjitError, ValueError):

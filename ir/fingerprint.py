@@ -1,6 +1,6 @@
-"""A Func as bytes: quick to make, the same in every process, and different wherever native code could differ.
+"""A Func as bytes: fast to compute, the same in every process, and different whenever the native code could differ.
 
-Names of values, and lines of statements that cannot fail, are left out: they decide nothing but what errors and texts say.
+Names of values, and lines of statements that cannot fail, are left out: they affect only error messages and printed text.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from .ops.base import Op
 from .types import TensorType
 
 PLAIN = {type(None), bool, int, float, str, bytes}
-VERSION = 2  # of marshal: the last that does not depend on which objects are shared
+VERSION = 2  # of marshal: the last version whose output does not depend on which objects are shared
 
 
 def fingerprint(func: Func) -> bytes | None:
-    """None for a Func with an op that is not plain data: two that look the same may differ."""
+    """The fingerprint; None for a Func with an op that is not plain data: two that look equal may differ."""
     out = _Fingerprint()
     try:
         out.block(func.block)
@@ -35,7 +35,7 @@ def fingerprint(func: Func) -> bytes | None:
 
 
 class _Fingerprint:
-    """`words` are numbers; what an op, a literal or a type is (`described`) is said where it first occurs, and numbered."""
+    """`words` are numbers; an op, a literal or a type is written out (`described`) at its first occurrence, and numbered."""
 
     def __init__(self) -> None:
         self.words: list[int] = []
@@ -67,7 +67,7 @@ class _Fingerprint:
         self._number(stmt.results)
 
     def operand(self, x: Operand) -> int:
-        """Values count from 0 up, literals from -1 down."""
+        """Values are numbered from 0 up, literals from -1 down."""
         if not isinstance(x, Literal):
             return self._values[id(x)]
         key = x.type, x.value.tobytes()
@@ -83,7 +83,7 @@ class _Fingerprint:
 
 
 def plain(value: Any) -> Any:
-    """An attribute of an op as marshal writes it; TypeError for what is not plain data."""
+    """An attribute of an op in a form that marshal can write; TypeError if it is not plain data."""
     if type(value) in PLAIN:
         return value
     if isinstance(value, tuple):

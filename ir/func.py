@@ -5,7 +5,7 @@
     Stmt  = results, op, args, blocks              with the user's location, the phase and the origin
     arg   = Value | Literal
 
-A region may use values of the blocks around it. Everything is immutable once built: passes make new Funcs and may share statements between
+A region may use values of the enclosing blocks. Everything is immutable once built: passes build new Funcs and may share statements between
 them. A value has no pointer to its definition; passes that need one build a table.
 """
 
@@ -85,7 +85,7 @@ class Stmt:
 
 
 class Block:
-    """Statements in order, with what the block takes and gives. `saving` is given to the backward twin only."""
+    """Statements in order, with the block's parameters and results. `saving` are further results, for the backward counterpart only."""
 
     __slots__ = ("params", "stmts", "results", "saving", "_free", "_effects")
 
@@ -100,7 +100,7 @@ class Block:
         self._effects: Effects | None = None
 
     def uses(self) -> Iterator[Operand]:
-        """Every operand that this block reads, nested blocks included, in order."""
+        """Every operand that this block reads, including nested blocks, in order."""
         for stmt in self.stmts:
             yield from stmt.args
             for block in stmt.blocks:
@@ -109,7 +109,7 @@ class Block:
         yield from self.saving
 
     def free(self) -> tuple[Value, ...]:
-        """Values of the blocks around this one that it uses, in order of first use."""
+        """Values of the enclosing blocks that this block uses, in order of first use."""
         if self._free is None:
             self._free = self._find_free()
         return self._free
@@ -132,7 +132,7 @@ class Block:
 
 
 class Func:
-    """A whole function. `given` are parameters that the forward twin saved; `updates` are parameters overwritten at the end (variables)."""
+    """A whole function. `given` are parameters saved by the forward function; `updates` are those overwritten at the end (variables)."""
 
     __slots__ = ("name", "block", "given", "updates", "location", "plan")
 
@@ -150,7 +150,7 @@ class Func:
         self.given = tuple(given)
         self.updates = tuple(updates)
         self.location = location
-        self.plan = plan  # set by passes.buffers: where each value lives
+        self.plan = plan  # set by passes.buffers: where each value is stored
 
     @property
     def params(self) -> tuple[Value, ...]:
@@ -165,7 +165,7 @@ class Func:
         return self.block.results
 
     def outputs(self) -> tuple[Operand, ...]:
-        """Everything that must be computed: results, what is saved, and the new values of updated parameters."""
+        """Everything that must be computed: results, saved values, and the new values of updated parameters."""
         return (*self.block.results, *self.block.saving, *(new for _, new in self.updates))
 
     def replace(self, **changes: Any) -> Func:

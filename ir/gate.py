@@ -1,7 +1,7 @@
-"""Whether anybody watches: a counter in native memory that the entry points of compiled functions read.
+"""The gate: a counter in native memory that the entry points of compiled functions read.
 
-Zero means that no thread is tracing or recording and nothing asks for eager runs, so that a call on plain arrays may go straight to native
-code. Everything else goes through Python, which finds out what there is to do.
+Zero means that no thread is tracing or recording and no setting requests eager execution, so that a call on plain arrays may go straight to
+native code. All other calls go through Python, which finds out what to do.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class _Own(threading.local):
 
 
 class Gate:
-    """Counts the reasons to go the long way: those of threads, which a forked child does not have, and those that last (settings)."""
+    """Counts the reasons to take the slow path: those of threads, which do not exist in a forked child, and lasting ones (settings)."""
 
     def __init__(self) -> None:
         self._count = ctypes.c_int64(0)
@@ -44,11 +44,11 @@ class Gate:
                 self._own.reasons += change
 
     def own_reasons(self) -> int:
-        """Those of this thread."""
+        """The number of reasons of this thread."""
         return self._own.reasons
 
     def restore(self, reasons: int) -> None:
-        """Give this thread as many reasons as it had before: Ctrl-C may have come between two lines that belong together."""
+        """Reset this thread's reasons to an earlier number: Ctrl-C may have occurred between a `close` and its `open`."""
         self._add(reasons - self._own.reasons, lasting=False)
 
     def _after_fork(self) -> None:

@@ -17,7 +17,7 @@ Observe: TypeAlias = Callable[[Stmt, Sequence[Array], Sequence[Array]], None]  #
 
 
 def run(func: Func, *arrays: Array, observe: Observe | None = None) -> tuple[Array, ...]:
-    """Results, then what is saved, then the new values of updated parameters. `observe` sees each statement after it ran.
+    """Return the results, then the saved values, then the new values of updated parameters. `observe` is called after each statement.
 
     >>> run(func, x, y)            # doctest: +SKIP
     (array(3.0), array([1.0, 2.0]))
@@ -35,14 +35,14 @@ def run(func: Func, *arrays: Array, observe: Observe | None = None) -> tuple[Arr
 
 
 def run_block(block: Block, arrays: Sequence[Array], env: dict[int, Array], observe: Observe | None = None) -> tuple[Array, ...]:
-    """Results, then what is saved, of a region whose free values are in `env`."""
+    """Results, then saved values, of a region whose free values are in `env`."""
     env.update(zip(map(id, block.params), arrays, strict=True))
     _run_stmts(block, env, observe)
     return tuple(_read(x, env) for x in (*block.results, *block.saving))
 
 
 class _Runner:
-    """A block with the environment around it, as `Region.interpret` calls it."""
+    """A block with its surrounding environment, as `Region.interpret` calls it."""
 
     def __init__(self, block: Block, env: dict[int, Array], observe: Observe | None) -> None:
         self.block = block

@@ -1,4 +1,4 @@
-"""Where a value's elements lie in a buffer: an offset and a stride per axis, counted in elements.
+"""The layout of a value's elements in a buffer: an offset and a stride per axis, counted in elements.
 
 Owns the layout arithmetic that view ops (`transpose`, `broadcast`, `slice`, ...) and the buffer planner share.
 """
@@ -20,7 +20,7 @@ class Layout(NamedTuple):
         return Layout(0, row_major(shape))
 
     def is_contiguous(self, shape: Shape) -> bool:
-        """Whether the elements are consecutive in row-major order (the offset may be anything)."""
+        """Whether the elements are consecutive in row-major order (at any offset)."""
         return normalized(self.strides, shape) == normalized(row_major(shape), shape)
 
     def permuted(self, axes: Sequence[int]) -> Layout:
@@ -40,7 +40,7 @@ class Layout(NamedTuple):
         return Layout(offset, tuple(-s if a in axes else s for a, s in enumerate(self.strides)))
 
     def reshaped(self, source: Shape, target: Shape) -> Layout | None:
-        """The same elements under another shape, or None where no strides express it."""
+        """The same elements under another shape, or None if no strides express it."""
         if 0 in source:
             return Layout(self.offset, row_major(target))
         groups = merged(source, self.strides)
@@ -60,12 +60,12 @@ class Layout(NamedTuple):
 
 
 def normalized(strides: Sequence[int], shape: Shape) -> tuple[int, ...]:
-    """Strides with those of axes of size 1 (which are never walked) set to 0."""
+    """Strides with those of axes of size 1 (which are never used) set to 0."""
     return tuple(0 if n == 1 else s for s, n in zip(strides, shape, strict=True)) if 0 not in shape else ()
 
 
 def merged(shape: Shape, strides: Sequence[int]) -> list[tuple[int, int]]:
-    """(size, stride) of the fewest axes that walk the same elements in the same order; axes of size 1 vanish."""
+    """(size, stride) of the fewest axes that visit the same elements in the same order; axes of size 1 are dropped."""
     out: list[tuple[int, int]] = []
     for n, s in zip(shape, strides, strict=True):
         if n == 1:

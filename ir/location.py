@@ -1,4 +1,4 @@
-"""Where in the user's own source an op comes from."""
+"""Locations of ops in the user's source."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Location(NamedTuple):
-    """File, line and column (both counted from 1; 0 when unknown) and the function's name."""
+    """File, line and column (both counted from 1; 0 if unknown) and the function's name."""
 
     file: str
     line: int

@@ -1,8 +1,8 @@
-"""Locks that survive a fork, and values that are made once.
+"""Locks that survive a fork, and values that are computed once.
 
-A forked child has one thread. A lock that another thread of the parent held would stay locked in it for ever, so every lock of ours is made
-here and released in the child unless the forking thread holds it. What such a lock protected must then be whole, or be made again: `once`
-stores its value when it is complete, and whatever needs more says so where it is.
+A forked child has one thread. A lock held by another thread of the parent would stay locked in it forever, so every lock in adjit is
+created here and released in the child unless the forking thread holds it. The data that such a lock protects must then be complete, or be
+rebuilt: `once` stores its value only when it is complete; code that needs more handles it itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _locks: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def new_lock() -> threading.RLock:
-    """A re-entrant lock that no fork leaves locked."""
+    """A re-entrant lock that is not left locked by a fork."""
     lock = threading.RLock()
     _locks.add(lock)
     return lock
@@ -38,7 +38,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Once(Generic[P, T]):
-    """What a function gives, for each combination of (hashable) arguments computed by the first call alone: others wait for that."""
+    """Caches a function's result for each combination of (hashable) arguments; only the first call computes it, others wait."""
 
     def __init__(self, make: Callable[P, T]) -> None:
         self.__doc__ = make.__doc__
@@ -58,22 +58,22 @@ class Once(Generic[P, T]):
             return self._values[key]
 
     def is_made(self) -> bool:
-        """Whether anybody has asked for it."""
+        """Whether any value has been computed."""
         return bool(self._values)
 
     def forget(self) -> None:
-        """Make it again when it is next asked for."""
+        """Drop the cached values: they are computed again at the next call."""
         with self._lock:
             self._values = {}
 
 
 def once(make: Callable[P, T]) -> Once[P, T]:
-    """Decorates the maker of a value that all threads share: a native library, the description of the host."""
+    """Decorates the factory of a value that all threads share: a native library, the description of the host."""
     return Once(make)
 
 
 class Lazy(Generic[S, T]):
-    """A property that is computed when it is first asked for, and then an attribute. Two threads that ask at once may both compute it.
+    """A property that is computed at first access, and then stored as an attribute. Two threads that access it at once may both compute it.
 
     `functools.cached_property` of Python 3.11 holds a lock meanwhile, one for all objects of the class: a forked child may find it locked.
     """

@@ -1,7 +1,7 @@
-"""What rules and users compute with.
+"""Operands: what derivative rules and users compute with.
 
-An `Operand` has a type and the operators and methods of a NumPy array. Which class it is decides what an op does: a `Literal` folds, a
-`Concrete` array evaluates, an IR value (`func.Value`) emits a statement.
+An `Operand` has a type and the operators and methods of a NumPy array. Its class decides what an op does: a `Literal` folds, a `Concrete`
+array evaluates, an IR value (`func.Value`) emits a statement.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from .ops.base import Array, Op, result_types
 from .ops.maps import Map
 from .types import DType, Shape, StackType, TensorType, as_dtype
 
-PLAIN = frozenset({int, float, bool, np.ndarray})  # what most operators meet: no further questions
+PLAIN = frozenset({int, float, bool, np.ndarray})  # the most common operand classes, which need no further checks
 OperandLike: TypeAlias = "Operand | Array | np.generic | bool | int | float | list[Any] | tuple[Any, ...]"
 
 
-LARGE = 1024  # elements: an op on larger literals is left to the program, so that tracing takes no longer for large sizes
+LARGE = 1024  # elements: ops on larger literals are left to the compiled program, so that tracing time does not grow with size
 
 
 def is_arithmetic(x: Any) -> bool:
-    """Whether an operator of ours takes `x` (or says why not): numbers, and what NumPy makes an array of. Other objects have operators of
-    their own, data frames among them.
+    """Whether adjit's operators accept `x` (or raise for it): numbers, and what NumPy converts to an array. Other objects, such as data
+    frames, have their own operators.
     """
     kind = type(x)
     if kind in PLAIN or isinstance(x, Operand | np.ndarray | np.generic | list | tuple | int | float | complex):
@@ -39,7 +39,7 @@ def is_arithmetic(x: Any) -> bool:
 
 
 def operators(name: str) -> tuple[Callable[[Any, Any], Operand], Callable[[Any, Any], Operand]]:
-    """The two methods of a binary operator, with the operand first and second. The function is looked up by each call: `ops` imports us."""
+    """The two methods of a binary operator, with the operand first and second. Looked up by each call: `ops` imports this module."""
 
     def forward(self: Any, other: Any) -> Any:
         return getattr(ops, name)(self, as_arithmetic(other)) if is_arithmetic(other) else NotImplemented
@@ -51,12 +51,12 @@ def operators(name: str) -> tuple[Callable[[Any, Any], Operand], Callable[[Any, 
 
 
 class Operand:
-    """Base of everything that an op takes. `level` decides who applies an op on mixed operands: the highest does."""
+    """Base of everything that an op takes. `level` decides which operand applies an op on mixed operands: the highest."""
 
     __slots__ = ()
     level: ClassVar[int] = 0
-    weak: bool = False  # a traced Python scalar: gives way in promotion
-    is_watched: bool = False  # by a tape that is recording now, which would lose sight of what NumPy computes with it
+    weak: bool = False  # a traced Python scalar: does not determine the dtype in promotion
+    is_watched: bool = False  # by a recording tape, which could not see what NumPy computes with it
     type: TensorType
 
     __array_priority__ = 1000
@@ -65,10 +65,10 @@ class Operand:
         raise NotImplementedError
 
     def literal(self, value: Any, type: TensorType) -> Operand:
-        """A constant filled with one value, to stand beside this operand."""
+        """A constant filled with one value, for use with this operand."""
         return Literal(value, type)
 
-    if TYPE_CHECKING:  # what the classes that users hold have, for users' type checkers: public functions are said to give operands
+    if TYPE_CHECKING:  # attributes of the user-facing classes, for users' type checkers: public functions are annotated to return operands
 
         def numpy(self) -> Array: ...
         def item(self, *index: Any) -> Any: ...
@@ -81,7 +81,7 @@ class Operand:
         def __bool__(self) -> bool: ...
         def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array: ...
 
-    # ---- the look of an array
+    # ---- array attributes
 
     @property
     def shape(self) -> Shape:
@@ -108,7 +108,7 @@ class Operand:
             raise TypeError("len() of a 0-dimensional value")
         return self.type.shape[0]
 
-    # ---- arithmetic; what is neither a number nor an array answers for itself, as it does beside NumPy's arrays
+    # ---- arithmetic; objects that are neither numbers nor arrays use their own operators, as they do with NumPy's arrays
 
     __add__, __radd__ = operators("add")
     __sub__, __rsub__ = operators("sub")
@@ -165,7 +165,7 @@ class Operand:
     def __invert__(self) -> Operand:
         return ops.bitwise_not(self)
 
-    # ---- the methods that derivative rules use; the full NumPy surface is added by the classes that users hold
+    # ---- the methods that derivative rules use; the user-facing classes add the full NumPy surface
 
     def sum(self, axis: Any = None, *, keepdims: bool = False) -> Operand:
         return ops.sum(self, axis, keepdims)
@@ -191,7 +191,7 @@ class Operand:
 
 
 class Literal(Operand):
-    """A constant filled with one value: how Python scalars and zeros stand in the IR. Ops on literals fold at once where they can."""
+    """A constant filled with one value: how Python scalars and zeros appear in the IR. Ops on literals fold immediately if they can."""
 
     __slots__ = ("type", "value")
     level = 0
@@ -213,11 +213,11 @@ class Literal(Operand):
         return Concrete(self.array()).apply_op(op, args)
 
     def array(self) -> Array:
-        """The whole constant as a (read-only, unallocated) NumPy array."""
+        """The whole constant as a NumPy array (read-only, without allocating its elements)."""
         return np.broadcast_to(self.value, self.type.shape)
 
     def same(self, other: Any) -> bool:
-        """Equal as constants: same type, same bits (so that 0.0 is not -0.0, and NaN is itself)."""
+        """Whether both are the same constant: same type, same bits (so that 0.0 is not -0.0, and NaN equals itself)."""
         return isinstance(other, Literal) and self.type == other.type and self.value.tobytes() == other.value.tobytes()
 
     def __repr__(self) -> str:
@@ -225,7 +225,7 @@ class Literal(Operand):
 
 
 def fold_literals(op: Op, args: tuple[Operand, ...]) -> Literal | None:
-    """The literal that `op` gives on literals, where one value fills its result."""
+    """The literal that `op` gives on literals, if one value fills its result."""
     if not effects_of(op).is_pure or not all(isinstance(a, Literal) for a in args):
         return None
     value = op.splat(*(a.value for a in args if isinstance(a, Literal)))
@@ -235,13 +235,13 @@ def fold_literals(op: Op, args: tuple[Operand, ...]) -> Literal | None:
 
 
 class Concrete(Operand):
-    """A NumPy array as an operand: ops on it evaluate at once."""
+    """A NumPy array as an operand: ops on it evaluate immediately."""
 
     __slots__ = ("type", "buffer")
     level = 1
 
     def __init__(self, data: Array) -> None:
-        self.buffer = data  # never written to by who reads it here: others may hold it
+        self.buffer = data  # never written to through this object: others may share it
         self.type = TensorType(as_dtype(data.dtype), data.shape)
 
     @property
@@ -259,14 +259,14 @@ class Concrete(Operand):
 
 
 def read_only(array: Array) -> Array:
-    """A view on an array that cannot be written through."""
-    view = np.asarray(array).view()  # also of NumPy's scalars, which are no arrays
+    """A read-only view of an array."""
+    view = np.asarray(array).view()  # also for NumPy's scalars, which are not arrays
     view.flags.writeable = False
     return view
 
 
 def array_of(operand: Operand, op: Op) -> Array:
-    """The NumPy array behind a concrete operand; a literal beside an elementwise op stays a scalar, which NumPy broadcasts."""
+    """The NumPy array behind a concrete operand; a literal operand of an elementwise op stays a scalar, which NumPy broadcasts."""
     if isinstance(operand, Concrete):
         return operand.buffer
     if isinstance(operand, Literal):
@@ -289,7 +289,7 @@ def evaluate(op: Op, arrays: list[Array], types: list[TensorType]) -> tuple[Arra
 
 
 def as_operand(x: Any) -> Operand:
-    """Whatever the user gave, as an operand; a `Variable` is read. Raises DTypeError for what is not numeric."""
+    """The user's value as an operand; a `Variable` is read. Raises DTypeError for non-numeric values."""
     if isinstance(x, Operand):
         read = getattr(x, "read_operand", None)
         return x if read is None else read()
@@ -297,5 +297,5 @@ def as_operand(x: Any) -> Operand:
 
 
 def as_arithmetic(x: Any) -> Any:
-    """`as_operand`, but Python scalars pass: they are weak in promotion."""
+    """`as_operand`, except that Python scalars pass unchanged: they are weak in promotion."""
     return x if type(x) in (int, float, bool) else as_operand(x)

@@ -1,4 +1,4 @@
-"""Text -> Func: reads all that `ir.printer` prints. A ParseError shows line, column and span.
+"""Text -> Func: parses everything that `ir.printer` prints. A ParseError shows line, column and span.
 
     func     = "func" "@"name "(" binders ")" ["given" "(" binders ")"] "->" types ["saving" types] ["arena" bytes] [location] body
     body     = "{" stmts "return" [operands] ["saving" operands] ["updating" "%"name "=" operand, ...] "}"
@@ -8,8 +8,8 @@
     location = "!" [file ":"] line [":" column]
     region   = "{" stmts ["yield" operands ["saving" operands]] "}"
 
-Line ends close statements, `#` begins a comment. Names are scoped by blocks. The text is checked as far as a Func needs to exist;
-whether it keeps the rules of the IR is `ir.verifier`'s business.
+Line ends terminate statements, `#` starts a comment. Names are scoped by blocks. The text is checked only as far as needed to build a Func;
+whether it follows the rules of the IR is checked by `ir.verifier`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PLACE = re.compile(r"([a-z]+\+[0-9]{1,18}|%[\w.]+)(?:\+([0-9]{1,18})\[((?:-?[0-
 
 
 def parse_func(text: str) -> Func:
-    """The one function that `text` holds."""
+    """Parse a text that contains exactly one function."""
     funcs = parse_funcs(text)
     if len(funcs) != 1:
         raise ParseError(f"expected one function, found {len(funcs)}")
@@ -46,7 +46,7 @@ def parse_func(text: str) -> Func:
 
 
 def parse_funcs(text: str) -> list[Func]:
-    """All functions of a text, such as a forward function and its backward twin."""
+    """Parse all functions of a text, such as a forward function and its backward counterpart."""
     scanner = Scanner(text)
     scanner.next_line()
     out = []
@@ -57,7 +57,7 @@ def parse_funcs(text: str) -> list[Func]:
 
 
 class _Bare(NamedTuple):
-    """A literal operand whose type has yet to follow from its place."""
+    """A literal operand whose type has yet to be inferred from its position."""
 
     text: str
     start: int
@@ -74,7 +74,7 @@ class _Binder(NamedTuple):
 
 
 class _Tail(NamedTuple):
-    """What stands behind the operands."""
+    """What follows the operands."""
 
     op: Op
     registers: bool
@@ -89,7 +89,7 @@ class _Parser:
         self.file: str | None = None
         self.places: list[tuple[_Binder, str, int]] = []
         self.registers: set[int] = set()  # ids of statements, as in Plan
-        self.defined: dict[str, Value] = {}  # every name of the function, for windows into buffers further on
+        self.defined: dict[str, Value] = {}  # every name of the function, for windows into buffers defined later
 
     # ---- function
 
@@ -126,7 +126,7 @@ class _Parser:
         return Func(name, Block(params, stmts, results, saved), given, updates, location, self.plan(arena))
 
     def given(self, params: list[Value]) -> list[Value]:
-        """Binders of further parameters, or names of parameters that stand before."""
+        """Binders of further parameters, or names of parameters already listed."""
 
         def one() -> Value:
             before = self.scan.at
@@ -157,7 +157,7 @@ class _Parser:
     # ---- statements
 
     def stmts(self, phase: Phase) -> list[Stmt]:
-        """Statements up to the block's last line (`return`, `yield`, `cond`) or closing brace, which stay unread."""
+        """Parse statements up to the block's last line (`return`, `yield`, `cond`) or closing brace, which is not consumed."""
         scan = self.scan
         out: list[Stmt] = []
         while True:
@@ -194,7 +194,7 @@ class _Parser:
         return found
 
     def plain(self, op_class: type[Op], results: tuple[Value, ...], phase: Phase) -> Stmt:
-        """An op without a syntax of its own, with any number of regions."""
+        """An op without special syntax, with any number of regions."""
         scan = self.scan
         name = (scan.start, scan.at)
         types = [r.type for r in results]
@@ -233,7 +233,7 @@ class _Parser:
         return CustomGradient.of(*parts, pull, push)
 
     def closed_region(self) -> Block:
-        """A block that reads its parameters alone. One of the name of a value around stands for that value."""
+        """A block that reads only its parameters. A parameter with the name of an outer value stands for that value."""
         self.scan.expect("(")
         params = self.listed(")", self.binder)
         for param in params:
@@ -275,7 +275,7 @@ class _Parser:
         name = (self.scan.start, self.scan.at)
         planned = len(self.places)
         carry, inits = self.carry()
-        # The text has the carried values once; the blocks have parameters each.
+        # The text lists the carried values once; each block has its own parameters.
         twins = [c._replace(value=Value(c.value.type, c.value.name)) for c in carry]
         twin_of = {id(c): twin for c, twin in zip(carry, twins, strict=True)}
         self.places += [(twin_of[id(binder)], text, at) for binder, text, at in self.places[planned:]]
@@ -298,7 +298,7 @@ class _Parser:
         return [b for b, _ in pairs], [x for _, x in pairs]
 
     def region(self, params: list[_Binder], types: Sequence[TensorType], phase: Phase, end: str = "yield") -> Block:
-        """A block in braces; its names are gone after it."""
+        """A block in braces; its names go out of scope after it."""
         scan = self.scan
         scan.expect("{")
         scan.end_line()
@@ -334,7 +334,7 @@ class _Parser:
     # ---- operands and binders
 
     def results(self, types: Sequence[TensorType]) -> list[Operand]:
-        """Operands up to the end of the line, `saving` or `updating`; `types` are what bare literals are taken for."""
+        """Operands up to the end of the line, `saving` or `updating`; `types` are the types of bare literals."""
         out: list[Operand] = []
         while True:
             x = self.value_or_bare(required=bool(out))
@@ -353,7 +353,7 @@ class _Parser:
         return self.literal(x, context) if isinstance(x, _Bare) else x
 
     def value_or_bare(self, required: bool = False) -> Operand | _Bare | None:
-        """`%x`, `0.0:f64[3]`, or `0.0`; None where no operand comes next."""
+        """`%x`, `0.0:f64[3]`, or `0.0`; None if no operand comes next."""
         scan = self.scan
         before = scan.at
         if scan.accept("%"):
@@ -404,7 +404,7 @@ class _Parser:
         self.scope[binder.name] = self.defined[binder.name] = binder.value
         self.order.append(binder.name)
 
-    # ---- small things
+    # ---- helpers
 
     def listed(self, close: str, one: Callable[[], T]) -> list[T]:
         """Items separated by commas, up to a closing mark."""

@@ -1,10 +1,10 @@
-"""Where values live in native memory: the contract between the buffer planner and the code generator.
+"""The memory plan: where values are stored in native memory. The contract between the buffer planner and the code generator.
 
 Every value has a window: a root value that owns a buffer, and the layout of the value's elements in it. Every root has a place.
 
-Three kinds of places are known only while a loop runs. A `view` is a row of an array or an element of a stack, read where it lies: its
-address is computed where the statement stands. A `slot` is the newest element of the stack that a loop saves the value on, a `row` that of
-the array that a loop puts the value into: it is made there.
+Three kinds of places are known only while a loop runs. A `view` is a row of an array or an element of a stack, read in place: its address
+is computed at the statement. A `slot` is the newest element of the stack that a loop saves the value on, a `row` the row of the array that
+a loop writes the value into: the value is computed directly there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .layout import Layout
 if TYPE_CHECKING:
     from .func import Value
 
-ALIGNMENT = 64  # bytes: what every buffer in the arena begins at a multiple of
+ALIGNMENT = 64  # bytes: the alignment of every buffer in the arena
 STACK_BYTES = 24  # the handle of a stack: data, count, capacity
 KINDS = ("arena", "param", "result", "constant", "view", "slot", "row")
 
@@ -53,8 +53,8 @@ class Plan:
     arena_bytes: int = 0
     places: dict[int, Place] = field(default_factory=dict)
     windows: dict[int, Window] = field(default_factory=dict)
-    rows: set[int] = field(default_factory=set)  # ids of roots inside of `rows`: they have room for one row at a time, on the stack
-    registers: set[int] = field(default_factory=set)  # ids of region statements that run in registers: no buffers inside
+    rows: set[int] = field(default_factory=set)  # ids of roots inside `rows`: their buffers hold one row at a time, on the stack
+    registers: set[int] = field(default_factory=set)  # ids of region statements that run in registers, without buffers inside
 
     def place(self, value: Value) -> Place:
         return self.places[id(self.windows[id(value)].root)]

@@ -1,16 +1,16 @@
-"""The rules of a plan, checked without the planner: every value has memory, inside of its buffer, that nothing else uses while it lives.
+"""Verifies a plan, independently of the planner: every value has memory inside its buffer that nothing else uses while it is live.
 
-- Buffers lie inside of what they are in: the arena, a parameter, a result. Arena offsets are aligned.
-- Windows stay inside of their buffers.
-- Two buffers that share memory are never alive at the same time. A statement may write over what it reads for the last time only where it
-  reads each element before it writes it: elementwise, or because its op changes that operand in place. What a block yields may be made
-  where it goes.
-- Nothing but an update writes to a parameter's memory; one that is made there is made after the last statement that may raise, so that a
+- Buffers lie inside their memory: the arena, a parameter, a result. Arena offsets are aligned.
+- Windows stay inside their buffers.
+- Two buffers that share memory are never live at the same time. A statement may overwrite what it reads for the last time only if it reads
+  each element before it writes it: elementwise, or because its op changes that operand in place. A value that a block yields may be
+  computed directly in its destination.
+- Only an update writes to a parameter's memory; one that is computed there is computed after the last statement that may raise, so that a
   call that raises has changed no variable.
 
-Statements are numbered in the order of the text. A statement at n reads at time 2n and writes at 2n + 1; the end of a block counts as a
-statement. What a loop reads of the values before it lives until its end. `verify` runs this for a Func that has a plan; its cost is that of
-one walk, and of comparing each buffer with those alive beside it.
+Statements are numbered in textual order. A statement at n reads at time 2n and writes at 2n + 1; the end of a block counts as a statement.
+Values that are defined before a loop and read in it live until its end. `verify` runs this for a Func that has a plan; its cost is that of
+one walk, and of comparing each buffer with the others that are live at the same time.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ BOUNDED = ("arena", "param", "result")  # kinds of places that are memory of a k
 
 
 class Piece(NamedTuple):
-    """A time in which a root's memory holds something, and what began it."""
+    """An interval of time in which a root's memory holds a value, and the statement that begins it."""
 
     start: int
     end: int
     root: Value
     stmt: Stmt | None
-    sources: tuple[int, ...] = ()  # ids of roots that may lie there already: what is yielded or carried into it
+    sources: tuple[int, ...] = ()  # ids of roots that may already be in that memory: what is yielded or carried into it
 
 
 def verify_plan(func: Func, fail: Fail) -> None:
@@ -55,13 +55,13 @@ class _Plan:
         self.plan: Plan = func.plan
         self.fail = fail
         self.clock = 0
-        self.loops: list[tuple[int, list[int]]] = []  # when each loop around began, and the times of its end, to be filled in
+        self.loops: list[tuple[int, list[int]]] = []  # the start of each enclosing loop, and the times of its end, filled in later
         self.written: dict[int, tuple[int, Stmt | None]] = {}
         self.reads: dict[int, list[tuple[int, tuple[tuple[int, list[int]], ...]]]] = {}
         self.roots: dict[int, Value] = {}
-        self.looked: dict[int, Value] = {}  # rows that are read where they lie -> the array
+        self.looked: dict[int, Value] = {}  # rows that are read in place -> the array
         self.late: list[Piece] = []  # what is written at the end of blocks
-        self.early: dict[int, int] = {}  # carries that change -> until when the body reads the old value
+        self.early: dict[int, int] = {}  # carries that change -> the time until which the body reads the old value
         self.last_raise = -1
 
     def check(self) -> None:
@@ -103,11 +103,11 @@ class _Plan:
             self.branches(stmt)
 
     def has_blocks(self, stmt: Stmt) -> bool:
-        """Whether its blocks are laid out in the text: not those of loop nests, and of regions in registers."""
+        """Whether its blocks are part of the text order: not those of loop nests and of register regions."""
         return bool(stmt.blocks) and not isinstance(stmt.op, Fuse | Rows) and id(stmt) not in self.plan.registers
 
     def inside(self, stmt: Stmt) -> Iterator[Operand]:
-        """Arrays that a region in registers has memory for."""
+        """Arrays that a register region keeps in memory."""
         for block in stmt.blocks if id(stmt) in self.plan.registers else ():
             yield from self.planned(block)
 
@@ -139,7 +139,7 @@ class _Plan:
         self.loops.append((now + 1, []))
         self.clock += 1
         params = {id(p) for p in body.params}
-        self.read([x for x in body.saving if id(x) in params], 2 * self.clock)  # those are saved as an iteration begins
+        self.read([x for x in body.saving if id(x) in params], 2 * self.clock)  # parameters are saved when an iteration begins
         for block in stmt.blocks:
             self.block(block)
             self.clock += 1
@@ -243,7 +243,7 @@ class _Plan:
         for key, root in self.roots.items():
             start, stmt = self.written[key]
             if isinstance(root.type, StackType):
-                yield Piece(-1, 2 * self.clock + 1, root, stmt)  # for the whole call
+                yield Piece(-1, 2 * self.clock + 1, root, stmt)  # live for the whole call
                 continue
             last = max((self.until(start, t, loops) for t, loops in self.reads.get(key, ())), default=start)
             sources = next((p.sources for p in self.late if p.root is root and p.start == start), ())
@@ -255,7 +255,7 @@ class _Plan:
                 yield Piece(again.start, max(again.start, last), root, again.stmt, again.sources)
 
     def until(self, start: int, time: int, loops: tuple[tuple[int, list[int]], ...]) -> int:
-        """What is read in a loop and made before it lives until the loop ends."""
+        """A value that is defined before a loop and read in it lives until the loop ends."""
         return next((ends[0] for began, ends in loops if began > start and ends), time)
 
     def overlaps(self, pieces: list[Piece], end: int) -> None:
@@ -293,7 +293,7 @@ class _Plan:
             alive.append((low, high, piece))
 
     def follows(self, piece: Piece, other: Piece) -> bool:
-        """Whether what is written may lie over what is read for the last time by the same statement."""
+        """Whether a written value may overwrite one that the same statement reads for the last time."""
         if other.end != piece.start - 1:
             return False
         if id(other.root) in piece.sources:

@@ -1,4 +1,4 @@
-"""Func -> text. `ir.parser` reads everything that is printed here, and printing what it read gives the same bytes.
+"""Func -> text. `ir.parser` parses everything that is printed here, and printing the result gives the same bytes.
 
     func @loss(%w: f64[3], %x: f64[3]) -> f64[] !model.py:11:1 {
       %p: f64[3] = mul %w, %x !12:9
@@ -9,13 +9,13 @@
       return %l updating %w = %w.bar
     }
 
-- Types sit at binders. A literal operand is bare where its type follows from its place, and typed (`0.0:f32[3]`) elsewhere: `literal_type`.
-- Names come from the user's variables and are made unique; values without one are numbered in the order of the text.
-- `backward:` and `forward:` mark where the phase changes; a region begins in the phase of its statement.
+- Types are written at binders. A literal operand is bare if its type follows from its position, else typed (`0.0:f32[3]`): `literal_type`.
+- Names come from the user's variables and are made unique; values without a name are numbered in textual order.
+- `backward:` and `forward:` mark phase changes; a region begins in the phase of its statement.
 - A planned Func shows its buffers: `%h: f64[3] @arena+128 = ...`, and `@%h` or `@%h+2[1,3]` (offset, strides) for a window into one;
   a region that runs in registers has `@registers`.
 
-Printing never fails on IR that is broken: error messages show it.
+Printing never fails on invalid IR: error messages show it.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ def print_func(func: Func, locations: bool = True) -> str:
 
 
 def print_stmt(func: Func, stmt: Stmt) -> str:
-    """One statement of a function (without its regions), as it stands in the function's text."""
+    """One statement of a function (without its regions), as it appears in the function's text."""
     printer = _Printer(func, locations=True)
     return printer.lines[printer.line_of[id(stmt)]].strip()
 
 
 def print_name(func: Func, value: Operand) -> str:
-    """How a function's text calls a value: `%y.1`."""
+    """The name of a value in a function's text: `%y.1`."""
     return _Printer(func, locations=False).operand(value, None)
 
 
 def literal_type(op: type[Op], values: Iterable[TensorType], results: Sequence[TensorType]) -> TensorType | None:
-    """What a bare literal operand is taken for; None where literals must be typed. `values` are the other operands' types."""
+    """The type of a bare literal operand; None if literals must be typed. `values` are the types of the other operands."""
     if not issubclass(op, Map):
         return None
     found = next((t for t in values if t.dtype != BOOL), None)
@@ -83,7 +83,7 @@ class Names:
         return name
 
     def share(self, value: Operand, other: Operand) -> None:
-        """Call `value` what `other` is, or will be, called."""
+        """Give `value` the same name as `other`, now or when that is named."""
         self._twins[id(value)] = other
 
     def _new(self, hint: str | None) -> str:
@@ -103,7 +103,7 @@ class Names:
 
 
 def clean_name(hint: str) -> str:
-    """A hint as a name of the text: `layers/0/W` gives `layers_0_W`."""
+    """A hint as a valid name: `layers/0/W` gives `layers_0_W`."""
     if NAME.fullmatch(hint):
         return hint
     name = re.sub(r"[^\w.]", "_", hint)
@@ -123,7 +123,7 @@ class _Printer:
         self.func(func)
 
     def share_names(self, block: Block) -> None:
-        """A `while` shows what it carries once, for both of its blocks; windows may name it before its turn comes."""
+        """A `while` prints its carries once, for both of its blocks; windows may refer to them earlier."""
         for stmt in block.stmts:
             if isinstance(stmt.op, While) and well_formed(stmt):
                 condition, body = stmt.blocks
@@ -151,7 +151,7 @@ class _Printer:
         self.lines.append("}")
 
     def params_text(self, func: Func) -> str:
-        """Given parameters stand apart, with their types there when they are the last ones, as they should be."""
+        """Given parameters are listed separately; with their types there if they are the last parameters, as they should be."""
         params, given = func.params, func.given
         if not given:
             return f"({self.binders(params)})"
@@ -194,7 +194,7 @@ class _Printer:
         self.lines.append(f"{indent}}}")
 
     def custom_gradient(self, op: CustomGradient, text: str, indent: str) -> None:
-        """`custom_gradient %x, %v, %r {...} pull (%r: f64[], %d: f64[]) { ... } push (...) { ... }`; `later`: not there yet."""
+        """`custom_gradient %x, %v, %r {...} pull (%r: f64[], %d: f64[]) { ... } push (...) { ... }`; `later`: not built yet."""
         if op.blocks is None:
             self.lines.append(f"{text} later")
             return
@@ -227,7 +227,7 @@ class _Printer:
         self.lines.append(f"{indent}}}")
 
     def block(self, block: Block, head: str, indent: str, phase: Phase, types: Sequence[TensorType], end: str = "yield") -> None:
-        """A region from its opening line to its last one; the closing brace is the caller's."""
+        """A region from its opening line to its last statement; the caller prints the closing brace."""
         self.lines.append(head)
         self.stmts(block.stmts, indent, phase)
         if block.results or block.saving:
@@ -250,7 +250,7 @@ class _Printer:
         return ", ".join(self.operand(x, types[i] if i < len(types) else None) for i, x in enumerate(operands))
 
     def operand(self, x: Operand, type: TensorType | None) -> str:
-        """`type` is what a bare literal would be taken for."""
+        """`type` is the type that a bare literal would get."""
         if not isinstance(x, Literal):
             return self.names.of(x)
         return scalar_text(x.value) if x.type == type else f"{scalar_text(x.value)}:{x.type}"
@@ -271,7 +271,7 @@ class _Printer:
         window = self.plan.windows.get(id(value))
         root = value if window is None else window.root
         place = self.plan.places.get(id(root))
-        if self.names.of(root) != self.names.of(value):  # by name: the twin parameters of a `while` share one buffer
+        if self.names.of(root) != self.names.of(value):  # by name: the corresponding parameters of a `while` share one buffer
             owner = self.names.of(root)
         elif place is not None:
             owner = str(place)
@@ -299,7 +299,7 @@ _FORMS: dict[type[Op], Callable[[_Printer, Stmt, str, str, str, list[TensorType]
 
 
 def well_formed(stmt: Stmt) -> bool:
-    """Whether a region has the operands, blocks and block parameters (in number) that its own syntax needs."""
+    """Whether a region has the number of operands, blocks and block parameters that its syntax needs."""
     counts = (len(stmt.args), *(len(b.params) for b in stmt.blocks))
     if isinstance(stmt.op, If):
         return counts == (1, 0, 0)

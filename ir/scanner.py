@@ -1,6 +1,6 @@
-"""Reads the IR's text piece by piece: a position, patterns matched at it, and errors that show the span.
+"""The scanner of IR text: a position, patterns matched at it, and errors that show the span.
 
-Owns the words of the text (names, numbers, strings, types), and refuses to know its grammar. Spaces are skipped, line ends are not.
+Owns the tokens (names, numbers, strings, types), not the grammar. Spaces are skipped, line ends are not.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NoReturn
 from .errors import ParseError
 from .types import DTYPES, StackType, TensorType
 
-# `%y_pred`, `%w.bar.1`, `%12`; letters of any alphabet, because Python's names have them.
+# `%y_pred`, `%w.bar.1`, `%12`; letters of any alphabet, as in Python's names.
 NAME = re.compile(r"[^\W\d]\w*(?:\.\w+)*")
 UNNAMED = re.compile(r"[0-9]+")
 NUMBER = re.compile(r"-?(?:inf\b|nan\b(?:\(0x[0-9a-f]+\))?|[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)|true\b|false\b")
@@ -29,11 +29,11 @@ _LINES = re.compile(r"(?:[ \t\r]*(?:#[^\n]*)?\n)*[ \t]*(?:#[^\n]*\Z)?")
 
 
 MAX_DIGITS = 19  # of an integer that fits 64 bits
-MAX_DEPTH = 50  # of regions, lists and types inside one another
+MAX_DEPTH = 50  # nesting of regions, lists and types
 
 
 def is_text(text: str) -> bool:
-    """Whether the text can be written to a file, and name one."""
+    """Whether the text can be written to a file, and used as a file name."""
     return "\0" not in text and not any("\ud800" <= c <= "\udfff" for c in text)
 
 
@@ -56,13 +56,13 @@ class Scanner:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        self.start = 0  # where the piece read last begins
+        self.start = 0  # the start of the last token
         self.depth = 0
         self._types: dict[str, TensorType] = {}
         if not is_text(text):
             raise ParseError("the text holds a null byte or half of a surrogate pair")
 
-    # ---- reading
+    # ---- tokens
 
     def skip_spaces(self) -> None:
         if self.text[self.at : self.at + 1] in _SPACE_STARTS:
@@ -71,7 +71,7 @@ class Scanner:
             self.at = found.end()
 
     def match(self, pattern: re.Pattern[str]) -> str | None:
-        """The text that `pattern` matches here, past spaces."""
+        """Skip spaces, then return the text that `pattern` matches here."""
         self.skip_spaces()
         found = pattern.match(self.text, self.at)
         if found is None:
@@ -80,7 +80,7 @@ class Scanner:
         return found.group()
 
     def accept(self, mark: str) -> bool:
-        """Step over a punctuation mark, if it comes next."""
+        """Consume a punctuation mark, if it comes next."""
         self.skip_spaces()
         if not self.text.startswith(mark, self.at):
             return False
@@ -132,13 +132,13 @@ class Scanner:
         return self.whole(found) if found is not None else self.fail_here("expected a number")
 
     def whole(self, digits: str) -> int:
-        """The integer that the digits read last mean. Python itself refuses to convert thousands of them."""
+        """The integer value of the digits just read. Python itself refuses to convert thousands of digits."""
         if len(digits.lstrip("-")) > MAX_DIGITS:
             self.fail(f"a number of {len(digits)} digits does not fit 64 bits")
         return int(digits)
 
     def deeper(self) -> AbstractContextManager[None]:
-        """Around what may nest: no deeper than readers, and Python's stack, can follow."""
+        """Guards nested syntax against a depth that exceeds Python's stack and readability."""
         return _Deeper(self)
 
     def type(self) -> TensorType:
@@ -172,7 +172,7 @@ class Scanner:
         self.next_line()
 
     def next_line(self) -> None:
-        """Step over line ends, blank lines and comments."""
+        """Skip line ends, blank lines and comments."""
         found = _LINES.match(self.text, self.at)
         assert found is not None
         self.at = found.end()
@@ -180,7 +180,7 @@ class Scanner:
     # ---- errors
 
     def fail_here(self, message: str) -> NoReturn:
-        """An error about the piece that comes next."""
+        """Raise an error at the next token."""
         self.skip_spaces()
         found = _PIECE.match(self.text, self.at)
         if found is None:
@@ -188,7 +188,7 @@ class Scanner:
         self.fail(f"{message}, found {found.group()!r}", self.at, found.end())
 
     def fail(self, message: str, start: int | None = None, end: int | None = None) -> NoReturn:
-        """An error about a span, by default the piece read last."""
+        """Raise an error at a span, by default the last token."""
         start = self.start if start is None else start
         end = self.at if end is None else end
         line = self.text.count("\n", 0, start) + 1

@@ -1,6 +1,6 @@
-"""The machine that code is made for, as data: an argument of the pipeline and of the code generator, who never look it up themselves.
+"""The machine that code is generated for, as data: an argument of the pipeline and of the code generator, which never look it up.
 
-`adjit.codegen.llvm.target` finds the one of this process.
+`adjit.codegen.llvm.target` detects the target of this process.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Target:
-    """`triple`, `cpu` and `features` are LLVM's words; decisions are made by the rest. `vector_bytes` may be chosen freely: LLVM splits
-    vectors that the CPU does not have.
+    """`triple`, `cpu` and `features` are LLVM's terms; decisions depend on the other fields. `vector_bytes` may be chosen freely: LLVM
+    splits vectors that the CPU does not support.
     """
 
     triple: str
@@ -21,23 +21,23 @@ class Target:
     vector_registers: int = 16
     fma: bool = False  # it multiplies and adds with one rounding, in one instruction
     rounding: bool = False  # it rounds vectors of floats to integers in one instruction
-    caches: tuple[int, int] = (1 << 15, 1 << 20)  # bytes of the first and the second level that a core has for itself
+    caches: tuple[int, int] = (1 << 15, 1 << 20)  # bytes of the L1 and L2 cache of a core
     threads: int = 1  # that large kernels may use
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What decides the object code of a text."""
+        """The fields that determine the object code of a given LLVM text."""
         return self.triple, self.cpu, self.features
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """What decides the text as well."""
+        """The fields that determine the LLVM text as well."""
         rest = self.vector_bytes, self.vector_registers, self.fma, self.rounding, self.caches, self.threads
         return *self.key, *map(str, rest)
 
     @property
     def near(self) -> int:
-        """Elements of an array that stays in the first-level cache."""
+        """Elements of an array that fits into the L1 cache."""
         return self.caches[0] // 8
 
     def with_threads(self, threads: int | None) -> Target:
@@ -45,4 +45,4 @@ class Target:
         return self if threads is None or threads == self.threads else replace(self, threads=threads)
 
 
-USUAL = Target("x86_64-unknown-linux-gnu", "x86-64-v3", "", 32, 16, fma=True, rounding=True)  # for who has no particular one in mind
+USUAL = Target("x86_64-unknown-linux-gnu", "x86-64-v3", "", 32, 16, fma=True, rounding=True)  # if no particular target is needed

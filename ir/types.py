@@ -1,7 +1,7 @@
 """Types of IR values, and all arithmetic on dtypes, shapes and axes.
 
-Owns: `TensorType` (`f32[128,784]`), dtype names, NumPy's promotion with weak Python scalars, and every rule that computes one shape from
-others. A dimension is an int today; code elsewhere asks this module rather than computing with dimensions itself.
+Owns `TensorType` (`f32[128,784]`), dtype names, NumPy's promotion with weak Python scalars, and every rule that computes one shape from
+others. A dimension is currently an int; other code calls this module rather than computing with dimensions itself.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ SUPPORTED = ", ".join(str(dtype) for dtype in DTYPE_NAMES)
 
 
 def as_dtype(spec: Any) -> DType:
-    """The supported dtype that `spec` (a name or type that NumPy knows, or else a name of ours) means.
+    """The supported dtype that `spec` (a name or type that NumPy knows, or else one of adjit's names) denotes.
 
-    NumPy counts bytes, the text of the IR counts bits: where both know a name, NumPy's meaning holds.
+    NumPy counts bytes, the text of the IR counts bits: if both define a name, NumPy's meaning applies.
 
     >>> as_dtype("f32"), as_dtype(float), as_dtype("i8")
     (dtype('float32'), dtype('float64'), dtype('int64'))
@@ -55,11 +55,11 @@ def as_dtype(spec: Any) -> DType:
     if dtype not in DTYPE_NAMES:
         hint = " (swap its bytes with .astype(dtype.newbyteorder('=')))" if dtype.newbyteorder("=") in DTYPE_NAMES else ""
         raise DTypeError(f"dtype {dtype} is not supported{hint}; supported are {SUPPORTED}")
-    return DTYPES[DTYPE_NAMES[dtype]]  # NumPy has several equal int64s, of different `char`
+    return DTYPES[DTYPE_NAMES[dtype]]  # NumPy has several equal int64 dtypes, with different `char`
 
 
 class TensorType:
-    """dtype and shape of a value; immutable, compared by value. `str()` gives `f32[128,784]`."""
+    """The dtype and shape of a value; immutable, compared by value. `str()` gives `f32[128,784]`."""
 
     __slots__ = ("dtype", "shape", "_hash")
 
@@ -106,7 +106,7 @@ class TensorType:
 
 
 class StackType(TensorType):
-    """What a loop saves for its backward twin: one element a trip, however many there are. Only the ops of `ops.stack` look inside.
+    """What a loop saves for its backward counterpart: one element per iteration. Only the ops of `ops.stack` access elements.
 
     `dtype` and `shape` are those of an element; the cotangent of a stack of floats is a stack of the same type.
     """
@@ -130,7 +130,7 @@ class StackType(TensorType):
 
 
 def checked_type(dtype: DType, shape: Sequence[int], what: str) -> TensorType:
-    """A TensorType whose size is known to be sane: for shapes that come from users."""
+    """A TensorType whose size has been checked: for shapes that come from users."""
     out = TensorType(dtype, as_shape(shape, what))
     if out.nbytes > MAX_BYTES:
         raise ShapeError(f"{what}: {out} is too large to exist ({out.nbytes:.3g} bytes)")
@@ -158,20 +158,20 @@ def promote(*operands: Any) -> DType:
 
 
 def weak_example(dtype: DType) -> Any:
-    """A Python scalar of dtype's kind: passing it to `promote` stands for a weakly typed value of that dtype."""
+    """A Python scalar of dtype's kind: passed to `promote`, it represents a weakly typed value of that dtype."""
     if dtype.kind == "f":
         return 1.0
     return dtype if dtype == BOOL else 1
 
 
 def float_dtype(dtype: DType) -> DType:
-    """The dtype that NumPy computes true division and means in."""
+    """The dtype in which NumPy computes true division and means."""
     return dtype if dtype.kind == "f" else F64
 
 
 def math_dtype(*dtypes: DType) -> DType:
-    """The dtype that NumPy computes transcendental functions in: of integers of 16 bits, float32. Of 8 bits it would be float16, which
-    is not supported: those are computed in float64.
+    """The dtype in which NumPy computes transcendental functions: float32 for 16-bit integers. For 8-bit integers it would be float16,
+    which is not supported: those are computed in float64.
     """
     if any(dtype.kind == "f" for dtype in dtypes):
         return np.result_type(*dtypes)
@@ -213,7 +213,7 @@ def normalize_axis(axis: Any, rank: int, what: str) -> int:
 
 
 def normalize_axes(axes: Any, rank: int, what: str) -> tuple[int, ...]:
-    """Axes given as None (all), an int or a sequence of ints; sorted, without duplicates allowed."""
+    """Axes given as None (all), an int or a sequence of ints; sorted, duplicates are refused."""
     if axes is None:
         return tuple(range(rank))
     items = axes if isinstance(axes, Iterable) else (axes,)
@@ -252,7 +252,7 @@ def resolve_reshape(shape: Shape, wanted: Any) -> Shape:
 
 
 def matmul_shape(a: Shape, b: Shape, what: str = "matmul") -> Shape:
-    """Result shape of `a @ b` where batch dimensions are equal (broadcasting is explicit in the IR)."""
+    """Result shape of `a @ b` with equal batch dimensions (broadcasting is explicit in the IR)."""
     if not a or not b:
         raise ShapeError(f"{what}: a scalar operand ({list(a)} @ {list(b)}); use * instead")
     inner = b[-2] if len(b) > 1 else b[0]

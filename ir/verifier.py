@@ -1,14 +1,14 @@
-"""The rules of the IR, checked. `verify` runs after every pass in tests; it is linear in the size of the function.
+"""Verifies the rules of the IR. `verify` runs after every pass in tests; it is linear in the size of the function.
 
-- Every value is defined once, before its uses, in a block around them. The blocks of one region have parameters of their own each.
+- Every value is defined once, before its uses, in an enclosing block. Each block of a region has its own parameters.
 - Operands are values and literals; a literal's value has the dtype of its type.
-- The results' types are what the op's own type rule gives.
-- Regions keep their own rules: `Region.check`.
-- Attributes have their declared types, axes count from 0, sizes are no less than 0: `ops.checks`.
-- Phases are `forward` or `backward`. Forward statements may read backward results: that is what an update after a gradient does.
+- The results' types are those that the op's own type rule infers.
+- Regions follow their own rules: `Region.check`.
+- Attributes have their declared types, axes count from 0, sizes are not negative: `ops.checks`.
+- Phases are `forward` or `backward`. Forward statements may read backward results, as an update after a gradient does.
 - Updates name parameters, each once, with a value of the same type; given values are parameters.
-- A plan gives every value memory of its own for as long as it lives: `plan_rules`.
-- Effects are never inside `fuse`. Against the function that a pass started from, none of its effects is lost or overtaken.
+- A plan gives every value exclusive memory while it is live: `plan_rules`.
+- Effects never occur inside `fuse`. Compared with the input of a pass, no effect is lost or reordered.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from .plan_rules import verify_plan
 from .printer import print_name, print_stmt
 from .types import StackType, TensorType
 
-# What type rules raise by themselves: they unpack operands that they count on, and compute with attributes.
+# What type rules may raise on invalid IR: they unpack operands without counting them, and compute with attributes.
 _LEAKS = (AdjitError, TypeError, ValueError, LookupError, ArithmeticError, AttributeError)
 
 
 def verify(func: Func, before: Func | None = None) -> Func:
-    """`func` itself, if it keeps the rules; VerifyError, naming the statement, if not. `before` is what a pass made it from."""
+    """Return `func` if it follows the rules; otherwise raise a VerifyError that names the statement. `before` is the input of the pass."""
     verifier = _Verifier(func)
     verifier.func()
     verify_plan(func, verifier.fail_at)
@@ -44,7 +44,7 @@ def verify(func: Func, before: Func | None = None) -> Func:
 class _Verifier:
     def __init__(self, whole: Func) -> None:
         self.whole = whole
-        self.stmt: Stmt | None = None  # the one being checked, for messages
+        self.stmt: Stmt | None = None  # the statement being checked, for messages
         self.visible: set[int] = set()
         self.order: list[int] = []  # what is visible, innermost last
         self.defined: set[int] = set()
@@ -181,7 +181,7 @@ def _listed(types: Sequence[TensorType]) -> str:
 
 
 def _check_effects(func: Func, before: Func) -> None:
-    """Effects that `before` surely has must be there, in order. Those in regions may vanish or multiply: branches fold, loops unroll."""
+    """Effects that `before` always has must be present, in order. Those in regions may vanish or multiply: branches fold, loops unroll."""
     after = _effects(func.block)
     for stmt in before.stmts:
         if effects_of(stmt.op).ordered and not any(stmt.op == found.op for found in after):

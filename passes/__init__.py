@@ -1,1 +1,1 @@
-"""Func -> Func: differentiation and optimisation, one pass a file."""
+"""Func -> Func transformations: differentiation and optimisation, one pass per file."""

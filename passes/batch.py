@@ -1,14 +1,14 @@
-"""Batching: a function of one example becomes a function of many, along a leading axis. `vmap` is built on it.
+"""Batching: turns a function of one example into a function of many, along a leading axis. `vmap` is built on it.
 
-Ops know their own rules (`Op.batch`). This pass carries through a function which values differ between examples, and rewrites regions:
+Each op has its own batching rule (`Op.batch`). This pass tracks which values differ between examples, and rewrites regions:
 
-- an `if` on a predicate that all examples share stays one; where they differ, both branches run and a `where` chooses. What could fail in a
-  branch is kept from failing for the examples that do not take it (`Op.guarded`);
-- a `for` with shared bounds stays one; with bounds of their own, all examples run as often as the longest, and those that are done keep
+- an `if` whose predicate is shared by all examples stays an `if`; otherwise both branches run and a `where` selects. Statements that could
+  fail in a branch are prevented from failing for the examples that do not take it (`Op.guarded`);
+- a `for` with shared bounds stays a `for`; if the bounds differ, the loop runs for the largest trip count, and finished examples keep
   their carries;
-- a `while` runs until all examples are done; those that are keep their carries.
+- a `while` runs until all examples have finished; finished examples keep their carries.
 
-A stack that examples share, and one of them adds to, becomes one that differs. Refuses: fused functions (batch first).
+A shared stack becomes a batched one once an example adds to it. Does not support fused functions: batch before fusing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ INDEX = TensorType(I64)
 
 
 def batch_func(func: Func, batched: Sequence[bool], size: int) -> Func:
-    """`@f.vmap`: the parameters marked in `batched` and all results have a leading axis of `size` more."""
+    """`@f.vmap`: the parameters marked in `batched` and all results gain a leading axis of length `size`."""
     params = [Value(wide(p.type, size) if has else p.type, p.name) for p, has in zip(func.params, batched, strict=True)]
     if func.updates:
         raise UnsupportedError(f"@{func.name} assigns a variable, of which all examples of a batch have one; return the value instead")
@@ -46,7 +46,7 @@ def batch_func(func: Func, batched: Sequence[bool], size: int) -> Func:
 
 
 def batch_block(block: Block, args: Sequence[Operand], batched: Sequence[bool], size: int) -> list[Marked]:
-    """Emit the block's statements on `args`, of which those marked in `batched` have a leading axis of `size`; gives its results."""
+    """Emit the block's statements on `args`, of which those marked in `batched` have a leading axis of `size`. Return its results."""
     batcher = Batcher(size)
     batcher.set(block.params, zip(args, batched, strict=True))
     batcher.run(block.stmts)
@@ -54,17 +54,17 @@ def batch_block(block: Block, args: Sequence[Operand], batched: Sequence[bool], 
 
 
 def inline(block: Block, args: Sequence[Operand]) -> list[Operand]:
-    """Emit a copy of the block's statements on `args`; gives its results."""
+    """Emit a copy of the block's statements on `args`. Return the block's results."""
     return [result for result, _ in batch_block(block, args, [False] * len(args), 0)]
 
 
 def wide(type: TensorType, size: int) -> TensorType:
-    """The type of a batch."""
+    """The batched type."""
     return StackType(wide(type.element, size)) if isinstance(type, StackType) else type.with_shape((size, *type.shape))
 
 
 def lifted(marked: Marked, size: int) -> Operand:
-    """A value that all examples share, repeated for each; one that has the axis as it is."""
+    """Repeat a value that all examples share along the leading axis; a value that has the axis is returned unchanged."""
     x, has = marked
     if has:
         return x
@@ -72,14 +72,14 @@ def lifted(marked: Marked, size: int) -> Operand:
 
 
 def choose(condition: Operand, a: Operand, b: Operand) -> Operand:
-    """`a` for the examples where the condition (bool[size]) holds, else `b`."""
+    """Select `a` for the examples where the condition (bool[size]) holds, else `b`."""
     if isinstance(a.type, StackType):
         return each_element(a.type, lambda x, y: choose(condition, x, y), a, b)
     return ops.where(trail(condition, a.type.shape), a, b)
 
 
 def each_element(type: TensorType, function: Callable[..., Operand], *stacks: Operand) -> Operand:
-    """A stack of `type`, whose elements are `function` of those of stacks of one length."""
+    """Build a stack of `type` by applying `function` to the elements of stacks of equal length."""
     assert isinstance(type, StackType)
     k, carry = Value(INDEX), Value(type)
     child = child_of(here(), [k, carry])
@@ -90,12 +90,12 @@ def each_element(type: TensorType, function: Callable[..., Operand], *stacks: Op
 
 
 def going_on(going: Operand, new: Operand, old: Operand) -> Operand:
-    """A carry after a trip that not all examples make. What the others would add to a stack was made zero where it was added."""
+    """A carry after an iteration that only some examples run. What the others add to a stack was set to zero where it was added."""
     return new if isinstance(new.type, StackType) else choose(going, new, old)
 
 
 class Batcher:
-    """The walk through a block: what became of each value. `active` marks the examples whose results will be read; None: all."""
+    """Walks a block and maps each value to its batched form. `active` marks the examples whose results will be read; None means all."""
 
     def __init__(self, size: int, active: Operand | None = None, table: dict[int, Marked] | None = None) -> None:
         self.size = size
@@ -132,7 +132,7 @@ class Batcher:
             return [(self.stack_op(stmt.op, marked), True)]
         if isinstance(stmt.op, CustomGradient):
             return self.custom(stmt.op, marked)
-        if self.size == 0:  # no example, no work; and no rule has to think of it
+        if self.size == 0:  # without examples there is nothing to compute, and the batching rules need not handle size 0
             return [(Literal(0, wide(r.type, 0)), True) for r in stmt.results]
         out = stmt.op.batch(self.size, args, has)
         return [(r, True) for r in (out if isinstance(out, tuple) else (out,))]
@@ -151,7 +151,7 @@ class Batcher:
         return [(choose(predicate, a, b), True) for a, b in zip(*sides, strict=True)]
 
     def shared(self, stmt: Stmt) -> list[Marked]:
-        """An `if` that all examples decide alike, or a `checkpoint`: the same statement, with its blocks batched."""
+        """An `if` whose predicate all examples share, or a `checkpoint`: the same statement, with its blocks batched."""
         children = [self.child() for _ in stmt.blocks]
         for child, block in zip(children, stmt.blocks, strict=True):
             with child:
@@ -185,7 +185,7 @@ class Batcher:
         return self.emit(stmt, args, (block,), has, saved)
 
     def ragged_for(self, stmt: Stmt) -> list[Marked]:
-        """Bounds differ: count from 0 to the largest number of trips; an example that has made all of its own keeps its carries."""
+        """A `for` whose bounds differ: count from 0 to the largest trip count; examples that have finished keep their carries."""
         start, stop, *inits = (lifted(self[a], self.size) for a in stmt.args)
         (body,) = stmt.blocks
         trips = stop - start if self.active is None else ops.where(self.active, stop - start, 0)
@@ -225,7 +225,7 @@ class Batcher:
         return self.ragged_while(stmt, [lifted(x, self.size) for x in inits])
 
     def ragged_while(self, stmt: Stmt, inits: list[Operand]) -> list[Marked]:
-        """Examples end at different trips: a further carry holds which of them go on."""
+        """A `while` whose examples finish at different iterations: an extra carry marks those that are still running."""
         condition, body = stmt.blocks
         flags = TensorType(BOOL, (self.size,))
         first = self.holds(condition, inits, self.active)
@@ -247,14 +247,14 @@ class Batcher:
         return [*out[: len(inits)], *out[len(inits) + 1 :]]
 
     def holds(self, condition: Block, carries: Sequence[Operand], active: Operand | None) -> Operand:
-        """Which of the active examples pass a loop's condition."""
+        """Which of the active examples satisfy a loop's condition."""
         inner = self.inside(active)
         inner.set(condition.params, [(c, True) for c in carries])
         inner.run(condition.stmts)
         out = lifted(inner[condition.results[0]], self.size)
         return out if active is None else active & out
 
-    # ---- derivatives that users wrote
+    # ---- user-defined derivatives
 
     def custom(self, op: CustomGradient, marked: Sequence[Marked]) -> list[Marked]:
         """The op on lifted inputs and values, with its derivative batched."""
@@ -302,14 +302,14 @@ class Batcher:
         return self.for_each(add, stack)
 
     def for_each(self, step: Callable[[Operand, Operand], Operand], init: Operand) -> Operand:
-        """A loop over the examples."""
+        """Loop over the examples."""
         k, carry = Value(INDEX), Value(init.type)
         child = self.child([k, carry])
         with child:
             out = step(k, carry)
         return here().emit(For(), (Literal(0, INDEX), Literal(self.size, INDEX), init), (child.finish([out]),), [init.type])[0]
 
-    # ---- parts
+    # ---- helpers
 
     def child(self, params: Sequence[Value] = ()) -> Builder:
         return child_of(here(), params)
@@ -325,14 +325,14 @@ class Batcher:
     def emit(
         self, stmt: Stmt, args: Sequence[Operand], blocks: tuple[Block, ...], has: Sequence[bool], saved: Sequence[bool] | None = None
     ) -> list[Marked]:
-        """The new region; what its last block saves comes after what it yields. All of it differs between examples unless told."""
+        """Emit the new region; values saved by its last block follow the yielded ones. `saved` marks which are batched (default: all)."""
         last = blocks[-1]
         results = here().emit(stmt.op, args, blocks, [*(r.type for r in last.results), *(StackType(s.type) for s in last.saving)])
         return list(zip(results, [*has, *([True] * len(last.saving) if saved is None else saved)], strict=True))
 
 
 def child_of(parent: Builder, params: Sequence[Value] = ()) -> Builder:
-    """A builder for a block of a region, in the place where its parent is."""
+    """A builder for a block of a region, at the location of its parent."""
     out = Builder(params, parent)
     out.location, out.phase, out.origin = parent.location, parent.phase, parent.origin
     return out

@@ -1,6 +1,6 @@
 """Sequences of passes, as data.
 
-A `Pipeline` is itself a pass. `ADJIT_VERIFY=1` checks the function after every pass, which names the pass that broke it.
+A `Pipeline` is itself a pass. `ADJIT_VERIFY=1` verifies the function after every pass and names the pass that broke it.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from .simplify.fold import fold
 from .simplify.simplify import simplify
 from .targeted import takes_target
 
-Pass: TypeAlias = Callable[..., Func]  # of a Func, and of a Target if it is marked by `for_target`
+Pass: TypeAlias = Callable[..., Func]  # takes a Func, and also a Target if it is marked by `for_target`
 Observer: TypeAlias = Callable[[str, Func], None]
 
 
 class Pipeline:
-    """Passes, run in order. `passes` holds them under unique names: a second `simplify` is `simplify.2`.
+    """Passes that run in order. `passes` holds them under unique names: a second `simplify` is named `simplify.2`.
 
-    A pass that stands there twice finds nothing to do in what it made itself. It is not run again where nothing has changed since.
+    Passes are idempotent: one that is listed twice is skipped if nothing has changed since it last ran.
     """
 
     def __init__(self, *passes: Pass) -> None:
@@ -49,15 +49,15 @@ class Pipeline:
             count = sum(known.partition(".")[0] == name for known in self.passes)
             self.passes[f"{name}.{count + 1}" if count else name] = each
 
-    takes_target = True  # a pipeline is a pass that gives the target to its own
+    takes_target = True  # a pipeline passes the target on to its own passes
 
     def __call__(self, func: Func, target: Target = USUAL) -> Func:
         return self.run(func, target=target)
 
     def run(self, func: Func, observe: Observer | None = None, target: Target = USUAL) -> Func:
-        """The function after all passes, for a target; `observe(name, func)` is called after each."""
+        """Run all passes for a target and return the function; `observe(name, func)` is called after each pass."""
         checked = is_set("ADJIT_VERIFY")
-        done: dict[Pass, Func] = {}  # what each pass gave: from that, it would give the same again
+        done: dict[Pass, Func] = {}  # each pass's latest output: running the pass on it again would change nothing
         for name, each in self.passes.items():
             if done.get(each) is not func:
                 func = done[each] = each(func, target) if takes_target(each) else each(func)
@@ -69,7 +69,7 @@ class Pipeline:
 
 
 def verified(func: Func, after: str) -> None:
-    """Raise a VerifyError that names the pass, if the function breaks a rule of the IR."""
+    """Raise a VerifyError that names the pass if the function breaks a rule of the IR."""
     from adjit.ir.verifier import verify  # noqa: PLC0415 - loaded only where functions are checked
 
     try:
@@ -79,8 +79,8 @@ def verified(func: Func, after: str) -> None:
         raise
 
 
-# `simplify` runs again after the common subexpressions have become one value: `sub(x, x)` and its like show only then. What leaves
-# a loop and its adjoint is the same value more often than not, which the second search finds.
+# `simplify` runs again after CSE, since `sub(x, x)` and similar patterns only show once common subexpressions are merged. Values hoisted
+# out of a loop and out of its adjoint are often equal, which the second CSE finds.
 OPTIMIZE = Pipeline(
     drop_custom_gradients,
     fold,

@@ -1,7 +1,7 @@
-"""What the passes share: renaming of values, and how values flow through regions.
+"""Shared by the passes: renaming of values, and how values flow through regions.
 
-Owns: `Renaming`, `carried` (the one place that knows which argument, parameter, yield and result of a loop belong together) and the facts
-about ops that more than one pass asks for. Refuses: deciding anything; that is what the passes are for.
+Owns `Renaming`, `carried` (the one place that knows which argument, parameter, yield and result of a loop belong together) and properties
+of ops that more than one pass queries. Makes no optimisation decisions: those belong to the passes.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from adjit.ir.ops.logic import BitwiseAnd, BitwiseOr
 from adjit.ir.ops.maps import Mul
 from adjit.ir.ops.reduce import AllTrue, AnyTrue, Max, Min, Prod, Reduce, Sum
 
-# Ops whose two operands may be exchanged without a bit of the result changing. `maximum` and `minimum` are not here: of 0.0 and -0.0 they
-# may give either.
+# Ops whose two operands may be exchanged without changing a bit of the result. `maximum` and `minimum` are not among them: of 0.0 and -0.0
+# they may return either.
 COMMUTATIVE = frozenset({"add", "mul", "equal", "not_equal", "bitwise_and", "bitwise_or", "bitwise_xor"})
 
-# What a reduction does to two elements.
+# The binary op by which a reduction combines two elements.
 COMBINING: dict[type[Reduce], Op] = {
     Sum: Add(), Prod: Mul(), Max: Maximum(), Min: Minimum(), AnyTrue: BitwiseOr(), AllTrue: BitwiseAnd(),
 }  # fmt: skip
 
 
 def is_pure(stmt: Stmt) -> bool:
-    """Whether the statement may be moved freely, as long as its operands are there."""
+    """Whether the statement may be moved freely, as long as its operands are available."""
     return effects(stmt).is_pure
 
 
 class Renaming:
-    """Values replaced by other operands, in statements and the blocks inside them."""
+    """Replaces values by other operands, in statements and the blocks inside them."""
 
     __slots__ = ("table",)
 
@@ -53,7 +53,7 @@ class Renaming:
         return tuple([table.get(id(x), x) for x in operands])
 
     def stmt(self, stmt: Stmt) -> Stmt:
-        """The statement with its operands renamed (not the blocks inside it); itself, where nothing changes."""
+        """The statement with its operands renamed (not the blocks inside it); the same object if nothing changes."""
         table = self.table
         for a in stmt.args:
             if id(a) in table:
@@ -77,7 +77,7 @@ class Renaming:
 
 
 class Carried(NamedTuple):
-    """What belongs together in a region: the i-th result, what it starts as, and what each block takes and yields for it."""
+    """What belongs to the i-th result of a region: its initial value, and the parameter and yielded value of each block."""
 
     initial: tuple[Operand, ...]
     params: tuple[Value, ...]
@@ -85,7 +85,7 @@ class Carried(NamedTuple):
 
 
 def carried(stmt: Stmt, i: int) -> Carried:
-    """Everything that the i-th result of a region statement depends on, its control operands apart."""
+    """Everything that the i-th result of a region statement depends on, except the control operands."""
     op, blocks = stmt.op, stmt.blocks
     if isinstance(op, For | While) and i >= len(blocks[-1].results):
         return Carried((), (), (blocks[-1].saving[i - len(blocks[-1].results)],))
@@ -97,7 +97,7 @@ def carried(stmt: Stmt, i: int) -> Carried:
 
 
 def controls(stmt: Stmt) -> tuple[Operand, ...]:
-    """The operands that decide whether and how often a region's blocks run."""
+    """The operands that decide whether, and how many times, a region's blocks run."""
     if isinstance(stmt.op, For):
         return stmt.args[:2]
     if isinstance(stmt.op, While):
@@ -106,7 +106,7 @@ def controls(stmt: Stmt) -> tuple[Operand, ...]:
 
 
 def can_narrow(stmt: Stmt) -> bool:
-    """Whether single results of this region may be dropped: we know how they are carried."""
+    """Whether single results of this region may be dropped, i.e. it is known how they are carried."""
     return isinstance(stmt.op, Fuse | If | For | While | Checkpoint)
 
 
@@ -130,7 +130,7 @@ def narrowed(stmt: Stmt, keep: Sequence[int], blocks: Sequence[Block]) -> Stmt:
 
 
 def like(model: Stmt, op: Op, args: Iterable[Operand], named: Operand | None = None, result: Operand | None = None) -> Stmt:
-    """A statement at the place and in the phase of another; its result is new, with the name of `named`, unless one is given."""
+    """A statement with the location and phase of another; its result is new, with the name of `named`, unless `result` is given."""
     operands = tuple(args)
     if result is None:
         (type,) = result_types(op, [a.type for a in operands])
@@ -139,7 +139,7 @@ def like(model: Stmt, op: Op, args: Iterable[Operand], named: Operand | None = N
 
 
 def walk(block: Block) -> Iterator[Stmt]:
-    """Every statement, those of nested blocks after the statement that holds them."""
+    """Every statement; those of nested blocks follow the statement that contains them."""
     pending = [iter(block.stmts)]
     while pending:
         stmt = next(pending[-1], None)
@@ -151,7 +151,7 @@ def walk(block: Block) -> Iterator[Stmt]:
 
 
 def silenced(stmts: Iterable[Stmt]) -> list[Stmt]:
-    """The statements without what is printed and checked, at any depth: for a run that repeats one in which all that has happened."""
+    """The statements without prints and checks, at any depth: for a run that repeats one in which these have already happened."""
     out = []
     for stmt in stmts:
         if effects_of(stmt.op).ordered:
@@ -164,7 +164,7 @@ def silenced(stmts: Iterable[Stmt]) -> list[Stmt]:
 
 
 def operands_read(stmt: Stmt) -> Iterator[Operand]:
-    """What a statement reads from outside: its arguments and the free values of its blocks."""
+    """The values that a statement reads from outside: its arguments and the free values of its blocks."""
     yield from stmt.args
     for block in stmt.blocks:
         yield from block.free()

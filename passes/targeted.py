@@ -1,4 +1,4 @@
-"""Passes that ask for the machine that code is made for, as a second argument."""
+"""Passes that take the target machine as a second argument."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ P = TypeVar("P", bound=Callable[..., Func])
 
 
 def for_target(each: P) -> P:
-    """Mark a pass `(func, target) -> func`: a pipeline gives it the target that it was given itself."""
+    """Mark a pass as `(func, target) -> func`: a pipeline passes its own target to it."""
     each.takes_target = True  # type: ignore[attr-defined]
     return each
 

@@ -139,7 +139,7 @@ class Copysign(Binary):
 
 
 class Floor(Unary):
-    """The largest integer not above x."""
+    """The largest integer that is at most x."""
 
     kinds = "f"
     differentiable = False
@@ -152,7 +152,7 @@ class Floor(Unary):
 
 
 class Ceil(Unary):
-    """The smallest integer not below x."""
+    """The smallest integer that is at least x."""
 
     kinds = "f"
     differentiable = False
@@ -165,7 +165,7 @@ class Ceil(Unary):
 
 
 class Round(Unary):
-    """The nearest integer; halves go to the even one."""
+    """The nearest integer; ties go to the even one."""
 
     kinds = "f"
     differentiable = False
@@ -190,16 +190,16 @@ class Trunc(Unary):
         return emit.trunc(xs[0])
 
 
-# ---- the larger and the smaller
+# ---- maximum and minimum
 
 
 class Extremum(Binary, abstract=True):
-    """One of two operands; a NaN wins. Where they tie, the first is taken, and with it the derivative."""
+    """One of two operands; NaN propagates. In a tie the first operand is selected, and so is its derivative."""
 
     predicate: ClassVar[str]
 
     def first(self, a: Operand, b: Operand) -> Operand:
-        """Where the first operand is taken."""
+        """Where the first operand is selected."""
         raise NotImplementedError(self.name)
 
     def _chain(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
@@ -209,7 +209,7 @@ class Extremum(Binary, abstract=True):
     def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
         a, b = xs
         taken = emit.compare(self.predicate, a, b)
-        if a.dtype.kind == "f":  # a NaN in b fails the comparison and so is taken already
+        if a.dtype.kind == "f":  # a NaN in b fails the comparison, so b is already selected
             taken = emit.or_(taken, emit.unordered(a, a))
         return emit.select(taken, a, b)
 
@@ -238,7 +238,7 @@ class Minimum(Extremum):
         return a <= b
 
 
-# ---- the functions
+# ---- frontend functions
 
 
 def add(a: Operand | float, b: Operand | float) -> Operand:
@@ -286,7 +286,7 @@ def trunc(x: Operand) -> Operand:
 
 
 def round(x: Operand, digits: int = 0) -> Operand:
-    """Halves to even, at a decimal digit; scaled by a power of ten, rounded and scaled back, as NumPy does."""
+    """Round half to even at a decimal digit: scaled by a power of ten, rounded and scaled back, as in NumPy."""
     if not x.type.is_float and x.type.dtype != BOOL:
         return x if digits >= 0 else cast(round(cast(x, F64), digits), x.type.dtype)
     if digits == 0:
@@ -304,11 +304,11 @@ def minimum(a: Operand | float, b: Operand | float) -> Operand:
 
 
 def clip(x: Operand, low: Operand | float | None = None, high: Operand | float | None = None) -> Operand:
-    """x brought between low and high; the derivative at either bound is that of x."""
+    """x clamped to [low, high]; the derivative at either bound is that of x."""
     raised = x if low is None else maximum(x, low)
     return raised if high is None else minimum(raised, high)
 
 
 def relu(x: Operand) -> Operand:
-    """max(0, x), with derivative 0 at 0: the tie goes to the literal."""
+    """max(0, x), with derivative 0 at 0: in a tie the literal is selected."""
     return maximum(0, x)

@@ -1,13 +1,12 @@
-"""What an op is: one class holding its type rule, eager evaluation, derivatives and lowering.
+"""The definition of an op: one class holding its type rule, eager evaluation, derivatives and lowering.
 
-Owns: `Op`, the registry, and `apply`, the one door through which every op is emitted or evaluated.
-Refuses: knowing any particular op.
+Owns `Op`, the registry, and `apply`, the single entry point through which every op is emitted or evaluated. Knows no particular op.
 
-Owns, too, what `vmap` makes of an op (`batch`): mostly the same op with its axes moved on (`widened`).
+Also defines how `vmap` batches an op (`batch`): usually as the same op with its axes shifted (`widened`).
 
 Derivatives are written per argument: `jvp(i, y, args, d)` pushes a tangent of argument `i` forward, `vjp(i, y, args, d)` pulls a cotangent
 of the result back to argument `i`. Both are written in terms of operands, so the same rule serves the eager tape, the adjoint pass and,
-applied again, derivatives of any order. None means: no derivative reaches this argument.
+applied again, derivatives of any order. None means that no derivative reaches this argument.
 """
 
 from __future__ import annotations
@@ -36,21 +35,21 @@ REGISTRY: dict[str, type[Op]] = {}
 
 @dataclass(eq=False, repr=False)
 class Op:
-    """A primitive operation. Attributes are dataclass fields, so equality, hashing, printing and parsing come free.
+    """A primitive operation. Attributes are dataclass fields, from which equality, hashing, printing and parsing follow.
 
-    Equality and the like are written here once, rather than generated for each class, and so is that attributes never change: that would
-    be a quarter of `import adjit`.
+    Equality, hashing and immutability are implemented here once, rather than generated for each class, which would take a quarter of the
+    time of `import adjit`.
     """
 
     name: ClassVar[str] = ""
-    # What the op does besides computing: declared here, asked of statements (`ir.effects`).
+    # What the op does besides computing: declared here, queried on statements (`ir.effects`).
     effect: ClassVar[bool] = False  # ordered with other effects, never removed, never duplicated
     can_fail: ClassVar[bool] = False  # may raise at run time
     can_stop: ClassVar[bool] = False  # may be interrupted, or run out of memory
-    arity: ClassVar[int | None] = None  # the number of operands, where the type rule does not count them
-    error: ClassVar[type[AdjitError]] = OutOfBoundsError  # what native code raises when it does
+    arity: ClassVar[int | None] = None  # the number of operands, if the type rule does not check it
+    error: ClassVar[type[AdjitError]] = OutOfBoundsError  # what native code raises on failure
     differentiable: ClassVar[bool] = True
-    in_place: ClassVar[int | None] = None  # the argument that native code may change into the result, if nobody reads it afterwards
+    in_place: ClassVar[int | None] = None  # the argument that native code may overwrite with the result, if it is not read afterwards
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -82,11 +81,11 @@ class Op:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.attributes())})"
 
     def infer(self, *types: TensorType) -> TensorType | tuple[TensorType, ...]:
-        """The result's type (a tuple of types for an op of several results); raises ShapeError or DTypeError."""
+        """The result's type (a tuple of types for an op with several results); raises ShapeError or DTypeError."""
         raise AdjitError(f"{self.name}: no type rule")
 
     def evaluate(self, *arrays: Array) -> Any:
-        """Eager NumPy evaluation: the oracle for everything else."""
+        """Eager NumPy evaluation: the reference for everything else."""
         raise AdjitError(f"{self.name}: no eager evaluation")
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
@@ -98,11 +97,11 @@ class Op:
     def pullback(
         self, results: tuple[Operand, ...], args: tuple[Operand, ...], cotangents: tuple[Operand | None, ...], needed: Sequence[bool]
     ) -> list[Operand | None]:
-        """Cotangents of the needed arguments, given those of the results. Ops of several results override this."""
+        """Cotangents of the needed arguments, given those of the results. Ops with several results override this."""
         (y,), (d,) = results, cotangents
         if d is None or not self.differentiable:
             return [None] * len(args)
-        # The cotangent of what an op changes in place is mostly `d` changed in place: the others read `d` first.
+        # The cotangent of an argument that is changed in place is usually `d` changed in place: the other arguments read `d` first.
         order = range(len(args)) if self.in_place is None else range(len(args) - 1, -1, -1)
         found = {i: self.vjp(i, y, args, d) for i in order if needed[i]}
         return [found.get(i) for i in range(len(args))]
@@ -121,7 +120,7 @@ class Op:
         return [total]
 
     def widened(self, size: int) -> Op:
-        """The same op for operands that all have one more leading axis, of `size`: ops that name axes or shapes move them on."""
+        """The same op for operands that all have an extra leading axis of `size`: ops that name axes or shapes adjust them."""
         raise UnsupportedError(f"{self.name}: vmap does not know how to batch it")
 
     def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Any:
@@ -131,29 +130,29 @@ class Op:
         return apply(self.widened(size), *(a if has else lead(a, size) for a, has in zip(args, batched, strict=True)))
 
     def guard(self, *types: TensorType) -> tuple[Op, slice]:
-        """Of an op that may fail: the op on some of its operands that fails alike, where nobody wants the result."""
+        """For an op that may fail: an op on some of its operands that fails in the same cases, used if the result is not needed."""
         return self, slice(None)
 
     def guarded(
         self, size: int, active: Operand, args: tuple[Operand, ...], batched: Sequence[bool]
     ) -> tuple[tuple[Operand, ...], Sequence[bool]]:
-        """Arguments with which the op does not fail on examples that are not `active` (bool[size]), of which nobody reads the results."""
+        """Arguments with which the op does not fail on examples that are not `active` (bool[size]), whose results are not read."""
         return args, batched
 
     def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        """Plain operations on elements that native code performs; 0 for an op that computes nothing."""
+        """Simple operations on elements that native code performs; 0 for an op that computes nothing."""
         return 0.0
 
     def slowest(self, *types: TensorType) -> float:
-        """How many times as long as usual native code may take, where the values of its operands decide."""
+        """The factor by which native code may exceed its usual time, if that depends on the values of its operands."""
         return 1.0
 
     def splat(self, *values: Any) -> Any:
-        """The one value that fills the whole result when every operand is filled with one value; None when it is not that simple."""
+        """The one value that fills the whole result if every operand is filled with one value; None if this does not apply."""
         return None
 
     def stores_once(self, *types: TensorType) -> bool:
-        """Whether its native code stores every element of the result once, and does not read it: a `fuse` region can go on from there."""
+        """Whether its native code stores every element of the result once and does not read it: a `fuse` region can continue there."""
         return False
 
     def attributes(self) -> list[tuple[str, Any]]:
@@ -161,12 +160,12 @@ class Op:
 
 
 class View(Op, abstract=True):
-    """An op whose result is its operand read through another layout: no code, no copy, where `view` finds one."""
+    """An op whose result is its operand read through another layout: no code and no copy, if `view` finds one."""
 
     arity = 1
 
     def view(self, layout: Layout, source: TensorType) -> Layout | None:
-        """Where the result's elements lie in the operand's buffer; None when only a copy will do."""
+        """The layout of the result's elements in the operand's buffer; None if a copy is needed."""
         raise AdjitError(f"{self.name}: no layout")
 
     def splat(self, *values: Any) -> Any:
@@ -177,15 +176,15 @@ class View(Op, abstract=True):
 
 
 def result_types(op: Op, types: Sequence[TensorType]) -> tuple[TensorType, ...]:
-    """`op.infer` as a tuple, whatever the number of results."""
+    """`op.infer` as a tuple, for any number of results."""
     out = op.infer(*types)
     return out if isinstance(out, tuple) else (out,)
 
 
 def apply(op: Op, *args: Operand) -> Operand:
-    """Emit or evaluate `op`, whichever its operands are made for: an IR value emits, a tensor evaluates.
+    """Emit or evaluate `op`, depending on its operands: on IR values it emits, on tensors it evaluates.
 
-    Gives one operand for an op of one result; for the few ops of several (or no) results, a tuple, whatever the annotation says.
+    Returns one operand for an op with one result; for the few ops with several (or no) results a tuple, despite the annotation.
     """
     leader = args[0]
     for arg in args:
@@ -196,9 +195,9 @@ def apply(op: Op, *args: Operand) -> Operand:
 
 
 def perform(op: Op, *args: Operand) -> Operand:
-    """Emit `op` where a builder is active, else evaluate it: for ops whose operands do not say which.
+    """Emit `op` if a builder is active, else evaluate it: for ops whose operands do not decide this.
 
-    Those are ops without operands, and effects, which belong to every run of a traced function even if their operands are constants.
+    These are ops without operands, and effects, which belong to every run of a traced function even if their operands are constants.
     """
     from ..builder import perform_op  # noqa: PLC0415 - the builder emits ops, and ops find the builder
 
@@ -209,7 +208,7 @@ def perform(op: Op, *args: Operand) -> Operand:
 class Emitter(Protocol):
     """Straight-line native code on several elements at a time; implemented by codegen. `Reg`s are opaque here.
 
-    Predicates are eq, ne, lt, le, gt, ge. `call` reaches the vector math library by name: exp, log, tanh, ...
+    Predicates are eq, ne, lt, le, gt, ge. `call` calls the vector math library by name: exp, log, tanh, ...
     """
 
     def const(self, dtype: DType, value: float | int | bool) -> Reg: ...
@@ -245,7 +244,7 @@ class Emitter(Protocol):
     def convert(self, a: Reg, dtype: DType) -> Reg: ...
     def call(self, function: str, *args: Reg) -> Reg: ...
     def strict(self) -> Emitter:
-        """The same emitter without contraction: every operation rounds, as NumPy's do."""
+        """The same emitter without contraction: every operation rounds, as in NumPy."""
         ...
 
     def index(self, axis: int) -> Reg:
@@ -254,7 +253,7 @@ class Emitter(Protocol):
 
 
 class Window(Protocol):
-    """A native buffer seen through a layout; what `lower` works on. Axes and sizes are static."""
+    """A native buffer accessed through a layout; the operand of `lower`. Axes and sizes are static."""
 
     @property
     def type(self) -> TensorType: ...
@@ -264,7 +263,7 @@ class Window(Protocol):
         ...
 
     def sliding(self, axis: int, count: int, step: int, size: int, dilation: int = 1) -> Window:
-        """An axis as two: `count` positions `step` apart, and `size` elements `dilation` apart from each; they may overlap."""
+        """An axis as two: `count` positions, `step` apart, each with `size` elements, `dilation` apart; they may overlap."""
         ...
 
     def transposed(self, *axes: int) -> Window: ...
@@ -280,25 +279,27 @@ class Loops(Protocol):
         ...
 
     def fold(self, size: int, initial: Reg, step: Callable[[Reg, Reg], Reg]) -> None:
-        """`value = step(i, value)` for i = 0 .. size-1, from the initial one, with the value in a register."""
+        """`value = step(i, value)` for i = 0 .. size-1, starting from `initial`, with the value in a register."""
         ...
 
     def each(self, size: int, work: float, body: Callable[..., None], *windows: Window) -> None:
-        """`body(i, *windows)` for i = 0 .. size-1, which do not depend on each other: on all threads, where `work` operations in all are
-        worth it. The windows are all that the body may use."""
+        """`body(i, *windows)` for i = 0 .. size-1, independent of each other: on all threads, if `work` operations in total are worth it.
+        The windows are all that the body may use.
+        """
         ...
 
     def call(self, body: Callable[..., None], *windows: Window, **settings: Hashable) -> None:
         """`body(k, *windows, **settings)` as a function: calls with equal settings, on windows of equal shapes and strides, share its code.
-        The windows are all that the body may use."""
+        The windows are all that the body may use.
+        """
         ...
 
     def is_large(self, work: float) -> bool:
-        """Whether so many operations are worth several threads."""
+        """Whether this many operations are worth several threads."""
         ...
 
     def tile_width(self, dtype: DType) -> int:
-        """Elements that a tile of a contraction is wide."""
+        """The width of a contraction's tile, in elements."""
         ...
 
     def load(self, source: Window, *index: Reg) -> Reg: ...
@@ -310,36 +311,36 @@ class Loops(Protocol):
 
     def fill(self, target: Window, value: float | int | bool) -> None: ...
     def matmul(self, target: Window, a: Window, b: Window, accumulate: bool = False, brief: bool = False) -> None:
-        """target = a @ b, or target += a @ b. `brief`: by a routine that all kernels share, so that many shapes are little code."""
+        """target = a @ b, or target += a @ b. `brief` calls a routine that all kernels share, so that many shapes need little code."""
         ...
 
     def scratch(self, type: TensorType) -> Window:
-        """Memory of the kernel's own, in row-major order, until it ends. Asked for outside of loops."""
+        """Scratch memory of the kernel, in row-major order, until it ends. Must be allocated outside loops."""
         ...
 
     def private(self, type: TensorType) -> Window:
-        """The same for the body of `each`, to be handed to it: there, memory that the thread has to itself."""
+        """Scratch memory to be passed to the body of `each`, where it is private to the thread."""
         ...
 
     def contract(self, spec: str, target: Window, a: Window, b: Window, accumulate: bool = False) -> None:
-        """target = (or +=) a sum of products, as `np.einsum` writes it: "ij,ik,kj" names the axes of target, a and b."""
+        """target = (or +=) a sum of products, in the notation of `np.einsum`: "ij,ik,kj" names the axes of target, a and b."""
         ...
 
     def map(self, function: Callable[..., Sequence[Reg]], targets: Sequence[Window], sources: Sequence[Window]) -> None:
-        """`function(emit, *elements of sources)` gives the elements of the targets, all windows of one shape; targets do not overlap."""
+        """`function(emit, *elements of sources)` computes the elements of the targets, all windows of one shape; targets do not overlap."""
         ...
 
     def reduce(self, op: Reduce, function: Callable[..., Reg], target: Window, sources: Sequence[Window]) -> None:
-        """All of `function(emit, *elements of sources)`, combined by `op` to the first element of the target."""
+        """Combine `function(emit, *elements of sources)` over all elements by `op`, into the first element of the target."""
         ...
 
     def fail_if(self, condition: Reg, what: str, *details: Reg) -> None:
-        """Leave the native function when `condition` holds; the runtime raises with `what` formatted with the details (i64 registers)."""
+        """Leave the native function if `condition` holds; the runtime raises `what`, formatted with the details (i64 registers)."""
         ...
 
 
 @contextmanager
 def nest(k: Loops, shape: Sequence[int]) -> Iterator[list[Reg]]:
-    """Loops around loops: `with nest(k, shape) as index:` runs the body for every index into `shape`, in row-major order."""
+    """Nested loops: `with nest(k, shape) as index:` runs the body for every index into `shape`, in row-major order."""
     with ExitStack() as stack:
         yield [stack.enter_context(k.loop(size)) for size in shape]

@@ -1,4 +1,4 @@
-"""Exponentials and logarithms of other bases than e, logarithms of sums of exponentials, and the cube root."""
+"""Exponentials and logarithms to other bases than e, logarithms of sums of exponentials, and the cube root."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Log10(FloatUnary):
 
 
 class Cbrt(FloatUnary):
-    """Cube root, of negative numbers as well; its derivative at 0 is infinite."""
+    """Cube root, of negative numbers too; its derivative at 0 is infinite."""
 
     singular = True
 
@@ -66,7 +66,7 @@ class Cbrt(FloatUnary):
 
 
 class LogSum(Binary, abstract=True):
-    """log(base**a + base**b) without overflow. Where both are -inf, nothing flows back."""
+    """log(base**a + base**b) without overflow. If both are -inf, the gradients are zero."""
 
     kinds = "f"
     singular = True
@@ -83,12 +83,12 @@ class LogSum(Binary, abstract=True):
         excess = emit.call("log1p", emit.call(self.exponential, emit.neg(emit.fabs(emit.sub(a, b)))))
         if self.log_base != 1.0:
             excess = emit.mul(excess, emit.like(a, 1.0 / self.log_base))
-        # equal infinities have no distance
+        # the difference of equal infinities is NaN
         return emit.select(emit.compare("eq", a, b), emit.add(a, emit.like(a, LN2 / self.log_base)), emit.add(larger, excess))
 
 
 class Logaddexp(LogSum):
-    """log(exp(a) + exp(b)) without overflow. Where both are -inf, nothing flows back."""
+    """log(exp(a) + exp(b)) without overflow. If both are -inf, the gradients are zero."""
 
     log_base, exponential = 1.0, "exp"
 
@@ -97,7 +97,7 @@ class Logaddexp(LogSum):
 
 
 class Logaddexp2(LogSum):
-    """log2(2**a + 2**b) without overflow. Where both are -inf, nothing flows back."""
+    """log2(2**a + 2**b) without overflow. If both are -inf, the gradients are zero."""
 
     log_base, exponential = LN2, "exp2"
 
@@ -105,7 +105,7 @@ class Logaddexp2(LogSum):
         return np.logaddexp2(*arrays)
 
 
-# ---- the functions
+# ---- frontend functions
 
 
 def exp2(x: Operand) -> Operand:

@@ -1,6 +1,6 @@
-"""What the verifier asks of every op before its type rule: the number of operands, and attributes of the declared types and ranges.
+"""What the verifier checks of every op before its type rule: the number of operands, and the types and ranges of attributes.
 
-Type rules trust their attributes, which the functions that users call have checked; a text of the IR comes from anywhere.
+Type rules trust their attributes, which the functions that users call have checked; a text of the IR may contain anything.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from ..errors import DTypeError, ShapeError, VerifyError
 from ..types import DTYPE_NAMES, MAX_BYTES, StackType, TensorType
 from .base import Op, result_types
 
-MAX_RANK = 64  # as NumPy
+MAX_RANK = 64  # as in NumPy
 MAX_INTEGER = 2**63 - 1
 
 
 def checked_result_types(op: Op, types: Sequence[TensorType]) -> tuple[TensorType, ...]:
-    """What `op.infer` gives, once operands and attributes have been checked."""
+    """What `op.infer` returns, after operands and attributes have been checked."""
     if op.arity is not None and len(types) != op.arity:
         raise ShapeError(f"{op.name} takes {op.arity} operand{'s' * (op.arity != 1)}, not {len(types)}")
     check_attributes(op, types)
@@ -31,7 +31,7 @@ def checked_result_types(op: Op, types: Sequence[TensorType]) -> tuple[TensorTyp
 
 
 def check_type(type: TensorType) -> None:
-    """A type that native code can have buffers of."""
+    """Check that native code can allocate buffers of this type."""
     element = type.element if isinstance(type, StackType) else type
     if element.dtype not in DTYPE_NAMES:
         raise DTypeError(f"{element.dtype} is not a dtype of the IR")
@@ -61,7 +61,7 @@ def check_axes(op: Op, axes: Sequence[int], types: Sequence[TensorType]) -> None
 
 
 def conforms(value: Any, annotation: str) -> bool:
-    """Whether a value is of an attribute's declared type, which is text here as in `attributes`."""
+    """Whether a value has an attribute's declared type, which is text here as in `attributes`."""
     return any(_is_one(value, part.strip()) for part in annotation.split("|"))
 
 

@@ -43,7 +43,7 @@ class If(Region):
 
 
 class Checkpoint(Region):
-    """`%r = checkpoint { ... yield %x }`: the block alone, but reverse mode computes it again rather than keep what it computes."""
+    """`%r = checkpoint { ... yield %x }`: runs the block; reverse mode recomputes it rather than store its values."""
 
     def check(self, rules: Rules, stmt: Stmt) -> None:
         (body,) = rules.blocks(stmt, 1)
@@ -65,10 +65,10 @@ class Checkpoint(Region):
 
 
 class Loop(Region, abstract=True):
-    """The last block is the body. What it saves becomes one stack each, in results after the carries."""
+    """The last block is the body. Each value that it saves becomes one stack, in results after the carries."""
 
     checkpoint: str | int
-    can_stop: ClassVar[bool] = True  # by Ctrl-C; and what it saves takes memory
+    can_stop: ClassVar[bool] = True  # by Ctrl-C, or for lack of memory for saved values
 
     def check_body(self, rules: Rules, stmt: Stmt, body: Block, params: Sequence[TensorType], carried: Sequence[TensorType]) -> None:
         if not self.has_schedule():
@@ -90,9 +90,9 @@ class Loop(Region, abstract=True):
 
 @dataclass(eq=False, repr=False)
 class For(Loop):
-    """`%r = for %k in %start..%stop carry (%c = %init) { ... yield %next }`: k runs upwards by one. args: start, stop, *init.
+    """`%r = for %k in %start..%stop carry (%c = %init) { ... yield %next }`: k counts up by one. args: start, stop, *init.
 
-    `checkpoint` bounds what reverse mode saves.
+    `checkpoint` bounds the memory that reverse mode uses.
     """
 
     checkpoint: str | int = "none"
@@ -135,7 +135,7 @@ class While(Loop):
 
 
 def _gathered(carry: list[Array], trips: Iterable[tuple[Any, ...]], saves: int) -> tuple[Any, ...]:
-    """Runs the trips, which read `carry`; the final carries, then a list of elements for each stack."""
+    """Run the iterations, which read `carry`; return the final carries, then a list of elements for each stack."""
     stacks: list[list[Any]] = [[] for _ in range(saves)]
     for out in trips:
         carry[:] = out[: len(carry)]

@@ -1,11 +1,11 @@
 """Convolutions over spatial axes, channels last: images [batch, *sizes, channels], filters [*sizes, channels / groups, features].
 
-Owns three primitives, which are the three derivatives of one trilinear form (sums over all o, r, c, k of one group)
+Owns three primitives, which are the three derivatives of one trilinear form (summed over all o, r, c, k of one group)
 
     T(x, w, d) = sum x[n, o * stride + r * dilation, c] * w[r, c, k] * d[n, o, k]
 
-`convolve` is its derivative by d, `convolve_input` by x and `convolve_filter` by w: the derivatives of each are the other two, to any
-order. Refuses: padding, which is a `pad` before (or a slice after) them.
+`convolve` is its derivative with respect to d, `convolve_input` to x and `convolve_filter` to w: the derivatives of each are the other
+two, to any order. Does no padding, which is a `pad` before (or a slice after) them.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ if TYPE_CHECKING:
 
 
 Labelled: TypeAlias = tuple[str, Window]  # the letters of its axes, and a window
-FEW_IMAGES = 8  # in a batch: below, rows of images are shared out to threads
-COPIES = 16  # of a filter, that sums over some of the images go to
-COPIED_BYTES = 1 << 22  # of these copies: larger filters are cut instead
-WORTH_PACKING = 32  # times that an element is read
-BLOCKS = 8  # that the channels of such a filter are cut into
+FEW_IMAGES = 8  # per batch: below this, rows of images are distributed over threads
+COPIES = 16  # of a filter, each of which accumulates some of the images
+COPIED_BYTES = 1 << 22  # of these copies: larger filters are split into blocks instead
+WORTH_PACKING = 32  # reads per element from which packing pays off
+BLOCKS = 8  # into which the channels of such a filter are split
 
 
 @dataclass(eq=False, repr=False)
 class Convolution(Op, abstract=True):
-    """What the three ops share: distances between positions (`strides`) and between places of the filter (`dilations`), and groups."""
+    """Shared by the three ops: steps between positions (`strides`) and between filter elements (`dilations`), and groups."""
 
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
     groups: int
 
     def shares_filter(self, batched: Sequence[bool]) -> bool:
-        """Whether all examples of a batch are convolved with one filter."""
+        """Whether all examples of a batch are convolved with the same filter."""
         return not batched[1]
 
     def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Operand:
-        """With one filter, images of all examples are images of one larger batch; with one each, examples are groups of channels."""
+        """With a shared filter, the images of all examples form one larger batch; otherwise examples become groups of channels."""
         if self.shares_filter(batched):
             x, w = args
             out = apply(self, reshape(x, (size * x.type.shape[1], *x.type.shape[2:])), w)
@@ -69,11 +69,11 @@ class Convolution(Op, abstract=True):
         return tuple((n - span) // s + 1 if n >= span else 0 for n, span, s in zip(sizes, spans, self.strides))
 
     def products(self, w: TensorType, d: TensorType) -> float:
-        """Operations of the form, of filters w and results d: every result is a sum over the places and channels of its filter."""
+        """Operations of the form, for filters w and results d: every result is a sum over the elements and channels of its filter."""
         return 2.0 * d.size * math.prod(w.shape[:-1])
 
     def check(self, x: TensorType, w: TensorType, d: TensorType) -> None:
-        """The types of the three arguments of the form, whichever of them is the result."""
+        """Check the types of the three arguments of the form, whichever of them is the result."""
         rank = len(self.strides)
         if not x.dtype == w.dtype == d.dtype or not x.is_float:
             raise DTypeError(f"{self.name}: operands must be floats of one dtype, not {x}, {w} and {d}")
@@ -98,7 +98,7 @@ class Convolution(Op, abstract=True):
     # ---- NumPy
 
     def places(self, x: Array, sizes: Shape, places: Shape) -> list[tuple[tuple[int, ...], tuple[slice, ...]]]:
-        """For each place of the filter, the part of x that it meets at the positions of a result of these sizes."""
+        """For each element of the filter, the part of x that it is multiplied with at the positions of a result of these sizes."""
         out = []
         for place in np.ndindex(*places):
             starts = [r * b for r, b in zip(place, self.dilations)]
@@ -107,10 +107,10 @@ class Convolution(Op, abstract=True):
         return out
 
     def grouped(self, x: Array) -> Array:
-        """The last axis as (groups, what is left)."""
+        """The last axis as (groups, the rest)."""
         return x.reshape(*x.shape[:-1], self.groups, x.shape[-1] // self.groups)
 
-    # ---- native code: einsum letters are n batch, A.. positions, a.. places, g groups, c channels, k features
+    # ---- native code: einsum letters are n batch, A.. positions, a.. filter elements, g groups, c channels, k features
 
     def work(self, d: TensorType, w: TensorType) -> float:
         """Operations of one evaluation of the form."""
@@ -121,7 +121,7 @@ class Convolution(Op, abstract=True):
         return "ABDEF"[:rank], "abdef"[:rank]
 
     def image(self, x: Window, sizes: Shape, places: Shape) -> Labelled:
-        """x as the form meets it: [n, A, a, B, b, .., g, c], its positions and places overlapping in memory."""
+        """x as the form reads it: [n, A, a, B, b, .., g, c], with positions and filter elements overlapping in memory."""
         label, window = "n", x
         for i, (n, s, r, b, A, a) in enumerate(zip(sizes, self.strides, places, self.dilations, *self.letters())):
             window = window.sliding(1 + 2 * i, n, s, r, b)
@@ -143,7 +143,7 @@ class Convolution(Op, abstract=True):
 
 @dataclass(eq=False, repr=False)
 class Convolve(Convolution):
-    """The convolution (without flipping, as everywhere in deep learning) of x by w."""
+    """The convolution (without flipping, as is usual in deep learning) of x with w."""
 
     def infer(self, *types: TensorType) -> TensorType:
         x, w = types
@@ -225,8 +225,9 @@ class ConvolveInput(Convolution):
         return self.products(args[1], args[0])
 
     def lower(self, k: Loops, out: Window, d: Window, w: Window) -> None:
-        """Every position adds its products to the part of the image that it meets: vectors run along channels, with the filter turned for
-        it, and where neighbouring places meet neighbouring channels, along both."""
+        """Every position adds its products to the part of the image that it covers: vectors run along channels, for which the filter is
+        transposed, and, where neighbouring filter elements cover neighbouring channels, along both.
+        """
         (image, met), (given, ds) = self.image(out, d.type.shape[1:-1], w.type.shape[:-2]), self.result(d)
         rank, width, (label, filter) = len(self.strides), k.tile_width(w.type.dtype), self.filter(w)
         neighbours = rank - 1 if self.groups == 1 else rank
@@ -281,8 +282,9 @@ class ConvolveFilter(Convolution):
         return self.products(results[0], args[1])
 
     def lower(self, k: Loops, out: Window, x: Window, d: Window) -> None:
-        """Summed over the images one after the other: what one image needs fits the cache, and the filter stays there. At the same time,
-        other images add to copies of a small filter, or the same ones to other parts of a large one."""
+        """Sums over the images one after the other: the data of one image fits the cache, and the filter stays there. In parallel, other
+        images are added to copies of a small filter, or the same images to other parts of a large one.
+        """
         image, given, filter = self.image(x, d.type.shape[1:-1], self.sizes), self.result(d), self.filter(out)
         features, width = filter[1].type.shape[-1], k.tile_width(d.type.dtype)
         if features > width and features % width == 0 and math.prod(out.type.shape[:-1]) >= WORTH_PACKING:
@@ -296,7 +298,7 @@ class ConvolveFilter(Convolution):
             self._in_copies(k, work, filter, image, given, copies if k.is_large(work) else 0)
 
     def _in_copies(self, k: Loops, work: float, filter: Labelled, image: Labelled, given: Labelled, copies: int) -> None:
-        """Equal shares of the images to copies of the filter, what is left over to the filter itself; the copies are added in order."""
+        """Add equal shares of the images to copies of the filter, and the remainder to the filter itself; the copies are added in order."""
         batch, share = image[1].type.shape[0], image[1].type.shape[0] // max(copies, 1)
         whole = copies * share
         own = k.private(given[1].type.with_shape(given[1].type.shape[1:]))
@@ -319,7 +321,7 @@ class ConvolveFilter(Convolution):
             k.each(1, 0.0, lambda _, *windows: add(*windows), filter[1], *rest, own)
 
     def _in_parts(self, k: Loops, work: float, filter: Labelled, image: Labelled, given: Labelled) -> None:
-        """Each block of the filter's channels from all images."""
+        """Compute each block of the filter's channels from all images."""
         channels = filter[1].type.shape[filter[0].index("c")]
         width = channels // math.gcd(channels, BLOCKS)
         kept, ws = led_by("p", *in_blocks("p", *filter, width, filter[0].index("c")))
@@ -331,7 +333,7 @@ class ConvolveFilter(Convolution):
         k.each(channels // width, work, one, ws, xs, given[1], k.private(given[1].type.with_shape(given[1].type.shape[1:])))
 
     def _add(self, k: Loops, filter: Labelled, image: Labelled, given: Labelled, own: Window) -> None:
-        """What these images add; `own` is room for the cotangent of one, block by block."""
+        """Add the contribution of these images; `own` is a buffer for the cotangent of one image, block by block."""
         with k.loop(image[1].type.shape[0]) as n:
             ds = given[1].at(n)
             if "q" in given[0]:
@@ -341,13 +343,13 @@ class ConvolveFilter(Convolution):
 
 
 def in_blocks(blocks: str, label: str, window: Window, width: int, axis: int = -1) -> Labelled:
-    """An axis as blocks, which get this letter, of this width."""
+    """Split an axis into blocks of this width; the axis of blocks gets the letter `blocks`."""
     axis %= len(label)
     return f"{label[:axis]}{blocks}{label[axis:]}", window.sliding(axis, window.type.shape[axis] // width, width, width)
 
 
 def led_by(letters: str, label: str, window: Window) -> Labelled:
-    """With these axes in front."""
+    """Move these axes to the front."""
     order = [*(label.index(letter) for letter in letters), *(axis for axis, letter in enumerate(label) if letter not in letters)]
     return "".join(label[axis] for axis in order), window.transposed(*order)
 
@@ -371,14 +373,14 @@ def per_axis(name: str, value: int | Sequence[int], rank: int) -> tuple[int, ...
 
 
 def same_padding(size: int, places: int, stride: int, dilation: int = 1) -> tuple[int, int]:
-    """How much to pad in front and behind so that there are ceil(size / stride) positions: the odd one behind, as TensorFlow does."""
+    """The padding before and after that gives ceil(size / stride) positions: an odd element goes after, as in TensorFlow."""
     span = (places - 1) * dilation + 1
     total = max((-(-size // stride) - 1) * stride + span - size, 0)
     return total // 2, total - total // 2
 
 
 def paddings(padding: str | Sequence[Any], sizes: Shape, places: Shape, strides: Shape, dilations: Shape) -> list[tuple[int, int]]:
-    """Widths in front and behind of each spatial axis: from "valid", "same", "causal", or given as numbers or pairs."""
+    """Padding before and after each spatial axis: from "valid", "same", "causal", or given as numbers or pairs."""
     if isinstance(padding, str):
         kind = padding.lower()
         if kind == "valid":
@@ -404,7 +406,7 @@ def conv(
     x: Operand, w: Operand, strides: int | Sequence[int] = 1, padding: str | Sequence[Any] = "valid",
     dilations: int | Sequence[int] = 1, groups: int = 1,
 ) -> Operand:  # fmt: skip
-    """The convolution of images [batch, *sizes, channels] by filters [*sizes, channels / groups, features]."""
+    """The convolution of images [batch, *sizes, channels] with filters [*sizes, channels / groups, features]."""
     rank = spatial_rank("conv", x, w)
     s, b = per_axis("strides", strides, rank), per_axis("dilations", dilations, rank)
     dtype = common_dtype(x, w)
@@ -417,10 +419,10 @@ def conv_transpose(
     x: Operand, w: Operand, strides: int | Sequence[int] = 1, padding: str | Sequence[Any] = "valid",
     dilations: int | Sequence[int] = 1, groups: int = 1, output_padding: int | Sequence[int] | None = None,
 ) -> Operand:  # fmt: skip
-    """The transpose of `conv` by filters [*sizes, features / groups, channels]: from the sizes of its results to those of its images.
+    """The transpose of `conv` with filters [*sizes, features / groups, channels]: from the sizes of its results to those of its images.
 
     Images of several sizes have results of one size: "same" gives `stride` times the size, "valid" the largest, and `output_padding` is
-    added to the smallest (Keras' conventions). What no position reaches is 0.
+    added to the smallest (Keras' conventions). Elements that no position reaches are 0.
     """
     rank = spatial_rank("conv_transpose", x, w)
     s, b = per_axis("strides", strides, rank), per_axis("dilations", dilations, rank)
@@ -435,7 +437,7 @@ def conv_transpose(
 
 
 def transposed_cut(size: int, stride: int, reach: int, padding: str | tuple[int, int], extra: int | None) -> slice:
-    """Which part of the elements that the positions reach is the result."""
+    """The part of the elements reached by the positions that is the result."""
     if isinstance(padding, tuple):
         return slice(padding[0], reach - padding[1] + (extra or 0))
     if padding not in ("same", "valid"):

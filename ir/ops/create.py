@@ -1,4 +1,4 @@
-"""Ops that make values out of nothing: constants and counters."""
+"""Ops that create values without operands: constants and counters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from .. import operand as operands  # a cycle: its names are looked up when they are used
+from .. import operand as operands  # import cycle: names are looked up at use
 from ..errors import DTypeError, ShapeError
 from ..types import BOOL, F64, I64, DType, Shape, TensorType, as_dtype, checked_type, normalize_axis
 from .base import Array, Emitter, Op, Reg, perform
@@ -75,7 +75,7 @@ class Iota(Map):
 
 @dataclass(eq=False, repr=False)
 class Fill(Map):
-    """A literal given a buffer of its own, for ops that read memory."""
+    """A literal in a buffer, for ops that read memory."""
 
     arity: ClassVar[int | None] = 0
 
@@ -109,7 +109,7 @@ def iota(shape: Any, axis: int = 0, dtype: Any = I64) -> Operand:
 
 
 def full(shape: Any, value: Operand | float | int | bool, dtype: Any = None) -> Operand:
-    """`shape` filled with one value: a literal, unless the value is itself an operand."""
+    """An array of `shape` filled with one value: a literal, unless the value is itself an operand."""
     if isinstance(value, operands.Operand):
         type = checked_type(value.type.dtype if dtype is None else as_dtype(dtype), shape, "full")
         return broadcast_to(cast(value, type.dtype), type.shape)
@@ -118,7 +118,7 @@ def full(shape: Any, value: Operand | float | int | bool, dtype: Any = None) -> 
 
 
 def one_hot(indices: Operand, depth: int, dtype: Any = F64) -> Operand:
-    """A last axis of size `depth` that is 1 at the index and 0 elsewhere; an index outside of it gives zeros alone."""
+    """A last axis of size `depth` that is 1 at the index and 0 elsewhere; an index out of range gives only zeros."""
     if indices.type.dtype.kind not in "iu":
         raise DTypeError(f"one_hot: indices must be integers, not {indices.type}")
     shape = (*indices.type.shape, depth)
@@ -146,6 +146,6 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any 
     if kind == BOOL:
         raise DTypeError("arange: bools do not count; use an integer dtype")
     first = kind.type(start)
-    stride = kind.type(start + step) - first  # NumPy's own way of rounding
+    stride = kind.type(start + step) - first  # rounds as NumPy does
     out = iota((max(0, math.ceil((stop - start) / step)),), 0, kind)
     return out if (first, stride) == (0, 1) else out * stride.item() + first.item()

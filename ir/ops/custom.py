@@ -1,13 +1,13 @@
-"""`custom_gradient` in the IR: values that are given on as they are, with a pullback that the user wrote.
+"""`custom_gradient` in the IR: passes values through unchanged, with a user-defined pullback.
 
     args: inputs, then values, then whatever the pullback reads        results: the values
 
-The pullback is a block without free values: its parameters are what it reads and the cotangents of the results, its results the cotangents
-of some of the inputs. All that it needs stands among the operands, so that passes may rename, move and clone the statement like any other.
-Derivatives are taken from functions as they were traced; `passes.transparent` then drops the statement, and native code never sees one.
+The pullback is a block without free values: its parameters are the operands that it reads and the cotangents of the results, its results
+the cotangents of some of the inputs. Everything that it needs is an operand, so that passes may rename, move and clone the statement.
+Derivatives are taken of functions as traced; `passes.transparent` then drops the statement, so native code never contains one.
 
-The forward derivative is a second block, of what it reads and the tangents of the inputs. Where the user gave none, forward mode transposes
-the pullback (`passes.transpose`).
+The forward derivative is a second block, of the operands that it reads and the tangents of the inputs. If the user gave none, forward mode
+transposes the pullback (`passes.transpose`).
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ Make: TypeAlias = "Callable[[], tuple[Block, Block | None]]"
 
 @dataclass(eq=False)
 class CustomGradient(Op):
-    """Gives its `values` operands on. `pulled` are the positions of the inputs that the block yields cotangents of."""
+    """Passes its `values` operands through. `pulled` are the positions of the inputs that the block yields cotangents of."""
 
-    function: str  # the user's name for it
+    function: str  # the name of the user's function
     inputs: int
     values: int
     pulled: tuple[int, ...]
-    block: ClassVar[Block]  # of each object, and no field: it is no attribute in the text of the IR, but stands behind the operands
-    push: ClassVar[Block | None]  # its twin for forward mode, where there is one
+    block: ClassVar[Block]  # per object, and not a field: it is not an attribute in the text of the IR, but follows the operands
+    push: ClassVar[Block | None]  # the block for forward mode, if there is one
 
     name = "custom_gradient"
 
@@ -53,14 +53,14 @@ class CustomGradient(Op):
 
     @staticmethod
     def deferred(function: str, inputs: int, values: int, pulled: Sequence[int], make: Make) -> CustomGradient:
-        """The same, with `make` giving its block and the twin when a derivative is taken: a derivative may contain the function itself."""
+        """An op whose blocks `make` builds when a derivative is taken: a derivative may contain the function itself."""
         op = Deferred(function, inputs, values, tuple(pulled))
         object.__setattr__(op, "make", make)
         return op
 
     @staticmethod
     def unknown(function: str, inputs: int, values: int, pulled: Sequence[int]) -> CustomGradient:
-        """One that was parsed from a text without its derivative."""
+        """An op parsed from a text without its derivative."""
 
         def make() -> tuple[Block, Block | None]:
             raise GradientError(f"{function}: its derivative was not there yet when the text of the IR was made")
@@ -69,7 +69,7 @@ class CustomGradient(Op):
 
     @property
     def blocks(self) -> tuple[Block, Block | None] | None:
-        """Both blocks, if they are there already."""
+        """Both blocks, if they have been built."""
         known = self.__dict__
         return (known["block"], known["push"]) if "block" in known else None
 
@@ -111,7 +111,7 @@ class CustomGradient(Op):
 
 
 class Deferred(CustomGradient, abstract=True):
-    """A `CustomGradient` whose blocks are not there yet."""
+    """A `CustomGradient` whose blocks have not been built yet."""
 
     def __getattr__(self, name: str) -> Any:
         if name not in ("block", "push"):
@@ -127,7 +127,7 @@ def join(types: Sequence[TensorType]) -> str:
 
 
 def instantiate(block: Block, args: Sequence[Operand]) -> list[Operand]:
-    """The statements of a block without free values, emitted where we are with `args` for its parameters; its results."""
+    """Emit the statements of a block without free values into the active builder, with `args` for its parameters; return its results."""
     from ..builder import current_builder  # noqa: PLC0415 - the builder emits ops, and ops find the builder
 
     table: dict[int, Operand] = {id(p): a for p, a in zip(block.params, args, strict=True)}
@@ -146,7 +146,7 @@ def instantiate(block: Block, args: Sequence[Operand]) -> list[Operand]:
 
 
 def clone(block: Block, table: dict[int, Operand]) -> Block:
-    """The block with values of its own in place of those it defines; `table` says what stands for values of the blocks around."""
+    """A copy of the block with new values for those that it defines; `table` maps values of the enclosing blocks."""
     from ..func import Block, Stmt, Value  # noqa: PLC0415 - the IR is made of ops
 
     def fresh(values: Sequence[Any]) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Floor division and remainders with NumPy's results for every operand: no divisor traps."""
+"""Floor division and remainders with NumPy's results for all operands: no divisor traps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Division(Binary, abstract=True):
-    """Native code divides out a quotient of floats a few bits at a time: it may have 2000."""
+    """Native code computes a quotient of floats a few bits at a time, of up to 2000."""
 
     kinds = "fiu"
 
@@ -27,7 +27,7 @@ class Division(Binary, abstract=True):
 
 
 class FloorDivide(Division):
-    """The largest integer not above a / b. Integers: division by zero gives 0, the lowest by -1 gives itself, both as in NumPy."""
+    """The largest integer that is at most a / b. Integers: division by zero gives 0, the lowest by -1 gives itself, as in NumPy."""
 
     differentiable = False
 
@@ -48,7 +48,7 @@ class FloorDivide(Division):
 
 
 class Remainder(Division):
-    """a - b * floor(a / b), with the sign of b; 0 for integers where b is 0, as in NumPy."""
+    """a - b * floor(a / b), with the sign of b; 0 for integers if b is 0, as in NumPy."""
 
     singular = True
 
@@ -68,7 +68,7 @@ class Remainder(Division):
 
 
 class Fmod(Division):
-    """a - b * trunc(a / b), with the sign of a; 0 for integers where b is 0, as in NumPy."""
+    """a - b * trunc(a / b), with the sign of a; 0 for integers if b is 0, as in NumPy."""
 
     singular = True
 
@@ -84,7 +84,7 @@ class Fmod(Division):
 
 
 def safe_divisor(emit: Emitter, a: Reg, b: Reg) -> Reg:
-    """b, but 1 where dividing by b would trap: a // 1 and a % 1 are what NumPy gives there (but for a // 0)."""
+    """b, but 1 where dividing by b would trap: a // 1 and a % 1 are NumPy's results there (except for a // 0)."""
     trap = emit.compare("eq", b, emit.like(b, 0))
     if b.dtype.kind == "i":
         lowest = emit.compare("eq", a, emit.like(a, int(np.iinfo(a.dtype).min)))
@@ -93,7 +93,7 @@ def safe_divisor(emit: Emitter, a: Reg, b: Reg) -> Reg:
 
 
 def signs_differ(emit: Emitter, rest: Reg, b: Reg) -> Reg:
-    """Whether a remainder that is not 0 has another sign than the divisor."""
+    """Whether a nonzero remainder and the divisor have different signs."""
     zero = emit.like(b, 0)
     return emit.and_(emit.compare("ne", rest, zero), emit.xor(emit.compare("lt", rest, zero), emit.compare("lt", b, zero)))
 

@@ -1,4 +1,4 @@
-"""Ops with an order: assertions and printing. They have no results; they are never removed, repeated or exchanged."""
+"""Ordered ops: assertions and printing. They have no results, and are never removed, repeated or reordered."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Repeating(threading.local):
-    """Whether this thread runs something again, of which everything that can be seen has happened: see `repeating`."""
+    """Whether this thread repeats a run whose visible effects have already happened: see `repeating`."""
 
     active = False
 
@@ -34,7 +34,7 @@ _repeating = Repeating()
 
 @contextmanager
 def repeating() -> Iterator[None]:
-    """What is printed inside was printed in an earlier run, and is not printed again."""
+    """Suppress prints inside: an earlier run has already printed them."""
     before, _repeating.active = _repeating.active, True
     try:
         yield
@@ -47,7 +47,7 @@ def is_repeating() -> bool:
 
 
 class Effect(Op, abstract=True):
-    """An op that is wanted for what it does, not for a result."""
+    """An op that is executed for its effect, not for a result."""
 
     effect = True
     differentiable = False
@@ -65,7 +65,7 @@ class Effect(Op, abstract=True):
 
 @dataclass(eq=False, repr=False)
 class Assert(Effect):
-    """Raises CheckError with `message` unless the condition, a bool, holds; one that is the built-in exception `raises` as well."""
+    """Raises CheckError with `message` unless the condition, a bool, holds. The error also subclasses the built-in exception `raises`."""
 
     message: str
     raises: str = ""
@@ -107,10 +107,10 @@ class Assert(Effect):
 
 @dataclass(eq=False, repr=False)
 class Print(Effect):
-    """Prints `template` with its `{}` replaced by the arguments, as `str.format` does. Native code calls back to Python for it.
+    """Prints `template` with its `{}` replaced by the arguments, as `str.format` does. Native code calls back into Python for it.
 
-    `style` names how arrays are written: as NumPy does, or as a frontend that registered itself does, of
-    whose long axes `summarize` elements are shown at each end (-1: all).
+    `style` names how arrays are formatted: as in NumPy, or as in a registered frontend, which shows `summarize` elements at each end of
+    long axes (-1: all).
     """
 
     template: str
@@ -119,7 +119,7 @@ class Print(Effect):
     style: str = "numpy"
     summarize: int = -1
 
-    can_fail: ClassVar[bool] = True  # the stream may be closed, or not know a letter
+    can_fail: ClassVar[bool] = True  # the stream may be closed, or unable to encode a character
     styles: ClassVar[dict[str, Callable[[Array, int], object]]] = {"numpy": lambda a, _: a if a.shape else a[()]}
 
     def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
@@ -154,19 +154,19 @@ class Print(Effect):
 
 
 def check(condition: Operand, message: str = "", raises: str = "") -> None:
-    """Check at run time that a scalar condition holds. One that is known while tracing is checked there and then.
+    """Check at run time that a scalar condition holds. One that is known while tracing is checked immediately.
 
-    `raises` names the built-in exception that the error is as well.
+    `raises` names a built-in exception that the error also subclasses.
     """
     apply(Assert(message, raises), cast(condition, BOOL))
 
 
 def print_(template: str, *args: Operand, end: str = "\n", stream: str = "stdout", style: str = "numpy", summarize: int = -1) -> None:
-    """Print at run time, at every run."""
+    """Print at run time, in every run."""
     try:
         template.format(*("" for _ in args))
     except (IndexError, KeyError):
         raise ShapeError(f"print: {template!r} does not fit {len(args)} arguments") from None
     except ValueError:
-        pass  # a format that text does not take, and a number may
+        pass  # a format that text does not support, but a number may
     perform(Print(template, end, stream, style, summarize), *args)

@@ -1,6 +1,6 @@
-"""Elementary functions: exponentials, logarithms, roots, trigonometry and their friends.
+"""Elementary functions: exponentials, logarithms, roots, trigonometric and hyperbolic functions.
 
-Integers are computed in float64, as NumPy does; float32 stays float32.
+Integers are computed in float64, as in NumPy; float32 stays float32.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Rsqrt(FloatUnary):
 
 
 class Hypot(Binary):
-    """sqrt(a*a + b*b) without overflow; its derivative at the origin is 0, as that of `norm`."""
+    """sqrt(a*a + b*b) without overflow; its derivative at the origin is 0, like that of `norm`."""
 
     kinds = "f"
     singular = True
@@ -141,7 +141,7 @@ class Hypot(Binary):
     def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
         a, b = map(emit.fabs, xs)
         larger = emit.select(emit.compare("lt", a, b), b, a)
-        # by a power of two that brings the squares into the range of floats; one that is lost beside the other does not count
+        # scale by a power of two that keeps the squares in range; an operand that is negligible beside the other does not matter
         high, low, down, up = SCALES[a.dtype]
         huge, tiny = emit.compare("gt", larger, emit.like(a, high)), emit.compare("lt", larger, emit.like(a, low))
         scale, back = (
@@ -155,7 +155,7 @@ class Hypot(Binary):
         return emit.select(infinite, inf, length)
 
 
-# sizes above and below which `hypot` scales its arguments, and by what
+# magnitudes above and below which `hypot` scales its arguments, and the factors
 SCALES = {F32: (2.0**60, 2.0**-40, 2.0**-70, 2.0**100), F64: (2.0**500, 2.0**-400, 2.0**-600, 2.0**700)}
 
 
@@ -290,7 +290,7 @@ class Asinh(FloatUnary):
 
 
 class Acosh(FloatUnary):
-    """Inverse hyperbolic cosine, for x of at least 1."""
+    """Inverse hyperbolic cosine, for x >= 1."""
 
     singular = True
 
@@ -327,7 +327,7 @@ class Erf(FloatUnary):
         return 2.0 / math.sqrt(math.pi) * exp(-args[0] * args[0])
 
 
-# ---- the functions
+# ---- frontend functions
 
 
 def exp(x: Operand) -> Operand:

@@ -1,6 +1,6 @@
-"""Factorisations of matrices: determinants, Cholesky's and QR. Ops take (stacks of) matrices of floats.
+"""Matrix factorisations: determinants, Cholesky and QR. Ops take (stacks of) floating-point matrices.
 
-Factors that come together lie in one array, as views on it give them: an op has one result.
+Factors that belong together are stored in one array and extracted as views: an op has one result.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ NOT_POSITIVE = "cholesky: the matrix is not positive definite"
 
 
 class Slogdet(Op):
-    """Sign and logarithm of the size of determinants, beside each other on a new last axis, of matrices and their factors by `Lu`.
+    """Sign and logarithm of the absolute value of determinants, along a new last axis, from matrices and their factors by `Lu`.
 
-    Of a singular matrix they are 0 and -inf. Derivatives are those with respect to the matrix.
+    For a singular matrix they are 0 and -inf. Derivatives are with respect to the matrix.
     """
 
     def infer(self, *types: TensorType) -> TensorType:
@@ -70,7 +70,7 @@ class Slogdet(Op):
         return float(MATH * math.prod(args[0].shape[:-1]))
 
     def lower(self, k: Loops, out: Window, a: Window, factors: Window) -> None:
-        """The determinant is the product of the diagonal; each exchange of two rows turned its sign."""
+        """The determinant is the product of the diagonal; each exchange of two rows flips its sign."""
         *batch, n, _ = a.type.shape
         emit, dtype = k.scalar, a.type.dtype
         first, second, last = (emit.const(I64, i) for i in (0, 1, n))
@@ -126,7 +126,7 @@ class Cholesky(Op):
         return args[0].size * args[0].shape[-1] / 3
 
     def lower(self, k: Loops, out: Window, a: Window) -> None:
-        """Each column is done when those before it have been taken from it; it is taken from all after it by a product of rank 1."""
+        """A column is complete when all earlier ones have been subtracted; a rank-1 update then subtracts it from the later ones."""
         *batch, n, _ = a.type.shape
         dtype, emit = a.type.dtype, k.scalar
         if not a.type.size:
@@ -151,8 +151,8 @@ class Cholesky(Op):
 class Qr(Op):
     """Orthonormal columns `q` and an upper triangular `r` with `q @ r = a`, for matrices with at least as many rows m as columns n.
 
-    The result has the rows of `q`, then the columns of `r`: its shape is [m + n, n]. Signs are those of Householder's reflections, as
-    LAPACK chooses them. Derivatives need columns that are independent.
+    The result contains the rows of `q`, then the columns of `r`: its shape is [m + n, n]. Signs are those of Householder reflections, as
+    in LAPACK. Derivatives require linearly independent columns.
     """
 
     def infer(self, *types: TensorType) -> TensorType:
@@ -189,7 +189,7 @@ class Qr(Op):
         return 4.0 * args[0].size * min(args[0].shape[-2:])
 
     def lower(self, k: Loops, out: Window, a: Window) -> None:
-        """Reflections make the columns of a triangle one by one; then, last first, they make the columns of `q` of unit vectors."""
+        """Reflections triangularise the columns one by one; applied in reverse to unit vectors, they then give the columns of `q`."""
         *batch, m, n = a.type.shape
         dtype, emit = a.type.dtype, k.scalar
         if not n:
@@ -213,7 +213,7 @@ class Qr(Op):
                 k.store(out.at(*at).slice(0, m, n), emit.select(emit.compare("le", i, j), inside, emit.like(inside, 0.0)), j, i)
 
     def mirror(self, k: Loops, work: Window, mirror: Window, scales: Window, j: Reg) -> None:
-        """The reflection that leaves of column j nothing below the diagonal: its direction, 1 at the diagonal, and its scale."""
+        """The reflection that zeroes column j below the diagonal: its direction, 1 at the diagonal, and its scale."""
         emit, m = k.scalar, work.type.shape[0]
         alpha = k.load(work, j, j)
         zero, one = emit.like(alpha, 0.0), emit.like(alpha, 1.0)
@@ -243,7 +243,7 @@ class Qr(Op):
 
 
 def parts(packed: Operand) -> tuple[Operand, Operand]:
-    """q and r of what `Qr` gives."""
+    """q and r from the result of `Qr`."""
     n = packed.shape[-1]
     m = packed.shape[-2] - n
     head = [slice(None)] * (packed.ndim - 2)
@@ -251,7 +251,7 @@ def parts(packed: Operand) -> tuple[Operand, Operand]:
 
 
 def lower(x: Operand, k: int = 0) -> Operand:
-    """What lies on and below the k-th diagonal."""
+    """The elements on and below the k-th diagonal; zeros elsewhere."""
     return where(less_equal(iota(x.shape, x.ndim - 1), iota(x.shape, x.ndim - 2) + k), x, 0.0)
 
 
@@ -265,7 +265,7 @@ def halved(x: Operand) -> Operand:
 
 
 def slogdet(a: Operand) -> tuple[Operand, Operand]:
-    """Sign and logarithm of the size of the determinant."""
+    """Sign and logarithm of the absolute value of the determinant."""
     check_square("slogdet", a.type)
     both = apply(Slogdet(), a, lu(a))
     head = [slice(None)] * (both.ndim - 1)
@@ -279,7 +279,7 @@ def cholesky(a: Operand) -> Operand:
 
 
 def qr(a: Operand) -> tuple[Operand, Operand]:
-    """q with orthonormal columns and a triangular r with `q @ r = a`; of a wide matrix, r is as wide."""
+    """q with orthonormal columns and a triangular r with `q @ r = a`; for a wide matrix, r is as wide."""
     m, n = a.type.shape[-2:] if a.ndim > 1 else (0, 0)
     if m >= n:
         return parts(apply(Qr(), a))

@@ -1,6 +1,6 @@
 """Regions that group statements for native code: `fuse`, one loop nest, and `rows`, loop nests that run row by row.
 
-Both mean the same as the statements alone. They are made by passes, after derivatives have been taken and batches made.
+Both mean the same as the statements alone. Passes create them, after differentiation and batching.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Group(Region, abstract=True):
 class Fuse(Group):
     """`%a, %b = fuse { ... yield %x, %y }`: the statements inside become one loop nest over one domain.
 
-    One of them may be the host, an op that stores elements of its result once each (a convolution, say): the others, all elementwise,
-    are computed where it does.
+    One of them may be the host, an op that stores each element of its result once (a convolution, say): the others, all elementwise, are
+    computed where it stores.
     """
 
     def check(self, rules: Rules, stmt: Stmt) -> None:
@@ -73,7 +73,7 @@ class Fuse(Group):
         self._check_reads(rules, body, made)
 
     def _check_reads(self, rules: Rules, body: Block, made: set[int]) -> None:
-        """Inside the loop nest, a reduction has no value yet, and a pad reads other elements than those at hand."""
+        """Inside the loop nest, a reduction has no value yet, and a pad reads elements other than the current one."""
         reduced = {id(s.results[0]): s for s in body.stmts if isinstance(s.op, Reduce)}
         pads = [s for s in body.stmts if isinstance(s.op, Pad)]
         for inner in body.stmts:
@@ -94,7 +94,8 @@ class Fuse(Group):
 
 class Rows(Group):
     """`%a = rows { ... yield %x }`: the `fuse` regions inside run one after the other on each row (each index of the first axis), so
-    that what they hand on stays in the cache."""
+    that intermediate values stay in the cache.
+    """
 
     def check(self, rules: Rules, stmt: Stmt) -> None:
         body = self.check_block(rules, stmt)
@@ -121,18 +122,18 @@ def hosted_by(stmt: Stmt) -> Stmt | None:
 
 
 def loop_domain(stmt: Stmt) -> Shape:
-    """What the loop nest of an elementwise statement, reduction or pad runs over."""
+    """The iteration domain of an elementwise statement, reduction or pad."""
     over = stmt.args if isinstance(stmt.op, Reduce) else stmt.results
     return over[0].type.shape if over else ()
 
 
 def is_border(stmt: Stmt) -> bool:
-    """Whether a pad puts constants around its operand only: then a loop nest can read the operand where it is, and constants elsewhere."""
+    """Whether a pad only puts constants around its operand: a loop nest can then read the operand in place, and constants elsewhere."""
     return isinstance(stmt.op, Pad) and not any(stmt.op.interior) and stmt.args[0].type.size > 0
 
 
 def cuts(stmt: Stmt) -> set[tuple[int, int]]:
-    """Where a pad's operand begins and ends inside the domain: axes and places."""
+    """Where a pad's operand begins and ends inside the domain: axes and positions."""
     if not is_border(stmt):
         return set()
     assert isinstance(stmt.op, Pad)
@@ -155,7 +156,7 @@ def keeps_rows(view: Stmt) -> bool:
 
 
 def runs_by_rows(stmt: Stmt, rows: Shape) -> bool:
-    """Whether a fused region can run row by row: over so many rows, none of its reductions along them."""
+    """Whether a fused region can run row by row: over this many rows, with no reduction along them."""
     inside = stmt.blocks[0].stmts if stmt.blocks else ()
     plain = bool(inside) and all(isinstance(s.op, Map | Reduce) and len(s.results) == 1 for s in inside)
     return plain and all(loop_domain(s)[:1] == rows and bool(rows) and not (isinstance(s.op, Reduce) and 0 in s.op.axes) for s in inside)

@@ -1,8 +1,8 @@
-"""The `Emitter` on NumPy arrays: an op's lowering, evaluated at once.
+"""The `Emitter` on NumPy arrays: evaluates an op's lowering directly.
 
-Ops whose eager and compiled results must agree to the bit write their algorithm once, against the `Emitter`, and evaluate it with this.
-Every operation here rounds once, as those of `Emitter.strict()` do in native code. Refuses: what NumPy cannot do with one rounding (fma),
-what needs the vector math library (call), and positions.
+Ops whose eager and compiled results must be bitwise equal implement their algorithm once, against the `Emitter`, and evaluate it with this.
+Every operation here rounds once, as those of `Emitter.strict()` do in native code. Does not support what NumPy cannot do with one rounding
+(fma), what needs the vector math library (call), and positions.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ..errors import AdjitError
 from ..types import DType
 from .base import Array, Reg
 
-PIECE = 8192  # elements evaluated at a time, so that what is in between stays in the cache
+PIECE = 8192  # elements evaluated at a time, so that intermediate values stay in the cache
 
 
 class HostEmitter:
-    """Implements `Emitter`; registers are arrays or scalars of NumPy."""
+    """Implements `Emitter`; registers are NumPy arrays or scalars."""
 
     ufuncs: ClassVar[dict[str, np.ufunc]] = {
         "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
@@ -102,7 +102,7 @@ class HostEmitter:
         return a.view(dtype)
 
     def idiv(self, a: Reg, b: Reg) -> Reg:
-        """Truncating, as machines divide; no divisor may be 0."""
+        """Truncating division, as in hardware; no divisor may be 0."""
         return np.floor_divide(np.subtract(a, self.irem(a, b)), b)
 
     def irem(self, a: Reg, b: Reg) -> Reg:
@@ -122,7 +122,7 @@ class HostEmitter:
 
 
 def by_pieces(function: Callable[..., Array], dtype: DType, *arrays: Array) -> Array:
-    """`function` of arrays that broadcast to one shape, a piece at a time; an array that repeats one element is passed as a scalar."""
+    """Apply `function` to arrays that broadcast to one shape, a piece at a time; one that repeats an element is passed as a scalar."""
     shape = np.broadcast_shapes(*(a.shape for a in arrays))
     out = np.empty(shape, dtype)
     flat = out.reshape(-1)

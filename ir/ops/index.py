@@ -1,8 +1,8 @@
-"""Reading and writing at computed indices: the primitives. Keys as NumPy's users write them are turned into these by `keys`.
+"""Reading and writing at computed indices: the primitives. `keys` translates NumPy's indexing expressions into these.
 
-All three take index arrays of one shape S, one for each leading axis of `x`, and work on whole rows of the axes that are left. Negative
-indices count from the end; an index outside its axis raises OutOfBoundsError, eager and in native code, whether or not the result is used:
-of one that is not, `check_index` is left. Unsigned indices are never negative: a uint64 of 2^64-1 is out of bounds.
+All three take index arrays of one shape S, one for each leading axis of `x`, and work on whole rows of the remaining axes. Negative indices
+count from the end; an index outside its axis raises OutOfBoundsError, eager and in native code, whether or not the result is used: if it is
+not, a `check_index` remains. Unsigned indices are never negative: a uint64 of 2^64-1 is out of bounds.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Indexing(Op, abstract=True):
     """An op on an array at computed indices, which are its last operands."""
 
     can_fail = True
-    first: ClassVar[int]  # of the indices, among the operands
+    first: ClassVar[int]  # position of the first index among the operands
 
     def indexed(self, *types: TensorType) -> TensorType:
-        """The type of the array that is indexed."""
+        """The type of the indexed array."""
         return types[0]
 
     def guard(self, *types: TensorType) -> tuple[Op, slice]:
@@ -45,12 +45,12 @@ class Indexing(Op, abstract=True):
         return harmless(self.first, size, active, args, batched)
 
     def message(self, axis: int, index: TensorType, *types: TensorType) -> str:
-        """What an index out of bounds along an axis is told; with a place for the index."""
+        """The error message for an index out of bounds along an axis, with a placeholder for the index."""
         return out_of_bounds(self.name, self.indexed(*types), axis, index.dtype)
 
 
 class Gather(Indexing):
-    """`x[i, j, ...]`: args x, *indices. The result has the shape S + the axes of x that are not indexed."""
+    """`x[i, j, ...]`: args x, *indices. The result has shape S followed by the axes of x that are not indexed."""
 
     first = 1
 
@@ -84,7 +84,7 @@ class Gather(Indexing):
 
 
 class Scatter(Indexing, abstract=True):
-    """`x` with rows changed by those of `updates`: args x, updates, *indices, where updates has the type that Gather would give."""
+    """`x` with rows changed by those of `updates`: args x, updates, *indices; updates has the type that Gather would return."""
 
     first = 2
     in_place = 0
@@ -106,7 +106,7 @@ class Scatter(Indexing, abstract=True):
 
 
 class ScatterAdd(Scatter):
-    """`x[i, j, ...] += updates`; updates at equal indices add up."""
+    """`x[i, j, ...] += updates`; updates at equal indices are all added."""
 
     def infer(self, *types: TensorType) -> TensorType:
         if types[0].dtype.kind not in "fiu":
@@ -139,7 +139,7 @@ class ScatterAdd(Scatter):
 
 
 class ScatterSet(Scatter):
-    """`x[i, j, ...] = updates`; of updates at equal indices the last, in row-major order of the index arrays, stays."""
+    """`x[i, j, ...] = updates`; of updates at equal indices, the last in row-major order of the index arrays wins."""
 
     def evaluate(self, *arrays: Array) -> Array:
         x, updates, *indices = arrays
@@ -177,7 +177,7 @@ class ScatterSet(Scatter):
 
 @dataclass(eq=False, repr=False)
 class CheckIndex(Indexing):
-    """What is left of an op on `x` whose result nobody reads: it raises where `of` would. args: *indices. Put in by `passes.dce`."""
+    """What remains of an op on `x` whose result is not read: it raises where `of` would. args: *indices. Inserted by `passes.dce`."""
 
     of: str
     x: TensorType
@@ -224,7 +224,7 @@ class CheckIndex(Indexing):
 
 
 def examples(size: int, indices: Sequence[Operand], batched: Sequence[bool]) -> list[Operand]:
-    """Index arrays for a batch of index arrays: the number of the example before all others."""
+    """Index arrays for a batch of index arrays: the number of the example comes first."""
     wide = [i if has else lead(i, size) for i, has in zip(indices, batched, strict=True)]
     return [trail(iota((size,), 0, I64), wide[0].type.shape), *wide]
 
@@ -232,14 +232,14 @@ def examples(size: int, indices: Sequence[Operand], batched: Sequence[bool]) -> 
 def harmless(
     first: int, size: int, active: Operand, args: tuple[Operand, ...], batched: Sequence[bool]
 ) -> tuple[tuple[Operand, ...], Sequence[bool]]:
-    """The arguments with indices (from `first` on) of 0 for the examples that are not active."""
+    """The arguments with the indices (from `first` on) set to 0 for inactive examples."""
     wide = [i if has else lead(i, size) for i, has in zip(args[first:], batched[first:], strict=True)]
     inside = [where(trail(active, i.type.shape), i, 0) for i in wide]
     return (*args[:first], *inside), (*batched[:first], *(True for _ in inside))
 
 
 def last_writes(x: Operand, indices: Sequence[Operand]) -> Operand:
-    """For each index, whether no later one is equal: every write leaves its number, and the last of them is found there."""
+    """For each index, whether no later one is equal: every write stores its number, and the number of the last one is found there."""
     shape = indices[0].type.shape
     numbers = reshape(iota((indices[0].type.size,), 0, I64), shape)
     blank = x.literal(0, TensorType(I64, x.type.shape[: len(indices)]))
@@ -249,7 +249,7 @@ def last_writes(x: Operand, indices: Sequence[Operand]) -> Operand:
 
 
 def selected(name: str, x: TensorType, indices: Sequence[TensorType]) -> TensorType:
-    """The type of what index arrays select of `x`."""
+    """The type of what index arrays select from `x`."""
     if not indices or len(indices) > x.rank:
         raise ShapeError(f"{name}: {x} takes 1 to {x.rank} index arrays, not {len(indices)}")
     for index in indices:
@@ -261,13 +261,13 @@ def selected(name: str, x: TensorType, indices: Sequence[TensorType]) -> TensorT
 
 
 def out_of_bounds(name: str, x: TensorType, axis: int, index: DType) -> str:
-    """The message, with a place for the index, which native code hands over as 64 bits."""
+    """The message, with a placeholder for the index, which native code passes as 64 bits."""
     place = "{:unsigned}" if index == U64 else "{}"
     return f"{name}: index {place} is out of bounds for axis {axis} of {x}, of size {x.shape[axis]}"
 
 
 def positions(name: str, x: TensorType, indices: Sequence[Array]) -> tuple[Array, ...]:
-    """Indices with the negative ones counted from the end; raises OutOfBoundsError."""
+    """Indices with negative ones counted from the end; raises OutOfBoundsError."""
     return tuple(wrapped(index, x.shape[axis], out_of_bounds(name, x, axis, index.dtype)) for axis, index in enumerate(indices))
 
 
@@ -291,7 +291,7 @@ def native_positions(name: str, k: Loops, x: TensorType, indices: Sequence[Windo
 
 
 def native_position(emit: Emitter, index: Reg, dtype: DType, size: int) -> tuple[Reg, Reg, Reg]:
-    """The position that an index of `dtype` means along an axis, the index itself (both i64), and whether it is out of bounds."""
+    """The position that an index of `dtype` denotes along an axis, the index itself (both i64), and whether it is out of bounds."""
     raw = emit.convert(index, I64)
     at = raw if dtype.kind == "u" else emit.select(emit.compare("lt", raw, emit.const(I64, 0)), emit.add(raw, emit.const(I64, size)), raw)
-    return at, raw, emit.compare("ge", emit.convert(at, U64), emit.const(U64, size))  # below zero is huge
+    return at, raw, emit.compare("ge", emit.convert(at, U64), emit.const(U64, size))  # as unsigned, negative positions are huge

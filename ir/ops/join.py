@@ -1,4 +1,4 @@
-"""Ops that put several operands together in one result: one after the other, or one inside the other."""
+"""Ops that combine several operands into one result: concatenated, or one written into the other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class Concatenate(Op):
-    """Operands one after the other along an axis."""
+    """Concatenate operands along an axis."""
 
     axis: int
 
@@ -74,7 +74,7 @@ class Concatenate(Op):
 
 
 def concatenate(xs: Sequence[Operand], axis: int | None = 0) -> Operand:
-    """Operands one after the other, promoted to one dtype; `axis=None` flattens them first."""
+    """Concatenate operands, promoted to one dtype; `axis=None` flattens them first."""
     if not xs:
         raise ShapeError("concatenate: needs at least one operand")
     if axis is None:

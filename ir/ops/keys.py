@@ -1,6 +1,6 @@
-"""NumPy's indexing: what `x[key]` and `x.at[key]` mean, in terms of windows and of gathers and scatters.
+"""NumPy's indexing: translates `x[key]` and `x.at[key]` into windows, gathers and scatters.
 
-A key is read once, into a `Selection`: a strided window of the operand (integers, slices, `...`, `None`), in which index arrays then
+A key is parsed once, into a `Selection`: a strided window of the operand (integers, slices, `...`, `None`), from which index arrays then
 select. A key without index arrays costs nothing in native code.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .. import operand as operands  # a cycle: its names are looked up when they are used
+from .. import operand as operands  # import cycle: names are looked up at use
 from ..errors import DTypeError, IndexingError, OutOfBoundsError, ShapeError, TraceError, UnsupportedError
 from ..types import BOOL, DTYPE_NAMES, Shape, TensorType, broadcast_shapes
 from .base import apply
@@ -31,10 +31,10 @@ class Selection(NamedTuple):
     """What a key selects."""
 
     spans: list[range]  # the positions of each axis of the operand that are in the window
-    shape: Shape  # of the window, with the axes of integers dropped and those of None put in
+    shape: Shape  # of the window, with the axes of integers dropped and those of None inserted
     axes: tuple[int, ...]  # the axes of `shape` that index arrays select from
-    indices: tuple[Operand, ...]  # the index arrays, one an axis, of one shape
-    place: int  # the axes of the index arrays go before this one of the others
+    indices: tuple[Operand, ...]  # the index arrays, one per axis, of one shape
+    place: int  # the axes of the index arrays are inserted before this one of the others
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -43,7 +43,7 @@ class Selection(NamedTuple):
 
     @property
     def arrangement(self) -> tuple[int, ...]:
-        """The axes of a gather from the window so ordered, as NumPy places them."""
+        """The axes of a gather from the window in this order, as NumPy places them."""
         count = len(self.indices[0].type.shape)
         others = tuple(range(count, count + len(self.shape) - len(self.axes)))
         return others[: self.place] + tuple(range(count)) + others[self.place :]
@@ -56,7 +56,7 @@ class Selection(NamedTuple):
 
 
 def getitem(x: Operand, key: Any) -> Operand:
-    """`x[key]`, as NumPy's."""
+    """`x[key]`, as in NumPy."""
     selection = select(x, key, "getitem")
     window = selection.window(x)
     if not selection.indices:
@@ -65,7 +65,7 @@ def getitem(x: Operand, key: Any) -> Operand:
 
 
 def setitem(x: Operand, key: Any, value: Any) -> Operand:
-    """A copy of `x` after `x[key] = value`; the value is cast to x's dtype, as NumPy does."""
+    """A copy of `x` after `x[key] = value`; the value is cast to x's dtype, as in NumPy."""
     mask = traced_mask(x, key)
     if mask is not None:
         return where(mask, fitted("setitem", x, key, value, x.type.shape[len(key.type.shape) :]), x)
@@ -76,7 +76,7 @@ def setitem(x: Operand, key: Any, value: Any) -> Operand:
 
 
 def additem(x: Operand, key: Any, value: Any) -> Operand:
-    """A copy of `x` after `x[key] += value`, where values at equal indices add up."""
+    """A copy of `x` after `x[key] += value`, where values at equal indices are all added."""
     given = value if isinstance(value, bool | int | float) else operands.as_operand(value).type.dtype
     if not np.can_cast(np.result_type(given), x.type.dtype, "same_kind"):
         raise DTypeError(f"additem: adding {value_type(value)} to {x.type} would lose its kind; cast either first")
@@ -99,7 +99,7 @@ def scatter(op: Scatter, x: Operand, selection: Selection, what: str, key: Any, 
 
 
 def fitted(what: str, x: Operand, key: Any, value: Any, shape: Shape) -> Operand:
-    """A value to be written, in the dtype of `x` and the shape that the key selects; surplus leading axes of size 1 go, as in NumPy."""
+    """A value to write, in x's dtype and the shape that the key selects; extra leading axes of size 1 are dropped, as in NumPy."""
     dtype = x.type.dtype
     if isinstance(value, bool | int | float):
         return x.literal(checked_scalar(what, value, dtype), TensorType(dtype, shape))
@@ -121,7 +121,7 @@ def value_type(value: Any) -> str:
 
 
 def traced_mask(x: Operand, key: Any) -> Operand | None:
-    """The key, if it is one mask of which the elements are not known, in the shape of x."""
+    """The key as a mask in the shape of x, if it is a single mask whose elements are unknown."""
     if not isinstance(key, operands.Operand):
         return None
     mask = operands.as_operand(key)
@@ -134,16 +134,16 @@ def traced_mask(x: Operand, key: Any) -> Operand | None:
 
 
 def updateitem(x: Operand, key: Any, update: Callable[[Operand], Operand]) -> Operand:
-    """A copy of `x` after `x[key] = update(x[key])`. Under a traced mask all of x is updated, and what the mask selects is taken."""
+    """A copy of `x` after `x[key] = update(x[key])`. Under a traced mask all of x is updated, and the mask selects from the result."""
     mask = traced_mask(x, key)
     return setitem(x, key, update(getitem(x, key))) if mask is None else where(mask, cast(update(x), x.type.dtype), x)
 
 
-# ---- reading a key
+# ---- parsing a key
 
 
 def select(x: Operand, key: Any, what: str) -> Selection:
-    """What `key` selects of `x`; raises an IndexError that names both."""
+    """What `key` selects from `x`; raises an IndexError that names both."""
     where = f"{what}: [{describe(key)}] of {x.type}"
     items = [read_item(item, where) for item in (key if isinstance(key, tuple) else (key,))]
     taken = sum(map(axes_taken, items))
@@ -158,19 +158,19 @@ def select(x: Operand, key: Any, what: str) -> Selection:
 
 
 def axes_taken(item: Any) -> int:
-    """How many axes of the operand an item of a key speaks of."""
+    """How many axes of the operand an item of a key consumes."""
     if item is None or item is Ellipsis:
         return 0
     return item.ndim if isinstance(item, np.ndarray) else 1
 
 
 def walk(x: Operand, items: Sequence[Any], missing: int, where: str) -> Selection:
-    """Go through the items, axis by axis of `x`; the ellipsis stands for the `missing` ones."""
+    """Process the items, axis by axis of `x`; the ellipsis stands for the `missing` axes."""
     spans: list[range] = []
     shape: list[int] = []
     axes: list[int] = []
     indices: list[Operand] = []
-    advanced: list[int] = []  # which items are integers or index arrays: NumPy keeps the latter's axes in place if these are neighbours
+    advanced: list[int] = []  # items that are integers or index arrays: if adjacent, NumPy keeps the index arrays' axes in place
     place = 0
     for number, item in enumerate(items):
         if item is None:
@@ -202,7 +202,7 @@ def walk(x: Operand, items: Sequence[Any], missing: int, where: str) -> Selectio
 
 
 def read_item(item: Any, where: str) -> Any:
-    """One item of a key: an int, a slice, None, `...`, a mask (a NumPy array of bools) or an operand of integers."""
+    """Parse one item of a key: an int, a slice, None, `...`, a mask (a NumPy array of bools) or an operand of integers."""
     if isinstance(item, slice) and any(isinstance(bound, operands.Operand) and not known(bound) for bound in (item.start, item.stop)):
         raise TraceError(f"{where}: sizes are static, so a slice has no traced bounds; their distance must be a number, as in x[i:i + 3]")
     if item is None or item is Ellipsis or isinstance(item, slice):
@@ -250,7 +250,7 @@ def checked_index(index: int, x: TensorType, axis: int, where: str) -> int:
 
 
 def checked_indices(index: Operand, size: int, axis: int, where: str) -> None:
-    """Index arrays that are known while tracing fail there."""
+    """Check index arrays that are known while tracing, so that they fail there."""
     if isinstance(index, operands.Concrete):
         wrapped(index.buffer, size, f"{where}: index {{}} is out of bounds for axis {axis} of size {size}")
 
@@ -263,7 +263,7 @@ def nonzero(mask: np.ndarray[Any, Any], x: TensorType, axis: int, where: str) ->
 
 
 def describe(key: Any) -> str:
-    """A key as it was written, with the types of arrays in place of their elements."""
+    """A key as it was written, with arrays shown by their types."""
     if isinstance(key, tuple):
         return ", ".join(map(describe, key))
     if isinstance(key, slice):

@@ -21,7 +21,7 @@ __all__ = ["matmul"]
 
 
 class Matmul(Op):
-    """`a @ b` for vectors and (stacks of) matrices with equal batch dimensions; broadcasting them is explicit."""
+    """`a @ b` for vectors and (stacks of) matrices with equal batch dimensions; broadcasting is explicit."""
 
     def infer(self, *types: TensorType) -> TensorType:
         a, b = types
@@ -47,7 +47,7 @@ class Matmul(Op):
         return reshape(product, args[i].shape)
 
     def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Operand:
-        """One product of larger matrices where one operand is the same for all examples, else a stack of products."""
+        """One product of larger matrices if one operand is shared by all examples, else a stack of products."""
         (a, b), (left, right) = args, batched
         out = matmul_shape(a.shape[left:], b.shape[right:])
         if right and not left and a.ndim == 2 and b.ndim == 2:
@@ -76,7 +76,7 @@ class Matmul(Op):
 
 
 class MatmulAdd(Op):
-    """`c + a @ b`, computed where c lies: put in by passes where a product is added to an accumulator."""
+    """`c + a @ b`, computed in place of c: inserted by passes where a product is added to an accumulator."""
 
     in_place: ClassVar[int | None] = 0
 
@@ -136,7 +136,7 @@ def matmul(a: Operand, b: Operand) -> Operand:
     a, b = cast(a, dtype), cast(b, dtype)
     if a.ndim <= 2 and b.ndim <= 2:
         return apply(Matmul(), a, b)
-    if b.ndim <= 2:  # one product of a tall matrix is worth many of small ones
+    if b.ndim <= 2:  # one product of a tall matrix is faster than many small ones
         rows = reshape(a, (math.prod(a.shape[:-1]), a.shape[-1]))
         return reshape(apply(Matmul(), rows, b), a.shape[:-1] + b.shape[1:])
     if a.ndim == 1:

@@ -1,4 +1,4 @@
-"""Comparisons, logic and bits; and `stop_gradient`, which cuts derivatives. None of these is differentiable."""
+"""Comparisons, logic and bitwise ops; and `stop_gradient`, which blocks derivatives. None of these is differentiable."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Comparison(Binary, abstract=True):
-    """A bool an element. A NaN is equal to nothing, and neither less nor greater."""
+    """A bool per element. NaN is not equal to, less than or greater than anything."""
 
     differentiable = False
     predicate: ClassVar[str]
@@ -80,7 +80,7 @@ class GreaterEqual(Comparison):
 
 
 def compare(op: Comparison, a: Operand | float, b: Operand | float) -> Operand:
-    """A Python integer that the other side's dtype cannot hold compares the same with all its values, as in NumPy."""
+    """A Python integer that the other operand's dtype cannot represent compares the same with all its values, as in NumPy."""
     if isinstance(a, int) and never_holds(b, a):
         return b.literal(bool(op.ufunc(a, 0)), b.type.with_dtype(BOOL))
     if isinstance(b, int) and never_holds(a, b):
@@ -92,14 +92,14 @@ def compare(op: Comparison, a: Operand | float, b: Operand | float) -> Operand:
 
 
 def compare_signed(op: Comparison, a: Any, b: Any, signed: int) -> Operand:
-    """int64 with uint64, exactly: no integer holds both, and floats do not hold all of either."""
+    """Compare int64 with uint64 exactly: no integer dtype holds both, and floats cannot represent all of either."""
     negative = less((a, b)[signed], 0)
     below = bool(op.ufunc(-1, 0) if signed == 0 else op.ufunc(0, -1))
     return where(negative, below, apply(op, *promoted(op.name, (a, b), U64)))
 
 
 def never_holds(x: Operand | float, value: int) -> TypeGuard[Operand]:
-    """Whether an integer is out of bounds for the dtype of an operand of integers."""
+    """Whether an integer is out of range for the dtype of an integer operand."""
     if isinstance(x, bool | int | float) or x.type.dtype.kind not in "iu":
         return False
     info = np.iinfo(x.type.dtype)
@@ -188,7 +188,7 @@ class BitwiseNot(Unary):
 
 
 class LeftShift(Binary):
-    """a << b; 0 where b is negative or at least the width, as in NumPy."""
+    """a << b; 0 if b is negative or at least the bit width, as in NumPy."""
 
     kinds = "iu"
     differentiable = False
@@ -204,7 +204,7 @@ class LeftShift(Binary):
 
 
 class RightShift(Binary):
-    """a >> b, keeping the sign; only the sign is left where b is negative or at least the width, as in NumPy."""
+    """Arithmetic a >> b; only the sign remains if b is negative or at least the bit width, as in NumPy."""
 
     kinds = "iu"
     differentiable = False
@@ -220,7 +220,7 @@ class RightShift(Binary):
 
 
 def within_width(emit: Emitter, b: Reg) -> Reg:
-    """Whether a shift by b is one that the machine defines."""
+    """Whether a shift by b is defined by the hardware."""
     below = emit.compare("lt", b, emit.like(b, b.dtype.itemsize * 8))
     return emit.and_(below, emit.compare("ge", b, emit.like(b, 0))) if b.dtype.kind == "i" else below
 
@@ -254,7 +254,7 @@ def shift(op: LeftShift | RightShift, a: Operand | int, b: Operand | int) -> Ope
     return apply(op, *promoted(op.name, (a, b), I8 if dtype == BOOL else dtype))
 
 
-# ---- logic: anything that is not zero is true
+# ---- logic: any nonzero value is true
 
 
 def truth(x: Operand | float) -> Operand | bool:
@@ -299,11 +299,11 @@ def isclose(a: Operand, b: Operand, rtol: float = 1e-5, atol: float = 1e-8, equa
     return logical_or(out, logical_and(isnan(a), isnan(b))) if equal_nan else out
 
 
-# ---- the cut
+# ---- stop_gradient
 
 
 class Detach(View):
-    """x itself, through which no derivative flows."""
+    """x itself, through which no derivative propagates."""
 
     differentiable = False
 

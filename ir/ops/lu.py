@@ -1,4 +1,4 @@
-"""Triangular factors of square matrices, by elimination with partial pivoting: what systems of equations and determinants are made of."""
+"""LU factorisation of square matrices, by elimination with partial pivoting: the basis of linear solves and determinants."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 
-HEIGHTS = 2  # of panels, for which there is code
-EAGER_BLOCK = 48  # columns that NumPy eliminates before the rest follows by one product
+HEIGHTS = 2  # of panels, for each of which code is generated
+EAGER_BLOCK = 48  # columns that NumPy eliminates before the rest is updated by one product
 
 
 class Lu(Op):
     """The factors of (stacks of) matrices with exchanged rows: upper triangles, and below them lower ones, whose diagonals are 1.
 
-    A last row holds the exchanges, in their order: row i was exchanged with the row so many below it. The result's shape is [n + 1, n].
-    A singular matrix has a 0 on the diagonal. There is no derivative: who uses the factors knows it in terms of the matrix, and solves
-    with the same factors.
+    A last row holds the exchanges, in order: row i was exchanged with the row that many below it. The result's shape is [n + 1, n]. A
+    singular matrix has a 0 on the diagonal. It has no derivative: ops that use the factors define theirs with respect to the matrix, and
+    solve with the same factors.
     """
 
     differentiable = False
@@ -63,10 +63,10 @@ class Lu(Op):
         return 2.0 * args[0].size * args[0].shape[-1] / 3.0
 
     def lower(self, k: Loops, out: Window, a: Window) -> None:
-        """By blocks of columns: eliminate in one, then what lies to the right of it follows by substitution and one product.
+        """Blocked by columns: eliminate in one block, then update everything to its right by substitution and one product.
 
-        The rows below a block, and the columns after it, are counted up to one of a few heights, for which there is code: there is room
-        around the matrix, and zeros in it.
+        The rows below a block, and the columns after it, are rounded up to one of a few heights for which code exists: the matrix is padded
+        with zeros.
         """
         *batch, n, _ = a.type.shape
         if not a.type.size:
@@ -99,14 +99,14 @@ class Lu(Op):
 
 
 def height(n: int, rows: int) -> int:
-    """The least of the heights, parts of n, that so many rows have room in."""
+    """The smallest of the heights, fractions of n, that holds this many rows."""
     return next(n * part // HEIGHTS for part in range(1, HEIGHTS + 1) if n * part // HEIGHTS >= rows)
 
 
 class Panel:
-    """Elimination in a block of columns, in a copy where a column is consecutive, with zeros after its end up to a whole vector and more.
+    """Elimination in a block of columns, in a copy whose columns are contiguous, each padded with zeros to whole vectors and more.
 
-    So what follows a place that is known at run time is a window of fixed size, and loops need no code for what is left of a vector.
+    So the elements after a position known at run time are a window of fixed size, and loops need no remainder code.
     """
 
     def __init__(self, k: Loops, n: int, width: int, dtype: DType) -> None:
@@ -119,7 +119,7 @@ class Panel:
             k.store(self.places, k.scalar.convert(i, dtype), i)
 
     def eliminate(self, rows: Window, block: Window, exchanges: Window) -> None:
-        """Eliminate in a block of columns of these rows, which are exchanged for it."""
+        """Eliminate in a block of columns of these rows, exchanging rows."""
         self.k.call(eliminate, rows, block, exchanges, self.columns, self.places, self.largest, self.place)
 
 
@@ -147,13 +147,13 @@ def eliminate(
 
 
 def rounded(k: Loops, size: int, dtype: DType) -> int:
-    """Up to whole vectors, as many as a loop takes at a time, or one that is shorter."""
+    """Round up to whole vectors, as many as a loop processes at a time, or to one shorter vector."""
     unit = min(2 * k.tile_width(dtype), 1 << (size - 1).bit_length())
     return -(-size // unit) * unit
 
 
 def find_pivot(k: Loops, column: Window, places: Window, largest: Window, place: Window) -> Reg:
-    """Where the column has its largest element; with NaNs in it, at its start."""
+    """The position of the column's element of largest magnitude; its start, if it contains NaNs."""
     (size,), zero = column.type.shape, k.scalar.const(I64, 0)
     k.reduce(Max((0,)), lambda emit, x: emit.fabs(x), largest, [column])
 
@@ -166,12 +166,12 @@ def find_pivot(k: Loops, column: Window, places: Window, largest: Window, place:
 
 
 def quotient(emit: Emitter, x: Reg, divisor: Reg) -> list[Reg]:
-    """x / divisor; x, which is 0 then, where the divisor is 0."""
+    """x / divisor; x, which is then 0, if the divisor is 0."""
     return [emit.fdiv(x, emit.select(emit.compare("eq", divisor, emit.like(divisor, 0.0)), emit.like(divisor, 1.0), divisor))]
 
 
 def exchange(k: Loops, work: Window, row: Reg, other: Reg) -> None:
-    """Exchange two rows, which may be one."""
+    """Exchange two rows, which may be the same."""
     rows = [work.at(row), work.at(other)]
     k.map(lambda emit, x, y: [y, x], rows, rows)
 

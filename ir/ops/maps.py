@@ -1,7 +1,7 @@
 """Elementwise ops: their base classes, promotion and broadcasting, and the few that the others are built on.
 
-An elementwise op takes operands of one shape and (but for `where` and comparisons) one dtype: broadcasting and promotion are explicit in
-the IR, done here by `unary`, `binary` and `ternary`.
+An elementwise op takes operands of one shape and (except for `where` and comparisons) one dtype: broadcasting and promotion are explicit in
+the IR, inserted here by `unary`, `binary` and `ternary`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _works: dict[tuple[Op, tuple[DType, ...]], Work] = {}
 
 
 class Masking(threading.local):
-    """Whether cotangents that are pulled back now may be zero because a `where` masked them: then every product is a strong one.
+    """Whether the cotangents being pulled back may be zero because a `where` masked them: then every product is a `strong_mul`.
 
-    Elsewhere a zero cotangent means nothing in particular, and a comparison for each product would be wasted.
+    Otherwise a zero cotangent has no special meaning, and a comparison per product would be wasted.
     """
 
     active = False
@@ -46,13 +46,13 @@ masking = Masking()
 
 
 class Map(Op, abstract=True):
-    """Elementwise. `derivative(i, y, *args)` is the partial derivative by argument i: forward and reverse mode both multiply by it.
+    """Elementwise. `derivative(i, y, *args)` is the partial derivative with respect to argument i: both modes multiply by it.
 
     An op whose derivative can be infinite or NaN where the op itself is finite sets `singular`: a zero tangent or cotangent then stays
     zero.
     """
 
-    kinds: ClassVar[str] = "fiub"  # dtype kinds taken: float, int, unsigned, bool
+    kinds: ClassVar[str] = "fiub"  # supported dtype kinds: float, int, unsigned, bool
     singular: ClassVar[bool] = False
 
     def infer(self, *types: TensorType) -> TensorType:
@@ -74,7 +74,7 @@ class Map(Op, abstract=True):
         return operand
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand | float | None:
-        """d result / d args[i], elementwise; None where the op is not differentiable by it."""
+        """d result / d args[i], elementwise; None if the op is not differentiable with respect to it."""
         return None
 
     def _chain(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
@@ -97,7 +97,7 @@ class Map(Op, abstract=True):
         raise NotImplementedError(f"{self.name}: no lowering")
 
     def work(self, *dtypes: DType) -> Work:
-        """What it does for one element, counted in its lowering."""
+        """The work per element, counted in its lowering."""
         key = (self, dtypes)
         if key not in _works:
             emit = Counting()
@@ -120,7 +120,7 @@ class Unary(Map, abstract=True):
 
 
 class FloatUnary(Unary, abstract=True):
-    """One floating operand, lowered to a function of the vector math library of the same name."""
+    """One floating-point operand, lowered to a function of the vector math library of the same name."""
 
     kinds = "f"
 
@@ -135,29 +135,29 @@ class Binary(Map, abstract=True):
 
 
 def work_of(stmt: Stmt) -> Work:
-    """What an elementwise statement does for one element."""
+    """The work per element of an elementwise statement."""
     assert isinstance(stmt.op, Map)
     return stmt.op.work(*(x.type.dtype for x in stmt.args))
 
 
 def calls_math(stmt: Stmt) -> bool:
-    """Whether a statement computes a function of the vector math library, or something that takes as long, for each element."""
+    """Whether a statement calls a function of the vector math library, or something equally slow, for each element."""
     return isinstance(stmt.op, Map) and work_of(stmt).latency >= MATH
 
 
-# ---- promotion and broadcasting: what the frontend functions are written with
+# ---- promotion and broadcasting: the basis of the frontend functions
 
-SCALAR = bool | int | float  # built once: a union made at every call is a good part of what a traced op costs
+SCALAR = bool | int | float  # built once: building the union at every call is a good part of the cost of a traced op
 
 
 def cast(x: Operand, dtype: Any) -> Operand:
-    """`x` as `dtype`; nothing is emitted when it already is."""
-    dtype = dtype if isinstance(dtype, np.dtype) else np.dtype(dtype.dtype)  # the `.dtype` of TensorFlow's tensors is a class of its own
+    """`x` as `dtype`; emits nothing if it already has it."""
+    dtype = dtype if isinstance(dtype, np.dtype) else np.dtype(dtype.dtype)  # the `.dtype` of TensorFlow's tensors is not a NumPy dtype
     return x if x.type.dtype == dtype else apply(Cast(dtype), x)
 
 
 def common_dtype(*operands: Operand | float) -> DType:
-    """The dtype that NumPy's rules promote the operands to; Python scalars and weakly typed values give way."""
+    """The dtype to which NumPy promotes the operands; Python scalars and weakly typed values do not determine it."""
     strong = {x.type.dtype for x in operands if not isinstance(x, SCALAR) and not x.weak}
     if len(strong) == 1 and next(iter(strong)).kind == "f":
         return strong.pop()
@@ -165,7 +165,7 @@ def common_dtype(*operands: Operand | float) -> DType:
 
 
 def common_math_dtype(*operands: Operand | float) -> DType:
-    """The dtype that NumPy computes a transcendental function of several operands in."""
+    """The dtype in which NumPy computes a transcendental function of several operands."""
     common = common_dtype(*operands)
     if common.kind == "f":
         return common
@@ -173,7 +173,7 @@ def common_math_dtype(*operands: Operand | float) -> DType:
 
 
 def promoted(name: str, operands: tuple[Operand | float, ...], dtype: DType | None = None) -> list[Operand]:
-    """Operands brought to one dtype and one shape, Python scalars as literals."""
+    """Operands converted to one dtype and one shape, Python scalars as literals."""
     if dtype is None:
         dtype = common_dtype(*operands)
     shapes = [x.type.shape for x in operands if not isinstance(x, SCALAR)]
@@ -189,7 +189,7 @@ def promoted(name: str, operands: tuple[Operand | float, ...], dtype: DType | No
 
 
 def checked_scalar(name: str, value: float | int | bool, dtype: DType) -> float | int | bool:
-    """A Python scalar that fits dtype: NumPy raises for integers out of bounds, and so do we."""
+    """A Python scalar that fits dtype: raises for integers out of range, as NumPy does."""
     if dtype.kind in "iu" and isinstance(value, int):
         info = np.iinfo(dtype)
         if not info.min <= value <= info.max:
@@ -202,7 +202,7 @@ def binary(op: Binary, a: Operand | float, b: Operand | float) -> Operand:
 
 
 def float_binary(op: Binary, a: Operand | float, b: Operand | float) -> Operand:
-    """A binary op computed in floating point, to which integers are promoted as NumPy does."""
+    """A binary op computed in floating point, to which integers are promoted as in NumPy."""
     return apply(op, *promoted(op.name, (a, b), common_math_dtype(a, b)))
 
 
@@ -215,11 +215,11 @@ def float_unary(op: Unary, x: Operand) -> Operand:
 
 
 def strong_mul(d: Operand, partial: Operand | float) -> Operand:
-    """d * partial, but zero wherever d is zero, whatever partial is there."""
+    """d * partial, but zero wherever d is zero, whatever the value of partial."""
     return d * partial if isinstance(partial, float | int) else apply(StrongMul(), d, partial)
 
 
-# ---- the ops that the frontends above need
+# ---- the ops that the functions above need
 
 
 @dataclass(eq=False, repr=False)
@@ -249,7 +249,7 @@ class Cast(Unary):
 
 
 def saturated(x: Array, dtype: DType) -> Array:
-    """Float to integer, out-of-range values clamped and NaN to 0: what native code does, where C leaves it undefined."""
+    """Float to integer, with out-of-range values clamped and NaN converted to 0: as in native code, where C leaves it undefined."""
     info = np.iinfo(dtype)
     wide = np.nan_to_num(np.trunc(x), nan=0.0, posinf=np.inf, neginf=-np.inf)
     low, high = wide <= info.min, wide >= info.max
@@ -271,7 +271,7 @@ class Mul(Binary):
 
 
 class StrongMul(Binary):
-    """d * p, but 0 wherever d is 0: the product by a derivative p that may be infinite where nobody asks for it."""
+    """d * p, but 0 wherever d is 0: a product with a derivative p that may be infinite where its value is not needed."""
 
     kinds = "f"
 
@@ -325,7 +325,7 @@ def where(condition: Operand, a: Operand | float, b: Operand | float) -> Operand
 
 
 class Copy(Unary):
-    """The operand in a buffer of its own, contiguous: put in by the buffer planner where a view will not do."""
+    """The operand in a separate, contiguous buffer: inserted by the buffer planner where a view is not enough."""
 
     def evaluate(self, *arrays: Array) -> Array:
         return arrays[0].copy()

@@ -1,7 +1,7 @@
-"""The normal distribution's quantile function on random bits, made of correctly rounded operations alone.
+"""The quantile function of the normal distribution on random bits, built from correctly rounded operations only.
 
-So that the same bits give the same normal eagerly, compiled, and on every machine, it calls no library: the logarithm is written out too.
-Coefficients were fitted with mpmath (benchmarks/fit_normal.py); a result is within 5 ULP of the exact quantile.
+It calls no library, so that the same bits give the same normal number eagerly, compiled, and on every machine: even the logarithm is
+implemented here. Coefficients were fitted with mpmath (benchmarks/fit_normal.py); results are within 5 ULP of the exact quantile.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .base import Emitter, Reg
 
 
 class Format(NamedTuple):
-    """A floating format, the integers of its width, and the approximations that suffice for it."""
+    """A floating-point format, the integers of its width, and the approximations that suffice for it."""
 
     unsigned: DType
     signed: DType
@@ -65,10 +65,10 @@ FORMATS = {
 
 
 def normal_quantile(emit: Emitter, bits: Reg, dtype: DType) -> Reg:
-    """A standard normal from uniform bits: the top bit is its sign, the others how far out it lies.
+    """A standard normal number from uniform bits: the top bit is its sign, the others give its magnitude.
 
     With `m` the other bits of a word of `n`, the probability beyond the result is p = (m + 1/2) / 2**n. The distance to the centre,
-    c = 1/2 - p, is computed from the bits as well, so that both ends keep all their digits.
+    c = 1/2 - p, is also computed from the bits, so that both ends keep full precision.
     """
     form = FORMATS[dtype]
     emit = emit.strict()
@@ -77,7 +77,7 @@ def normal_quantile(emit: Emitter, bits: Reg, dtype: DType) -> Reg:
     unit, half = emit.const(dtype, 2.0**-width), emit.const(dtype, 0.5)
     magnitude = emit.and_(bits, emit.like(bits, largest))
     p, c = (
-        emit.mul(emit.add(emit.convert(emit.convert(m, form.signed), dtype), half), unit)  # machines convert signed integers faster
+        emit.mul(emit.add(emit.convert(emit.convert(m, form.signed), dtype), half), unit)  # hardware converts signed integers faster
         for m in (magnitude, emit.sub(emit.like(bits, largest), magnitude))
     )
     near = emit.sub(emit.const(dtype, SPLIT**2), emit.mul(c, c))

@@ -1,7 +1,7 @@
-"""Pooling over windows of spatial axes, channels last: sums and maxima of [batch, *sizes, channels], and what their derivatives need.
+"""Pooling over windows of spatial axes, channels last: sums and maxima of [batch, *sizes, channels], and the ops of their derivatives.
 
-`sum_pool` and `spread_pool` are each other's transposes. `max_pool`'s derivatives pick (`pick_max`) or place (`place_max`) at the first
-maximum of each window, as TensorFlow does. Padding is a `pad` before.
+`sum_pool` and `spread_pool` are each other's transposes. `max_pool`'s derivatives read (`pick_max`) or write (`place_max`) at the first
+maximum of each window, as in TensorFlow. Padding is a separate `pad`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ __all__ = ["max_pool", "avg_pool"]
 if TYPE_CHECKING:
     from ..operand import Operand
 
-TOGETHER = 16  # places of a window that one loop reads
+TOGETHER = 16  # elements of a window that one loop reads
 
 
 @dataclass(eq=False, repr=False)
 class Pooling(Op, abstract=True):
-    """What the ops share: the sizes of a window, and the distances between windows."""
+    """Shared by the ops: the sizes of a window, and the steps between windows."""
 
     window: tuple[int, ...]
     strides: tuple[int, ...]
@@ -46,7 +46,7 @@ class Pooling(Op, abstract=True):
         return x.with_shape((x.shape[0], *sizes, x.shape[-1]))
 
     def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Operand:
-        """Images of all examples are images of one larger batch."""
+        """The images of all examples form one larger batch."""
         wide = [a if has else lead(a, size) for a, has in zip(args, batched, strict=True)]
         images = wide[0].type.shape[1]
         out = apply(self, *(reshape(a, (size * images, *a.type.shape[2:])) for a in wide))
@@ -56,7 +56,7 @@ class Pooling(Op, abstract=True):
         return float(min(type.size for type in (*args, *results)) * math.prod(self.window))
 
     def places(self, sizes: Shape) -> list[tuple[slice, ...]]:
-        """For each place of a window, the elements that stand there in all windows."""
+        """For each position in a window, a view of the elements at that position of all windows."""
         return [
             (slice(None), *(slice(r, r + (n - 1) * s + 1 if n else r, s) for r, n, s in zip(place, sizes, self.strides)))
             for place in np.ndindex(*self.window)
@@ -73,12 +73,12 @@ class Pooling(Op, abstract=True):
         return out
 
     def each_image(self, k: Loops, pooled: TensorType, body: Callable[..., None], *windows: Window) -> None:
-        """`body` with every image of the windows, which all have a batch, on all threads."""
+        """Call `body` with every image of the windows, which all have a batch axis, on all threads."""
         work = float(pooled.size * math.prod(self.window))
         k.each(pooled.shape[0], work, lambda n, *these: body(*(w.at(n) for w in these)), *windows)
 
     def fold(self, k: Loops, out: Window, x: Window, combine: Callable[[Emitter, Reg, Reg], Reg]) -> None:
-        """out = the places of each window combined from the first to the last."""
+        """out = the elements of each window, combined from the first to the last."""
 
         def together(emit: Emitter, *values: Reg) -> list[Reg]:
             total = values[0]
@@ -125,7 +125,7 @@ class SumPool(Pooling):
 
 @dataclass(eq=False, repr=False)
 class SpreadPool(Pooling):
-    """Every element added to all places of its window, in images of these spatial `sizes`: the transpose of `sum_pool`."""
+    """Add every element to all positions of its window, in images of these spatial `sizes`: the transpose of `sum_pool`."""
 
     sizes: tuple[int, ...]
 
@@ -162,15 +162,15 @@ class SpreadPool(Pooling):
 
 
 def beats(emit: Emitter, rival: Reg, best: Reg) -> Reg:
-    """Whether a later element takes the place of the best so far: it is larger, or the first NaN."""
+    """Whether a later element replaces the best so far: it is larger, or the first NaN."""
     first_nan = emit.and_(emit.compare("ne", rival, rival), emit.compare("eq", best, best))
     return emit.or_(emit.compare("gt", rival, best), first_nan)
 
 
 def first_maxima(x: Array, places: Sequence[tuple[slice, ...]]) -> Array:
-    """The number of the place of the first maximum of each window; NaN wins."""
+    """The position of the first maximum within each window; NaN wins."""
     parts = np.stack([x[part] for part in places])
-    return np.asarray(np.argmax(parts, axis=0))  # NumPy's argmax is the first, and the first NaN before all
+    return np.asarray(np.argmax(parts, axis=0))  # NumPy's argmax returns the first maximum, or the first NaN if there is one
 
 
 class MaxPool(Pooling):
@@ -204,7 +204,7 @@ class MaxPool(Pooling):
 
 
 class PickMax(Pooling):
-    """Of v, the elements that stand where x has the first maximum of each window: args x, v."""
+    """The elements of v at the first maximum of x in each window: args x, v."""
 
     def infer(self, *types: TensorType) -> TensorType:
         x, v = types
@@ -245,7 +245,7 @@ class PickMax(Pooling):
 
 
 class PlaceMax(Pooling):
-    """d, added to zeros where x has the first maximum of each window: args x, d. The transpose of `pick_max` by v."""
+    """d, added to zeros at the first maximum of x in each window: args x, d. The transpose of `pick_max` with respect to v."""
 
     def infer(self, *types: TensorType) -> TensorType:
         x, d = types
@@ -273,7 +273,7 @@ class PlaceMax(Pooling):
         return self.is_covering(x.shape[1:-1], d.shape[1:-1])
 
     def lower(self, k: Loops, out: Window, x: Window, d: Window) -> None:
-        """Window by window, along the channels: windows that overlap add to one element one after the other."""
+        """Window by window, vectorised along the channels: overlapping windows add to an element one after the other."""
         apart = all(r <= s for r, s in zip(self.window, self.strides))
 
         def place(emit: Emitter, d: Reg, best: Reg, *values: Reg) -> list[Reg]:
@@ -284,7 +284,7 @@ class PlaceMax(Pooling):
                 wins.append(beats(emit, rival, best))
                 best = emit.select(wins[-1], rival, best)
             zero = emit.like(d, 0.0)
-            placed, beaten = [], None  # from the last to the first: one has the maximum if it wins, and none does after it
+            placed, beaten = [], None  # from the last to the first: an element is the maximum if it wins, and no later one does
             for won in reversed(wins):
                 placed.append(emit.select(won, d, zero) if beaten is None else emit.select(beaten, zero, emit.select(won, d, zero)))
                 beaten = won if beaten is None else emit.or_(beaten, won)
@@ -326,7 +326,7 @@ def padded(x: Operand, widths: Sequence[tuple[int, int]], value: float) -> Opera
 def max_pool(
     x: Operand, window: int | Sequence[int], strides: int | Sequence[int] | None = None, padding: str | Sequence[Any] = "valid"
 ) -> Operand:
-    """Maxima over windows of the spatial axes of [batch, *sizes, channels]; strides are the window's sizes unless given."""
+    """Maxima over windows of the spatial axes of [batch, *sizes, channels]; strides default to the window's sizes."""
     sizes, steps, widths = windows(x, window, strides, padding)
     return apply(MaxPool(sizes, steps), padded(x, widths, -math.inf))
 

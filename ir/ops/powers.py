@@ -1,4 +1,4 @@
-"""Powers: of any exponent, and of static integers by repeated multiplication."""
+"""Powers: with any exponent, and with static integer exponents by repeated multiplication."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
-from .. import operand as operands  # a cycle: its names are looked up when they are used
+from .. import operand as operands  # import cycle: names are looked up at use
 from ..errors import DTypeError
 from ..types import BOOL, F32, F64, I8, TensorType
 from .base import Array, Emitter, Reg, apply
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MULTIPLIED = 64  # the largest exponent of a float that is multiplied out
+MULTIPLIED = 64  # the largest exponent of a float that is expanded into multiplications
 ROUNDED = range(-2, 5)  # exponents whose products may round at every step and stay within 2 ULP
 
 
@@ -32,14 +32,15 @@ NEGATIVE = "power: an integer to a negative integer power; cast the base to a fl
 
 
 class NegativePowerError(DTypeError, ValueError):
-    """An integer to a negative power, which is no integer: a ValueError in NumPy."""
+    """An integer to a negative power, which is not an integer: a ValueError in NumPy."""
 
 
 class Power(Binary):
-    """a to the power of b. An integer to a negative power raises: here, or by the check that `power` puts before it; native code itself
+    """a to the power of b. An integer to a negative power raises: here, or by the check that `power` emits before it; native code itself
     truncates it to 0, 1 or -1.
 
-    The derivative by the exponent is 0 where the base is not positive, and that by the base where the exponent is 0.
+    The derivative with respect to the exponent is 0 where the base is not positive, and that with respect to the base where the exponent
+    is 0.
     """
 
     kinds = "fiu"
@@ -63,7 +64,7 @@ class Power(Binary):
 
 
 def integer_power(emit: Emitter, a: Reg, b: Reg) -> Reg:
-    """Square and multiply over all bits of the exponent; wraps around as NumPy's does."""
+    """Square and multiply over all bits of the exponent; wraps around as in NumPy."""
     zero, one = emit.like(a, 0), emit.like(a, 1)
     signed = a.dtype.kind == "i"
     total, square, bits = one, a, b
@@ -118,9 +119,9 @@ class IntegerPow(Unary):
 
 
 def compensated(emit: Emitter, x: Reg, n: int) -> Reg:
-    """x to the power of n, with the rounding errors of all products carried along: a rounding and a little in all.
+    """x to the power of n, with compensation for the rounding errors of all products: an error of little more than one rounding in total.
 
-    A negative exponent takes the reciprocal first: a power that overflows would lose results that are subnormal.
+    A negative exponent takes the reciprocal first: a power that overflows would lose subnormal results.
     """
 
     def mul(a: tuple[Reg, Reg | None], b: tuple[Reg, Reg | None]) -> tuple[Reg, Reg | None]:
@@ -140,7 +141,7 @@ def compensated(emit: Emitter, x: Reg, n: int) -> Reg:
         first = reciprocal, emit.mul(emit.fma(emit.neg(reciprocal), x, one), reciprocal)
     value, error = multiplied(first, abs(n), mul)
     total = emit.add(value, error)
-    # beside infinity the error is infinite or NaN; and the sum of a zero and its error would lose the zero's sign
+    # next to infinity the error is infinite or NaN; and adding the error to a zero would lose the zero's sign
     return emit.select(emit.unordered(total, total), value, emit.copysign(total, value))
 
 
@@ -158,7 +159,7 @@ def multiplied(x: T, n: int, mul: Callable[[T, T], T]) -> T:
 
 
 def power(a: Operand | float, b: Operand | float) -> Operand:
-    """a to the power of b; a Python scalar as the exponent is multiplied out, or made a square root, as NumPy does."""
+    """a to the power of b; a Python scalar exponent is expanded into multiplications, or a square root, as in NumPy."""
     dtype = common_dtype(a, b)
     if isinstance(b, bool | int | float) and not isinstance(a, bool | int | float):
         dtype = I8 if dtype == BOOL else dtype

@@ -1,7 +1,7 @@
-"""Long lines sorted by their digits: as many passes over a line as its elements have digits, whatever their order.
+"""Radix sort of long rows: as many passes over a row as its elements have digits, whatever their order.
 
-Elements become unsigned integers in the same order, `keys`. Each pass moves them, with where they came from, to where their digit belongs;
-equal digits keep their order, so that after the last pass, over the highest digit, all are sorted. Loops have a fixed number of trips.
+Elements are mapped to unsigned integers in the same order, `keys`. Each pass moves them, with their original indices, to the position of
+their digit; equal digits keep their order, so that after the last pass, over the highest digit, all are sorted. Trip counts are fixed.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from ..types import I64, U8, U16, U32, U64, DType, TensorType
 from .base import Loops, Reg, Window, nest
 
 UNSIGNED = {1: U8, 2: U16, 4: U32, 8: U64}
-FEW = 8192  # elements: up to here small tables of counts, which more passes have less to do with, are the faster ones
+FEW = 8192  # elements: up to here, smaller tables of counts are faster, despite more passes
 
 
 def lower_by_digits(k: Loops, out: Window, x: Window, descending: bool) -> None:
-    """The indices that sort each line along the last axis."""
+    """The indices that sort each row along the last axis."""
     *lines, n = x.type.shape
     key = UNSIGNED[x.type.dtype.itemsize]
     width = min(8 if n <= FEW else 11, 8 * key.itemsize)
@@ -44,14 +44,14 @@ def lower_by_digits(k: Loops, out: Window, x: Window, descending: bool) -> None:
 
 
 def ordered_bits(k: Loops, x: Reg, key: DType, descending: bool) -> Reg:
-    """An unsigned integer for an element: smaller, equal or larger as the elements are; NaN is the largest in both directions."""
+    """An unsigned integer that orders like the element (reversed if `descending`); NaN is the largest in both directions."""
     emit, bits = k.scalar, 8 * key.itemsize
     top, ones = emit.const(key, 1 << (bits - 1)), emit.const(key, (1 << bits) - 1)
     if x.dtype.kind != "f":
         out = emit.bitcast(x, key)
         out = emit.xor(out, top) if x.dtype.kind == "i" else out
         return emit.xor(out, ones) if descending else out
-    raw = emit.bitcast(emit.add(x, emit.like(x, 0.0)), key)  # both zeros are one
+    raw = emit.bitcast(emit.add(x, emit.like(x, 0.0)), key)  # maps -0.0 to 0.0
     negative = emit.compare("ge", raw, top)
     out = emit.xor(raw, emit.select(negative, ones, top))
     out = emit.xor(out, ones) if descending else out
@@ -65,7 +65,7 @@ def digit(k: Loops, value: Reg, step: int, width: int) -> Reg:
 
 
 def count(k: Loops, counts: Window, step: int, at: Reg) -> Reg:
-    """Add one to a count; gives what it was."""
+    """Increment a count and return its old value."""
     emit = k.scalar
     row = emit.const(I64, step)
     before = k.load(counts, row, at)
@@ -74,7 +74,7 @@ def count(k: Loops, counts: Window, step: int, at: Reg) -> Reg:
 
 
 def add_up(k: Loops, counts: Window, step: int, total: Window) -> None:
-    """How many elements have each digit becomes where the first of them goes."""
+    """Turn the number of elements with each digit into the position of the first of them."""
     emit, zero, row = k.scalar, k.scalar.const(I64, 0), k.scalar.const(I64, step)
     k.store(total, zero, zero)
     with k.loop(counts.type.shape[1]) as at:

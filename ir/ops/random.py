@@ -1,8 +1,8 @@
-"""Stateless random numbers: a counter-based generator, the same bits eager and compiled.
+"""Stateless random numbers: a counter-based generator, with the same bits eager and compiled.
 
 A key is a uint32[2]. Element number i of an array drawn with a key is a function of the key and i alone (Threefry-2x32 with 20 rounds:
 Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011), so drawing vectorises, fuses and needs no state.
-Every use of a key wants a key of its own: `random_split` and `random_fold_in` make new ones, from counters that no draw reaches.
+Each key should be used once: `random_split` and `random_fold_in` create new keys, from counters that no draw uses.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA  # keeps the third key word from being 0 for a key of zeros
 
-DRAW, SPLIT, FOLD = 0, 1 << 31, 1 << 30  # high counter words: what is drawn, split and folded never meets
+DRAW, SPLIT, FOLD = 0, 1 << 31, 1 << 30  # high counter words: draws, splits and folds never share a counter
 
 
 def threefry(emit: Emitter, k0: Reg, k1: Reg, x0: Reg, x1: Reg) -> tuple[Reg, Reg]:
-    """The two random words that belong to a key (k0, k1) and a counter (x0, x1), all uint32."""
+    """The two random words for a key (k0, k1) and a counter (x0, x1), all uint32."""
     keys = (k0, k1, emit.xor(emit.xor(k0, k1), emit.const(U32, PARITY)))
     x0, x1 = emit.add(x0, k0), emit.add(x1, k1)
     for group in range(5):
@@ -128,7 +128,7 @@ class Normal(Unary):
 
 
 def random_key(seed: int) -> Operand:
-    """The key of a seed, an integer of at most 64 bits."""
+    """The key for a seed, an integer of at most 64 bits."""
     from ..operand import Concrete  # noqa: PLC0415 - operands are made of ops
 
     if not -(2**63) <= seed < 2**64:
@@ -144,7 +144,7 @@ def random_split(key: Operand, n: int = 2) -> Operand:
 
 
 def random_fold_in(key: Operand, data: Operand | int) -> Operand:
-    """A new key for an integer, such as the number of a step; the low 32 bits of `data` count."""
+    """A new key for an integer, such as the number of a step; only the low 32 bits of `data` are used."""
     pair = TensorType(U32, (2,))
     if isinstance(data, int):
         low = key.literal(data & 0xFFFFFFFF, pair)
@@ -178,7 +178,7 @@ def random_bits(key: Operand, shape: Any, dtype: Any = U32) -> Operand:
 
 
 def counters(key: Operand, shape: Shape) -> tuple[Operand, Operand]:
-    """The words of each element's number in row-major order, made of one counter an axis so that all of it fuses."""
+    """The words of each element's number in row-major order, built from one counter per axis so that everything fuses."""
     wide = TensorType(U32, shape).size > 2**32
     counter = TensorType(U64 if wide else U32, shape)
     total = key.literal(0, counter)
@@ -191,7 +191,7 @@ def counters(key: Operand, shape: Shape) -> tuple[Operand, Operand]:
 
 
 def random_uniform(key: Operand, shape: Any = (), dtype: Any = F32, low: Operand | float = 0.0, high: Operand | float = 1.0) -> Operand:
-    """Uniform floats in [low, high); rounding may give `high` where the two are a few ULP apart."""
+    """Uniform floats in [low, high); rounding may give `high` if the two are a few ULP apart."""
     kind = float_kind("random_uniform", dtype)
     bits = random_bits(key, shape, FORMATS[kind].unsigned)
     bound = bits.type.with_dtype(kind)
@@ -200,7 +200,7 @@ def random_uniform(key: Operand, shape: Any = (), dtype: Any = F32, low: Operand
 
 
 def random_normal(key: Operand, shape: Any = (), dtype: Any = F32) -> Operand:
-    """Standard normals, to 6.3 (float32) and 9.1 (float64) standard deviations."""
+    """Standard normals, up to 6.3 (float32) and 9.1 (float64) standard deviations."""
     kind = float_kind("random_normal", dtype)
     return apply(Normal(kind), random_bits(key, shape, FORMATS[kind].unsigned))
 
@@ -213,7 +213,7 @@ def float_kind(what: str, dtype: Any) -> DType:
 
 
 def random_integers(key: Operand, shape: Any, low: int, high: int, dtype: Any = I64) -> Operand:
-    """Uniform integers in [low, high), static bounds: low + floor(u * (high - low)) for u of 64 bits, so odds are off by below 2**-64."""
+    """Uniform integers in [low, high), static bounds: low + floor(u * (high - low)) for 64-bit u; probabilities are off by below 2**-64."""
     kind = as_dtype(dtype)
     if kind.kind not in "iu":
         raise DTypeError(f"random_integers: an integer dtype, not {DTYPE_NAMES[kind]}")
@@ -223,11 +223,11 @@ def random_integers(key: Operand, shape: Any, low: int, high: int, dtype: Any = 
     bits = random_bits(key, shape, U64)
     span = high - low
     offset = cast(bits if span == 2**64 else high_product(bits, span), kind)
-    return offset + low if low else offset  # wraps where the span passes the largest integer, and so comes out right
+    return offset + low if low else offset  # wraps around if the span exceeds the largest integer, which gives the correct result
 
 
 def high_product(a: Operand, b: int) -> Operand:
-    """The high 64 bits of a product of uint64, by halves."""
+    """The high 64 bits of a product of uint64, computed from halves."""
     a0, a1 = a & 0xFFFFFFFF, a >> 32
     b0, b1 = b & 0xFFFFFFFF, b >> 32
     middle = a1 * b0 + (a0 * b0 >> 32)

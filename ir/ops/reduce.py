@@ -1,6 +1,6 @@
 """Reductions over axes. A reduction drops its axes; `keepdims` is a reshape after it.
 
-Owns: sums, products, extrema and their positions, any and all. Refuses: running totals, which are in `scan`.
+Owns sums, products, extrema and their positions, any and all. Cumulative ops are in `scan`.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class Reduce(Op, abstract=True):
         return replace(self, axes=tuple(a + 1 for a in self.axes))
 
     def identity(self, dtype: DType) -> float | int | bool:
-        """The value that `combine` leaves the other operand with."""
+        """The identity element of `combine`."""
         raise NotImplementedError(self.name)
 
     def combine(self, emit: Emitter, total: Reg, x: Reg) -> Reg:
         raise NotImplementedError(self.name)
 
     def spread(self, reduced: Operand, x: Operand) -> Operand:
-        """A reduced value, repeated over the axes that were reduced away."""
+        """A reduced value, broadcast over the reduced axes."""
         return broadcast_to(reshape(reduced, kept_shape(x.type.shape, self.axes)), x.type.shape)
 
 
@@ -73,7 +73,7 @@ class Sum(Reduce):
 
 
 class Prod(Reduce):
-    """Product over axes. The derivative is the product of all the others, never a quotient: zeros are nothing special."""
+    """Product over axes. The derivative is the product of all other elements, never a quotient: zeros need no special case."""
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.asarray(np.prod(arrays[0], axis=self.axes, dtype=arrays[0].dtype))
@@ -100,7 +100,7 @@ class Prod(Reduce):
 
 
 def products_of_others(x: Operand) -> Operand:
-    """Along the last axis, the product of all elements but one, for each. O(n) work in O(log n) ops: up a tree of pairs and down again.
+    """Along the last axis, for each element the product of all others. O(n) work in O(log n) ops: up a tree of pairs and down again.
 
     The others of an element are its sibling and the others of their parent.
     """
@@ -117,9 +117,9 @@ def products_of_others(x: Operand) -> Operand:
 
 
 class Extremum(Reduce, abstract=True):
-    """Max or min. NaN wins. Elements that tie for the extremum share its derivative equally."""
+    """Max or min. NaN propagates. Elements that tie for the extremum share its derivative equally."""
 
-    predicate: ClassVar[str]  # holds for (a, b) where a beats b
+    predicate: ClassVar[str]  # holds for (a, b) if a wins over b
 
     def infer(self, *types: TensorType) -> TensorType:
         (x,) = types
@@ -137,8 +137,8 @@ class Extremum(Reduce, abstract=True):
         return where(chosen, self.spread(d / count, args[0]), 0.0)
 
     def ties(self, y: Operand, x: Operand) -> tuple[Operand, Operand]:
-        """Which elements are the extremum, and how many: where it is NaN, those that are NaN."""
-        chosen = (x == self.spread(y, x)) | (x != x)  # x != x: true of NaN alone
+        """Which elements equal the extremum, and how many; if it is NaN, those that are NaN."""
+        chosen = (x == self.spread(y, x)) | (x != x)  # x != x holds for NaN only
         return chosen, apply(Sum(self.axes), cast(chosen, x.type.dtype))
 
     def combine(self, emit: Emitter, total: Reg, x: Reg) -> Reg:
@@ -171,7 +171,7 @@ class Min(Extremum):
 
 
 class AnyTrue(Reduce):
-    """Whether any element holds."""
+    """Whether any element is true."""
 
     name = "any"
     kinds = "b"
@@ -188,7 +188,7 @@ class AnyTrue(Reduce):
 
 
 class AllTrue(Reduce):
-    """Whether all elements hold."""
+    """Whether all elements are true."""
 
     name = "all"
     kinds = "b"
@@ -206,7 +206,7 @@ class AllTrue(Reduce):
 
 @dataclass(eq=False, repr=False)
 class ArgExtremum(Op, abstract=True):
-    """The i64 position of the extremum along an axis: the first of several, and the first NaN before all."""
+    """The i64 position of the extremum along an axis: the first of several; the first NaN if there is one."""
 
     axis: int
     differentiable: ClassVar[bool] = False
@@ -271,7 +271,7 @@ def reduce(op_class: type[Reduce], x: Operand, axis: Any, keepdims: bool) -> Ope
 
 
 def accumulator(dtype: DType) -> DType:
-    """NumPy sums and multiplies bools and small integers in 64 bits."""
+    """The dtype in which NumPy sums and multiplies: 64 bits for bools and small integers."""
     if dtype == BOOL or dtype.kind == "i":
         return I64
     return U64 if dtype.kind == "u" else dtype

@@ -1,8 +1,8 @@
-"""What an op with blocks is: one class that says how it is checked, run, differentiated and batched.
+"""The definition of an op with blocks: one class that defines how it is checked, run, differentiated and batched.
 
-Those five are abstract: a region op that forgets one cannot be defined. What a region does is written in the vocabulary of whoever asks:
-the verifier (`Rules`), reverse mode (`Reverse`), forward mode (`Forward`) and batching (`Batching`) each offer a few ways to treat blocks,
-and the op chooses. The passes implement them, as codegen implements `Loops` for `Op.lower`.
+Those five methods are abstract: a region op that lacks one cannot be defined. Each is written against a protocol of its caller: the
+verifier (`Rules`), reverse mode (`Reverse`), forward mode (`Forward`) and batching (`Batching`) each offer a few ways to treat blocks, and
+the op chooses. The passes implement them, as codegen implements `Loops` for `Op.lower`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class RunBlock(Protocol):
-    """A block as the interpreter hands it to its op: called with the block's parameters, gives its results and what it saves."""
+    """A block as the interpreter passes it to its op: called with the block's parameters, returns its results and saved values."""
 
     saves: int
 
@@ -28,29 +28,29 @@ class RunBlock(Protocol):
 
 
 class Rules(Protocol):
-    """The verifier, as a region op sees it: each of these raises a VerifyError that names the statement."""
+    """The verifier's interface for region ops: each method raises a VerifyError that names the statement."""
 
     def blocks(self, stmt: Stmt, count: int) -> tuple[Block, ...]:
-        """The blocks, if there are so many."""
+        """The blocks, after checking their number."""
         ...
 
     def same_types(self, operands: Sequence[Operand], types: Sequence[TensorType], what: str) -> None: ...
     def yields(self, block: Block, types: Sequence[TensorType], may_save: bool = False) -> None:
-        """The block yields values of these types, and saves none unless it may."""
+        """Check that the block yields values of these types, and saves none unless it may."""
         ...
 
     def fail(self, message: str) -> NoReturn: ...
 
 
 class Reverse(Protocol):
-    """Reverse mode: brings the cotangents of a region's results to what it reads."""
+    """Reverse mode: propagates the cotangents of a region's results to the values that it reads."""
 
     def branches(self, stmt: Stmt, may_keep: bool) -> None:
-        """Blocks of which one runs, once. `may_keep`: the forward statement may give what the adjoint needs as further results."""
+        """Blocks of which one runs, once. `may_keep`: the forward statement may return what the adjoint needs as further results."""
         ...
 
     def loop(self, stmt: Stmt) -> None:
-        """The last block runs again and again, on what it carries."""
+        """The last block runs repeatedly, on its carries."""
         ...
 
 
@@ -74,7 +74,7 @@ class Batching(Protocol):
 
 
 class Region(Op, abstract=True):
-    """An op with blocks. Regions use values of the blocks around them; what they carry is in block parameters."""
+    """An op with blocks. Regions use values of the enclosing blocks; carried values are block parameters."""
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(abstract=abstract, **kwargs)
@@ -87,7 +87,7 @@ class Region(Op, abstract=True):
 
     @abstractmethod
     def check(self, rules: Rules, stmt: Stmt) -> None:
-        """The type rule: of operands, blocks and results. What stands inside the blocks is checked by itself."""
+        """The type rule for operands, blocks and results. Statements inside the blocks are checked separately."""
 
     @abstractmethod
     def interpret(self, blocks: Sequence[RunBlock], *arrays: Array) -> tuple[Any, ...]: ...

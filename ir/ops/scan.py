@@ -1,4 +1,4 @@
-"""Running totals along an axis: cumulative sums and products, and the linear recurrence that their derivatives are made of."""
+"""Cumulative ops along an axis: sums and products, and the linear recurrence that their derivatives are built from."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class Scan(Op, abstract=True):
-    """A running total along an axis, from its end when `reverse`."""
+    """A running total along an axis, from its end if `reverse`."""
 
     axis: int
     reverse: bool = False
@@ -45,14 +45,14 @@ class Scan(Op, abstract=True):
         return np.flip(array, self.axis) if self.reverse else array
 
     def position(self, k: Loops, i: Reg, size: int) -> Reg:
-        """Where along the axis step `i` of the scan is."""
+        """The position along the axis of step `i` of the scan."""
         return k.scalar.sub(k.scalar.like(i, size - 1), i) if self.reverse else i
 
     def first(self, k: Loops, size: int) -> Reg:
         return k.scalar.const(I64, size - 1 if self.reverse else 0)
 
     def delayed(self, x: Operand, value: float = 0.0) -> Operand:
-        """Every element moved on by one step of the scan, `value` in the first place."""
+        """Shift every element by one step of the scan, with `value` in the first position."""
         n = x.type.shape[self.axis]
         if n == 0:
             return x
@@ -66,7 +66,7 @@ class Scan(Op, abstract=True):
         return replace(self, reverse=not self.reverse)
 
     def step(self, emit: Emitter, before: Reg, *xs: Reg) -> Reg:
-        """The total from the one before it and the elements of the operands."""
+        """The total, from the previous total and the elements of the operands."""
         raise NotImplementedError(self.name)
 
     def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
@@ -117,19 +117,19 @@ class Scan(Op, abstract=True):
                 k.map(lambda emit, *xs: [self.step(emit, *xs)], [out.at(*lead, here)], sources)
 
     def places(self, k: Loops, i: Reg, n: int) -> tuple[Reg, Reg]:
-        """Where the total after step `i` goes, and where the operands of that step are."""
+        """The position of the total after step `i`, and that of the operands of that step."""
         here = self.position(k, k.scalar.add(i, k.scalar.like(i, 1)), n)
         return here, self.position(k, i, n) if self.leaves_out else here
 
     @property
     def leaves_out(self) -> bool:
-        """Whether each element itself is left out of its total."""
+        """Whether each element is excluded from its own total."""
         return False
 
 
 @dataclass(eq=False, repr=False)
 class Cumsum(Scan):
-    """Running sum; `exclusive` leaves each element itself out."""
+    """Running sum; `exclusive` excludes each element itself."""
 
     arity: ClassVar[int | None] = 1
 
@@ -158,7 +158,7 @@ class Cumsum(Scan):
 
 
 class Cumprod(Scan):
-    """Running product. Its derivatives are recurrences without quotients: zeros are nothing special."""
+    """Running product. Its derivatives are recurrences without quotients: zeros need no special case."""
 
     arity: ClassVar[int | None] = 1
 
@@ -177,7 +177,7 @@ class Cumprod(Scan):
 
 
 class Recurrence(Scan):
-    """h[t] = a[t] * h[t-1] + b[t] along an axis, with h before the first step 0 (so that the first `a` is not read)."""
+    """h[t] = a[t] * h[t-1] + b[t] along an axis, with h = 0 before the first step (so that the first `a` is not read)."""
 
     arity: ClassVar[int | None] = 2
 

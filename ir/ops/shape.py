@@ -1,6 +1,6 @@
-"""Ops that move elements without computing on them. All but `pad` are views: they cost nothing in native code.
+"""Ops that move elements without computing on them. All except `pad` are views: they cost nothing in native code.
 
-Refuses: joining several operands and writing into one, which `join` does.
+Joining several operands, and writing into one, is in `join`.
 """
 
 from __future__ import annotations
@@ -73,19 +73,19 @@ def lead(x: Operand, size: int) -> Operand:
 
 
 def trail(x: Operand, shape: Shape) -> Operand:
-    """`x` repeated along the axes that `shape` has behind those of `x`."""
+    """`x` repeated along the axes that `shape` has after those of `x`."""
     rank = len(x.type.shape)
     return broadcast_to(reshape(x, (*x.type.shape, *(1,) * (len(shape) - rank))), shape)
 
 
 def move_lead(x: Operand, places: int) -> Operand:
-    """The leading axis behind the `places` axes that follow it."""
+    """Move the leading axis behind the `places` axes that follow it."""
     rank = len(x.type.shape)
     return transpose(x, (*range(1, places + 1), 0, *range(places + 1, rank)))
 
 
 def move_to_lead(x: Operand, axis: int) -> Operand:
-    """The axis before all others: the inverse of `move_lead`."""
+    """Move the axis to the front: the inverse of `move_lead`."""
     return transpose(x, (axis, *(a for a in range(len(x.type.shape)) if a != axis)))
 
 
@@ -182,7 +182,7 @@ class Slice(View):
 
 
 def window_shape(name: str, x: TensorType, starts: Shape, stops: Shape, steps: Shape) -> Shape:
-    """The shape of a strided window in `x`; raises ShapeError where the window leaves `x`."""
+    """The shape of a strided window in `x`; raises ShapeError if the window exceeds `x`."""
     if not len(starts) == len(stops) == len(steps) == x.rank:
         raise ShapeError(f"{name}: {x} takes {x.rank} starts, stops and steps, not {list(starts)}, {list(stops)}, {list(steps)}")
     for start, stop, step, size in zip(starts, stops, steps, x.shape, strict=True):
@@ -204,17 +204,17 @@ def slice_(x: Operand, slices: Sequence[slice]) -> Operand:
 
 
 def span(s: slice, size: int) -> range:
-    """The positions that a slice selects of an axis."""
+    """The positions that a slice selects along an axis."""
     try:
         return range(*s.indices(size))
     except AdjitError:
-        raise  # a traced bound, which says itself what to do
+        raise  # a traced bound, whose error already says what to do
     except (TypeError, ValueError) as error:
         raise ShapeError(f"slice: {s} is no slice of Python integers with a step other than 0 ({error})") from None
 
 
 def window_of(spans: Sequence[range]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Starts, stops and steps of the ascending window over `spans`, and the axes to flip to go back to their direction."""
+    """Starts, stops and steps of the ascending window over `spans`, and the axes to flip to restore their direction."""
     ascending = [s if s.step > 0 or not s else s[::-1] for s in spans]
     starts = tuple(s.start if s else 0 for s in ascending)
     stops = tuple(s[-1] + 1 if s else 0 for s in ascending)
@@ -259,7 +259,7 @@ def flip(x: Operand, axis: Any = None) -> Operand:
 
 @dataclass(eq=False, repr=False)
 class Pad(Op):
-    """`low` and `high` elements of `value` around every axis, and `interior` ones between any two neighbours."""
+    """`low` and `high` elements of `value` before and after every axis, and `interior` ones between any two neighbours."""
 
     low: tuple[int, ...]
     high: tuple[int, ...]
@@ -310,7 +310,7 @@ class Pad(Op):
 
 
 def same_bits(*values: Any) -> bool:
-    """Whether the values (the first a NumPy scalar) are one constant: 0.0 is not -0.0, and NaN is itself."""
+    """Whether the values (the first a NumPy scalar) are bitwise the same constant: 0.0 is not -0.0, and NaN equals itself."""
     return len({values[0].dtype.type(v).tobytes() for v in values}) == 1
 
 
@@ -325,6 +325,6 @@ def pad(
         fill = x.type.dtype.type(value).item()
     except (OverflowError, TypeError, ValueError):
         raise DTypeError(f"pad: {value!r} does not fit {x.type}") from None
-    if fill == 0 and math.copysign(1.0, fill) < 0:  # attributes are compared by value, where 0.0 and -0.0 are one
+    if fill == 0 and math.copysign(1.0, fill) < 0:  # attributes are compared by value, where 0.0 and -0.0 are equal
         return -pad(-x, low, high, interior, 0.0)
     return apply(Pad(before, after, between, fill), x)

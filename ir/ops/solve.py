@@ -1,4 +1,4 @@
-"""Systems of linear equations, solved with the triangular factors of their matrices."""
+"""Linear solves, with the LU factors of the matrices."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ SINGULAR = "solve: the matrix is singular: a pivot is 0"
 
 @dataclass(eq=False, repr=False)
 class SolveWith(Op):
-    """x with `a @ x = b` (`transposed`: `a.T @ x = b`), given the factors of a that `Lu` makes; all with equal batch dimensions.
+    """x with `a @ x = b` (`transposed`: `a.T @ x = b`), given the factors of a from `Lu`; all with equal batch dimensions.
 
-    Derivatives are those with respect to a and b, as if there were no factors, and are computed with the same factors.
+    Derivatives are with respect to a and b, as if there were no factors, and are computed with the same factors.
     """
 
     transposed: bool = False
@@ -72,7 +72,7 @@ class SolveWith(Op):
         return self
 
     def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Any:
-        """Examples that share the matrix are so many more right-hand sides."""
+        """Examples that share the matrix become further right-hand sides."""
         if any(batched[:2]):
             return super().batch(size, args, batched)
         a, factors, b = args
@@ -85,7 +85,7 @@ class SolveWith(Op):
     def guarded(
         self, size: int, active: Operand, args: tuple[Operand, ...], batched: Sequence[bool]
     ) -> tuple[tuple[Operand, ...], Sequence[bool]]:
-        """Examples that are not active solve with the identity."""
+        """Inactive examples solve with the identity."""
         a, factors, b = args
         return (a, harmless_matrices(size, active, factors, batched[1]), b), (batched[0], True, batched[2])
 
@@ -114,7 +114,7 @@ class SolveWith(Op):
                 triangles.substitute(matrix, sides, upper=True, unit=False)
 
     def exchange(self, k: Loops, sides: Window, exchanges: Window) -> None:
-        """Exchange rows as the elimination did; `transposed`, back from the last."""
+        """Exchange rows as in the elimination; if `transposed`, in reverse order."""
         n, emit = sides.type.shape[0], k.scalar
         with k.loop(n) as step:
             i = emit.sub(emit.like(step, n - 1), step) if self.transposed else step
@@ -130,24 +130,24 @@ def check_system(a: TensorType, b: TensorType) -> None:
 
 
 def harmless_matrices(size: int, active: Operand, a: Operand, batched: bool) -> Operand:
-    """The matrices of a batch, with the identity for examples that are not active."""
+    """The matrices of a batch, with the identity for inactive examples."""
     a = a if batched else lead(a, size)
     return where(trail(active, a.shape), a, cast(identity(a), a.dtype))
 
 
 def identity(a: Operand) -> Operand:
-    """Where the diagonals of matrices are."""
+    """A mask of the diagonals of matrices."""
     return equal(iota(a.shape, a.ndim - 2), iota(a.shape, a.ndim - 1))
 
 
 def apply_solve(a: Operand, b: Operand, transposed: bool = False) -> Operand:
-    """x with `a @ x = b`, or `a.T @ x = b`, of operands that are as the op wants them."""
+    """x with `a @ x = b`, or `a.T @ x = b`, for operands that already meet the op's requirements."""
     check_system(a.type, b.type)
     return apply(SolveWith(transposed), a, lu(a), b)
 
 
 def solve(a: Operand, b: Operand) -> Operand:
-    """x with `a @ x = b`; b is a vector, or (a stack of) matrices. Integers are solved as float64, as NumPy does."""
+    """x with `a @ x = b`; b is a vector, or (a stack of) matrices. Integers are solved as float64, as in NumPy."""
     dtype = common_dtype(a, b)
     dtype = dtype if dtype.kind == "f" else F64
     a, b = cast(a, dtype), cast(b, dtype)

@@ -1,4 +1,4 @@
-"""Order: where the elements of each line along an axis belong. Sorted values are gathered by it, so derivatives come with them."""
+"""Sorting: finds the order of the elements of each row along an axis. Sorted values are gathered by it, which makes them differentiable."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .radix import lower_by_digits
 
 __all__ = ["argsort", "sort"]
 
-SHORT = 4  # elements, for each byte of one, up to which a line is sorted by merging
+SHORT = 4  # elements, per byte of an element, up to which a row is sorted by merging
 
 if TYPE_CHECKING:
     from ..operand import Operand
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class Argsort(Op):
-    """The indices that sort each line along an axis, those of equal elements in their order; NaN comes last in both directions."""
+    """The indices that sort each row along an axis, stable for equal elements; NaN comes last in both directions."""
 
     axis: int
     descending: bool = False
@@ -50,8 +50,8 @@ class Argsort(Op):
         return 4.0 * args[0].size * max(1, args[0].shape[-1]).bit_length()
 
     def lower(self, k: Loops, out: Window, x: Window) -> None:
-        """Short lines by merge sort from below: runs of 1, 2, 4, ... positions are merged two by two, all with loops of a fixed number of
-        trips; lines are filled up to a power of two with positions past their end, which come after all others. Long lines by their digits.
+        """Short rows by bottom-up merge sort: runs of 1, 2, 4, ... positions are merged pairwise, all in loops with fixed trip counts; rows
+        are padded to a power of two with positions past their end, which sort after all others. Long rows by radix sort.
         """
         last = [a for a in range(x.type.rank) if a != self.axis] + [self.axis]
         out, x = out.transposed(*last), x.transposed(*last)
@@ -75,7 +75,7 @@ class Argsort(Op):
             k.copy(out.at(*line), source.slice(0, 0, n))
 
     def merge(self, k: Loops, row: Window, source: Window, target: Window, heads: Window, width: int) -> None:
-        """Merge each two neighbouring runs of `width` positions; `heads` holds how far both runs are taken."""
+        """Merge each pair of neighbouring runs of `width` positions; `heads` holds how many of both runs have been consumed."""
         emit, filled = k.scalar, source.type.shape[0]
         left, right = (emit.const(I64, i) for i in range(2))
         with k.loop(filled // (2 * width)) as pair:
@@ -94,7 +94,7 @@ class Argsort(Op):
                 k.store(heads, emit.add(j, emit.select(right_comes, one, none)), right)
 
     def precedes(self, k: Loops, row: Window, a: Reg, b: Reg) -> Reg:
-        """Whether the element at position `a` comes before that at `b`, which is earlier in the line."""
+        """Whether the element at position `a` sorts before that at `b`, which is earlier in the row."""
         emit, n = k.scalar, row.type.shape[0]
         x, y = (k.load(row, smaller(emit, at, n - 1)) for at in (a, b))
         out = emit.compare("gt" if self.descending else "lt", x, y)
@@ -115,7 +115,7 @@ def argsort(x: Operand, axis: int = -1, descending: bool = False) -> Operand:
 
 
 def sort(x: Operand, axis: int = -1, descending: bool = False) -> Operand:
-    """x sorted along an axis. Derivatives go to where the elements came from."""
+    """x sorted along an axis. Derivatives go back to the original positions of the elements."""
     axis = normalize_axis(axis, x.ndim, "sort")
     order = argsort(x, axis, descending)
     return apply(Gather(), x, *(order if a == axis else iota(x.shape, a) for a in range(x.ndim)))

@@ -1,7 +1,7 @@
-"""Ops on stacks: what a loop saved, one element a trip, and the cotangents of it.
+"""Ops on stacks: the values that a loop saved, one element per iteration, and their cotangents.
 
 A loop's `saving` is the only way to fill a stack; the ops here read it, and add to another of the same length. They are differentiable like
-all others: the cotangent of a stack is a stack. None of them checks its index in native code: a backward loop counts what its twin counted.
+all others: the cotangent of a stack is a stack. None checks its index in native code: a backward loop has its forward loop's trip count.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class StackOp(Op, abstract=True):
-    """An op that looks into stacks; all other ops take arrays only."""
+    """An op that accesses stacks; all other ops take arrays only."""
 
     def element_of(self, stack: TensorType, index: TensorType) -> TensorType:
         if not isinstance(stack, StackType) or index.shape or index.dtype.kind not in "iu":
@@ -62,7 +62,7 @@ class StackRead(StackOp):
 
 @dataclass(eq=False, repr=False)
 class StackZeros(StackOp):
-    """A stack as long as another, of zeros: of its elements' type, or of the type of `element`."""
+    """A stack of zeros as long as another, with the same element type, or the type `element`."""
 
     element: TensorType | None = None
 
@@ -82,7 +82,7 @@ class StackZeros(StackOp):
 
 
 class StackLength(StackOp):
-    """How many elements a stack has."""
+    """The number of elements of a stack."""
 
     differentiable: ClassVar[bool] = False
 
@@ -95,7 +95,7 @@ class StackLength(StackOp):
 
 
 class StackAccumulate(StackOp):
-    """The stack with `x` added to element i: `%s = stack_accumulate %stack, %i, %x`. In place, where nobody reads the old one later."""
+    """The stack with `x` added to element i: `%s = stack_accumulate %stack, %i, %x`. In place, if the old stack is not read later."""
 
     in_place: ClassVar[int | None] = 0
 
@@ -129,7 +129,7 @@ class StackAccumulate(StackOp):
 
 @dataclass(eq=False, repr=False)
 class StackArray(StackOp):
-    """All elements as one array, of a stack that holds `count` of them: where it lies. Put in by passes, after differentiation."""
+    """All elements of a stack that holds `count` of them as one array, without a copy. Inserted by passes, after differentiation."""
 
     count: int
     differentiable: ClassVar[bool] = False
@@ -146,7 +146,7 @@ class StackArray(StackOp):
 
 
 class StackAdd(StackOp):
-    """The sum of two stacks of one length, element by element."""
+    """The elementwise sum of two stacks of equal length."""
 
     in_place: ClassVar[int | None] = 0
 
@@ -170,7 +170,7 @@ class StackAdd(StackOp):
 
 
 class StackCopy(StackOp):
-    """The stack in memory of its own: put in by `passes.stacks` where an update in place would be seen."""
+    """The stack in separate memory: inserted by `passes.stacks` where an update in place would be visible."""
 
     can_stop: ClassVar[bool] = True  # for lack of memory
 
@@ -188,10 +188,10 @@ class StackCopy(StackOp):
 
 
 def plus(a: Operand, b: Operand) -> Operand:
-    """a + b, of arrays or of stacks: how (co)tangents add up."""
+    """a + b, for arrays or stacks: how (co)tangents are added."""
     return apply(StackAdd(), a, b) if isinstance(a.type, StackType) else a + b
 
 
 def zeros_like(x: Operand) -> Operand:
-    """Zero, as a (co)tangent of `x`."""
+    """A zero (co)tangent of `x`."""
     return apply(StackZeros(), x) if isinstance(x.type, StackType) else x.literal(0, x.type)

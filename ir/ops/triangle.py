@@ -1,7 +1,7 @@
 """Substitution in triangular systems, as native code: by blocks of rows, so that most of the work is matrix products.
 
-The blocks are cut when code is generated: all windows are of fixed sizes. Inside a block, rows come one by one at run time, and what
-follows them is seen through a window of the block's size that starts there. Memory after the block takes what goes beyond its end.
+The blocks are cut at code generation time, so all windows have fixed sizes. Inside a block, rows are processed one by one at run time, and
+the rows after each are accessed through a window of the block's size that starts there. Memory after the block absorbs the excess.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from __future__ import annotations
 from ..types import I64, DType, TensorType
 from .base import Loops, Reg, Window
 
-UNCUT = 48  # rows: up to here, one block
+UNCUT = 48  # rows: up to here, a single block
 BLOCK = 24  # rows
 
 
 def blocks(n: int) -> list[tuple[int, int]]:
-    """n rows in blocks: where each starts, and how many rows it has."""
+    """n rows in blocks: the start of each, and its number of rows."""
     width = n if n <= UNCUT else BLOCK
     return [(start, min(width, n - start)) for start in range(0, n, width)]
 
 
 class Triangles:
-    """Substitution in triangles of at most `size` rows with at most m right-hand sides at once, and the memory for it."""
+    """Substitution in triangles of at most `size` rows with at most m right-hand sides at once, and the scratch memory for it."""
 
     def __init__(self, k: Loops, size: int, m: int, dtype: DType) -> None:
         self.k = k
@@ -31,7 +31,7 @@ class Triangles:
         self.square = k.scratch(TensorType(dtype, (2 * size, size)))
 
     def substitute(self, matrix: Window, sides: Window, upper: bool, unit: bool) -> None:
-        """sides = T⁻¹ @ sides, T being one triangle of the matrix; with `unit`, its diagonal counts as 1."""
+        """sides = T⁻¹ @ sides, where T is one triangle of the matrix; with `unit`, its diagonal is taken as 1."""
         n, m = sides.type.shape
         cut = blocks(n)
         is_few = m < 2 * cut[0][1]
@@ -54,7 +54,7 @@ class Triangles:
             self.k.call(subtract, target, product)
 
     def multiply_by_inverse(self, square: Window, sides: Window, upper: bool, unit: bool) -> Window:
-        """Substitution in one block: with many right-hand sides, a product is faster. Gives the negative of the result, too."""
+        """Substitution in one block: with many right-hand sides, a product is faster. Returns the negative of the result."""
         size, m = sides.type.shape
         inverse, product = self.inverse.slice(0, 0, size).slice(1, 0, size), self.product.slice(0, 0, size).slice(1, 0, m)
         self.k.call(invert, square, inverse, self.columns, self.square, upper=upper, unit=unit)
@@ -82,7 +82,7 @@ def invert(k: Loops, square: Window, inverse: Window, columns: Window, work: Win
 
 
 def substitute_rows(k: Loops, square: Window, sides: Window, columns: Window, work: Window, upper: bool, unit: bool) -> None:
-    """Row by row: divide it by its diagonal, then take it from those after it. An upper triangle is a lower one backwards."""
+    """Row by row: divide it by its diagonal, then subtract it from later rows. An upper triangle is processed as a reversed lower one."""
     size, m = sides.type.shape
     if upper:
         square, sides = backwards(backwards(square, 0), 1), backwards(sides, 0)
@@ -105,12 +105,12 @@ def take_product(k: Loops, target: Window, column: Window, row: Window) -> None:
 
 
 def part(window: Window, start: Reg, size: int) -> Window:
-    """`size` places of the first axis, from one that is known at run time."""
+    """`size` positions of the first axis, starting at a run-time index."""
     return window.sliding(0, window.type.shape[0], 1, size).at(start)
 
 
 def spread(k: Loops, one: Window, size: int) -> Window:
-    """One element as a vector of equal ones."""
+    """One element broadcast to a vector."""
     return one.sliding(0, size, 0, 1).transposed(1, 0).at(k.scalar.const(I64, 0))
 
 

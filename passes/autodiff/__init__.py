@@ -1,4 +1,4 @@
-"""Derivatives as passes: reverse and forward mode through statements and regions, and what the backward pass keeps or recomputes.
+"""Derivatives as passes: reverse and forward mode through statements and regions, and what the backward pass stores or recomputes.
 
-In: a Func as traced. Out: the same with adjoint statements. The tape and the transforms of `runtime` call it.
+Input: a traced Func. Output: the same Func with adjoint statements. Called by the tape and the transforms of `runtime`.
 """

@@ -1,7 +1,8 @@
-"""Which values a derivative can pass through: forwards from the sources, and backwards from what is wanted.
+"""Activity analysis: which values a derivative can pass through, forwards from the sources and backwards from the wanted values.
 
-Both walks go into regions, and round loops until nothing new is found: a carry is reached if its first value is or what the body yields for
-it; it is wanted if its last value is or what the body does with it. Sets hold the ids of values, at every depth.
+Both walks enter regions, and iterate over loops until they reach a fixed point: a carry is reached if its initial value or the value that
+the body yields for it is; it is wanted if its final value is, or if a wanted value of the body depends on it. Sets hold the ids of values
+at every depth.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from adjit.ir.ops.control import For, Region, While
 
 
 def carried_params(stmt: Stmt, block: Block) -> tuple[Value, ...]:
-    """The parameters of a loop's block that are carried: all but the counter of a `for`."""
+    """The parameters of a loop's block that are carried: all except the counter of a `for`."""
     return block.params[1:] if isinstance(stmt.op, For) else block.params
 
 
@@ -27,7 +28,7 @@ def mark(into: set[int], values: Iterable[Operand]) -> None:
 
 
 def reached(stmts: Sequence[Stmt], sources: Sequence[Operand]) -> set[int]:
-    """Ids of the floating values that depend on a source."""
+    """Ids of the floating-point values that depend on a source."""
     active: set[int] = set()
     mark(active, sources)
     extend_reached(stmts, active)
@@ -64,7 +65,7 @@ def _reach_region(stmt: Stmt, active: set[int]) -> None:
 
 
 def extend_wanted(stmts: Sequence[Stmt], wanted: set[int]) -> None:
-    """Add the ids of the floating values that those in `wanted` depend on."""
+    """Add the ids of the floating-point values that those in `wanted` depend on."""
     for stmt in reversed(stmts):
         if not any(id(r) in wanted for r in stmt.results):
             continue
@@ -90,7 +91,7 @@ def _want_region(stmt: Stmt, wanted: set[int]) -> None:
 
 
 def want_carries(body: Block, params: Sequence[Operand], slots: set[int], wanted: set[int]) -> None:
-    """Extend `slots` by the carries that others depend on, from trip to trip, and `wanted` by what they all depend on."""
+    """Extend `slots` by the carries that others depend on across iterations, and `wanted` by everything that these depend on."""
     while True:
         before = len(slots)
         mark(wanted, (body.results[i] for i in slots))

@@ -1,4 +1,4 @@
-"""Reverse mode as a pass: a function that gives its results and the gradient of the first."""
+"""Reverse mode as a pass: a function that returns its results and the gradient of the first."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .reverse import backpropagate
 
 
 def value_and_grad_func(func: Func, wrt: Sequence[int] | None = None) -> Func:
-    """`@f.grad`: the results, then the gradient of the first (of the sum of its elements) by each parameter in `wrt`.
+    """`@f.grad`: the results, then the gradient of the first (of the sum of its elements) with respect to each parameter in `wrt`.
 
-    `wrt` are positions; all floating parameters where it is not given. A parameter that the result does not depend on has gradient zero.
+    `wrt` lists positions; the default is all floating-point parameters. A parameter that the result does not depend on has gradient zero.
     """
     positions = [i for i, p in enumerate(func.params) if p.type.is_float] if wrt is None else list(wrt)
     for i in positions:

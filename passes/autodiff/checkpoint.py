@@ -1,11 +1,11 @@
-"""Loops with `checkpoint`: two loops, one inside the other, that do the same.
+"""Loops with `checkpoint`: each is rewritten as two nested loops that compute the same results.
 
-Reverse mode of nested loops keeps the carries at the trips of the outer one, and runs the inner one again. So a loop that is cut into
-segments needs memory for the starts of the segments and for one segment:
+Reverse mode of nested loops stores the carries at each iteration of the outer loop, and runs the inner loop again. A loop cut into segments
+therefore needs memory for the starts of the segments and for one segment:
 
-    an int      segments of that many trips
-    "sqrt"      segments of about the square root of the number of trips. Where it is not known (`while`), they grow by one trip each
-    "binomial"  three levels: memory for about the cube root of the number of trips, three times, and one more run of the forward loop.
+    an int      segments of that many iterations
+    "sqrt"      segments of about the square root of the trip count. If it is unknown (`while`), each is one iteration longer than the last
+    "binomial"  three levels: memory for about three times the cube root of the trip count, and one more run of the forward loop.
                 Within the bound of "sqrt"; the optimal schedule of binomial checkpointing is not attempted
 """
 
@@ -20,13 +20,13 @@ from adjit.ir.ops.control import For, If, While
 from adjit.ir.types import BOOL, F64, I64, TensorType
 
 INDEX, VERDICT = TensorType(I64), TensorType(BOOL)
-FIRST_SEGMENT = 16  # trips of the first segment of a `while`: shorter ones would cost more than they save
+FIRST_SEGMENT = 16  # iterations of the first segment of a `while`: shorter segments would cost more than they save
 
 
 def segmented(stmt: Stmt) -> Stmt:
-    """The loop as its `checkpoint` asks for, with the same results first; itself where nothing is asked for.
+    """The loop as nested loops, as its `checkpoint` attribute requests, with the same results first; unchanged if it has none.
 
-    A loop that saves has had its memory bounded, or not, when it was first differentiated: it is left as it is.
+    A loop that saves values is left unchanged: whether to bound its memory was decided when it was first differentiated.
     """
     assert isinstance(stmt.op, For | While)
     how = stmt.op.checkpoint
@@ -52,7 +52,7 @@ def _inner(how: str | int) -> str:
 
 
 def _segmented_for(stmt: Stmt, how: str | int) -> Stmt:
-    """`while` the counter is below the end: a `for` over the next segment. The bounds are computed inside, for there is no place before."""
+    """A `while` whose body is a `for` over the next segment. The bounds are computed inside it, since one statement replaces the loop."""
     start, stop, *inits = stmt.args
     (body,) = stmt.blocks
     k = body.params[0]
@@ -78,9 +78,9 @@ def _length(how: str | int, trips: Operand) -> Operand:
 
 
 def _segmented_while(stmt: Stmt, how: str | int) -> Stmt:
-    """Segments run until the condition fails or their length is reached; after a full one another follows, which may be empty.
+    """Each segment runs until the condition fails or its length is reached; a full segment is followed by another, which may be empty.
 
-    So the condition is computed as often as before. The outer loop carries whether the last segment was full, and its number.
+    So the condition is evaluated as many times as before. The outer loop carries the segment's number and whether the last one was full.
     """
     condition, body = stmt.blocks
     carry = (*_twins(body.params), Value(VERDICT), Value(INDEX))
@@ -109,7 +109,7 @@ def _segmented_while(stmt: Stmt, how: str | int) -> Stmt:
 
 
 def _growing(how: str | int, number: Operand) -> Operand:
-    """The length of the segment of that number."""
+    """The length of the segment with this number."""
     if isinstance(how, int):
         return Literal(how, INDEX)
     return number + FIRST_SEGMENT if how == "sqrt" else number * number + FIRST_SEGMENT

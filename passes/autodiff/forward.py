@@ -1,7 +1,7 @@
-"""Forward mode: tangents of values, from those of the sources.
+"""Forward mode: computes tangents of values from tangents of the sources.
 
-`push_forward` is the twin of `reverse.backpropagate`, for eager statements and IR alike. `jvp_func` is the pass that is built on it.
-Branches and loops are in `forward_regions`.
+`push_forward` is the counterpart of `reverse.backpropagate`, for eager statements and IR alike. The pass `jvp_func` is built on it.
+Branches and loops are handled in `forward_regions`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .forward_regions import push_region
 
 
 def push_forward(stmts: Sequence[Stmt], sources: Sequence[Operand], tangents: Sequence[Operand]) -> dict[int, Operand]:
-    """The tangent of every value that depends on a source differentiably, by the value's id. The statements are there already."""
+    """The tangent of every value that depends differentiably on a source, by the value's id. The statements have already been emitted."""
     known = {id(s): t for s, t in zip(sources, tangents, strict=True) if s.type.is_float}
     for stmt in stmts:
         with tangent_of(stmt):
@@ -31,7 +31,7 @@ def push_forward(stmts: Sequence[Stmt], sources: Sequence[Operand], tangents: Se
 
 
 def append_with_tangents(stmts: Sequence[Stmt], known: dict[int, Operand]) -> None:
-    """Append statements to the active builder, each with the statements that compute its tangents behind it."""
+    """Append statements to the active builder, each followed by the statements that compute its tangents."""
     builder = current_builder()
     assert builder is not None
     for stmt in stmts:
@@ -66,7 +66,7 @@ def tangent_of(stmt: Stmt) -> AbstractContextManager[None]:
 
 
 def jvp_func(func: Func) -> Func:
-    """`@f.jvp`: takes the parameters, then a tangent for each floating one; gives the results, then a tangent for each floating one."""
+    """`@f.jvp`: takes the parameters, then a tangent per floating parameter; returns the results, then a tangent per floating result."""
     sources = [p for p in func.params if p.type.is_float]
     tangents = [Value(p.type, f"{p.name}.dot" if p.name else None) for p in sources]
     known: dict[int, Operand] = {id(s): t for s, t in zip(sources, tangents, strict=True)}

@@ -1,7 +1,7 @@
 """Forward mode of branches and loops: the same region with tangents beside the values.
 
-A branch yields the tangents of its results, a loop carries those of its carries, and saves those of what it saves. Which carries have one
-is found first, by going round the loop (`activity`).
+A branch yields the tangents of its results; a loop carries the tangents of its carries, and saves those of its saved values. Which carries
+have a tangent is found first, by iterating over the loop (`activity`).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from .activity import carried_params, extend_reached, initial_carries
 from .recompute import copied
 
 Tangents = dict[int, Operand]
-Append = Callable[[Sequence[Stmt], Tangents], None]  # statements to the active builder, with their tangents
+Append = Callable[[Sequence[Stmt], Tangents], None]  # appends statements to the active builder, with their tangents
 
 
 class _Dotted(NamedTuple):
-    """A region with tangents: its operands and blocks, and what its results are, by their positions in the statement before."""
+    """A region with tangents: its operands and blocks, and what its results are, by their positions in the original statement."""
 
     args: tuple[Operand, ...]
     blocks: tuple[Block, ...]
@@ -32,10 +32,10 @@ class _Dotted(NamedTuple):
 
 
 def push_region(stmt: Stmt, known: Tangents, append: Append, in_place: bool) -> bool:
-    """Emit the region with its tangents, if any of its results has one, and learn them.
+    """Emit the region with its tangents if any of its results has one, and record them in `known`.
 
-    `in_place`, the region emitted is the statement itself, with its results and more. Otherwise the statement stands elsewhere, and this is
-    a second one, which computes everything again.
+    If `in_place`, the emitted region is the statement itself, with further results. Otherwise the statement has been emitted elsewhere, and
+    this is a second one that computes everything again.
     """
     builder = current_builder()
     active = set(known)
@@ -60,7 +60,7 @@ def push_region(stmt: Stmt, known: Tangents, append: Append, in_place: bool) -> 
 
 
 class _Pusher:
-    """What regions ask for: `ir.ops.region.Forward`."""
+    """What regions require: implements `ir.ops.region.Forward`."""
 
     def __init__(self, known: Tangents, active: set[int], append: Append, builder: Builder) -> None:
         self.given = known, active, append, builder

@@ -1,10 +1,10 @@
-"""What a backward block computes again, and what its forward twin keeps for it.
+"""Decides what a backward block recomputes, and what its forward counterpart stores for it.
 
-The adjoint of a block needs some of the values that the block computed. Each is either kept (on a loop's stack, as a further result of an
-`if`) or computed again from others that are. `choose` finds the cheapest set to keep: a minimum cut, in bytes, between what cannot be had
-otherwise (carries, and results of ops that cost more than a trip through memory) and what is needed.
+The adjoint of a block needs some of the values that the block computed. Each is either stored (on a loop's stack, or as a further result of
+an `if`) or recomputed from stored values. `choose` finds the cheapest set to store: a minimum cut, in bytes, between what cannot be
+recomputed cheaply (carries, and results of ops that cost more than a round trip through memory) and what is needed.
 
-Stacks are never kept on stacks: a loop inside a block whose stacks are needed runs again.
+Stacks are never stored on stacks: a loop inside a block whose stacks are needed runs again.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from ..rewrite import Renaming, operands_read
 
 class Choice(NamedTuple):
     keep: list[Value]
-    again: list[Stmt]  # in order; their operands are kept, computed again, or there anyway
+    again: list[Stmt]  # in order; their operands are stored, recomputed, or available anyway
 
 
 def is_cheap(stmt: Stmt) -> bool:
-    """Whether computing the statement again costs about as little as reading its result back from memory."""
+    """Whether recomputing the statement costs about as little as reading its result from memory."""
     op = stmt.op
     if isinstance(op, Map):
         return not calls_math(stmt)
@@ -46,10 +46,10 @@ def is_cheap(stmt: Stmt) -> bool:
 
 
 def choose(needs: Iterable[Value], block: Block, stmts: Sequence[Stmt], at_hand: Sequence[Value] = (), may_keep: bool = True) -> Choice:
-    """What to keep of `block`, whose statements are `stmts` by now, and what to compute again, to have `needs`.
+    """Choose what to store of `block`, whose statements are now `stmts`, and what to recompute, in order to have `needs`.
 
-    Values `at_hand`, and those from outside, cost nothing; the other parameters of the block have to be kept. With `may_keep` off, all is
-    computed again.
+    Values `at_hand`, and those from outside, cost nothing; the block's other parameters have to be stored. If `may_keep` is false,
+    everything is recomputed.
     """
     there = {id(v) for v in at_hand}
     params = {id(p) for p in block.params} - there
@@ -57,7 +57,7 @@ def choose(needs: Iterable[Value], block: Block, stmts: Sequence[Stmt], at_hand:
     needed, forced = _forced(needs, maker, params, may_keep)
     if not may_keep:
         return Choice([], [s for s in stmts if id(s) in forced])
-    invariant = _independent(stmts, {id(p) for p in block.params}) if block.params else set()  # of a loop
+    invariant = _independent(stmts, {id(p) for p in block.params}) if block.params else set()  # loop-invariant statements
     cut = _Cut()
     seen: set[int] = set()
     pending = [v for v in needed if id(v) in params or id(v) in maker]
@@ -70,7 +70,7 @@ def choose(needs: Iterable[Value], block: Block, stmts: Sequence[Stmt], at_hand:
         seen.add(id(value))
         stmt = maker.get(id(value))
         if stmt is not None and id(stmt) in forced:
-            continue  # it is there anyway
+            continue  # it is available anyway
         cut.node(value, max(1, value.type.nbytes))
         if stmt is None or not (is_cheap(stmt) or (id(stmt) in invariant and not isinstance(stmt.op, Region))):
             cut.source(value)
@@ -85,11 +85,11 @@ def choose(needs: Iterable[Value], block: Block, stmts: Sequence[Stmt], at_hand:
 
 
 def _forced(needs: Iterable[Value], maker: dict[int, Stmt], params: set[int], may_keep: bool) -> tuple[list[Value], set[int]]:
-    """What is needed, once the loops have been found that must run again because their stacks are; and the ids of those statements."""
+    """The needed values, including those of loops that must run again because their stacks are needed; and the ids of those statements."""
     needed = list(needs)
     forced: set[int] = set()
     seen: set[int] = set()
-    for value in needed:  # which grows
+    for value in needed:  # the list grows during the iteration
         if id(value) in seen:
             continue
         seen.add(id(value))
@@ -108,7 +108,7 @@ def _forced(needs: Iterable[Value], maker: dict[int, Stmt], params: set[int], ma
 
 
 def _independent(stmts: Sequence[Stmt], varying: set[int]) -> set[int]:
-    """Ids of the statements that compute the same whatever the parameters are: they leave the backward loop again."""
+    """Ids of the statements that do not depend on the parameters: they will be hoisted out of the backward loop again."""
     varies, out = set(varying), set()
     for stmt in stmts:
         if effects(stmt).ordered or any(id(x) in varies for x in operands_read(stmt)):
@@ -119,7 +119,7 @@ def _independent(stmts: Sequence[Stmt], varying: set[int]) -> set[int]:
 
 
 def _closure(needed: Iterable[Value], stmts: Sequence[Stmt], maker: dict[int, Stmt], kept: set[int], forced: set[int]) -> list[Stmt]:
-    """The statements that give the needed values from the kept ones."""
+    """The statements that compute the needed values from the stored ones."""
     again: set[int] = set(forced)
     pending = [v for v in needed if id(v) not in kept]
     while pending:
@@ -132,13 +132,13 @@ def _closure(needed: Iterable[Value], stmts: Sequence[Stmt], maker: dict[int, St
 
 
 class _Cut:
-    """A minimum cut of values, by augmenting paths. A value is a pair of nodes with an edge between them of the value's weight."""
+    """A minimum cut of values, by augmenting paths. A value is a pair of nodes joined by an edge with the value's weight."""
 
     SOURCE, SINK = 0, 1
 
     def __init__(self) -> None:
         self.values: dict[int, tuple[int, Value]] = {}  # id -> the first of its two nodes
-        self.links: list[dict[int, float]] = [{}, {}]  # node -> what may still flow to which others
+        self.links: list[dict[int, float]] = [{}, {}]  # node -> residual capacity to each neighbour
 
     def _entry(self, value: Value) -> int:
         if id(value) not in self.values:
@@ -178,7 +178,7 @@ class _Cut:
         return [value for entry, value in crossing if entry + 1 in self.links[entry]]
 
     def _reachable(self) -> dict[int, int]:
-        """The nodes that more could flow to, each with the one that it comes from."""
+        """The nodes reachable in the residual graph, each with its predecessor."""
         parents = {self.SOURCE: self.SOURCE}
         pending = deque([self.SOURCE])
         while pending:
@@ -192,7 +192,7 @@ class _Cut:
         return parents
 
     def _leading_to_sink(self) -> set[int]:
-        """The nodes beyond the cut. Of several minimum cuts this finds the one with the least to compute again."""
+        """The nodes on the sink's side of the cut. Of several minimum cuts this finds the one with the least to recompute."""
         out = {self.SINK}
         pending = [self.SINK]
         while pending:
@@ -208,7 +208,7 @@ class _Cut:
 
 
 def copied(stmt: Stmt, renaming: Renaming, phase: Phase | None = None, origin: Stmt | None = None) -> Stmt:
-    """The statement with results, and values in its blocks, of its own; its operands renamed. Without effects: they have happened."""
+    """A copy with renamed operands and new values for its results and in its blocks. Effects are dropped: they have already happened."""
     stmt = stmt.replace(args=renaming.all(stmt.args), blocks=tuple(copied_block(b, renaming, phase, origin) for b in stmt.blocks))
     results = fresh(stmt.results, renaming)
     return stmt.replace(results=results) if phase is None else stmt.replace(results=results, phase=phase, origin=origin)

@@ -1,8 +1,8 @@
-"""Reverse mode: cotangents of sources, from the statements that lead from them to the targets.
+"""Reverse mode: computes cotangents of sources from the statements that lead from them to the targets.
 
-`backpropagate` is the whole of it, and serves the eager tape (statements on tensors) and the adjoint pass (statements on IR values) alike:
-the rules of the ops are written with operators, which evaluate on the former and emit on the latter. Branches and loops, which only the
-latter has, are in `reverse_regions`; they may replace a forward statement by one that has the same results and keeps more.
+`backpropagate` is the entry point, for the eager tape (statements on tensors) and the adjoint pass (statements on IR values) alike: the
+rules of the ops are written with operators, which evaluate on tensors and emit statements on IR values. Branches and loops, which occur in
+the IR only, are handled in `reverse_regions`; they may replace a forward statement by one with the same results that stores more.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from adjit.ir.ops.stack import plus
 from .activity import reached
 from .reverse_regions import pull_back_branches, pull_back_loop
 
-# ops through which a masked zero stays one: others add it to something, or multiply by all of a matrix
+# ops that keep a masked zero: others add it to something, or multiply it by a whole matrix
 KEEPING: tuple[type[Op], ...] = (Map, Reshape, Transpose, Slice, Flip, Sum, Gather, Concatenate)
 
 
 def backpropagate(
     stmts: Sequence[Stmt], targets: Sequence[Operand], seeds: Sequence[Operand], sources: Sequence[Operand]
 ) -> list[Operand | None]:
-    """The cotangent of each source, None where no differentiable path leads from it to a target."""
+    """The cotangent of each source; None if no differentiable path leads from it to a target."""
     sweep = Sweep(reached(stmts, sources), list(_open_blocks()))
     for target, seed in zip(targets, seeds, strict=True):
         sweep.accumulate(target, seed)
@@ -43,7 +43,7 @@ def backpropagate(
 
 
 def _open_blocks() -> Iterator[list[Stmt]]:
-    """The lists that forward statements may stand in: those of the active builder and the builders around it."""
+    """The statement lists that may contain forward statements: those of the active builder and its enclosing builders."""
     builder: Builder | None = current_builder()
     while builder is not None:
         yield builder.stmts
@@ -51,7 +51,7 @@ def _open_blocks() -> Iterator[list[Stmt]]:
 
 
 class Sweep:
-    """One walk backwards. `active` holds the ids of the values that derivatives pass through, `homes` the lists of forward statements."""
+    """One backward walk. `active` holds the ids of the values that derivatives pass through, `homes` the lists of forward statements."""
 
     def __init__(self, active: set[int], homes: list[list[Stmt]], masked: bool = False) -> None:
         self.active = active
@@ -61,7 +61,7 @@ class Sweep:
         self.all_masked = masked
 
     def inside(self, stmts: list[Stmt]) -> Sweep:
-        """A sweep over a region, whose statements are `stmts`. What is masked in one trip of a loop is so in those before it."""
+        """A sweep over a region, whose statements are `stmts`. Values masked in one iteration of a loop are also masked in earlier ones."""
         out = Sweep(self.active, [stmts], masking.active or any(map(is_mask, stmts)))
         out.masked = self.masked
         return out
@@ -78,7 +78,7 @@ class Sweep:
             masking.active = before
 
     def pull(self, stmt: Stmt, given: tuple[Operand | None, ...]) -> None:
-        """Add to the cotangents of a statement's arguments what comes through it."""
+        """Propagate a statement's cotangents to its arguments."""
         active = self.active
         if isinstance(stmt.op, Region):
             with adjoint_of(stmt):
@@ -97,7 +97,7 @@ class Sweep:
                     if masks:
                         self.masked.add(id(arg))
 
-    # ---- what regions ask for: `ir.ops.region.Reverse`
+    # ---- what regions require: `ir.ops.region.Reverse`
 
     def branches(self, stmt: Stmt, may_keep: bool) -> None:
         pull_back_branches(self, stmt, may_keep)
@@ -116,10 +116,10 @@ class Sweep:
         if isinstance(total, Value) and total.name is None and isinstance(value, Value) and value.name:
             total.name = f"{value.name}.bar"
 
-    # ---- forward statements: those with regions are known by their first result, which replacing them does not change
+    # ---- forward statements: a statement with regions is identified by its first result, which does not change if it is replaced
 
     def current(self, stmt: Stmt) -> Stmt:
-        """The statement as it stands by now: an earlier sweep may have made it keep more."""
+        """The current version of the statement: an earlier sweep may have made it store more."""
         home, at = self._find(stmt)
         return home[at]
 
@@ -136,13 +136,13 @@ class Sweep:
 
 
 def is_mask(stmt: Stmt) -> bool:
-    """Whether a statement gives zero cotangents to what it does not choose. A relu is not worth the comparisons that follow from it."""
+    """Whether a statement gives zero cotangents to what it does not select. For a relu the resulting comparisons do not pay off."""
     if isinstance(stmt.op, Maximum | Minimum):
         return not any(isinstance(a, Literal) and a.value == 0 for a in stmt.args)
     return isinstance(stmt.op, Where)
 
 
 def adjoint_of(stmt: Stmt) -> AbstractContextManager[None]:
-    """Emitted statements keep the forward statement's location and name it as their origin."""
+    """Emitted statements keep the forward statement's location and record it as their origin."""
     builder = current_builder()
     return nullcontext() if builder is None else builder.at(stmt.location, "backward", stmt)

@@ -1,12 +1,12 @@
 """Reverse mode of branches and loops.
 
-The adjoint of an `if` is an `if` on the same predicate. The adjoint of a loop is a `for` over its trips, last first, that carries the
-cotangents of the carries, and one for every value from outside that the body reads. What they need of the forward values is computed again
-or kept (`recompute` decides): an `if` gives it as further results, a loop saves it on stacks. The forward statement is then replaced by one
+The adjoint of an `if` is an `if` on the same predicate. The adjoint of a loop is a `for` over its iterations in reverse, which carries the
+cotangents of the carries, and one for every outside value that the body reads. The forward values that they need are recomputed or stored
+(`recompute` decides): an `if` returns them as further results, a loop saves them on stacks. The forward statement is then replaced by one
 that does so, with the same results and more.
 
-A loop inside a region does not save for the outer one: the adjoint of the region runs it again, saving, and then its adjoint. A loop with
-`checkpoint` becomes two loops first, one inside the other, and all the rest follows.
+A loop inside a region does not save for the outer one: the adjoint of the region runs it again, with saving, and then its adjoint. A loop
+with `checkpoint` is first rewritten as two nested loops, to which the same rules apply.
 """
 
 from __future__ import annotations
@@ -55,28 +55,28 @@ def _barred(value: Operand) -> Value:
 
 
 def _outside(sweep: Sweep, blocks: Sequence[Block]) -> list[Value]:
-    """Values of the blocks around that derivatives reach through these."""
+    """Values of the enclosing blocks that derivatives reach through these blocks."""
     found = {id(v): v for block in blocks for v in block.free() if id(v) in sweep.active}
     return list(found.values())
 
 
 def _needs(block: Block, of: Block, stmts: Sequence[Stmt]) -> list[Value]:
-    """What a backward block reads of its forward twin, whose statements are `stmts`."""
+    """The values of its forward counterpart, whose statements are `stmts`, that a backward block reads."""
     made = {id(p) for p in of.params} | {id(r) for s in stmts for r in s.results}
     return [v for v in block.free() if id(v) in made]
 
 
 def _final(stmts: Sequence[Stmt], before: Sequence[Stmt], kept: Sequence[Value]) -> list[Stmt]:
-    """A forward block's statements: those by which it keeps what it is to keep, and the others as they were, without loops that save."""
+    """A forward block's statements: those that compute stored values as they are now, the others as they were, without loops that save."""
     wanted = {id(v) for v in kept}
     return [new if any(id(r) in wanted for r in new.results[len(old.results) :]) else old for new, old in zip(stmts, before, strict=True)]
 
 
-# ---- branches, and blocks that are computed again
+# ---- branches, and blocks that are recomputed
 
 
 def pull_back_branches(sweep: Sweep, stmt: Stmt, may_keep: bool) -> None:
-    """`may_keep`: what the adjoint needs may become further results of the forward statement, rather than be computed again."""
+    """If `may_keep`, values that the adjoint needs may become further results of the forward statement rather than be recomputed."""
     outside = _outside(sweep, stmt.blocks)
     builders: list[Builder] = []
     locals_: list[list[Stmt]] = []
@@ -120,7 +120,7 @@ def pull_back_branches(sweep: Sweep, stmt: Stmt, may_keep: bool) -> None:
 
 
 def _keeping(stmt: Stmt, stmts: Sequence[Sequence[Stmt]], kept: Sequence[Sequence[Value]], renamings: Sequence[Renaming]) -> Stmt:
-    """The `if` with further results: what one branch keeps is zero in the other."""
+    """The `if` with further results: a value stored by one branch is zero in the other."""
     results = [*stmt.results]
     yields = [[*b.results] for b in stmt.blocks]
     for branch, (values, renaming) in enumerate(zip(kept, renamings, strict=True)):
@@ -211,7 +211,7 @@ def pull_back_loop(sweep: Sweep, stmt: Stmt) -> None:
 
 
 def _known_values(stmt: Stmt, body: Block) -> list[tuple[Value, Callable[[Operand], Operand]]]:
-    """Values of a loop's body that are there at trip i anyway: counters, carries that never change, what is saved already."""
+    """Values of a loop's body that are available at iteration i anyway: counters, carries that never change, values already saved."""
     out: dict[int, tuple[Value, Callable[[Operand], Operand]]] = {}  # by id: traced values have no hash
     if isinstance(stmt.op, For):
         out[id(body.params[0])] = body.params[0], partial(_counted_to, stmt.args[0], Literal(1, INDEX))

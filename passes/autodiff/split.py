@@ -1,7 +1,7 @@
-"""Takes a traced function with both phases apart: a forward Func that saves what the backward Func is given.
+"""Splits a traced function with both phases into a forward Func, and a backward Func that is given what the first saves.
 
-A statement is backward if its phase is, or if it reads what a backward statement makes. Results and updates go with the values that they
-hold. For people who read the IR, and for whoever wants to run the halves at different times; the compiler optimises both together.
+A statement is backward if its phase is, or if it reads the result of a backward statement. Results and updates go with their values.
+Used to read the IR, or to run the two parts at different times; the compiler optimises both together.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from ..rewrite import operands_read
 
 
 def split(func: Func) -> tuple[Func, Func | None]:
-    """`@f.fwd` and `@f.bwd`; the second is None for a function without a backward statement."""
+    """Return `@f.fwd` and `@f.bwd`; the second is None for a function without backward statements."""
     forward, backward, late = _parted(func)
     if not backward:
         return func.replace(name=f"{func.name}.fwd", plan=None), None
     reads = {id(x): x for stmt in backward for x in operands_read(stmt) if isinstance(x, Value)}
-    # An update overwrites its parameter when its function ends: one that the backward part still reads has to wait for it.
+    # An update overwrites its parameter when its function ends: if the backward part still reads the parameter, the update moves there.
     waiting = [(param, new) for param, new in func.updates if id(new) in late or id(param) in reads]
     early = [(param, new) for param, new in func.updates if id(new) not in late and id(param) not in reads]
     results = [r for r in func.results if id(r) in late]
@@ -40,11 +40,11 @@ def split(func: Func) -> tuple[Func, Func | None]:
 
 
 def _parted(func: Func) -> tuple[list[Stmt], list[Stmt], set[int]]:
-    """Forward statements, backward statements, and the ids of the values that the latter make."""
+    """Forward statements, backward statements, and the ids of the values that the latter compute."""
     forward: list[Stmt] = []
     backward: list[Stmt] = []
     late: set[int] = set()
-    late_effect = False  # effects keep their order: behind a backward one, all are backward
+    late_effect = False  # effects keep their order: all that follow a backward one are backward
     for stmt in func.stmts:
         has_effect = effects(stmt).ordered
         is_late = stmt.phase == "backward" or (has_effect and late_effect) or any(id(x) in late for x in operands_read(stmt))

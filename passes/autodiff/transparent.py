@@ -1,4 +1,4 @@
-"""Drops what only derivatives ask for: a `custom_gradient` becomes the values that it gives on.
+"""Drops what only differentiation needs: a `custom_gradient` is replaced by the values that it passes through.
 
 The first pass of the pipeline: derivatives have been taken by then.
 """

@@ -1,4 +1,4 @@
-"""Transposition: from a block that pushes tangents forward to the one that pulls cotangents back, and the other way round."""
+"""Transposition: converts a block that pushes tangents forward into one that pulls cotangents back, and vice versa."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .reverse import backpropagate
 
 
 def transpose(push: Block, read: int, what: str, refusal: str = NO_REVERSE) -> tuple[Block, list[int]]:
-    """A block of the first `read` parameters of `push` and cotangents of its results; and which of the other parameters it gives those of.
+    """A block of the first `read` parameters of `push` and its results' cotangents; and which other parameters it returns cotangents for.
 
-    `push` must be linear in these others: their cotangents then do not depend on their values, and what computed with those is dead.
+    `push` must be linear in those other parameters: their cotangents then do not depend on their values, and code that used them is dead.
     """
     given, tangents, cotangents = ([Value(x.type) for x in xs] for xs in (push.params[:read], push.params[read:], push.results))
     with Builder([*given, *tangents, *cotangents]) as builder:
@@ -34,7 +34,7 @@ def transpose(push: Block, read: int, what: str, refusal: str = NO_REVERSE) -> t
 
 
 def with_push(op: CustomGradient, args: Sequence[Operand]) -> CustomGradient:
-    """The op with a forward derivative: that which the user gave, or the transpose of the gradient."""
+    """The op with a forward derivative: the user's, or the transpose of the gradient."""
     if op.push is not None:
         return op
     inputs, values = args[: op.inputs], args[op.inputs : op.inputs + op.values]

@@ -1,4 +1,4 @@
-"""Fusion: which statements share one loop nest, which nests share rows, which products host what follows them.
+"""Fusion: which statements share a loop nest, which nests share rows, and which products host the statements that follow them.
 
-In: a simplified Func. Out: a Func of `fuse` and `rows` regions, one kernel each.
+Input: a simplified Func. Output: a Func of `fuse` and `rows` regions, one kernel each.
 """

@@ -1,11 +1,11 @@
-"""All pairs of points in space: a short axis of components is split, so that everything about a pair is computed in one loop nest.
+"""Pairwise interactions of points: splits a short axis of components, so that everything about a pair is computed in one loop nest.
 
-`d = x[:, None, :] - x[None, :, :]` has three numbers a pair, its length has one: as arrays of two shapes they would be two loop nests, with
-an array of all pairs in memory between them, and so would their adjoints. Here each component becomes a value of its own, of the shape that
-the pairs have: a reduction over the components is a few additions, one that keeps them is one reduction each, joined at the end.
+`d = x[:, None, :] - x[None, :, :]` has three numbers per pair, its length has one: as arrays of two shapes they would be two loop nests,
+with an array of all pairs in memory between them, and so would their adjoints. Here each component becomes a separate value with the shape
+of the pairs: a reduction over the components is a few additions; one that keeps them is one reduction per component, joined at the end.
 
-Only what is spread out from much smaller arrays is split; their components are copied first, so that each is contiguous. Arrays that are
-read or written whole stay as they are.
+Only what is broadcast from much smaller arrays is split; their components are copied first, so that each is contiguous. Arrays that are
+read or written whole are left unchanged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..simplify.cleanup import drop_connected, rewrite_blocks
 from .fuse import SPREAD
 
 MAX_COMPONENTS = 4
-MIN_SIZE = 4096  # elements: below, a second loop nest costs next to nothing
+MIN_SIZE = 4096  # elements: below this, a second loop nest costs almost nothing
 
 
 def split_components(func: Func) -> Func:
@@ -42,7 +42,7 @@ def _split_block(stmts: list[Stmt], outputs: set[int]) -> list[Stmt] | None:
 
 
 def _component_axis(stmt: Stmt) -> tuple[Shape, int] | None:
-    """The shape and axis that a reduction over components tells of."""
+    """The shape and axis that a reduction over components implies."""
     if not isinstance(stmt.op, Reduce) or len(stmt.op.axes) != 1:
         return None
     (axis,), type = stmt.op.axes, stmt.args[0].type
@@ -50,7 +50,7 @@ def _component_axis(stmt: Stmt) -> tuple[Shape, int] | None:
 
 
 class _Split:
-    """The elementwise statements of one shape whose results only they and reductions read."""
+    """The elementwise statements of one shape whose results are read only by each other and by reductions."""
 
     def __init__(self, stmts: list[Stmt], outputs: set[int], shape: Shape, axis: int) -> None:
         self.stmts = stmts
@@ -68,7 +68,7 @@ class _Split:
         return isinstance(stmt.op, Map) and bool(stmt.args) and is_pure(stmt) and stmt.results[0].type.shape == self.shape
 
     def _drop_what_leaves(self, outputs: set[int]) -> None:
-        """A statement with an operand or a reader that cannot follow stays whole, and so does all that it is connected with."""
+        """Drop statements with an operand or a reader that cannot be split, together with all members connected to them."""
         members = self.members
         leaving = {key for key in members if key in outputs}
         for stmt in self.stmts:
@@ -89,7 +89,7 @@ class _Split:
         return self._size_of_axis(source) == 1 or source.type.size * SPREAD <= x.type.size
 
     def _size_of_axis(self, source: Operand) -> int:
-        """Of the component axis in what is broadcast: 1 where it has none, or a single one for all."""
+        """Size of the component axis of the broadcast operand: 1 if it has no such axis, or one element for all components."""
         axis = self.axis - (len(self.shape) - source.type.rank)
         return source.type.shape[axis] if axis >= 0 else 1
 
@@ -150,7 +150,7 @@ class _Split:
             self._emit(stmt, type(op)(axes), (total,), result=stmt.result)
 
     def _join(self, stmt: Stmt, parts: list[Value]) -> None:
-        """One reduction a component, side by side along the axis that they have in the result."""
+        """One reduction per component, concatenated along the component axis of the result."""
         assert isinstance(stmt.op, Reduce)
         at = self.axis - sum(a < self.axis for a in stmt.op.axes)
         shape: TensorType = parts[0].type

@@ -1,19 +1,19 @@
 """Fusion: elementwise statements of one shape, and reductions of operands of that shape, become one `fuse` region, one loop nest.
 
-The statements are dealt, in order, to a list of items: groups, or single statements that cannot be fused. `ready[v]` says from where on a
-value can be read: 2p inside group p itself, when it is computed elementwise there; 2p + 1 after item p, for the results of reductions and
-other ops, and for views of them. A statement may join group p when 2p >= ready of all that it reads; otherwise it opens a group at the end.
-So no cycle can arise, and nothing is searched: every statement looks at a bounded number of groups. A statement that reads elements of two
-groups makes them one, if nothing between them reads what the first makes.
+The statements are assigned, in order, to a list of items: groups, or single statements that cannot be fused. `ready[v]` is the position
+from which a value can be read: 2p inside group p itself, if it is computed elementwise there; 2p + 1 after item p, for the results of
+reductions and other ops, and for views of them. A statement may join group p if 2p >= ready of all that it reads; otherwise it starts a
+group at the end. So no cycle can arise, and no search is needed: every statement looks at a bounded number of groups. A statement that
+reads elements of two groups merges them, if nothing between them reads the results of the first.
 
-Statements join the earliest group that makes their operands. Where only a later group reads the result, they then sink into that one, if
-this saves a trip through memory: `1 - y*y` of a `tanh` is computed in the backward loop, from the y that is stored anyway. Where several
-groups read a value that is cheap to make from what they have, each makes it again: the differences of all pairs are never stored.
+Statements join the earliest group that computes their operands. If only a later group reads the result, they then sink into that one,
+provided that this saves memory traffic: `1 - y*y` of a `tanh` is computed in the backward loop, from the y that is stored anyway. If
+several groups read a value that is cheap to compute from their operands, each recomputes it: the differences of all pairs are never stored.
 
 Views (`transpose`, `broadcast`, `slice`, ...) stay outside: native code reads its operands through their layouts. Constants that cost
-nothing to make (`fill`, `iota`) are made again inside each group that reads them. A pad is a member as well: the loop nest reads its
-operand from memory, and takes the constant around it, box by box of the domain. Every elementwise op, reduction and pad ends up in a
-region, a lone one too, so that code generation has one case.
+nothing (`fill`, `iota`) are duplicated in each group that reads them. A pad can be a member too: the loop nest reads its operand from
+memory, and uses the constant around it, box by box of the domain. Every elementwise op, reduction and pad ends up in a region, even if it
+is alone, so that code generation has only one case.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from adjit.ir.types import Shape, TensorType
 
 from ..rewrite import Renaming, is_pure, operands_read
 
-MAX_OPS = 256  # statements in a group: LLVM's back end is super-linear in the size of a basic block
-MAX_SMALL_OPS = 96  # the same for small domains, whose tensors stay in the first-level cache: a trip through that costs next to nothing
-MAX_TENSORS = 48  # tensors that a group reads and writes: each costs an address; a bound on what is known when a statement joins
-SMALL = 4096  # elements: below, unrelated statements share a group, for the loop costs more than the traffic that separating would save
-SPREAD = 4  # a broadcast to so many times the size reads next to nothing
+MAX_OPS = 256  # statements per group: LLVM's back end is super-linear in the size of a basic block
+MAX_SMALL_OPS = 96  # the same for small domains, whose tensors stay in the L1 cache, so that storing and loading cost almost nothing
+MAX_TENSORS = 48  # tensors that a group reads and writes, as far as known when a statement joins: each needs an address
+SMALL = 4096  # elements: below this, unrelated statements share a group, since a loop costs more than the traffic saved by separating
+SPREAD = 4  # a broadcast to at least this many times the size reads almost nothing
 MAX_HOSTED = 12  # statements in a group with a host
-RECENT = 4  # groups of one shape that a statement looks back at
-MAX_BOXED = 600  # statements, counted once for each box that the pads of a group cut its domain into: each is code of its own
+RECENT = 4  # groups of one shape that a statement considers, most recent first
+MAX_BOXED = 600  # statements, counted once per box into which the pads of a group cut its domain: each box has its own code
 
-ELSEWHERE = -1  # a reader that is no group
+ELSEWHERE = -1  # a reader that is not a group
 
 
 def fuse(func: Func) -> Func:
@@ -66,7 +66,7 @@ def fusible(stmt: Stmt) -> bool:
 
 
 def domain(stmt: Stmt) -> TensorType:
-    """What the statement's loop nest runs over."""
+    """The iteration domain of the statement's loop nest."""
     return stmt.args[0].type if isinstance(stmt.op, Reduce) else stmt.result.type
 
 
@@ -75,7 +75,7 @@ def values_of(stmt: Stmt) -> list[Value]:
 
 
 def count_boxes(cuts: Iterable[tuple[int, int]]) -> int:
-    """How many boxes a domain is in that is cut at these places of its axes."""
+    """The number of boxes of a domain that is cut at these positions of its axes."""
     return math.prod(n + 1 for n in Counter(axis for axis, _ in cuts).values())
 
 
@@ -84,12 +84,12 @@ def twin(value: Operand) -> Value:
 
 
 def is_plain(stmt: Stmt) -> bool:
-    """Whether computing a value again costs less than storing and loading it."""
+    """Whether recomputing a value costs less than storing and loading it."""
     return isinstance(stmt.op, Map) and work_of(stmt).operations <= PLAIN
 
 
 class _Item:
-    """A group (with a domain) or a single statement, and the views of what it makes."""
+    """A group (with a domain) or a single statement, and the views of its results."""
 
     __slots__ = (
         "position", "domain", "host", "constants", "sunk", "stmts", "made", "reads", "yields", "views", "inner", "open", "most", "cuts",
@@ -100,19 +100,19 @@ class _Item:
         self.domain = domain
         self.host: Stmt | None = None
         self.constants: list[Stmt] = []
-        self.sunk: list[Stmt] = []  # the last comes first
+        self.sunk: list[Stmt] = []  # in reverse order
         self.stmts: list[Stmt] = []
         self.made: set[int] = set()
         self.reads: set[int] = set()
         self.yields: set[int] = set()
         self.views: list[Stmt] = []
-        self.inner = Renaming()  # values that have another identity inside: what is yielded, and constants made again
+        self.inner = Renaming()  # values with another identity inside the region: yielded values and duplicated constants
         self.open = domain is not None
         self.most = MAX_SMALL_OPS if domain is not None and math.prod(domain) <= SMALL else MAX_OPS
-        self.cuts: set[tuple[int, int]] = set()  # axis and place where a pad begins or ends
+        self.cuts: set[tuple[int, int]] = set()  # axis and position where a pad begins or ends
 
     def has_room(self, stmt: Stmt, values: list[Value]) -> bool:
-        """Whether the statement, which reads these values, may join."""
+        """Whether the statement, which reads these values, may join the group without exceeding its limits."""
         if not self.open or len(self.stmts) + len(self.sunk) >= self.most or (self.host is not None and not self._can_follow(stmt)):
             return False
         tensors = len(self.reads) + len(self.yields)
@@ -122,7 +122,7 @@ class _Item:
         return tensors <= MAX_TENSORS
 
     def has_boxes_for(self, stmts: list[Stmt]) -> bool:
-        """Whether the pads among these statements and those here leave few enough boxes, and nobody counts positions in them."""
+        """Whether the pads of these statements and of the group leave few enough boxes, and no statement counts positions in them."""
         cuts = self.cuts.union(*map(cuts_made_by, stmts))
         if not cuts:
             return True
@@ -131,14 +131,14 @@ class _Item:
         return count_boxes(cuts) * (len(self.stmts) + len(self.sunk) + len(stmts)) <= MAX_BOXED
 
     def has_room_for(self, other: _Item) -> bool:
-        """Whether both, and the statement that brings them together, would make one group that is not too large."""
+        """Whether both groups, and the statement that connects them, would form a group that is not too large."""
         if not self.open or not other.open or self.host or other.host or self.views or len(self.stmts) + len(other.stmts) >= self.most:
             return False
         tensors = len(self.reads | other.reads) + len(self.yields | other.yields)
         return tensors <= MAX_TENSORS and self.has_boxes_for([*other.constants, *other.stmts])
 
     def _can_follow(self, stmt: Stmt) -> bool:
-        """Whether the statement can be computed where the host stores: code that is written once for each vector of a tile is short."""
+        """Whether the statement can be computed where the host stores: code emitted once per vector of a tile must be short."""
         inside = [*self.stmts, *self.sunk, stmt]
         return isinstance(stmt.op, Map) and len(inside) <= MAX_HOSTED and sum(map(calls_math, inside)) <= 1
 
@@ -151,7 +151,7 @@ class _Item:
             self.cuts |= cuts_made_by(constant)
 
     def finished(self) -> list[Stmt]:
-        """The item as it stands in the block: the region, then the views."""
+        """The item as it appears in the block: the region, then the views."""
         if self.domain is None:
             return [*self.stmts, *self.views]
         if self.stmts == [self.host] and not self.sunk:
@@ -172,20 +172,20 @@ class _Item:
 
 
 class _Grouping:
-    """Deals the statements of one block to items."""
+    """Assigns the statements of one block to items."""
 
     def __init__(self, outputs: tuple[Operand, ...]) -> None:
         self.outputs = outputs
         self.final = {id(x) for x in outputs}
-        self.lead: list[Stmt] = []  # views of what is there before the block begins
+        self.lead: list[Stmt] = []  # views of values defined before the block
         self.items: list[_Item] = []
         self.ready: dict[int, int] = {}
-        self.home: dict[int, _Item] = {}  # value -> the item that makes it, or after which it is viewed
-        self.uses: dict[int, dict[int, int]] = {}  # value -> how often the groups at which positions read it
+        self.home: dict[int, _Item] = {}  # value -> the item that computes it, or after which it is viewed
+        self.uses: dict[int, dict[int, int]] = {}  # value -> the number of reads by the groups at each position
         self.readers: dict[tuple[int, Shape], _Item] = {}  # value, domain -> the last group of that domain that reads it
         self.recent: dict[Shape, deque[_Item]] = {}
-        self.free_to_make: dict[int, Stmt] = {}  # value -> the statement that makes it from nothing
-        self.small: set[int] = set()  # values spread out from much smaller ones: reading them costs nothing
+        self.free_to_make: dict[int, Stmt] = {}  # value -> the statement that computes it without operands
+        self.small: set[int] = set()  # values broadcast from much smaller ones: reading them costs almost nothing
 
     def place(self, stmt: Stmt) -> None:
         if fusible(stmt):
@@ -193,7 +193,7 @@ class _Grouping:
                 self.free_to_make[id(stmt.result)] = stmt
             else:
                 self._join(stmt)
-        elif stmt.op.stores_once(*(a.type for a in stmt.args)) and not isinstance(stmt.op, Matmul):  # those join later, see hosts.py
+        elif stmt.op.stores_once(*(a.type for a in stmt.args)) and not isinstance(stmt.op, Matmul):  # products join later, see hosts.py
             self._host(stmt)
         elif isinstance(stmt.op, View) and len(stmt.args) == 1 and is_pure(stmt):
             self._view(stmt)
@@ -206,7 +206,7 @@ class _Grouping:
         self._sink()
         return [*self.lead, *(stmt for item in self.items for stmt in item.finished())]
 
-    # ---- dealing
+    # ---- assigning statements to groups
 
     def _join(self, stmt: Stmt) -> None:
         over, values, pads, pure = domain(stmt), values_of(stmt), is_border(stmt), is_pure(stmt)
@@ -231,7 +231,7 @@ class _Grouping:
         self._made(group, stmt)
 
     def _reduces(self, group: _Item, values: list[Value]) -> bool:
-        """Whether one of these is a reduction of the group: over no axes, it has the shape of the domain."""
+        """Whether one of these is a reduction of the group: a reduction over no axes has the shape of the domain."""
         return any(self.home.get(id(v)) is group and self.ready[id(v)] % 2 for v in values)
 
     def _made(self, group: _Item, stmt: Stmt) -> None:
@@ -243,9 +243,9 @@ class _Grouping:
             group.yields.add(id(result))
 
     def _find(self, stmt: Stmt, over: TensorType, values: list[Value], pads: bool) -> _Item | None:
-        """The group that this statement joins."""
+        """The group that this statement joins, or None."""
         earliest = max([self.ready.get(id(v), -1) for v in values], default=-1)
-        earliest |= pads  # what is padded must be in memory
+        earliest |= pads  # the operand of a pad must be in memory
         for group in self._candidates(over, values):
             joins = group.host is None or any(id(v) in group.made for v in values)
             if joins and group.domain == over.shape and 2 * group.position >= earliest and self._fits(stmt, values, group):
@@ -253,7 +253,7 @@ class _Grouping:
         return None
 
     def _fits(self, stmt: Stmt, values: list[Value], group: _Item) -> bool:
-        """Whether there is room for the statement, and it asks for no positions where there is a host, which does not know them."""
+        """Whether there is room for the statement; one that needs positions cannot join a group with a host, which has none."""
         if not group.has_room(stmt, values):
             return False
         constants = [self.free_to_make[id(v)] for v in values if id(v) in self.free_to_make]
@@ -262,7 +262,7 @@ class _Grouping:
         return (not group.cuts and not constants and not is_border(stmt)) or group.has_boxes_for([stmt, *constants])
 
     def _candidates(self, over: TensorType, values: list[Value]) -> Iterator[_Item]:
-        """Groups by what joining them saves: the trip of an operand through memory, a second read of it, a loop."""
+        """Candidate groups, by what joining them saves: storing and loading an operand, a second read of it, a loop."""
         for value in values:
             if id(value) in self.home:
                 yield self.home[id(value)]
@@ -273,7 +273,7 @@ class _Grouping:
             yield from reversed(self.recent.get(over.shape, ()))
 
     def _merge(self, first: _Item, group: _Item) -> None:
-        """Put all of an earlier group into this one, if they have one domain and nobody else reads yet what the first makes."""
+        """Merge an earlier group into this one, if they have the same domain and no other item reads the results of the first yet."""
         if first.domain != group.domain or not first.has_room_for(group):
             return
         both = {first.position, group.position}
@@ -326,7 +326,7 @@ class _Grouping:
             self.ready[id(result)] = 2 * item.position + 1
 
     def _host(self, stmt: Stmt) -> None:
-        """A group that elementwise statements join which read what this one makes."""
+        """Open a group for this statement, which elementwise statements that read its result can join."""
         for operand in stmt.args:
             self._leaves(operand)
         group = _Item(len(self.items), stmt.result.type.shape)
@@ -342,14 +342,14 @@ class _Grouping:
             self.recent.setdefault(shape, deque(maxlen=RECENT)).append(item)
         return item
 
-    # ---- who reads what
+    # ---- readers of values
 
     def _count(self, operand: Operand, position: int) -> None:
         counts = self.uses.setdefault(id(operand), {})
         counts[position] = counts.get(position, 0) + 1
 
     def _used(self, value: Value, reader: _Item) -> None:
-        """A group reads the value: the group that makes it, if another, yields it."""
+        """Record that a group reads the value: the group that computes it, if a different one, has to yield it."""
         self._count(value, reader.position)
         maker = self.home.get(id(value))
         if maker is reader and id(value) in reader.made:
@@ -361,7 +361,7 @@ class _Grouping:
             maker.yields.add(id(value))
 
     def _leaves(self, operand: Operand) -> None:
-        """The value is read by what is no group: it is yielded, and made first if it is not there yet."""
+        """Record that the value is read outside groups: it is yielded, and emitted first if it has not been yet."""
         constant = self.free_to_make.get(id(operand))
         if constant is not None and id(operand) not in self.home:
             group = self._new(constant.result.type.shape)
@@ -375,7 +375,7 @@ class _Grouping:
     # ---- sinking
 
     def _sink(self) -> None:
-        """Move statements into the one later group that reads their results, last first, so that whole chains follow."""
+        """Move statements into the one later group that reads their results, in reverse order, so that whole chains follow."""
         for item in reversed(self.items):
             if item.domain is None or not item.open:
                 continue
@@ -401,9 +401,9 @@ class _Grouping:
         return target if target.domain == item.domain and target.open else None
 
     def _saves_traffic(self, stmt: Stmt, item: _Item, target: _Item) -> bool:
-        """Whether the target's reads of the operands, and stores for it, cost less than the store and the read of the result.
+        """Whether the target's extra reads of operands, and stores for them, cost less than storing and loading the result.
 
-        As much is enough where the operand can follow: its own operands may be there already.
+        Equal cost is enough if the operand can follow: its own operands may already be in the target.
         """
         cost, can_follow = 0, True
         for value, count in Counter(map(id, values_of(stmt))).items():
@@ -419,13 +419,13 @@ class _Grouping:
         return value in target.reads or value in target.made or value in self.free_to_make or value in self.small
 
     def _recompute(self, stmt: Stmt, item: _Item) -> None:
-        """Make a value that costs next to nothing again in every later group that reads it, rather than store and load it."""
+        """Recompute a value that costs almost nothing in every later group that reads it, rather than store and load it."""
         uses = self.uses.get(id(stmt.result), {})
         if not is_plain(stmt) or ELSEWHERE in uses or id(stmt.result) in self.final or id(stmt.result) not in item.yields:
             return
         targets = [self.items[position] for position in uses if position != item.position]
-        # what is computed anew must come out the same to the bit (a maximum is compared with what it was taken of): all operands are
-        # read from memory everywhere, so that no multiplication in one of the groups can be contracted with this op
+        # the recomputed value must be bitwise equal (a maximum is compared with the elements it was taken over): all operands are read from
+        # memory everywhere, so that no multiplication in one of the groups can be contracted with this op
         values = [id(v) for v in values_of(stmt)]
         if any(v in item.made for v in values):
             return

@@ -1,13 +1,14 @@
 """Products become hosts of the `fuse` region that first reads them: bias, activation, masks and updates are computed tile by tile.
 
-The groups are those that `fuse` found best without products; a product then moves down to the region and into it. So nothing is computed
-twice and no group falls apart. Its result is stored only if somebody else reads it.
+The groups are those that `fuse` chose without products; a product then moves down to the region and into it. So nothing is computed twice
+and no group is split. Its result is stored only if another statement reads it.
 
-Sums of what the region stores anyway leave it and become a region behind it: they read once more what the product would have written and
-the region read. Any other reduction keeps the product out, for it would have to store what it reduces.
+Sums of values that the region stores anyway are moved into a new region after it: they read once more what the product would have written
+and the region read. Any other reduction prevents hosting, since it would have to store its operand.
 
-A product that goes far, to the update of a weight at the end of a step, keeps its operands alive until there: only if its result, which
-nobody has to keep instead, is larger, and no operand is changed in place in the meantime, as carries of loops and updated parameters are.
+A product that moves far, such as to the update of a weight at the end of a step, keeps its operands alive until there. This is done only if
+its result, which then need not be stored, is larger, and no operand is changed in place in the meantime, as carries and updated parameters
+are.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from adjit.ir.ops.reduce import Reduce
 from ..rewrite import Renaming, is_pure, operands_read
 from .fuse import twin
 
-MAX_TENSORS = 24  # that a region reads and writes: every tile asks for the place of each
+MAX_TENSORS = 24  # that a region reads and writes: every tile needs the address of each
 
 
 def host_products(func: Func) -> Func:
@@ -34,7 +35,7 @@ def host_products(func: Func) -> Func:
 
 
 def _hosted(block: Block, outputs: Sequence[Operand], overwritten: set[int] | None) -> Block:
-    """`overwritten`: buffers that somebody may change in place while they are not read; None where all may be."""
+    """`overwritten`: buffers that may be changed in place while nothing reads them; None if all may be."""
     stmts: list[list[Stmt]] = [[_inside(stmt)] for stmt in block.stmts]
     uses = _Uses(block, outputs, overwritten)
     for at, product in reversed(list(enumerate(block.stmts))):
@@ -57,14 +58,14 @@ def _inside(stmt: Stmt) -> Stmt:
 
 
 class _Uses:
-    """Which statements read what. What leaves the block is read at its end; what comes from outside is there until then."""
+    """Which statements read what. Outputs of the block are read at its end; values from outside are available until then."""
 
     def __init__(self, block: Block, outputs: Sequence[Operand], overwritten: set[int] | None) -> None:
         self.overwritten = overwritten
         self.stmts, self.end = block.stmts, len(block.stmts)
         self.viewed = {id(s.result): s.args[0] for s in block.stmts if isinstance(s.op, View)}
         self.readers: dict[int, set[int]] = {}
-        self.last: dict[int, int] = {}  # where a buffer that is made here is read for the last time, through views or not
+        self.last: dict[int, int] = {}  # the last read of a buffer defined in this block, directly or through views
         for at, stmt in enumerate(block.stmts):
             if not isinstance(stmt.op, View):
                 self.last |= dict.fromkeys(map(id, stmt.results), at)
@@ -85,7 +86,7 @@ class _Uses:
             self.last[root] = max(self.last[root], at)
 
     def may_move(self, at: int, to: int) -> bool:
-        """Whether a product may be computed so much later: next to its place, or where this frees more memory than it keeps."""
+        """Whether a product may be computed that much later: it is adjacent, or moving it frees more memory than it keeps alive."""
         if all(isinstance(s.op, View) for s in self.stmts[at + 1 : to]):
             return True
         product = self.stmts[at]
@@ -101,7 +102,7 @@ class _Uses:
 
 
 def _joined(product: Stmt, region: Stmt, is_read_later: bool) -> list[Stmt]:
-    """The region with the product as its host, and one with the sums that it had; nothing where they do not fit."""
+    """The region with the product as its host, and a region of its former sums; empty if they do not fit."""
     if not isinstance(region.op, Fuse) or hosted_by(region) is not None:
         return []
     (body,) = region.blocks
@@ -121,7 +122,7 @@ def _joined(product: Stmt, region: Stmt, is_read_later: bool) -> list[Stmt]:
     stmts = [product.replace(results=(made,)), *map(inside.stmt, rest)]
     yielded = [*([(made, product.result)] if is_yielded else []), *kept]
     block = Block((), stmts, tuple(i for i, _ in yielded))
-    # most of its time goes to the product: it counts as a part of the backward pass if that does
+    # most of its time is spent in the product: the region counts as backward if the product does
     out = [region.replace(results=tuple(r for _, r in yielded), blocks=(block,), phase=product.phase, origin=product.origin)]
     if sums:
         outside = Renaming()
@@ -134,7 +135,7 @@ def _joined(product: Stmt, region: Stmt, is_read_later: bool) -> list[Stmt]:
 
 
 def _can_follow(stmt: Stmt, product: Stmt) -> bool:
-    """Whether it can be computed on a tile: elementwise, of the product's shape, without asking for positions."""
+    """Whether it can be computed on a tile: elementwise, of the product's shape, without using positions."""
     if not stmt.args and not isinstance(stmt.op, Fill):
         return False
     return isinstance(stmt.op, Map) and is_pure(stmt) and stmt.result.type.shape == product.result.type.shape

@@ -1,8 +1,7 @@
-"""Gives native code what it reads from memory: a literal operand of an op that is not elementwise becomes a `fill` of its own.
+"""Materialises operands that native code reads from memory: a literal operand of a non-elementwise op becomes a separate `fill`.
 
-Elementwise ops take literals as immediates, and so do pads, which are computed with them; loops take them as bounds and initial values, and
-a literal that is returned is written straight into the result: those stay. A pass before fusion, so that a reduction's fill joins its loop
-nest and costs no memory.
+Literals stay where they are supported: elementwise ops and pads take them as immediates, loops as bounds and initial values, and a returned
+literal is written directly into the result. Runs before fusion, so that the fill of a reduction joins its loop nest and costs no memory.
 """
 
 from __future__ import annotations

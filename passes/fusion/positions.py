@@ -1,6 +1,6 @@
-"""Positions of extrema as reductions: `argmax` is the smallest position of an element that equals the maximum, or is no number.
+"""Positions of extrema as reductions: `argmax` is the smallest position of an element that equals the maximum, or is NaN.
 
-Both reductions and the comparison are elementwise work on vectors, on all threads, and fuse with what is around: in `fuse_rows` a row is
+Both reductions and the comparison are vectorised elementwise work on all threads, and fuse with their neighbours: in `fuse_rows` a row is
 read from memory once.
 """
 
@@ -17,7 +17,7 @@ from adjit.ir.types import I32, I64
 
 from ..rewrite import Renaming, walk
 
-SHORT = 2**31 - 1  # positions that a narrow integer can count
+SHORT = 2**31 - 1  # positions that a narrow integer can hold
 
 
 def reduce_positions(func: Func) -> Func:
@@ -47,6 +47,6 @@ def _position(op: ArgExtremum, x: Operand) -> Operand:
     n = x.type.shape[op.axis]
     found = ops.equal(x, reduce(x, op.axis, keepdims=True))
     if x.type.is_float:
-        found = ops.bitwise_or(found, ops.not_equal(x, x))  # the extremum of a NaN is NaN, which equals nothing
+        found = ops.bitwise_or(found, ops.not_equal(x, x))  # the extremum of a NaN is NaN, which compares unequal to everything
     counted = perform(Iota(I32 if n <= SHORT else I64, x.type.shape, op.axis))
     return ops.cast(ops.min(ops.where(found, counted, n), op.axis), I64)

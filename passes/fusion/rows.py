@@ -1,10 +1,10 @@
-"""Rows: chains of `fuse` regions that hand whole rows to each other run row by row, in one kernel.
+"""Rows: chains of `fuse` regions that pass whole rows to each other run row by row, in one kernel.
 
-Softmax is the model: the maximum of a row, then its exponentials and their sum, then the quotients. As three kernels, each reads or
-writes the whole matrix; row by row, the matrix is read once and written once, and what lies between stays in the cache.
+Softmax is the typical case: the maximum of a row, then its exponentials and their sum, then the quotients. As three kernels, each reads or
+writes the whole matrix; row by row, the matrix is read once and written once, and intermediate values stay in the cache.
 
-A region joins the chain before it when all that it takes from it is aligned by rows: made by a member for the same index of the first
-axis, or a view that keeps that axis. Statements between that do not depend on the chain move before it, those that do move behind it.
+A region joins the preceding chain if everything that it reads from the chain is aligned by rows: computed by a member for the same index
+of the first axis, or a view that keeps that axis. Statements in between move before the chain if independent of it, otherwise behind it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from adjit.ir.types import Shape
 from ..rewrite import Renaming, operands_read
 from .fuse import domain, twin
 
-MIN_ROWS = 16  # fewer, and there is nothing to gain
-# elements of a row: so short that the loop around it costs more than the traffic, so long that it leaves the cache
+MIN_ROWS = 16  # with fewer rows there is nothing to gain
+# elements per row: in shorter rows the loop around them costs more than the traffic saved, longer ones leave the cache
 MIN_ROW, MAX_ROW = 16, 8192
 MAX_MEMBERS = 12
-MAX_DEFERRED = 64  # statements that may wait behind a chain while it grows: keeps the pass linear
+MAX_DEFERRED = 64  # statements that may be deferred behind a growing chain: keeps the pass linear
 
 
 def fuse_rows(func: Func) -> Func:
@@ -69,7 +69,7 @@ def _inside(stmt: Stmt) -> Stmt:
 
 
 def region_domain(stmt: Stmt) -> Shape:
-    """What a fused region runs over; nothing, for one that computes nothing or is not of one shape (written by hand, not by `fuse`)."""
+    """The domain of a fused region; empty for one that computes nothing or has no single shape (written by hand, not by `fuse`)."""
     inside = stmt.blocks[0].stmts
     shapes = {domain(s).shape for s in inside if isinstance(s.op, Map | Reduce)}
     return shapes.pop() if len(shapes) == 1 and all(isinstance(s.op, Map | Reduce) for s in inside) else ()
@@ -84,12 +84,12 @@ class _Chain:
         self.behind: list[Stmt] = []
         self.made: set[int] = set()
         self.aligned: set[int] = set()
-        self.late: set[int] = set()  # values made behind
+        self.late: set[int] = set()  # values computed behind the chain
         self.join(first)
 
     @staticmethod
     def starting(stmt: Stmt) -> _Chain | None:
-        """A chain starts with a region that reduces rows of a fitting length."""
+        """A chain starts with a region that reduces rows of suitable length."""
         if not isinstance(stmt.op, Fuse):
             return None
         shape = region_domain(stmt)
@@ -130,7 +130,7 @@ class _Chain:
             self.aligned.add(id(result))
 
     def finished(self, uses: dict[int, int]) -> list[Stmt]:
-        """The chain as one region; as it was, where it has a single member."""
+        """The chain as one region; unchanged if it has a single member."""
         if self.members < 2:
             return self.stmts
         inside: dict[int, int] = {}
@@ -141,7 +141,7 @@ class _Chain:
         leaving = [r for r in made if uses.get(id(r), 0) > inside.get(id(r), 0)]
         views = [s for s in self.stmts if isinstance(s.op, View) and uses.get(id(s.result), 0) > inside.get(id(s.result), 0)]
         needed = {id(s.args[0]) for s in views}
-        # a view that leaves is made again outside, from what it views
+        # a view that is used outside is computed again there, from its operand
         for view in reversed([s for s in self.stmts if isinstance(s.op, View)]):
             if id(view.result) in needed and not any(view is v for v in views):
                 views.insert(0, view)
@@ -162,5 +162,5 @@ class _Chain:
 
 
 def operands_read_all(stmt: Stmt) -> list[Operand]:
-    """Every reading of a statement, those inside its block included, as often as they occur."""
+    """Every operand that a statement reads, including those inside its block, as many times as it occurs."""
     return [*stmt.args, *(x for block in stmt.blocks for x in block.uses())]

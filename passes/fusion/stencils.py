@@ -1,11 +1,11 @@
-"""Gradients of shifted slices: what is padded is computed anew at each place it is shifted to, in one loop nest, rather than stored.
+"""Gradients of shifted slices: padded values are recomputed at each shifted position, in one loop nest, rather than stored.
 
-The adjoint of `x[1:] - x[:-1]` is the sum of two padded arrays. As loop nests: one makes the arrays, another adds them up, and they lie in
-memory between. Here the elementwise statements behind a pad move into the larger domain, `pad(f(a, b))` becoming
-`where(inside, f(pad(a), pad(b)), constant)`, once for each shift; a slice that is padded again is a shifted window of its operand. `inside`
-is a pad of `true`, so that native code knows it of every box of the domain, and neither computes nor tests it.
+The adjoint of `x[1:] - x[:-1]` is the sum of two padded arrays. One loop nest would compute the arrays and another add them, with the
+arrays stored in between. Here the elementwise statements behind a pad move into the larger domain, `pad(f(a, b))` becoming
+`where(inside, f(pad(a), pad(b)), constant)`, once per shift; a slice that is padded again is a shifted window of its operand. `inside`
+is a pad of `true`, so native code knows its value in every box of the domain, and neither computes nor tests it.
 
-It is done where everything that reads those statements can follow, and where computing costs less than the memory that it saves.
+Applied if everything that reads those statements can follow, and if the recomputation costs less than the memory traffic that it saves.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from ..simplify.cleanup import drop_connected, rewrite_blocks
 from ..targeted import for_target
 from .fuse import MAX_BOXED, count_boxes
 
-MAX_STATEMENTS = 100  # that are computed anew together
+MAX_STATEMENTS = 100  # that are recomputed together
 MAX_SHIFTS = 16
-MAX_SHAPES = 16  # pairs of shapes that are looked at: keeps the pass linear
+MAX_SHAPES = 16  # pairs of shapes considered: keeps the pass linear
 BUDGET = 12  # operations that cost less than a store and a load
 
 
@@ -41,7 +41,7 @@ def shift_stencils(func: Func, target: Target = USUAL) -> Func:
 
 
 def _shift_block(target: Target, stmts: list[Stmt], outputs: set[int]) -> list[Stmt] | None:
-    """Where the result is so small that it stays in the first-level cache, there is nothing to gain."""
+    """Skips results small enough for the L1 cache, where there is nothing to gain."""
     pads = [s for s in stmts if is_border(s) and isinstance(s.args[0], Value) and s.result.type.size >= target.near]
     shapes = dict.fromkeys((s.args[0].type.shape, s.result.type.shape) for s in pads)
     for small, large in itertools.islice(shapes, MAX_SHAPES):
@@ -56,7 +56,7 @@ def _work(stmt: Stmt) -> int:
 
 
 class _Shifting:
-    """The elementwise statements of one shape behind pads to another, and what reads them."""
+    """The elementwise statements of one shape behind pads to another shape, and their readers."""
 
     def __init__(self, stmts: list[Stmt], outputs: set[int], small: Shape, large: Shape) -> None:
         self.stmts = stmts
@@ -82,7 +82,7 @@ class _Shifting:
         return isinstance(s.op, Reduce) and id(s.args[0]) in self.maps and self.grown <= set(s.op.axes)
 
     def _keep_what_can_follow(self, outputs: set[int]) -> None:
-        """Of all members that hang together, none may be read by another statement: it would have to be stored anyway."""
+        """Keep only connected members that no other statement reads: these would have to be stored anyway."""
         following = {id(s.results[0]) for s in (*self.maps.values(), *self.pads, *self.reductions)}
         staying = [id(x) for s in self.stmts if not s.results or id(s.results[0]) not in following for x in operands_read(s)]
         drop_connected(self.maps, [*outputs, *staying])
@@ -93,16 +93,16 @@ class _Shifting:
         self.reductions = [s for s in self.reductions if id(s.args[0]) in self.maps]
 
     def pays(self) -> bool:
-        """Whether computing everything once for each shift costs less than the memory that is saved."""
+        """Whether computing everything once per shift costs less than the memory traffic saved."""
         if not 0 < len(self.maps) <= MAX_STATEMENTS or len(self.shifts()) > MAX_SHIFTS:
             return False
         self.home = min(self.shifts(), key=self._work_at)
         if self._work_at(self.home) - sum(map(_work, self.maps.values())) > BUDGET * len(self.pads):
             return False
-        return self._boxes() * len(self.maps) * len(self.shifts()) <= MAX_BOXED  # or it would be several nests, with memory between them
+        return self._boxes() * len(self.maps) * len(self.shifts()) <= MAX_BOXED  # or it would be several nests, with stores between them
 
     def _boxes(self) -> int:
-        """How many boxes the pads of all shifts cut the large domain into."""
+        """The number of boxes into which the pads of all shifts cut the large domain."""
         sources = [view for s in self.maps.values() for x in s.args if isinstance((view := self.views.get(id(x), s)).op, Slice)]
         cuts: set[tuple[int, int]] = set()
         for low in self.shifts():
@@ -117,7 +117,7 @@ class _Shifting:
         return list(dict.fromkeys(s.op.low for s in self.pads if isinstance(s.op, Pad)))
 
     def _work_at(self, home: Shape) -> int:
-        """The work of all shifts, reductions at `home`."""
+        """The work of all shifts, with the reductions computed at shift `home`."""
         total = 0
         for shift in self.shifts():
             roots = [s.args[0] for s in self.pads if isinstance(s.op, Pad) and s.op.low == shift]
@@ -153,7 +153,7 @@ class _Shifting:
         return self.out[-1].results[0]  # type: ignore[return-value]
 
     def _within(self, model: Stmt, x: Operand, low: Shape, value: float | int | bool, result: Operand | None = None) -> Value:
-        """`x` where it lies in the large domain, and the value around it."""
+        """`x` at its position in the large domain, and the value around it."""
         inside = self._pad(model, Literal(True, TensorType(BOOL, self.small)), low, False)
         around = Literal(value, x.type.with_shape(self.large))
         return self._emit(model, Where(), (inside, self._moved(x, low), around), result)
@@ -163,7 +163,7 @@ class _Shifting:
         return self._emit(model, Pad(low, high, (0,) * len(low), value), (x,)) if any((*low, *high)) else x
 
     def _moved(self, x: Operand, low: Shape) -> Operand:
-        """A value of the large domain that is `x` where `x` lies, and anything elsewhere."""
+        """A value over the large domain that equals `x` at the elements of `x`, and is arbitrary elsewhere."""
         if isinstance(x, Literal):
             return Literal(x.value, x.type.with_shape(self.large))
         if (id(x), low) not in self.made:
@@ -184,12 +184,12 @@ class _Shifting:
         return self._pad(model, x, low, x.type.dtype.type(0).item())
 
     def _is_even(self, shape: Shape) -> bool:
-        """Whether what is broadcast is the same along all axes that grow."""
+        """Whether the broadcast operand is constant along all axes that grow."""
         lead = len(self.small) - len(shape)
         return all(axis < lead or shape[axis - lead] == 1 for axis in self.grown)
 
     def _window(self, view: Stmt, start: tuple[int, ...]) -> Operand:
-        """The large domain laid over the operand of a slice, with constants where it sticks out."""
+        """The large domain as a window on the operand of a slice, padded with constants where it extends beyond it."""
         (source,) = view.args
         starts = tuple(max(0, at) for at in start)
         stops = tuple(min(at + n, size) for at, n, size in zip(start, self.large, source.type.shape, strict=True))

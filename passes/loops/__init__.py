@@ -1,4 +1,4 @@
-"""Loops: invariant code leaves them, products are batched out of them, small arrays become scalars in them.
+"""Loops: hoists invariant code, batches products out of loops, and turns small arrays inside them into scalars.
 
-In and out: a Func. Between simplification and fusion.
+Input and output: a Func. Runs between simplification and fusion.
 """

@@ -1,6 +1,7 @@
-"""Products that are added to a loop's accumulator are computed into it: `total + a @ b` becomes one `matmul_add`, in place.
+"""Computes products that are added to a loop's accumulator directly into it: `total + a @ b` becomes one `matmul_add`, in place.
 
-Gradients of weights inside loops are such sums: without this, each trip writes a product, reads it again, and reads and writes the total.
+Gradients of weights inside loops are such sums: without this, each iteration writes a product, reads it again, and reads and writes the
+total.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from adjit.ir.ops.arithmetic import Add
 from adjit.ir.ops.control import For, While
 from adjit.ir.ops.linalg import Matmul, MatmulAdd
 
-MIN_WORK = 4096  # multiplications: smaller products are not worth a routine of their own
+MIN_WORK = 4096  # multiplications: a separate routine does not pay off for smaller products
 
 
 def accumulate_products(func: Func) -> Func:
@@ -22,7 +23,7 @@ def _walked(block: Block, carries: tuple[Operand, ...]) -> Block:
     uses: dict[int, int] = {}
     for operand in block.uses() if carries else ():
         uses[id(operand)] = uses.get(id(operand), 0) + 1
-    accumulators = {id(c) for c in carries if uses.get(id(c)) == 1}  # read by the sum alone, so that nobody misses the old total
+    accumulators = {id(c) for c in carries if uses.get(id(c)) == 1}  # read by the sum alone, so that the old total is not needed
     products: dict[int, Stmt] = {}
     taken: set[int] = set()
     out: list[Stmt] = []

@@ -1,9 +1,8 @@
-"""Loop-invariant code motion: what a loop computes anew on every trip, though it depends on nothing in the loop, is computed once before
-it.
+"""Loop-invariant code motion: computes statements that depend on nothing in the loop once, before it.
 
-Moves pure statements whose operands all come from outside, out of as many loops as possible. What may fail or has an effect stays: the loop
-may never get there. Stacks stay: they are memory that the loop changes. Statements without operands stay: they cost nothing where they are.
-Branches inside loops keep what they have: it may never be wanted.
+Moves pure statements whose operands all come from outside, out of as many loops as possible. Statements that may fail or have an effect
+stay: the loop may never reach them. Stacks stay: the loop modifies their memory. Statements without operands stay: they cost nothing there.
+Nothing is moved out of branches inside loops: it may never be needed.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ def _hoisted(block: Block) -> Block:
 
 
 def _without_invariants(loop: Stmt) -> tuple[Stmt, list[Stmt]]:
-    """The loop, and what goes before it. Its blocks have been treated: what inner loops gave up is there."""
-    inside: set[int] = set()  # values that the loop makes; what is nested deeper is not visible to the statements in question
+    """The loop, and the statements hoisted before it. Its blocks have been processed: statements hoisted from inner loops are in them."""
+    inside: set[int] = set()  # values that the loop computes; more deeply nested ones are not visible to the statements in question
     before: list[Stmt] = []
     blocks: list[Block] = []
     for block in loop.blocks:

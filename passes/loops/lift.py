@@ -1,15 +1,15 @@
-"""Products leave loops: many small ones become one large one, which runs near the machine's peak and on all threads.
+"""Moves products out of loops: many small products become one large one, which runs near the machine's peak and on all threads.
 
-- `gather(x, k) @ w`, with x and w from outside: all rows of x times w before the loop, and the loop reads its row of that.
-- `total + transpose(a) @ b` at every trip: the rows of all a and of all b are multiplied after the loop. What the loop makes is kept for
-  that, in an array with a row a trip; what it reads from an array or a stack lies there already.
-- `total + sum(b)`, where the rows of b are kept: one sum after the loop.
-- `scatter(out, b @ w, k)`, with w from outside: the rows of b, times w, after the loop.
-- `scatter_add(zeros, b, k)`, where each trip has a row of its own: a `scatter_set`.
-- `gather(c, k)` of a carry that no trip changes but in its own row, and whose end nobody reads: of what the loop began with.
+- `gather(x, k) @ w`, with x and w from outside: all rows of x are multiplied by w before the loop, which reads rows of the product.
+- `total + transpose(a) @ b` in every iteration: the rows of all a and all b are multiplied after the loop. Values that the loop computes
+  are stored for this, in an array with a row per iteration; values read from an array or a stack are already there.
+- `total + sum(b)`, if the rows of b are stored: one sum after the loop.
+- `scatter(out, b @ w, k)`, with w from outside: the rows of b are multiplied by w after the loop.
+- `scatter_add(zeros, b, k)`, if each iteration has its own row: a `scatter_set`.
+- `gather(c, k)` of a carry that each iteration changes in its own row only, and whose final value is not read: of its initial value.
 
-Only in loops with bounds that are known, whose rows are read and written at `k + c` or `c - k`, so that each trip has its own. Sums are
-added up in another order, as in any product that is cut into blocks.
+Applies only to loops with known bounds, whose rows are read and written at `k + c` or `c - k`, so that each iteration has its own. Sums
+are added in a different order, as in any blocked matrix product.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from ..rewrite import like
 from ..simplify.dce import eliminate_dead_code
 from ..simplify.trips import Position, known_trips, positions
 
-MAX_WORK = 1 << 24  # multiplications a trip: larger products are as fast where they are
-MAX_BYTES = 1 << 26  # of an array that is kept for a product outside
+MAX_WORK = 1 << 24  # multiplications per iteration: larger products are just as fast inside the loop
+MAX_BYTES = 1 << 26  # of an array that is stored for a product outside
 
 
 def lift_products(func: Func) -> Func:
@@ -49,7 +49,7 @@ class _Lifting:
     def __init__(self, used: set[int]) -> None:
         self.used = used
         self.lifted = 0
-        self.lengths: dict[int, int] = {}  # of stacks that loops with known bounds made
+        self.lengths: dict[int, int] = {}  # of stacks built by loops with known bounds
 
     def block(self, block: Block) -> Block:
         out: list[Stmt] = []
@@ -68,7 +68,7 @@ class _Lifting:
 
 
 class _Rows(NamedTuple):
-    """An array with a row for each trip, known after the loop, and the row that a trip has."""
+    """An array with a row for each iteration, available after the loop, and the row that belongs to an iteration."""
 
     array: Operand
     at: Position
@@ -93,13 +93,13 @@ class _Loop:
         self.lifted = 0
 
     def rewritten(self) -> list[Stmt]:
-        """What goes before the loop, the loop, and what comes after it."""
+        """The statements before the loop, the loop, and the statements after it."""
         for slot in range(len(self.carries)):
             self._read_first(slot)
         for k, stmt in enumerate(self.stmts):
             if isinstance(stmt.op, Matmul):
                 self._precompute(k, stmt)
-        for postpone in (self._postpone_scattered, self._postpone_product, self._postpone_sum):  # the sums last, of what products keep
+        for postpone in (self._postpone_scattered, self._postpone_product, self._postpone_sum):  # sums last: they use what products store
             for slot, result in enumerate(self.results[: len(self.carries)]):
                 if not any(result is x for s in self.after.stmts for x in s.args):
                     postpone(slot)
@@ -107,7 +107,7 @@ class _Loop:
         return [*self.before.stmts, self._loop(), *self.after.stmts]
 
     def _read_first(self, slot: int) -> None:
-        """Rows of a carry that no trip before has changed are those of its first value."""
+        """Read rows of a carry from its initial value, if no earlier iteration has changed them."""
         carry, first, following = self.carries[slot], self.stmt.args[2 + slot], self.body.results[slot]
         users = [s for s in self.stmts if any(x is carry for x in s.args)]
         reads = [s for s in users if isinstance(s.op, Gather) and len(s.args) == 2]
@@ -122,7 +122,7 @@ class _Loop:
                 self.lifted += 1
 
     def _assign(self) -> None:
-        """What is added to zeros, each trip in a row of its own, is written there."""
+        """Replace a `scatter_add` to zeros by a `scatter_set`, if each iteration has its own row."""
         for slot, following in enumerate(self.body.results):
             maker = self.makers.get(id(following))
             if maker is not None and isinstance(maker.op, ScatterAdd) and self._scattered(slot, maker) is not None:
@@ -148,7 +148,7 @@ class _Loop:
         results = (*self.results[:carries], *made, *self.results[carries:])
         return stmt.replace(args=(*stmt.args, *first), blocks=(block,), results=results)
 
-    # ---- what a value is, and where its rows are
+    # ---- definitions of values, and their rows
 
     def comes_from_outside(self, x: Operand) -> bool:
         return id(x) not in self.inside
@@ -157,7 +157,7 @@ class _Loop:
         return self.uses[id(x)] == count
 
     def rows(self, x: Operand, index: Operand | None = None) -> _Rows | None:
-        """The rows of all trips, after the loop: where they lie; else, of what the loop makes, where the index tells it to keep them."""
+        """The rows of all iterations, after the loop: existing ones or, given an index, new ones in which the loop stores its values."""
         maker = self.makers.get(id(x))
         if maker is not None and isinstance(maker.op, Reshape):
             of = self.rows(maker.args[0], index)
@@ -169,7 +169,7 @@ class _Loop:
         return None if index is None or read is not None else self._kept(x, index)
 
     def read_rows(self, x: Operand) -> _Rows | None:
-        """The rows of what is read from an array or a stack."""
+        """The rows of a value that is read from an array or a stack."""
         maker = self.makers.get(id(x))
         if maker is None or not isinstance(maker.op, Gather | StackRead) or len(maker.args) != 2:
             return None
@@ -181,7 +181,7 @@ class _Loop:
         return _Rows(source if isinstance(maker.op, Gather) else apply(StackArray(length), source), at)
 
     def _collected(self, x: Operand) -> Iterator[_Rows]:
-        """The rows of what the loop collects in arrays, on its own account or for a product."""
+        """The rows of a value that the loop collects in arrays, for itself or for a product."""
         for slot, following in enumerate(self.body.results):
             maker = self.makers.get(id(following))
             if maker is not None and isinstance(maker.op, Scatter) and maker.args[1] is x:
@@ -199,7 +199,7 @@ class _Loop:
         return rows
 
     def _scattered(self, slot: int, maker: Stmt) -> Position | None:
-        """The row that a trip writes, where a carry is nothing but what all trips have written."""
+        """The row that an iteration writes, if the carry consists of nothing but what all iterations have written."""
         carry, following = self.carries[slot], self.body.results[slot]
         at = self.positions.get(id(maker.args[2]))
         if maker.args[0] is not carry or len(maker.args) != 3 or not self.is_only_read_by(carry) or not self.is_only_read_by(following):
@@ -247,7 +247,7 @@ class _Loop:
                 self._give(slot, apply(Matmul(), transpose(left), right))
 
     def _pair(self, a: Operand, b: Operand) -> tuple[Operand, Operand] | None:
-        """The rows of both, in one order."""
+        """The rows of both, in the same order."""
         lying = [rows.at for rows in (self.rows(a), self.rows(b)) if rows is not None]
         for at in (*lying, Position(1, -self.trips[0])):
             index = self._index(at)
@@ -257,7 +257,7 @@ class _Loop:
         return None
 
     def _index(self, at: Position) -> Operand | None:
-        """A value of the body that is the position."""
+        """A value of the body that equals the position."""
         values = (self.counter, *(r for s in self.stmts for r in s.results))
         return next((v for v in values if self.positions.get(id(v)) == at), None)
 
@@ -289,7 +289,7 @@ class _Loop:
                 self._give(slot, reshape(apply(Matmul(), matrix, w), self.carries[slot].type.shape), starts=False)
 
     def _added(self, slot: int) -> Stmt | None:
-        """The statement whose result is added to a carry, where nobody else reads either."""
+        """The statement whose result is added to a carry, if nothing else reads either."""
         carry, following = self.carries[slot], self.body.results[slot]
         maker = self.makers.get(id(following))
         if maker is None or not isinstance(maker.op, Add) or not self.is_only_read_by(carry) or not self.is_only_read_by(following):
@@ -298,7 +298,7 @@ class _Loop:
         return self.makers.get(id(others[0])) if len(others) == 1 and self.is_only_read_by(others[0]) else None
 
     def _give(self, slot: int, total: Operand, starts: bool = True) -> None:
-        """What the loop gave as a result is given by the statements after it; nobody reads the carry any more."""
+        """Replace a result of the loop by that of statements after it; the carry is no longer read."""
         first = self.stmt.args[2 + slot]
         if starts and not (isinstance(first, Literal) and not first.value.any()):
             total = first + total

@@ -1,12 +1,11 @@
-"""Small arrays in loops become scalars, so that the loop runs in registers.
+"""Turns small arrays in loops into scalars, so that the loop runs in registers.
 
-A loop on a state of three numbers is written with a vector of three: as such, every op would be a kernel, and every trip would call them.
-Here each element becomes a value of its own. What only moves elements (views, `concatenate`, `pad`, ...) is followed at once and costs
-nothing; stacks of small arrays become stacks of scalars. A loop is taken only as a whole, and only if it then consists of scalars; a stack
-only if every loop that reads it is taken too.
+A loop on a state of three numbers is written with a vector of three: every op would be a kernel, which every iteration would call. Here
+each element becomes a separate value. Ops that only move elements (views, `concatenate`, `pad`, ...) are resolved at compile time and cost
+nothing; stacks of small arrays become stacks of scalars. A loop is converted only as a whole, and only if it then consists of scalars; a
+stack only if every loop that reads it is converted too.
 
-Arrays that are too large, or read and written at indices that only the run knows, may stand beside them: those ops become ops on single
-elements.
+Arrays that are too large, or are indexed at run time, may occur beside them: ops on them become ops on single elements.
 """
 
 from __future__ import annotations
@@ -38,16 +37,16 @@ from ..rewrite import COMBINING, Renaming, carried, like, operands_read, walk
 from ..simplify.cleanup import cleaned
 
 MAX_SIZE = 16  # elements of an array that is unpacked
-MAX_STATEMENTS = 1000  # of a loop, once it is unpacked: bounds compile time
-MAX_MATH = 16  # functions of the vector math library in it: of many, a kernel computes several at a time
+MAX_STATEMENTS = 1000  # per loop, after unpacking: bounds compile time
+MAX_MATH = 16  # calls of the vector math library per loop: with more, a kernel that computes several at a time is faster
 
 
 class _Refused(Exception):
-    """This loop is not unpacked: it stays as it is, which is no error."""
+    """This loop is left unchanged; not an error."""
 
 
 def unpack_small_arrays(func: Func) -> Func:
-    kept: set[int] = set()  # first results of loops that must stay, for somebody reads their stacks whole
+    kept: set[int] = set()  # first results of loops that must stay, because their stacks are read whole
     while True:
         attempt = _Function(kept)
         block = attempt.block(func.block)
@@ -60,7 +59,7 @@ def unpack_small_arrays(func: Func) -> Func:
 
 
 def is_packed(x: Operand) -> bool:
-    """Whether a value is an array to unpack, or a stack of such."""
+    """Whether a value is an array to unpack, or a stack of such arrays."""
     return bool(x.type.shape) and 0 < x.type.size <= MAX_SIZE
 
 
@@ -75,7 +74,7 @@ class _Function:
     def __init__(self, kept: set[int]) -> None:
         self.kept = kept
         self.stacks: dict[int, list[Operand]] = {}  # a stack of small arrays -> its stacks of scalars
-        self.maker: dict[int, int] = {}  # a stack -> the first result of the loop that makes it
+        self.maker: dict[int, int] = {}  # a stack -> the first result of the loop that builds it
         self.stacks_read_whole: set[int] = set()
         self.unpacked = 0
 
@@ -129,7 +128,7 @@ def _has_small_arrays(stmt: Stmt) -> bool:
 
 
 def _indexed_arrays(loop: Stmt) -> set[int]:
-    """Arrays that are kept whole, for they are indexed at run time, and all that they are carried to and from."""
+    """Arrays that stay whole because they are indexed at run time, and all values that they are carried to and from."""
     whole: set[int] = set()
     groups: list[list[Operand]] = []
     for stmt in walk(Block((), [loop], ())):
@@ -150,7 +149,7 @@ def _indexed_arrays(loop: Stmt) -> set[int]:
 
 
 class _Loop:
-    """One loop, statement by statement. `before` goes before it: elements of what it reads."""
+    """Rewrites one loop, statement by statement. `before` precedes the loop: elements of the arrays that it reads."""
 
     def __init__(self, stacks: dict[int, list[Operand]], stmt: Stmt) -> None:
         self.packs: dict[int, list[Operand]] = dict(stacks)
@@ -159,7 +158,7 @@ class _Loop:
         self.out: list[Stmt] = []
         self.current = stmt
         self.count = self.math = 0
-        self.inside: set[int] = set()  # values that the loop makes
+        self.inside: set[int] = set()  # values that the loop computes
         self.whole = _indexed_arrays(stmt)
 
     # ---- operands
@@ -174,7 +173,7 @@ class _Loop:
         return value
 
     def elements(self, x: Operand) -> list[Operand]:
-        """The scalars of an array, in row-major order."""
+        """The elements of an array as scalars, in row-major order."""
         if not x.type.shape:
             return [self.scalars[x]]
         if isinstance(x, Literal):
@@ -201,7 +200,7 @@ class _Loop:
             self.scalars[result] = elements[0]
 
     def pack(self, results: Iterable[Operand]) -> None:
-        """Put results together again, behind the loop."""
+        """Reassemble results after the loop."""
         for result in results:
             if self.is_unpacked(result):
                 assert isinstance(result, Value)
@@ -224,7 +223,7 @@ class _Loop:
         return [e for x in operands for e in (self.elements(x) if self.is_unpacked(x) else [self.scalars[x]])]
 
     def fresh(self, values: Sequence[Operand]) -> list[Value]:
-        """Scalars for what is defined here; what stays whole keeps its identity."""
+        """Scalars for the values defined here; values that stay whole keep their identity."""
         out: list[Value] = []
         for value in values:
             assert isinstance(value, Value)
@@ -259,7 +258,7 @@ class _Loop:
 
     def unpacked(self, stmt: Stmt) -> list[Operand]:
         op, result = stmt.op, stmt.result
-        if id(result) in self.whole:  # made element by element, it would have to be put together before it is indexed
+        if id(result) in self.whole:  # computed element by element, it would have to be reassembled before it is indexed
             raise _Refused
         if isinstance(op, StackOp):
             return self.on_stacks(stmt)
@@ -280,14 +279,14 @@ class _Loop:
 
     def mapped(self, op: Op, args: tuple[Operand, ...], type: TensorType) -> Operand:
         if isinstance(op, Add) and self.current.phase == "backward":
-            # A gradient by one element was padded with zeros: adding them changes nothing, but for the sign of a zero.
+            # The gradient of one element was padded with zeros: adding them changes nothing except the sign of a zero.
             for a, b in (args, args[::-1]):
                 if isinstance(a, Literal) and a.value == 0:
                     return b
         return self.emit(op, args, type)
 
     def combined(self, op: Op, xs: list[Operand]) -> Operand:
-        """All of them, pairwise: the shortest chain of operations."""
+        """Combine all of them pairwise, which gives the shortest dependency chain."""
         while len(xs) > 1:
             pairs = [self.emit(op, pair, xs[0].type) for pair in zip(xs[::2], xs[1::2])]
             xs = [*pairs, *xs[len(pairs) * 2 :]]
@@ -304,7 +303,7 @@ class _Loop:
         return [self.combined(Add(), [self.emit(Mul(), (xs[i], ys[j]), type) for i, j in each]) for each in pairs]
 
     def moved(self, stmt: Stmt) -> list[Operand]:
-        """An op that moves elements says where they go, when it is run on their numbers."""
+        """Find where an op moves its elements by evaluating it on their numbers."""
         known: list[Operand] = []
         numbers = []
         for a in stmt.args:
@@ -317,7 +316,7 @@ class _Loop:
         return [known[k] for k in np.asarray(op.evaluate(*numbers)).ravel()]
 
     def on_stacks(self, stmt: Stmt) -> list[Operand]:
-        """On each stack of scalars alone; an index is the same for all, and so is the length."""
+        """Apply the op to each stack of scalars; the index, and the length, are the same for all."""
         op, first = stmt.op, stmt.args[0]
         if isinstance(op, StackLength) or (isinstance(op, StackZeros) and op.element is not None):
             op = StackZeros(TensorType(stmt.result.type.dtype)) if isinstance(op, StackZeros) else op
@@ -326,9 +325,9 @@ class _Loop:
         return [self.emit(stmt.op, args, scalar_type(stmt.result)) for args in zip(*columns, strict=True)]
 
     def indexed(self, stmt: Stmt) -> None:
-        """Element by element: rows of what is not indexed are indexed, too."""
+        """Element by element: rows of operands that are not indexed are indexed too."""
         x, *rest = stmt.args
-        if isinstance(stmt.op, Gather) and id(stmt.result) in self.whole:  # a row that is indexed in turn would have to be put together
+        if isinstance(stmt.op, Gather) and id(stmt.result) in self.whole:  # a row that is indexed in turn would have to be reassembled
             raise _Refused
         updates, indices = (rest[0], rest[1:]) if isinstance(stmt.op, Scatter) else (None, rest)
         rows = numbered_shape(x.type.shape[len(indices) :])

@@ -1,4 +1,4 @@
-"""Memory: which buffer every value lies in, what is updated in place, where copies are needed.
+"""Memory: which buffer holds each value, what is updated in place, and where copies are needed.
 
-In: a fused Func. Out: the same with a plan, ready for `codegen`.
+Input: a fused Func. Output: the same with a plan, ready for `codegen`.
 """

@@ -1,11 +1,11 @@
-"""Buffer planning: which value lives where.
+"""Buffer planning: decides which buffer holds each value.
 
-Views get no buffer: they are windows on their operand's. A result is computed straight into the array that is returned, an updated
-parameter straight into its own buffer where nobody can see the difference, a loop's next carry straight into the carry's, and everything
-else shares one arena, by liveness, with elementwise results written over operands that die there. Regions that fit into registers get no
-buffers inside.
+Views get no buffer: they are windows on their operand's. A result is computed directly into the returned array, an updated parameter
+directly into its own buffer if this cannot be observed, a loop's next carry directly into the carry's buffer, and everything else shares
+one arena, by liveness, with elementwise results written over operands that die there. Regions that fit into registers get no buffers
+inside.
 
-`windows.py` finds the windows and puts in the copies that they need; this pass then gives every buffer a place.
+`windows.py` finds the windows and inserts the copies that they need; this pass then places every buffer.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from .durations import duration
 from .stacks import is_array, is_stack, make_stacks_private
 from .windows import Windows
 
-BRIEF = float(1 << 31)  # operations that a call ends with before it is interrupted: about a tenth of a second on one core
+BRIEF = float(1 << 31)  # operations at the end of a call, during which it is not interrupted: about a tenth of a second on one core
 
 
 def plan_buffers(func: Func) -> Func:
-    """The same Func with copies where a view will not do, and a plan for all its values."""
+    """The same Func with copies where a view is not enough, and a plan for all its values."""
     func, plan = Windows(make_stacks_private(func)).planned()
     _Placer(func, plan).place()
     return func.replace(plan=plan)
@@ -44,36 +44,36 @@ def plan_buffers(func: Func) -> Func:
 
 @dataclass
 class _Loop:
-    """A span of positions that runs again and again: what is read in it and made before it lives until its end."""
+    """A span of positions that runs repeatedly: a value that is defined before it and read in it lives until its end."""
 
     start: int
     end: int = -1
 
 
 class _Placer:
-    """Positions number the statements in the order of the text, regions included; `last_use` is where a buffer may be forgotten."""
+    """Positions number the statements in textual order, including those in regions; `last_use` is where a buffer may be released."""
 
     def __init__(self, func: Func, plan: Plan) -> None:
         self.func = func
         self.plan = plan
         self.clock = 0
         self.loops: list[_Loop] = []
-        self.order: list[tuple[int, Stmt, Value]] = []  # position, maker, root: buffers in the order in which they come to life
+        self.order: list[tuple[int, Stmt, Value]] = []  # position, defining statement, root: buffers in the order in which they become live
         self.made_at: dict[int, int] = {}
         self.makers: dict[int, Stmt] = {}
         self.uses: list[tuple[int, int, tuple[_Loop, ...]]] = []
-        self.reads: dict[int, int] = {}  # last position, loops not unrolled
+        self.reads: dict[int, int] = {}  # last position, without extension to the end of loops
         self.last_use: dict[int, int] = {}
         self.last_failure = -1
         self.durations: list[tuple[int, float]] = []  # of statements, with their positions
         self.carried: list[tuple[Value, Value, int]] = []  # a carry, its next value, and where the loop's body last reads the carry
-        self.hosts: dict[int, Value] = {}  # roots made in another's buffer: a branch's yield in the result's, a next in the carry's
-        self.looked: dict[int, Value] = {}  # the arrays that views look into
+        self.hosts: dict[int, Value] = {}  # roots placed in another's buffer: a branch's yield in the result's, a next carry in the carry's
+        self.looked: dict[int, Value] = {}  # the arrays that views refer to
         self.slots = 0
-        self.collected: list[tuple[Value, Stmt]] = []  # a carry that nothing but a `scatter_set` reads, and that
+        self.collected: list[tuple[Value, Stmt]] = []  # a carry that only a `scatter_set` reads, and that statement
 
     def root(self, value: Operand) -> Value:
-        """Whose memory the value lies in; of a view, the array that it looks into."""
+        """The value whose memory this value occupies; for a view, the array that it refers to."""
         root = self.plan.windows[id(value)].root
         while id(root) in self.looked:
             root = self.looked[id(root)]
@@ -102,7 +102,7 @@ class _Placer:
         self.fill_arena()
 
     def last_interruption(self) -> int:
-        """The last statement during which a call may be interrupted: what comes after it is brief, and may write to variables."""
+        """The last statement during which a call may be interrupted: what follows is short, and may write to variables."""
         left = 0.0
         for at, each in reversed(self.durations):
             left += each
@@ -111,7 +111,7 @@ class _Placer:
         return -1
 
     def place_ahead(self) -> None:
-        """What a result is made from in place is made in the result's buffer already."""
+        """If a result is computed in place of an operand, place the operand in the result's buffer."""
         places = self.plan.places
         for at, stmt, root in reversed(self.order):
             place = places.get(id(root))
@@ -125,7 +125,7 @@ class _Placer:
             if dies_here and not isinstance(self.makers[id(old.root)].op, Constant | For | While):
                 places[id(old.root)] = place
 
-    # ---- the walk: who is made and read where
+    # ---- the walk: where values are defined and read
 
     def walk(self, block: Block) -> None:
         for stmt in block.stmts:
@@ -149,7 +149,7 @@ class _Placer:
                 self.visit_loop(stmt)
 
     def arrays_inside(self, stmt: Stmt) -> list[Operand]:
-        """Arrays that loops inside a region in registers carry, in memory of their own."""
+        """Arrays that loops inside a register region carry, in separate memory."""
         if id(stmt) not in self.plan.registers:
             return []
         params = [p for inner in walk(Block((), [stmt], ())) for block in inner.blocks for p in block.params if is_array(p)]
@@ -158,9 +158,9 @@ class _Placer:
     def make(self, stmt: Stmt, values: Iterable[Operand]) -> None:
         for value in values:
             if is_stack(value):
-                continue  # placed beforehand, for the whole call
+                continue  # placed in advance, for the whole call
             root = self.root(value)
-            if id(root) not in self.made_at:  # the parts of a concatenation are made one by one
+            if id(root) not in self.made_at:  # the parts of a concatenation are computed one by one
                 self.made_at[id(root)] = self.clock
                 self.makers[id(root)] = stmt
                 self.order.append((self.clock, stmt, root))
@@ -185,7 +185,7 @@ class _Placer:
         self.read(stmt.results)
 
     def host(self, result: Operand, value: Operand, since: int) -> None:
-        """Let a branch make the value that it yields in the buffer of the result."""
+        """Let a branch compute the value that it yields in the buffer of the result."""
         window = self.plan.windows.get(id(value))
         if window is None or id(window.root) in self.hosts or self.made_at.get(id(window.root), -1) <= since:
             return
@@ -205,7 +205,7 @@ class _Placer:
             self.walk(block)
             self.clock += 1
             self.read(block.results)
-        self.read(v for v in body.saving if not any(v is p for p in body.params))  # those were saved as the trip began
+        self.read(v for v in body.saving if not any(v is p for p in body.params))  # parameters were saved when the iteration began
         self.take_slots(body, loop)
         loop.end = self.clock
         for carry, following in zip(body.params[len(body.params) - len(body.results) :], body.results, strict=True):
@@ -216,7 +216,7 @@ class _Placer:
         self.collect(body)
 
     def collect(self, body: Block) -> None:
-        """Carries that a loop only puts rows into; a value that goes into two of them cannot be made in both."""
+        """Carries that a loop only writes rows into; a value that goes into two of them cannot be computed in both."""
         uses = Counter(map(id, body.uses()))
         writes = [stmt for stmt in body.stmts if isinstance(stmt.op, ScatterSet)]
         written = Counter(id(stmt.args[1]) for stmt in writes)
@@ -226,7 +226,7 @@ class _Placer:
                 self.collected.append((carry, stmt))
 
     def take_slots(self, body: Block, loop: _Loop) -> None:
-        """What a loop makes and saves is made on its stack."""
+        """Compute values that a loop saves directly on its stack."""
         for value in body.saving:
             window = self.plan.windows.get(id(value))
             if window is None or id(window.root) in self.plan.places or self.made_at.get(id(window.root), -1) <= loop.start:
@@ -236,13 +236,13 @@ class _Placer:
                 self.slots += 1
 
     def is_whole(self, window: Window, value: Operand) -> bool:
-        """Whether the value is all that one plain statement makes, so that it can be made elsewhere."""
+        """Whether the value is the whole result of one plain statement, so that it can be computed elsewhere."""
         maker = self.makers[id(window.root)].op
         plain = isinstance(maker, Fuse) or not isinstance(maker, Region | Constant)
         return plain and window.root.type.size == value.type.size and window.layout == Layout.contiguous(value.type.shape)
 
     def settle(self) -> None:
-        """Last uses, with what loops read again on their next trip; then carries and branches that can share buffers."""
+        """Find last uses, including reads in the next iteration of loops; then carries and branches that can share buffers."""
         for root, at, loops in self.uses:
             until = next((loop.end for loop in loops if loop.start > self.made_at.get(root, -1)), at)
             self.last_use[root] = max(self.last_use.get(root, -1), until)
@@ -253,7 +253,7 @@ class _Placer:
             self.take_row(row, carry, stmt)
 
     def take_row(self, row: int, carry: Value, stmt: Stmt) -> None:
-        """What a loop puts into a row of an array is made there, if the array is changed in place and the row is known by then."""
+        """Compute a row that a loop writes into an array directly there, if the array is changed in place and the row is known by then."""
         _, value, *indices = stmt.args
         window = self.plan.windows.get(id(value))
         if self.hosts.get(id(stmt.result)) is not carry or window is None or id(window.root) in self.plan.places or not is_array(value):
@@ -266,8 +266,9 @@ class _Placer:
     # ---- sharing
 
     def may_overwrite(self, old: Value, new: Value) -> bool:
-        """Whether `new` can be written into the buffer of `old`: nobody reads `old` later, and the statement that makes `new` reads it only
-        at the element that it is about to write."""
+        """Whether `new` can be written into the buffer of `old`: `old` is not read later, and the statement that computes `new` reads it
+        only at the element that it is about to write.
+        """
         return self._overwrites(old, new, self.last_use.get(id(old), -1))
 
     def _overwrites(self, old: Value, new: Value, last_read: int) -> bool:
@@ -286,7 +287,7 @@ class _Placer:
             return False
         (body,) = stmt.blocks
         if all(r is not new for r in stmt.results):
-            return False  # a part of it
+            return False  # it computes only a part of `new`
         host = hosted_by(stmt)
         if host is not None and any(self.root(a) is old for a in host.args if isinstance(a, Value)):
             return False
@@ -296,7 +297,7 @@ class _Placer:
             return False
         identity = Layout.contiguous(new.type.shape)
         if any(self.root(s.args[0]) is old for s in body.stmts if isinstance(s.op, Pad) and isinstance(s.args[0], Value)):
-            return False  # read at other places than it is written
+            return False  # read at other positions than it is written
         return all(self.plan.windows[id(v)].layout == identity and not self.is_view(v) for v in body.free() if self.root(v) is old)
 
     # ---- the arena
@@ -334,7 +335,7 @@ class _Placer:
 
 
 def _reads(stmt: Stmt) -> Sequence[Operand]:
-    """Values that a statement reads, those inside its regions included."""
+    """Values that a statement reads, including those inside its regions."""
     return [*stmt.args, *(v for block in stmt.blocks for v in block.free())]
 
 

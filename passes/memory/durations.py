@@ -1,6 +1,6 @@
-"""How long statements take, roughly: enough to tell a call that a user may want to interrupt from one that is over before that.
+"""Rough durations of statements: enough to tell calls that a user may want to interrupt from short ones.
 
-Counted in operations of a product, of which a core does about twenty in a nanosecond.
+Measured in operations of a matrix product, of which a core does about twenty per nanosecond.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from adjit.ir.ops.convolution import Convolution
 from adjit.ir.ops.linalg import Matmul, MatmulAdd
 from adjit.ir.ops.maps import Map
 
-COMPUTED = 4.0  # an element of a result inside of a kernel
-READ = 16.0  # an element that a kernel walks over
-PLAIN = 4.0  # an operation outside of products: these run near the peak, others do not
-WRITTEN = 1.0  # an element of what is as large as all that is walked over: memory bounds how many there are
+COMPUTED = 4.0  # per element of a result inside a kernel
+READ = 16.0  # per element that a kernel iterates over
+PLAIN = 4.0  # per operation outside products: products run near the peak, other ops do not
+WRITTEN = 1.0  # per element, if the result is as large as everything that is read: memory limits the number of elements
 
 
 def duration(stmt: Stmt) -> float:
-    """Of one statement. Loops have no bound, and are not asked for here."""
+    """The duration of one statement. Loops have no bound, and are not handled here."""
     op = stmt.op
     if isinstance(op, Fuse):
         return _fused(stmt)

@@ -1,11 +1,11 @@
-"""Memory that is updated in place: stacks, with copies where an update would be seen through another value; and arrays in register regions.
+"""Memory that is updated in place: stacks, copied where an update would be visible through another value; and arrays in register regions.
 
-`stack_accumulate` and `stack_add` write over their first operand, and a loop over what it starts to carry, once this pass is done: where
-the old stack is read later, the operand is a copy. Values that share memory have one root. What the roots are follows from the statements
-alone, by `Roots`; the buffer planner asks again.
+After this pass `stack_accumulate` and `stack_add` overwrite their first operand, and a loop the initial values of its carries: if the old
+stack is read later, the operand is a copy. Values that share memory have the same root. `Roots` derives the roots from the statements
+alone; the buffer planner queries it again.
 
-A region that runs in registers may carry arrays, and read and write single elements of them, under the same rules. It is only asked whether
-it keeps them (`changes_in_place`): what does not has buffers planned for it, and is copied there.
+A region that runs in registers may carry arrays, and read and write single elements of them, under the same rules. For regions the pass
+only checks the rules (`changes_in_place`): a region that breaks them gets planned buffers and copies.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def is_array(x: Operand) -> bool:
 
 
 class Roots:
-    """Who shares memory with whom, of the values in question; told of statements in their order, of a loop before its body and after."""
+    """Which values share memory. Statements are added in order; a loop before its body and after it."""
 
     def __init__(self, holds: Callable[[Operand], bool]) -> None:
         self.holds = holds
@@ -44,7 +44,7 @@ class Roots:
         return self.table.setdefault(id(value), value)
 
     def enter(self, loop: Stmt, keeps_first: bool = True) -> None:
-        """Carried values lie where their first values do; in memory of their own unless it `keeps_first`."""
+        """Carried values occupy the memory of their initial values; separate memory if `keeps_first` is false."""
         body = carried_params(loop, loop.blocks[-1])
         if keeps_first:
             self._share(body, initial_carries(loop))
@@ -52,7 +52,7 @@ class Roots:
             self._share(carried_params(loop, block), body)
 
     def leave(self, stmt: Stmt) -> None:
-        """The results of a statement whose blocks have been walked."""
+        """Add the results of a statement whose blocks have been walked."""
         if stmt.op.in_place is not None:
             self._share(stmt.results, stmt.args[stmt.op.in_place : stmt.op.in_place + 1])
         elif isinstance(stmt.op, For | While):
@@ -73,20 +73,20 @@ class Roots:
 
 
 class _Place(NamedTuple):
-    """A position in the text, with the loops around it and the branches that lead to it."""
+    """A position in the text, with the enclosing loops and the branches that lead to it."""
 
     clock: int
     loops: tuple[int, ...]
     branches: tuple[tuple[int, int], ...]
 
     def excludes(self, other: _Place) -> bool:
-        """Whether the two lie in different branches of one `if`."""
+        """Whether the two are in different branches of one `if`."""
         taken = dict(self.branches)
         return any(taken.get(region, branch) != branch for region, branch in other.branches)
 
 
 class _Uses:
-    """Where the values in question are defined and used."""
+    """Where the tracked values are defined and used."""
 
     def __init__(self, block: Block, holds: Callable[[Operand], bool]) -> None:
         self.holds = holds
@@ -122,7 +122,7 @@ class _Uses:
                 self.used.setdefault(id(v), []).append(place)
 
     def sees(self, value: Value, change: _Place) -> bool:
-        """Whether the value is used after a change of its memory: further on, or on the next trip of a loop that it comes into from
+        """Whether the value is used after a change of its memory: later in the text, or in the next iteration of a loop that it enters from
         outside.
         """
         outside = set(self.defined.get(id(value), ()))
@@ -140,7 +140,7 @@ def make_stacks_private(func: Func) -> Func:
 
 
 def changed_stacks(func: Func) -> set[int]:
-    """The roots of stacks that some statement changes in place: what is read of them must be copied."""
+    """The roots of stacks that some statement changes in place: elements read from them must be copied."""
     roots, changed = Roots(is_stack), set()
 
     def visit(block: Block) -> None:
@@ -158,7 +158,7 @@ def changed_stacks(func: Func) -> set[int]:
 
 
 def changes_in_place(region: Stmt) -> bool:
-    """Whether a region can change all arrays in place that it changes at all. What it starts to carry, it has copied."""
+    """Whether a region can make all its changes to arrays in place. Initial values of its carries are copied."""
     around = Block((), [region], ())
     privacy = _Privacy(around, is_array, region)
     privacy.block(around)
@@ -166,14 +166,14 @@ def changes_in_place(region: Stmt) -> bool:
 
 
 class _Privacy:
-    """Puts in the copies, and counts them. The loop `outermost` carries copies already."""
+    """Inserts the copies, and counts them. The loop `outermost` already carries copies."""
 
     def __init__(self, block: Block, holds: Callable[[Operand], bool], outermost: Stmt | None = None) -> None:
         self.uses = _Uses(block, holds)
         self.roots = Roots(holds)
         self.holds = holds
         self.outermost = outermost
-        self.known = dict(self.uses.values)  # what is not here comes from outside, and is not ours to change
+        self.known = dict(self.uses.values)  # values not in here come from outside, and may not be changed
         self.copies = 0
 
     def block(self, block: Block) -> Block:
@@ -200,7 +200,7 @@ class _Privacy:
         inits = list(initial_carries(stmt))
         inside = _Place(place.clock, (*place.loops, id(stmt)), place.branches)
         is_outermost = stmt is self.outermost
-        taken: list[Value] = []  # memory of the slots before: two carries that start as one value part ways
+        taken: list[Value] = []  # memory of the preceding carries: two carries with the same initial value must not share memory
         for slot, (init, param) in enumerate(zip(inits, carried_params(stmt, body), strict=True)):
             if self.holds(init) and isinstance(init, Value) and not is_outermost:
                 if any(self.roots.of(init) is root for root in taken):
@@ -214,7 +214,7 @@ class _Privacy:
         return stmt.replace(blocks=(*blocks[:-1], self._yielding_own(stmt, blocks[-1])))
 
     def _yielding_own(self, loop: Stmt, body: Block) -> Block:
-        """What lies elsewhere is copied before it is brought into the carry's memory: it may be that of another carry."""
+        """Copy yielded values from other memory before they are moved into the carry's: that memory may belong to another carry."""
         stmts, results = list(body.stmts), list(body.results)
         for slot, param in enumerate(carried_params(loop, body)):
             if self.holds(param) and not self.roots.same([param, results[slot]]):
@@ -222,7 +222,7 @@ class _Privacy:
         return Block(body.params, stmts, results, body.saving)
 
     def _private(self, stack: Operand, change: _Place, stmt: Stmt, out: list[Stmt]) -> Operand:
-        """The stack itself, if nobody sees that its memory is changed; else a copy."""
+        """The stack itself if a change of its memory cannot be observed; otherwise a copy."""
         root = self.roots.of(stack)
         sharing = [v for v in self.uses.values.values() if id(v) in self.roots.table and self.roots.of(v) is root]
         if id(root) not in self.known or any(self.uses.sees(v, change) for v in sharing):

@@ -1,8 +1,8 @@
-"""First half of buffer planning: every value's window (the buffer that it lies in, and its layout there).
+"""First half of buffer planning: finds every value's window (the buffer that holds it, and its layout there).
 
-Copies are put in where a view will not do: a reshape that no strides express; a result, update or carry that must have a buffer of its own.
-What a loop reads at its counter, a row of an array or an element of a stack, is a window too, on memory whose address is known then.
-Parts that are concatenated are made inside of the whole.
+Copies are inserted where a view is not enough: a reshape that no strides express; a result, update or carry that must have its own buffer.
+What a loop reads at its counter, a row of an array or an element of a stack, is also a window, on memory whose address is known by then.
+Parts that are concatenated are computed directly inside the result.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from adjit.ir.plan import Place, Plan, Window
 
 from .stacks import Roots, changed_stacks, changes_in_place, is_array, is_stack
 
-RUN = 16  # elements that a part of a concatenation must have side by side: a kernel writes them as vectors
+RUN = 16  # contiguous elements that a part of a concatenation must have: a kernel writes them as vectors
 
 
 class Windows:
@@ -34,12 +34,12 @@ class Windows:
         self.func = func
         self.plan = Plan()
         self.stmts: list[Stmt] = []
-        self.made: set[int] = set()  # roots that the block being walked made itself, and nobody has taken
+        self.made: set[int] = set()  # roots that the current block defines itself and that are not yet taken
         self.stack_roots = Roots(is_stack)
         self.changed = changed_stacks(func)
         self.views = 0
         self.viewed: set[int] = set()  # roots that other values are windows on
-        self.makers: dict[int, Stmt] = {}  # of roots that one kernel makes
+        self.makers: dict[int, Stmt] = {}  # of roots that one kernel computes
 
     def planned(self) -> tuple[Func, Plan]:
         for param in self.func.params:
@@ -52,7 +52,7 @@ class Windows:
         return self.func.replace(block=block, updates=updates), self.plan
 
     def own(self, value: Operand) -> None:
-        """A buffer of its own; a stack lies where its root does."""
+        """Give the value its own buffer; a stack occupies the memory of its root."""
         assert isinstance(value, Value)
         if is_stack(value):
             self.plan.windows[id(value)] = Window(self.stack_roots.of(value), Layout.contiguous(value.type.shape))
@@ -105,8 +105,8 @@ class Windows:
         self.viewed.add(id(window.root))
 
     def is_lookup(self, stmt: Stmt) -> bool:
-        """Whether a statement reads memory that stays as it is while the result is alive: one row of an array, or a stack that nobody
-        adds to. The buffer planner keeps the array for as long.
+        """Whether a statement reads memory that stays unchanged while the result is live: one row of an array, or a stack that nothing
+        is added to. The buffer planner keeps the array alive for as long.
         """
         if isinstance(stmt.op, StackRead | StackArray):
             return is_array(stmt.result) and id(self.stack_roots.of(stmt.args[0])) not in self.changed
@@ -123,7 +123,7 @@ class Windows:
         self.views += 1
 
     def join(self, stmt: Stmt) -> None:
-        """A concatenation: its parts become windows on it, and the statement itself has nothing left to do."""
+        """A concatenation: its parts become windows on it, and the statement itself becomes a no-op."""
         assert isinstance(stmt.op, Concatenate)
         assert isinstance(stmt.result, Value)
         self.own(stmt.result)
@@ -138,7 +138,7 @@ class Windows:
         self.stmts.append(stmt.replace(args=tuple(parts)))
 
     def can_move(self, x: Operand) -> bool:
-        """Whether a value can be made in another place: this block made it, with a kernel that writes through any strides, and no value
+        """Whether a value can be computed elsewhere: this block computes it, with a kernel that writes through any strides, and no value
         is a window on it.
         """
         maker = self.makers.get(id(x))
@@ -154,8 +154,8 @@ class Windows:
     # ---- regions
 
     def memory_inside(self, stmt: Stmt, arrays: Roots, is_outermost: bool = True) -> None:
-        """What a region in registers has no buffers for are scalars: stacks, and arrays that it changes element by element, are in
-        memory.
+        """Give windows to the values in memory of a register region: stacks, and arrays that it changes element by element. The others are
+        scalars, without buffers.
         """
         if isinstance(stmt.op, For | While):
             self.stack_roots.enter(stmt)
@@ -173,7 +173,7 @@ class Windows:
         self.remember(stmt.results, arrays)
 
     def remember(self, values: Iterable[Operand], arrays: Roots) -> None:
-        """The windows of stacks and arrays inside a region in registers."""
+        """Record the windows of stacks and arrays inside a register region."""
         for value in values:
             if is_stack(value):
                 self.own(value)
@@ -184,7 +184,7 @@ class Windows:
                 self.plan.windows[id(value)] = self.plan.windows[id(root)]
 
     def visit_rows(self, stmt: Stmt) -> None:
-        """What leaves the region is made where its result lies; what does not has room for one row."""
+        """Results are computed directly in their own buffers; other values get a buffer of one row."""
         (block,) = stmt.blocks
         for result in stmt.results:
             self.own(result)
@@ -232,7 +232,7 @@ class Windows:
             self.own(stack)
 
     def inside(self, block: Block, carries: list[Value]) -> Block:
-        """A block with its copies; what a loop's body yields lies in buffers of its own, but for carries that do not change."""
+        """A block with its copies; values that a loop's body yields have their own buffers, except carries that do not change."""
         outer_stmts, outer_made = self.stmts, self.made
         self.stmts, self.made = [], set()
         self.visit_all(block.stmts)
@@ -258,7 +258,7 @@ class Windows:
         return outer
 
     def fresh(self, value: Operand) -> Operand:
-        """A value that covers a buffer which this block made and nobody else wants; a copy if it does not."""
+        """The value itself if it covers a buffer that this block defines and nothing else has taken; otherwise a copy."""
         window = self.plan.windows.get(id(value))
         if window is not None and id(window.root) in self.made and covers(window, value):
             self.made.discard(id(window.root))
@@ -269,13 +269,13 @@ class Windows:
 
 
 def run_length(stmt: Stmt) -> int:
-    """How many elements of the smallest part lie side by side in a concatenation."""
+    """How many elements of the smallest part are contiguous in a concatenation."""
     assert isinstance(stmt.op, Concatenate)
     return min(math.prod(x.type.shape[stmt.op.axis :]) for x in stmt.args)
 
 
 def covers(window: Window, value: Operand) -> bool:
-    """Whether the value is all of its buffer, in order."""
+    """Whether the value occupies its whole buffer, in order."""
     root = window.root.type
     return root.dtype == value.type.dtype and root.size == value.type.size and window.layout == Layout.contiguous(value.type.shape)
 
@@ -306,5 +306,5 @@ def is_made_of_scalars(stmt: Stmt) -> bool:
 
 
 def _is_scalar(x: Operand) -> bool:
-    """Of a stack, whether its elements are scalars."""
+    """Whether a value, or each element of a stack, is a scalar."""
     return x.type.size == 1

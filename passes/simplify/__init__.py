@@ -1,4 +1,4 @@
-"""Less to compute: constant folding, algebraic rules, common subexpressions, dead code, and what is known about integers.
+"""Simplification: constant folding, algebraic rules, common subexpressions, dead code, and integer bounds.
 
-In and out: a Func. The first part of the pipeline.
+Input and output: a Func. The first part of the pipeline.
 """

@@ -1,6 +1,7 @@
-"""Which integers a value can hold, as far as the statements say so: an index that cannot be out of bounds needs no check.
+"""Integer range analysis: an index that cannot be out of bounds needs no check.
 
-Counters of loops with known bounds, positions along an axis, constants, and sums, differences, products, minima and maxima of those.
+Tracks counters of loops with known bounds, positions along an axis, constants, and sums, differences, products, minima and maxima of
+those.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from adjit.ir.ops.maps import Cast, Mul
 
 from .trips import known_trips
 
-SAFE = 2**31  # integers below do not overflow by what is computed here
+SAFE = 2**31  # smaller integers cannot overflow in the computations here
 
 
 class Interval(NamedTuple):
@@ -36,7 +37,7 @@ _ARITHMETIC: dict[type[Op], Callable[[Interval, Interval], Interval]] = {
 
 
 class Bounds:
-    """Found by one walk through the function, outer blocks first."""
+    """Ranges of values, found by one walk through the function, outer blocks first."""
 
     def __init__(self, func: Func) -> None:
         self.known: dict[int, Interval] = {}
@@ -88,6 +89,6 @@ class Bounds:
 
 
 def fits(interval: Interval, value: Operand) -> bool:
-    """Whether the value's dtype holds them all: else they wrap around."""
+    """Whether the value's dtype can represent the whole interval: otherwise values wrap around."""
     bits = value.type.dtype.itemsize * 8 - (value.type.dtype.kind == "i")
     return interval.high < 2**bits and interval.low >= (-(2**bits) if value.type.dtype.kind == "i" else 0)

@@ -1,4 +1,4 @@
-"""What passes that rewrite whole blocks share: the walk over blocks, which statements go together, and tidying up behind them."""
+"""Shared by passes that rewrite whole blocks: the walk over blocks, finding connected statements, and the cleanup afterwards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Rewriting = Callable[[list[Stmt], set[int]], list[Stmt] | None]
 
 
 def drop_connected(members: dict[int, Stmt], first: Iterable[int]) -> None:
-    """Take out of `members` (by the ids of their results) all that hangs together with `first`, by operands or readers."""
+    """Remove from `members` (keyed by the ids of their results) all that are connected with `first` by operands or readers."""
     neighbours: dict[int, list[int]] = {key: [id(a) for a in s.args if id(a) in members] for key, s in members.items()}
     for key, near in list(neighbours.items()):
         for other in near:
@@ -32,7 +32,7 @@ def cleaned(func: Func) -> Func:
 
 
 def rewrite_blocks(func: Func, rewrite: Rewriting) -> Func:
-    """`rewrite(stmts, outputs)` of every block, inner ones first, until it gives None; `outputs` are the ids of what leaves the block."""
+    """Apply `rewrite(stmts, outputs)` to every block, inner ones first, until it returns None; `outputs` are the ids of its outputs."""
     found = False
 
     def walked(block: Block, outputs: Iterable[Operand]) -> Block:

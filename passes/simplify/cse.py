@@ -1,8 +1,8 @@
-"""Common subexpressions: a statement that repeats an earlier one gives way to it.
+"""Common subexpression elimination: a statement that repeats an earlier one is replaced by it.
 
-Two statements are the same when their op, its attributes and their operands are; literals are compared by their bits, and operands of
-commutative ops in either order. What the blocks around a region computed is known inside it, never the other way round. Effects stay; a
-statement that may fail gives way to one that would have failed before it.
+Two statements are equal if their ops, attributes and operands are; literals are compared bitwise, and operands of commutative ops in either
+order. Values computed in the enclosing blocks are known inside a region, but not vice versa. Effects stay; a statement that may fail is
+replaced by an equal one that would have failed before it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..rewrite import COMMUTATIVE, Renaming, is_region
 
 
 def eliminate_common_subexpressions(func: Func) -> Func:
-    """The function itself, where nothing is computed twice."""
+    """Return the function itself if nothing is computed twice."""
     search = _Search()
     stmts = search.visit(func.block)
     return search.renaming.func(func, stmts) if search.renaming.table else func
@@ -27,7 +27,7 @@ def eliminate_common_subexpressions(func: Func) -> Func:
 class _Search:
     def __init__(self) -> None:
         self.renaming = Renaming()
-        self.known: dict[Hashable, tuple[list[Stmt], int]] = {}  # what is computed -> where: the list of statements, and the place in it
+        self.known: dict[Hashable, tuple[list[Stmt], int]] = {}  # expression -> its statement: the list that holds it, and the index
 
     def visit(self, block: Block) -> list[Stmt]:
         out: list[Stmt] = []
@@ -49,7 +49,7 @@ class _Search:
             twin = there[at]
             for old, new in zip(stmt.results, twin.results):
                 self.renaming[old] = new
-            if stmt.phase == "forward" and twin.phase == "backward":  # what the forward part needs is forward
+            if stmt.phase == "forward" and twin.phase == "backward":  # a value that the forward part needs is forward
                 there[at] = twin.replace(phase="forward", origin=None)
         for key in learnt:
             del self.known[key]
@@ -66,7 +66,7 @@ class _Search:
 
 
 def op_key(op: Op) -> Hashable:
-    """The op and its attributes, floats by their bits: as dataclasses, `fill 0.0` and `fill -0.0` are equal."""
+    """The op and its attributes, with floats by their bits: as dataclasses, `fill 0.0` and `fill -0.0` are equal."""
     if not op.__dict__:
         return type(op), ()
     return type(op), tuple((type(v), v.hex() if isinstance(v, float) else v) for _, v in op.attributes())

@@ -1,9 +1,8 @@
-"""Dead code elimination: statements whose results nobody needs go, inside regions too. Loops lose the carried values that feed only
-themselves.
+"""Dead code elimination: removes statements whose results are not needed, inside regions too, and carries that feed only themselves.
 
-What must happen are the function's outputs, every effect, and every failure: an index out of bounds raises, as it does eagerly, though
-nobody reads what it finds. Of such a statement its guard is left (`Op.guard`), which reads the indices alone; and nothing, where they are
-known to be within bounds. Backward statements and copies of forward ones are no guards: the forward part has checked what they check.
+The function's outputs, every effect and every failure are needed: an index out of bounds raises, as in eager mode, even if its result is
+not read. Of such a statement only the guard remains (`Op.guard`), which reads the indices alone; if they are known to be within bounds,
+nothing remains. Backward statements and copies of forward ones need no guards: the forward part has checked the same indices.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ def eliminate_dead_code(func: Func) -> Func:
 
 
 def eliminate_repeated_checks(func: Func) -> Func:
-    """The same for a function that repeats what another has computed without an error: what may fail is dead like everything else."""
+    """Dead code elimination for a function that repeats one that ran without an error: statements that may fail can be dead too."""
     return func.replace(block=_swept(func.block, _Liveness(func, [])))
 
 
 def _failing(func: Func) -> Iterator[Stmt]:
-    """The statements that have to raise, if they do, whoever needs their results."""
+    """The statements whose failures must be raised, whether or not their results are needed."""
     found = [s for s in walk(func.block) if s.phase == "forward" and not s.blocks and effects_of(s.op).fails]
     if not found:
         return
@@ -37,14 +36,14 @@ def _failing(func: Func) -> Iterator[Stmt]:
 
 
 class _Liveness:
-    """Marks, from the outputs, effects and failures backwards, the statements and values that are needed."""
+    """Marks the statements and values that are needed, backwards from the outputs, effects and failures."""
 
     def __init__(self, func: Func, failing: list[Stmt]) -> None:
         self.values: set[int] = set()
         self.stmts: set[int] = set()
-        self.guards: dict[int, Stmt] = {}  # what is left of statements that may fail and are not needed
-        self.definition: dict[int, tuple[Stmt, int]] = {}  # value -> the statement that makes it (or carries it), and as which result
-        self.holder: dict[int, Stmt] = {}  # statement -> the region statement around it
+        self.guards: dict[int, Stmt] = {}  # of statements that may fail and are not needed otherwise
+        self.definition: dict[int, tuple[Stmt, int]] = {}  # value -> the statement that defines (or carries) it, and its index
+        self.holder: dict[int, Stmt] = {}  # statement -> the enclosing region statement
         self.pending: list[Operand] = list(func.outputs())
         for stmt in self._scan(func.block):
             self._need(stmt)
@@ -55,7 +54,7 @@ class _Liveness:
         self._mark()
 
     def _scan(self, block: Block) -> list[Stmt]:
-        """Fill the tables; gives the statements with an effect."""
+        """Fill the tables and return the statements with an effect."""
         effects = []
         for stmt in block.stmts:
             if effects_of(stmt.op).ordered:
@@ -84,7 +83,7 @@ class _Liveness:
             self._need(self.holder[id(stmt)])
 
     def _need(self, stmt: Stmt) -> None:
-        """The statement runs, and with it all that decides whether it does."""
+        """Mark the statement, and everything that decides whether it runs."""
         holder: Stmt | None = stmt
         while holder is not None and id(holder) not in self.stmts:
             self.stmts.add(id(holder))

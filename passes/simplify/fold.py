@@ -1,8 +1,8 @@
-"""Constant folding: what depends on literals and small constants only is computed now.
+"""Constant folding: evaluates what depends only on literals and small constants.
 
-Literals of any size fold through `op.splat`, where one value fills the result. Constants, and literals beside them, fold by evaluation
-where operands and result are small: folding never makes a function larger than it was written. A branch whose condition is known takes the
-place of its `if`.
+Literals of any size fold through `op.splat`, if one value fills the result. Constants, and literals combined with them, fold by evaluation
+if operands and result are small: folding never makes a function larger than it was written. A branch whose condition is known replaces its
+`if`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from adjit.ir.types import TensorType, as_dtype
 
 from ..rewrite import Renaming, is_pure, is_region
 
-MAX_RESULT = INLINE_CONSTANT  # elements of a folded constant: what the builder itself writes inline
-MAX_OPERAND = 1024  # elements read to fold one statement: bounds the time
+MAX_RESULT = INLINE_CONSTANT  # elements of a folded constant: the limit below which the builder writes constants inline
+MAX_OPERAND = 1024  # elements read to fold one statement: bounds compile time
 
 
 def fold(func: Func) -> Func:
@@ -35,7 +35,7 @@ class _Folding:
         self.constants: dict[int, Array] = {}
 
     def visit(self, block: Block, is_fused: bool = False) -> list[Stmt]:
-        """The block's statements, folded. Inside `fuse` only to literals: there are no constants in a loop nest."""
+        """The block's statements, folded. Inside `fuse` only to literals: a loop nest cannot hold constants."""
         out: list[Stmt] = []
         for stmt in block.stmts:
             stmt = self.renaming.stmt(stmt)
@@ -63,7 +63,7 @@ class _Folding:
         out.append(stmt.replace(blocks=tuple(self.renaming.body(b, self.visit(b, is_fused)) for b in stmt.blocks)))
 
     def _value(self, stmt: Stmt) -> Literal | Array | None:
-        """What the statement gives: a literal, a small array, or None where it is not known (or not worth it)."""
+        """The statement's value: a literal, a small array, or None if it is unknown (or not worth computing)."""
         if isinstance(stmt.op, Constant):
             return uniform(stmt.op.evaluate())
         if not stmt.args or not all(isinstance(a, Literal) or id(a) in self.constants for a in stmt.args):
@@ -76,7 +76,7 @@ class _Folding:
         try:
             (array,) = evaluate(stmt.op, [self._array(a) for a in stmt.args], [a.type for a in stmt.args])
         except AdjitError:
-            return None  # it fails when it runs, and only if it runs
+            return None  # it fails at run time, and only if it runs
         return uniform(array)
 
     def _array(self, operand: Operand) -> Array:
@@ -84,7 +84,7 @@ class _Folding:
 
 
 def uniform(array: Array) -> Literal | Array:
-    """A literal for an array filled with one value (bit for bit), otherwise the array."""
+    """A literal for an array filled with one value (bitwise), otherwise the array."""
     bits = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
     if array.size == 0 or (bits != bits.flat[0]).any():
         return array

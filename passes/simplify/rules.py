@@ -1,10 +1,10 @@
-"""The language of rewrite rules: a table as text becomes patterns that match statements.
+"""The language of rewrite rules: parses a textual table into patterns that match statements.
 
     sub_negated: sub(x, neg(y)) => add(x, y)        # why it is exact
 
-A lower-case name stands for any operand, the same name twice for the same operand; a capital for a literal; a number for a literal of that
-value (of either dtype, but 0.0 and -0.0 are told apart); `if integer(x)` asks a guard. Operands of commutative ops match in either order.
-Ops with attributes are not written here: what depends on attributes is a function in `simplify`.
+A lower-case name matches any operand, the same name twice the same operand; a capital matches a literal; a number matches a literal of that
+value (of either dtype, but 0.0 and -0.0 are distinguished); `if integer(x)` calls a guard. Operands of commutative ops match in either
+order. Ops with attributes are not supported: rules that depend on attributes are functions in `simplify`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Rule(NamedTuple):
     why: str
 
     def apply(self, stmt: Stmt, definitions: Mapping[int, Stmt], emit: Emit) -> Operand | None:
-        """What the rule puts in the place of the statement's result; None where it does not match."""
+        """The operand that replaces the statement's result; None if the rule does not match."""
         bound: Bindings = {}
         if not _matches_args(self.pattern, stmt, definitions, bound) or not all(guard(bound[name]) for guard, name in self.guards):
             return None
@@ -85,7 +85,7 @@ def _matches_args(call: Call, stmt: Stmt, definitions: Mapping[int, Stmt], bound
 
 
 def _build(term: Term, bound: Bindings, type: TensorType, emit: Emit) -> Operand:
-    """The operand that a replacement stands for; `type` is that of a number in this place."""
+    """The operand that a replacement term denotes; `type` is the type of a number in this position."""
     if isinstance(term, Name):
         return bound[term.name]
     if isinstance(term, Number):
@@ -100,11 +100,11 @@ Head: TypeAlias = str | float
 
 
 class RuleTable:
-    """Rules by the op that they look at, in the order in which they are tried."""
+    """Rules by the op that they match, in the order in which they are tried."""
 
     def __init__(self) -> None:
         self.by_op: dict[str, list[Rule]] = {}
-        self._numbers: dict[float, float] = {}  # those that stand in a pattern
+        self._numbers: dict[float, float] = {}  # those that occur in a pattern
         self._candidates: dict[tuple[Head, ...], list[Rule]] = {}
 
     def add(self, rule: Rule) -> None:
@@ -112,15 +112,16 @@ class RuleTable:
         self._numbers.update((term.value, term.value) for term in rule.pattern.args if isinstance(term, Number))
 
     def head(self, operand: Operand, definitions: Mapping[int, Stmt]) -> Head:
-        """What can be seen of an operand at a glance: the name of the op that makes it, a number that rules ask for, that it is another
-        literal, or nothing."""
+        """A cheap summary of an operand: the name of the op that defines it, a number that occurs in rules, a marker for other literals, or
+        nothing.
+        """
         if isinstance(operand, Literal):
             return self._numbers.get(operand.value, LITERAL)
         stmt = definitions.get(id(operand))
         return stmt.op.name if stmt is not None else ""
 
     def candidates(self, op: str, heads: tuple[Head, ...]) -> list[Rule]:
-        """The rules worth trying on an op whose operands look like this. Remembered: a program has few looks."""
+        """The rules worth trying on an op whose operands have these heads. Cached: a program has few combinations."""
         key = (op, *heads)
         if key not in self._candidates:
             self._candidates[key] = [r for r in self.by_op.get(op, ()) if all(map(_may_match, r.pattern.args, heads))]
@@ -133,11 +134,11 @@ def _may_match(term: Term, head: Head) -> bool:
     return head == (term.op if isinstance(term, Call) else term.value)
 
 
-# ---- reading the table
+# ---- parsing the table
 
 
 def parse_rules(table: str, guards: Mapping[str, Guard]) -> RuleTable:
-    """One rule a line."""
+    """Parse a table of one rule per line."""
     rules = RuleTable()
     names: set[str] = set()
     for line in filter(str.strip, table.splitlines()):
@@ -184,7 +185,7 @@ def _take_term(tokens: list[str]) -> tuple[Term, list[str]]:
 
 
 def _orders(call: Call) -> Iterator[Call]:
-    """The pattern with the operands of commutative ops in every order that is a different pattern."""
+    """The pattern with the operands of commutative ops in every order that gives a different pattern."""
     variants: list[tuple[Term, ...]] = [()]
     for arg in call.args:
         choices: list[Term] = list(_orders(arg)) if isinstance(arg, Call) else [arg]
@@ -196,7 +197,7 @@ def _orders(call: Call) -> Iterator[Call]:
 
 
 def _anonymous(term: Term) -> Any:
-    """A term without its names, to see whether exchanging two makes a difference."""
+    """A term without its names, to tell whether exchanging two makes a difference."""
     if isinstance(term, Call):
         return term.op, *map(_anonymous, term.args)
     return term.is_literal if isinstance(term, Name) else term

@@ -1,11 +1,11 @@
-"""Algebraic simplification: a table of exact rewrites; what depends on attributes of ops is in `structural`.
+"""Algebraic simplification: a table of exact rewrites; those that depend on attributes of ops are in `structural`.
 
-Exact means: every element keeps its value, for NaN, infinities and both zeros (a NaN's sign and payload are nobody's business). So
+Exact means that every element keeps its value, including NaN, infinities and both zeros (the sign and payload of a NaN are unspecified). So
 `x + 0.0` stays (it turns -0.0 into 0.0), and so does `x * 0.0`. Sums are the exception that the numerics allow: they may be reassociated,
-and a sum of zeros have either sign.
+and a sum of zeros may have either sign.
 
-One walk forwards: operands are simple already when a statement is looked at, and what a rule emits is simplified in turn. Each rule leaves
-less to compute, or as much over fewer elements, or the same in the spelling that other rules know; so the walk ends.
+One forward walk: operands have been simplified when a statement is visited, and what a rule emits is simplified in turn. Each rule leaves
+less to compute, or as much over fewer elements, or an equivalent form that other rules match; so the walk terminates.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ RULES = parse_rules(
 
 
 def has_exact_reciprocal(x: Literal) -> bool:
-    """Whether x is a power of two (of either sign) and 1 / x exists in its dtype."""
+    """Whether x is a power of two (of either sign) and 1 / x is representable in its dtype."""
     if x.dtype.kind != "f" or not np.isfinite(x.value) or x.value == 0:
         return False
     with np.errstate(all="ignore"):
@@ -100,14 +100,14 @@ def has_exact_reciprocal(x: Literal) -> bool:
 
 
 def simplify(func: Func) -> Func:
-    """The function itself, where there is nothing to simplify."""
+    """Return the function itself if there is nothing to simplify."""
     rewriter = Rewriter()
     stmts = rewriter.visit(func.block)
     return rewriter.renaming.func(func, stmts) if rewriter.renaming.table else func
 
 
 class Rewriter:
-    """Walks the statements of a function; rules look at definitions and emit through it."""
+    """Walks the statements of a function; rules query definitions and emit statements through it."""
 
     def __init__(self) -> None:
         self.renaming = Renaming()
@@ -141,7 +141,7 @@ class Rewriter:
             self.definitions[id(result)] = stmt
 
     def _rewritten(self, stmt: Stmt) -> Operand | None:
-        """What takes the place of the statement's result; None where it stays."""
+        """The operand that replaces the statement's result; None if it stays."""
         if len(stmt.results) != 1 or stmt.blocks or not is_pure(stmt):
             return None
         heads = tuple([RULES.head(a, self.definitions) for a in stmt.args])
@@ -160,7 +160,7 @@ class Rewriter:
         return sink_broadcast(self, stmt) if "broadcast" in heads and isinstance(stmt.op, Map) else None
 
     def emit(self, op: Op, args: tuple[Operand, ...]) -> Operand:
-        """The result of `op`, simplified: an operand that is there already, a literal, or that of a new statement."""
+        """The result of `op`, simplified: an existing operand, a literal, or the result of a new statement."""
         at = self.current
         assert at is not None
         (type,) = result_types(op, [a.type for a in args])
@@ -172,6 +172,6 @@ class Rewriter:
         return stmt.result
 
     def made_by(self, operand: Operand, op_class: type[Op]) -> Stmt | None:
-        """The statement that makes the operand, if it is one of `op_class`."""
+        """The statement that defines the operand, if its op is an `op_class`."""
         stmt = self.definitions.get(id(operand))
         return stmt if stmt is not None and isinstance(stmt.op, op_class) else None

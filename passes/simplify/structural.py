@@ -1,7 +1,7 @@
-"""Simplifications that depend on attributes of ops: views of views, casts of casts, reductions of what is repeated.
+"""Simplifications that depend on attributes of ops: views of views, casts of casts, reductions of broadcasts.
 
-Each rule is a function of a statement of its op, which gives the operand that takes the place of the result, or None. Exact in the sense of
-`simplify`, which applies them.
+Each rule is a function of a statement, which returns the operand that replaces the result, or None. Exact in the sense of `simplify`, which
+applies them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from adjit.ir.types import DType, TensorType
 
 
 class Rewriter(Protocol):
-    """What a rule sees of the walk: the statements before, and a way to emit."""
+    """What a rule sees of the walk: the preceding statements, and a way to emit."""
 
     def emit(self, op: Op, args: tuple[Operand, ...]) -> Operand: ...
     def made_by(self, operand: Operand, op_class: type[Op]) -> Stmt | None: ...
@@ -47,7 +47,7 @@ def structural(*op_classes: type[Op]) -> Callable[[Structural], Structural]:
 
 @structural(Reshape, Broadcast)
 def drop_identity(r: Rewriter, stmt: Stmt) -> Operand | None:
-    """reshape and broadcast to the shape that is there => x."""
+    """reshape or broadcast to the operand's own shape => x."""
     (x,) = stmt.args
     return x if x.type == stmt.result.type else None
 
@@ -70,8 +70,9 @@ def add_before_padding(r: Rewriter, stmt: Stmt) -> Operand | None:
 
 @structural(Add)
 def join_neighbours(r: Rewriter, stmt: Stmt) -> Operand | None:
-    """add(pad(x), pad(y)) => pad(concatenate(x, y)), where x ends along one axis at the place where y begins: gradients of neighbouring
-    slices. x + 0 is x, but for the sign of a zero."""
+    """add(pad(x), pad(y)) => pad(concatenate(x, y)), if x ends along one axis where y begins: gradients of neighbouring slices. x + 0 is x,
+    except for the sign of a zero.
+    """
     first, second = (r.made_by(a, Pad) for a in stmt.args)
     if first is None or second is None:
         return None
@@ -103,14 +104,14 @@ def join_concatenates(r: Rewriter, stmt: Stmt) -> Operand | None:
 
 @structural(Broadcast)
 def join_broadcasts(r: Rewriter, stmt: Stmt) -> Operand | None:
-    """broadcast(broadcast(x)) => broadcast(x): axes are matched from the last in both."""
+    """broadcast(broadcast(x)) => broadcast(x): both align axes from the last."""
     inner = r.made_by(stmt.args[0], Broadcast)
     return r.emit(stmt.op, inner.args) if inner else None
 
 
 @structural(Broadcast)
 def broadcast_without_unit_axes(r: Rewriter, stmt: Stmt) -> Operand | None:
-    """broadcast(reshape(x)) => broadcast(x), where the reshape only adds leading axes of size 1: broadcasting does that itself."""
+    """broadcast(reshape(x)) => broadcast(x), if the reshape only adds leading axes of size 1: broadcasting does that itself."""
     inner = r.made_by(stmt.args[0], Reshape)
     if inner is None:
         return None
@@ -124,7 +125,7 @@ def broadcast_without_unit_axes(r: Rewriter, stmt: Stmt) -> Operand | None:
 
 @structural(Transpose)
 def join_transposes(r: Rewriter, stmt: Stmt) -> Operand | None:
-    """transpose(transpose(x)) => transpose(x), or x where they undo each other."""
+    """transpose(transpose(x)) => transpose(x), or x if they cancel."""
     assert isinstance(stmt.op, Transpose)
     if stmt.op.axes == tuple(range(len(stmt.op.axes))):
         return stmt.args[0]
@@ -137,7 +138,7 @@ def join_transposes(r: Rewriter, stmt: Stmt) -> Operand | None:
 
 @structural(Transpose)
 def transpose_of_unit_axes(r: Rewriter, stmt: Stmt) -> Operand | None:
-    """transpose(x) => reshape(x), where the axes longer than 1 keep their order: no element moves."""
+    """transpose(x) => reshape(x), if the axes longer than 1 keep their order: no element moves."""
     assert isinstance(stmt.op, Transpose)
     (x,) = stmt.args
     long = [a for a in stmt.op.axes if x.type.shape[a] != 1]
@@ -146,7 +147,7 @@ def transpose_of_unit_axes(r: Rewriter, stmt: Stmt) -> Operand | None:
 
 @structural(Flip)
 def join_flips(r: Rewriter, stmt: Stmt) -> Operand | None:
-    """flip(flip(x)) => flip along the axes named once, or x."""
+    """flip(flip(x)) => flip along the axes that occur once, or x."""
     assert isinstance(stmt.op, Flip)
     inner = r.made_by(stmt.args[0], Flip)
     if inner is None:
@@ -158,7 +159,7 @@ def join_flips(r: Rewriter, stmt: Stmt) -> Operand | None:
 
 @structural(Slice)
 def join_slices(r: Rewriter, stmt: Stmt) -> Operand | None:
-    """slice(slice(x)) => slice(x), and x where it takes everything."""
+    """slice(slice(x)) => slice(x), or x if the whole is selected."""
     assert isinstance(stmt.op, Slice)
     (x,) = stmt.args
     if stmt.result.type == x.type:
@@ -175,7 +176,7 @@ def join_slices(r: Rewriter, stmt: Stmt) -> Operand | None:
 
 @structural(IntegerPow)
 def small_powers(r: Rewriter, stmt: Stmt) -> Operand | None:
-    """integer_pow(x) => x for the first power, 1 for the zeroth: of NaN too, as IEEE has it."""
+    """integer_pow(x) => x for the first power, 1 for the zeroth: for NaN too, as in IEEE 754."""
     assert isinstance(stmt.op, IntegerPow)
     if stmt.op.n == 1:
         return stmt.args[0]
@@ -184,7 +185,7 @@ def small_powers(r: Rewriter, stmt: Stmt) -> Operand | None:
 
 @structural(Cast)
 def join_casts(r: Rewriter, stmt: Stmt) -> Operand | None:
-    """cast(cast(x)) => cast(x), where the first loses nothing, so that the second sees the same numbers."""
+    """cast(cast(x)) => cast(x), if the first is lossless, so that the second sees the same numbers."""
     (x,) = stmt.args
     target = stmt.result.type.dtype
     if x.type.dtype == target:
@@ -195,14 +196,14 @@ def join_casts(r: Rewriter, stmt: Stmt) -> Operand | None:
     source, between = inner.args[0].type.dtype, x.type.dtype
     if not is_lossless(source, between):
         return None
-    # Floats saturate where integers wrap around: on the way from integer to integer that is a difference, unless everything fits.
+    # Floats saturate where integers wrap around: between two integer dtypes this makes a difference, unless every value fits.
     if between.kind == "f" and source.kind in "iu" and target.kind in "iu" and not is_lossless(source, target):
         return None
     return r.emit(stmt.op, inner.args)
 
 
 def is_lossless(source: DType, target: DType) -> bool:
-    """Whether every value of `source` is one of `target`; NumPy's "safe" casts let int64 lose digits in float64."""
+    """Whether `target` can represent every value of `source`; NumPy's "safe" casts let int64 lose digits in float64."""
     if source == target or source.kind == "b":
         return True
     if source.kind in "iu" and target.kind == "f":
@@ -225,7 +226,7 @@ def join_sums(r: Rewriter, stmt: Stmt) -> Operand | None:
 
 @structural(Sum, Max, Min)
 def reduce_unit_axes(r: Rewriter, stmt: Stmt) -> Operand | None:
-    """A sum, max or min along axes of size 1 => reshape(x): there is one element to combine."""
+    """A sum, max or min along axes of size 1 => reshape(x): there is only one element to combine."""
     assert isinstance(stmt.op, Reduce)
     (x,) = stmt.args
     if any(x.type.shape[a] != 1 for a in stmt.op.axes):
@@ -235,7 +236,7 @@ def reduce_unit_axes(r: Rewriter, stmt: Stmt) -> Operand | None:
 
 @structural(Sum, Max, Min)
 def reduce_reshaped(r: Rewriter, stmt: Stmt) -> Operand | None:
-    """A sum, max or min of all elements of reshape(x) or transpose(x) => that of x: whatever their order."""
+    """A sum, max or min of all elements of reshape(x) or transpose(x) => that of x: their order does not matter."""
     assert isinstance(stmt.op, Reduce)
     inner = r.made_by(stmt.args[0], Reshape) or r.made_by(stmt.args[0], Transpose)
     if inner is None or stmt.result.type.shape or not inner.args[0].type.rank:
@@ -246,7 +247,7 @@ def reduce_reshaped(r: Rewriter, stmt: Stmt) -> Operand | None:
 
 @structural(Sum, Max, Min)
 def reduce_broadcast(r: Rewriter, stmt: Stmt) -> Operand | None:
-    """sum(broadcast(x)) => sum(x) * count: equal terms are added by multiplying, which rounds once. Of max and min, once is enough."""
+    """sum(broadcast(x)) => sum(x) * count: multiplication replaces adding equal terms, and rounds once. max and min need no factor."""
     assert isinstance(stmt.op, Reduce)
     inner = r.made_by(stmt.args[0], Broadcast)
     if inner is None or 0 in inner.result.type.shape:
@@ -289,7 +290,7 @@ def sink_broadcast(r: Rewriter, stmt: Stmt) -> Operand | None:
 
 @structural(StackAdd)
 def add_in_place(r: Rewriter, stmt: Stmt) -> Operand | None:
-    """stack_add(x, stack_accumulate(stack_zeros, i, d)) => stack_accumulate(x, i, d): a sum over all trips becomes that of one element."""
+    """stack_add(x, stack_accumulate(stack_zeros, i, d)) => stack_accumulate(x, i, d): adds one element instead of all."""
     a, b = stmt.args
     for x, other in ((a, b), (b, a)):
         if r.made_by(other, StackZeros):
@@ -302,9 +303,9 @@ def add_in_place(r: Rewriter, stmt: Stmt) -> Operand | None:
 
 @structural(Add)
 def scatter_into_sum(r: Rewriter, stmt: Stmt) -> Operand | None:
-    """add(x, scatter_add(0, u, i)) => scatter_add(x, u, i): the sum touches what it changes alone.
+    """add(x, scatter_add(0, u, i)) => scatter_add(x, u, i): only the elements that change are read and written.
 
-    Of the zeros in x that it does not touch, negative ones stay negative.
+    Negative zeros in the rest of x stay negative.
     """
     a, b = stmt.args
     for x, other in ((a, b), (b, a)):

@@ -1,4 +1,4 @@
-"""How often a loop runs, and which numbers its counter gives."""
+"""Trip counts of loops, and the values of their counters."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ ZERO, ONE = Literal(0, INDEX), Literal(1, INDEX)
 
 
 class Position(NamedTuple):
-    """`sign * k + offset`, of the counter k of a loop."""
+    """`sign * k + offset`, where k is the counter of a loop."""
 
     sign: int
     offset: int
 
     def covers(self, trips: range, size: int) -> bool:
-        """Whether the trips give each of 0 .. size-1 once."""
+        """Whether the iterations give each of 0 .. size-1 exactly once."""
         ends = {self.sign * k + self.offset for k in (trips[0], trips[-1])}
         return len(trips) == size and ends == {0, size - 1}
 
 
 def known_trips(stmt: Stmt) -> range | None:
-    """The numbers that a `for` counts through, where its bounds are literals."""
+    """The range that a `for` counts through, if its bounds are literals."""
     if not isinstance(stmt.op, For) or not all(isinstance(x, Literal) for x in stmt.args[:2]):
         return None
     start, stop = (int(x.value) for x in stmt.args[:2])  # type: ignore[attr-defined]
@@ -54,7 +54,7 @@ def positions(body: Block) -> dict[int, Position]:
 
 
 def stepping(body: Block, params: Sequence[Value]) -> dict[int, Literal]:
-    """Carries that a literal is added to at every trip, by their position, with the literal: nobody needs to save those."""
+    """Carries that a literal is added to in every iteration, by their position, with the literal: these need not be saved."""
     makers = {id(s.results[0]): s for s in body.stmts if len(s.results) == 1}
     out: dict[int, Literal] = {}
     for slot, (param, following) in enumerate(zip(params, body.results, strict=True)):
@@ -67,7 +67,7 @@ def stepping(body: Block, params: Sequence[Value]) -> dict[int, Literal]:
 
 
 def counted(stmt: Stmt) -> tuple[Stmt, Operand]:
-    """A `while` that counts its trips, and the result that holds their number. One that counts already is left as it is."""
+    """A `while` that counts its iterations, and the result that holds the count. One that already counts is left unchanged."""
     condition, body = stmt.blocks
     for slot, step in stepping(body, body.params).items():
         if ZERO.same(stmt.args[slot]) and ONE.same(step):

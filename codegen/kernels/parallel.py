@@ -79,7 +79,7 @@ def parallel_from(kernel: Kernel) -> int:
 
 
 def in_chunks(kernel: Kernel, total: int, rows: int, walk: Callable[[Text, str, str], None]) -> None:
-    """Call `walk` for `rows` of `total` rows at a time, on all threads. Its text becomes a separate function that gets the kernel's pointers."""
+    """Call `walk` for `rows` of `total` rows at a time, on all threads. It becomes a separate function that gets the kernel's pointers."""
     pointers = [*kernel.pointers.values(), *kernel.shifts.values(), *(["%work"] if kernel.work_bytes else [])]
     outlined(kernel, total, rows, pointers, pointers, walk)
 

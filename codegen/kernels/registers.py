@@ -139,7 +139,7 @@ class RegisterKernel(LoopKernel):
     # ---- loops
 
     def count(self, stmt: Stmt) -> None:
-        """`for`: the counter and the carries are phis; the trip count is known before the first iteration, so stacks are allocated at once."""
+        """`for`: the counter and the carries are phis; the trip count is known before the loop, so stacks are allocated in full."""
         (body,) = stmt.blocks
         start, stop = (self.scalar.convert(self.read(a), I64) for a in stmt.args[:2])
         trips = self.scalar.sub(stop, start)

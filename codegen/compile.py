@@ -1,4 +1,4 @@
-"""A planned Func to native code."""
+"""Compile a planned Func to native code."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from .main.module import Module
 from .main.probes import LOG, Probes, Run
 from .native import LARGE, MAIN, Native
 
-QUICK = 200_000  # operations: about twenty microseconds, which other Python threads can wait for
+QUICK = 200_000  # operations: about twenty microseconds, for which other Python threads can wait
 
 def work(block: Block) -> float:
-    """A rough count of operations, to tell calls of microseconds, which keep the GIL, from longer ones: the most that they may be. A loop
-    and what Python does may take any time.
+    """A rough upper bound of the operations, to separate calls of microseconds, which keep the GIL, from longer ones.
+
+    Loops and calls into Python may take any time.
     """
     total = 0.0
     for stmt in block.stmts:
@@ -40,7 +41,7 @@ def work(block: Block) -> float:
 
 
 class Built(NamedTuple):
-    """Compiled code before it is linked, the texts that it was made from, and the Python functions that it calls."""
+    """Compiled code before linking, the LLVM texts it was made from, and the Python functions that it calls."""
 
     image: Image
     texts: list[str]
@@ -59,17 +60,16 @@ def built(func: Func, target: Target, probes: Probes | None = None) -> Built:
         module.plan.arena_bytes + module.packing.bytes + module.work_bytes,
         module.buffer_count,
         quick=work(func.block) < QUICK,
-        # results from recycled buffers, and effects that a second try would repeat, need Python
+        # results in recycled buffers, and effects that a retry would repeat, need Python
         enterable=not module.hosts and all(r.type.nbytes < LARGE for r in func.results),
     )
     return Built(image, module.parts.texts, {host.symbol(k): host.HostFunction(fn) for k, fn in enumerate(module.hosts)})
 
 
 def compile_func(func: Func, target: Target | None = None, threads: int | None = None, key: bytes | None = None) -> Native:
-    """Native code for a Func that has been through the optimisation pipeline, for this process's target unless another is given;
-    `threads` bounds those of large kernels.
+    """Native code for an optimised Func, for this process's target unless another is given; `threads` limits those of large kernels.
 
-    With a `key`, the disk keeps it; but what calls Python functions belongs to this process.
+    With a `key`, the code is stored on disk, unless it calls Python functions, which belong to this process.
     """
     target = (target or current()).with_threads(threads)
     image, texts, hosts = built(func, target)
@@ -79,7 +79,7 @@ def compile_func(func: Func, target: Target | None = None, threads: int | None =
 
 
 class Timed(Native):
-    """The same with a clock around every kernel, for profiles. One call at a time: the log belongs to the code."""
+    """Native code with a clock around every kernel, for profiles. Only one call at a time: the log belongs to the code."""
 
     def __init__(self, func: Func, target: Target) -> None:
         self.probes = Probes()
@@ -87,6 +87,6 @@ class Timed(Native):
         super().__init__(func, image, lambda: texts, target, hosts)
 
     def run(self, arrays: Sequence[Array]) -> Run:
-        """Call it, and give what was noted."""
+        """Run the code; return the recorded log."""
         self(arrays)
         return self.probes.take(self._library.address[LOG])

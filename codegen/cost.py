@@ -1,7 +1,8 @@
-"""What a statement costs by its types alone: operations, and the bytes that must be moved. The least that any kernel for it can do.
+"""The cost of a statement, from its types alone: the operations and the memory traffic that any kernel for it needs at least.
 
 Operations are those of `ir/cost.py`: an addition is one, a division three, a function of the vector math library eight. Bytes are those
-of the operands and results, each once: caches may spare a kernel some, blocking may cost it more. None where a loop decides at run time.
+of the operands and results, counted once each: caches may reduce the actual traffic, and blocking may increase it. None if it depends on a
+loop whose trip count is known only at run time.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def traffic(stmt: Stmt, plan: Plan) -> float | None:
             return None
         case Gather():
             return 2.0 * stmt.result.type.nbytes + _bytes(stmt.args[1:], plan)
-        case Scatter():  # in place, or after a copy that is a kernel of its own
+        case Scatter():  # in place, or after a copy by a separate kernel
             return 2.0 * stmt.args[1].type.nbytes + _bytes(stmt.args[1:], plan)
     read: list[Operand] = [*stmt.args]
     for block in stmt.blocks:
@@ -81,7 +82,7 @@ def traffic(stmt: Stmt, plan: Plan) -> float | None:
 
 
 def _bytes(values: Iterable[Operand], plan: Plan) -> float:
-    """A buffer counts once, and a broadcast as much as there is of it."""
+    """The size of the buffers behind the values: each buffer is counted once, and a broadcast at its stored size."""
     roots: dict[int, tuple[int, int]] = {}
     for value in values:
         if isinstance(value, Value):

@@ -1,6 +1,6 @@
-"""What this machine can do at most, measured: multiply-adds on registers, and a triad a = b + s * c over arrays larger than most caches.
+"""Peak performance of this machine, measured: multiply-adds on registers, and a triad a = b + s * c over arrays larger than most caches.
 
-Both run on the threads that large kernels use, once in a process. They are what `profile` compares kernels with.
+Both run on the threads that large kernels use, once per process. `profile` compares kernels with them.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from .llvm import toolchain as llvm
 from .llvm.lanes import LLVM_TYPE
 from .threads import library
 
-ACCUMULATORS = 12  # hides the latency of two pipelines; fits sixteen registers
+ACCUMULATORS = 12  # hides the latency of two pipelines; fits in sixteen registers
 TURNS = 20_000
 TRIAD_FLOATS = 8 << 20  # an array of 32 MB
-CHUNKS = 8  # for each thread
-ATTEMPTS = 25, 6  # the best counts: a disturbed one says nothing about the machine
+CHUNKS = 8  # per thread
+ATTEMPTS = 25, 6  # the fastest counts: a disturbed run says nothing about the machine
 
 
 class Peaks(NamedTuple):
-    """Operations a second by dtype, bytes a second, on so many threads."""
+    """Operations per second by dtype and bytes per second, on `threads` threads."""
 
     operations: dict[DType, float]
     bytes: float
@@ -71,7 +71,7 @@ def _best(call: Callable[[], None], attempts: int) -> float:
 
 
 def _multiply_adds(dtype: DType, lanes: int) -> str:
-    """`contract` lets the back end fuse where the machine can; elsewhere it is a multiplication and an addition."""
+    """A chain of multiply-adds; `contract` lets the back end fuse them if the machine has FMA, and they are separate otherwise."""
     f, names = LLVM_TYPE[dtype], range(ACCUMULATORS)
     v = f"<{lanes} x {f}>"
     phis = "\n".join(f"  %a{k} = phi {v} [%x, %entry], [%b{k}, %loop]" for k in names)
@@ -102,7 +102,7 @@ done:
 
 
 def _triad(lanes: int) -> str:
-    """The chunk-th part of `a = b + 3 c`; the table holds the addresses of a, b, c and the number of elements in a part."""
+    """The chunk-th part of `a = b + 3 c`; the table holds the addresses of a, b, c and the number of elements per part."""
     v, step = f"<{lanes} x float>", 4 * lanes
     three = f"<{', '.join(['float 3.0'] * lanes)}>"
     body = "\n".join(

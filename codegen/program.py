@@ -1,6 +1,6 @@
-"""A traced Func to native code: from the disk where a program like it was compiled before, otherwise by way of the passes.
+"""Native code for a traced Func: from the disk if the same program was compiled before, otherwise through the passes.
 
-Light to import: what optimises, writes LLVM IR and compiles is loaded when the disk does not have the program.
+Cheap to import: the modules that optimise, emit LLVM IR and compile are imported only if the program is not on disk.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .products import tuning
 
 
 def native_code(func: Func, optimized: Callable[[], Func], target: Target) -> Native:
-    """Native code for a traced Func; `optimized` gives what the passes make of it."""
+    """Native code for a traced Func; `optimized` returns the Func after the passes."""
     key = image.key_of(func, (*target.settings, tuning.settings(target)))
     found = image.load(key)
     if found is None:
@@ -32,7 +32,7 @@ def compiled(func: Func, target: Target, key: bytes | None = None) -> Native:
 
 
 def foresee(func: Func, target: Target) -> None:
-    """Have LLVM begin with the routines that a traced Func is certain to need, while the passes still run."""
+    """Start compiling the routines that a traced Func is certain to need, while the passes still run."""
     from .entry import entry  # noqa: PLC0415 - see above
     from .products import products  # noqa: PLC0415 - see above
 

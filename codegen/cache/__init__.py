@@ -1,4 +1,4 @@
 """The disk cache: object code, and images of whole programs.
 
-In: a key of everything that decides the code. Out: bytes, checked. `codegen.llvm` and `codegen.program` ask it first.
+In: a key derived from everything that determines the code. Out: verified bytes. `codegen.llvm` and `codegen.program` look here first.
 """

@@ -1,15 +1,16 @@
-"""Object code on disk, so that a program which was compiled once starts warm.
+"""Object code on disk, so that programs compiled before start quickly.
 
-    ADJIT_CACHE_DIR   where: by default $XDG_CACHE_HOME/adjit, or ~/.cache/adjit
-    ADJIT_CACHE=0     off
+    ADJIT_CACHE_DIR   location: by default $XDG_CACHE_HOME/adjit, or ~/.cache/adjit
+    ADJIT_CACHE=0     disables the cache
 
-What is read here is executed. So the directory must belong to this user and be writable by nobody else, and so must every entry, which has
-no other name either; an entry carries a SHA-256 of its name and its code. Anything that is not as it should be (corrupt, truncated,
-foreign, unreadable) is a miss, and is replaced; a disk that is full or read-only means that nothing is kept. No call ever fails, or says a
-word, because of this cache.
+The contents are executed. Therefore the directory and every entry must belong to this user and not be writable by anyone else, and an entry
+must have no other hard links; an entry contains a SHA-256 of its name and its code. Any other entry (corrupt, truncated, foreign,
+unreadable) is a cache miss, and is replaced; if the disk is full or read-only, nothing is stored. The cache never makes a call fail, and
+never prints anything.
 
-Entries are named by a hash of all that decides the code. They hold no addresses: what they import is bound by name when they are linked.
-Processes need no lock: an entry appears by a rename, whole. There is no state in memory either, so forks and threads are safe.
+Entries are named by a hash of everything that determines the code. They contain no addresses: imports are bound by name when they are
+linked. Processes need no lock, since entries are created atomically, by a rename. There is no state in memory either, so forks and threads
+are safe.
 """
 
 from __future__ import annotations
@@ -22,27 +23,27 @@ from contextlib import contextmanager, suppress
 
 from adjit.ir.environment import value
 
-FORMAT = "1"  # of the entries, and of what llvm.py does with the text: a new number makes all entries misses
+FORMAT = "1"  # version of the entries and of how toolchain.py compiles: a new number invalidates all entries
 MAGIC = b"adjit object " + FORMAT.encode() + b"\n"
 SUFFIX, UNFINISHED = ".object", ".tmp"
-LIMIT = 512 << 20  # bytes of all entries
-LOOKS = 32  # how often the whole directory is looked at while LIMIT bytes are written, on average
-TOUCH_AFTER = 3600.0  # seconds: an entry that is used has an mtime of at most this age
-ABANDON_AFTER = 3600.0  # seconds: after which the temporary file of a process that died is removed
+LIMIT = 512 << 20  # total size of all entries in bytes
+LOOKS = 32  # average number of scans of the directory while LIMIT bytes are written
+TOUCH_AFTER = 3600.0  # seconds: the mtime of an entry in use is refreshed when it is older than this
+ABANDON_AFTER = 3600.0  # seconds after which the temporary file of a dead process is removed
 
-ACL = "system.posix_acl_access"  # a version, then entries of a tag, rights and an id: 2, 2 and 4 bytes
-ACL_MASK, ACL_OTHERS, ACL_WRITE = 0x10, (0x02, 0x04, 0x08, 0x20), 2  # others: a user, the group, a group, everybody else
+ACL = "system.posix_acl_access"  # a version, then entries of tag, permissions and id: 2, 2 and 4 bytes
+ACL_MASK, ACL_OTHERS, ACL_WRITE = 0x10, (0x02, 0x04, 0x08, 0x20), 2  # others: named user, group, named group, everyone else
 
 HAS_POSIX = hasattr(os, "geteuid") and os.open in os.supports_dir_fd and os.scandir in os.supports_fd
 
 
 def key(*parts: str | bytes) -> bytes:
-    """The name of an entry, from all that decides what it holds."""
+    """The name of an entry, from everything that determines its contents."""
     return digest(*(part if isinstance(part, bytes) else part.encode() for part in (FORMAT, *parts)))
 
 
 def cached(key: bytes, make: Callable[[], bytes]) -> bytes:
-    """What `make` gives, from the disk if it was made before."""
+    """The result of `make`, from the disk if it was stored before."""
     path = directory()
     if path is None:
         return make()
@@ -54,19 +55,19 @@ def cached(key: bytes, make: Callable[[], bytes]) -> bytes:
 
 
 def directory() -> str | None:
-    """Where entries are kept; None when there is no cache."""
+    """The directory of the entries; None if the cache is disabled."""
     if not HAS_POSIX or value("ADJIT_CACHE") == "0":
         return None
     given, base = value("ADJIT_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME", "")
     if given:
         return os.path.abspath(os.path.expanduser(given))
-    if not os.path.isabs(base):  # the XDG specification has relative paths ignored
+    if not os.path.isabs(base):  # the XDG specification says to ignore relative paths
         base = os.path.expanduser("~/.cache")
-    return os.path.join(base, "adjit") if os.path.isabs(base) else None  # a user without a home has none
+    return os.path.join(base, "adjit") if os.path.isabs(base) else None  # a user may have no home directory
 
 
 def digest(*parts: bytes) -> bytes:
-    """SHA-256 of a sequence: where one part ends and the next begins counts."""
+    """SHA-256 of a sequence of parts, which depends on where each part ends."""
     import hashlib  # noqa: PLC0415 - loads OpenSSL, 4 ms
 
     out = hashlib.sha256()
@@ -77,10 +78,10 @@ def digest(*parts: bytes) -> bytes:
 
 
 def load(path: str, key: bytes) -> bytes | None:
-    """The code of an entry; None when there is none that can be trusted."""
+    """The code of an entry; None if there is none that can be trusted."""
     try:
         with _opened(path) as folder:
-            # O_NONBLOCK: whatever lies there under our name, opening it does not hang
+            # O_NONBLOCK: opening must not block, whatever kind of file has this name
             entry = os.open(key.hex() + SUFFIX, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
             with os.fdopen(entry, "rb") as file:
                 status = os.fstat(entry)
@@ -88,7 +89,7 @@ def load(path: str, key: bytes) -> bytes | None:
                     return None
                 content = file.read()
                 if time.time() - status.st_mtime > TOUCH_AFTER:
-                    with suppress(OSError):  # a read-only disk: its entries are as good
+                    with suppress(OSError):  # on a read-only disk, the entry is still valid
                         os.utime(entry)
     except (OSError, ValueError):
         return None
@@ -98,7 +99,7 @@ def load(path: str, key: bytes) -> bytes | None:
 
 
 def store(path: str, key: bytes, code: bytes) -> None:
-    """Keep an entry, if the disk allows it."""
+    """Store an entry, if the disk allows it."""
     content = MAGIC + digest(key, code) + code
     if len(content) * LOOKS > LIMIT:
         return
@@ -106,7 +107,7 @@ def store(path: str, key: bytes, code: bytes) -> None:
         _make(path)
         with _opened(path) as folder:
             _write(folder, key.hex() + SUFFIX, content)
-            # no process knows what the others write: by chance, in proportion to the bytes, one of them looks at the whole
+            # processes do not know what others write: scan the directory at random, with probability proportional to the bytes
             if int.from_bytes(os.urandom(8), "little") * LIMIT < len(content) * LOOKS << 64:
                 _trim(folder)
 
@@ -120,7 +121,7 @@ def _make(path: str) -> None:
 
 @contextmanager
 def _opened(path: str) -> Iterator[int]:
-    """The directory, held open: what was checked is what is used, whatever happens to its name."""
+    """Open and check the directory. The descriptor keeps referring to the checked directory, even if its path is changed."""
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         if not _is_ours(folder, os.fstat(folder)):
@@ -131,17 +132,17 @@ def _opened(path: str) -> Iterator[int]:
 
 
 def _is_ours(opened: int, status: os.stat_result) -> bool:
-    """Whether it belongs to this user, and nobody else may write to it."""
+    """Whether a file belongs to this user and is not writable by anyone else."""
     return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not _has_writers(opened)
 
 
 def _has_writers(opened: int) -> bool:
-    """Whether an access control list lets others write. Its mask should show as the group's bits of the mode: this does not rely on it."""
+    """Whether an access control list lets others write. Its mask should equal the group bits of the mode, but this does not rely on it."""
     if not hasattr(os, "getxattr"):
         return False
     try:
         acl = os.getxattr(opened, ACL)
-    except OSError:  # there is none, or the file system knows none
+    except OSError:  # there is none, or the file system does not support it
         return False
     entries = [int.from_bytes(acl[at : at + 2], "little") for at in range(4, len(acl), 8)]
     rights = [int.from_bytes(acl[at + 2 : at + 4], "little") for at in range(4, len(acl), 8)]
@@ -150,7 +151,7 @@ def _has_writers(opened: int) -> bool:
 
 
 def _write(folder: int, name: str, content: bytes) -> None:
-    """Without fsync: an entry that a power failure left half written is found out by its checksum."""
+    """Write an entry atomically. There is no fsync: the checksum detects an entry that a power failure left incomplete."""
     temporary = os.urandom(8).hex() + UNFINISHED
     entry = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
     try:
@@ -164,12 +165,12 @@ def _write(folder: int, name: str, content: bytes) -> None:
 
 
 def _trim(folder: int) -> None:
-    """Remove the entries that were used least recently, and what dead processes left."""
+    """Remove the least recently used entries, and the temporary files of dead processes."""
     entries: list[tuple[float, int, str]] = []
     abandoned = time.time() - ABANDON_AFTER
     with os.scandir(folder) as files:
         for file in files:
-            with suppress(FileNotFoundError):  # another process is doing the same
+            with suppress(FileNotFoundError):  # another process may be trimming too
                 status = file.stat(follow_symlinks=False)
                 if file.name.endswith(SUFFIX):
                     entries.append((status.st_mtime, status.st_size, file.name))

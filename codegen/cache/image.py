@@ -1,5 +1,7 @@
-"""What running a program takes once it is compiled, as bytes that the disk keeps: a program that was compiled once, by any process,
-is neither optimised nor written as LLVM IR again. The object code itself is kept apart, under keys of its own (`llvm.Object`).
+"""Images: everything needed to run a compiled program, as bytes stored on disk.
+
+A program that any process has compiled before is neither optimised nor translated to LLVM IR again. The object code itself is stored
+separately, under keys of its own (`llvm.Object`).
 """
 
 from __future__ import annotations
@@ -19,11 +21,11 @@ from adjit.ir.target import Target
 from ..llvm import toolchain as llvm
 from . import disk as cache
 
-ROOMS = ("ir", "passes", "codegen")  # whose source decides what becomes of a traced Func
+ROOMS = ("ir", "passes", "codegen")  # packages whose source determines the code for a traced Func
 
 
 class Failure(NamedTuple):
-    """What to raise when a kernel returns a code: the message is formatted with the details that the kernel left."""
+    """The error to raise when a kernel returns a code; the message is formatted with the details that the kernel stored."""
 
     error: type[errors.AdjitError]
     message: str
@@ -31,7 +33,7 @@ class Failure(NamedTuple):
 
 
 class Image(NamedTuple):
-    """A compiled program. `exports` are the functions that Python calls, `imports` those that others have."""
+    """A compiled program. `exports` are the functions that Python calls, `imports` the external routines that it uses."""
 
     objects: tuple[llvm.Object, ...]
     exports: tuple[str, ...]
@@ -39,12 +41,12 @@ class Image(NamedTuple):
     failures: tuple[Failure, ...]
     arena_bytes: int
     buffer_count: int
-    quick: bool  # takes microseconds
-    enterable: bool  # the native entry may run it
+    quick: bool  # runs for microseconds only
+    enterable: bool  # the native entry may call it
 
 
 def load(key: bytes | None) -> Image | None:
-    """The image that was kept under a key, with all its object code; None if anything is missing."""
+    """The image stored under a key, with all its object code; None if anything is missing."""
     path = cache.directory()
     if path is None or key is None:
         return None
@@ -71,7 +73,7 @@ def store(key: bytes, image: Image) -> None:
 
 
 def routine(name: str, text: Callable[[], str], target: Target, level: int) -> llvm.Object:
-    """Object code of a routine of our own, which is written only where the disk does not have it."""
+    """Object code of a built-in routine, which is generated only if it is not on disk."""
     found = sources()
     if found is None:
         return llvm.assemble(text(), target, level)
@@ -80,9 +82,7 @@ def routine(name: str, text: Callable[[], str], target: Target, level: int) -> l
 
 
 def key_of(func: Func, settings: Sequence[str]) -> bytes | None:
-    """The name of a traced Func's image: all that decides the code. None where there is none: without a cache, the sources at hand, or a
-    fingerprint.
-    """
+    """The key of a traced Func's image, from everything that determines the code; None without a cache, source files or a fingerprint."""
     found = sources() if cache.directory() is not None else None
     known = fingerprint(func) if found is not None else None
     if found is None or known is None:
@@ -92,7 +92,7 @@ def key_of(func: Func, settings: Sequence[str]) -> bytes | None:
 
 @once
 def sources() -> str | None:
-    """Which version of adjit this is: as Python tells a source file that has changed, by size and time. None if it is not in files."""
+    """The version of adjit, from the sizes and modification times of its source files; None if it is not installed as files."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     try:
         return "\n".join(sorted(line for room in ROOMS for line in _files(os.path.join(root, room))))
@@ -111,7 +111,7 @@ def _files(folder: str) -> Iterator[str]:
 
 
 def name_of(error: type[errors.AdjitError]) -> str:
-    """A class of errors in words: its name, or that of the built-in exception which `raised_as` combined with CheckError."""
+    """The name of an error class, or of the built-in exception that `raised_as` combined with CheckError."""
     return error.__name__ if getattr(errors, error.__name__, None) is error else f"CheckError {error.__bases__[1].__name__}"
 
 

@@ -1,4 +1,4 @@
-"""The native entry: a CPython function that recognises its arguments and calls native code without Python in between.
+"""The native entry: a CPython function that checks its arguments and calls native code without running Python code.
 
-In: tables that describe the specialisations of a function (routes). Out: a callable. `runtime` installs it.
+In: tables that describe the specialisations of a function (routes). Out: a callable, which `runtime` installs.
 """

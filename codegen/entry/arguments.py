@@ -1,7 +1,7 @@
-"""The part of the native entry that takes arguments apart, in LLVM's text (see `entry_text.py`).
+"""The part of the native entry that unpacks arguments, as LLVM text (see `text.py`).
 
-The offsets are those of CPython 3.11 to 3.13 and NumPy 2, 64 bits; `entry.available` checks them. Nothing here runs Python code or takes
-references: the GIL is held, so whatever was found stays as it is.
+The offsets are those of CPython 3.11 to 3.13 and NumPy 2 on 64-bit platforms; `entry.available` checks them. Nothing here runs Python code
+or takes references: the GIL is held, so the objects cannot change meanwhile.
 """
 
 TEXT = """

@@ -1,15 +1,15 @@
-"""The short way into native code: a CPython function, generated once, that checks its arguments straight from their structs.
+"""The fast path into native code: a CPython function, generated once, that checks its arguments directly in their structs.
 
-A `Route` is the table of one compiled specialisation: what each argument must be, where variables and constants lie, what to make of the
-results. Arguments and results may be structures of tuples, lists and dicts, written as nodes in preorder. The entry tries its routes in
-turn and runs the first that fits; a call that fits none (or has keywords, or comes while somebody is tracing or recording) goes to the
-Python function that owns the routes. So does a call that would have to wait for a variable or to copy it, and one whose native code
-fails: it changed nothing, and Python raises the error.
+A `Route` is the table of one compiled specialisation: the type of each argument, the locations of variables and constants, and how to build
+the results. Arguments and results may be structures of tuples, lists and dicts, stored as nodes in preorder. The entry tries its routes in
+turn and runs the first that matches. A call that matches none (or has keywords, or is made while some thread is tracing or recording) goes
+to the Python function that owns the routes. So does a call that would have to wait for a variable or copy it, and one whose native code
+fails: it has changed nothing, and Python raises the error.
 
-Functions that are done within microseconds run with the GIL held. Others release it; meanwhile the entry holds references to all arrays,
-the locks of the variables that are written (`variable_locks.py`), and a reference to the routes, which keep everything else that native
-code uses. The layout of NumPy's and Python's structs is checked when the entry is made; where it is not the one known here, `available`
-is False and every call goes through Python.
+Functions that take only microseconds run with the GIL held. Others release it; meanwhile the entry holds references to all arrays, the
+locks of the variables that are written (`variable_locks.py`), and a reference to the routes, which keep alive everything else that native
+code uses. The layout of NumPy's and Python's structs is checked when the entry is created; if it is not the expected one, `available` is
+False and every call goes through Python.
 """
 
 from __future__ import annotations
@@ -40,35 +40,36 @@ if TYPE_CHECKING:
     from ..native import Native
 
 MAX_BUFFERS = 256
-MAX_NODES = 256  # of all arguments, or of the result
-RECORD = 4  # words: what a node, a variable, a constant or a result needs
-ARRAY, TUPLE, LIST, DICT, SAME, NOTHING = range(6)  # tags of nodes; an argument that is an array has the address of its dtype instead
+MAX_NODES = 256  # in all arguments together, or in the result
+RECORD = 4  # size in words of a node, a variable, a constant or a result
+ARRAY, TUPLE, LIST, DICT, SAME, NOTHING = range(6)  # tags of nodes; array arguments store the address of their dtype instead
 TAGS = {"TUPLE": TUPLE, "LIST": LIST, "DICT": DICT, "SAME": SAME, "NOTHING": NOTHING}
-LAYOUT = {"DICT_KEYS": 32, "KEYS_KIND": 10}  # of dicts: the kind is zero where a key is something else than a plain string
+LAYOUT = {"DICT_KEYS": 32, "KEYS_KIND": 10}  # offsets in dicts; the kind is zero if any key is not a plain string
 
 
 class Header(enum.IntEnum):
     """The first words of a route."""
 
-    ARGUMENTS = 0  # how many there are of each
+    ARGUMENTS = 0  # number of each
     VARIABLES = 1
     CONSTANTS = 2
     RESULTS = 3
-    MAIN = 4  # the native code
+    MAIN = 4  # address of the native code
     ARENA = 5
-    DETAILS = 6  # of an error
+    DETAILS = 6  # the error record
     TENSOR_CLASS = 7
     DATA_SLOT = 8
     TYPE_SLOT = 9
     STRUCTURE = 10  # the nodes of the result
     LONG = 11  # whether to release the GIL
-    BUSY = 12  # a call that has released it uses the arena
-    USED = 13  # since Python last asked
+    BUSY = 12  # whether a call that has released the GIL is using the arena
+    USED = 13  # whether it was used since Python last asked
 
 
 class Node(NamedTuple):
-    """An array (of a `type`, among arguments; None: a Python float), a container of `size` nodes (a dict's by its `keys`), the `same`
-    object as ever, or None.
+    """An array, a container of `size` nodes (for a dict, with its `keys`), the `same` object every time, or None.
+
+    An array that is an argument has a `type`, which is None for a Python float.
     """
 
     tag: int
@@ -79,7 +80,7 @@ class Node(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a variable is: the object whose `data` slot holds the array, the address of its lock, whether native code writes to it."""
+    """Where a variable is stored: the object whose `data` slot holds the array, the address of its lock, and whether it is written."""
 
     store: object
     lock: int
@@ -87,7 +88,7 @@ class Place(NamedTuple):
 
 
 class Route:
-    """The table of one specialisation, and everything that native code uses while it runs. Routes are kept by `Entry.install`."""
+    """The table of one specialisation, and everything that native code uses while it runs. `Entry.install` keeps routes alive."""
 
     def __init__(
         self,
@@ -99,7 +100,7 @@ class Route:
         tensor_class: type,
         native: Native,
     ) -> None:
-        """`structure`: what a call gives is made of."""
+        """`structure`: the nodes of the result."""
         self._native = native
         self._kept: list[Any] = [arguments, variables, constants, results, structure, tensor_class]
         error = (ctypes.c_int64 * 8)()
@@ -126,13 +127,13 @@ class Route:
         _routes.add(self)
 
     def was_used(self) -> bool:
-        """Whether the route was taken since this was last asked."""
+        """Whether the route was used since the last time this was asked."""
         used = bool(self.words[Header.USED])
         self.words[Header.USED] = 0
         return used
 
     def after_fork(self) -> None:
-        """The call that was running in another thread is not in this process: what it left in the arena is of no use."""
+        """Replace the arena of a call that was running in another thread, which does not exist in this process."""
         if self.words[Header.BUSY]:
             self._renew_arena()
             self.words[Header.BUSY] = 0
@@ -168,7 +169,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Entry:
-    """A callable that takes the short way along its routes, and calls `python` when none fits."""
+    """A callable that takes the fast path of the first matching route, and calls `python` if none matches."""
 
     def __init__(self, python: Callable[..., Any], name: str) -> None:
         self._table = _Table((2,), np.int64)
@@ -178,16 +179,16 @@ class Entry:
         self.call: Callable[..., Any] = _new_function()(ctypes.addressof(definition), self._table, None)
 
     def install(self, routes: Sequence[Route]) -> None:
-        """Try these routes, in this order. Those of before go when no call uses them any more."""
+        """Try these routes, in this order. The previous routes are freed when no call uses them any more."""
         installed = _Installed(routes)
-        before = self._table.kept[2:]  # until the entry finds the new ones
+        before = self._table.kept[2:]  # kept alive until the entry has the new ones
         self._table[1] = installed.address
         self._table.kept[2:] = [installed]
         del before
 
 
 class _Installed:
-    """A list of routes, which never changes: the entry takes a reference to it for as long as a call lasts."""
+    """An immutable list of routes: the entry holds a reference to it for the duration of a call."""
 
     __slots__ = ("routes", "words", "address")
 
@@ -198,7 +199,7 @@ class _Installed:
 
 
 class _Table(np.ndarray[Any, np.dtype[np.int64]]):
-    """What the entry finds behind its `self`: the Python function and the routes. As an object, it keeps what they point to."""
+    """The `self` of the entry: the Python function and the routes. As a Python object, it keeps alive what they point to."""
 
     kept: list[Any]
 
@@ -215,7 +216,7 @@ def _address(array: Any) -> int:
 
 
 def slot_offset(cls: type, name: str) -> int:
-    """Where objects of a class with `__slots__` keep one of them."""
+    """The offset of a slot in the objects of a class with `__slots__`."""
     holder = next(c for c in cls.__mro__ if name in vars(c))
     member = ctypes.c_void_p.from_address(id(vars(holder)[name]) + 40).value or 0
     return int(ctypes.c_ssize_t.from_address(member + 16).value)
@@ -230,7 +231,7 @@ class _Probe:
 
 @once
 def available() -> bool:
-    """Whether this Python and this NumPy lay out their structs as the entry reads them."""
+    """Whether this Python and this NumPy have the struct layouts that the entry expects."""
     known = platform.python_implementation() == "CPython" and (3, 11) <= sys.version_info[:2] <= (3, 13)
     if not known or ctypes.sizeof(ctypes.c_void_p) != 8 or getattr(sys, "_is_gil_enabled", lambda: True)() is False:
         return False
@@ -270,7 +271,7 @@ def _new_function() -> Any:
 
 @once
 def begin() -> Later[llvm.Object]:
-    """Have the entry compiled: whoever compiles a function will want it."""
+    """Start compiling the entry, which will be needed once any function is compiled."""
     numbers = {"MAX_BUFFERS": MAX_BUFFERS, "RECORD": RECORD, "HEADER": len(Header), "INTERRUPTED": INTERRUPTED, "RAISED": RAISED}
     numbers |= TAGS | LAYOUT | variable_locks.NUMBERS | {field.name: int(field) for field in Header}
     return Later(lambda: llvm.assemble((entry_ir if available() else locks_ir)(numbers), current()))
@@ -278,7 +279,7 @@ def begin() -> Later[llvm.Object]:
 
 @once
 def locks() -> variable_locks.Locks:
-    """The functions that take the locks of variables for calls that go through Python."""
+    """The functions that take the locks of variables, for calls that go through Python."""
     return variable_locks.Locks(_library().address)
 
 
@@ -286,7 +287,7 @@ def locks() -> variable_locks.Locks:
 def _library() -> llvm.Library:
     exports = [*variable_locks.EXPORTS, *(["adjit_entry"] if available() else [])]
     library = llvm.Library([begin().result()], exports, _imports() if available() else {})
-    llvm.rest()  # the last that a program of one function compiles
+    llvm.rest()  # usually the last compilation in a program with a single function
     return library
 
 

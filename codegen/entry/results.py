@@ -1,4 +1,4 @@
-"""The part of the native entry that builds what a call returns, in LLVM's text (see `entry_text.py`)."""
+"""The part of the native entry that builds the return value of a call, as LLVM text (see `text.py`)."""
 
 TEXT = """
 ; a tensor around an array, which it takes over; null when there is no memory

@@ -1,8 +1,8 @@
-"""The LLVM text of the native entry (see `entry.py`, which gives the capitalised words their numbers).
+"""The LLVM text of the native entry (see `entry.py`, which defines the numbers for the capitalised words).
 
-Three words are not LLVM's: `word p[k]` is the k-th i64 of a table, `item p[k]` the k-th pointer of one, `field p[k]` the pointer at byte k
-of a struct. They are spelled out here, not inlined by LLVM: a pipeline of passes for this one function was a third of the first call of a
-small program.
+Three instructions are not LLVM's: `word p[k]` loads the k-th i64 of a table, `item p[k]` the k-th pointer of a table, `field p[k]` the
+pointer at byte offset k of a struct. They are expanded here rather than inlined by LLVM, because running LLVM's passes for this one
+function took a third of the first call of a small program.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ SPELLED = {
 
 
 def entry_ir(numbers: Mapping[str, int]) -> str:
-    """The entry, and the locks of variables."""
+    """The text of the entry and of the variable locks."""
     return spelled(DECLARATIONS + entry_arguments.TEXT + entry_results.TEXT + CALL, numbers) + locks_ir(numbers)
 
 
 def locks_ir(numbers: Mapping[str, int]) -> str:
-    """The locks of variables alone."""
+    """The text of the variable locks alone."""
     return spelled(variable_locks.TEXT, numbers)
 
 
 def spelled(text: str, numbers: Mapping[str, int]) -> str:
-    """The text, as LLVM reads it."""
+    """Expand the numbers and the extra instructions into LLVM text."""
     text = re.sub(r"\b[A-Z][A-Z_]+\b", lambda name: str(numbers.get(name[0], name[0])), text)
     for word, meaning in SPELLED.items():
         text = re.sub(rf"(%\S+) = {word} (%\S+)\[(\S+)\]", meaning, text)
@@ -64,7 +64,7 @@ declare ptr @adjit_new_array(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 @adjit_gate = external global i64
 """
 
-# Until the native code runs, nothing here lets other Python code run: what is found stays as it is for as long as the GIL is held.
+# Until the native code runs, nothing here lets other Python code run: objects cannot change as long as the GIL is held.
 CALL = """
 ; take a reference to each object, or give it back; some are null
 define internal void @hold(ptr %objects, i64 %count) nounwind {

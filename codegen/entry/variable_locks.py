@@ -1,12 +1,11 @@
-"""The locks of variables: two words of native memory each, which compiled steps take without Python.
+"""The locks of variables: two words of native memory each, which compiled steps take without running Python code.
 
-    holder      the thread whose call writes to the variable, or zero; TORN where a fork has left it half written
-    reserved    not zero while somebody waits for it: who comes after him goes through Python, which queues
+    holder      the thread whose call writes to the variable, or zero; TORN if a fork has left it half written
+    reserved    nonzero while a call waits for the lock: later calls go through Python, which queues them
 
-The words change with the GIL held (by the native entry, and by the functions here), so that a call takes all of its locks in one go or
-none of them: it never waits with a lock in hand, and no order of them can make two calls wait for each other. A thread that only reads
-needs no lock while it runs. It takes a reference to the array when nobody writes to it; whoever wants to write to an array that others
-refer to copies it first.
+The words are modified only with the GIL held (by the native entry, and by the functions here), so that a call takes either all of its locks
+at once or none of them: it never waits while holding a lock, so deadlock is impossible. A thread that only reads needs no lock while it
+runs. It takes a reference to the array when no call is writing to it; a writer copies an array that others refer to before writing.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-HELD, BUSY, OWN, BROKEN = range(4)  # what `adjit_hold` says: taken; another thread's; this thread's; torn by a fork
+HELD, BUSY, OWN, BROKEN = range(4)  # results of `adjit_hold`: taken; held by another thread; by this thread; torn by a fork
 TORN = -1
 
 
 class Lock(ctypes.Structure):
-    """The words of one variable."""
+    """The words of one variable's lock."""
 
     _fields_ = (("holder", ctypes.c_int64), ("reserved", ctypes.c_int64))
 
@@ -28,20 +27,22 @@ class Lock(ctypes.Structure):
 
 
 class Locks:
-    """The native functions. `table` has the address of a lock and whether it is for writing, for each variable of a call; `held` is a word
-    of the call's own that says what it holds.
+    """The native functions that take and release locks.
 
-    They are C functions that keep the GIL: no signal handler of Python's runs inside, so an exception cannot come between a lock and the
-    note that it is held.
+    `table` has, for each variable of a call, the address of its lock and whether it is for writing; `held` is a word owned by the call that
+    says which locks it holds.
+
+    They are C functions that keep the GIL: no Python signal handler runs inside, so an exception cannot occur between taking a lock and
+    recording that it is held.
     """
 
     def __init__(self, address: dict[str, int]) -> None:
         word, words, held = ctypes.c_int64, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64)
-        # (table, count, thread, insist, held): takes all locks, or says why not; who insists takes what is reserved as well
+        # (table, count, thread, insist, held): takes all locks, or returns why not; with insist, also reserved ones
         self.hold: Any = ctypes.PYFUNCTYPE(word, words, word, word, word, held)(address["adjit_hold"])
-        # (table, count, all, held): releases what is held, or only the locks that are for reading
+        # (table, count, all, held): releases the held locks, or only those for reading
         self.release: Any = ctypes.PYFUNCTYPE(None, words, word, word, held)(address["adjit_release"])
-        # (table, count, whether)
+        # (table, count, whether): sets or clears the reservations
         self.reserve: Any = ctypes.PYFUNCTYPE(None, words, word, word)(address["adjit_reserve"])
 
 

@@ -1,5 +1,5 @@
-"""Signals inside of native code: who looks for them, how often, and how a call is left.
+"""Signals in native code: where they are checked, how often, and how a call is ended.
 
-In: loops that are being written, with the work of one iteration. Out: LLVM text that looks and leaves. Kernels, products, the main
-function and the thread pool use it.
+In: loops that are being emitted, with the work of one iteration. Out: LLVM text that checks for signals and returns. Used by kernels,
+products, the main function and the thread pool.
 """

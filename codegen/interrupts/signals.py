@@ -1,16 +1,17 @@
-"""The look itself, in LLVM IR: whether a call is to end because of a signal. See `polling.py` for who looks, and when.
+"""The check for signals in LLVM IR: whether a signal must end the call. See `polling.py` for who checks, and when.
 
     i1 adjit_look(ptr error)
 
-An error record has eight words. What a failing kernel leaves for its message comes first; a signal leaves the exception that its handler
-raised in three words from RAISED on, and 1 in FLAG. Light to import: running what the disk has needs the numbers.
+An error record has eight words. The details that a failing kernel stores for its message come first; a signal stores the exception that its
+handler raised in the three words from RAISED on, and 1 in FLAG. This module is cheap to import, because running cached programs needs these
+numbers.
 """
 
 from __future__ import annotations
 
-INTERRUPTED = -2  # what the main function returns
-RAISED, FLAG = 4, 7  # words of the error record
-INTERVAL = 20  # milliseconds between two questions to Python: one may have to wait for the GIL
+INTERRUPTED = -2  # returned by the main function
+RAISED, FLAG = 4, 7  # word offsets in the error record
+INTERVAL = 20  # milliseconds between two calls into Python, which may have to wait for the GIL
 LOOK, SET_MAIN = "adjit_look", "adjit_set_main_thread"
 
 PYTHON = """
@@ -110,13 +111,13 @@ define internal i1 @adjit_interrupted(ptr %error) nounwind noinline {
 
 
 def question(triple: str) -> str:
-    """`adjit_ask`, for the module that it becomes a part of."""
+    """The text of `adjit_ask`, for inclusion in a module."""
     clock = WINDOWS_CLOCK if "windows" in triple else POSIX_CLOCK.replace("CLOCK", str(_clock(triple)))
     return PYTHON + clock + QUESTION.replace("INTERVAL", str(INTERVAL)).replace("RAISED", str(RAISED)).replace("FLAG", str(FLAG))
 
 
 def look_ir(triple: str) -> str:
-    """What the thread pool exports."""
+    """The text that the thread pool exports."""
     thread = "GetCurrentThreadId" if "windows" in triple else "pthread_self"
     names = {"THREAD": thread, "SET_MAIN": SET_MAIN, "LOOK": LOOK, "FLAG": str(FLAG)}
     text = SHARED
@@ -126,10 +127,10 @@ def look_ir(triple: str) -> str:
 
 
 def loops_ir(triple: str) -> str:
-    """What the loops of one program call: any thread asks, for it is not known here which is the main one."""
+    """The text for the loops of one program: any thread asks Python, since it is not known here which is the main thread."""
     return question(triple) + LOOPS
 
 
 def _clock(triple: str) -> int:
-    """The cheapest clock that does not go back: coarse on Linux, where it has a resolution of milliseconds."""
+    """The id of the cheapest monotonic clock; on Linux a coarse one, with a resolution of milliseconds."""
     return 6 if "linux" in triple or "darwin" in triple or "apple" in triple else 4

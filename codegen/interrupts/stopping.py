@@ -1,21 +1,21 @@
-"""How kernels look for signals in their long loops, and leave (see `polling.py`)."""
+"""How kernels check for signals in long loops, and return early (see `polling.py`)."""
 
 from __future__ import annotations
 
 from ..llvm.lanes import Text
 from .signals import FLAG, INTERRUPTED, LOOK
 
-PIECE = 1 << 20  # instructions that a kernel may do without looking: about a millisecond
-GRAIN = 1 << 18  # instructions between two looks, where there are some
-SELDOM = '!0 = !{!"branch_weights", i32 1, i32 65536}'  # keeps what the call of a look destroys in registers all the same
+PIECE = 1 << 20  # instructions that a kernel may execute without a check: about a millisecond
+GRAIN = 1 << 18  # instructions between two checks, in kernels that have them
+SELDOM = '!0 = !{!"branch_weights", i32 1, i32 65536}'  # marks checks as unlikely, so that values stay in registers around their calls
 
 
 def poll(text: Text, index: str = "", step: int | str = 1, every: int = 1) -> None:
-    """Leave the function when the call was interrupted. Looks once in `every` iterations of a loop, whose index goes up by `step`."""
+    """Return from the function if the call was interrupted. Checks once in `every` iterations of a loop whose index grows by `step`."""
     go = text.fresh_label()
     if every > 1:
         look = text.fresh_label()
-        period = 1 << (every * int(step) - 1).bit_length()  # one index of each period is below the step
+        period = 1 << (every * int(step) - 1).bit_length()  # exactly one index of each period is below the step
         due = text.define(f"icmp ult i64 {text.define(f'and i64 {index}, {period - 1}')}, {step}")
         text.put(f"br i1 {due}, label %{look}, label %{go}, !prof !0")
         text.start(look)
@@ -24,7 +24,7 @@ def poll(text: Text, index: str = "", step: int | str = 1, every: int = 1) -> No
 
 
 def leave_if_stopped(text: Text) -> None:
-    """After a call of something that looks by itself."""
+    """Return from the function if a callee that checks for signals was interrupted."""
     flag = text.define(f"load i64, ptr {text.define(f'getelementptr i64, ptr %error, i64 {FLAG}')}")
     _leave_if(text, text.define(f"icmp ne i64 {flag}, 0"), text.fresh_label())
 

@@ -1,5 +1,5 @@
-"""Kernels: one statement of the optimised IR as one native function.
+"""Kernels: each statement of the optimised IR compiled to one native function.
 
-In: a statement with a place for each operand. Out: LLVM text of a loop nest, on one thread or in chunks for all. `codegen.main`
-calls it for every statement.
+In: a statement whose operands have been assigned buffers. Out: the LLVM text of a loop nest, single-threaded or split into chunks for all
+threads. `codegen.main` calls this package for every statement.
 """

@@ -1,8 +1,8 @@
-"""Loop nests with pads: the domain is cut where the operands of pads begin and end, and each box of it is a nest of its own.
+"""Loop nests with pads: the domain is cut at the edges of the padded operands, and each box is a loop nest of its own.
 
-Inside a box it is known of every pad whether its operand is read there, or the constant around it is taken: no box tests or masks anything.
-The largest comes first and may run on all cores; the others are borders, as a rule. Reductions go on from box to box in the memory of their
-outputs.
+Within a box it is known for every pad whether its operand or the constant around it is read, so no box needs tests or masks. The largest
+box comes first and may run on all cores; the others are usually narrow borders. Reductions accumulate from box to box in the memory of
+their outputs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Border(NamedTuple):
-    """A pad: the box of the domain in which its operand lies, and the number of that operand among the inputs, if it is in memory."""
+    """A pad: the box of the domain that its operand occupies, and the index of that operand among the inputs, if it is in memory."""
 
     low: Shape
     shape: Shape
@@ -42,7 +42,7 @@ class Box(NamedTuple):
 
 
 def boxes(domain: Shape, borders: Sequence[Border]) -> list[Box]:
-    """The domain in boxes that no border runs through, the largest first."""
+    """Split the domain into boxes that no border crosses, the largest first."""
     if not borders:
         return [Box((0,) * len(domain), domain)]
     spans: list[list[tuple[int, int]]] = []
@@ -73,7 +73,7 @@ def emit_boxes(kernel: Kernel, parts: Parts) -> None:
 
 
 def _started(kernel: Kernel, parts: Parts, cut: Sequence[Box]) -> Iterator[Reduction]:
-    """Reductions of which no single box sees all results start from the identity; the others from the first box."""
+    """Start reductions from the identity if no single box covers all of their results, otherwise from the first box."""
     for r in parts.reductions:
         if any(box.shape[axis] != n for box in cut for axis, n in enumerate(parts.domain) if axis not in r.axes):
             fill_identity(kernel.text, kernel.vector_bytes, parts.domain, r)
@@ -87,7 +87,7 @@ def _inputs(kernel: Kernel, parts: Parts, box: Box, outside: frozenset[int]) -> 
         if border.input is None:
             continue
         source = parts.inputs[border.input]
-        if k in outside:  # never read: it stands still where there is something
+        if k in outside:  # never read; zero strides keep the address valid
             inputs[border.input] = source._replace(strides=(0,) * len(source.strides))
         else:
             start = tuple(at - low for at, low in zip(box.start, border.low, strict=True))
@@ -96,6 +96,6 @@ def _inputs(kernel: Kernel, parts: Parts, box: Box, outside: frozenset[int]) -> 
 
 
 def _moved(kernel: Kernel, access: Access, start: Shape) -> Access:
-    """The same buffer from another element on, by a pointer that threads get too."""
+    """The same buffer starting at another element, through a pointer that is also passed to the threads."""
     offset = sum(at * stride for at, stride in zip(start, access.strides, strict=True))
     return access._replace(pointer=kernel.shifted(access.pointer, memory.memory_type(access.dtype), offset))

@@ -1,4 +1,4 @@
-"""The emitter that ops see: lanes, the vector math library, and positions in the surrounding nest."""
+"""The emitter passed to ops: lanes, the vector math library, and positions in the surrounding loop nest."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ class VectorEmitter(Lanes):
         self._position = position
 
     def call(self, function: str, *args: Reg) -> Reg:
-        """A function of the vector math library: inlined, or called where the program has so many that inlining them all would take
-        long.
-        """
+        """Emit a function of the vector math library: inlined, or called in programs with so many that inlining would compile slowly."""
         if self.text.outlined is None:
             return vecmath.FUNCTIONS[function](self, *args)
         dtype = args[0].dtype

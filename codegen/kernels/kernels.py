@@ -1,7 +1,7 @@
-"""One statement of an optimised Func as one native kernel: a fused region, or an op that lowers itself to loops.
+"""Compile one statement of an optimised Func to one native kernel: a fused region, or an op that lowers itself to loops.
 
-A kernel is an LLVM function over pointers; everything else (shapes, strides) is static in its text, so structurally identical statements
-give identical text and share one function.
+A kernel is an LLVM function that takes only pointers. Shapes and strides are static in its text, so structurally identical statements give
+identical text and share one function.
 """
 
 from __future__ import annotations
@@ -41,28 +41,28 @@ from .parallel import CHUNKS, PARALLEL, emit_nest, outlined
 from .repeats import look
 from .window import Hosted, Private, Window
 
-RegionBody: TypeAlias = Callable[..., None]  # a `Body` that can also be told which pads it is outside of
+RegionBody: TypeAlias = Callable[..., None]  # a `Body` that also takes the set of pads whose operands it lies outside of
 
 
 
 @dataclass
 class Context:
-    """What all kernels of a module share."""
+    """State shared by all kernels of a module."""
 
     plan: Plan
     target: Target
-    outlined: dict[str, Outlined] | None = None  # vector math that is called rather than inlined, in programs with very much of it
-    literals: Literals | None = None  # numbers that kernels read from a table, in large programs
-    repeats: dict[Hashable, Kernel] = field(default_factory=dict)  # kernels of large programs, by their looks
-    packed: dict[tuple[object, ...], Place] = field(default_factory=dict)  # factors that the loops around have packed, see packing.py
-    awake: bool = False  # whether the other threads have something to do all the time: they need not be woken
-    is_final: bool = False  # variables are being written to: from here on, nothing is interrupted
+    outlined: dict[str, Outlined] | None = None  # vector math functions that are called rather than inlined, in programs with many of them
+    literals: Literals | None = None  # constants that kernels read from a table, in large programs
+    repeats: dict[Hashable, Kernel] = field(default_factory=dict)  # kernels of large programs, keyed by `repeats.look`
+    packed: dict[tuple[object, ...], Place] = field(default_factory=dict)  # factors packed by enclosing loops, see packing.py
+    awake: bool = False  # whether the other threads are always busy, so that they need not be woken
+    is_final: bool = False  # variables are being written: from here on, the call is not interrupted
 
 
 class Kernel:
-    """The text of one kernel, and what its pointer parameters stand for, in their order: a place, and an offset in bytes."""
+    """The text of one kernel, and what each pointer parameter stands for, in order: a place and an offset in bytes."""
 
-    uses_runtime = False  # whether it calls what `stacks` has: loops that look for Ctrl-C, and save
+    uses_runtime = False  # whether it calls the routines of `stacks.py`: loops that check for Ctrl-C or save values
 
     def __init__(self, context: Context) -> None:
         self.plan = context.plan
@@ -72,16 +72,16 @@ class Kernel:
         self.text = Text(context.target)
         self.text.outlined = context.outlined
         self.text.may_look, self.text.returns_code = not context.is_final, True
-        self.pointers: dict[tuple[Place, int], str] = {}  # what shares memory has one pointer, so that `copy` can see it
+        self.pointers: dict[tuple[Place, int], str] = {}  # equal addresses share one pointer, so that `copy` can detect them
         self.shifts: dict[tuple[str, str, int], str] = {}  # pointers to elements other than the first
         self.packed = context.packed
         self.awake = context.awake
-        self.failures: list[Failure] = []  # what each code means that the kernel may return
-        self.location: Location | None = None  # of the statement being written
+        self.failures: list[Failure] = []  # the meaning of each code that the kernel may return
+        self.location: Location | None = None  # of the statement being emitted
         self.error: type[AdjitError] = AdjitError
-        self.fails = False  # whether it may return a code
+        self.fails = False  # whether it may return an error code
         self.imports: set[str] = set()
-        self.work_bytes = 0  # scratch memory that it wants, as its last pointer
+        self.work_bytes = 0  # size of its scratch memory, which is passed as the last pointer
         self.helpers: list[str] = []  # functions that only this kernel calls, named after it
 
     def pointer(self, root: Value, layout: Layout) -> str:
@@ -91,17 +91,17 @@ class Kernel:
         return self.pointers.setdefault((place, offset), f"%p{len(self.pointers)}")
 
     def packed_pointer(self, matrix: Window) -> str | None:
-        """A pointer to the matrix as products read it, if the loop around has packed it."""
+        """A pointer to the packed copy of the matrix that products read, if an enclosing loop has packed it."""
         where = next((key for key, name in self.pointers.items() if name == matrix.pointer), None)
         place = self.packed.get((*where, matrix.type.shape, matrix.strides, matrix.type.dtype)) if where is not None else None
         return self.pointer_to(place) if place is not None else None
 
     def take_pointers(self, count: int) -> None:
-        """Parameters %p0, %p1, ... for a caller that knows what they stand for."""
+        """Declare the parameters %p0, %p1, ... for a caller that knows what they stand for."""
         self.pointers = {(Place("param", k), 0): f"%p{k}" for k in range(count)}
 
     def shifted(self, pointer: str, type: str, offset: int) -> str:
-        """The address of an element, named so that every chunk of the kernel knows it."""
+        """The address of an element, under a name that is valid in every chunk of the kernel."""
         if not offset:
             return pointer
         key = (pointer, type, offset)
@@ -116,18 +116,18 @@ class Kernel:
 
     @property
     def leaves(self) -> bool:
-        """Whether it may return early."""
+        """Whether the kernel may return early."""
         return self.fails or self.text.looks
 
     def helper_text(self, may_look: bool = False) -> Text:
-        """The body of a function that only this kernel calls, to be written. `may_look`: it will be given %error if it uses that."""
+        """An empty body for a function that only this kernel calls. With `may_look`, the function receives %error if it uses it."""
         text = Text(self.target)
         text.outlined = self.text.outlined
         text.may_look = may_look and self.text.may_look
         return text
 
     def add_helper(self, kind: str, params: str, text: Text) -> str:
-        """The name of the function with this body."""
+        """Add a helper function with this body; return its name."""
         self.text.declares |= text.declares
         name = f"@{{}}.{kind}{len(self.helpers)}"
         body = "\n".join([*text.slots, *text.lines, "ret void"])
@@ -135,7 +135,7 @@ class Kernel:
         return name
 
     def repeated(self, other: Kernel) -> Kernel:
-        """The other kernel, which has its pointers already, with the same text."""
+        """Give `other`, whose pointers are known already, the text of this kernel."""
         other.text, other.helpers, other.imports, other.work_bytes = self.text, self.helpers, self.imports, self.work_bytes
         other.fails = self.fails
         return other
@@ -145,7 +145,7 @@ class Kernel:
         return [*(f"%p{k}" for k in range(len(self.pointers))), *last]
 
     def imported(self) -> set[str]:
-        """Names of routines that others have."""
+        """Names of the external routines that the kernel calls."""
         return self.imports | {LOOK} if self.text.looks else self.imports
 
     def definition(self) -> str:
@@ -161,21 +161,21 @@ class Kernel:
 
 @dataclass
 class Parts:
-    """A fused region as the nest that computes it."""
+    """The loop nest that computes a fused region."""
 
     domain: Shape
     inputs: list[Access]
     outputs: list[Access]
     reductions: list[Reduction]
     body: RegionBody
-    borders: list[Border]  # of its pads
-    ops: int  # how much the body computes
-    indexed: frozenset[int]  # axes whose positions it asks for
+    borders: list[Border]  # edges of its pads
+    ops: int  # number of operations in the body
+    indexed: frozenset[int]  # axes whose index the body reads
     aliased: frozenset[int]  # outputs that share memory with an input
 
 
 def fused_kernel(stmt: Stmt, context: Context) -> Kernel:
-    """A `fuse` region as one loop nest, or as what its first op makes of the others."""
+    """Compile a `fuse` region to one loop nest, or to the kernel of the op that hosts the region."""
     host = hosted_by(stmt)
     if host is not None:
         return hosting_kernel(stmt, host, context)
@@ -195,7 +195,7 @@ def fused_kernel(stmt: Stmt, context: Context) -> Kernel:
 
 
 def parts_of(stmt: Stmt, access: Callable[[Operand], Access], numbers: Taken = NO_LITERALS) -> Parts:
-    """`numbers` are literals that are read from a table."""
+    """The parts of a fused region; `numbers` are the literals that are read from a table."""
     (block,) = stmt.blocks
     domain = _domain(block)
     pads = [s for s in block.stmts if isinstance(s.op, Pad)]
@@ -258,12 +258,12 @@ def parts_of(stmt: Stmt, access: Callable[[Operand], Access], numbers: Taken = N
 
 
 def body_ops(stmts: Sequence[Stmt]) -> int:
-    """How much elementwise statements compute, in plain instructions."""
+    """Number of operations in elementwise statements, counted in simple instructions."""
     return sum(work_of(s).operations if isinstance(s.op, Map) else 1 for s in stmts)
 
 
 def _inputs(block: Block, access: Callable[[Operand], Access]) -> tuple[dict[int, int], list[Access]]:
-    """What a region reads, and where: a pad reads its operand at another place than the rest, as an input of its own."""
+    """The inputs of a region and their accesses. A pad reads its operand at a different offset, so that operand is a separate input."""
     free = {id(v) for v in block.free()}
     numbers: dict[int, int] = {}
     accesses: list[Access] = []
@@ -282,18 +282,18 @@ def _domain(block: Block) -> Shape:
 
 
 def _reduced_access(output: Access, domain: Shape, axes: tuple[int, ...]) -> Access:
-    """The output of a reduction, walked over the whole domain: it stands still along the reduced axes."""
+    """The output of a reduction as an access over the whole domain, with stride 0 along the reduced axes."""
     kept = iter(output.strides)
     return output._replace(strides=tuple(0 if axis in axes else next(kept) for axis in range(len(domain))))
 
 
 class LoopKernel(Kernel):
-    """Loops for an op's `lower`. Implements `adjit.ir.ops.base.Loops`."""
+    """The loops available to an op's `lower`. Implements `adjit.ir.ops.base.Loops`."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.scalar = VectorEmitter(self.text)
-        self.functions: dict[Hashable, tuple[str, bool, float]] = {}  # what `call` calls; whether it looks for signals, and its work
+        self.functions: dict[Hashable, tuple[str, bool, float]] = {}  # emitted by `call`: name, whether it checks for signals, work
 
     def window(self, value: Operand) -> Window:
         access = self.access(value)
@@ -305,7 +305,7 @@ class LoopKernel(Kernel):
             yield Reg("0", I64)
             return
         text, over = self.text, self.text.fresh_label()
-        if size == 0:  # the body is written, but never reached
+        if size == 0:  # the body is emitted, but unreachable
             never = text.fresh_label()
             text.put(f"br i1 false, label %{never}, label %{over}")
             text.start(never)
@@ -346,7 +346,7 @@ class LoopKernel(Kernel):
 
     @contextmanager
     def _writing(self, text: Text, threads: int) -> Iterator[None]:
-        """Write there, in a function of the kernel's own that may use so many threads."""
+        """Emit into `text`, the body of a helper function that may use `threads` threads."""
         around = self.text, self.scalar, self.threads
         self.text, self.scalar, self.threads = text, VectorEmitter(text), threads
         try:
@@ -366,7 +366,7 @@ class LoopKernel(Kernel):
             leave_if_stopped(self.text)
 
     def _function(self, body: Callable[..., None], windows: Sequence[Window], settings: dict[str, Hashable]) -> tuple[str, bool, float]:
-        """The name of a function of the kernel's own that runs the body on windows like these; whether it looks for signals; its work."""
+        """Emit a helper function that runs the body on windows like these; return its name, whether it checks for signals, and its work."""
         inner = self.helper_text(may_look=True)
         with self._writing(inner, self.threads):
             body(self, *(w.inside(inner, [f"%w{k}"]) for k, w in enumerate(windows)), **settings)
@@ -381,7 +381,7 @@ class LoopKernel(Kernel):
         memory.store(self.text, target.at(*index).pointer, value, "0", 1, 1)
 
     def copy(self, target: Window, source: Window) -> None:
-        if isinstance(target, Hosted) or target.access != source.access:  # else computed in place
+        if isinstance(target, Hosted) or target.access != source.access:  # otherwise it was computed in place
             self.map(lambda emit, x: [x], [target], [source])
 
     def accumulate(self, target: Window, source: Window) -> None:
@@ -414,7 +414,7 @@ class LoopKernel(Kernel):
 
     def map(self, function: Callable[..., Sequence[Reg]], targets: Sequence[Window], sources: Sequence[Window]) -> None:
         inputs, outputs = [w.access for w in sources], list[Access]()
-        numbers: list[list[int]] = []  # of the members of each target, among the outputs or the inputs
+        numbers: list[list[int]] = []  # index of each member of each target among the outputs or the inputs
         for target in targets:
             written, read = target.members[: target.written], target.members[target.written :]
             numbers.append([*range(len(outputs), len(outputs) + len(written)), *range(len(inputs), len(inputs) + len(read))])
@@ -447,7 +447,7 @@ class LoopKernel(Kernel):
         self.leave_if(condition.name, self.failures.index(failure) + 1, *details)
 
     def leave_if(self, condition: str, code: int, *details: Reg) -> None:
-        """Return `code` from the kernel when the condition holds, with details left in the error record."""
+        """Return `code` from the kernel if the condition holds, storing the details in the error record."""
         text, leave, stay = self.text, self.text.fresh_label(), self.text.fresh_label()
         self.fails = True
         text.put(f"br i1 {condition}, label %{leave}, label %{stay}")
@@ -459,7 +459,7 @@ class LoopKernel(Kernel):
 
 
 def lowered_kernel(stmt: Stmt, context: Context) -> LoopKernel:
-    """An op that lowers itself."""
+    """The kernel of an op that lowers itself."""
     if not hasattr(stmt.op, "lower"):
         raise UnsupportedError(f"{stmt.op.name} has no native code yet").at(stmt.location)
     kernel = LoopKernel(context)
@@ -477,7 +477,7 @@ def _lowered(kernel: LoopKernel, stmt: Stmt, out: Window | tuple[Window, ...]) -
 
 
 def hosting_kernel(stmt: Stmt, host: Stmt, context: Context) -> LoopKernel:
-    """A `fuse` region around an op that lowers itself: where it stores elements of its result, the rest of the region goes on with them."""
+    """The kernel of a `fuse` region around an op that lowers itself: the rest of the region is applied wherever it stores its result."""
     kernel, (block,) = LoopKernel(context), stmt.blocks
     made = {id(s.result) for s in block.stmts}
     rest = [s for s in block.stmts if s is not host]
@@ -505,7 +505,7 @@ def hosting_kernel(stmt: Stmt, host: Stmt, context: Context) -> LoopKernel:
 
 
 def copy_kernel(target: Access, source: Access, shape: Shape, context: Context) -> Kernel:
-    """A copy between the windows behind its two pointers, %p0 and %p1."""
+    """A kernel that copies the window at %p1 to the window at %p0."""
     kernel = Kernel(context)
     kernel.take_pointers(2)
     emit_nest(kernel, shape, [source], [target], [], lambda chunk: chunk.put(0, chunk.load(0)), 1, frozenset(), frozenset())
@@ -513,7 +513,7 @@ def copy_kernel(target: Access, source: Access, shape: Shape, context: Context) 
 
 
 def add_kernel(target: Access, source: Access, shape: Shape, context: Context) -> Kernel:
-    """target += source, behind the pointers %p0 and %p1."""
+    """A kernel that computes target += source, with the pointers %p0 and %p1."""
     kernel = Kernel(context)
     kernel.take_pointers(2)
     body = lambda chunk: chunk.put(0, chunk.emit.add(chunk.load(0), chunk.load(1)))  # noqa: E731

@@ -1,7 +1,7 @@
-"""Numbers of large programs in a table: kernels that differ in their numbers alone become one, and are compiled once.
+"""Numeric constants of large programs, stored in a table: kernels that differ only in their constants become one, compiled once.
 
-An unrolled loop repeats the same statements with other constants. As immediates they would make every repetition a kernel of its own,
-though a vector constant is a load from memory anyway. Numbers that native code treats in a way of its own (0, 1, ...) stay immediates.
+An unrolled loop repeats the same statements with different constants. As immediates they would make every repetition a separate kernel,
+although a vector constant is loaded from memory anyway. Constants that LLVM treats specially (0, 1, ...) stay immediates.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..llvm import memory
 from ..llvm.lanes import Reg
 from .emitter import VectorEmitter
 
-MIN_STATEMENTS = 1000  # of a program: smaller ones repeat little
+MIN_STATEMENTS = 1000  # statements in a program: smaller programs repeat little
 TABLE = Place("literals", 0)
 SLOT = 8  # bytes
 IMMEDIATE = (0.0, 1.0, -1.0, 2.0, -2.0, 0.5)
@@ -35,13 +35,13 @@ def count(block: Block) -> int:
 
 
 class Literals:
-    """The table of one module."""
+    """The table of constants of one module."""
 
     def __init__(self) -> None:
         self.data = bytearray()
 
     def taken(self, block: Block, pointer_to: Callable[[Place, int], str]) -> Taken:
-        """The numbers of a fused region, put behind those that are there; `pointer_to` gives the kernel's pointer to a place."""
+        """Append the constants of a fused region to the table; `pointer_to` gives the kernel's pointer to a place."""
         start, slots = len(self.data), {}
         for stmt in block.stmts:
             for k, x in enumerate(stmt.args):
@@ -56,7 +56,7 @@ class Literals:
 
 
 class Taken(NamedTuple):
-    """The numbers of one kernel: which slot each operand (by the id of its statement, and position) has behind the pointer."""
+    """The table constants of one kernel: maps each operand (statement id, position) to its slot relative to the pointer."""
 
     slots: dict[tuple[int, int], int]
     pointer: str

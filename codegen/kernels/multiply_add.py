@@ -1,7 +1,7 @@
-"""Which product a sum takes in, where there is a choice: a * b + c * d is one fused multiply-add of one product and the other.
+"""Chooses which product of a sum to fuse: a * b + c * d has one multiply-add, which can absorb either product.
 
-LLVM takes the first. In a chain of dependent operations, as the body of a loop on scalars is, the product that is ready last should go: the
-other one is computed in the meantime.
+LLVM absorbs the first. In a chain of dependent operations, such as the body of a loop on scalars, it is better to absorb the product whose
+factors are ready last: the other one is computed in the meantime.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .emitter import VectorEmitter
 class Product(NamedTuple):
     a: Reg
     b: Reg
-    ready: int  # when both factors are
+    ready: int  # time at which both factors are available
 
 
 class Contraction:
-    """Watches the elementwise statements of one kernel."""
+    """Tracks the elementwise statements of one kernel."""
 
     def __init__(self, block: Block, emit: VectorEmitter) -> None:
         self.uses = Counter(id(x) for x in block.uses())
@@ -35,7 +35,7 @@ class Contraction:
         self.products: dict[int, Product] = {}  # those that only one statement reads
 
     def scalar(self, stmt: Stmt, regs: Sequence[Reg]) -> Reg:
-        """Native code for a statement on registers."""
+        """Emit native code for a statement on registers."""
         op, result = stmt.op, stmt.result
         start = max((self.ready.get(id(a), 0) for a in stmt.args), default=0)
         self.ready[id(result)] = start + work_of(stmt).latency
@@ -49,7 +49,7 @@ class Contraction:
         return out
 
     def time(self, args: Sequence[Operand], k: int) -> int:
-        """When a sum can begin that takes in the product that is its k-th operand."""
+        """The earliest start of a sum that absorbs the product that is its k-th operand."""
         return max(self.products[id(args[k])].ready, self.ready.get(id(args[1 - k]), 0))
 
     def fused(self, stmt: Stmt, k: int, regs: Sequence[Reg]) -> Reg:

@@ -1,11 +1,11 @@
-"""Loop nests: one walk over a domain, loading inputs, computing a few elements at a time, storing and reducing.
+"""Loop nests: one pass over a domain that loads inputs, computes a few elements at a time, and stores or reduces the results.
 
-The nest drops and merges axes as far as the strides of all its accesses allow, puts the axis that vectorises best innermost, and walks
-that one
-in vectors: a main loop, then the rest of the row as one or two odd-sized vectors (shapes are static, so no scalar tail loop is needed).
+The nest drops and merges axes as far as the strides of all its accesses allow, makes the axis that vectorises best the innermost, and
+processes it in vectors: a main loop, then the rest of the row as one or two odd-sized vectors (shapes are static, so no scalar tail loop is
+needed).
 
-A reduction whose innermost axis is reduced accumulates in vector registers, in blocks, so that long float sums keep their digits; float32
-totals of blocks are added in float64. One that keeps the innermost axis accumulates in its output's memory.
+A reduction over the innermost axis accumulates in vector registers, in blocks, so that long float sums stay accurate; the float32 totals of
+blocks are added in float64. A reduction that keeps the innermost axis accumulates in the memory of its output.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from ..llvm.lanes import Reg, Text
 from ..llvm.memory import Access
 from .emitter import VectorEmitter
 
-ADDITIONS = 64  # to each lane of a total before it is added to the total of the row: bounds the error alike for every width
-LONG_ROW = 1 << 13  # vectors of a row after which it may look for signals
-TOTALS = 8  # vectors of totals that are held in registers while short rows are reduced one onto the other
-MAX_WRITTEN = 64  # operations in such a row, which is written out
-WIDE_BODY, MEDIUM_BODY = 4, 12  # ops: up to these, the main loop walks four and two vectors at once
-SQUARE = 32  # elements at most along the side of a square that is turned around in registers; tiles are made of whole squares
-LONG_BODY, DENSE = 40, 6  # ops: two vectors for so long a body too, if it computes so much for each tensor that it waits for itself
+ADDITIONS = 64  # per lane before a block is added to the row's total: bounds the error equally for every vector width
+LONG_ROW = 1 << 13  # vectors in a row, beyond which the loop is split so that it can check for signals
+TOTALS = 8  # vectors of totals held in registers while short rows are summed elementwise
+MAX_WRITTEN = 64  # operations in such a row, which is fully unrolled
+WIDE_BODY, MEDIUM_BODY = 4, 12  # in ops: up to these, the main loop processes four and two vectors per iteration
+SQUARE = 32  # maximum side, in elements, of a square transposed in registers; tiles consist of whole squares
+LONG_BODY, DENSE = 40, 6  # in ops: bodies up to this length also use two vectors, if latency-bound (DENSE ops per access)
 
 
 @dataclass
 class Reduction:
-    """Combine values over the domain axes where the output's strides are absent."""
+    """A reduction over `axes` of the domain, along which the strides of the output are 0."""
 
     op: Reduce
     axes: tuple[int, ...]
     output: Access
-    adding: bool = False  # to what the output holds already
+    adding: bool = False  # to the current contents of the output
 
 
 @dataclass
 class Chunk:
-    """What the body of a nest sees: `width` elements. `load(k)` reads input k, `put(k, reg)` hands over output k."""
+    """What the body of a nest sees: `width` elements. `load(k)` reads input k, `put(k, reg)` writes output k."""
 
     emit: VectorEmitter
     load: Callable[[int], Reg]
@@ -73,9 +73,9 @@ class Nest:
         aliased: frozenset[int] = frozenset(),
         row: str | None = None,
     ) -> None:
-        """`indexed`: domain axes whose position the body asks for. `aliased`: outputs that share a buffer with an input: stored last.
+        """`indexed`: domain axes whose index the body reads. `aliased`: outputs that share a buffer with an input, which are stored last.
 
-        `row`: where it is on one more axis, the first, over which somebody else runs.
+        `row`: the index on an additional first axis, which is looped over by the caller.
         """
         self.text = text
         self.vector_bytes = vector_bytes
@@ -86,16 +86,16 @@ class Nest:
         self.empty = 0 in domain
         self.domain = domain
         self.row = row
-        self.given: dict[int, Reg] = {}  # inputs that are in registers already
+        self.given: dict[int, Reg] = {}  # inputs that are already in registers
         self._simplify_axes(indexed)
 
-    # ---- which axes, in which order
+    # ---- choice and order of axes
 
     def _all(self) -> list[Access]:
         return self.inputs + self.outputs + [r.output for r in self.reductions]
 
     def _simplify_axes(self, indexed: frozenset[int]) -> None:
-        """Drop axes of size 1, merge neighbours that every access walks as one, and choose the innermost."""
+        """Drop axes of size 1, merge neighbouring axes that are contiguous in every access, and choose the innermost axis."""
         groups: list[list[int]] = []
         accesses = self._all()
         for axis, n in enumerate(self.domain):
@@ -122,19 +122,19 @@ class Nest:
         smooth = sum(1.0 if s in (0, 1) else 0.5 if s == -1 else -1.0 for s in strides) / max(1, len(strides))
         return smooth * min(size, 8)
 
-    # ---- the walk
+    # ---- the loops
 
     def emit(self) -> None:
-        """The whole nest, by one thread."""
+        """Emit the whole nest for one thread."""
         self.prefill()
         if not self.empty:
             self.walk()
 
     def _classify_reductions(self) -> None:
-        """Where each reduction's totals live, and which outputs start from the identity because they are added to in memory."""
+        """Decide where the totals of each reduction are kept, and which outputs must be initialised because they accumulate in memory."""
         rank = len(self.order)
         self.prefilled: set[int] = set()
-        self.kept_depth: list[int] = []  # per reduction: position of its innermost kept axis, -1 for none
+        self.kept_depth: list[int] = []  # per reduction: position of its innermost kept axis, -1 if there is none
         for k, r in enumerate(self.reductions):
             kept = [p for p, axis in enumerate(self.order) if axis not in r.axes]
             depth = kept[-1] if kept else -1
@@ -144,7 +144,7 @@ class Nest:
                 self.prefilled.add(k)
 
     def walk(self, span: tuple[str, str] | None = None) -> None:
-        """The loops; `span` bounds the outermost one, for a part of the work."""
+        """Emit the loops; `span` limits the outermost one to a part of its range."""
         rank = len(self.order)
         self.span = span
         self.slots: dict[int, tuple[str, DType]] = {}
@@ -157,7 +157,7 @@ class Nest:
             self._level(0)
 
     def prefill(self, only: Container[int] | None = None) -> None:
-        """Fill outputs of reductions that are added to in memory with the identity."""
+        """Initialise the outputs of reductions that accumulate in memory with the identity."""
         for k in sorted(self.prefilled):
             if not self.reductions[k].adding and (only is None or k in only):
                 fill_identity(self.text, self.vector_bytes, self.domain, self.reductions[k])
@@ -182,17 +182,17 @@ class Nest:
         for k in finishing:
             self._finish(k, self._close_slot(k))
 
-    # ---- short rows, reduced one onto the other
+    # ---- short rows, summed elementwise
 
     def _sums_short_rows(self) -> bool:
-        """Whether all reductions are of rows onto each other, and a row of totals fits into registers."""
+        """Whether all reductions sum rows elementwise, and a row of totals fits in registers."""
         *_, outer, inner = self.order
         vectors = -(-self.sizes[-1] // self.lanes())
         few = vectors * len(self.reductions) <= TOTALS and vectors * self.ops <= MAX_WRITTEN
         return few and bool(self.reductions) and all(outer in r.axes and inner not in r.axes for r in self.reductions)
 
     def _pieces(self) -> list[tuple[int, int]]:
-        """The innermost axis as vectors: where each starts, and how wide it is."""
+        """The innermost axis as vectors: (start, width) of each."""
         size, lanes = self.sizes[-1], self.lanes()
         return [(start, min(lanes, size - start)) for start in range(0, size, lanes)]
 
@@ -221,10 +221,10 @@ class Nest:
                 before_ = memory.load(text, pointer, r.output.dtype, str(at), stride, width)
                 memory.store(text, pointer, r.op.combine(VectorEmitter(text, width), before_, totals[at][k]), str(at), stride, width)
 
-    # ---- squares, turned around in registers
+    # ---- squares, transposed in registers
 
     def _crossing(self) -> list[int]:
-        """Inputs that are vectors along the last axis but one, where the last two are a square."""
+        """Inputs that are contiguous along the second-to-last axis, where the last two axes form a square."""
         width, (*_, outer, inner) = self.sizes[-1], self.order
         if self.reductions or width & (width - 1) or self.sizes[-2:] != [self.side()] * 2 or width * self.ops > MAX_WRITTEN:
             return []
@@ -252,7 +252,7 @@ class Nest:
     # ---- the innermost axis
 
     def _start_row(self, widths: list[int]) -> None:
-        """Addresses, and what does not change along the row, before the first of its elements."""
+        """Compute the addresses and everything else that is constant along the row, before its first element."""
         self.row_pointers = {}
         for access in self._all():
             self._row_pointer(access)
@@ -302,7 +302,7 @@ class Nest:
                 self._finish(k, self._close_slot(k))
 
     def _widths(self, size: int, axis: int | None) -> list[tuple[int, int]]:
-        """[(main width, trips), (tail width, start), ...]."""
+        """[(main width, trip count), (tail width, start), ...]."""
         if axis is None:
             return [(1, 1)]
         accesses, lanes = self._all(), self.lanes()
@@ -323,17 +323,17 @@ class Nest:
         return out
 
     def lanes(self) -> int:
-        """Elements of a vector."""
+        """Number of elements in a vector."""
         accesses = self._all()
         itemsizes = [a.dtype.itemsize for a in accesses if a.dtype.kind == "f"] or [a.dtype.itemsize for a in accesses] or [8]
         return max(2, self.vector_bytes // min(itemsizes))
 
     def side(self) -> int:
-        """Elements along a square: a vector of them, unless that is longer than a tile."""
+        """Side of a square in elements: the vector width, unless that is larger than a tile."""
         return min(self.lanes(), SQUARE)
 
     def _hoist(self, widths: list[int]) -> None:
-        """Inputs that do not move along the innermost axis are loaded once per row."""
+        """Load inputs that are constant along the innermost axis once per row."""
         for k, access in enumerate(self.inputs):
             if self.inner_axis is None or access.strides[self.inner_axis] == 0:
                 scalar = memory.load(self.text, self._row_pointer(access), access.dtype, "0", 1, 1)
@@ -355,7 +355,7 @@ class Nest:
         return sums
 
     def _chunk(self, width: int, index: str, totals: dict[int, Reg]) -> dict[int, Reg]:
-        """The body, once, on `width` elements from `index`; returns the values of the reductions that are held in registers."""
+        """Emit the body once for `width` elements from `index`; return the values of the reductions that are held in registers."""
         text, inner = self.text, self.inner_axis
         emit = VectorEmitter(text, width, lambda axis, w: self._position(axis, w, index))
         loaded: dict[int, Reg] = {}
@@ -398,7 +398,7 @@ class Nest:
         return sums
 
     def _position(self, axis: int, width: int, index: str) -> Reg:
-        """The i64 positions of a chunk's elements along an axis, as the body counts them."""
+        """The i64 positions of a chunk's elements along an axis, in the numbering that the body uses."""
         if self.row is not None:
             axis -= 1
         if axis < 0:
@@ -431,14 +431,14 @@ class Nest:
     # ---- totals of reductions
 
     def _merge(self, totals: dict[int, Reg], parts: dict[int, Reg], width: int) -> None:
-        """Fold vectors of `width` lanes to scalars and combine them into `totals`."""
+        """Reduce vectors of `width` lanes to scalars and combine them into `totals`."""
         for k, value in parts.items():
             op = self.reductions[k].op
             one = self._folded(op, value, width)
             totals[k] = op.combine(VectorEmitter(self.text), totals[k], one) if k in totals else one
 
     def _folded(self, op: Reduce, value: Reg, width: int) -> Reg:
-        """All lanes combined: halves first, then what an odd width leaves over."""
+        """Combine all lanes: by halves first, then the remaining odd width one by one."""
         text = self.text
         while width > 1 and width % 2 == 0:
             half = width // 2
@@ -458,7 +458,7 @@ class Nest:
         return value
 
     def _open_slot(self, k: int) -> None:
-        """A stack slot for a total that lives across several rows or blocks; float32 sums are kept in float64 there."""
+        """Reserve a stack slot for a total that spans several rows or blocks; float32 sums are kept in float64 there."""
         r = self.reductions[k]
         dtype = F64 if _sums_floats(r) else r.output.dtype
         emit = VectorEmitter(self.text)
@@ -491,7 +491,7 @@ class Nest:
 
 
 def fill_identity(text: Text, vector_bytes: int, domain: Shape, r: Reduction) -> None:
-    """What a reduction over the domain starts from, in a nest of its own over the kept axes."""
+    """Fill the output of a reduction with the identity, in a separate nest over the kept axes."""
     shape = tuple(1 if a in r.axes else n for a, n in enumerate(domain))
     value = r.op.identity(r.output.dtype)
     Nest(text, vector_bytes, shape, [], [r.output], [], lambda chunk: chunk.put(0, chunk.emit.const(r.output.dtype, value))).emit()

@@ -1,8 +1,8 @@
 """Large loop nests on all cores.
 
-The outermost axis is cut into chunks, by size alone: a result is the same for every number of threads. A reduction over that axis leaves
-one partial result a chunk in scratch memory; they are combined in order at the end. A nest of a single axis is walked as rows of a fixed
-length, with what is left over as one more chunk.
+The outermost axis is cut into chunks by size alone, so results do not depend on the number of threads. A reduction over that axis stores
+one partial result per chunk in scratch memory; the partial results are combined in order at the end. A nest with a single axis is processed
+as rows of a fixed length, with the remainder as one more chunk.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from .tiles import across, pieces
 if TYPE_CHECKING:
     from .kernels import Kernel
 
-PARALLEL = 200_000  # operations: below, waking another thread costs more than it brings
-AWAKE = 50_000  # the same in loops whose products keep the other threads awake
-CHUNK = 20_000  # operations of a chunk at least: taking one costs a fraction of a microsecond
-CHUNKS = 32  # enough for every thread to find work, few enough to combine
-ROW = 8192  # elements of a row that a single axis is cut into
-MAX_PARTIALS = 1 << 20  # bytes of partial results
+PARALLEL = 200_000  # operations: below this, waking another thread costs more than it gains
+AWAKE = 50_000  # the same in loops whose matrix products keep the other threads awake
+CHUNK = 20_000  # minimum operations per chunk: claiming one costs a fraction of a microsecond
+CHUNKS = 32  # enough to keep every thread busy, few enough to combine cheaply
+ROW = 8192  # length of the rows that a single axis is cut into
+MAX_PARTIALS = 1 << 20  # size limit of the partial results, in bytes
 
 
 def emit_nest(
@@ -44,7 +44,7 @@ def emit_nest(
     indexed: frozenset[int],
     aliased: frozenset[int],
 ) -> None:
-    """A nest as the body of a kernel, in tiles where its accesses cross."""
+    """Emit a nest as the body of a kernel, in tiles if its accesses run in different directions."""
     whole = Nest(kernel.text, kernel.vector_bytes, domain, inputs, outputs, reductions, body, ops, indexed, aliased)
     accesses = [*inputs, *outputs]
     crossed = across(whole, accesses) if not (whole.empty or reductions or indexed or aliased) else None
@@ -61,7 +61,7 @@ def emit_nest(
 
 
 def _emit_whole(kernel: Kernel, whole: Nest, body: Body, ops: int, indexed: frozenset[int], aliased: frozenset[int]) -> None:
-    """On one thread if it is small, cut into chunks otherwise."""
+    """Emit a nest on one thread if it is small, in chunks otherwise."""
     size = math.prod(whole.sizes)
     if whole.empty or size * ops < parallel_from(kernel) or (len(whole.order) == 1 and (indexed or size < 2 * ROW)):
         whole.emit()
@@ -74,12 +74,12 @@ def _emit_whole(kernel: Kernel, whole: Nest, body: Body, ops: int, indexed: froz
 
 
 def parallel_from(kernel: Kernel) -> int:
-    """How many operations are worth more than one thread."""
+    """The number of operations from which several threads pay off."""
     return AWAKE if kernel.awake else PARALLEL
 
 
 def in_chunks(kernel: Kernel, total: int, rows: int, walk: Callable[[Text, str, str], None]) -> None:
-    """Call `walk` for `rows` of `total` rows at a time, on all threads: its text is a function of its own, with the kernel's pointers."""
+    """Call `walk` for `rows` of `total` rows at a time, on all threads. It becomes a separate function that gets the kernel's pointers."""
     pointers = [*kernel.pointers.values(), *kernel.shifts.values(), *(["%work"] if kernel.work_bytes else [])]
     outlined(kernel, total, rows, pointers, pointers, walk)
 
@@ -93,7 +93,7 @@ def outlined(
     walk: Callable[[Text, str, str], None],
     leaves: bool = True,
 ) -> None:
-    """The same with chosen pointers: what they are called in the kernel, and in the function. `leaves`: at once, when interrupted."""
+    """Like `in_chunks` with chosen pointers: their names in the kernel and in the function. `leaves`: return at once when interrupted."""
     text, run = kernel.text, library.runner(kernel.threads)
     kernel.imports.add(run)
     text.declares.add(f"declare void @{run}({library.RUNNER})")
@@ -128,7 +128,7 @@ class _Cut:
         self.nest = self._nest(kernel.text, self.inputs, self.outputs, self.reductions)
         rows = self.nest.sizes[0]
         wanted = max(2, min(rows, CHUNKS, math.prod(self.nest.sizes) * ops // CHUNK))
-        self.rows = -(-rows // wanted)  # of a chunk
+        self.rows = -(-rows // wanted)  # per chunk
         self.count = -(-rows // self.rows)
         self.total = rows
         axis = self.nest.order[0]
@@ -143,13 +143,13 @@ class _Cut:
 
     def _nest(self, text: Text, inputs: Sequence[Access], outputs: Sequence[Access], reductions: Sequence[Reduction]) -> Nest:
         body, ops, indexed, aliased = self.settings
-        barrier = indexed if self.rest_size is None else indexed | {0}  # or the rows would merge into one axis again
+        barrier = indexed if self.rest_size is None else indexed | {0}  # keeps the rows from being merged into one axis again
         return Nest(text, self.kernel.vector_bytes, self.domain, inputs, outputs, reductions, body, ops, barrier, aliased)
 
     rest_size: int | None = None  # elements after the last whole row; None for a nest of several axes
 
     def _as_rows(self, whole: Nest) -> None:
-        """A single axis of n elements as n // ROW rows; the rest is a nest of its own."""
+        """Treat a single axis of n elements as n // ROW rows; the remainder is a separate nest."""
         (axis,), (n,) = whole.order, whole.sizes
         rows, left = divmod(n, ROW)
 
@@ -165,7 +165,7 @@ class _Cut:
     def _output_size(self, r: Reduction) -> int:
         return math.prod(n for axis, n in enumerate(self.domain) if axis not in r.axes)
 
-    # ---- text
+    # ---- emission
 
     def emit(self) -> None:
         kernel = self.kernel
@@ -179,13 +179,13 @@ class _Cut:
             self._combine(k)
 
     def _walk(self, text: Text, start: str, stop: str) -> None:
-        """One chunk."""
+        """Emit one chunk."""
         nest = self._nest(text, self.inputs, self.outputs, self._with_partials(text, "%chunk"))
         nest.prefill(self.partial)
         nest.walk((start, stop))
 
     def _with_partials(self, text: Text, slot: str) -> list[Reduction]:
-        """The reductions, those over the cut axis into their partial results number `slot`."""
+        """The reductions, with those over the cut axis redirected to their partial results number `slot`."""
         out = list(self.reductions)
         for k in self.partial:
             r = self.reductions[k]
@@ -196,7 +196,7 @@ class _Cut:
         return out
 
     def _emit_rest(self) -> None:
-        """What is left after the last whole row, into the last partial results."""
+        """Emit the elements after the last whole row, reducing into the last partial results."""
         body, ops, _, aliased = self.settings
         text, done = self.kernel.text, self.total * ROW
 
@@ -213,7 +213,7 @@ class _Cut:
         Nest(text, self.kernel.vector_bytes, (self.rest_size,), inputs, outputs, reductions, body, ops, frozenset(), aliased).emit()
 
     def _combine(self, k: int) -> None:
-        """Partial results, in their order, to the reduction's output."""
+        """Combine partial results in order into the output of the reduction."""
         text, r, size = self.kernel.text, self.reductions[k], self.sizes[k]
         base = text.define(f"getelementptr i8, ptr %work, i64 {self.offsets[k]}")
         slots = self.count + bool(self.rest_size)

@@ -1,8 +1,9 @@
-"""Regions on scalars as one kernel: branches and loops whose values never leave the registers.
+"""Scalar regions as one kernel: branches and loops whose values stay in registers.
 
-Free values are loaded once, at the top; carries are phis; what a loop saves goes straight to its stack, which a counted loop reserves whole
-before its first trip. Stacks are memory: their values stand for the address of their data, which is loaded once they are made. So are
-arrays, of which single elements are read and written, in place: the planner has made sure that nobody sees it.
+Free values are loaded once, at the top; loop carries are phis; values that a loop saves are written directly to its stack, which a counted
+loop allocates in full before its first iteration. Stacks live in memory: a stack value is represented by the address of its data, loaded
+once the stack exists. Arrays live in memory too: single elements are read and written in place, and the planner guarantees that this is
+not observable.
 """
 
 from __future__ import annotations
@@ -51,15 +52,15 @@ class RegisterKernel(LoopKernel):
 
     def __init__(self, context: Context, block: Block) -> None:
         super().__init__(context)
-        self.scalar = VectorEmitter(self.text, position=lambda axis, width: Reg("0", I64))  # of one element, the only position
+        self.scalar = VectorEmitter(self.text, position=lambda axis, width: Reg("0", I64))  # a single element has only position 0
         self.contraction = Contraction(block, self.scalar)
         self.values: dict[int, Reg] = {}
-        self.data: dict[int, str] = {}  # root of a stack -> the address of its elements
+        self.data: dict[int, str] = {}  # root of a stack -> address of its elements
 
     # ---- operands
 
     def open(self, value: Operand) -> None:
-        """Load a free scalar, or the address of a free stack's elements, before everything else."""
+        """Load a free scalar, or the address of a free stack's elements, at the top of the kernel."""
         if isinstance(value, Literal) or id(value) in self.values:
             return
         if isinstance(value.type, StackType):
@@ -72,7 +73,7 @@ class RegisterKernel(LoopKernel):
         return self.scalar.const(x.type.dtype, x.value) if isinstance(x, Literal) else self.values[id(x)]
 
     def bind(self, results: Sequence[Operand], operands: Sequence[Operand]) -> None:
-        """Let results be what the operands are. Stacks that lie elsewhere are copied; arrays never do."""
+        """Bind the results to the operands. Stacks in other memory are copied; arrays already share memory."""
         for result, operand in zip(results, operands, strict=True):
             if isinstance(result.type, StackType):
                 self.move_stack(result, operand)
@@ -90,7 +91,7 @@ class RegisterKernel(LoopKernel):
         self.location = stmt.location
         if isinstance(op, Map):
             self.values[id(stmt.result)] = self.contraction.scalar(stmt, [self.read(a) for a in stmt.args])
-        elif isinstance(op, View | Reduce):  # of one element
+        elif isinstance(op, View | Reduce):  # on a single element
             self.values[id(stmt.result)] = self.read(stmt.args[0])
         elif isinstance(op, Fuse | Checkpoint):
             (body,) = stmt.blocks
@@ -138,7 +139,7 @@ class RegisterKernel(LoopKernel):
     # ---- loops
 
     def count(self, stmt: Stmt) -> None:
-        """`for`: the counter and the carries are phis; the trip count is known before the first trip, so stacks are reserved whole."""
+        """`for`: the counter and the carries are phis; the trip count is known before the loop, so stacks are allocated in full."""
         (body,) = stmt.blocks
         start, stop = (self.scalar.convert(self.read(a), I64) for a in stmt.args[:2])
         trips = self.scalar.sub(stop, start)
@@ -167,7 +168,7 @@ class RegisterKernel(LoopKernel):
             memory.store(self.text, self.handle(stack), self.scalar.select(self.scalar.compare("gt", trips, none), trips, none), "1", 1, 1)
 
     def repeat(self, stmt: Stmt) -> None:
-        """`while`: beside the carries goes a trip counter, which is also where the next elements of the stacks go."""
+        """`while`: in addition to the carries there is an iteration counter, which is also the index of the next stack elements."""
         test, body = stmt.blocks
         saved = stmt.results[len(body.results) :]
 
@@ -190,10 +191,10 @@ class RegisterKernel(LoopKernel):
             self.load_data(stack)
 
     def carry(self, stmt: Stmt, first: Reg, condition: Callable[[list[Reg]], str], run: Callable[[list[Reg]], Reg]) -> Reg:
-        """A loop that tests at the top. `first` is where a counter starts, of which `run` gives the next value; returns its last.
+        """Emit a loop that tests at the top. `first` is where a counter starts, `run` returns its next value; returns its last value.
 
-        Phis are the counter and the carries but for stacks and arrays: the memory of a stack is that of its first value, and so is that of
-        an array, unless it has been given memory of its own.
+        The counter and the scalar carries are phis. A carried stack uses the memory of its initial value, and so does an array, unless it
+        has been given memory of its own.
         """
         text, body = self.text, stmt.blocks[-1]
         inits = stmt.args[len(stmt.args) - len(body.results) :]
@@ -227,12 +228,12 @@ class RegisterKernel(LoopKernel):
         return phis[0]
 
     def enter(self, params: Sequence[Operand], phis: Sequence[Reg]) -> None:
-        """Let the scalars among the parameters be the phis; memory is known by its root."""
+        """Bind the scalars among the parameters to the phis; values in memory are identified by their root."""
         for param, phi in zip(filter(in_register, params), phis, strict=True):
             self.values[id(param)] = phi
 
     def poll(self, trip: Reg, body: Block) -> None:
-        """Every so often, look for Ctrl-C."""
+        """Check for Ctrl-C every so many iterations."""
         text, look, go = self.text, self.text.fresh_label(), self.text.fresh_label()
         if polling.has_loops(body):
             due = polling.spent_enough(text, polling.weight(body))
@@ -261,7 +262,7 @@ class RegisterKernel(LoopKernel):
         self.data[id(self.root(stack))] = self.text.define(f"load ptr, ptr {self.handle(stack)}")
 
     def allocate(self, call: str) -> None:
-        """A call that says whether there was memory."""
+        """Emit an allocating call; leave the kernel if it reports that there is no memory."""
         self.leave_if(self.text.define(f"xor i1 {self.text.define(call)}, true"), stacks.OUT_OF_MEMORY)
 
     def move_stack(self, target: Operand, source: Operand) -> None:
@@ -269,7 +270,7 @@ class RegisterKernel(LoopKernel):
             self.allocate(stacks.copy_call(self.handle(target), self.handle(source), source.type.element))  # type: ignore[attr-defined]
 
     def grow(self, stack: Operand, count: Reg) -> None:
-        """Room for one more element."""
+        """Make room for one more element, growing the stack if it is full."""
         text, full, there = self.text, self.text.fresh_label(), self.text.fresh_label()
         capacity = memory.load(text, self.handle(stack), I64, "2", 1, 1)
         text.declares.add(stopping.SELDOM)
@@ -313,7 +314,7 @@ class RegisterKernel(LoopKernel):
             self.copy(self.window(target), self.window(source))
 
     def gather(self, stmt: Stmt) -> None:
-        """One element of an array. An array of one element is in a register itself, and its only index is checked."""
+        """Read one element of an array. An array of one element is in a register itself; its index is still checked."""
         x, at = stmt.args[0], self.positions(stmt)
         self.values[id(stmt.result)] = self.read(x) if in_register(x) else self.load(self.window(x), *at)
 
@@ -328,7 +329,7 @@ class RegisterKernel(LoopKernel):
             self.store(self.window(x), value, *at)
 
     def positions(self, stmt: Stmt) -> list[Reg]:
-        """The indices of a statement, checked."""
+        """The bounds-checked indices of a statement."""
         op, types, out = stmt.op, [a.type for a in stmt.args], []
         assert isinstance(op, Indexing)
         self.error = op.error

@@ -1,7 +1,7 @@
-"""Fused regions that look the same: of large programs, only the first of them is written.
+"""Detects fused regions with identical kernels: in large programs, only the first of them is emitted.
 
-Two look the same when they compute the same from the same pointers, as a kernel numbers them; the numbers that they read from the table
-(`literals.py`) are left out.
+Two regions are identical if they compute the same from the same pointers, as numbered by the kernel. Constants that are read from the table
+(`literals.py`) are ignored.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 def look(block: Block, parts: Parts, numbers: Taken) -> Hashable:
-    """What decides the text of a region's kernel, but for what its borders do."""
-    known: dict[int, int] = {}  # every value that it reads or makes, in order
+    """A key of everything that determines the text of a region's kernel, except its borders."""
+    known: dict[int, int] = {}  # every value that it reads or makes, numbered in order
     words: list[object] = []
 
     def number(x: Operand) -> int:
@@ -41,5 +41,5 @@ def look(block: Block, parts: Parts, numbers: Taken) -> Hashable:
 
 
 def _op_word(op: Op) -> object:
-    """Attributes by their text, which tells the zeros apart."""
+    """The op's type and the text of its attributes, which distinguishes 0.0 from -0.0."""
     return (type(op), *map(repr, op.__dict__.values())) if op.__dict__ else type(op)

@@ -1,6 +1,7 @@
-"""A `rows` region as one kernel: for each row, the nests of its members, one after the other.
+"""A `rows` region as one kernel: for each row, the loop nests of its members, one after the other.
 
-What members hand to each other lies in a row's worth of stack; everything else is read and written at the row's place in its buffer.
+Intermediate values of the members are kept on the stack, one row each; everything else is read and written at the row's place in its
+buffer.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from .parallel import CHUNKS, in_chunks, parallel_from
 
 def rows_kernel(stmt: Stmt, context: Context) -> Kernel:
     kernel = Kernel(context)
-    slots: dict[int, tuple[str, int]] = {}  # root -> name and bytes of its row
+    slots: dict[int, tuple[str, int]] = {}  # root -> name and size in bytes of its row
 
     def access(value: Operand) -> Access:
         window = context.plan.windows[id(value)]
@@ -55,7 +56,7 @@ def rows_kernel(stmt: Stmt, context: Context) -> Kernel:
 
 
 def _member(text: Text, vector_bytes: int, parts: Parts, row: str) -> None:
-    """The nest of one member on one row."""
+    """Emit the nest of one member for one row."""
 
     def at_row(access: Access) -> Access:
         pointer, _, offset = access.pointer.partition("+")

@@ -1,8 +1,9 @@
-"""Nests whose accesses run in different directions, as transposes do: cut into tiles, so that what one direction brings into the cache is
-still there when the other comes by. Inside of a tile are squares of at most a vector's width, which the nest loads as vectors and turns
-around in registers (`Nest._square`).
+"""Cuts nests whose accesses run in different directions, as in transposes, into tiles that stay in the cache.
 
-A tile is nothing but a domain with more axes: an axis of n elements is one of n/T tiles and one of T elements, with strides to match.
+A cache line loaded along one direction is then still cached when the other direction reaches it. Tiles consist of squares with sides of at
+most one vector, which the nest loads as vectors and transposes in registers (`Nest._square`).
+
+A tile is only a domain with more axes: an axis of n elements becomes one of n/T tiles and one of T elements, with matching strides.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from adjit.ir.types import Shape
 from ..llvm.memory import Access
 from .nest import SQUARE, Nest
 
-TILE = SQUARE  # elements along both directions: two tiles fit into the first-level cache
-LINE = 16  # elements: steps as long as this touch a new cache line each
-FAR = 1 << 14  # elements that the walk leaves behind before it comes back: less stays in the cache anyway
+TILE = SQUARE  # tile size in both directions, in elements: two tiles fit in the first-level cache
+LINE = 16  # elements: strides of at least this length touch a new cache line each
+FAR = 1 << 14  # elements traversed before the walk returns to a line: fewer than this stay in the cache anyway
 
 
 class Piece(NamedTuple):
-    """A part of a domain: strides of its axes for every access, and how far from its first element each begins."""
+    """A part of a domain: the strides of every access along its axes, and the offset at which each access starts."""
 
     domain: Shape
     strides: list[tuple[int, ...]]
@@ -29,7 +30,7 @@ class Piece(NamedTuple):
 
 
 def across(nest: Nest, accesses: Sequence[Access]) -> int | None:
-    """Which axis, by its place in the nest's order, some access runs along while the inner loop takes it from line to line."""
+    """Position in the nest's order of an axis along which some access is contiguous while the inner loop moves it from line to line."""
     if len(nest.order) < 2 or nest.sizes[-1] < 2 * TILE:
         return None
     inner = nest.order[-1]
@@ -42,7 +43,7 @@ def across(nest: Nest, accesses: Sequence[Access]) -> int | None:
 
 
 def pieces(nest: Nest, accesses: Sequence[Access], place: int) -> Iterator[Piece]:
-    """The tiles, then the two strips that are left over."""
+    """The tiles, then the two remaining strips."""
     *sizes, inner = nest.sizes
     strides = [tuple(access.strides[axis] for axis in nest.order) for access in accesses]
     high, wide = sizes[place] // TILE * TILE, inner // TILE * TILE
@@ -52,7 +53,7 @@ def pieces(nest: Nest, accesses: Sequence[Access], place: int) -> Iterator[Piece
         return Piece(domain, strides, [first[0] * s[place] + first[1] * s[-1] for s in strides])
 
     def split(piece: Piece) -> Piece:
-        """Tiles, squares (those along the other direction first: they share cache lines), elements."""
+        """Split into tiles, squares (those along the other direction first, since they share cache lines) and elements."""
         side = nest.side()
 
         def cut(outside: tuple[int, ...], down: int, right: int) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Buffers inside a kernel, seen through static strides."""
+"""Buffers inside a kernel, viewed with static strides."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .emitter import VectorEmitter
 
 
 class Window:
-    """A buffer, seen through strides. Implements `adjit.ir.ops.base.Window`."""
+    """A buffer viewed with strides. Implements `adjit.ir.ops.base.Window`."""
 
-    written = 1  # of its members
-    ops = 0  # how much is computed where it is stored to
+    written = 1  # number of members that a store writes
+    ops = 0  # operations applied to each element when it is stored
 
     def __init__(self, text: Text, pointer: str, type: TensorType, strides: tuple[int, ...]) -> None:
         self.text = text
@@ -31,7 +31,7 @@ class Window:
 
     @property
     def members(self) -> list[Access]:
-        """The buffers behind it: those that a store writes come first."""
+        """The underlying buffers; those that a store writes come first."""
         return [self.access]
 
     @property
@@ -39,7 +39,7 @@ class Window:
         return [member.pointer for member in self.members]
 
     def put(self, emit: VectorEmitter, value: Reg, load: Callable[[int], Reg], store: Callable[[int, Reg], None]) -> None:
-        """Store some elements; `load` and `store` reach them in the members."""
+        """Store some elements; `load` and `store` access them in the members."""
         store(0, value)
 
     def inside(self, text: Text, pointers: Sequence[str]) -> Window:
@@ -73,7 +73,7 @@ class Window:
         return self._seen(self.pointer, shape, strides)
 
     def expanded(self, axis: int) -> Window:
-        """With a new axis of size 1."""
+        """The window with a new axis of size 1."""
         shape, strides = list(self.type.shape), list(self.strides)
         shape.insert(axis, 1)
         strides.insert(axis, 0)
@@ -81,23 +81,23 @@ class Window:
 
 
 class Private(Window):
-    """Memory that every thread has its own of: the first axis is that of the threads, until `inside` knows which one it is."""
+    """Thread-private memory: the first axis is indexed by thread, which `inside` selects."""
 
     def inside(self, text: Text, pointers: Sequence[str]) -> Window:
         return Window(text, pointers[0], self.type, self.strides).at(Reg("%worker", I64))
 
 
 class Hosted(Window):
-    """Where a product goes that stands inside a `fuse` region: what is stored there goes through the rest of the region first.
+    """The target of a product inside a `fuse` region: the rest of the region is applied to each value that is stored.
 
-    `body(emit, value, load)` gives the elements of the outputs; `load(k)` reads input k at the same place. All members are seen through
-    the same views, one after the other.
+    `body(emit, value, load)` returns the elements of the outputs; `load(k)` reads input k at the same position. Every view is applied to
+    all members.
     """
 
     def __init__(
         self, text: Text, dtype: DType, outputs: Sequence[Window], inputs: Sequence[Window], body: HostedBody, ops: int, spare: int | None
     ) -> None:
-        """`ops`: how much the body computes. `spare`: the number of an output that may hold sums until its elements are stored."""
+        """`ops`: number of operations in the body. `spare`: index of an output that can hold partial sums until its elements are stored."""
         lead = outputs[0]
         super().__init__(text, lead.pointer, TensorType(dtype, lead.type.shape), lead.strides)
         self.outputs, self.inputs, self.body, self.ops, self.spare = list(outputs), list(inputs), body, ops, spare

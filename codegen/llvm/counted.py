@@ -1,17 +1,17 @@
-"""A counted loop in LLVM's text."""
+"""A counted loop in LLVM text."""
 
 from __future__ import annotations
 
 from ..interrupts import stopping
 from .lanes import Text
 
-UNKNOWN = 1024  # iterations of a loop whose bounds are registers
+UNKNOWN = 1024  # assumed trip count of a loop whose bounds are registers
 
 
 class Loop:
     """`for i = start; i < stop; i += step`, for at least one iteration; values can be carried from one iteration to the next.
 
-    A loop that takes long looks for signals, where its text may.
+    A long loop checks for signals, if its text may.
 
     with Loop(text, "0", "10") as loop:
         total = loop.carry("float", "0.0")      # before anything else in the body
@@ -57,7 +57,7 @@ class Loop:
         text.start(after)
 
     def _count_work(self) -> None:
-        """Add up what the iterations do, and look for signals after one that brings it to too much."""
+        """Add up the work of the iterations, and emit a check for signals if it is too much."""
         text, trips = self.text, self._trips()
         text.repeated += (trips - 1) * (text.work - self._work)
         unseen = text.unseen_work - self._unseen

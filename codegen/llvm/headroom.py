@@ -1,7 +1,7 @@
-"""Memory that LLVM is going to need, asked for beforehand: it ends the process when it gets none.
+"""Checks in advance that LLVM can get the memory it will need, because it aborts the process if an allocation fails.
 
-A mapping that nobody touches costs address space, and nothing else: what limits that (`ulimit -v`, a batch system, a machine that does not
-overcommit) is found out in time. Memory that the system promises and does not have is not.
+A mapping that is never touched costs only address space, so limits on address space (`ulimit -v`, a batch system, a machine that does not
+overcommit) are detected in time. Memory that the system promises but does not have is not detected.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import mmap
 
 MEGABYTE = 1 << 20
-LOADING = 384 * MEGABYTE  # LLVM itself, with what its constructors want
-COMPILING = 96 * MEGABYTE  # a module: what LLVM takes, and the stack and the heap of a thread of its own
+LOADING = 384 * MEGABYTE  # LLVM itself, including its static constructors
+COMPILING = 96 * MEGABYTE  # a module: LLVM's memory, and the stack and heap of its thread
 LINKING = 64 * MEGABYTE
-PER_BYTE = 200  # of a module's text
+PER_BYTE = 200  # bytes per byte of a module's text
 
 
 def require(size: int, what: str) -> None:
-    """Raise MemoryError unless so much address space is to be had."""
+    """Raise MemoryError unless this much address space is available."""
     try:
         mmap.mmap(-1, size, **PRIVATE).close()
     except (OSError, ValueError) as error:

@@ -1,7 +1,7 @@
 """Straight-line LLVM IR for `width` elements at a time.
 
-Owns: the spelling of scalar and vector instructions. A `Lanes` writes into a `Text`, the body of one LLVM function, and hands out `Reg`s.
-Refuses: memory, loops and calculus; those are `nest.py`, `kernels.py` and the ops.
+This module spells scalar and vector instructions. A `Lanes` writes into a `Text`, the body of one LLVM function, and returns `Reg`s.
+Memory access, loops and calculus are elsewhere: in `memory.py`, `nest.py`, `kernels.py` and the ops.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LLVM_TYPE: dict[DType, str] = {
     }.items()
 }  # fmt: skip
 
-LOW_HALF = 27  # bits of a double's significand that its lower half has
+LOW_HALF = 27  # bits of a double's significand in its lower half
 WHOLE: dict[DType, float] = {F32: 2.0**23, F64: 2.0**52}  # from here on, all floats are integers
 
 
@@ -35,7 +35,7 @@ class Reg(NamedTuple):
 
 
 class Outlined(NamedTuple):
-    """A function that others call, how they declare it, and what it declares itself."""
+    """A function called by others, its declaration for callers, and the declarations that it needs."""
 
     definition: str
     declaration: str
@@ -43,25 +43,25 @@ class Outlined(NamedTuple):
 
 
 class Text:
-    """The body of one LLVM function while it is written, and the intrinsics that it needs declared."""
+    """The body of one LLVM function while it is emitted, and the declarations that it needs."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
         self.lines: list[str] = []
         self.declares: set[str] = set()
-        self.block = "entry"  # label of the basic block being written, which phis must name
-        self.outlined: dict[str, Outlined] | None = None  # functions of the vector math library that are called rather than inlined
+        self.block = "entry"  # label of the current basic block, needed by phis
+        self.outlined: dict[str, Outlined] | None = None  # vector math functions that are called rather than inlined
         self.slots: list[str] = []  # stack slots, allocated once at the top of the function
-        self.may_look = False  # for signals, in long loops: the function has the error record, %error
-        self.looks = False  # whether it does
-        self.returns_code = False  # or nothing
-        self.repeated = 0.0  # instructions that loops do again, beside the lines that are written
-        self.unseen = 0.0  # of these, how many since somebody last looked for signals
+        self.may_look = False  # whether long loops may check for signals, which needs the error record, %error
+        self.looks = False  # whether some do
+        self.returns_code = False  # whether the function returns an error code, or void
+        self.repeated = 0.0  # instructions repeated by loops, in addition to the emitted lines
+        self.unseen = 0.0  # those of them since the last check for signals
         self._count = 0
 
     @property
     def work(self) -> float:
-        """Instructions that the text stands for, about."""
+        """Approximate number of instructions that the text executes."""
         return len(self.lines) + self.repeated
 
     @property
@@ -69,12 +69,12 @@ class Text:
         return len(self.lines) + self.unseen
 
     def charge(self, work: float, seen: bool = False) -> None:
-        """Count what a function does that is called here; `seen`: it looks for signals itself."""
+        """Count the work of a function called here; `seen`: it checks for signals itself."""
         self.repeated += work
         self.unseen += 0.0 if seen else work
 
     def reserve(self, type: str) -> str:
-        """A stack slot, outside of every loop."""
+        """Reserve a stack slot, allocated outside all loops."""
         name = self.fresh()
         self.slots.append(f"{name} = alloca {type}")
         return name
@@ -176,15 +176,15 @@ class Lanes:
         return self.sub(self.like(a, 0), a)
 
     def mad(self, a: Reg, b: Reg, c: Reg) -> Reg:
-        """a * b + c, with one rounding where the CPU can, and two elsewhere."""
+        """a * b + c, with one rounding if the CPU has FMA, and two otherwise."""
         return self.intrinsic("fmuladd", a, b, c)
 
     def fma(self, a: Reg, b: Reg, c: Reg) -> Reg:
-        """a * b + c of the exact product: with one rounding where the CPU can.
+        """a * b + c with the exact product: with one rounding if the CPU has FMA.
 
-        Elsewhere (where libm's `fma` would be a call for each lane) float32 is computed in float64. For float64 the rounding error of the
-        product is added to the sum: exact where the product and c cancel, as in remainders, and within an ULP in general; what is below
-        the smallest subnormal is lost.
+        Otherwise (libm's `fma` would be a call per lane) float32 is computed in float64. For float64 the rounding error of the product is
+        added to the sum: exact where the product and c cancel, as in remainders, and within an ULP in general; parts below the smallest
+        subnormal are lost.
         """
         if self.text.target.fma:
             return self.intrinsic("fma", a, b, c)
@@ -194,11 +194,11 @@ class Lanes:
             return strict.convert(strict.add(strict.mul(x, y), z), F32)
         product = strict.mul(a, b)
         error = strict._product_error(a, b, product)
-        known = Reg(self.text.define(f"fcmp ord {self.type(a.dtype)} {error.name}, {error.name}"), BOOL)  # it is NaN at infinities
+        known = Reg(self.text.define(f"fcmp ord {self.type(a.dtype)} {error.name}, {error.name}"), BOOL)  # it is NaN for infinities
         return strict.add(strict.add(product, c), strict.select(known, error, strict.like(error, 0)))
 
     def _product_error(self, a: Reg, b: Reg, product: Reg) -> Reg:
-        """a * b - product, by Dekker: from halves whose products are exact."""
+        """a * b - product, by Dekker's method, from halves whose products are exact."""
         (a_high, a_low), (b_high, b_low) = self._halves(a), self._halves(b)
         rest = self.sub(self.mul(a_high, b_high), product)
         for x, y in ((a_high, b_low), (a_low, b_high), (a_low, b_low)):
@@ -206,7 +206,7 @@ class Lanes:
         return rest
 
     def _halves(self, a: Reg) -> tuple[Reg, Reg]:
-        """a as a sum of two with half as many bits each: the upper one is rounded to nearest, so that the lower one has a sign."""
+        """Split a into a sum of two with half as many bits each: the upper one is rounded to nearest, so the lower one may be negative."""
         cut = 1 << LOW_HALF
         rounded = self.add(self.bitcast(a, I64), self.const(I64, cut // 2))
         high = self.bitcast(self.and_(rounded, self.const(I64, -cut)), F64)
@@ -235,8 +235,9 @@ class Lanes:
         return self._rounded("trunc", a)
 
     def _rounded(self, how: str, a: Reg) -> Reg:
-        """To an integer. Without an instruction for it LLVM would call libm for each lane: adding a number whose ULP is 1, and taking it
-        away again, rounds half to even, and a comparison with `a` corrects that by 1.
+        """Round to an integer. Without an instruction for it, LLVM would call libm for each lane.
+
+        Instead, adding and subtracting a number whose ULP is 1 rounds half to even, and a comparison with `a` corrects that by 1.
         """
         if self.text.target.rounding:
             return self.intrinsic(how, a)
@@ -244,7 +245,7 @@ class Lanes:
         if how == "ceil":
             return strict.neg(strict._rounded("floor", strict.neg(a)))
         zero, size, whole = strict.like(a, 0), strict.fabs(a), strict.like(a, WHOLE[a.dtype])
-        shift = strict.select(strict.compare("lt", size, whole), whole, zero)  # what is larger is an integer, or NaN
+        shift = strict.select(strict.compare("lt", size, whole), whole, zero)  # larger values are integers already, or NaN
         nearest = strict.sub(strict.add(size, shift), shift)
         if how == "floor":
             nearest, size = strict.copysign(nearest, a), a
@@ -252,10 +253,10 @@ class Lanes:
             nearest = strict.sub(nearest, strict.select(strict.compare("gt", nearest, size), strict.like(a, 1), zero))
         return nearest if how == "floor" else strict.copysign(nearest, a)
 
-    # ---- comparisons and choice
+    # ---- comparisons and selection
 
     def compare(self, predicate: str, a: Reg, b: Reg) -> Reg:
-        """`predicate` is eq, ne, lt, le, gt or ge; a NaN compares false but for `ne`."""
+        """`predicate` is eq, ne, lt, le, gt or ge; comparisons with NaN are false, except `ne`."""
         kind = a.dtype.kind
         if kind == "f":
             code = f"fcmp {'une' if predicate == 'ne' else 'o' + predicate}"
@@ -288,13 +289,13 @@ class Lanes:
         return self._binary("shl", a, b)
 
     def shr(self, a: Reg, b: Reg) -> Reg:
-        """Arithmetic for signed dtypes, logical for unsigned."""
+        """Arithmetic shift for signed dtypes, logical for unsigned."""
         return self._binary("ashr" if a.dtype.kind == "i" else "lshr", a, b)
 
     def bitcast(self, a: Reg, dtype: DType) -> Reg:
         return Reg(self.text.define(f"bitcast {self.type(a.dtype)} {a.name} to {self.type(dtype)}"), dtype)
 
-    # ---- integer division: raw, the operands must be safe (no zero divisor, no overflow)
+    # ---- integer division: unchecked, the operands must be safe (no zero divisor, no overflow)
 
     def idiv(self, a: Reg, b: Reg) -> Reg:
         return self._binary("sdiv" if a.dtype.kind == "i" else "udiv", a, b)

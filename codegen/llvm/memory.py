@@ -11,7 +11,7 @@ from .lanes import LLVM_TYPE, Reg, Text
 
 
 class Access(NamedTuple):
-    """A buffer as a loop nest walks it: a pointer to the first element, and a stride (in elements) per axis of the nest."""
+    """A buffer as accessed by a loop nest: a pointer to the first element, and a stride (in elements) per axis of the nest."""
 
     pointer: str
     strides: tuple[int, ...]
@@ -23,7 +23,7 @@ def memory_type(dtype: DType) -> str:
 
 
 def constant_bytes(name: str, data: bytes | bytearray) -> str:
-    """The definition of a constant in memory."""
+    """The definition of a global constant with these bytes."""
     spelled = "".join(f"\\{byte:02X}" for byte in data)
     return f'{name} = internal constant [{len(data)} x i8] c"{spelled}", align 64'
 
@@ -34,7 +34,7 @@ def element(text: Text, pointer: str, dtype: DType, index: str) -> str:
 
 
 def table(text: Text, pointers: Sequence[str]) -> str:
-    """Pointers, on the stack, for a function that takes any number of them."""
+    """Store pointers in a table on the stack, for a function that takes any number of them."""
     out = text.reserve(f"[{max(1, len(pointers))} x ptr]")
     for k, pointer in enumerate(pointers):
         text.put(f"store ptr {pointer}, ptr {text.define(f'getelementptr ptr, ptr {out}, i64 {k}')}")
@@ -42,7 +42,7 @@ def table(text: Text, pointers: Sequence[str]) -> str:
 
 
 def scaled(text: Text, index: str, stride: int) -> str:
-    """index * stride, folded where it is trivial."""
+    """index * stride, simplified where possible."""
     if stride == 1 or index == "0":
         return index
     return str(int(index) * stride) if index.isdigit() else text.define(f"mul i64 {index}, {stride}")
@@ -94,7 +94,7 @@ def store(text: Text, pointer: str, value: Reg, index: str, stride: int, width: 
 
 
 def transposed(text: Text, rows: Sequence[Reg]) -> list[Reg]:
-    """As many vectors as each has lanes, a power of two, as a matrix turned around: by halves, then quarters, and so on."""
+    """Transpose a square matrix of vectors, whose size is a power of two: by halves, then quarters, and so on."""
     width, dtype = len(rows), rows[0].dtype
     vector, names, half = f"<{width} x {LLVM_TYPE[dtype]}>", [r.name for r in rows], width // 2
     while half:
@@ -103,7 +103,7 @@ def transposed(text: Text, rows: Sequence[Reg]) -> list[Reg]:
             if k & half:
                 continue
             a, b = names[k], names[k + half]
-            for place, keep in ((k, 0), (k + half, half)):  # blocks of `half` lanes: those off the diagonal change places
+            for place, keep in ((k, 0), (k + half, half)):  # blocks of `half` lanes: those off the diagonal are exchanged
                 lanes = [(lane & ~half) | keep if not lane & half else width + ((lane & ~half) | keep) for lane in range(width)]
                 order = ", ".join(f"i32 {lane}" for lane in lanes)
                 swapped[place] = text.define(f"shufflevector {vector} {a}, {vector} {b}, <{width} x i32> <{order}>")
@@ -112,7 +112,7 @@ def transposed(text: Text, rows: Sequence[Reg]) -> list[Reg]:
 
 
 def splat(text: Text, value: Reg, width: int) -> Reg:
-    """A scalar register repeated over all lanes."""
+    """A scalar broadcast to all lanes."""
     if width == 1:
         return value
     scalar = LLVM_TYPE[value.dtype]

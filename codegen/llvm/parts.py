@@ -1,4 +1,4 @@
-"""The functions of a module in parts: each part is compiled on a thread of its own while the next one is being written.
+"""Splits the functions of a module into parts: each part is compiled on a separate thread while the next one is being emitted.
 
 Functions of different parts call each other by name, so they are `hidden` rather than `internal`, and declared where they are called.
 """
@@ -13,11 +13,11 @@ from adjit.ir.target import Target
 from . import toolchain as llvm
 from .workers import Later
 
-LINES = 400  # of a part: for a shorter one, LLVM's preparations take as long as the rest
+LINES = 400  # minimum length of a part: below it, LLVM's fixed costs take as long as the rest
 
 
 class Parts:
-    """`texts` are those of the parts so far; `level` is the highest of LLVM's that they are worth."""
+    """`texts` are the texts of the parts so far; `level` is the highest optimisation level to use for them."""
 
     def __init__(self, target: Target, level: int) -> None:
         self.texts: list[str] = []
@@ -25,13 +25,13 @@ class Parts:
         self._level = level
         self._codes: list[Later[llvm.Object]] = []
         self._last: list[llvm.Object] = []
-        self._definitions: list[str] = []  # of the part being gathered
+        self._definitions: list[str] = []  # of the part being collected
         self._declared: set[str] = set()
         self._defined: set[str] = set()
         self._lines = 0
 
     def add(self, definition: str, declaration: str, declares: Iterable[str]) -> None:
-        """A function, how others declare it, and what it declares itself."""
+        """Add a function: its definition, its declaration for callers, and the declarations that it needs."""
         self._definitions.append(definition)
         self._defined.add(declaration)
         self._declared |= set(declares)
@@ -40,7 +40,7 @@ class Parts:
             self._hand_over()
 
     def finish(self, text: str, declares: Iterable[str], only_calls: bool) -> None:
-        """The last part, which is compiled here. If it `only_calls` the others, and is long, no effort is worth it."""
+        """Compile the last part on this thread. If it `only_calls` the others, and is long, it is not worth optimising."""
         is_long = only_calls and text.count("\n") >= LINES
         if is_long and self._definitions:
             self._hand_over()
@@ -49,7 +49,7 @@ class Parts:
         self._last = [self._assembled(self._cut(), 0 if is_long else self._level)]
 
     def objects(self) -> list[llvm.Object]:
-        """The code of all parts."""
+        """The object code of all parts."""
         return [*(code.result() for code in self._codes), *self._last]
 
     def _hand_over(self) -> None:

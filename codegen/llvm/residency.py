@@ -1,9 +1,9 @@
-"""LLVM's own code and heap, out of memory while nothing is compiled.
+"""Releases the memory of LLVM's own code and heap while nothing is being compiled.
 
-Loading llvmlite runs hundreds of constructors all over its 80 MB of machine code, and every compilation walks through much of it. The
-pages stay mapped, and count as memory of the process, though they are only a copy of the file: giving them back costs a millisecond, and
-those that are needed again come from the file cache. What LLVM allocated and freed goes back as well, where the allocator can be asked
-to. Systems other than Linux keep both.
+Loading llvmlite runs hundreds of constructors all over its 80 MB of machine code, and every compilation executes much of it. The pages stay
+mapped, and count as memory of the process, although they are only a copy of the file: releasing them costs a millisecond, and pages needed
+again come from the file cache. Memory that LLVM allocated and freed is released too, if the allocator supports it. On systems other than
+Linux, nothing is released.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from contextlib import suppress
 
 from adjit.ir.locks import once
 
-DONTNEED = 4  # madvise: drop the pages; those of a file that were never written to are read again when touched
-LOAD, WRITE = 1, 2  # of an ELF segment: its kind, and a flag
-REST = 0.25  # seconds between two times, so that a program which compiles all the time is not slowed down
+DONTNEED = 4  # madvise: drop the pages; unmodified file pages are read again when accessed
+LOAD, WRITE = 1, 2  # of an ELF segment: its type, and a flag
+REST = 0.25  # minimum seconds between two releases, so that programs that compile all the time are not slowed down
 
 _last = 0.0
 
 
 def give_back(library: str, always: bool = False) -> None:
-    """Drop the pages of code and constants of a loaded library, by its file's name, and free memory of the heap."""
+    """Drop the code and constant pages of a loaded library, given by its file name, and release free heap memory."""
     global _last
     if sys.platform != "linux" or not (always or time.monotonic() - _last > REST):
         return
@@ -34,14 +34,14 @@ def give_back(library: str, always: bool = False) -> None:
     process = ctypes.CDLL(None)
     for start, size in _unwritten(library):
         process.madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), DONTNEED)
-    trim = getattr(process, "malloc_trim", None)  # glibc has it
+    trim = getattr(process, "malloc_trim", None)  # glibc only
     if trim is not None:
         trim(ctypes.c_size_t(0))
 
 
 @once
 def _unwritten(library: str) -> list[tuple[int, int]]:
-    """Start and size of the segments that nobody ever writes to, the linker neither: code and constants, the same as in the file."""
+    """Start and size of the segments that are never written, not even by the linker: code and constants, identical to the file."""
     with suppress(OSError), open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
         for line in maps:
             span, _, offset, *rest = line.split()
@@ -52,7 +52,7 @@ def _unwritten(library: str) -> list[tuple[int, int]]:
 
 
 def _segments(path: str) -> list[tuple[int, int]]:
-    """Where an ELF file of 64 bits wants its read-only segments, in whole pages; none for another kind of file."""
+    """Addresses of the read-only segments of a 64-bit ELF file, in whole pages; none for other files."""
     with open(path, "rb") as file:
         header = file.read(64)
         if header[:6] != b"\x7fELF\x02\x01":

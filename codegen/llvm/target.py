@@ -1,9 +1,9 @@
-"""Which machine this process makes code for: its own, or a lesser one that the environment names.
+"""The machine for which this process generates code: its own, or a lesser one named by the environment.
 
     ADJIT_TARGET        host (the default); x86-64, x86-64-v2, x86-64-v3 or x86-64-v4; generic on other architectures
     ADJIT_VECTOR_BYTES  16, 32 or 64: the width of vectors, instead of the target's own
 
-A level that this CPU does not have is refused here, rather than by an illegal instruction later. Any width runs on any CPU: LLVM splits
+A level that this CPU does not support is rejected here, rather than by an illegal instruction later. Any width runs on any CPU: LLVM splits
 vectors that are too long for it.
 """
 
@@ -23,7 +23,7 @@ from . import toolchain as llvm
 
 HOST, GENERIC = "host", "generic"
 WIDTHS = (16, 32, 64)
-# What each level of the x86-64 psABI has beyond the one before, in LLVM's words.
+# The features that each level of the x86-64 psABI adds to the one before, by their LLVM names.
 LEVELS: dict[str, tuple[str, ...]] = {
     "x86-64": (),
     "x86-64-v2": ("cx16", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3"),
@@ -41,7 +41,7 @@ def current() -> Target:
 
 @once
 def _machine() -> Target:
-    """It, by the environment at the first compilation."""
+    """The target of this process apart from its threads, determined from the environment at the first compilation."""
     triple, cpu, features = llvm.host()
     is_x86 = triple.startswith("x86_64")
     name = choice("ADJIT_TARGET", (HOST, *(LEVELS if is_x86 else (GENERIC,))), HOST)
@@ -51,7 +51,7 @@ def _machine() -> Target:
 
 
 def named(name: str, triple: str, cpu: str, features: Mapping[str, bool]) -> Target:
-    """A level below, or the same as, a CPU with these features."""
+    """The target for a named level, which a CPU with these features must support."""
     wanted = names_of(name)
     missing = sorted(wanted - {word for word, has in features.items() if has})
     if missing:
@@ -60,7 +60,7 @@ def named(name: str, triple: str, cpu: str, features: Mapping[str, bool]) -> Tar
 
 
 def names_of(level: str) -> frozenset[str]:
-    """The features of a level, and of those below it."""
+    """The features of a level, including those of the levels below it."""
     if level not in LEVELS:
         return frozenset()
     order = list(LEVELS)
@@ -68,10 +68,10 @@ def names_of(level: str) -> frozenset[str]:
 
 
 def described(triple: str, cpu: str, features: Mapping[str, bool], words: frozenset[str]) -> Target:
-    """A target with what follows from the words that its CPU is described by. Features that nobody lists are those of the name alone."""
+    """The target for a CPU with the feature names `words`. If `features` is empty, the CPU name alone implies its features."""
     listed = ",".join(f"{'+' if has else '-'}{word}" for word, has in sorted(features.items()))
     if not triple.startswith("x86_64"):
-        is_arm = triple.startswith(("aarch64", "arm64"))  # NEON has both, and 32 registers of 16 bytes; SVE is not used
+        is_arm = triple.startswith(("aarch64", "arm64"))  # NEON has FMA and rounding, and 32 registers of 16 bytes; SVE is not used
         return Target(triple, cpu, listed, 16, 32 if is_arm else 16, fma=is_arm, rounding=is_arm)
     width = 64 if "avx512f" in words else 32 if "avx" in words else 16
     registers = 32 if "avx512vl" in words else 16
@@ -83,7 +83,7 @@ def _words(features: Mapping[str, bool]) -> frozenset[str]:
 
 
 def caches() -> tuple[int, int]:
-    """Bytes of the first- and the second-level cache, by what Linux says; the usual ones elsewhere."""
+    """Sizes in bytes of the first- and second-level caches as reported by Linux; typical sizes elsewhere."""
     found: dict[str, int] = {}
     try:
         for entry in os.listdir(CACHES):

@@ -1,7 +1,7 @@
-"""Calls from native code back to Python, for effects that only Python has: printing.
+"""Calls from native code back to Python, for effects that only Python can have: printing.
 
-Native code hands over the addresses of the operands; their types and layouts are static, so Python sees them as arrays without a copy. The
-function is imported by name, never by address: object code stays the same from process to process.
+Native code passes the addresses of the operands; their types and layouts are static, so Python can view them as arrays. The function is
+imported by name, never by address, so object code is the same in every process.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ def symbol(number: int) -> str:
 
 
 def evaluator(op: Op, operands: Sequence[tuple[TensorType, Access]]) -> Callable[[int], int]:
-    """A function of a table of addresses that evaluates the op on what lies there; gives 0, or the code with which native code leaves."""
+    """A function that takes a table of addresses and evaluates the op on the operands there; returns 0, or the code to leave with."""
 
     def run(table: int) -> int:
         try:
             addresses = (ctypes.c_void_p * len(operands)).from_address(table)
             op.evaluate(*(seen(address, *operand) for address, operand in zip(addresses, operands, strict=True)))
-        except BaseException as error:  # no exception finds its way through native code by itself
+        except BaseException as error:  # exceptions cannot propagate through native code
             raised.error = error
             return RAISED
         return 0
@@ -41,7 +41,7 @@ def evaluator(op: Op, operands: Sequence[tuple[TensorType, Access]]) -> Callable
 
 
 def seen(address: int, type: TensorType, access: Access) -> Array:
-    """The operand as an array of its own: a copy, for the memory is used again."""
+    """The operand as a new array: a copy, since the memory will be reused."""
     itemsize = type.dtype.itemsize
     strides = [s * itemsize for s in access.strides]
     low = sum(s * (n - 1) for s, n in zip(strides, type.shape, strict=True) if s < 0 and n)

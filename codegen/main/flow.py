@@ -1,4 +1,4 @@
-"""Branches and loops of the main function, for regions that do not fit into registers: kernels are called from them like from anywhere."""
+"""Branches and loops of the main function, for regions that do not fit in registers; their bodies call kernels as usual."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def branch(module: Module, stmt: Stmt) -> None:
 
 
 def count(module: Module, stmt: Stmt) -> None:
-    """`for`: the counter lives in its own buffer, where the kernels of the body read it."""
+    """`for`: the counter has its own buffer, from which the kernels of the body read it."""
     (body,) = stmt.blocks
     counter = body.params[0]
     start, stop = (module.scalar.convert(module.read(a), I64) for a in stmt.args[:2])
@@ -67,7 +67,7 @@ def repeat(module: Module, stmt: Stmt) -> None:
 
 
 def _loop(module: Module, stmt: Stmt, initial: Sequence[Operand], condition: Callable[[], Reg], step: Callable[[], None]) -> None:
-    """Carries are copied in once, run the body while the condition holds, and stay in their buffers."""
+    """Copy the carries into their buffers once, then run the body, which updates them in place, while the condition holds."""
     text, body = module.text, stmt.blocks[-1]
     carries = body.params[len(body.params) - len(body.results) :]
     saved = list(zip(stmt.results[len(carries) :], body.saving, strict=True))
@@ -107,7 +107,7 @@ def _loop(module: Module, stmt: Stmt, initial: Sequence[Operand], condition: Cal
 
 
 def _pack(module: Module, loop: Stmt) -> dict[Factor, Place]:
-    """Pack what every trip multiplies by."""
+    """Pack the factors that every iteration multiplies by."""
     factors = module.packing.loops[id(loop)]
     for (place, offset, (k, n), strides, dtype), target in factors.items():
         name, run = library.PACK_NAMES[dtype], library.runner(module.context.target.threads)
@@ -119,7 +119,7 @@ def _pack(module: Module, loop: Stmt) -> dict[Factor, Place]:
 
 
 def _poll(module: Module, body: Block) -> None:
-    """Every so often, look for Ctrl-C."""
+    """Check for Ctrl-C whenever enough work has been done."""
     text, look, go = module.text, module.text.fresh_label(), module.text.fresh_label()
     text.put(f"br i1 {polling.spent_enough(text, polling.kernel_weight(body))}, label %{look}, label %{go}")
     text.start(look)

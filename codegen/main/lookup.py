@@ -1,4 +1,4 @@
-"""Addresses that are known only while a loop runs: the row of an array, or the element of a stack, that a statement reads where it lies."""
+"""Addresses known only at run time: the row of an array, or the element of a stack, that a statement reads in place."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def address(module: Module, stmt: Stmt) -> str:
-    """Where the result of a `stack_read`, or of a `gather` at scalar indices, lies; leaves when an index is out of bounds."""
+    """The address of the result of a `stack_read`, or of a `gather` at scalar indices; leaves if an index is out of bounds."""
     source, *indices = stmt.args
     if isinstance(stmt.op, StackArray):
         return module.text.define(f"load ptr, ptr {module.handle(source)}")
@@ -30,7 +30,7 @@ def address(module: Module, stmt: Stmt) -> str:
 
 
 def written_row(module: Module, stmt: Stmt) -> str:
-    """Where a `scatter_set` at scalar indices writes to."""
+    """The address that a `scatter_set` at scalar indices writes to."""
     source, _, *indices = stmt.args
     return _row(module, stmt, source, indices)
 
@@ -45,7 +45,7 @@ def _row(module: Module, stmt: Stmt, source: Operand, indices: Sequence[Operand]
 
 
 def _checked(module: Module, stmt: Stmt, axis: int, index: Operand) -> Reg:
-    """The position along an axis: negative indices count from the end."""
+    """The bounds-checked position along an axis; negative indices count from the end."""
     assert isinstance(stmt.op, Indexing)
     types = [a.type for a in stmt.args]
     size = stmt.op.indexed(*types).shape[axis]

@@ -1,9 +1,9 @@
-"""The LLVM module of one Func: a kernel a statement, and a main function that calls them in order, through branches and loops.
+"""The LLVM module of one Func: one kernel per statement, and a main function that calls them in order, through branches and loops.
 
     i64 adjit_main(ptr buffers, ptr arena, ptr error)     buffers: the parameters' arrays, then the results'
 
-It returns 0, the number of a `Failure`, or a negative code of `stacks`. It leaves through one door, where all stacks are freed.
-Kernels are handed to `parts`, which compiles them while the main function is still being written.
+It returns 0, the number of a `Failure`, or a negative code of `stacks`. It has a single exit, at which large stacks are freed.
+Kernels are passed to `parts`, which compiles them while the main function is still being emitted.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from . import flow, lookup, stacks
 from . import saving as stacked
 from .probes import CLOCK_DECLARATION, Probes
 
-LARGE_LEVEL = 1  # of LLVM, for programs of very many statements: a fifth less time, and code of the same speed
-INLINE_MATH = 32  # functions of the vector math library: a program with more of them calls them, rather than inlining each
+LARGE_LEVEL = 1  # LLVM optimisation level for very large programs: a fifth less compile time, and code of the same speed
+INLINE_MATH = 32  # vector math calls: programs with more of them call the functions instead of inlining them
 
 
 def count_math(block: Block) -> int:
@@ -54,7 +54,7 @@ def count_math(block: Block) -> int:
 
 
 class Module:
-    """`build` writes it into `parts`; `failures` and `imports` are known then. With `probes`, native code notes when each kernel ran."""
+    """`build` emits the module into `parts` and fills `failures` and `imports`. With `probes`, native code records when each kernel ran."""
 
     def __init__(self, func: Func, target: Target, probes: Probes | None = None) -> None:
         if func.plan is None:
@@ -67,12 +67,12 @@ class Module:
         self.parts = Parts(target, LARGE_LEVEL if large else llvm.LEVEL)
         self.context = Context(func.plan, target, {} if outline else None, literals)
         self.functions: dict[str, str] = {}  # definition without its name -> name
-        self.outlined: set[str] = set()  # vector math that the parts have
+        self.outlined: set[str] = set()  # vector math functions already added to the parts
         self.declares: set[str] = set()
         self.imports: set[str] = set()
-        self.hosts: list[Callable[[int], int]] = []  # Python functions that native code calls, as `host.symbol` numbers them
+        self.hosts: list[Callable[[int], int]] = []  # Python functions called by native code, numbered as in `host.symbol`
         self.constants: list[str] = []
-        self.registers: list[str] = []  # kernels that use the runtime, which the main function's part has
+        self.registers: list[str] = []  # kernels that use the runtime, which are compiled with the main function
         self.failures: list[Failure] = []
         roots = {id(w.root): w.root for w in self.plan.windows.values() if isinstance(w.root.type, StackType)}
         self.handles = {self.plan.places[key].index: stacks.element_bytes(root.type) for key, root in roots.items()}  # by arena offset
@@ -80,11 +80,11 @@ class Module:
         self.scalar = VectorEmitter(self.text)
         self.uses_runtime = False
         self.probes = probes
-        self.stmt: Stmt | None = None  # being written
+        self.stmt: Stmt | None = None  # being emitted
         self.addresses: dict[Place, str] = {}  # of views, slots and rows, in registers of the main function
-        self.rows: dict[Place, Stmt] = {}  # who puts into place what is made in a row of an array
+        self.rows: dict[Place, Stmt] = {}  # the statement that stores a value made in a row of an array
         self.packing = Packing(func.block, self.plan, target.vector_bytes)
-        self.work_bytes = 0  # scratch memory behind the arena and what is packed, for one kernel at a time
+        self.work_bytes = 0  # scratch memory after the arena and the packed factors, used by one kernel at a time
 
     @property
     def buffer_count(self) -> int:
@@ -122,7 +122,7 @@ class Module:
         self.parts.finish("\n".join([*constants, *runtime, *self.registers, main]), self.declares, only_calls=not self.uses_runtime)
 
     def shrinking(self, most: int) -> list[str]:
-        """Instructions that free the stacks that have more than `most` bytes."""
+        """Instructions that free the stacks with more than `most` bytes."""
         out = []
         for at, element in self.handles.items():
             out += [f"%s{at} = getelementptr i8, ptr %arena, i64 {at}", f"call void @adjit_shrink(ptr %s{at}, i64 {most // element})"]
@@ -142,7 +142,7 @@ class Module:
         if isinstance(op, View):
             return
         if isinstance(op, If | For | While):
-            self.uses_runtime = True  # loops poll for interrupts in the main function as well
+            self.uses_runtime = True  # loops in the main function check for interrupts too
         self.find_rows(stmt)
         place = self.plan.places.get(id(stmt.result)) if stmt.results else None
         if place is not None and place.kind == "view":
@@ -175,19 +175,19 @@ class Module:
             self.call(lowered_kernel(stmt, self.context))
 
     def writes_variable(self, stmt: Stmt) -> bool:
-        """Whether a result is made in the place of a parameter, rather than being a view of one."""
+        """Whether a result is written to the buffer of a parameter, rather than being a view of one."""
         roots = (self.plan.windows[id(r)].root for r in stmt.results if id(r) in self.plan.windows)
         made = (self.plan.places.get(id(root)) for root in roots if all(root is not p for p in self.func.params))
         return any(place is not None and place.kind == "param" for place in made)
 
     def find_rows(self, stmt: Stmt) -> None:
-        """The addresses of results that are made in a row of an array."""
+        """Compute the addresses of results that are made in a row of an array."""
         for place in map(self.place, stmt.results):
             if place in self.rows and place not in self.addresses:
                 self.addresses[place] = lookup.written_row(self, self.rows[place])
 
     def is_there(self, stmt: Stmt) -> bool:
-        """Whether a statement puts together what was made in its place."""
+        """Whether the operands of a statement were made in place, so that nothing is left to do."""
         if isinstance(stmt.op, ScatterSet):
             return self.place(stmt.args[1]) in self.rows
         if isinstance(stmt.op, Concatenate):
@@ -195,7 +195,7 @@ class Module:
         return False
 
     def call_host(self, stmt: Stmt) -> None:
-        """Leave an effect to Python, with the addresses of its operands."""
+        """Call back to Python for an effect, passing the addresses of its operands."""
         text, name = self.text, host.symbol(len(self.hosts))
         operands = [(a.type, self.window(a)) for a in stmt.args]
         self.hosts.append(host.evaluator(stmt.op, operands))
@@ -209,7 +209,7 @@ class Module:
         self.invoke(kernel, [self.pointer(place, offset) for place, offset in kernel.pointers])
 
     def invoke(self, kernel: Kernel, arguments: list[str], copied: TensorType | None = None) -> None:
-        """Call a kernel; leave when it says so. `copied`: it is no statement's own, but copies a value."""
+        """Call a kernel; leave if it returns an error code. `copied`: the type of the value if the kernel only copies one."""
         text, name = self.text, self.function(kernel)
         if kernel.work_bytes:
             self.work_bytes = max(self.work_bytes, kernel.work_bytes)
@@ -245,7 +245,7 @@ class Module:
         text.start(staying)
 
     def function(self, kernel: Kernel) -> str:
-        """The name of the function that a kernel is; one that is there already serves again."""
+        """The name of the kernel's function; an identical existing function is reused."""
         self.imports |= kernel.imported()
         library.start(kernel.imported(), self.context.target)
         definition = kernel.definition()
@@ -271,7 +271,7 @@ class Module:
     # ---- buffers
 
     def place(self, value: Operand) -> Place | None:
-        """The buffer that a value lies in; None where it has none, as literals and what stays in registers."""
+        """The buffer that holds a value; None if there is none, as for literals and values in registers."""
         window = self.plan.windows.get(id(value))
         return self.plan.places.get(id(window.root)) if window is not None else None
 
@@ -287,20 +287,20 @@ class Module:
         return base if offset == 0 else self.text.define(f"getelementptr i8, ptr {base}, i64 {offset}")
 
     def window(self, value: Operand) -> Access:
-        """Where a value lies, as seen from the main function."""
+        """The access to a value from the main function."""
         window = self.plan.windows[id(value)]
         place = self.plan.places[id(window.root)]
         pointer = self.pointer(place, window.layout.offset * value.type.dtype.itemsize)
         return Access(pointer, window.layout.strides, value.type.dtype)
 
     def read(self, value: Operand) -> Reg:
-        """A scalar, in a register of the main function."""
+        """Load a scalar into a register of the main function."""
         if isinstance(value, Literal):
             return self.scalar.const(value.type.dtype, value.value)
         return memory.load(self.text, self.window(value).pointer, value.type.dtype, "0", 1, 1)
 
     def copy(self, target: Value, source: Operand) -> None:
-        """Bring a value into another's buffer, unless it was made there."""
+        """Copy a value into another's buffer, unless it was made there."""
         if isinstance(source, Value) and self.plan.place(source) == self.plan.place(target):
             return
         if isinstance(target.type, StackType):
@@ -333,7 +333,7 @@ class Module:
         return self.pointer(self.plan.place(stack))  # type: ignore[arg-type]
 
     def allocate(self, call: str) -> None:
-        """A call that says whether there was memory."""
+        """Emit an allocating call; leave if it reports that there is no memory."""
         self.uses_runtime = True
         failed = self.text.define(f"xor i1 {self.text.define(call)}, true")
         self.leave_if(failed, str(stacks.OUT_OF_MEMORY))

@@ -1,7 +1,8 @@
-"""Clocks in native code: a module that is built with probes writes down when each kernel began and ended.
+"""Profiling probes in native code: a module built with probes records when each kernel started and ended.
 
-The log is a global of the module: how many events there were, how much memory the stacks of loops took, time and calls of each site, then
-the first events one by one. A site is a place in the main function that calls a kernel; site 0 is the whole call, site 1 the clock itself.
+The log is a global of the module: the number of events, the memory used by the stacks of loops, the time and number of calls of each site,
+then the first events one by one. A site is a place in the main function that calls a kernel; site 0 is the whole call, site 1 the clock
+itself.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from ..llvm.lanes import Text
 
 LOG = "adjit_log"
 WHOLE, CLOCK = 0, 1
-EVENTS = 1 << 16  # kept one by one; the sums count all
-HEADER, SITE, EVENT = 2, 2, 3  # words
+EVENTS = 1 << 16  # kept individually; the sums include all
+HEADER, SITE, EVENT = 2, 2, 3  # sizes in words
 
 CLOCK_DECLARATION = "declare i32 @clock_gettime(i32, ptr)"
 IR = """
@@ -83,7 +84,7 @@ class Site(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What one call left in the log. `nanoseconds` and `calls` are by site; `events` has rows (site, began, ended)."""
+    """The log of one call. `nanoseconds` and `calls` are indexed by site; `events` has rows (site, start, end)."""
 
     nanoseconds: Array
     calls: Array
@@ -92,7 +93,7 @@ class Run(NamedTuple):
 
 
 class Probes:
-    """The sites of one module, and its log once it is linked."""
+    """The sites of one module, and access to its log once it is linked."""
 
     def __init__(self) -> None:
         if not hasattr(time, "clock_gettime"):
@@ -100,16 +101,16 @@ class Probes:
         self.sites = [Site(None, None), Site(None, None)]
 
     def record(self, began: str, stmt: Stmt | None, copied: TensorType | None) -> str:
-        """The call that ends what began at a new site."""
+        """Add a site; return the call that records its end."""
         self.sites.append(Site(stmt, copied))
         return f"call void @adjit_probe(i64 {len(self.sites) - 1}, i64 {began})"
 
     def enter(self) -> list[str]:
-        """What the main function does first."""
+        """Instructions at the start of the main function."""
         return ["%clock = call i64 @adjit_now()", f"call void @adjit_probe(i64 {CLOCK}, i64 %clock)", "%began = call i64 @adjit_now()"]
 
     def leave(self, text: Text, handles: Mapping[int, int]) -> None:
-        """What it does last, while all stacks still stand: `handles` gives their elements' bytes by arena offset."""
+        """Emit the instructions at its end, before stacks are freed: `handles` gives the element size of each stack by arena offset."""
         total = "0"
         text.put(f"call void @adjit_probe(i64 {WHOLE}, i64 %began)")
         for at, element in handles.items():
@@ -124,7 +125,7 @@ class Probes:
         return HEADER + SITE * len(self.sites)
 
     def runtime(self) -> str:
-        clock = getattr(time, "CLOCK_UPTIME_RAW", time.CLOCK_MONOTONIC)  # macOS: the one with nanoseconds
+        clock = getattr(time, "CLOCK_UPTIME_RAW", time.CLOCK_MONOTONIC)  # macOS: the one with nanosecond resolution
         words = {"WORDS": self._first + EVENT * EVENTS, "FIRST": self._first, "EVENTS": EVENTS, "CLOCK_ID": clock}
         text = IR
         for word, number in words.items():
@@ -132,7 +133,7 @@ class Probes:
         return text
 
     def take(self, address: int) -> Run:
-        """Read the log at an address, and clear it."""
+        """Read and clear the log at an address."""
         log = np.ctypeslib.as_array((ctypes.c_int64 * (self._first + EVENT * EVENTS)).from_address(address))
         kept = min(int(log[0]), EVENTS)
         sums = log[HEADER : self._first].reshape(-1, SITE).copy()

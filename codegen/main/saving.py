@@ -1,4 +1,4 @@
-"""What the main function does with stacks: what a loop saves for its backward twin (`stacks.py` has the routines)."""
+"""Stack operations of the main function: values that a loop saves for its backward loop (the routines are in `stacks.py`)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def on_stack(module: Module, stmt: Stmt) -> None:
 
 
 def _copy_elements(module: Module, value: Operand, pointer: str) -> None:
-    """Fill a value from what lies in a stack."""
+    """Fill a value from the memory of a stack."""
     target, shape = module.window(value), value.type.shape
     access = Access("%p1", row_major(shape), target.dtype)
     module.invoke(copy_kernel(target._replace(pointer="%p0"), access, shape, module.context), [target.pointer, pointer])
@@ -59,13 +59,13 @@ def element_at(module: Module, stack: Operand, index: Operand) -> str:
 
 
 def push(module: Module, stack: Operand) -> str:
-    """The address of a new element."""
+    """Push an element; return its address."""
     address = module.text.define(f"call ptr @adjit_push(ptr {module.handle(stack)}, i64 {stacks.element_bytes(stack.type)})")
     module.leave_if(module.text.define(f"icmp eq ptr {address}, null"), str(stacks.OUT_OF_MEMORY))
     return address
 
 
 def slot(module: Module, value: Operand) -> Place | None:
-    """The place of a value that is made on the stack that saves it."""
+    """The place of a value that is made directly on the stack that saves it."""
     place = module.place(value)
     return place if place is not None and place.kind == "slot" else None

@@ -1,8 +1,8 @@
-"""Growable stacks in native memory: what a loop saves for its backward twin.
+"""Growable stacks in native memory, for values that a loop saves for its backward loop.
 
-A handle is three words in the arena: data, count, capacity (in elements). A new arena is zero, and its stacks are empty. They keep their
-memory from call to call, for fresh memory costs a page fault every few kilobytes; but large ones are freed when the main function leaves,
-whichever way it leaves, and all of them by `adjit_release`, with the arena.
+A handle is three words in the arena: data, count, capacity (in elements). A new arena is zeroed, so its stacks are empty. They keep their
+memory between calls, since fresh memory costs a page fault every few kilobytes. Large ones are freed whenever the main function returns,
+and all of them by `adjit_release`, together with the arena.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..interrupts import signals
 from ..llvm.lanes import LLVM_TYPE, Reg, Text
 
 RELEASE = "adjit_release"
-KEPT_BYTES = 1 << 24  # memory that a stack keeps for the next call, at most
+KEPT_BYTES = 1 << 24  # maximum memory that a stack keeps for the next call
 OUT_OF_MEMORY = -1
 
 RUNTIME = """
@@ -130,7 +130,7 @@ none:
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 """
 
-# to[k] += from[k], element by element
+# to[k] += from[k], elementwise
 ADD = """
 define internal void @adjit_add_{type}(ptr %to, ptr %from, i64 %size) nounwind noinline {{
 entry:
@@ -170,7 +170,7 @@ def count(text: Text, stack: str) -> Reg:
 
 
 def zeros_call(to: str, source: str, element: TensorType) -> str:
-    """Calls that give an `i1`: whether there was memory."""
+    """A call that returns an `i1`: whether the memory could be allocated. So do the next two."""
     return f"call i1 @adjit_zeros(ptr {to}, ptr {source}, i64 {element_bytes(element)})"
 
 
@@ -183,7 +183,7 @@ def reserve_call(stack: str, count: str, element: TensorType) -> str:
 
 
 def add_call(to: str, source: str, element: TensorType) -> str:
-    """A call that gives nothing."""
+    """A call that returns nothing."""
     return f"call void @adjit_add_{LLVM_TYPE[element.dtype]}(ptr {to}, ptr {source}, i64 {element.size})"
 
 

@@ -1,7 +1,7 @@
-"""OpenBLAS: the library that NumPy's own wheel carries, or the scipy-openblas wheel. Found by symbol, never by path.
+"""OpenBLAS, from the library bundled with NumPy's wheel or from the scipy-openblas wheel. It is found by its symbols, never by path.
 
-Products are cut into strips for our own threads, so the library must work on one while they run. It knows one number of threads for the
-whole process: `adjit_blas_enter` sets it to 1, `adjit_blas_leave` sets it back when the last product that runs has ended.
+Products are cut into strips that run on adjit's own threads, so OpenBLAS itself must use a single thread meanwhile. Its thread count is
+global to the process: `adjit_blas_enter` sets it to 1, and `adjit_blas_leave` restores it when the last running product has ended.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from adjit.ir.types import F32, F64, DType
 from ..llvm import toolchain as llvm
 
 SYMBOLS = (("scipy_cblas_{}gemm64_", "i64"), ("scipy_cblas_{}gemm", "i32"), ("cblas_{}gemm64_", "i64"), ("cblas_{}gemm", "i32"))
-PREFIX = "adjit_blas_"  # of the names by which native code imports them
+PREFIX = "adjit_blas_"  # of the names under which native code imports the routines
 GET, SET = "adjit_openblas_get_num_threads", "adjit_openblas_set_num_threads"
 ENTER, LEAVE = PREFIX + "enter", PREFIX + "leave"
 GATE = f"""
@@ -77,7 +77,7 @@ done:
 
 
 class Blas(NamedTuple):
-    """Addresses of cblas_?gemm, the integer type that it counts with, and addresses of what reads and sets the number of threads."""
+    """Addresses of cblas_?gemm, its integer type, and the addresses of the functions that get and set the number of threads."""
 
     address: dict[DType, int]
     index_type: str
@@ -99,7 +99,7 @@ def _libraries() -> Iterator[Path]:
 
 @once
 def find() -> Blas | None:
-    """The first library that has all the symbols; None when there is none."""
+    """The first library that has all the symbols; None if there is none."""
     for path in _libraries():
         try:
             library = ctypes.CDLL(str(path))
@@ -130,7 +130,7 @@ def addresses(target: Target) -> dict[str, int]:
 
 @once
 def _addresses(target: Target) -> dict[str, int]:
-    """What native code imports."""
+    """Addresses of the routines that native code imports."""
     found = find()
     if found is None:
         return {}

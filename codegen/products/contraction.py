@@ -1,11 +1,11 @@
-"""Contractions of two windows: sums of products over shared axes, as `np.einsum` writes them, in tiles held in registers.
+"""Contractions of two windows: sums of products over shared axes, as in `np.einsum`, computed in tiles held in registers.
 
-Where `gemm.py` packs its operands, this reads them where they lie, through any strides: the windows of a convolution overlap in memory,
-and a copy of them would be many times the image. A tile is a few rows, along one axis of the result or two, times one to three vectors
-along another; the axes that are summed away are loops inside, with the tile as their carried values. Tiles are cut evenly, so that none is
-too low to keep the multipliers busy.
+Unlike `gemm.py`, which packs its operands, this reads them in place, with any strides: the windows of a convolution overlap in memory, and
+a packed copy would be many times the size of the image. A tile consists of a few rows, along one or two axes of the result, times one to
+three vectors along another axis. The summed axes are inner loops that carry the tile. Tiles are cut evenly, so that none has too few rows
+to keep the multipliers busy.
 
-The target may overlap itself too, where products are added to it: a tile adds one row after the other.
+The target may overlap itself too when products are added to it: a tile adds one row after the other.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from ..kernels.kernels import LoopKernel
     from ..kernels.window import Window
 
-VECTORS = 2  # across a tile; the last one of a row may have three
-LISTED = 4  # tiles that are written out one by one, where a tile has rows along two axes
-ELEMENT, VECTOR, TARGET = range(3)  # the operands: what is loaded by element, by vector, and the members of the target
+VECTORS = 2  # per row of a tile; the last tile may have three
+LISTED = 4  # tiles up to which they are unrolled, if a tile has rows along two axes
+ELEMENT, VECTOR, TARGET = range(3)  # operands: loaded by element, loaded by vector, and the members of the target
 
 
 def contract(kernel: LoopKernel, spec: str, target: Window, a: Window, b: Window, accumulate: bool) -> None:
-    """target = (or +=) the contraction `spec`: "ij,ik,kj" names the axes of target, a and b; what target lacks is summed over."""
+    """target = (or +=) the contraction `spec`: "ij,ik,kj" names the axes of target, a and b; axes that target lacks are summed over."""
     labels = spec.split(",")
     sizes: dict[str, int] = {}
     for names, window in zip(labels, (target, a, b), strict=True):
@@ -48,14 +48,14 @@ def contract(kernel: LoopKernel, spec: str, target: Window, a: Window, b: Window
 
 
 def evenly(size: int, most: int) -> list[tuple[int, int]]:
-    """`size` cut into as few parts of at most `most` as possible: [(how many, how long), ...], of two lengths at most."""
+    """Cut `size` into as few parts of at most `most` as possible: [(count, length), ...], with at most two different lengths."""
     parts = -(-size // most)
     short, longer = divmod(size, parts)
     return [(count, length) for count, length in ((longer, short + 1), (parts - longer, short)) if count]
 
 
 class _Contraction:
-    """One contraction while it is written. A place in all operands is a list of pointers; a row of a tile, a list of offsets from it."""
+    """One contraction while it is emitted. A position in all operands is a list of pointers; a row of a tile, a list of offsets from it."""
 
     def __init__(
         self, kernel: LoopKernel, labels: list[str], sizes: dict[str, int], windows: tuple[Window, Window, Window], accumulate: bool
@@ -80,10 +80,10 @@ class _Contraction:
             self._merge(group)
         self._choose()
 
-    # ---- which axes
+    # ---- choice of axes
 
     def _merge(self, group: list[str]) -> None:
-        """Two axes that every operand walks as one become one."""
+        """Merge pairs of axes that are contiguous in every operand."""
         merged = True
         while merged:
             merged = False
@@ -98,7 +98,7 @@ class _Contraction:
                     break
 
     def _choose(self) -> None:
-        """The axis along vectors, those that rows of a tile may lie along, the best first, and the order of the others."""
+        """Choose the vector axis, the candidates for the rows of a tile, best first, and the order of the other axes."""
 
         def smooth(label: str) -> float:
             *operands, target = (s[label] for s in self.strides[: TARGET + 1])
@@ -111,7 +111,7 @@ class _Contraction:
         across = self.strides[TARGET][self.vector] * (self.sizes[self.vector] - 1) if self.vector is not None else 0
 
         def worth(label: str) -> tuple[int, bool, int]:
-            """What rows share is loaded once; rows that do not overlap need not wait for each other; near ones share cache lines."""
+            """Values shared by rows are loaded once; rows that do not overlap are independent; nearby rows share cache lines."""
             element, vector, target = (s[label] for s in self.strides[: TARGET + 1])
             reuse = 2 if vector == 0 else 1 if element == 0 else 0
             return min(self.sizes[label], self._height(VECTORS)) * (1 + reuse), abs(target) > across, -abs(element)
@@ -127,7 +127,7 @@ class _Contraction:
         self.summed.sort(key=lambda label: -max(abs(s[label]) for s in self.strides[:TARGET]))
 
     def _height(self, vectors: int) -> int:
-        """Rows of a tile: its sums, the vectors and one element fill the registers."""
+        """Rows of a tile, such that its sums, the vectors and one element fill the registers."""
         return (self.registers - 1 - vectors) // vectors
 
     # ---- the loops
@@ -148,7 +148,7 @@ class _Contraction:
         return out
 
     def _columns(self, at: list[str]) -> Iterator[tuple[list[int], list[str]]]:
-        """Blocks along the vector axis: as many whole ones of VECTORS vectors as there are, then one that may have a vector more."""
+        """Blocks along the vector axis: as many whole blocks of VECTORS vectors as possible, then one that may have one vector more."""
         if self.vector is None:
             yield [1], at
             return
@@ -165,7 +165,7 @@ class _Contraction:
             yield widths, self._moved(at, self.vector, str(start))
 
     def _loop(self, at: list[str], label: str, start: int, count: int, step: int, what: list[int]) -> Iterator[tuple[list[int], list[str]]]:
-        """`what`, at `count` places along an axis."""
+        """Yield `what` at `count` positions along an axis."""
         if count == 1:
             yield what, self._moved(at, label, str(start))
         else:
@@ -173,7 +173,7 @@ class _Contraction:
                 yield what, self._moved(at, label, loop.index)
 
     def _rows(self, at: list[str], widths: list[int]) -> None:
-        """Tiles of one block of columns: along one axis, or two where one alone is too short for a tile."""
+        """Emit the tiles of one block of columns: along one axis, or along two if one alone is too short for a tile."""
         height = self._height(len(widths))
         if self.row is None:
             self._tile(at, [{}], widths)
@@ -198,7 +198,7 @@ class _Contraction:
                     del rows[:length]
 
     def _along(self, at: list[str], label: str, line: list[dict[str, int]], height: int, widths: list[int]) -> None:
-        """Tiles of `line` at up to `height` neighbouring places along an axis."""
+        """Emit tiles of `line` at up to `height` adjacent positions along an axis."""
         start = 0
         for count, length in evenly(self.sizes[label], height):
             rows = [{**r, label: j} for j in range(length) for r in line]
@@ -223,7 +223,7 @@ class _Contraction:
     def _store(
         self, at: list[str], row: list[int], column: int, emit: VectorEmitter, value: Reg, loaded: dict[tuple[int, int, int], Reg]
     ) -> None:
-        """Some elements of a tile, where they belong; `loaded` is what the target has read for it: a bias is the same for every row."""
+        """Store some elements of a tile. `loaded` caches what the target has read for it: a bias is the same for every row."""
 
         def place(k: int) -> tuple[int, int]:
             across = self.strides[k][self.vector] if self.vector is not None else 1
@@ -237,7 +237,7 @@ class _Contraction:
                 return loaded[key]
             pointer = memory.element(self.text, at[k], self.dtypes[k], str(offset))
             found = memory.load(self.text, pointer, self.dtypes[k], "0", across, emit.width)
-            if member >= self.target.written:  # what is written may have changed since
+            if member >= self.target.written:  # written members may have changed since
                 loaded[key] = found
             return found
 
@@ -253,7 +253,7 @@ class _Contraction:
     def _sum(
         self, depth: int, at: list[str], sums: list[list[Reg]], offsets: list[list[int]], emitters: list[VectorEmitter]
     ) -> list[list[Reg]]:
-        """The loops over summed axes, from the outermost; the tile is carried through them."""
+        """Emit the loops over the summed axes, outermost first; they carry the tile."""
         if depth == len(self.summed):
             return self._products(at, sums, offsets, emitters)
         label = self.summed[depth]
@@ -267,13 +267,13 @@ class _Contraction:
         return after
 
     def _stepped(self, at: list[str], label: str, index: str) -> list[str]:
-        """Along a summed axis, where the target stands still."""
+        """Advance the factors along a summed axis; the target does not move."""
         return [*self._moved(at[:TARGET], label, index), *at[TARGET:]]
 
     def _products(
         self, at: list[str], sums: list[list[Reg]], offsets: list[list[int]], emitters: list[VectorEmitter]
     ) -> list[list[Reg]]:
-        """Every sum of the tile plus its product. (Twelve of them take longer than the loop around them: unrolling it gains nothing.)"""
+        """Add a product to every sum of the tile. (Twelve of them take longer than the loop overhead, so unrolling gains nothing.)"""
         across = [s[self.vector] if self.vector is not None else 0 for s in self.strides]
         load = self._loader(at, across)
         out = []
@@ -287,7 +287,7 @@ class _Contraction:
         return out
 
     def _loader(self, at: list[str], across: list[int]) -> Callable[[int, int, int], Reg]:
-        """Loads of `width` elements of an operand at an offset, each written once."""
+        """A function that loads `width` elements of an operand at an offset, emitting each load once."""
         text, dtype, loaded = self.text, self.dtype, dict[tuple[int, int, int], Reg]()
 
         def load(operand: int, offset: int, width: int) -> Reg:

@@ -1,7 +1,7 @@
-"""What follows a product elementwise, as the routine of `gemm.py` calls it: a function that takes finished blocks to the outputs.
+"""The elementwise operations after a product, as a function that `gemm.py` calls to write finished blocks to the outputs.
 
-The routine is compiled once for all products; this function is written for the `fuse` region that the product is the host of. It reads a
-block of the product, and everything else that the region reads, at its place, and stores the region's results there.
+The gemm routine is compiled once for all products; this function is specific to the `fuse` region that the product hosts. It reads a block
+of the product and the region's other inputs at the same position, and stores the region's results there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NONE = ("null", "null")
 
 
 def epilogue(kernel: LoopKernel, target: Window) -> tuple[str, str]:
-    """The function for a target, and the table of pointers that it takes; two nulls for a target that takes products as they are."""
+    """The function for a target and its table of pointers; two nulls if the target stores products unchanged."""
     if not isinstance(target, Hosted):
         return NONE
     text = kernel.helper_text()
@@ -44,7 +44,7 @@ def _moved(text: Text, access: Access, index: str, axis: int) -> Access:
 
 
 def _rows(text: Text, target: Hosted, corner: list[Access], vector_bytes: int) -> None:
-    """All rows, some vectors at a time; only those at the right edge of the whole result are not a whole number of tiles wide."""
+    """Emit all rows, several vectors at a time. Only blocks at the right edge of the whole result are not a whole number of tiles wide."""
     tile, size = gemm.tile_columns(target.type.dtype, vector_bytes), target.type.shape[1]
     step = tile if target.ops <= MEDIUM_BODY else tile // gemm.VECTORS
     rest = size % step

@@ -1,28 +1,29 @@
-"""Matrix products of any size and strides: one blocked, packed, threaded routine a dtype, compiled once per process.
+"""Matrix products of any size and strides: one blocked, packed, threaded routine per dtype, compiled once per process.
 
     void adjit_gemm_f32(i64 m, i64 n, i64 k, ptr a, i64 row, i64 column, ptr b, i64 row, i64 column, ptr c, i64 row,
                         ptr work, i64 rows, i64 groups, i64 added, i64 packs, ptr finish, ptr pointers, i64 span, i64 apart,
                         ptr error, i64 threads, ptr run)
 
-c = a @ b, or c += a @ b where `added` is 1, with strides in elements; c's columns are consecutive.
+c = a @ b, or c += a @ b if `added` is 1, with strides in elements; the columns of c are contiguous.
 
     void finish(ptr pointers, i64 row, i64 column, i64 m, i64 n, ptr values, i64 stride)
 
-is called, unless it is null, when a block is done, for `span` tiles side by side at a time, with their m x n values (`stride` from row to
-row) and their place in c: what follows a product elementwise is computed while they are in the second-level cache (`epilogue.py`). Where
-`apart` is 1, c is no matrix but memory in which every worker has a block for these values: a product of one panel needs no more.
+is called, unless it is null, when a block is done, for `span` adjacent tiles at a time, with their m x n values (`stride` is the row
+stride) and their position in c: elementwise operations after a product are computed while its values are in the second-level cache
+(`epilogue.py`). If `apart` is 1, c is not a matrix but memory in which every worker has a block for these values, which suffices for a
+product of one panel.
 
     void adjit_pack_f32(i64 n, i64 k, ptr b, i64 row, i64 column, ptr packed, i64 threads, ptr run, ptr error)
-    void adjit_packed_gemm_f32(...)    with b packed already: its strides are not asked for
+    void adjit_packed_gemm_f32(...)    with b already packed; its strides are ignored
 
 The usual five loops: panels of b (KC rows) are packed NR columns at a time, blocks of a (`rows` rows, chosen by the caller) are packed MR
-rows at a time if `packs` is 1 and read where they lie otherwise, and a micro-kernel keeps an MR x NR tile of c in registers. Packing pads
-with zeros, so that the micro-kernel is always whole; an edge tile goes through a buffer.
+rows at a time if `packs` is 1 and read in place otherwise, and a micro-kernel keeps an MR x NR tile of c in registers. Packing pads with
+zeros, so that the micro-kernel always processes a full tile; edge tiles are stored through a buffer.
 
-`run` is adjit_parallel or adjit_serial: blocks of a times `groups` of columns are chunks for the thread pool. A tile is computed in the
-same way wherever the cuts are, so the result is the same bits for any number of threads.
+`run` is adjit_parallel or adjit_serial: each pair of a block of a and one of the `groups` of columns is a chunk for the thread pool. A tile
+is computed in the same way wherever the cuts are, so results are bitwise identical for any number of threads.
 
-With an `error` record, the routine looks for signals (`polling.py`), and returns early when there is one.
+With an `error` record, the routine checks for signals (`polling.py`) and returns early if there is one.
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ MR = 6  # rows of a tile
 VECTORS = 2  # vector registers across a tile
 KC = 256  # depth of a panel: MR x KC of a and NR x KC of b stay in the first-level cache
 UNROLL = 4
-SPAN_BYTES = 2048  # of a row that is finished at once: long enough for the hardware to prefetch, so that a block stays near
-MAX_ROWS = 192  # of a block of a, which stays in the second-level cache
+SPAN_BYTES = 2048  # bytes of a row finished at once: long enough for hardware prefetching, and a block stays cached
+MAX_ROWS = 192  # rows of a block of a, which stays in the second-level cache
 ARGUMENTS = 21
 TYPES = "i64, i64, i64, ptr, i64, i64, ptr, i64, i64, ptr, i64, ptr, i64, i64, i64, i64, ptr, ptr, i64, i64, ptr, i64, ptr"
 FINISH, POINTERS, SPAN, APART, ERROR = range(16, 21)
-DEPTH, START, BUFFER = range(ARGUMENTS, ARGUMENTS + 3)  # what changes from panel to panel, behind the arguments
-FEW_ROWS = 48  # up to here, one block of a, and the columns are shared out instead
+DEPTH, START, BUFFER = range(ARGUMENTS, ARGUMENTS + 3)  # values that change from panel to panel, stored after the arguments
+FEW_ROWS = 48  # up to here, a is one block, and the columns are divided among the threads instead
 PACK_TYPES = "i64, i64, ptr, i64, i64, ptr, i64, ptr, ptr"
 
 
@@ -57,7 +58,7 @@ def tile_columns(dtype: DType, vector_bytes: int) -> int:
 
 
 def block_rows(m: int, threads: int) -> int:
-    """Rows of a block of a: none larger than the cache holds, and cut so that no thread gets much more than the others."""
+    """Rows of a block of a: no larger than the cache holds, and cut so that no thread gets much more work than the others."""
     best = min(MAX_ROWS, -(-m // MR) * MR)
     if m <= FEW_ROWS:
         return best
@@ -69,26 +70,26 @@ def block_rows(m: int, threads: int) -> int:
 
 
 def column_groups(m: int, n: int, rows: int, threads: int, dtype: DType, vector_bytes: int) -> int:
-    """Groups of columns, where there are too few blocks of rows for all threads."""
+    """Number of column groups, for products with fewer blocks of rows than threads."""
     blocks, panels = -(-m // rows), -(-n // tile_columns(dtype, vector_bytes))
     return 1 if threads == 1 or blocks >= threads else min(panels, -(-2 * threads // blocks))
 
 
 def _longest(m: int, rows: int, threads: int) -> int:
-    """Rows that the busiest thread works on."""
+    """Number of rows that the busiest thread computes."""
     blocks = -(-m // rows)
     return -(-blocks // threads) * rows
 
 
 def work_bytes(n: int, k: int, rows: int, threads: int, dtype: DType, vector_bytes: int) -> int:
-    """Memory for the packed panel of b and a packed block of a per thread."""
+    """Memory for the packed panel of b, and for one packed block of a per thread."""
     nr, depth = tile_columns(dtype, vector_bytes), min(k, KC)
     panel = -(-n // nr) * nr * depth
     return (panel + threads * rows * depth) * dtype.itemsize + 64 * (threads + 1)
 
 
 def span_tiles(n: int, dtype: DType, vector_bytes: int) -> int:
-    """How many tiles side by side are finished at once."""
+    """Number of adjacent tiles that are finished at once."""
     nr = tile_columns(dtype, vector_bytes)
     return min(-(-n // nr), max(1, SPAN_BYTES // (nr * dtype.itemsize)))
 
@@ -99,7 +100,7 @@ def packed_bytes(n: int, k: int, dtype: DType, vector_bytes: int) -> int:
 
 
 def gemm_ir(dtype: DType, target: Target, is_packed: bool = False) -> str:
-    """The text of the routine for a dtype of `library.NAMES`, or of the two for factors that are packed before."""
+    """The text of the routine for a dtype of `library.NAMES`, or of the two routines for factors that are packed in advance."""
     gemm = _Gemm(dtype, target)
     routines = [gemm.routine(is_packed), *([gemm.pack()] if is_packed else [])]
     return "\n".join([*sorted(gemm.declares), gemm.micro(False), gemm.micro(True), gemm.pack_b(), gemm.block(), *routines])
@@ -131,7 +132,7 @@ class _Gemm:
         self.declares = {f"declare {self.vector} @{fma}({three})", "declare i64 @llvm.smin.i64(i64, i64)"}
         self.declares |= {"declare void @llvm.prefetch.p0(ptr, i32, i32, i32)", f"declare i1 @{LOOK}(ptr)"}
 
-    # ---- small pieces of text
+    # ---- short instruction sequences
 
     def at(self, text: Text, base: str, index: str) -> str:
         return text.define(f"getelementptr {self.scalar}, ptr {base}, i64 {index}")
@@ -154,7 +155,7 @@ class _Gemm:
 
     @staticmethod
     def look(text: Text, error: str) -> None:
-        """Return, if a signal is to end the call."""
+        """Return if a signal has interrupted the call."""
         look, leave, go = (text.fresh_label() for _ in range(3))
         text.put(f"br i1 {text.define(f'icmp ne ptr {error}, null')}, label %{look}, label %{go}")
         text.start(look)
@@ -171,14 +172,14 @@ class _Gemm:
     # ---- the micro-kernel
 
     def micro(self, packed: bool) -> str:
-        """A tile of c, from a packed [k][MR], or MR of its rows as they lie (`row` apart), and b packed [k][NR]; added to c unless `first`.
+        """A tile of c, from a packed as [k][MR] or MR rows read in place (`row` apart), and b packed as [k][NR]; added to c unless `first`.
 
-        Edge tiles have fewer rows or columns: rows that do not exist are zeros, or read the last one, and their results are dropped.
+        Edge tiles have fewer rows or columns: missing rows are zeros, or repeat the last one, and their results are discarded.
         """
         text = Text(self.target)
         tile = text.reserve(f"[{MR * self.nr} x {self.scalar}]")
         last = text.define("sub i64 %m, 1")
-        for r in range(MR):  # c is wanted when the sums are there
+        for r in range(MR):  # c is needed once the sums are complete
             row = self.at(text, "%c", text.define(f"mul i64 %ldc, {self.smin(text, str(r), last)}"))
             text.put(f"call void @llvm.prefetch.p0(ptr {row}, i32 1, i32 3, i32 1)")
         self.rows = None
@@ -226,7 +227,7 @@ class _Gemm:
         return self.function(f"internal void @{'packed' if packed else 'plain'}_{self.name}({params})", text)
 
     def steps(self, text: Text, acc: list[list[str]], start: str, stop: str, step: int) -> list[list[str]]:
-        """Rank-one updates of the tile for k in start..stop, `step` at a time; none where start >= stop."""
+        """Rank-one updates of the tile for k in start..stop, `step` at a time; none if start >= stop."""
         before, head, inside, after = text.block, *(text.fresh_label() for _ in range(3))
         text.jump(head)
         text.start(head)
@@ -267,7 +268,7 @@ class _Gemm:
     # ---- packing
 
     def pack_b(self) -> str:
-        """Chunk: NR columns of the current panel of b, rows one after the other, padded with zeros."""
+        """Chunk: pack NR columns of the current panel of b, row by row, padded with zeros."""
         text = Text(self.target)
         n, depth, row, column = (self.argument(text, k) for k in (1, DEPTH, 7, 8))
         b, packed = self.pointer_argument(text, 6), self.pointer_argument(text, 11)
@@ -303,7 +304,7 @@ class _Gemm:
 
     @staticmethod
     def before(text: Text, label: str) -> str:
-        """The block whose jump to `label` was written last: the one just closed."""
+        """The block whose jump to `label` was emitted last: the one just closed."""
         line = len(text.lines) - 1
         while text.lines[line] != f"br label %{label}":
             line -= 1
@@ -315,7 +316,7 @@ class _Gemm:
         text.put(f"store {self.vector} {value}, ptr {pointer}, align {self.align}")
 
     def transpose(self, text: Text, source: str, stride: str, target: str, depth: str) -> None:
-        """target[k][j] = source[j * stride + k], squares of vectors at a time; depth is a multiple of the vector's length, and may be 0."""
+        """target[k][j] = source[j * stride + k], a square of vectors at a time; depth is a multiple of the vector length, and may be 0."""
         head, after = text.fresh_label(), text.fresh_label()
         text.put(f"br i1 {text.define(f'icmp sgt i64 {depth}, 0')}, label %{head}, label %{after}")
         text.start(head)
@@ -329,7 +330,7 @@ class _Gemm:
         text.start(after)
 
     def transposed(self, text: Text, rows: list[str]) -> list[str]:
-        """A square of vectors turned: halves, quarters, … of two rows change places, which is one or two instructions each."""
+        """Transpose a square of vectors: halves, quarters, … of two rows are exchanged, with one or two instructions each."""
         n = self.lanes
         for distance in (1 << bit for bit in range(n.bit_length() - 1)):
             keep = [lane if not lane & distance else lane - distance + n for lane in range(n)]
@@ -362,8 +363,7 @@ class _Gemm:
         text.start(after)
 
     def pack_rows(self, text: Text, source: str, row: str, column: str, target: str, count: str, depth: str) -> None:
-        """target[k][r] = source[r * row + k * column]: columns are copied where they are whole and consecutive, squares of vectors turned
-        where rows are."""
+        """target[k][r] = source[r * row + k * column]: full contiguous columns are copied, contiguous rows transposed in squares."""
         copy, ask, turn, gather, done = (text.fresh_label() for _ in range(5))
         full = text.define(f"icmp eq i64 {count}, {MR}")
         plain = text.define(f"and i1 {full}, {text.define(f'icmp eq i64 {row}, 1')}")
@@ -378,7 +378,7 @@ class _Gemm:
         text.start(ask)
         whole = text.define(f"and i1 {full}, {text.define(f'icmp eq i64 {column}, 1')}")
         groups = range(0, MR, self.lanes)
-        over = len(groups) * self.lanes - MR  # columns are stored in whole vectors, over the first of the next ones: these must be there
+        over = len(groups) * self.lanes - MR  # columns are stored as whole vectors, overlapping the next columns, which must exist
         blocks = text.define(f"and i64 {text.define(f'sub i64 {depth}, {-(-over // MR)}')}, -{self.lanes}")
         some = text.define(f"and i1 {whole}, {text.define(f'icmp sgt i64 {blocks}, 0')}")
         before = text.block
@@ -400,10 +400,10 @@ class _Gemm:
         text.jump(done)
         text.start(done)
 
-    # ---- a block of a against the packed panel of b
+    # ---- a block of a times the packed panel of b
 
     def block(self) -> str:
-        """Rows of a are packed, [k][MR], into this worker's buffer, unless the caller wants them to be read as they lie."""
+        """Multiply a block of a, packed as [k][MR] into this worker's buffer unless the caller wants its rows read in place."""
         text = Text(self.target)
         m, n, row, column, ldc, rows, groups, packs, depth, started = (
             self.argument(text, k) for k in (0, 1, 4, 5, 10, 12, 13, 15, DEPTH, START)
@@ -437,7 +437,7 @@ class _Gemm:
             self.pack_rows(text, from_, row, column, into, count, depth)
         micro = text.define(f"select i1 {is_packed}, ptr @packed_{self.name}, ptr @plain_{self.name}")
         strips = text.define(f"select i1 {is_packed}, ptr {packed}, ptr {source}")
-        between = text.define(f"select i1 {is_packed}, i64 {depth}, i64 {row}")  # one strip and the next, divided by MR
+        between = text.define(f"select i1 {is_packed}, i64 {depth}, i64 {row}")  # distance between strips, divided by MR
         with Loop(text, left_most, right_most, span) as wide:
             left = text.define(f"mul i64 {wide.index}, {self.nr}")
             inside = text.define(f"add i64 {target}, {left}")
@@ -467,14 +467,14 @@ class _Gemm:
     # ---- the routine
 
     def panel_depth(self, text: Text) -> str:
-        """Rows of a panel: all but the last have as many."""
+        """Rows of a panel, equal for all panels but the last."""
         count = self.tiles(text, "%k", KC)
         last = text.define(f"sub i64 {count}, 1")
         even = text.define(f"udiv i64 {text.define(f'add i64 %k, {last}')}, {count}")
         return text.define(f"and i64 {text.define(f'add i64 {even}, {UNROLL - 1}')}, -{UNROLL}")
 
     def routine(self, is_packed: bool) -> str:
-        """Panels of up to KC rows of b, all of one depth, one after the other."""
+        """Process panels of up to KC rows of b, of equal depth, one after the other."""
         text = Text(self.target)
         args = text.reserve(f"[{ARGUMENTS + 3} x i64]")
         names = ["%m", "%n", "%k", "%a", "%ar", "%ac", "%b", "%br", "%bc", "%c", "%cr", "%work", "%rows", "%groups", "%added", "%packs"]
@@ -512,7 +512,7 @@ class _Gemm:
         return self.function(f"void @{(library.PACKED_NAMES if is_packed else library.NAMES)[self.dtype]}({header})", text)
 
     def pack(self) -> str:
-        """All panels of b, one after the other."""
+        """Pack all panels of b, one after the other."""
         text = Text(self.target)
         args = text.reserve(f"[{ARGUMENTS + 3} x i64]")
 

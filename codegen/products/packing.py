@@ -1,6 +1,7 @@
-"""Factors that every trip of a loop multiplies by are packed once, before the loop, in the order in which `gemm` reads them.
+"""Factors that are multiplied in every iteration of a loop are packed once before it, in the order in which `gemm` reads them.
 
-Found here: the right operands of products in a loop that come from outside of it. They lie behind the arena until the loop is left.
+These are the right operands of products in a loop that are computed outside the loop. The packed copies are stored after the arena until
+the loop ends.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Factor(NamedTuple):
 
 
 class Packing:
-    """Which factors each loop packs, and where: `loops` maps the id of a loop to them; `bytes` is what all of them take."""
+    """The factors that each loop packs: `loops` maps the id of a loop to its factors and their places; `bytes` is their total size."""
 
     def __init__(self, block: Block, plan: Plan, vector_bytes: int) -> None:
         self.plan = plan
@@ -54,7 +55,7 @@ class Packing:
         return id(self.plan.windows[id(b)].root)
 
     def _is_packed(self, a: Operand, b: Operand) -> bool:
-        """Whether a product packs its right factor; one that is near at hand is read as it lies."""
+        """Whether a product packs its right factor; a small one is read in place."""
         return isinstance(b, Value) and products.packs_factor(a.type, b.type, self.plan.windows[id(b)].layout.strides)
 
     def _factor(self, b: Operand) -> Factor:
@@ -69,7 +70,7 @@ class Packing:
 
 
 def _products(block: Block) -> Iterator[tuple[Operand, Operand]]:
-    """What is multiplied at every trip: in the block, as hosts, and in loops inside of it. A branch may never be taken."""
+    """Operands of the products in every iteration: in the block, in fused regions and in nested loops. Branches may never be taken."""
     for stmt in block.stmts:
         if isinstance(stmt.op, Matmul | MatmulAdd):
             a, b = stmt.args[-2:]
@@ -80,7 +81,7 @@ def _products(block: Block) -> Iterator[tuple[Operand, Operand]]:
 
 
 def _made(stmt: Stmt) -> Iterator[int]:
-    """The ids of all values that a loop makes, at any depth."""
+    """The ids of all values that a loop computes, at any depth."""
     for block in stmt.blocks:
         yield from map(id, block.params)
         for inner in block.stmts:

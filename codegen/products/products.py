@@ -1,8 +1,9 @@
 """Matrix products inside a kernel.
 
-Large ones of floats call the routine of `gemm.py`, or OpenBLAS where a table says so (`tuning.py`); smaller ones are contractions, written
-for their shape, and those of vectors or integers loop nests. The routine is ours by default because it is as fast, takes any strides, goes
-on with what follows a product, and does not depend on threads that keep spinning: on a busy machine OpenBLAS's collapse (docs/adr/0002).
+Large float products call the routine of `gemm.py`, or OpenBLAS if a measured table says so (`tuning.py`). Smaller ones are contractions
+specialised for their shape, and products of vectors or integers are loop nests. adjit's own routine is the default because it is as fast,
+takes any strides, applies the elementwise operations after a product, and does not depend on spinning threads: on a busy machine the
+performance of OpenBLAS's threads collapses (docs/adr/0002).
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ if TYPE_CHECKING:
     from ..kernels.kernels import LoopKernel
 
 SMALL = 14_000  # multiplications: up to here, packing costs more than it saves, whatever the strides
-PARALLEL = 1_000_000  # multiplications: from here on, waking the other threads pays
-NEAR = 1 << 16  # bytes of b that need not be packed: they stay close by as they lie
-SHORT = 4  # operations that follow a product and are written out for every vector of a tile
-PACKED = 384  # columns: from here on, rows of a are packed even if they are consecutive in memory
-MULTIPLIED = 8  # multiplications that an instruction does, about
+PARALLEL = 1_000_000  # multiplications: from here on, waking the other threads pays off
+NEAR = 1 << 16  # bytes of b: up to here it is not packed, since it stays in the cache anyway
+SHORT = 4  # operations after a product, up to which they are emitted for every vector of a tile
+PACKED = 384  # columns: from here on, rows of a are packed even if they are contiguous
+MULTIPLIED = 8  # approximate number of multiplications per instruction
 BYTE = np.dtype("u1")
 
 
 def matrix_product(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool, *work: Window) -> None:
-    """target[m,n] = (or +=) a[m,k] @ b[k,n]. `work` is the room that it needs, if it is there already."""
+    """target[m,n] = (or +=) a[m,k] @ b[k,n]. `work` is its scratch memory, if the caller has allocated it."""
     if target.type.size == 0:
         return
     if a.type.shape[1] == 0:
@@ -64,7 +65,7 @@ def matrix_product(kernel: LoopKernel, target: Window, a: Window, b: Window, acc
 
 
 def brief_product(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool) -> None:
-    """The same by a routine that all kernels share, if one can compute it, whatever its size: many shapes are little code."""
+    """The same by a shared routine if possible, whatever the size: this keeps the code small for kernels with many shapes."""
     if 0 in (target.type.size, a.type.size) or not _has_tiles(a, b) or target.strides[1] != 1 or isinstance(target, Hosted):
         matrix_product(kernel, target, a, b, accumulate)
     elif _takes_blas(kernel, target, a, b):
@@ -74,7 +75,7 @@ def brief_product(kernel: LoopKernel, target: Window, a: Window, b: Window, accu
 
 
 def matrix_products(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool) -> None:
-    """A stack of products: one after the other, each on all threads, if they are large, else several at the same time."""
+    """A batch of products: one after the other on all threads if they are large, otherwise several at the same time."""
     counts = target.type.shape[:-2]
     count, size = math.prod(counts), target.type.size * a.type.shape[-1]
     first = [w.at(*[Reg("0", I64)] * len(counts)) for w in (target, a, b)]
@@ -93,7 +94,7 @@ def matrix_products(kernel: LoopKernel, target: Window, a: Window, b: Window, ac
 
 
 def _has_tiles(a: Window, b: Window) -> bool:
-    """Whether the product is one of matrices of floats, not of vectors or integers."""
+    """Whether this is a product of float matrices, rather than of vectors or integers."""
     return a.type.dtype.kind == "f" and 1 not in (a.type.shape[0], b.type.shape[1])
 
 
@@ -102,19 +103,19 @@ def _is_contraction(target: Window, a: Window, b: Window) -> bool:
 
 
 def _threads(kernel: LoopKernel, a: Window, b: Window) -> int:
-    """How many threads one product takes."""
+    """The number of threads that a product uses."""
     return kernel.threads if a.type.size * b.type.shape[1] >= PARALLEL else 1
 
 
 def packs_factor(a: TensorType, b: TensorType, strides: tuple[int, ...]) -> bool:
-    """Whether the right factor, with these strides, and the whole product are large enough for packing to pay."""
+    """Whether the right factor, with these strides, and the whole product are large enough for packing to pay off."""
     (m, k), n = a.shape, b.shape[1]
     is_near = m * n * k < PARALLEL and strides[1] == 1 and k * n * b.dtype.itemsize <= NEAR
     return a.dtype.kind == "f" and 1 not in (m, n) and not is_near and m * n * k > SMALL
 
 
 def _takes_blas(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:
-    """Whether OpenBLAS computes a product: it can read the factors and write the result, no loop has packed one, and it is faster."""
+    """Whether OpenBLAS computes a product: it supports the layouts, no loop has packed a factor, and it is faster."""
     layouts, is_plain = [leading(x) for x in (a, b)], isinstance(target, Hosted) or (leading(target) or (0,))[0] == PLAIN
     if not all(layouts) or not is_plain:
         return False
@@ -124,7 +125,7 @@ def _takes_blas(kernel: LoopKernel, target: Window, a: Window, b: Window) -> boo
 
 
 def is_parallel(block: Block) -> bool:
-    """Whether one of its statements, alone or as a host, is a product that takes all threads."""
+    """Whether one of the statements, alone or as the host of a region, is a product that uses all threads."""
     return any(_is_large(s) for stmt in block.stmts for s in (stmt.blocks[0].stmts if isinstance(stmt.op, Fuse) else [stmt]))
 
 
@@ -135,13 +136,13 @@ def _is_large(stmt: Stmt) -> bool:
 
 
 def foresee(func: Func, target: Target) -> None:
-    """Have the routine compiled that large products of a Func will call, while it is still being optimised."""
+    """Start compiling the routine that large products of a Func will call, while the Func is still being optimised."""
     large = {stmt.result.type.dtype for stmt in func.stmts if _is_large(stmt)}
     library.start((library.NAMES[dtype] for dtype in large), target)
 
 
 def room(kernel: LoopKernel, target: Window, a: Window, b: Window) -> list[TensorType]:
-    """What a product needs for packing, and for values that it hands on; nothing for some."""
+    """Scratch memory that a product needs for packing and for intermediate sums; an empty list if none."""
     nbytes = math.prod(_apart(kernel, target, a, b)) * a.type.dtype.itemsize
     if not _is_contraction(target, a, b) and not _takes_blas(kernel, target, a, b):
         nbytes += _packing_bytes(kernel, a, b)
@@ -154,8 +155,11 @@ def _packing_bytes(kernel: LoopKernel, a: Window, b: Window) -> int:
 
 
 def _apart(kernel: LoopKernel, target: Window, a: Window, b: Window) -> tuple[int, int]:
-    """Shape of a matrix that holds what a region takes, outside of the region's results: as much as the threads finish at once, for a
-    product of one panel; all of it for others, unless one of the results has room for the sums."""
+    """Shape of a temporary matrix for the sums of a product that hosts a region; (0, 0) if none is needed.
+
+    It holds the blocks that the threads finish at once for a product of one panel, and the whole product otherwise, unless one of the
+    region's results can hold the sums.
+    """
     (m, k), n, dtype = a.type.shape, b.type.shape[1], a.type.dtype
     if not isinstance(target, Hosted) or target.spare is not None:
         return 0, 0
@@ -169,7 +173,7 @@ def _apart(kernel: LoopKernel, target: Window, a: Window, b: Window) -> tuple[in
 
 
 def _sums(kernel: LoopKernel, target: Window, shape: tuple[int, int], *work: Window) -> Window:
-    """The matrix that a product goes to: the target, one of a region's results, or one of this shape at the end of the room."""
+    """The matrix that a product is written to: the target, one of a region's results, or one of this shape at the end of `work`."""
     if not isinstance(target, Hosted):
         return target
     if not all(shape):
@@ -182,9 +186,12 @@ def _sums(kernel: LoopKernel, target: Window, shape: tuple[int, int], *work: Win
 
 
 def _follows(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:
-    """Whether what a product hosts is computed after all of it, in the same kernel: where that is too long to be written for every tile
-    of a contraction, whose result is near anyway; on large results that panels are added to one after the other, for which going back
-    and forth between both takes more from the caches than it leaves in them; and on those of OpenBLAS."""
+    """Whether the hosted region is computed after the whole product, in the same kernel.
+
+    This is the case if the region is too long to be emitted for every tile of a contraction, whose result is in the cache anyway; if panels
+    are accumulated into a large result, where alternating between product and region would evict more from the caches than it keeps in
+    them; and for OpenBLAS.
+    """
     if not isinstance(target, Hosted):
         return False
     if _is_contraction(target, a, b):
@@ -193,7 +200,7 @@ def _follows(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:
 
 
 def _follow(kernel: LoopKernel, target: Hosted, product: Window) -> None:
-    """Compute what a product hosts."""
+    """Compute the region that a product hosts."""
     work = float(target.type.size * target.ops)
     if kernel.is_large(work):
         kernel.each(target.type.shape[0], work, lambda i, to, made: kernel.copy(to.at(i), made.at(i)), target, product)
@@ -231,7 +238,7 @@ def _call_gemm(kernel: LoopKernel, target: Window, a: Window, b: Window, accumul
 
 
 def _loops(kernel: LoopKernel, target: Window, a: Window, b: Window) -> None:
-    """The product as a nest over (m, n, k), summed over k."""
+    """Emit the product as a loop nest over (m, n, k) that sums over k."""
     (m, k), n = a.type.shape, b.type.shape[1]
     left = Access(a.pointer, (a.strides[0], 0, a.strides[1]), a.type.dtype)
     right = Access(b.pointer, (0, b.strides[1], b.strides[0]), b.type.dtype)

@@ -1,7 +1,7 @@
-"""Products by OpenBLAS, in strips: each on one thread, of our own pool.
+"""Products by OpenBLAS, in strips that each run on one thread of adjit's own pool.
 
-Strips are cut by size alone, so that the bits of a result do not depend on the number of threads. See `blas.py` for how the library is kept
-to one thread, and `tuning.py` for which products come here.
+Strips are cut by size alone, so that results are bitwise independent of the number of threads. `blas.py` limits OpenBLAS to one thread,
+and `tuning.py` decides which products are computed here.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from ..kernels.kernels import LoopKernel
 
 ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112
-STRIPS, STRIP = 8, 64  # strips that a product is cut into, and the rows of one at least
+STRIPS, STRIP = 8, 64  # number of strips per product, and minimum rows of a strip
 
 
 def leading(x: Window) -> tuple[int, int] | None:
-    """How BLAS can read a matrix as it lies: plain or transposed, and its leading dimension."""
+    """How BLAS can read a matrix without a copy: plain or transposed, and its leading dimension; None if it cannot."""
     (m, n), (rows, columns) = x.type.shape, x.strides
     if (columns == 1 or n == 1) and (rows >= n or m == 1):
         return PLAIN, rows if m > 1 else n
@@ -31,7 +31,7 @@ def leading(x: Window) -> tuple[int, int] | None:
 
 
 def call_blas(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool, is_parallel: bool) -> None:
-    """target = (or +=) a @ b; all of them can be read as they lie, and the target is plain."""
+    """target = (or +=) a @ b; BLAS can read all of them without a copy, and the target is not transposed."""
     axis = int(target.type.shape[1] > target.type.shape[0])
     size = target.type.shape[axis]
     rows = max(STRIP, -(-size // STRIPS))
@@ -56,7 +56,7 @@ def call_blas(kernel: LoopKernel, target: Window, a: Window, b: Window, accumula
 def _gemm_call(
     kernel: LoopKernel, pointers: list[str], windows: tuple[Window, Window, Window], m: str | None, n: str | None, accumulate: bool
 ) -> None:
-    """A call of cblas_?gemm: `m` and `n` are registers, or None for as many as there are."""
+    """Emit a call of cblas_?gemm; `m` and `n` are registers, or None for the full size."""
     found, (target, a, b) = blas.find(), windows
     assert found is not None
     text, dtype, i = kernel.text, a.type.dtype, found.index_type

@@ -1,10 +1,11 @@
-"""Which products OpenBLAS computes: by what `python -m adjit.tune` has measured on this machine, kept beside the compiled code.
+"""Decides which products OpenBLAS computes, from the measurements of `python -m adjit.tune`, stored next to the compiled code.
 
-    ADJIT_BLAS=own, openblas     overrides the table, for every product that OpenBLAS can read
+    ADJIT_BLAS=own, openblas     overrides the table, for every product that OpenBLAS supports
 
-Without a table all products are our own. A table is read as object code is (see `cache.py`): of this user, with a checksum, or not at
-all. It holds times of both for a grid of shapes; for a shape between them the logarithm of their ratio is interpolated, and OpenBLAS must
-win by MARGIN: our own routine goes on with what follows a product while that is in the cache, and takes any strides.
+Without a table, all products use adjit's own routine. Tables are read like object code (see `cache/disk.py`): they must belong to this user
+and match their checksum, or they are ignored. A table holds the times of both for a grid of shapes; for shapes in between, the logarithm of
+their ratio is interpolated. OpenBLAS must win by MARGIN, because adjit's own routine applies the operations after a product while it is in
+the cache, and takes any strides.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from adjit.ir.target import Target
 from ..cache import disk as cache
 from . import blas
 
-FORMAT = "1"  # of tables, and of what they measured: a new number makes all of them misses
+FORMAT = "1"  # version of tables and of what they measure: a new number invalidates all of them
 MARGIN = 0.05
-FAR = 3.0  # doublings: a shape further from everything measured is our own
+FAR = 3.0  # doublings: shapes further than this from every measured one use the own routine
 CHOICES = ("own", "openblas")
 
 
 class Measured(NamedTuple):
-    """Seconds that one product took; `layout` says whether each factor is plain (n) or transposed (t)."""
+    """Time in seconds of one product; `layout` says whether each factor is plain (n) or transposed (t)."""
 
     dtype: str
     layout: str
@@ -41,12 +42,12 @@ class Measured(NamedTuple):
 
 
 class Table(NamedTuple):
-    library: str  # that was measured
+    library: str  # name of the measured library
     rows: tuple[Measured, ...]
 
 
 def takes_blas(target: Target, dtype: str, layout: str, threads: int, m: int, n: int, k: int) -> bool:
-    """Whether OpenBLAS is the one for this product."""
+    """Whether OpenBLAS computes this product."""
     wanted = _wanted()
     if wanted in CHOICES:
         return wanted == "openblas" and blas.find() is not None
@@ -58,7 +59,7 @@ def takes_blas(target: Target, dtype: str, layout: str, threads: int, m: int, n:
 
 
 def settings(target: Target) -> str:
-    """All that decides who computes a product: part of the name of a program on the disk."""
+    """Everything that determines who computes a product; part of a program's key in the disk cache."""
     return _wanted() or repr(load(target))
 
 
@@ -67,7 +68,7 @@ def _wanted() -> str:
 
 
 def predicted(rows: Sequence[Measured], dtype: str, layout: str, threads: int, m: int, n: int, k: int) -> float:
-    """The logarithm of our time over OpenBLAS's: of the shapes that were measured, the nearer the more; 0 where nothing is known."""
+    """Predicted logarithm of own time over OpenBLAS's: an average over measured shapes, weighted by proximity; 0 if nothing is known."""
     like = [r for r in rows if (r.dtype, r.layout, r.threads > 1) == (dtype, layout, threads > 1)]
     near = [(math.dist([math.log2(x) for x in (m, n, k)], [math.log2(x) for x in (r.m, r.n, r.k)]), r) for r in like]
     if not near or min(near)[0] > FAR:
@@ -80,13 +81,13 @@ def predicted(rows: Sequence[Measured], dtype: str, layout: str, threads: int, m
 
 
 def load(target: Target) -> Table | None:
-    """The table of a machine; None where there is none that can be trusted."""
+    """The table of a machine; None if there is none that can be trusted."""
     path = cache.directory()
     return None if path is None else _read(path, _key(target))
 
 
 def save(table: Table, target: Target) -> bool:
-    """Keep a table; says whether the disk took it."""
+    """Store a table; return whether that succeeded."""
     path = cache.directory()
     if path is None:
         return False
@@ -116,7 +117,7 @@ def _key(target: Target) -> bytes:
     return cache.key("products", FORMAT, *target.with_threads(1).settings)
 
 
-# ---- one of them for everything, while they are compared
+# ---- forced choice, for comparisons
 
 
 _forced: list[str] = []
@@ -124,7 +125,7 @@ _forced: list[str] = []
 
 @contextmanager
 def only(choice: str) -> Iterator[None]:
-    """Inside, all products that are compiled are made by one of CHOICES, where it can."""
+    """While active, all products that are compiled use this one of CHOICES, where possible."""
     _forced.append(choice)
     try:
         yield

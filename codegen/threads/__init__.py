@@ -1,4 +1,4 @@
-"""The thread pool, and the native routines that all compiled functions share.
+"""The thread pool, and the native routines shared by all compiled functions.
 
 In: the names of routines that a program imports. Out: their addresses, compiled once per process.
 """

@@ -1,7 +1,7 @@
-"""Native routines that all compiled functions share: the thread pool and the matrix products.
+"""Native routines shared by all compiled functions: the thread pool and the matrix products.
 
-Each is compiled when the first function needs it, and for itself: a program that adds large arrays waits for no matrix product. It is
-begun as soon as that need is known (`start`), on a thread of its own.
+Each is compiled separately when a function first needs it, so a program that adds large arrays does not wait for the matrix product.
+Compilation starts, on a separate thread, as soon as the need is known (`start`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from ..llvm.workers import Later, cores
 MAX_THREADS = 256
 POOL, FORKED = "pool", "adjit_pool_forked"
 RUNNERS = ("adjit_serial", "adjit_parallel")
-SHARED = (*RUNNERS, signals.LOOK)  # what programs import of the pool
-RUNNER = "ptr, ptr, i64, ptr, i64"  # what a runner takes: a function, its argument, how many chunks, the error record or null, threads
+SHARED = (*RUNNERS, signals.LOOK)  # routines of the pool that programs import
+RUNNER = "ptr, ptr, i64, ptr, i64"  # parameters of a runner: function, its argument, number of chunks, error record or null, threads
 NAMES = {dtype: f"adjit_gemm_{DTYPE_NAMES[dtype]}" for dtype in (F32, F64)}
 PACKED_NAMES = {dtype: f"adjit_packed_gemm_{DTYPE_NAMES[dtype]}" for dtype in NAMES}
 PACK_NAMES = {dtype: f"adjit_pack_{DTYPE_NAMES[dtype]}" for dtype in NAMES}
@@ -36,7 +36,7 @@ _lock = new_lock()
 
 
 def threads() -> int:
-    """How many threads large kernels use unless told otherwise: ADJIT_NUM_THREADS, or the cores that this process may run on."""
+    """The default number of threads of large kernels: ADJIT_NUM_THREADS, or the number of cores that this process may use."""
     given = value("ADJIT_NUM_THREADS")
     if given.isdigit() and int(given) > 0:
         return int(given)
@@ -44,19 +44,19 @@ def threads() -> int:
 
 
 def runner(threads: int) -> str:
-    """The routine that runs chunks: on all threads, or on the only one. The chunks are the same."""
+    """The routine that runs chunks, on several threads or on one. The chunks are the same."""
     return RUNNERS[threads > 1]
 
 
 def start(names: Iterable[str], target: Target) -> None:
-    """Begin to compile what somebody is going to ask for; names of routines that are not shared are passed over."""
-    target = target.with_threads(1)  # they take any number
+    """Start compiling routines that will be needed; names of routines that are not shared are ignored."""
+    target = target.with_threads(1)  # the routines work for any number of threads
     for part in {_part_of(name) for name in names if name in SHARED or name in DTYPES}:
         _code(part, target)
 
 
 def addresses(names: Iterable[str], target: Target) -> dict[str, int]:
-    """Where shared routines are. Those that run chunks have workers for as many threads as the target has."""
+    """Addresses of shared routines. If they run chunks, workers are started for the target's number of threads."""
     threads, target = target.threads, target.with_threads(1)
     with _lock:
         found = {name: _part(_part_of(name), target)[name] for name in names}
@@ -72,7 +72,7 @@ def _part_of(name: str) -> str:
 
 @once
 def _part(part: str, target: Target) -> dict[str, int]:
-    """Addresses of what a part exports: the pool, or the products of one dtype."""
+    """Addresses of the exports of a part: the pool, or the products of one dtype."""
     if part == POOL:
         exports = [*SHARED, "adjit_pool_start", FORKED, signals.SET_MAIN]
     else:
@@ -86,7 +86,7 @@ def _part(part: str, target: Target) -> dict[str, int]:
 
 
 def _prepare_pool(address: dict[str, int]) -> None:
-    """Signals interrupt the main thread alone; after a fork, that is the one which forked, and there are no workers."""
+    """Register the main thread, the only one that signals interrupt; after a fork, that is the forking thread, and there are no workers."""
     tell = ctypes.PYFUNCTYPE(None, ctypes.c_int64)(address[signals.SET_MAIN])
     tell(threading.main_thread().ident or 0)
     if hasattr(os, "register_at_fork"):
@@ -106,7 +106,7 @@ def _assembled(part: str, target: Target) -> llvm.Object:
 
         return pool.pool_ir(target.triple) if part == POOL else gemm.gemm_ir(DTYPES[part], target, part in PACKED)
 
-    level = 0 if part == POOL else llvm.LEVEL  # the pool waits and hands out: what takes time is in the chunks
+    level = 0 if part == POOL else llvm.LEVEL  # the pool only schedules: the time is spent in the chunks
     return image.routine(part, text, target, level)
 
 

@@ -1,10 +1,12 @@
-"""A thread pool in LLVM IR: `adjit_parallel(fn, arg, chunks, error, threads)` runs fn(arg, chunk, worker) for every chunk, on so many
-threads, with workers numbered from 0; `adjit_serial` does the same on one. With an error record, they look for signals before each chunk,
-and leave out what is left when there is one.
+"""A thread pool in LLVM IR.
 
-Chunks are taken from one atomic word (epoch, count, next), so the caller never waits for a thread that has not started a chunk: the pool
-works with no workers at all (on a machine that has no futex, or when another thread is using it). A forked child has none until it runs
-chunks. Workers spin for a while, then sleep in the kernel. Which thread runs a chunk never changes a result: chunks are cut by size, not
+`adjit_parallel(fn, arg, chunks, error, threads)` runs fn(arg, chunk, worker) for every chunk on that many threads, with workers numbered
+from 0; `adjit_serial` does the same on one thread. With an error record, they check for signals before each chunk, and skip the remaining
+chunks if there is one.
+
+Chunks are claimed from one atomic word (epoch, count, next), so the caller never waits for a thread that has not started a chunk: the pool
+also works without workers (on a machine without futexes, or while another thread is using it). A forked child has no workers until it runs
+chunks. Workers spin for a while, then sleep in the kernel. Results do not depend on which thread runs a chunk: chunks are cut by size, not
 by the number of threads.
 """
 
@@ -12,7 +14,7 @@ from __future__ import annotations
 
 from ..interrupts.signals import look_ir
 
-FUTEX = {"x86_64": 202, "aarch64": 98}  # the number of the system call
+FUTEX = {"x86_64": 202, "aarch64": 98}  # system call number
 PAUSE = {"x86_64": "call void @llvm.x86.sse2.pause()", "aarch64": "call void @llvm.aarch64.hint(i32 1)"}
 SPINS = 4000
 MAX_CHUNKS = 65535
@@ -23,7 +25,7 @@ def has_threads(triple: str) -> bool:
 
 
 def pool_ir(triple: str) -> str:
-    """The text of the pool; without threads, a loop of the same name."""
+    """The text of the pool; on systems without threads, a serial loop of the same name."""
     machine = triple.split("-")[0]
     if not has_threads(triple):
         return look_ir(triple) + ALONE + SERIAL

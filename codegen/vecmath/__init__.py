@@ -1,4 +1,4 @@
-"""The vector math library: exp, log, sin, pow and their like as inlined polynomials on lanes.
+"""The vector math library: exp, log, sin, pow and similar functions as inlined polynomials on lanes.
 
-In: a function's name and registers. Out: LLVM instructions. The emitter of kernels calls it.
+In: the name of a function, and registers. Out: LLVM instructions. Called by the emitter of kernels.
 """

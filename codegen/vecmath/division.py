@@ -1,8 +1,7 @@
-"""Remainders and floored quotients of floats on lanes: exact at every ratio, with the signs and special cases of C and NumPy.
+"""Remainders and floored quotients of floats on lanes: exact for every ratio, with the signs and special cases of C and NumPy.
 
-A quotient that the significand holds leaves its remainder in one fused multiplication and addition. Larger ones are divided by a function
-of the module, digit by digit in integers, which is called only when some lane needs it. That is a branch: the text is in another basic
-block afterwards.
+A quotient that fits in the significand gives its remainder with one fused multiply-add. Larger ones are divided by an out-of-line function,
+digit by digit in integers, which is called only if some lane needs it. The call is a branch, so the text continues in another basic block.
 """
 
 from __future__ import annotations
@@ -20,20 +19,20 @@ INF = math.inf
 
 
 class _Divided(NamedTuple):
-    """|a| and |b| divided: their rounded ratio, and what is left of |a|; NaN where a is infinite or b is 0."""
+    """|a| divided by |b|: the rounded ratio and the remainder; NaN if a is infinite or b is 0."""
 
     ratio: Num
     rest: Num
-    huge: Num  # whether the ratio is so large that the rest was found by long division
+    huge: Num  # whether the ratio is so large that the remainder was computed by long division
 
 
 def _divide(a: Num, b: Num) -> _Divided:
     x, y = abs(a), abs(b)
     ratio = x / y
-    # the ratio may have been rounded up to the next integer, and what is left then is negative
+    # the ratio may have been rounded up to the next integer, which makes the remainder negative
     rest = ratio.trunc().fma(-y, x)
     rest = rest.lt(0.0).choose(rest + y, rest)
-    rest = x.lt(y).choose(x, rest)  # also where y is infinite
+    rest = x.lt(y).choose(x, rest)  # also if y is infinite
     huge = ratio.gt(2.0 ** (x.format.fraction - 2)) & x.lt(INF) & y.gt(0.0)
     (rest,) = rarely(huge, [rest], lambda: [_call_long_division(huge.choose(x, 1.0), huge.choose(y, 1.0))])
     return _Divided(ratio, rest, huge)
@@ -46,7 +45,7 @@ def fmod(a: Num, b: Num) -> Num:
 
 
 def _passes_zero(rest: Num, a: Num, b: Num) -> Num:
-    """Whether there is a remainder, and a and b differ in sign: then truncation and floor do, too."""
+    """Whether the remainder is nonzero and a and b differ in sign, so that truncation and floor differ."""
     return rest.ne(0.0) & (a.bits() ^ b.bits()).lt(0)
 
 
@@ -60,7 +59,7 @@ def remainder(a: Num, b: Num) -> Num:
 
 @on_numbers
 def floor_divide(a: Num, b: Num) -> Num:
-    """floor(a / b) as Python and NumPy define it: the quotient that belongs to the remainder, rounded to the nearest integer."""
+    """floor(a / b) as defined by Python and NumPy: the quotient that matches the remainder, rounded to the nearest integer."""
     ratio, rest, huge = _divide(a, b)
     sign = (a.bits() ^ b.bits()) & a.format.sign
     whole = ratio.trunc()
@@ -82,7 +81,7 @@ def floor_divide(a: Num, b: Num) -> Num:
 
 
 def _call_long_division(x: Num, y: Num) -> Num:
-    """The remainder by the out-of-line function, through the stack: one function serves every width."""
+    """Compute the remainder by the out-of-line function, passing lanes through the stack: one function serves every width."""
     lanes, text = x.lanes, x.lanes.text
     text.declares.add(_long_division())
     slots = [text.reserve(lanes.type(F64)) for _ in range(2)]
@@ -95,10 +94,10 @@ def _call_long_division(x: Num, y: Num) -> Num:
 
 @lru_cache(maxsize=1)
 def _long_division() -> str:
-    """A function that replaces `count` finite doubles x, not below y > 0, by x modulo y.
+    """A function that replaces `count` finite doubles x >= y > 0 by x modulo y.
 
-    x and y are integers below 2**53 times powers of two. While the power of x is above that of y, 11 bits of it move into the integer,
-    which stays below 2**64, and the integer is reduced.
+    x and y are integers below 2**53 times powers of two. While the exponent of x is larger than that of y, 11 bits of it move into the
+    integer, which stays below 2**64, and the integer is reduced.
     """
     mask, hidden = (1 << 52) - 1, 1 << 52
     apart = [
@@ -139,7 +138,7 @@ def _long_division() -> str:
         "done:",
         "%last = phi i64 [%first, %element], [%reduced, %digits]",
         "%whole = uitofp i64 %last to double",
-        # by two exact products: the power of a subnormal y is no normal number
+        # two exact products, since the power of a subnormal y is not a normal number
         "%scaled = fmul double %whole, 0x3CB0000000000000",  # 2**-52
         "%power.bits = shl i64 %y.exponent, 52",
         "%power = bitcast i64 %power.bits to double",

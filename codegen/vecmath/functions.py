@@ -1,10 +1,10 @@
 """Elementary functions on lanes: inlined polynomials, without branches, within 2 ULP over the whole range of float32 and float64.
 
-Owns: exponentials, logarithms, powers, hyperbolic functions and `erf`, and the table `FUNCTIONS` by which the code generator finds all of
-the library (trigonometry is `vecmath_trig`). Subnormals, infinities, NaN and signed zeros follow C99 Annex F, as NumPy does.
-Refuses: integers (convert first) and fast-math: the code is strict, so the same argument gives the same bits in a vector, in the scalar
-tail of a loop, and on every CPU with FMA; those without it differ in the last bits. benchmarks/ulp_vecmath.py measures the errors;
-benchmarks/fit_vecmath.py made the coefficients.
+This module has exponentials, logarithms, powers, hyperbolic functions and `erf`, and the table `FUNCTIONS` in which the code generator
+looks up the whole library (trigonometric functions are in `trigonometry.py`). Subnormals, infinities, NaN and signed zeros follow C99 Annex
+F, as NumPy does. There is no support for integers (convert first) or fast-math: the code is strict, so the same argument gives the same
+bits in a vector, in the scalar tail of a loop, and on every CPU with FMA; CPUs without it differ in the last bits.
+benchmarks/ulp_vecmath.py measures the errors; benchmarks/fit_vecmath.py computed the coefficients.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .numbers import Num, fast_two_sum, horner, on_numbers, polynomial, two_sum
 
 INF, NAN = math.inf, math.nan
 
-# exp(x) is 0 below the first and infinite above the second
+# exp(x) is 0 below the first bound and infinite above the second
 EXP_RANGE = {F32: (-104.0, 89.0), F64: (-746.0, 710.0)}
 EXP2_RANGE = {F32: (-151.0, 129.0), F64: (-1076.0, 1025.0)}
 
@@ -31,7 +31,7 @@ EXP2_RANGE = {F32: (-151.0, 129.0), F64: (-1076.0, 1025.0)}
 
 
 class _Reduced(NamedTuple):
-    """x = n log(2) + r + low with |r| <= log(2)/2; `n` is a whole float and `n_bits` holds the same integer in its low bits."""
+    """x = n log(2) + r + low with |r| <= log(2)/2; `n` is an integral float and `n_bits` holds the same integer in its low bits."""
 
     n: Num
     n_bits: Num
@@ -45,7 +45,7 @@ class _Reduced(NamedTuple):
 
 
 def _ln2(x: Num) -> tuple[float, float]:
-    """log(2) as a sum of two: the product of the first with an exponent is exact, by FMA or because it is short."""
+    """log(2) as an unevaluated sum of two terms; the product of the first with an exponent is exact, by FMA or because it has few bits."""
     high, low = (C.LN2 if x.lanes.text.target.fma else C.LN2_SHORT)[x.reg.dtype]
     return high, low
 
@@ -85,7 +85,7 @@ def _exp(x: Num) -> Num:
 
 
 def _powers(n_bits: Num, shrinks: Num, like: Num) -> tuple[Num, Num]:
-    """2**n as two factors: the first goes into the middle of the exponent range, so that only the last product can leave it."""
+    """2**n as two factors: the first stays in the middle of the exponent range, so that only the last product can overflow or underflow."""
     form = like.format
     detour = shrinks.choose(n_bits.like((form.bias + 64) << form.fraction), (form.bias - 64) << form.fraction)
     power = ((n_bits << form.fraction) + detour).float()
@@ -116,7 +116,7 @@ def expm1(x: Num) -> Num:
 
 @on_numbers
 def exp2(x: Num) -> Num:
-    """2**x: the distance to the nearest integer is exact, so that powers of two are too."""
+    """2**x. The distance to the nearest integer is exact, so powers of two are exact too."""
     x = x.clamp(*EXP2_RANGE[x.reg.dtype])
     shifted = x + x.format.magic
     n = shifted - x.format.magic
@@ -129,7 +129,7 @@ def exp2(x: Num) -> Num:
 def sigmoid(x: Num) -> Num:
     """1 / (1 + exp(-x)); with e = exp(-|x|), that is 1 - q or q = e / (1 + e)."""
     reduced = _reduce((-abs(x)).clamp(EXP_RANGE[x.reg.dtype][0], None))
-    e = _exp_times(reduced.r, reduced.power(64)) * 2.0**-64  # by a detour, since it may be subnormal
+    e = _exp_times(reduced.r, reduced.power(64)) * 2.0**-64  # scaled by 2**64, since it may be subnormal
     denominator, low = fast_two_sum(x.like(1.0), e)
     q = e / denominator
     rest = low.mad(-q, denominator.fma(-q, e))
@@ -178,7 +178,7 @@ def _sinh_cosh(x: Num, odd: bool) -> Num:
     shift, detour = reduced.n_bits << form.fraction, 64 << form.fraction
     is_large = x.gt(large)
     up = (shift + form.one - (1 << form.fraction) - is_large.choose(shift.like(detour), 0)).float()
-    # where 2**-n no longer counts it must not leave the exponent range
+    # where 2**-n is negligible it must not leave the exponent range
     down = x.gt(60.0).choose(0.0, (shift.like(form.one - (1 << form.fraction)) - shift).float())
     a, b = up - down, up + down
     lead, slope = (a, b) if odd else (b, a)
@@ -209,7 +209,7 @@ def _split(x: Num) -> tuple[Num, Num]:
     x = subnormal.choose(x * 2.0**form.fraction, x)
     above = x.bits() - form.root_half
     m = ((above & ((1 << form.fraction) - 1)) + form.root_half).float()
-    # a float 2**fraction + j has j in its low bits: the way from integers that AVX2 lacks for i64
+    # a float 2**fraction + j has j in its low bits: a conversion from integers that AVX2 lacks for i64
     whole = 2.0**form.fraction
     biased = ((above + form.one) >> form.fraction) | ((form.bias + form.fraction) << form.fraction)
     k = biased.float() - subnormal.choose(whole + form.bias + form.fraction, whole + form.bias, like=x)
@@ -249,7 +249,7 @@ def log(x: Num) -> Num:
 
 
 def _log_to_base(x: Num, of_e: tuple[float, ...], of_2: tuple[float, ...]) -> Num:
-    """The logarithm to another base, given those of e and of 2 to it, each a sum of two."""
+    """The logarithm to another base, given those of e and of 2 to that base, each as a sum of two terms."""
     k, m = _split(x)
     f = m - 1.0
     rest = _log_gap(f).mad(-of_e[0], f * of_e[1])
@@ -275,9 +275,9 @@ def _log1p(x: Num, x_low: Num | None = None) -> Num:
     form = x.format
     total, error = two_sum(x.like(1.0), x)
     k, m = _split(total)
-    # the error of 1 + x, scaled as m is, restores what x had below an ULP of 1: for small x, f is x itself
+    # the error of 1 + x, scaled like m, restores the bits of x below an ULP of 1: for small x, f is x itself
     power = (m.bits() - total.bits() + form.one).float()
-    power = x.gt(2.0**60).choose(0.0, power)  # 2**-k leaves the exponent range, but the error no longer counts
+    power = x.gt(2.0**60).choose(0.0, power)  # 2**-k leaves the exponent range, but the error is negligible
     f, f_low = fast_two_sum(m - 1.0, error * power)
     if x_low is not None:
         f_low = x_low.mad(power, f_low)
@@ -290,7 +290,7 @@ def log1p(x: Num) -> Num:
     return x.eq(0.0).choose(x, value)
 
 
-# ---- inverse hyperbolic functions: log(1 + y) of a y that is known beyond its last bit
+# ---- inverse hyperbolic functions: log(1 + y) of a y with extra precision
 
 LARGE = 2.0**28  # from here on asinh(x) and acosh(x) are log(2 x); log(x) is log(1 + y) of y = x - 1
 
@@ -382,7 +382,7 @@ def _power(a: Num, b: Num) -> Num:
     log_high, log_low = _log_pair(a)
     product = b * log_high
     error = b.mad(log_low, b.fma(log_high, -product))
-    error = abs(product).lt(1000.0).choose(error, 0.0)  # it may be NaN where the product overflows
+    error = abs(product).lt(1000.0).choose(error, 0.0)  # it may be NaN if the product overflows
     product = product.clamp(*EXP_RANGE[F64])
     reduced = _reduce(product, error)
     value, low = _exp_pair(reduced)
@@ -396,7 +396,7 @@ def pow(a: Num, b: Num) -> Num:
     magnitude = abs(a)
     value = _power_wide(magnitude, b) if a.reg.dtype == F32 else _power(magnitude, b)
     endless = abs(b).eq(INF)
-    # a zero or infinite base, or an infinite exponent: 0 or infinity, by whether the power grows or shrinks
+    # a zero or infinite base, or an infinite exponent: 0 or infinity, depending on whether the power grows or shrinks
     extreme = magnitude.eq(0.0) | magnitude.eq(INF) | endless
     shrinks = magnitude.gt(1.0) ^ b.gt(0.0)
     value = extreme.choose(shrinks.choose(0.0, INF, like=a), value)
@@ -412,10 +412,10 @@ def pow(a: Num, b: Num) -> Num:
 
 @on_numbers
 def cbrt(x: Num) -> Num:
-    """The cube root, with the sign of x; within a rounding and a little.
+    """The cube root, with the sign of x; accurate to slightly more than one rounding.
 
-    x = 2**(3 q + j) m with j of -1, 0 or 1: a polynomial finds the root of m, and one step of Halley's method that of a = 2**j m, from a
-    residual that is computed exactly.
+    x = 2**(3 q + j) m with j of -1, 0 or 1: a polynomial approximates the root of m, and one step of Halley's method refines that of a =
+    2**j m, from a residual that is computed exactly.
     """
     dtype, magic = x.reg.dtype, x.format.magic
     k, m = _split(abs(x))

@@ -1,7 +1,7 @@
-"""Numbers that write instructions: the vocabulary in which the vector math library is written.
+"""Numbers with operators that emit instructions, in terms of which the vector math library is written.
 
-Owns: `Num` (a register with operators, always strict: no contraction, so that every lane width, and every CPU with FMA, computes the same
-bits), the layout of the two float formats, and error-free transformations. Refuses: any particular function of analysis.
+This module has `Num` (a register with operators, always strict: no contraction, so that every lane width, and every CPU with FMA, computes
+the same bits), the layout of the two float formats, and error-free transformations, but no particular elementary function.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Format(NamedTuple):
     unsigned: DType
     fraction: int  # stored bits of the significand
     bias: int
-    magic: float  # adding it rounds to an integer and leaves that integer in the low bits: 1.5 * 2**fraction
+    magic: float  # 1.5 * 2**fraction: adding it rounds to an integer and leaves that integer in the low bits
     tiny: float  # the smallest normal number
     root_half: int  # the bits of sqrt(1/2)
 
@@ -43,9 +43,10 @@ FORMATS: dict[DType, Format] = {
 
 
 class Num:
-    """A register with Python's operators; Python numbers on the other side become constants of its dtype.
+    """A register with Python's operators; Python numbers as operands become constants of its dtype.
 
-    Comparisons are methods and give a Num of bools; `choose` selects by it. `>>` on bits is logical: AVX2 has no arithmetic one for i64.
+    Comparisons are methods and return a Num of bools; `choose` selects by it. `>>` on bits is logical: AVX2 has no arithmetic shift for
+    i64.
     """
 
     __slots__ = ("lanes", "reg")
@@ -96,13 +97,13 @@ class Num:
         return Num(self.lanes, self.lanes.fabs(self.reg))
 
     def mad(self, factor: Num | float, addend: Num | float) -> Num:
-        """self * factor + addend, where a second rounding does no harm: CPUs without FMA need one."""
+        """self * factor + addend, where a second rounding is harmless: CPUs without FMA round twice."""
         return Num(self.lanes, self.lanes.mad(self.reg, self._operand(factor), self._operand(addend)))
 
     def fma(self, factor: Num | float, addend: Num | float) -> Num:
-        """self * factor + addend of the exact product: for remainders and the errors of products, on which the error bounds rest.
+        """self * factor + addend with the exact product: for remainders and the errors of products, on which the error bounds rely.
 
-        It takes fifteen instructions on a CPU without FMA: `mad` is for everything else.
+        It takes fifteen instructions on a CPU without FMA; use `mad` for everything else.
         """
         return Num(self.lanes, self.lanes.fma(self.reg, self._operand(factor), self._operand(addend)))
 
@@ -118,7 +119,7 @@ class Num:
     def copysign(self, sign: Num) -> Num:
         return Num(self.lanes, self.lanes.copysign(self.reg, sign.reg))
 
-    # ---- comparisons (false for NaN) and choice
+    # ---- comparisons (false for NaN) and selection
 
     def _compare(self, predicate: str, other: Num | float | int) -> Num:
         return Num(self.lanes, self.lanes.compare(predicate, self.reg, self._operand(other)))
@@ -139,13 +140,13 @@ class Num:
         return Num(self.lanes, self.lanes.unordered(self.reg, other.reg))
 
     def choose(self, yes: Num | float, no: Num | float, like: Num | None = None) -> Num:
-        """Where self (bools) holds, `yes`, else `no`; `like` gives the dtype when both are Python numbers."""
+        """`yes` where self (bools) is true, else `no`; `like` gives the dtype if both are Python numbers."""
         model = yes if isinstance(yes, Num) else no if isinstance(no, Num) else like
         assert model is not None, "choose between two Python numbers needs like="
         return Num(self.lanes, self.lanes.select(self.reg, model._operand(yes), model._operand(no)))
 
     def clamp(self, low: float | None, high: float | None) -> Num:
-        """Bounded from both sides; NaN stays NaN, as the comparisons with it are false."""
+        """self limited to [low, high]; NaN stays NaN, since comparisons with it are false."""
         out = self
         if low is not None:
             out = out.lt(low).choose(low, out)
@@ -184,7 +185,7 @@ class Num:
         return Num(self.lanes, self.lanes.convert(self.reg, dtype))
 
     def negated_if(self, bit: Num) -> Num:
-        """The sign flipped where the top bit of `bit` is set; the other bits of `bit` must be 0."""
+        """self with the sign flipped where the top bit of `bit` is set; the other bits of `bit` must be 0."""
         return (self.bits() ^ bit).float()
 
     def sign_bit(self) -> Num:
@@ -192,9 +193,7 @@ class Num:
 
 
 def rarely(condition: Num, usual: Sequence[Num], otherwise: Callable[[], Sequence[Num]]) -> list[Num]:
-    """`usual`, replaced in the lanes where the condition holds by what `otherwise` computes, in a branch that is skipped when there are
-    none.
-    """
+    """`usual`, replaced by the values of `otherwise` in the lanes where the condition holds. The branch is skipped if there are none."""
     lanes, text = condition.lanes, condition.lanes.text
     before, slow, after = text.block, text.fresh_label(), text.fresh_label()
     text.put(f"br i1 {_any(condition)}, label %{slow}, label %{after}")
@@ -211,7 +210,7 @@ def rarely(condition: Num, usual: Sequence[Num], otherwise: Callable[[], Sequenc
 
 
 def _any(condition: Num) -> str:
-    """One i1: whether any lane holds."""
+    """One i1: whether the condition holds in any lane."""
     lanes = condition.lanes
     if lanes.width == 1:
         return condition.reg.name
@@ -222,7 +221,7 @@ def _any(condition: Num) -> str:
 
 
 def on_numbers(function: Callable[..., Num]) -> Callable[..., Reg]:
-    """A function on Nums as one on registers: `f(e, x)`; strict whatever `e` is."""
+    """Turn a function on Nums into one on registers, `f(e, x)`; it is strict whatever `e` is."""
 
     @wraps(function)
     def on_registers(e: Lanes, *args: Reg) -> Reg:
@@ -248,7 +247,7 @@ def horner(x: Num, coefficients: Sequence[float]) -> Num:
 
 
 def polynomial(x: Num, coefficients: Sequence[float]) -> Num:
-    """As `horner`, but by halves (Estrin's scheme): its latency grows with the logarithm of the degree, for a few multiplications more."""
+    """Like `horner`, but by halves (Estrin's scheme): the latency grows with the logarithm of the degree, at the cost of a few products."""
     terms: list[Num | float] = list(coefficients)
     power = x
     while len(terms) > 1:
@@ -273,7 +272,7 @@ def two_sum(a: Num, b: Num) -> tuple[Num, Num]:
 
 
 def divide(n: Num, n_low: Num, d: Num, d_low: Num) -> Num:
-    """(n + n_low) / (d + d_low), rounded about once; the low parts are a few ULP of the high parts."""
+    """(n + n_low) / (d + d_low) with little more than one rounding; the low parts are a few ULP of the high parts."""
     reciprocal = 1.0 / d
     quotient = n * reciprocal
     rest = d.fma(-quotient, n) + quotient.mad(-d_low, n_low)

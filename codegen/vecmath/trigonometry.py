@@ -1,8 +1,8 @@
 """Trigonometric functions on lanes, and the reduction of their arguments modulo π/2.
 
-Owns: sin, cos, tan and their inverses. Arguments up to 2**17 (float32) or 2**30 (float64) are reduced inline; larger ones by a function of
-the module that multiplies with 1,216 bits of 2/π, called only when some lane needs it. That is a branch: after one of sin, cos, tan the
-text is in another basic block than before.
+This module has sin, cos, tan and their inverses. Arguments up to 2**17 (float32) or 2**30 (float64) are reduced inline; larger ones by an
+out-of-line function that multiplies by 1,216 bits of 2/π, called only if some lane needs it. The call is a branch: after sin, cos or tan,
+the text continues in another basic block.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from .numbers import Num, divide, fast_two_sum, horner, on_numbers, polynomial, 
 
 INF = math.inf
 
-# beyond these the quadrant found by one product with 2/π is no longer near enough
+# beyond these the quadrant computed by one product with 2/π is no longer accurate enough
 HUGE = {F32: 2.0**17, F64: 2.0**30}
 
 
 class _Reduced(NamedTuple):
-    """x = q π/2 + r + low with |r| <= π/4 and a little; of `quadrant`, the bits of q, only the lowest two count."""
+    """x = q π/2 + r + low with |r| slightly above π/4 at most; only the lowest two bits of `quadrant`, the bits of q, are significant."""
 
     r: Num
     quadrant: Num
     low: Num | None = None  # only on demand
 
     def sign(self, offset: int) -> Num:
-        """The sign bit of sin(x) (offset 0) or cos(x) (offset 1) that the quadrant adds to that of the polynomial."""
+        """The sign bit that the quadrant contributes to sin(x) (offset 0) or cos(x) (offset 1)."""
         width = self.r.reg.dtype.itemsize * 8
         return ((self.quadrant + offset) & 2) << (width - 2)
 
@@ -42,7 +42,7 @@ class _Reduced(NamedTuple):
 
 
 def _reduce(x: Num, with_low: bool = False) -> _Reduced:
-    """For x >= 0; NaN where x is infinite or NaN."""
+    """Reduce x >= 0; NaN if x is infinite or NaN."""
     dtype, magic = x.reg.dtype, x.format.magic
     first, second, third = C.HALF_PI[dtype]
     shifted = x.mad(C.TWO_OVER_PI[dtype][0], magic)
@@ -59,10 +59,10 @@ def _reduce(x: Num, with_low: bool = False) -> _Reduced:
 def _unless_huge(x: Num, fast: _Reduced) -> _Reduced:
     """`fast`, replaced in the lanes where x is huge."""
     limit = HUGE[x.reg.dtype]
-    huge = x.gt(limit) & x.lt(INF)  # the fast path already made NaN of infinities
+    huge = x.gt(limit) & x.lt(INF)  # the fast path already turns infinities into NaN
 
     def reduced() -> list[Num]:
-        # lanes that are not huge would read outside of the table
+        # lanes that are not huge would read outside the table
         parts = _call_reduction(huge.choose(x, limit))
         return [theirs for ours, theirs in zip(fast, parts, strict=True) if ours is not None and theirs is not None]
 
@@ -70,7 +70,7 @@ def _unless_huge(x: Num, fast: _Reduced) -> _Reduced:
 
 
 def _call_reduction(x: Num) -> _Reduced:
-    """The reduction of huge x by the out-of-line function, through the stack: one function serves every width."""
+    """Reduce huge x by the out-of-line function, passing lanes through the stack: one function serves every width."""
     lanes, text = x.lanes, x.lanes.text
     text.declares.add(_two_over_pi())
     text.declares |= _reduction(text.target)
@@ -94,10 +94,10 @@ def _two_over_pi() -> str:
 
 @lru_cache(maxsize=4)
 def _reduction(target: Target) -> frozenset[str]:
-    """A function that reduces `count` finite doubles >= 2**17, given in `r`: they are replaced by r, quadrant and low.
+    """A function that reduces `count` finite doubles >= 2**17, given in `r`, and replaces them by r, quadrant and low.
 
-    x = m 2**e with a 53-bit integer m. Of 2/π only a window of 192 bits matters: those above make multiples of 4, those below less than
-    2**-137. The low 192 bits of m times the window are x 2/π modulo 4, in units of 2**-190, and the top 128 of them are kept.
+    x = m 2**e with a 53-bit integer m. Only a window of 192 bits of 2/π matters: the bits above contribute multiples of 4, those below less
+    than 2**-137. The low 192 bits of m times the window are x 2/π modulo 4, in units of 2**-190, and the top 128 of them are kept.
     """
     text = Text(target)
     put, define = text.put, text.define
@@ -124,7 +124,7 @@ def _reduction(target: Target) -> frozenset[str]:
     turns = define(f"add i128 {top}, {middle}")  # units of 2**-126, modulo 4
     quadrant = define(f"lshr i128 {define(f'add i128 {turns}, {1 << 125}')}, 126")
     fraction = define(f"sub i128 {turns}, {define(f'shl i128 {quadrant}, 126')}")  # signed, within half a unit
-    # four exact doubles, the first signed; no conversion from i128, which would call into the compiler's library
+    # four exact doubles, the first signed; a conversion from i128 would call the compiler's runtime library
     pieces = []
     e = Lanes(text, strict=True)
     for i in range(4):
@@ -181,7 +181,7 @@ def cos(x: Num) -> Num:
 
 @on_numbers
 def tan(x: Num) -> Num:
-    """sin / cos or -cos / sin, by the quadrant, each as an unevaluated sum."""
+    """sin / cos or -cos / sin, depending on the quadrant, each as an unevaluated sum."""
     reduced = _reduce(abs(x), with_low=True)
     r, quadrant, low = reduced
     assert low is not None
@@ -202,7 +202,7 @@ def tan(x: Num) -> Num:
 
 
 def _asin_core(size: Num) -> tuple[Num, Num, Num]:
-    """Whether size < 1/2; and s with the rest of asin(s), where s is `size`, or sqrt((1 - size) / 2) for larger ones."""
+    """Whether size < 1/2, and s with the remainder of asin(s), where s is `size`, or sqrt((1 - size) / 2) for larger sizes."""
     direct = size.lt(0.5)
     z = direct.choose(size * size, (1.0 - size) * 0.5)
     s = direct.choose(size, z.sqrt())
@@ -233,7 +233,7 @@ def _atan_ratio(y: Num, x: Num, negative: Num | None) -> Num:
     dtype = x.reg.dtype
     steep = y.gt(x)
     longer, shorter = steep.choose(y, x), steep.choose(x, y)
-    # near the diagonal turn by π/4, to keep |t| <= 1/2
+    # near the diagonal, rotate by π/4 to keep |t| <= 1/2
     diagonal = shorter.gt(longer * 0.5)
     t = diagonal.choose(shorter - longer, shorter) / diagonal.choose(shorter + longer, longer)
     # the angle is eighths * π/4 +- atan(t)
@@ -251,7 +251,7 @@ def _atan_ratio(y: Num, x: Num, negative: Num | None) -> Num:
 
 @on_numbers
 def atan(x: Num) -> Num:
-    # 2**60 is as good as infinity, and keeps the quotient from becoming 0 / 0 or inf / inf
+    # 2**60 serves as infinity, and keeps the quotient from becoming 0 / 0 or inf / inf
     return _atan_ratio(abs(x).clamp(None, 2.0**60), x.like(1.0), None).copysign(x)
 
 
@@ -259,11 +259,11 @@ def atan(x: Num) -> Num:
 def atan2(y: Num, x: Num) -> Num:
     form = x.format
     rise, run = abs(y), abs(x)
-    # sums of the two must not overflow; what underflows by this does not count against the other
+    # their sum must not overflow; what underflows here is negligible compared with the other
     large = 2.0 ** (form.bias - 2)
     scale = (rise.gt(large) | run.gt(large)).choose(2.0**-4, 1.0, like=x)
     rise, run = rise * scale, run * scale
-    # (inf, inf) is the diagonal, and (0, 0) lies on the axis
+    # (inf, inf) is on the diagonal, and (0, 0) on the axis
     both = rise.eq(INF) & run.eq(INF)
     rise = both.choose(1.0, rise)
     run = both.choose(1.0, (rise.eq(0.0) & run.eq(0.0)).choose(1.0, run))

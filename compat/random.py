@@ -1,8 +1,8 @@
 """tf.random: random numbers with global state.
 
 The state is two variables, a key and a counter, so a compiled function draws new numbers at each call, and `set_seed` also affects
-functions that are already compiled. The bits are adjit's (a counter-based generator), not TensorFlow's. `stateless_*` take a seed and keep
-none.
+functions that are already compiled. The bits are adjit's (a counter-based generator), not TensorFlow's. `stateless_*` take a seed and have
+no state.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ int8, int16, int32, int64 = _np.int8, _np.int16, _np.int32, _np.int64
 uint8, uint16, uint32, uint64 = _np.uint8, _np.uint16, _np.uint32, _np.uint64
 pi, e, inf, nan, newaxis = _np.pi, _np.e, _np.inf, _np.nan, None
 
-# What is loaded when it is first named, so that `import adjit` stays cheap (and `map` and `range` stay Python's inside of this module).
+# Loaded on first access, so that `import adjit` stays cheap (and `map` and `range` stay Python's builtins inside this module).
 _CONTROL = "adjit.tracer.control"
 _LATE = {
     "nn": "adjit.nn", "tf": "adjit.tf",
@@ -154,7 +154,7 @@ __all__ = [
     # dtypes and constants
     "bool_", "e", "float32", "float64", "inf", "int8", "int16", "int32", "int64", "nan", "newaxis", "pi", "uint8", "uint16", "uint32",
     "uint64",
-    # arrays made of nothing
+    # array creation
     "arange", "array", "asarray", "eye", "full", "full_like", "geomspace", "identity", "linspace", "logspace", "meshgrid", "ones",
     "ones_like", "tri", "zeros", "zeros_like",
     # elementwise

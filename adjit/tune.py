@@ -1,6 +1,6 @@
-"""`python -m adjit.tune`: measure this machine's matrix products, and keep who computes them fastest.
+"""`python -m adjit.tune`: measure this machine's matrix products, and store which implementation is fastest.
 
-Importing this module binds the name `adjit.tune` to it, so the module is what the function of that name is: callable.
+Importing this module binds the name `adjit.tune` to it, so the module is callable like the function of that name.
 """
 
 import sys

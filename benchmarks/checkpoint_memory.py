@@ -1,9 +1,9 @@
-"""Peak memory and time of the gradient of a long loop, with and without `checkpoint=`, against the forward run of the same code.
+"""Peak memory and time of the gradient of a long loop, with and without `checkpoint=`, compared with the forward run of the same code.
 
     python benchmarks/checkpoint_memory.py [--trips 10000000]
 
-The loop is a pendulum by symplectic Euler steps: two numbers of state. Each row is a process of its own: `growth` is how far its peak
-memory rose above that of a run of ten trips, `peak` is all of it, Python, NumPy and LLVM included.
+The loop integrates a pendulum by symplectic Euler steps: a state of two numbers. Each row is a separate process: `growth` is the increase
+of its peak memory over that of a run of ten iterations, `peak` is all of it, including Python, NumPy and LLVM.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WAYS = ("forward", "none", "sqrt", "binomial", "1000")
 
 
 def peak_bytes() -> int:
-    """The most memory that this process ever held."""
+    """The peak memory of this process."""
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
 
@@ -39,7 +39,7 @@ def pendulum_with(how):
 
 
 def measure(way: str, trips: int) -> None:
-    """Print growth, peak, seconds, and what came out."""
+    """Print growth, peak, seconds and the result."""
     pendulum = pendulum_with(int(way) if way.isdigit() else "none" if way == "forward" else way)
     run = aj.function(pendulum if way == "forward" else aj.grad(pendulum, (0, 1)))
     run(2.0, 1.0, 10)

@@ -2,8 +2,8 @@
 
     python benchmarks/compile_time.py [--huge] [--rounds 3]
 
-Prints the time of every stage, the total, the total per op, and what each op costs beyond the next shorter chain: time is linear in the
-length where that last figure stays the same from row to row. Each measurement is a fresh process with an empty cache of native code; the
+Prints the time of every stage, the total, the total per op, and the cost of each op beyond the next shorter chain: time is linear in the
+length if that last figure stays the same from row to row. Each measurement is a fresh process with an empty cache of native code; the
 fastest of `--rounds` counts.
 """
 
@@ -27,7 +27,7 @@ STAGES = ("trace", "optimize", "compile")
 
 
 def chain(x: np.ndarray, length: int) -> np.ndarray:
-    """Four kinds of elementwise op in turn, with constants that keep neighbours from being the same op."""
+    """Four kinds of elementwise op in turn, with constants that make neighbouring ops differ."""
     for k in range(length):
         match k % 4:
             case 0:
@@ -42,7 +42,7 @@ def chain(x: np.ndarray, length: int) -> np.ndarray:
 
 
 def measure(length: int) -> dict[str, float]:
-    """Seconds of each stage of the first call, of that call as a whole, and of a later call."""
+    """Seconds of each stage of the first call, of that whole call, and of a later call."""
     x = np.random.default_rng(0).standard_normal(64).astype("f4")
     f = aj.function(aj.value_and_grad(lambda x: np.sum(chain(x, length))))
     start = time.perf_counter()
@@ -57,7 +57,7 @@ def measure(length: int) -> dict[str, float]:
 
 
 def fresh(length: int) -> dict[str, float]:
-    """`measure` in a process of its own: an earlier chain's caches must not help a later one."""
+    """`measure` in a separate process, so that the caches of an earlier chain do not help a later one."""
     with tempfile.TemporaryDirectory() as cache:
         env = {**os.environ, "ADJIT_CACHE_DIR": cache}
         run = subprocess.run([sys.executable, __file__, "--length", str(length)], env=env, stdout=subprocess.PIPE, text=True, check=True)

@@ -2,10 +2,10 @@
 
     python benchmarks/first_call.py --python-jax PEERS/bin/python [--rounds 5]
 
-The step is that of the workload mnist_mlp: a 784-512-256-10 ReLU MLP, batch 128, softmax cross-entropy, Adam. Every first call is that of a
-fresh process, after its imports and after the parameters exist; the processes of the two take turns, so that a disturbance of the machine
-hits both alike. Disk caches are cold, but for the row "warm": there another process has left object code. Compare the ratio, never absolute
-times.
+The step is that of the workload mnist_mlp: a 784-512-256-10 ReLU MLP, batch 128, softmax cross-entropy, Adam. Every first call is made in a
+fresh process, after its imports and after the parameters exist; the processes of the two frameworks alternate, so that a disturbance of the
+machine affects both alike. Disk caches are cold, except in the row "warm", where another process has left object code. Compare the ratio,
+never absolute times.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def child(framework: str) -> None:
 def first_call(framework: str, python: str, cache: str) -> tuple[float, float]:
     """Seconds of the first call in a fresh process, and its loss."""
     env = {**os.environ, "ADJIT_CACHE_DIR": cache}
-    env.pop("PYTHONDONTWRITEBYTECODE", None)  # as it is for users: Python's own byte code is on the disk
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # as for users: Python's bytecode is cached on disk
     run = subprocess.run([python, __file__, "--child", framework], env=env, stdout=subprocess.PIPE, text=True, check=True)
     seconds, loss = map(float, run.stdout.split())
     return seconds, loss

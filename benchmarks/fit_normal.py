@@ -2,8 +2,8 @@
 
     python benchmarks/fit_normal.py
 
-Rational approximations of least relative error, by weighted linear least squares in 40 digits (the weights of Lawson's iteration drive it
-towards the minimax; the denominator of the step before makes the problem linear).
+Rational approximations of least relative error, by weighted linear least squares in 40 digits (Lawson's iteration adjusts the weights
+towards the minimax fit; using the denominator of the previous step makes the problem linear).
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def _alternating_peaks(errors: list[Real], count: int) -> list[int]:
 
 
 def by_series(exact: Function, limit: Real) -> Function:
-    """`exact`, but its limit at 0 where the formula would divide zero by zero."""
+    """`exact`, but with its limit at 0, where the formula would divide zero by zero."""
     return lambda x: limit if abs(x) < mp.mpf("1e-18") else exact(x)
 
 
@@ -91,10 +91,10 @@ def root(f: Callable[[Real, Real], Real], limit: Real) -> Function:
 
 
 LN2_HALF = mp.log(2) / 2 * mp.mpf("1.002")
-QUARTER_PI_SQUARED = (mp.pi / 4) ** 2 * mp.mpf("1.025")  # the quadrant is found with an error that grows with the argument
+QUARTER_PI_SQUARED = (mp.pi / 4) ** 2 * mp.mpf("1.025")  # the error in finding the quadrant grows with the argument
 LOG_LOW, LOG_HIGH = mp.sqrt(mp.mpf("0.5")) - 1, mp.sqrt(2) - 1
 ATANH_SQUARED = ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2 * mp.mpf("1.0001")
-FLOOR = mp.mpf("1e-4")  # keeps weights that vanish at 0 from being singular there
+FLOOR = mp.mpf("1e-4")  # keeps weights that vanish at 0 from becoming singular there
 THIRD = mp.mpf(1) / 3
 
 FITS = [
@@ -152,7 +152,7 @@ Coefficients = dict[DType, tuple[float, ...]]'''
 
 
 def split(value: Real, dtype: type[np.floating[Any]], parts: int, bits: int = 0) -> list[float]:
-    """`value` as an unevaluated sum of `parts` floats, the first cut to `bits` bits so that small multiples of it are exact."""
+    """`value` as an unevaluated sum of `parts` floats, the first truncated to `bits` bits so that small multiples of it are exact."""
     out: list[float] = []
     for i in range(parts):
         if bits and i == 0:

@@ -1,4 +1,4 @@
-"""What `import adjit` costs over `import numpy`: the difference of medians of fresh processes, taken in turns.
+"""The cost of `import adjit` over `import numpy`: the difference of medians over fresh processes, which alternate.
 
     python benchmarks/import_time.py [--runs 15] [--modules]
 """
@@ -15,12 +15,12 @@ CODE = "import time; t = time.perf_counter(); import {}; print(time.perf_counter
 
 
 def seconds(module: str) -> float:
-    """Time of one import in a fresh interpreter, without the start of the interpreter itself."""
+    """Time of one import in a fresh interpreter, without interpreter start-up."""
     return float(subprocess.run([sys.executable, "-c", CODE.format(module)], capture_output=True, text=True, check=True).stdout)
 
 
 def slowest_modules(count: int) -> list[str]:
-    """The modules with the largest own time in `-X importtime`, NumPy's left out."""
+    """The modules with the largest own time in `-X importtime`, without NumPy's."""
     run = subprocess.run([sys.executable, "-X", "importtime", "-c", "import numpy, sys; sys.stderr.write('MARK\\n'); import adjit"],
                          capture_output=True, text=True, check=True)  # fmt: skip
     rows = [line.removeprefix("import time:").split("|") for line in run.stderr.partition("MARK\n")[2].splitlines() if "|" in line]
@@ -33,7 +33,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=15, help="processes for each of the two imports")
     parser.add_argument("--modules", action="store_true", help="list the modules that cost the most")
     options = parser.parse_args()
-    seconds("numpy"), seconds("adjit")  # byte code and file cache warm
+    seconds("numpy"), seconds("adjit")  # warm up bytecode and file cache
     numpy_s, adjit_s = zip(*((seconds("numpy"), seconds("adjit")) for _ in range(options.runs)), strict=True)
     numpy_ms, adjit_ms = 1e3 * statistics.median(numpy_s), 1e3 * statistics.median(adjit_s)
     least_ms = 1e3 * (min(adjit_s) - min(numpy_s))

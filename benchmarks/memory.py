@@ -1,6 +1,6 @@
-"""Memory over time: calls of one compiled function, and retraces. Prints the growth of the resident set; budgets are 1 MB and 50 MB.
+"""Memory growth over calls of one compiled function, and over retraces. Prints the growth of the resident set; budgets are 1 MB and 50 MB.
 
-    python benchmarks/memory.py [calls] [retraces]          # 1,000,000 and 10,000 unless told otherwise
+    python benchmarks/memory.py [calls] [retraces]          # 1,000,000 and 10,000 by default
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def resident() -> int:
 
 
 def growth(work: Callable[[int], None], warm_up: int, times: int) -> tuple[float, float]:
-    """Megabytes that `times` rounds add after a warm-up, and the seconds that they take."""
+    """Megabytes added by `times` rounds after a warm-up, and the seconds they take."""
     work(warm_up)
     gc.collect()
     before, started = resident(), time.perf_counter()

@@ -1,4 +1,4 @@
-"""GFLOP/s of our matrix products beside NumPy's (OpenBLAS), in one run: python benchmarks/products.py"""
+"""GFLOP/s of adjit's matrix products compared with NumPy's (OpenBLAS), in one run: python benchmarks/products.py"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guards against losing speed: a few kernels against NumPy, as ratios measured in one run, each with a limit that leaves room for noise.
+"""Detects loss of speed: a few kernels against NumPy, as ratios measured in one run, each with a limit that allows for noise.
 
     python benchmarks/regression.py          prints a table; exits with 1 if a ratio is above its limit
 """
@@ -21,7 +21,7 @@ class Kernel(NamedTuple):
     name: str
     ours: Callable[[], Any]
     numpy: Callable[[], Any]
-    limit: float  # of our time over NumPy's
+    limit: float  # of adjit's time over NumPy's
 
 
 def kernels() -> list[Kernel]:
@@ -68,7 +68,7 @@ def kernels() -> list[Kernel]:
 
 
 def best(calls: list[Callable[[], Any]]) -> list[float]:
-    """The fastest of many runs of each, taken in turns so that a busy spell hits all."""
+    """The fastest of many runs of each, alternating so that a busy period affects all."""
     fastest = [float("inf")] * len(calls)
     repeats = []
     for call in calls:

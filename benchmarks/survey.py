@@ -1,10 +1,10 @@
-"""Sixty small functions on adjit and JAX: where is our code slower than it should be?
+"""Sixty small functions on adjit and JAX: where is adjit's code slower than it should be?
 
     python benchmarks/survey.py --python-jax PEERS/bin/python [--only WORD] [--seconds 0.5]
 
-Each function is plain NumPy, or `jax.numpy` under the same name; most are timed with their gradient. Every framework runs in a process of
-its own; times are minima of repeated calls, "first" is the first call, from cold caches. JAX computes in float32 by default, so all inputs
-are float32 or int32. A row with `slower` is a place to look at, and one with `DIFFERS` a bug.
+Each function is plain NumPy, or `jax.numpy` under the same name; most are timed with their gradient. Every framework runs in a separate
+process; times are minima of repeated calls, "first" is the first call, with cold caches. JAX computes in float32 by default, so all inputs
+are float32 or int32. A row marked `slower` is worth a look, and one marked `DIFFERS` is a bug.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def below(n: int, *shape: int) -> numpy.ndarray:
 
 
 class Case(NamedTuple):
-    """A function of `np` and of its arguments; `wrt` are those that it is differentiated by, with its value."""
+    """A function of `np` and its arguments; it is differentiated, with its value, with respect to the arguments `wrt`."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
@@ -197,7 +197,7 @@ def compiled(framework: str, case: Case) -> Callable[[], Any]:
 
 
 def measured(call: Callable[[], Any], seconds: float) -> tuple[float, float, float]:
-    """The best time, that of the first call, and a number to compare results by."""
+    """The best time, the time of the first call, and a number to compare results by."""
     started = time.perf_counter()
     result = call()
     first = time.perf_counter() - started

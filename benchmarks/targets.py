@@ -1,8 +1,8 @@
-"""What a CPU without some instructions costs: products, convolutions, vector math and a fused kernel, on lesser targets, in one run.
+"""The cost of missing CPU instructions: products, convolutions, vector math and a fused kernel, on reduced targets, in one run.
 
 Each row is one function; each column a target, as the time on it over the time on a target with FMA and vectors of the same width. A CPU
-without FMA should take at most three times as long. Kernels that walk several vectors at once find longer registers on the target with FMA,
-which has AVX2: their figures are on the safe side. `--host` compares with the machine's own target instead, whatever its width.
+without FMA should take at most three times as long. Kernels that use several vectors at once can use longer registers on the target with
+FMA, which has AVX2: their figures are conservative. `--host` compares with the machine's own target instead, whatever its width.
 
     python benchmarks/targets.py [--host] [--rounds 40] [names...]
 """
@@ -42,7 +42,7 @@ def level(name: str, without: str = "") -> Target:
 
 
 def pairs() -> dict[str, tuple[Target, Target]]:
-    """Targets without FMA, each with one that has it and vectors as wide."""
+    """Targets without FMA, each paired with one that has FMA and vectors of the same width."""
     fma = level("x86-64-v3")
     narrow = replace(fma, vector_bytes=16)
     return {
@@ -95,7 +95,7 @@ CASES: dict[str, Callable[[Target], Call]] = {
 
 
 def best(calls: list[Call], rounds: int) -> list[float]:
-    """The fastest run of each, in turns."""
+    """The fastest run of each, alternating."""
     times = [np.inf] * len(calls)
     for _ in range(rounds):
         for k, call in enumerate(calls):

@@ -1,9 +1,9 @@
-"""Errors and speed of elementwise functions: the largest error of each in ULP over a dense sweep, and ns per element beside NumPy.
+"""Accuracy and speed of elementwise functions: the largest error of each in ULP over a dense sweep, and ns per element next to NumPy's.
 
 float32: every STRIDE-th of the 2**32 bit patterns, and random arguments where the function is interesting, against float64.
 float64: random bit patterns and interesting intervals, against the 80-bit long double (mpmath for erf; needs x86 for the rest).
-Both then zoom in on the worst place found, three times. The functions are compiled for the target of this process: ADJIT_TARGET and
-ADJIT_VECTOR_BYTES choose others. docs/numerics.md publishes the largest errors. Needs mpmath.
+Both then zoom in on the worst argument found, three times. The functions are compiled for the target of this process: ADJIT_TARGET and
+ADJIT_VECTOR_BYTES select others. docs/numerics.md publishes the largest errors. Needs mpmath.
 
     python benchmarks/ulp_vecmath.py [--stride 257] [--count 1000000] [names...]
 """
@@ -30,7 +30,7 @@ PIECE = 1 << 20
 
 def sweep(row: Row, dtype: np.dtype[Any], stride: int, count: int) -> Iterator[tuple[Array, ...]]:
     """Batches of arguments."""
-    if row.name == "erf":  # its references come one at a time
+    if row.name == "erf":  # its reference values are computed one at a time
         stride, count = stride * 16, count // 50 if dtype == F64 else count // 4
     if dtype == F32 and row.arity == 1:
         for start in range(0, 2**32, stride * PIECE):
@@ -45,7 +45,7 @@ def sweep(row: Row, dtype: np.dtype[Any], stride: int, count: int) -> Iterator[t
 
 
 def zoomed(row: Row, dtype: np.dtype[Any], where: list[float], count: int, seed: int) -> tuple[Array, ...]:
-    """Arguments within a few percent of `where`: a sweep of everything is thin at any one place."""
+    """Arguments within a few percent of `where`: a sweep of the whole range is sparse at any one place."""
     rng = np.random.default_rng(seed)
     args = tuple((w * (1 + rng.uniform(-0.04, 0.04, count))).astype(dtype) for w in where)
     if row.arity == 2:
@@ -55,13 +55,13 @@ def zoomed(row: Row, dtype: np.dtype[Any], where: list[float], count: int, seed:
 
 
 def measure(row: Row, dtype: np.dtype[Any], stride: int, count: int) -> tuple[int, float, float, list[float]]:
-    """Number of samples, largest and mean error, and where the largest is; the mean is of the sweep, without the zooms."""
+    """The number of samples, the largest and mean error, and where the largest is; the mean is that of the sweep, without the zooms."""
     run = row.compiled()
     total, summed, largest, where = 0, 0.0, -1.0, [np.nan]
 
     def look(args: tuple[Array, ...]) -> float:
         nonlocal total, largest, where
-        padded = tuple(np.concatenate([a, np.ones(-len(a) % PIECE, a.dtype)]) for a in args)  # one shape is compiled
+        padded = tuple(np.concatenate([a, np.ones(-len(a) % PIECE, a.dtype)]) for a in args)  # so that only one shape is compiled
         pieces = [np.asarray(run(*(a[k : k + PIECE] for a in padded))) for k in range(0, len(padded[0]), PIECE)]
         got = np.concatenate(pieces)[: len(args[0])]
         errors = row.exact_errors(got, *args) if row.name == "erf" and dtype == F64 else row.errors(got, *args)
@@ -81,11 +81,11 @@ def measure(row: Row, dtype: np.dtype[Any], stride: int, count: int) -> tuple[in
 
 
 def nanoseconds(call: Callable[..., Any], args: tuple[Array, ...]) -> float:
-    """Per element, without the cost of a call on one."""
+    """Time per element, without the overhead of a call, measured on one element."""
     full, one = args, tuple(a[:1] for a in args)
     best = [np.inf, np.inf]
     for _ in range(500):
-        for k, arrays in enumerate((full, one)):  # in turns, so that a busy spell of the machine meets both
+        for k, arrays in enumerate((full, one)):  # alternating, so that a busy period of the machine affects both
             start = time.perf_counter()
             call(*arrays)
             best[k] = min(best[k], time.perf_counter() - start)

@@ -1,8 +1,8 @@
-"""adjit.tf: TensorFlow's spellings. `from adjit import tf` in place of `import tensorflow as tf`.
+"""adjit.tf: TensorFlow's API. Use `from adjit import tf` in place of `import tensorflow as tf`.
 
-Tensors, variables, tapes and functions are adjit's own, in TensorFlow's dress: they print as its do, Python floats are float32, dtypes are
-never promoted, and `tf.function` traces once for each value of a Python argument. This page lists the names; what is not here and is a part
-of TensorFlow raises an error that says so.
+Tensors, variables, tapes and functions are adjit's own, with TensorFlow's interface: they print like TensorFlow's, Python floats are
+float32, dtypes are never promoted, and `tf.function` traces once for each value of a Python argument. This module lists the names; parts of
+TensorFlow that are missing raise an error that says so.
 """
 
 # ruff: noqa: I001 - one name a line would make this page four times as long
@@ -61,68 +61,68 @@ from .tensor_array import TensorArray
 from .variable import Variable
 
 newaxis = None
-__version__ = "2.21.0+adjit"  # the TensorFlow whose behaviour is mirrored
+__version__ = "2.21.0+adjit"  # the TensorFlow version whose behaviour is mirrored
 
 
 class VariableAggregation(_enum.Enum):
-    """How replicas of a variable are joined: there is one."""
+    """How replicas of a variable are combined; there is only one replica."""
 
     NONE, SUM, MEAN, ONLY_FIRST_REPLICA = range(4)
 
 
 class VariableSynchronization(_enum.Enum):
-    """When they are: never."""
+    """When replicas are synchronised: never."""
 
     AUTO, NONE, ON_WRITE, ON_READ = range(4)
 
 
 def custom_gradient(f: _Any = None) -> _Any:
-    """A function whose gradient you write: `f(*args)` returns the result and a function of the upstream gradients."""
+    """Define a function with a custom gradient: `f(*args)` returns the result and a function of the upstream gradients."""
     return _custom_gradient(f, _dress)
 
 
 def executing_eagerly() -> bool:  # type: ignore[valid-type] # `bool` is a dtype here
-    """Whether ops run now; not inside of a function that is being traced."""
+    """Whether ops run immediately; False inside a function that is being traced."""
     return _current_trace() is None
 
 
 def device(name: _Any) -> _Any:
-    """A context without effect: there is one device."""
+    """A context manager without effect: there is one device."""
     return _contextlib.nullcontext(name)
 
 
 def name_scope(name: _Any) -> _Any:
-    """A context without effect: values are named after your variables."""
+    """A context manager without effect: values are named after your variables."""
     return _contextlib.nullcontext(name)
 
 
 @_contextlib.contextmanager
 def init_scope() -> _Any:
-    """Inside, ops run now, though a function is being traced around, and no tape records them."""
+    """Within this context, ops run immediately even while a function is being traced, and no tape records them."""
     with _outside_builders(), _suspended():
         yield
 
 
 def group(*inputs: _Any, name: str | None = None) -> None:
-    """Nothing to do: ops run in the order of the program."""
+    """Does nothing: ops run in program order."""
 
 
 def control_dependencies(control_inputs: _Any) -> _Any:
-    """A context without effect: effects keep the order of the program."""
+    """A context manager without effect: effects keep program order."""
     return _contextlib.nullcontext()
 
 
 def no_op(name: str | None = None) -> None:
-    """Nothing."""
+    """Does nothing."""
 
 
 def recompute_grad(f: _Any) -> _Any:
-    """`f`, of which the backward pass keeps the arguments alone, and runs it again."""
+    """`f`, with only its arguments stored for the backward pass, which runs it again."""
     return _checkpoint(f)
 
 
 def ensure_shape(x: _Any, shape: _Any, name: str | None = None) -> _Any:
-    """x, if it has that shape."""
+    """Check that x has the shape, and return it."""
     out = convert_to_tensor(x)
     if not TensorShape(shape).is_compatible_with(out.shape):
         raise errors.InvalidShape(f"Shape of tensor {out.shape} is not compatible with expected shape {TensorShape(shape)}")

@@ -1,4 +1,4 @@
-"""Making, shaping, joining, slicing and indexing of tensors: the functions of `tf` itself."""
+"""Creating, reshaping, joining, slicing and indexing tensors: the functions of `tf` itself."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from .tensor import Tensor, check_dtypes, convert_to_tensor, dress, pair, same_d
 from .variable import Variable
 from .wrapping import axes_of, public, sizes_of
 
-# ---- making
+# ---- creation
 
 
 @public
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = "Const") -> Any:
-    """A tensor of a value; with a `shape`, reshaped to it, or filled with the one value."""
+    """A tensor from a value; with a `shape`, reshaped to it, or filled with the single value."""
     x = convert_to_tensor(value, dtype)
     if shape is None:
         return x
@@ -72,7 +72,7 @@ def eye(num_rows: int, num_columns: int | None = None, batch_shape: Any = None, 
 
 
 def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = None) -> Any:
-    """Numbers from start (or 0) up to the limit, without it. With a limit that is traced, something that only `for` takes."""
+    """Numbers from start (or 0) up to the limit, exclusive. With a traced limit, an object that can only be used in `for`."""
     bounds = (0, start, delta) if limit is None else (start, limit, delta)
     if any(is_traced(b) for b in bounds):
         return rolled_range(*bounds)
@@ -113,11 +113,11 @@ def sequence_mask(lengths: Any, maxlen: int | None = None, dtype: Any = None, na
     return mask if dtype is None else ops.cast(mask, as_dtype(dtype).dtype)
 
 
-# ---- what a tensor is
+# ---- properties
 
 
 def shape(input: Any, out_type: Any = int32, name: str | None = None) -> Any:
-    """The shape as a tensor; it is known while tracing too."""
+    """The shape as a tensor; it is also known while tracing."""
     return convert_to_tensor(np.array(_type(input).shape, as_dtype(out_type).dtype))
 
 
@@ -154,7 +154,7 @@ def type_spec_from_value(value: Any) -> TensorSpec:
 
 
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
-    """The value of a constant; None of what is traced."""
+    """The value of a constant; None if it is traced."""
     return None if is_traced(tensor) else np.asarray(convert_to_tensor(tensor))
 
 
@@ -167,7 +167,7 @@ def _type(x: Any) -> Any:
 
 @public
 def identity(input: Any, name: str | None = None) -> Any:
-    """The same value under an identity of its own."""
+    """The same value as a distinct object."""
     x = convert_to_tensor(input)
     return ops.apply(Reshape(x.type.shape), x)
 
@@ -263,7 +263,7 @@ def unstack(value: Any, num: int | None = None, axis: int = 0, name: str | None 
 
 @public
 def split(value: Any, num_or_size_splits: Any, axis: int = 0, num: int | None = None, name: str | None = "split") -> list[Operand]:
-    """Equal parts, or parts of the sizes given (one may be -1)."""
+    """Equal parts, or parts of the given sizes (one may be -1)."""
     x = convert_to_tensor(value)
     if isinstance(num_or_size_splits, int):
         return shapes.split(x, num_or_size_splits, axis)
@@ -275,12 +275,12 @@ def split(value: Any, num_or_size_splits: Any, axis: int = 0, num: int | None = 
     return shapes.split(x, np.cumsum(sizes)[:-1].tolist(), axis)
 
 
-# ---- choosing
+# ---- selection
 
 
 @public
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
-    """x where the condition holds, else y; alone, the indices where it holds (outside of a trace only)."""
+    """x where the condition holds, else y; without x and y, the indices where it holds (not inside a trace)."""
     test = convert_to_tensor(condition)
     if x is None and y is None:
         if is_traced(test):
@@ -307,7 +307,7 @@ def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = 
 
 
 def _checked_when_run(index: Any) -> Any:
-    """Indices that are known while tracing as a constant of the function: whether they fit is seen by runs that read what they choose."""
+    """Indices known while tracing, as a constant of the function: their bounds are checked in runs that read the selected elements."""
     builder = current_builder()
     return index if builder is None or is_traced(index) else dress(builder.emit(Constant.of(np.asarray(index)), ())[0])
 
@@ -358,7 +358,7 @@ def boolean_mask(tensor: Any, mask: Any, axis: int | None = None, name: str = "b
 
 @public
 def slice_(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
-    """`tf.slice`: from begin, so many elements (-1: to the end) along each axis."""
+    """`tf.slice`: `size` elements (-1: to the end) from `begin` along each axis."""
     x = convert_to_tensor(input_)
     pairs = zip(sizes_of(begin), sizes_of(size), x.type.shape, strict=True)
     return x[tuple(slice(b, n if s == -1 else b + s) for b, s, n in pairs)]
@@ -395,7 +395,7 @@ def argsort(values: Any, axis: int = -1, direction: str = "ASCENDING", stable: b
 
 @public
 def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Any:
-    """Flat indices into a shape as coordinates, one row an axis."""
+    """Flat indices into a shape as coordinates, one row per axis."""
     flat, rows = convert_to_tensor(indices), []
     for n in reversed(sizes_of(dims)):
         rows.append(ops.remainder(flat, n))
@@ -404,7 +404,7 @@ def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Any:
 
 
 class Unique(NamedTuple):
-    """What `tf.unique` gives."""
+    """The result of `tf.unique`."""
 
     y: Any
     idx: Any
@@ -426,7 +426,7 @@ def unique(x: Any, out_idx: Any = int32, name: str | None = None) -> Unique:
 
 @public
 def stop_gradient(input: Any, name: str | None = None) -> Any:
-    """The value, as a constant to tapes."""
+    """The value, treated as a constant by tapes."""
     return ops.stop_gradient(convert_to_tensor(input))
 
 

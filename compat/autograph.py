@@ -1,4 +1,4 @@
-"""tf.autograph: the source that AutoGraph makes of a function, and how to keep a function away from it."""
+"""tf.autograph: the source that AutoGraph generates for a function, and how to exclude a function from conversion."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .errors import missing
 
 
 def to_code(entity: Callable[..., Any], recursive: bool = True, experimental_optional_features: Any = None) -> str:
-    """The function as it is traced: its control flow as calls."""
+    """The source of the function as it is traced, with control flow as calls."""
     return _to_code(getattr(entity, "python_function", entity))
 
 
@@ -23,16 +23,16 @@ def to_graph(entity: Callable[..., Any], recursive: bool = True, experimental_op
 
 
 def set_verbosity(level: int, alsologtostdout: bool = False) -> None:
-    """AutoGraph says nothing anyway: errors name the line and the reason."""
+    """Does nothing: AutoGraph does not log; errors name the line and the reason."""
 
 
 def trace(*args: Any) -> None:
-    """Print now, while tracing."""
+    """Print immediately, while tracing."""
     print(*args)
 
 
 def set_loop_options(**options: Any) -> None:
-    """Nothing to do: loops need no hints."""
+    """Does nothing: loops need no hints."""
 
 
 experimental = SimpleNamespace(do_not_convert=do_not_convert, set_loop_options=set_loop_options)

@@ -1,4 +1,4 @@
-"""Python from inside of TensorFlow: `py_function` and `numpy_function`. They run where ops run now, and refuse to be compiled."""
+"""Calling Python from TensorFlow code: `py_function` and `numpy_function`. They run eagerly, and cannot be compiled."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .tensor import convert_to_tensor, tracing
 
 
 def py_function(func: Callable[..., Any] | None = None, inp: Any = None, Tout: Any = None, name: str | None = None) -> Any:
-    """`func(*inp)` of tensors, as tensors; without `inp`, a decorator."""
+    """Call `func(*inp)` on tensors and return tensors; without `inp`, a decorator."""
     return _callback("tf.py_function", func, inp, Tout, convert_to_tensor)
 
 
 def numpy_function(
     func: Callable[..., Any] | None = None, inp: Any = None, Tout: Any = None, stateful: bool = True, name: str | None = None,
 ) -> Any:  # fmt: skip
-    """`func(*inp)` of arrays, as tensors; without `inp`, a decorator. NumPy's functions take tensors directly, too."""
+    """Call `func(*inp)` on arrays and return tensors; without `inp`, a decorator. NumPy functions also accept tensors directly."""
     return _callback("tf.numpy_function", func, inp, Tout, lambda x: convert_to_tensor(x).numpy())
 
 

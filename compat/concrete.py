@@ -1,4 +1,4 @@
-"""Concrete functions: one trace of a `tf.function`, and how it is called and told to users."""
+"""Concrete functions: one trace of a `tf.function`, with its calls and its description."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ UNBOUND = "Binding inputs to tf.function failed"
 
 
 class ConcreteFunction:
-    """One trace of a function, callable with tensors that fit what it was traced for.
+    """One trace of a function, callable with tensors that match its signature.
 
-    Arguments are given as to the function itself (those that are static may be left out), or as the flat list of the tensors among them.
+    Arguments are passed as to the function itself (static ones may be omitted), or as the flat list of the tensors among them.
     """
 
     def __init__(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], compiled: Compiled, instance: Any = None) -> None:
@@ -53,7 +53,7 @@ class ConcreteFunction:
         return self._function._enter(bound.args[len(self._instance) :], bound.kwargs, *(self._instance or (None,)))
 
     def _structured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, list[Any]]:
-        """Leaves of each parameter, from arguments as the Python function takes them; a TypeError where they do not fit it."""
+        """The leaves of each parameter, from arguments as the Python function takes them; raises TypeError if they do not match."""
         bound = self._parameters.bind_partial(*self._instance, *args, **kwargs).arguments
         out: dict[str, list[Any]] = {}
         for name, template in self._templates.items():
@@ -70,7 +70,7 @@ class ConcreteFunction:
         return out
 
     def _flat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, list[Any]] | None:
-        """The same, from the tensors alone, in order; None if they are not so many."""
+        """The same, from only the tensors, in order; None if their number differs."""
         leaves = {name: flatten(template)[0] for name, template in self._templates.items()}
         wanted = sum(isinstance(leaf, TensorSpec) for each in leaves.values() for leaf in each)
         if kwargs or len(args) != wanted or not all(isinstance(x, Operand) for x in args):
@@ -78,7 +78,7 @@ class ConcreteFunction:
         rest = iter(args)
         return {name: [next(rest) if isinstance(leaf, TensorSpec) else leaf for leaf in each] for name, each in leaves.items()}
 
-    # ---- what it is
+    # ---- description
 
     @property
     def name(self) -> str:
@@ -135,7 +135,7 @@ class ConcreteFunction:
 
 
 def templates(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], instance: tuple[Any, ...]) -> dict[str, Any]:
-    """For each parameter, what a call may give: a spec for each tensor and variable, `Static` for what is part of the trace."""
+    """For each parameter, what a call may pass: a spec for each tensor and variable, `Static` for values that are part of the trace."""
     bound = function._parameters.bind(*instance, *args, **kwargs).arguments
     return {name: tree_map(as_template, x) for name, x in list(bound.items())[len(instance) :]}
 
@@ -153,7 +153,7 @@ def same_value(x: Any, value: Any) -> bool:
 
 
 def conforming(name: str, wanted: Any, x: Any) -> Any:
-    """An argument as a trace takes it; an error where it does not fit."""
+    """An argument in the form that the trace takes; raises an error if it does not match."""
     if isinstance(wanted, Static):
         return wanted.value
     if isinstance(x, Operand) and x.type.dtype != wanted.dtype.dtype:
@@ -163,7 +163,7 @@ def conforming(name: str, wanted: Any, x: Any) -> Any:
 
 
 def fitting(name: str, spec: Any, x: Any) -> Any:
-    """An argument as a `TensorSpec`, or a structure of them, wants it; a TypeError where it does not fit."""
+    """An argument that matches a `TensorSpec`, or a structure of them; raises TypeError if it does not match."""
     if isinstance(spec, dict):
         if not isinstance(x, dict) or x.keys() != spec.keys():
             raise TypeError(f"{UNBOUND}: the input {name!r} should be a dict of {list(spec)}, not {x!r}")
@@ -183,11 +183,11 @@ def fitting(name: str, spec: Any, x: Any) -> Any:
     return value
 
 
-# ---- texts
+# ---- text
 
 
 class Text:
-    """A structure of types, whose repr TensorFlow's users know."""
+    """A structure of types, with TensorFlow's repr."""
 
     def __init__(self, structure: Any) -> None:
         self.structure = structure

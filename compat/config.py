@@ -1,4 +1,4 @@
-"""tf.config: the switches that mean something here. There is one device, the CPU."""
+"""tf.config: the settings that have an effect here. There is one device, the CPU."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def case(
 
 
 def switch_case(branch_index: Any, branch_fns: Any, default: Callable[[], Any] | None = None, name: str = "switch_case") -> Any:
-    """`branch_fns[branch_index]()`; `default` (or the last) for an index out of range."""
+    """Call `branch_fns[branch_index]()`; an index out of range selects `default` (or the last)."""
     if isinstance(branch_fns, dict):
         numbered: dict[int, Any] = dict(branch_fns)
     else:
@@ -62,7 +62,7 @@ def while_loop(
     cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any, shape_invariants: Any = None, parallel_iterations: int = 10,
     back_prop: bool = True, swap_memory: bool = False, maximum_iterations: Any = None, name: str | None = None,
 ) -> Any:  # fmt: skip
-    """`while cond(*vars): vars = body(*vars)`; gives the last variables. Gradients flow through it, however often it runs."""
+    """`while cond(*vars): vars = body(*vars)`; returns the last variables. Gradients flow through it, whatever the trip count."""
     kind = type(loop_vars) if isinstance(loop_vars, list | tuple) else tuple
     start = tuple(map(_carried, loop_vars if isinstance(loop_vars, list | tuple) else (loop_vars,)))
 
@@ -84,7 +84,7 @@ def while_loop(
 
 
 def _carried(x: Any) -> Any:
-    """What a loop starts with, as tensors; an array that nothing was written to finds its type in the loop."""
+    """The initial values of a loop, as tensors; the type of an array without written elements is determined in the loop."""
     return x if isinstance(x, TensorArray) else tree_map(convert_to_tensor, x)
 
 
@@ -100,7 +100,7 @@ def map_fn(
     fn: Callable[[Any], Any], elems: Any, dtype: Any = None, parallel_iterations: Any = None, back_prop: bool = True,
     swap_memory: bool = False, infer_shape: bool = True, name: str | None = None, fn_output_signature: Any = None,
 ) -> Any:  # fmt: skip
-    """`fn` of each row, stacked."""
+    """Apply `fn` to each row, and stack the results."""
     rows = tree_map(convert_to_tensor, elems)
     return dress_structure(control.map(lambda row: tree_map(convert_to_tensor, as_called(fn)(dress_structure(row))), rows))
 
@@ -140,7 +140,7 @@ def foldr(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None, **
 
 
 def _tensors(fn: Callable[[], Any]) -> Callable[[], Any]:
-    """The function, whose numbers are tensors: branches that give 0.0 and a float32 tensor agree."""
+    """The function, with numbers in its result converted to tensors, so that branches returning 0.0 and a float32 tensor agree."""
 
     @functools.wraps(fn)
     def branch() -> Any:

@@ -15,7 +15,7 @@ from .wrapping import floating, public, sizes_of
 
 
 class Images:
-    """The image operand of one call: how many spatial axes it has, where its channels are, and how arguments a spatial axis are read."""
+    """The image operand of one call: its number of spatial axes, its channel axis, and how arguments per spatial axis are read."""
 
     def __init__(self, what: str, x: Any, rank: int | None, data_format: str | None) -> None:
         operand = floating(what, x)
@@ -76,7 +76,7 @@ def convolution(
     input: Any, filters: Any, strides: Any = None, padding: Any = "VALID", data_format: str | None = None, dilations: Any = None,
     name: str | None = None,
 ) -> Any:  # fmt: skip
-    """Of images with any number of spatial axes."""
+    """Convolution of images with any number of spatial axes."""
     return convolved("convolution", None, input, filters, strides, padding, data_format, dilations)
 
 
@@ -110,7 +110,7 @@ def atrous_conv2d(value: Any, filters: Any, rate: int, padding: Any, name: str |
 def depthwise_conv2d(
     input: Any, filter: Any, strides: Any, padding: Any, data_format: str | None = None, dilations: Any = None, name: str | None = None
 ) -> Any:
-    """Each channel by filters of its own: [height, width, channels, multiplier]."""
+    """Convolve each channel with separate filters: [height, width, channels, multiplier]."""
     images = Images("depthwise_conv2d", input, 2, data_format)
     w = filters_of(images, filter)
     *sizes, channels, times = w.shape
@@ -131,7 +131,7 @@ def separable_conv2d(
 
 
 def transposed(rank: int, x: Any, filters: Any, output_shape: Any, strides: Any, padding: Any, data_format: Any, dilations: Any) -> Any:
-    """What the gradient of a convolution by its images is: `output_shape` says of which of the sizes that give this input."""
+    """The gradient of a convolution with respect to its images; `output_shape` selects one of the sizes that give this input."""
     images = Images(f"conv{rank}d_transpose", x, rank, data_format)
     w = filters_of(images, filters)
     steps, spread, kind = images.axes("strides", strides), images.axes("dilations", dilations), images.padding(padding)

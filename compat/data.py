@@ -1,6 +1,6 @@
-"""tf.data, the small part of it that a training loop over arrays needs: slices, batches, shuffling, repetition and maps, in plain Python.
+"""tf.data: the small part that a training loop over arrays needs: slices, batches, shuffling, repetition and maps, in plain Python.
 
-Refuses everything else, by name: any iterable of arrays does as well in a loop of your own.
+Everything else is rejected by name: use any iterable of arrays in a custom loop instead.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ AUTOTUNE = -1
 
 
 class Dataset:
-    """Something to iterate over, as often as wanted."""
+    """An iterable that can be iterated any number of times."""
 
     def __init__(self, start: Callable[[], Iterator[Any]], length: int | None = None) -> None:
         self._start = start
         self._length = length  # None: unknown; -1: infinite
-        self._inside = tracing()  # made by a function that is being traced: its elements are known then
+        self._inside = tracing()  # created by a function that is being traced: its elements are known then
 
-    # ---- where elements come from
+    # ---- sources
 
     @staticmethod
     def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
-        """The rows of a tensor, or of each of a structure of tensors."""
+        """The rows of a tensor, or of each tensor in a structure."""
         whole = tree_map(lambda x: np.asarray(convert_to_tensor(x)), _as_leaves(tensors))
         sizes = {len(x) for x in flatten(whole)[0]}
         if len(sizes) != 1:
@@ -61,10 +61,10 @@ class Dataset:
     def from_generator(generator: Callable[[], Any], *args: Any, **kwargs: Any) -> Dataset:
         return Dataset(lambda: (tree_map(convert_to_tensor, x) for x in generator()))
 
-    # ---- what is done with them
+    # ---- transformations
 
     def batch(self, batch_size: Any, drop_remainder: bool = False, **ignored: Any) -> Dataset:
-        """Elements stacked, so many at a time."""
+        """Elements stacked into batches of `batch_size`."""
         size = int(batch_size)
 
         def batches() -> Iterator[Any]:
@@ -83,7 +83,7 @@ class Dataset:
         return Dataset(batches, length)
 
     def shuffle(self, buffer_size: Any, seed: int | None = None, reshuffle_each_iteration: bool = True, name: str | None = None) -> Dataset:
-        """Elements in random order, as far as a buffer of that size mixes them."""
+        """Elements in random order, shuffled by a buffer of the given size."""
         size = int(buffer_size)
         state = np.random.default_rng(seed)
         once = int(state.integers(2**63))
@@ -101,7 +101,7 @@ class Dataset:
         return Dataset(shuffled, self._length)
 
     def repeat(self, count: Any = None, name: str | None = None) -> Dataset:
-        """The elements again and again."""
+        """The elements repeated `count` times, or forever."""
         times = -1 if count is None else int(count)
 
         def repeated() -> Iterator[Any]:
@@ -113,7 +113,7 @@ class Dataset:
         return Dataset(repeated, -1 if times < 0 else None if self._length is None else self._length * times)
 
     def map(self, map_func: Callable[..., Any], num_parallel_calls: Any = None, deterministic: Any = None, **ignored: Any) -> Dataset:
-        """A function of each element; of its parts, if it is a tuple."""
+        """Apply a function to each element; a tuple is passed as separate arguments."""
 
         def mapped() -> Iterator[Any]:
             for element in self:
@@ -153,11 +153,11 @@ class Dataset:
         return Dataset(lambda: ((convert_to_tensor(np.int64(i)), x) for i, x in enumerate(self, start)), self._length)
 
     def prefetch(self, buffer_size: Any, name: str | None = None) -> Dataset:
-        """Nothing to do: elements are arrays in memory already."""
+        """Does nothing: elements are already arrays in memory."""
         return self
 
     def cache(self, filename: str = "", name: str | None = None) -> Dataset:
-        """The elements of the first pass, kept in memory."""
+        """Keep the elements of the first pass in memory."""
         if filename:
             out_of_scope("Dataset.cache(filename)", "call cache() to keep the elements in memory")
         kept: list[Any] = []
@@ -175,7 +175,7 @@ class Dataset:
             state = reduce_func(state, element)
         return state
 
-    # ---- looking at it
+    # ---- inspection
 
     def __iter__(self) -> Iterator[Any]:
         if self._inside or not tracing():
@@ -187,7 +187,7 @@ class Dataset:
         return (tree_map(lambda r, k=k: r[k], rows) for k in range(len(flatten(rows)[0][0])))
 
     def traced_rows(self) -> Any:
-        """The elements as rows of traced arrays, for a loop; None where they are no such rows."""
+        """The elements as rows of traced arrays, for a loop; None if they are not such rows."""
         return None if self._inside else elements_of(self).get("rows")
 
     def as_numpy_iterator(self) -> Iterator[Any]:

@@ -21,7 +21,7 @@ SHOWN = 3
 
 
 def _hold(holds: Any, message: str | None, details: Callable[[], str]) -> None:
-    """Check now, or in every run: a traced condition has no values to show."""
+    """Check immediately, or in every run; a traced condition has no values to show."""
     every = ops.all(holds)
     if is_traced(every):
         ops.check(every, message or details())
@@ -85,7 +85,7 @@ def Assert(condition: Any, data: Any = (), summarize: int | None = None, name: s
 
 @translated
 def check_numerics(tensor: Any, message: str, name: str | None = None) -> Any:
-    """The tensor, unless it holds NaN or infinity."""
+    """Return the tensor; raises if it contains NaN or infinity."""
     x = convert_to_tensor(tensor)
     _hold(ops.isfinite(x), f"{message} : Tensor had NaN or Inf values", lambda: "")
     return x
@@ -94,7 +94,7 @@ def check_numerics(tensor: Any, message: str, name: str | None = None) -> Any:
 assert_all_finite = check_numerics
 
 
-# ---- what is known while tracing
+# ---- checked while tracing
 
 
 def assert_rank(x: Any, rank: int, message: str | None = None, name: str | None = None) -> None:
@@ -141,7 +141,7 @@ def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> Any:
 
 
 def assert_shapes(shapes: Any, data: Any = None, summarize: Any = None, message: str | None = None, name: str | None = None) -> None:
-    """`[(x, ("n", 3)), (y, ("n",))]`: sizes that are numbers must be those, sizes of one name equal."""
+    """`[(x, ("n", 3)), (y, ("n",))]`: sizes that are numbers must match, and sizes with the same name must be equal."""
     sizes: dict[Any, int] = {}
     for x, wanted in shapes.items() if isinstance(shapes, dict) else shapes:
         t = convert_to_tensor(x)
@@ -162,7 +162,7 @@ def is_numeric_tensor(tensor: Any) -> bool:
 
 
 def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:
-    """From here on, the first NaN or infinity of a compiled function raises, with the line that it comes from."""
+    """From now on, the first NaN or infinity in a compiled function raises an error that names its line."""
     config.debug_nans = True
 
 
@@ -171,7 +171,7 @@ def disable_check_numerics() -> None:
 
 
 def enable_traceback_filtering() -> None:
-    """Nothing to do: errors name your line."""
+    """Does nothing: errors name your line."""
 
 
 disable_traceback_filtering = enable_traceback_filtering

@@ -1,6 +1,6 @@
-"""TensorFlow's dtypes: `tf.float32` and its like, thin names for NumPy's.
+"""TensorFlow's dtypes: `tf.float32` and so on, as thin wrappers of NumPy's.
 
-A `DType` compares equal to the NumPy dtype it names and passes wherever one is asked for. Refuses: dtypes that adjit does not compute in
+A `DType` compares equal to the NumPy dtype it names and can be used in its place. Rejects dtypes that adjit does not support
 (float16, complex, strings); those names raise from `adjit.tf` itself.
 """
 
@@ -17,7 +17,7 @@ from .errors import missing
 
 
 class DType:
-    """`tf.float32`: prints as TensorFlow's do, and is NumPy's float32 to everybody else."""
+    """`tf.float32`: prints like TensorFlow's, and acts as NumPy's float32 everywhere else."""
 
     __slots__ = ("dtype",)
 
@@ -81,9 +81,9 @@ class DType:
         return self == as_dtype(other)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "dtype":  # not set yet, while an object is being copied
+        if name == "dtype":  # not set yet while an object is being copied
             raise AttributeError(name)
-        return getattr(self.dtype, name)  # `kind`, `itemsize`, ...: the ops ask a tensor's dtype for them
+        return getattr(self.dtype, name)  # `kind`, `itemsize`, ...: ops read them from a tensor's dtype
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, DType):
@@ -116,7 +116,7 @@ _python: dict[type | str, DType] = {float: float32, int: int32, bool: bool_, "fl
 
 
 def as_dtype(spec: Any) -> DType:
-    """The dtype of that name or type; Python's `float` and `int` are float32 and int32 here."""
+    """The dtype with that name or type; Python's `float` and `int` are float32 and int32 here."""
     if isinstance(spec, DType):
         return spec
     found = _known.get(spec) if isinstance(spec, np.dtype) else _python.get(spec) if isinstance(spec, type | str) else None

@@ -1,7 +1,7 @@
-"""TensorFlow's error classes, and the one rule by which ours become theirs.
+"""TensorFlow's error classes, and the translation of adjit's errors into them.
 
-An error that adjit raises for bad operands is an `InvalidArgumentError` to users of `adjit.tf`, and stays what it was (a `ShapeError`,
-hence a ValueError) to everybody else: `translated` makes it one of both classes.
+An error that adjit raises for bad operands is an `InvalidArgumentError` to users of `adjit.tf`, and also keeps its original class (a
+`ShapeError`, hence a ValueError): `translated` gives it a class that derives from both.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class OpError(Exception):
-    """Base of TensorFlow's errors; made from (node_def, op, message), of which we know the message."""
+    """Base of TensorFlow's errors; constructed from (node_def, op, message), of which only the message is known."""
 
     def __init__(self, node_def: Any = None, op: Any = None, message: str = "", *details: Any) -> None:
         super().__init__(message or (node_def if isinstance(node_def, str) else ""))
@@ -41,59 +41,59 @@ class OpError(Exception):
 
 
 class InvalidArgumentError(OpError):
-    """Operands that do not fit, or an assertion that does not hold."""
+    """Operands that do not match, or an assertion that fails."""
 
 
 class OutOfRangeError(OpError):
-    """An iterator that has ended."""
+    """An exhausted iterator."""
 
 
 class UnimplementedError(OpError):
-    """Something that TensorFlow does and we do not."""
+    """A feature of TensorFlow that adjit does not implement."""
 
 
 class FailedPreconditionError(OpError):
-    """A system that is not in the state that an operation needs."""
+    """The system is not in the state that an operation requires."""
 
 
 class NotFoundError(OpError):
-    """A thing that was asked for and is not there."""
+    """A requested object does not exist."""
 
 
 class AbortedError(OpError):
-    """An operation that was ended from outside."""
+    """An operation that was aborted."""
 
 
 class CancelledError(OpError):
-    """An operation that was called off."""
+    """An operation that was cancelled."""
 
 
 class AlreadyExistsError(OpError):
-    """A thing that was to be made and is there."""
+    """An object to be created already exists."""
 
 
 class PermissionDeniedError(OpError):
-    """Something that the caller must not do."""
+    """The caller lacks permission."""
 
 
 class UnavailableError(OpError):
-    """A service that does not answer."""
+    """A service is unavailable."""
 
 
 class DataLossError(OpError):
-    """Data that cannot be read any more."""
+    """Data is lost or corrupt."""
 
 
 class DeadlineExceededError(OpError):
-    """Too late."""
+    """A deadline expired."""
 
 
 class UnknownError(OpError):
-    """Something else."""
+    """An unknown error."""
 
 
 class ResourceExhaustedError(OpError):
-    """Too little memory."""
+    """Out of memory."""
 
 
 class InternalError(OpError):
@@ -101,15 +101,15 @@ class InternalError(OpError):
 
 
 class OutOfScopeError(UnimplementedError, UnsupportedError):
-    """A part of TensorFlow that `adjit.tf` does not have, with what to do instead."""
+    """A part of TensorFlow that `adjit.tf` does not implement; the message suggests an alternative."""
 
 
 class MissingPartError(OutOfScopeError, AttributeError):
-    """A name of TensorFlow's that is not here: `hasattr` says so, too."""
+    """A name of TensorFlow that is missing here; `hasattr` returns False for it."""
 
 
 class NoValueError(TraceError, AttributeError):
-    """`.numpy()` of a symbolic tensor, which TensorFlow's users know as a missing attribute."""
+    """`.numpy()` of a symbolic tensor; in TensorFlow this attribute is missing."""
 
 
 def _both(theirs: type[OpError], ours: type[AdjitError]) -> type[Exception]:
@@ -130,14 +130,14 @@ _TRANSLATED: dict[type[BaseException], type[Exception]] = {
     }.items()
 }
 
-OperatorNotAllowedInGraphError = TraceError  # the truth, or the elements, of what is only known at run time
+OperatorNotAllowedInGraphError = TraceError  # the truth value, or iteration, of a value that is known only at run time
 InvalidDType = _TRANSLATED[DTypeError]
 InvalidShape = _TRANSLATED[ShapeError]
 FailedCheck = _TRANSLATED[CheckError]
 
 
 def translate(error: BaseException) -> None:
-    """Make an error of ours one of TensorFlow's as well; it stays the object that it is."""
+    """Make an adjit error also an instance of a TensorFlow error; the object stays the same."""
     found = _TRANSLATED.get(type(error))
     if found is not None:
         error.__class__ = found
@@ -153,7 +153,7 @@ def translating() -> Iterator[None]:
 
 
 def translated(function: F) -> F:
-    """The function, with errors that users of TensorFlow know."""
+    """Decorate a function so that its errors are TensorFlow's."""
 
     @functools.wraps(function)
     def public(*args: Any, **kwargs: Any) -> Any:
@@ -171,7 +171,7 @@ def out_of_scope(what: str, instead: str) -> NoReturn:
 
 
 def missing(space: str, instead: str) -> Callable[[str], NoReturn]:
-    """The `__getattr__` of a namespace: what TensorFlow has there and we do not is out of scope."""
+    """The `__getattr__` of a namespace: names that TensorFlow has and adjit does not are out of scope."""
 
     def __getattr__(name: str) -> NoReturn:
         if name.startswith("__"):

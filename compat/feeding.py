@@ -1,7 +1,7 @@
-"""Datasets that a compiled function goes over: read again at every call, and passed to it as hidden arguments.
+"""Datasets that a compiled function iterates over: read again at every call, and passed to it as hidden arguments.
 
-The first trace that meets a dataset from outside stops with `Wanted`; the call then reads it, and traces with its elements. How many there
-are is part of the key, as any shape is. Refuses datasets without an end.
+The first trace that reads a dataset from outside stops with `Wanted`; the caller then reads it, and traces with its elements. Their
+number is part of the key, like any shape. Infinite datasets are rejected.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ARGUMENT = "feeds__"  # the hidden argument of a function's body
 
 
 class Wanted(BaseException):
-    """A trace needs the elements of a dataset. No error: whatever handles those must let it pass."""
+    """Raised when a trace needs the elements of a dataset. Not an error, so that handlers of errors let it pass."""
 
     def __init__(self, dataset: Dataset) -> None:
         super().__init__("a dataset is read inside of a function")
@@ -32,10 +32,10 @@ class Wanted(BaseException):
 
 
 class Feeding(threading.local):
-    """What is known of datasets on this thread."""
+    """The state of datasets on this thread."""
 
-    asks = False  # whether a function is being called that can read a dataset, and trace again
-    table: dict[int, Any] | None = None  # id of a dataset -> its elements, in the trace under way
+    asks = False  # whether the function being called can read a dataset and trace again
+    table: dict[int, Any] | None = None  # id of a dataset -> its elements, in the current trace
 
 
 feeding = Feeding()
@@ -43,7 +43,7 @@ feeding = Feeding()
 
 @contextmanager
 def fed(datasets: Sequence[Dataset], feeds: Sequence[Any]) -> Iterator[None]:
-    """Inside, these datasets are known by traced elements."""
+    """Within this context, the elements of these datasets are the traced values `feeds`."""
     before = feeding.table
     feeding.table = {**(before or {}), **{id(d): feed for d, feed in zip(datasets, feeds, strict=False)}}
     try:
@@ -53,7 +53,7 @@ def fed(datasets: Sequence[Dataset], feeds: Sequence[Any]) -> Iterator[None]:
 
 
 def elements_of(dataset: Dataset) -> Any:
-    """The elements of a dataset in a trace: {"items": [...]}, or {"rows": ...} where they are of one type, and lie in arrays."""
+    """The elements of a dataset in a trace: {"items": [...]}, or {"rows": ...} if they have one type and are rows of arrays."""
     if feeding.table is None or not feeding.asks:
         raise TraceError(
             "a tf.data.Dataset inside of a function would be read while tracing, and never again: decorate the function with tf.function, "
@@ -66,7 +66,7 @@ def elements_of(dataset: Dataset) -> Any:
 
 
 def read(dataset: Dataset) -> Any:
-    """All elements of a dataset, as a function takes them."""
+    """All elements of a dataset, in the form that a function takes."""
     if dataset._length == -1:
         raise TraceError("a compiled function reads all of a dataset before it runs, and this one has no end: use take(count)")
     items = [tree_map(np.asarray, element) for element in dataset]

@@ -1,8 +1,8 @@
-"""tf.function: adjit's functions by TensorFlow's rules.
+"""tf.function: adjit's functions with TensorFlow's rules.
 
-Python numbers are static: each value is a trace of its own. Arguments are bound to the parameters first, so that `f(1)` and `f(x=1)` share
-a trace; with an `input_signature` they are converted and checked. Inside, values are tensors in TensorFlow's dress, and what the function
-returns becomes tensors too.
+Python numbers are static: each value has its own trace. Arguments are bound to the parameters first, so that `f(1)` and `f(x=1)` share
+a trace; with an `input_signature` they are converted and checked. Inside, values are tensors with TensorFlow's interface, and results
+are converted to such tensors too.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ PYTHON = (bool, int, float, complex, str, bytes)
 
 
 class Body:
-    """The user's function between a trace and TensorFlow: its arguments are dressed, its results made tensors."""
+    """Adapts the user's function for tracing: its arguments get TensorFlow's interface, its results are converted to tensors."""
 
     def __init__(self, fn: Callable[..., Any], autograph: bool) -> None:
         functools.update_wrapper(self, fn)
         self.fn = fn
         self.autograph = autograph
-        self.feeds: list[Dataset] = []  # datasets from outside that the function goes over
+        self.feeds: list[Dataset] = []  # datasets from outside that the function iterates over
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         trace = current_trace()
@@ -64,25 +64,25 @@ class Body:
 
 
 def dress_trace(trace: Trace) -> None:
-    """From here on, values of this trace are made as users of TensorFlow hold them."""
+    """From now on, values of this trace are created with TensorFlow's interface."""
     trace.value_class = SymbolicTensor
     trace.root().python_prints = True
 
 
 def dress_argument(x: Any) -> Any:
-    if type(x) is RuntimeVariable:  # the variable of a call, which stands for whatever variable the call brings
+    if type(x) is RuntimeVariable:  # the placeholder for a variable that is an argument of the call
         x.__class__ = Variable
         return x
     return x.value if isinstance(x, Static) else dress(x)
 
 
 def with_static_numbers(x: Any) -> Any:
-    """An argument whose Python numbers and texts are part of the key."""
+    """An argument whose Python numbers and strings are part of the key."""
     return static_number(x) if isinstance(x, Operand) or type(x) in PYTHON else tree_map(static_number, x)
 
 
 def static_number(x: Any) -> Any:
-    """A Python number or text, or an object that says itself (`__tf_tracing_type__`) with which others it shares a trace."""
+    """A Python number or string, or an object that defines which others it shares a trace with (`__tf_tracing_type__`)."""
     if type(x) in PYTHON:
         return Static(x)
     tracing_type = None if isinstance(x, Operand) else getattr(type(x), "__tf_tracing_type__", None)
@@ -92,21 +92,21 @@ def static_number(x: Any) -> Any:
 def as_result(x: Any) -> Any:
     if isinstance(x, Operand):
         x = x.read_operand() if isinstance(x, RuntimeVariable) else x
-        if x.weak and isinstance(x, Value):  # a Python number that a loop or a branch computed
+        if x.weak and isinstance(x, Value):  # a Python number computed by a loop or a branch
             return dress(ops.cast(x, I32 if x.type.dtype == I64 else F32 if x.type.is_float else x.type.dtype))
         return dress(x)
     return convert_to_tensor(x) if isinstance(x, bool | int | float | np.ndarray | np.generic) else x
 
 
 def template_of(kind: Any) -> Any:
-    """What an entry of a trace's key says of its argument."""
+    """The template of an argument, from its entry in a trace's key."""
     if isinstance(kind[0], np.dtype):
         return TensorSpec(kind[1], kind[0])
     return VariableSpec(kind[1].shape, kind[1].dtype, kind[2]) if kind[0] is RuntimeVariable else Static(kind[1])
 
 
 class Function(RuntimeFunction):
-    """What `@tf.function` makes."""
+    """The result of `@tf.function`."""
 
     def __init__(
         self, fn: Callable[..., Any], input_signature: Sequence[Any] | None = None, autograph: bool = True, reduce_retracing: bool = False,
@@ -120,7 +120,7 @@ class Function(RuntimeFunction):
         parameters = self._parameters.parameters
         self._method = list(parameters)[:1] in (["self"], ["cls"])
         simple = all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters.values())
-        self._arity = len(parameters) - self._method if simple else -1  # so many positional arguments leave nothing to bind
+        self._arity = len(parameters) - self._method if simple else -1  # with this number of positional arguments nothing has to be bound
         self._shortcut = Shortcut(self, EagerTensor, floats=False)
 
     def _arguments(self) -> tuple[Any, ...]:
@@ -134,7 +134,7 @@ class Function(RuntimeFunction):
                 if kwargs or len(args) != self._arity or self._input_signature is not None or not all(type(a) is EagerTensor for a in args):
                     args, kwargs = self._bound(args, kwargs, instance)
                 elif not listening.recorders:
-                    args = tuple([a.buffer for a in args])  # nobody asks which tensors these are: the arrays alone go the shortest way
+                    args = tuple([a.buffer for a in args])  # no tape is recording: passing only the arrays is the fastest path
             elif self._input_signature is not None:
                 args, kwargs = self._signed(*self._positional(args, kwargs, instance))
             return dress_structure(self._fed(args, kwargs, instance))
@@ -143,7 +143,7 @@ class Function(RuntimeFunction):
             raise
 
     def _fed(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
-        """The call, with the elements of the datasets that the function reads."""
+        """Call the function with the elements of the datasets that it reads."""
         body = self._fn
         if current_builder() is not None or config.eager or not isinstance(body, Body):
             return super()._enter(args, kwargs, instance)
@@ -159,7 +159,7 @@ class Function(RuntimeFunction):
             feeding.asks = False
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Arguments as the cache tells them apart: by parameter, with defaults, Python numbers by value."""
+        """Arguments as the cache distinguishes them: by parameter, with defaults, Python numbers by value."""
         if kwargs or len(args) != self._arity:
             args, kwargs = self._positional(args, kwargs, instance)
         if self._input_signature is not None:
@@ -189,10 +189,10 @@ class Function(RuntimeFunction):
         rest = given[len(signature) :]
         return (*checked, *rest), {}
 
-    # ---- what TensorFlow lets users ask
+    # ---- inspection
 
     def _specialization(self, owner: Any, instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ConcreteFunction:  # type: ignore[override] # TensorFlow's has more to say
-        """One trace: of these arguments, or of the `TensorSpec`s that stand for them."""
+        """One trace, for these arguments or for the `TensorSpec`s given in their place."""
         if not args and not kwargs and self._input_signature is not None:
             args = self._input_signature
         given, names = self._positional(args, kwargs, instance)
@@ -218,7 +218,7 @@ class Function(RuntimeFunction):
         return self.trace_count + sum(own.trace_count for _, own in self._instances.values())
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
-        """What each trace takes and gives."""
+        """The signature of each trace."""
         own: list[Any] = [self, *(each for _, each in self._instances.values())]
         return "\n\n".join(function._trace_text(*key, compiled) for function in own for key, compiled in function._cache.items())
 
@@ -242,8 +242,8 @@ def function(
 ) -> Any:  # fmt: skip
     """Compile a Python function: `@tf.function`, `@tf.function(input_signature=[...])` or `tf.function(f)`.
 
-    Everything is compiled to native code, whatever `jit_compile` says. Shapes are specialised: an unknown dimension of a signature is one
-    trace a size.
+    Everything is compiled to native code, whatever `jit_compile` says. Shapes are specialised: an unknown dimension of a signature
+    causes one trace for each size.
     """
 
     def decorate(fn: Callable[..., Any]) -> Function:

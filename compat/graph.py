@@ -1,4 +1,4 @@
-"""The graph of a concrete function, as far as users walk one: nodes with a name, an op and inputs. Its text is adjit's IR."""
+"""The graph of a concrete function, for users who traverse it: nodes with a name, an op and inputs. Its text is adjit's IR."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Node(NamedTuple):
 
 
 class GraphDef:
-    """What `as_graph_def()` gives: `node` lists parameters, statements and results; the text is IR."""
+    """The result of `as_graph_def()`: `node` lists parameters, statements and results; the text is IR."""
 
     def __init__(self, func: Func) -> None:
         self._func = func
@@ -50,7 +50,7 @@ class GraphDef:
 
 
 class Graph:
-    """What was traced."""
+    """The graph of a traced function."""
 
     def __init__(self, func: Func) -> None:
         self._func = func

@@ -1,4 +1,4 @@
-"""tf.linalg: products, equations, factorisations, norms, diagonals and bands of matrices. Refuses SVD and eigenvalues."""
+"""tf.linalg: products, equations, factorisations, norms, diagonals and bands of matrices. SVD and eigenvalues are not supported."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def matmul(
     a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, adjoint_a: bool = False, adjoint_b: bool = False,
     a_is_sparse: bool = False, b_is_sparse: bool = False, output_type: Any = None, name: str | None = None,
 ) -> Any:  # fmt: skip
-    """The product of two matrices, or of stacks of them."""
+    """The product of two matrices, or of batches of them."""
     x, y = _matrices("MatMul", a, b)
     if len(x.type.shape) < 2 or len(y.type.shape) < 2:
         raise InvalidShape(
@@ -67,7 +67,7 @@ def cross(a: Any, b: Any, name: str | None = None) -> Any:
 
 @public
 def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
-    """The norm of all elements, or along an axis; of matrices with two axes."""
+    """The norm of all elements, or along an axis; two axes give matrix norms."""
     x = convert_to_tensor(tensor)
     kind = None if ord == "euclidean" else ord
     if axis is None:
@@ -127,7 +127,7 @@ def set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: int = 0) -> A
 
 @public
 def band_part(input: Any, num_lower: int, num_upper: int, name: str | None = None) -> Any:
-    """The matrix with zeros outside of a band around its diagonal; -1 keeps a whole triangle."""
+    """The matrix with zeros outside a band around its diagonal; -1 keeps a whole triangle."""
     x = convert_to_tensor(input)
     row, column = (ops.iota(x.type.shape, len(x.type.shape) - n) for n in (2, 1))
     offset = dress(column) - dress(row)
@@ -141,7 +141,7 @@ def band_part(input: Any, num_lower: int, num_upper: int, name: str | None = Non
 
 @public
 def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Any:
-    """x with `matrix @ x = rhs`, where rhs is (a stack of) matrices."""
+    """x with `matrix @ x = rhs`, where rhs is a matrix or a batch of matrices."""
     a, b = _matrices("MatrixSolve", matrix, rhs)
     if len(b.type.shape) < 2:
         raise InvalidShape(f"MatrixSolve: rhs must have at least 2 dimensions, not {list(b.type.shape)}; use rhs[:, None] for a vector")
@@ -205,7 +205,7 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | Non
 
 @public
 def lstsq(matrix: Any, rhs: Any, l2_regularizer: float = 0.0, fast: bool = True, name: str | None = None) -> Any:
-    """x for which `matrix @ x` is nearest to rhs."""
+    """x that minimises the distance of `matrix @ x` from rhs."""
     a, b = _matrices("MatrixSolveLs", matrix, rhs)
     if l2_regularizer:
         square = ops.matmul(shapes.matrix_transpose(a), a)
@@ -225,7 +225,7 @@ svd, eigh, eigvalsh, expm = map(_factorisation, ["svd", "eigh", "eigvalsh", "exp
 
 
 def matrix_rank(a: Any, tol: Any = None) -> Any:
-    """Of a constant: rank is not a continuous function."""
+    """The rank of a constant matrix; rank is not a continuous function."""
     return convert_to_tensor(np.array(np.linalg.matrix_rank(np.asarray(convert_to_tensor(a)), tol), np.int32))
 
 

@@ -1,4 +1,4 @@
-"""tf.math: elementwise functions, reductions and scans; most are names of `tf` itself too."""
+"""tf.math: elementwise functions, reductions and scans; most are also names of `tf` itself."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ multiply_no_nan = binary(lambda a, b: _no_nan(b, lambda: ops.mul(a, b)), "multip
 
 
 def _where_zero(x: Any, value: Callable[[], Operand]) -> Operand:
-    """0 where x is, whatever the value is there: the adjoint of `where` keeps it out of gradients too."""
+    """0 where x is 0, whatever `value` is there: the adjoint of `where` keeps it out of gradients too."""
     return ops.where(ops.equal(x, 0.0), 0.0, value())
 
 
@@ -74,7 +74,7 @@ def _no_nan(divisor: Any, value: Callable[[], Operand]) -> Operand:
 
 @public
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
-    """x as another dtype; floats lose their fraction on the way to integers."""
+    """x cast to another dtype; casting floats to integers truncates."""
     wanted = as_dtype(dtype)
     if not isinstance(x, Operand):
         x = convert_to_tensor(np.asarray(x).astype(wanted.dtype) if isinstance(x, bool | int | float) else x)
@@ -118,7 +118,7 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
 
 @public
 def global_norm(t_list: Any, name: str | None = None) -> Any:
-    """The norm of all elements of all tensors together; entries that are None do not count."""
+    """The norm of all elements of all tensors together; None entries are ignored."""
     squares = [ops.sum(ops.square(convert_to_tensor(t))) for t in t_list if t is not None]
     return ops.sqrt(add_n(squares))
 
@@ -128,7 +128,7 @@ def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name:
     norm = global_norm(t_list) if use_norm is None else convert_to_tensor(use_norm)
     bound = convert_to_tensor(clip_norm, dtype_hint=as_dtype(norm.type.dtype))
     scale = bound / maximum(norm, bound)
-    # an infinite or undefined norm makes everything NaN, rather than hide that the gradients are lost
+    # an infinite or NaN norm makes everything NaN, rather than hiding that the gradients are invalid
     scale = scale + (norm - norm)
     return [None if t is None else convert_to_tensor(t) * scale for t in t_list], norm
 
@@ -156,7 +156,7 @@ def _reduction(function: Callable[..., Operand], name: str) -> Callable[..., Any
 
 
 def _mean(x: Operand, axis: Any, keepdims: bool) -> Operand:
-    """Integers have an integer mean here, rounded towards zero."""
+    """The mean; that of integers is an integer, rounded towards zero."""
     out = reductions.mean(x, axis, keepdims=keepdims)
     return out if x.type.is_float else ops.trunc(out)
 
@@ -182,7 +182,7 @@ def count_nonzero(input: Any, axis: Any = None, keepdims: bool = False, dtype: A
 
 @public
 def argmax(input: Any, axis: Any = None, output_type: Any = int64, name: str | None = None) -> Any:
-    """The index of the largest element along an axis: along the first, unless told."""
+    """The index of the largest element along an axis, by default the first."""
     return ops.cast(ops.argmax(convert_to_tensor(input), 0 if axis is None else axes_of(axis)), as_dtype(output_type).dtype)
 
 
@@ -237,7 +237,7 @@ def bincount(arr: Any, weights: Any = None, minlength: int | None = None, maxlen
 
 
 def xdivy(x: Any, y: Any, name: str | None = None) -> Any:
-    """x / y, and 0 where x is 0, whatever y."""
+    """x / y, and 0 where x is 0, whatever y is."""
     a, b = pair("xdivy", x, y)
     none = ops.equal(a, 0)
     return dress(ops.where(none, ops.mul(a, 0), ops.div(a, ops.where(none, ops.add(ops.mul(b, 0), 1), b))))
@@ -263,14 +263,14 @@ def reciprocal_no_nan(x: Any, name: str | None = None) -> Any:
 
 @public
 def invert_permutation(x: Any, name: str | None = None) -> Any:
-    """Where each number of a permutation is."""
+    """The inverse of a permutation."""
     t = convert_to_tensor(x)
     return ops.cast(ops.argsort(t), t.type.dtype)
 
 
 @public
 def cumulative_logsumexp(x: Any, axis: int = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Any:
-    """log(cumsum(exp(x))), from the largest element on."""
+    """log(cumsum(exp(x))), scaled by the largest element."""
     t = floating("cumulative_logsumexp", x)
     if exclusive:
         out_of_scope("cumulative_logsumexp(exclusive=True)", "shift the result by one")
@@ -283,7 +283,7 @@ def cumulative_logsumexp(x: Any, axis: int = 0, exclusive: bool = False, reverse
 
 @public
 def real(input: Any, name: str | None = None) -> Any:
-    """The number itself: there are no complex ones."""
+    """The input itself: there are no complex numbers."""
     return convert_to_tensor(input)
 
 
@@ -291,14 +291,14 @@ conj = real
 
 
 class TopK(NamedTuple):
-    """What `top_k` gives."""
+    """The result of `top_k`."""
 
     values: Any
     indices: Any
 
 
 def top_k(input: Any, k: int = 1, sorted: bool = True, index_type: Any = int32, name: str | None = None) -> TopK:
-    """The k largest elements along the last axis, and where they are; of equal ones, the first."""
+    """The k largest elements along the last axis, and their indices; of equal elements, the first."""
     x = convert_to_tensor(input)
     if not x.type.shape or x.type.shape[-1] < k:
         raise InvalidShape(f"top_k: input must have at least k={k} columns, not {list(x.type.shape)}")
@@ -308,7 +308,7 @@ def top_k(input: Any, k: int = 1, sorted: bool = True, index_type: Any = int32, 
 
 @public
 def in_top_k(targets: Any, predictions: Any, k: int, name: str | None = None) -> Any:
-    """Whether fewer than k predictions of each row are larger than the one of its target."""
+    """Whether fewer than k predictions of each row are larger than that of its target."""
     scores, labels = convert_to_tensor(predictions), convert_to_tensor(targets)
     own = indexing.take_along_axis(scores, ops.reshape(labels, (-1, 1)), axis=1)
     larger = ops.sum(ops.cast(ops.greater(scores, ops.broadcast_to(own, scores.type.shape)), I64), 1)
@@ -326,13 +326,13 @@ def confusion_matrix(labels: Any, predictions: Any, num_classes: int | None = No
 
 
 def is_strictly_increasing(x: Any) -> Any:
-    """Whether every element is greater than the one before it, in the order of a flattened tensor."""
+    """Whether every element is greater than the previous one, in the order of a flattened tensor."""
     t = ops.reshape(convert_to_tensor(x), -1)
     return reduce_all(t[1:] > t[:-1])
 
 
 def is_non_decreasing(x: Any) -> Any:
-    """Whether no element is less than the one before it, in the order of a flattened tensor."""
+    """Whether no element is less than the previous one, in the order of a flattened tensor."""
     t = ops.reshape(convert_to_tensor(x), -1)
     return reduce_all(t[1:] >= t[:-1])
 
@@ -345,7 +345,7 @@ def approximate_equal(x: Any, y: Any, tolerance: float = 1e-5, name: str | None 
 
 @public
 def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Any:
-    """`cast`, where values out of range become the nearest in range."""
+    """Like `cast`, but values out of range are clipped to the range."""
     t, target = convert_to_tensor(value), as_dtype(dtype).dtype
     source = t.type.dtype
     if target.kind == "b" or source.kind == "b" or (source.kind in "iu" and target.kind == "f"):
@@ -355,7 +355,7 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Any:
         t = ops.maximum(t, low)
     if high < most:
         t = ops.minimum(t, high)
-    return ops.cast(t, target)  # floats to integers saturate at the bounds that a float cannot hold
+    return ops.cast(t, target)  # casts of floats to integers saturate at bounds that a float cannot represent
 
 
 def limits(dtype: Any) -> tuple[Any, Any]:

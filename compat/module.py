@@ -1,4 +1,4 @@
-"""tf.Module: an object that knows the variables in its attributes, at any depth."""
+"""tf.Module: an object that finds the variables in its attributes, at any depth."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Module:
         return tuple(self._flatten(predicate=lambda x: isinstance(x, Module)))
 
     def _flatten(self, predicate: Callable[[Any], bool], seen: set[int] | None = None) -> Iterator[Any]:
-        """What is found here, then what is found in the modules below; each object once."""
+        """The matches in this module, then those in its submodules; each object once."""
         seen = {id(self)} if seen is None else seen
         below: list[Module] = []
         for _, value in sorted(vars(self).items()):

@@ -1,4 +1,4 @@
-"""tf.nest: structures of tensors, taken apart and put together. None is a leaf here, as it is to TensorFlow."""
+"""tf.nest: flattens and rebuilds structures of tensors. None is a leaf, as in TensorFlow."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def _parts(structure: Any) -> tuple[list[Any], TreeDef]:
 
 
 def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
-    """All leaves, in order; those of a dict by its sorted keys."""
+    """All leaves, in order; those of a dict are sorted by key."""
     return _parts(structure)[0]
 
 
 def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool = False) -> Any:
-    """The structure with other leaves."""
+    """The structure with its leaves replaced."""
     tree, leaves = _parts(structure)[1], list(flat_sequence)
     if tree.leaves != len(leaves):
         raise ValueError(f"The target structure has {tree.leaves} elements, but flat_sequence had {len(leaves)} elements.")
@@ -27,7 +27,7 @@ def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool
 
 
 def map_structure(func: Callable[..., Any], *structures: Any, **options: Any) -> Any:
-    """`func` of the leaves of structures that are alike, in their structure."""
+    """Apply `func` to the corresponding leaves of structures, and return the results in the same structure."""
     if not callable(func):
         raise TypeError(f"func must be callable, got: {func!r}")
     if not structures:

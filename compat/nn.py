@@ -1,4 +1,4 @@
-"""tf.nn: activations, losses on logits, convolutions and a few functions of layers; all are safe for large arguments."""
+"""tf.nn: activations, losses on logits, convolutions and a few layer functions; all are safe for large arguments."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: int = -1, 
 
 @public
 def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None = None) -> Any:
-    """The cross-entropy of classes given by their index."""
+    """The cross-entropy of classes given by index."""
     x, classes = floating("sparse_softmax_cross_entropy_with_logits", logits), convert_to_tensor(labels)
     if classes.type.shape != x.type.shape[:-1]:
         raise InvalidShape(
@@ -108,7 +108,7 @@ def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any, name: str
 
 @public
 def l2_loss(t: Any, name: str | None = None) -> Any:
-    """Half of the sum of squares."""
+    """Half the sum of squares."""
     return ops.sum(ops.square(convert_to_tensor(t))) * 0.5
 
 
@@ -141,7 +141,7 @@ def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | 
 
 @public
 def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None, name: str | None = None) -> Any:
-    """x with a part `rate` of its elements set to 0, and the others scaled up."""
+    """x with a fraction `rate` of its elements set to 0, and the others scaled up."""
     t = floating("dropout", x)
     if isinstance(rate, float | int):
         if not 0 <= rate < 1:

@@ -1,4 +1,4 @@
-"""tf.print: values as TensorFlow prints them, eagerly and in every run of a compiled function."""
+"""tf.print: prints values in TensorFlow's format, eagerly and in every run of a compiled function."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from adjit.ir.ops.effects import Print
 from .errors import out_of_scope, translated
 from .tensor import tracing
 
-STYLE = "tensorflow"  # how arrays are written, by the name that the op knows it by
+STYLE = "tensorflow"  # the name of the array format, as the op knows it
 
 
 @translated
 def print(*inputs: Any, output_stream: Any = None, summarize: int = 3, sep: str = " ", end: str = "\n", name: str | None = None) -> None:
-    """Print tensors and anything else; to standard error, unless told, as TensorFlow does. Inside of a function, in every run of it."""
+    """Print tensors and other values, by default to standard error, as TensorFlow does. Inside a function, prints in every run."""
     named = {None: sys.stderr, "stdout": sys.stdout, "stderr": sys.stderr}
     stream: Any = named.get(output_stream, output_stream) if output_stream is None or isinstance(output_stream, str) else output_stream
     if not tracing():
@@ -37,7 +37,7 @@ def _literal(text: str) -> str:
 
 
 def _template(x: Any, traced: list[Operand], quoted: bool = False) -> str:
-    """The text of x with `{}` for every tensor in it, which are put to `traced`."""
+    """The text of x with `{}` for every tensor in it; the tensors are appended to `traced`."""
     if isinstance(x, Operand):
         traced.append(as_operand(x))
         return "{}"
@@ -55,7 +55,7 @@ def _text(x: Any, summarize: int) -> str:
 
 
 def _array_text(x: Any, summarize: int, indent: int = 1) -> str:
-    """Elements separated by blanks, rows by line ends; the middle of long axes is left out."""
+    """Elements separated by spaces, rows by newlines; the middle of long axes is omitted."""
     if not x.ndim:
         return _number_text(x[()])
     if summarize < 0 or x.shape[0] <= 2 * summarize:

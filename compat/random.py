@@ -1,7 +1,8 @@
-"""tf.random: random numbers with the seed kept for you.
+"""tf.random: random numbers with global state.
 
-The state is two variables, a key and a counter, so that a compiled function draws new numbers at each call, and `set_seed` reaches
-functions compiled before. The bits are adjit's (a counter-based generator), not TensorFlow's. `stateless_*` take the seed and keep nothing.
+The state is two variables, a key and a counter, so a compiled function draws new numbers at each call, and `set_seed` also affects
+functions that are already compiled. The bits are adjit's (a counter-based generator), not TensorFlow's. `stateless_*` take a seed and have
+no state.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ _global = Generator(int.from_bytes(os.urandom(7), "little"))
 
 
 def set_seed(seed: int) -> None:
-    """Start the global stream again from a seed."""
+    """Restart the global stream from a seed."""
     _global.reset_from_seed(int(seed))
 
 
@@ -87,7 +88,7 @@ def normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = float32,
 def truncated_normal(
     shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = float32, seed: int | None = None, name: str | None = None
 ) -> Any:
-    """Normal random numbers that lie within two standard deviations."""
+    """Normal random numbers within two standard deviations."""
     return _truncated(_next(seed), shape, mean, stddev, dtype)
 
 
@@ -147,7 +148,7 @@ def stateless_categorical(logits: Any, num_samples: int, seed: Any, dtype: Any =
 
 
 def _key_of(seed: Any) -> Operand:
-    """The key of a seed of two numbers, which may be traced."""
+    """The key for a seed of two numbers, which may be traced."""
     pair = as_operand(convert_to_tensor(seed, dtype_hint=int32))
     if pair.type.shape != (2,):
         raise ValueError(f"seed must have shape [2], not {list(pair.type.shape)}")
@@ -165,7 +166,7 @@ def _normal(key: Operand, shape: Any, mean: Any, stddev: Any, dtype: Any) -> Any
 
 
 def _truncated(key: Operand, shape: Any, mean: Any, stddev: Any, dtype: Any) -> Any:
-    """What lies too far away is drawn again, eight times; what is left then (one number in 10^12) is clipped."""
+    """Values that are too far away are drawn again, up to eight times; the remaining ones (one in 10^12) are clipped."""
     kind = as_dtype(dtype)
     sizes = sizes_of(shape)
     first, second = (keyed.fold_in(key, i) for i in range(2))
@@ -193,7 +194,7 @@ def _uniform(key: Operand, shape: Any, minval: Any, maxval: Any, dtype: Any) -> 
 
 
 def _categorical(key: Operand, logits: Any, samples: int, dtype: Any) -> Any:
-    """The largest of the logits, each with noise of Gumbel's."""
+    """The argmax of the logits plus Gumbel noise."""
     x = convert_to_tensor(logits)
     rows, classes = x.type.shape
     u = keyed.uniform(key, (rows, samples, classes), x.type.dtype, np.finfo(x.type.dtype).tiny, 1.0)

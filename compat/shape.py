@@ -1,4 +1,4 @@
-"""TensorShape: a tuple of sizes with TensorFlow's methods. A size may be None in a `TensorSpec`; a tensor's never is."""
+"""TensorShape: a tuple of sizes with TensorFlow's methods. A size may be None in a `TensorSpec`, never in a tensor."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class TensorShape(tuple[int | None, ...]):
-    """`x.shape`: a tuple that also answers `as_list()`, `rank` and `is_compatible_with`."""
+    """`x.shape`: a tuple with the additional methods `as_list()`, `rank` and `is_compatible_with`."""
 
     __slots__ = ()
 
@@ -43,7 +43,7 @@ class TensorShape(tuple[int | None, ...]):
         return total
 
     def is_compatible_with(self, other: Any) -> bool:
-        """Whether one tensor may have both shapes."""
+        """Whether a tensor could have both shapes."""
         theirs = TensorShape(other)
         return len(self) == len(theirs) and all(a is None or b is None or a == b for a, b in zip(self, theirs, strict=True))
 

@@ -14,7 +14,7 @@ from .tensor import EagerTensor, convert_to_tensor, eager
 
 
 class TensorSpec:
-    """`tf.TensorSpec([None, 3], tf.float32)`: None stands for any size; a shape of None for any shape."""
+    """`tf.TensorSpec([None, 3], tf.float32)`: a size of None means any size, a shape of None any shape."""
 
     __slots__ = ("shape", "dtype", "name")
 
@@ -33,7 +33,7 @@ class TensorSpec:
         return self.dtype == other.dtype and (self.shape is None or other.shape is None or self.shape.is_compatible_with(other.shape))
 
     def example(self) -> EagerTensor:
-        """A tensor of this type, for a trace; a size that is not known is 1."""
+        """A tensor of this type, for tracing; an unknown size is 1."""
         shape = () if self.shape is None else [1 if d is None else d for d in self.shape]
         return eager(np.zeros(shape, self.dtype.dtype))
 

@@ -1,4 +1,4 @@
-"""tf.GradientTape: adjit's tape, giving tensors in TensorFlow's dress."""
+"""tf.GradientTape: adjit's tape, returning tensors with TensorFlow's interface."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .tensor import convert_to_tensor, dress_structure
 
 
 class UnconnectedGradients(enum.Enum):
-    """What a source gets that the target does not depend on: None, or zeros."""
+    """The gradient of a source that the target does not depend on: None, or zeros."""
 
     NONE = "none"
     ZERO = "zero"
 
 
 class GradientTape(RuntimeTape):
-    """Records what happens inside of `with`, and gives gradients and Jacobians of it."""
+    """Records the operations inside `with`, and computes gradients and Jacobians of them."""
 
     def watch(self, tensor: Any) -> None:
         """Watch tensors and variables, in any structure."""
@@ -32,7 +32,7 @@ class GradientTape(RuntimeTape):
         super().watch(tensor)
 
     def reset(self) -> None:
-        """Forget everything recorded so far."""
+        """Discard everything recorded so far."""
         self._check_recording()
         super().reset()
 
@@ -58,7 +58,7 @@ class GradientTape(RuntimeTape):
         self, target: Any, sources: Any, unconnected_gradients: Any = UnconnectedGradients.NONE, parallel_iterations: Any = None,
         experimental_use_pfor: bool = True,
     ) -> Any:  # fmt: skip
-        """For each source, the derivatives of every element of the target by every element of the source."""
+        """For each source, the derivatives of every element of the target with respect to every element of the source."""
         self._read_targets(target)
         return dress_structure(super().jacobian(target, sources, unconnected_gradients))
 
@@ -67,14 +67,14 @@ class GradientTape(RuntimeTape):
         self, target: Any, source: Any, unconnected_gradients: Any = UnconnectedGradients.NONE, parallel_iterations: Any = None,
         experimental_use_pfor: bool = True,
     ) -> Any:  # fmt: skip
-        """The Jacobian of each row of the target by the same row of the source; rows must not depend on other rows."""
+        """The Jacobian of each row of the target with respect to the same row of the source; rows must not depend on other rows."""
         shape, its = as_operand(target).type.shape, as_operand(source).type.shape
         if not shape or not its or shape[0] != its[0]:
             raise ValueError(f"Need first dimension of target shape ({shape}) and source shape ({its}) to match.")
         return dress_structure(super().batch_jacobian(target, source, unconnected_gradients))
 
     def _read_targets(self, target: Any) -> None:
-        """A variable that is itself a target is one even if nothing read it inside of the tape."""
+        """Read variables that are targets themselves: they count as targets even if nothing read them inside the tape."""
         record = self._record
         for leaf in flatten(target)[0] if record is not None else ():
             if isinstance(leaf, RuntimeVariable) and record is not None and not record.values(leaf):

@@ -1,9 +1,9 @@
-"""Tensors with TensorFlow's look: the same objects as everywhere in adjit, dressed in classes that print, compare and convert as its do.
+"""Tensors with TensorFlow's interface: adjit's own objects, in subclasses that print, compare and convert as TensorFlow's do.
 
-`Tensor` holds what they share; `EagerTensor`, `SymbolicTensor` and `ConstantTensor` are the runtime's tensor, a traced value and a constant
-of a trace. `dress` changes the class of an object in place, so that tapes and traces, which know it by identity, still do.
+`Tensor` defines the common interface; `EagerTensor`, `SymbolicTensor` and `ConstantTensor` are the runtime's tensor, a traced value and a
+constant of a trace. `dress` changes the class of an object in place, so that tapes and traces, which know it by identity, still do.
 
-Arithmetic is strict, as TensorFlow's: dtypes are never promoted, Python numbers and NumPy arrays take the dtype of the tensor beside them.
+Arithmetic is strict, as in TensorFlow: dtypes are never promoted; Python numbers and NumPy arrays take the dtype of the other operand.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .shape import TensorShape
 
 
 class Tensor(ArrayMethods):
-    """What eager tensors, traced values and constants of a trace have in common: `isinstance(x, tf.Tensor)` holds for all."""
+    """The common base of eager tensors, traced values and constants of a trace: `isinstance(x, tf.Tensor)` holds for all."""
 
     __slots__ = ()
 
@@ -49,7 +49,7 @@ class Tensor(ArrayMethods):
         return self.shape
 
     def set_shape(self, shape: Any) -> None:
-        """Shapes are always known here: this only checks that the two agree."""
+        """Check that the shapes agree: shapes are always known here."""
         self.shape.assert_is_compatible_with(shape)
 
     @property
@@ -78,13 +78,13 @@ class Tensor(ArrayMethods):
         raise TypeError(f"{type(self).__name__!r} object does not support item assignment; use tf.tensor_scatter_nd_update")
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """An operator with an array on its left is the tensor's; a function of NumPy's computes as everywhere in adjit."""
+        """An operator with an array on its left is handled by the tensor; other NumPy functions work as everywhere in adjit."""
         combine = _UFUNCS.get(ufunc) if method == "__call__" and not kwargs else None
         return call_ufunc(ufunc, method, inputs, kwargs) if combine is None else combine(*inputs)
 
 
 class EagerTensor(Tensor, RuntimeTensor):
-    """A tensor that has its value."""
+    """A tensor with a value."""
 
     __slots__ = ()
 
@@ -103,8 +103,8 @@ class EagerTensor(Tensor, RuntimeTensor):
         return bool(self.buffer.reshape(()))
 
     def numpy(self) -> Any:
-        """The value: a copy, or a NumPy scalar."""
-        view = RuntimeTensor.numpy(self)  # tapes want to know what leaves
+        """The value, as a copy or a NumPy scalar."""
+        view = RuntimeTensor.numpy(self)  # tapes must know which values are converted
         return view.copy() if view.ndim else view[()]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -123,7 +123,7 @@ class EagerTensor(Tensor, RuntimeTensor):
 
 
 class SymbolicTensor(Tensor, Traced):
-    """A tensor inside of a function that is being traced."""
+    """A tensor inside a function that is being traced."""
 
     __slots__ = ()
 
@@ -131,7 +131,7 @@ class SymbolicTensor(Tensor, Traced):
         return dress_results(super().apply_op(op, args))
 
     def numpy(self) -> Any:
-        """Symbolic tensors have no value: TensorFlow's do not even have this method."""
+        """Symbolic tensors have no value; TensorFlow's do not even have this method."""
         try:
             return super().numpy()
         except TraceError as error:
@@ -144,7 +144,7 @@ class SymbolicTensor(Tensor, Traced):
 
 
 class ConstantTensor(Tensor, Splat):
-    """A tensor inside of a trace that is filled with one known value."""
+    """A tensor inside a trace that is filled with one known value."""
 
     __slots__ = ()
 
@@ -158,7 +158,7 @@ class ConstantTensor(Tensor, Splat):
 
 
 class Reference:
-    """`x.ref()`: x as a key of a dict."""
+    """`x.ref()`: a hashable reference to x, for use as a dict key."""
 
     __slots__ = ("_x",)
 
@@ -179,7 +179,7 @@ class Reference:
 
 
 def value_text(data: Array) -> str:
-    """A value inside of a repr: Python's text of a scalar, NumPy's repr of an array, on lines of its own if it has several."""
+    """A value inside a repr: Python's repr of a scalar, NumPy's repr of an array, on separate lines if it has several."""
     if not data.ndim:
         return repr(data.item())
     text = repr(data)
@@ -198,7 +198,7 @@ _DRESSES: dict[type[Any], type[Any]] = {
 
 
 def dress(x: Any) -> Any:
-    """An operand as users of TensorFlow hold it: the same object, where it can be."""
+    """An operand with TensorFlow's interface: the same object if possible."""
     dress = _DRESSES.get(type(x))
     if dress is not None:
         x.__class__ = dress
@@ -219,7 +219,7 @@ def dress_results(out: Any) -> Any:
 
 
 def dress_structure(structure: Any) -> Any:
-    """A structure of results, dressed; itself, for what can be dressed in place."""
+    """A structure of results, with its leaves dressed; the same object if they can all be dressed in place."""
     if isinstance(structure, Operand):
         return dress(structure)
     leaves, tree = flatten(structure)
@@ -234,7 +234,7 @@ def tracing() -> bool:
 
 
 def eager(array: Array) -> EagerTensor:
-    """A tensor around an array that nobody will write to."""
+    """A tensor that owns an array which is never written to."""
     out: EagerTensor = EagerTensor.__new__(EagerTensor)
     out.buffer = array
     out.type = TensorType(array.dtype, array.shape)
@@ -245,7 +245,7 @@ def eager(array: Array) -> EagerTensor:
 
 
 def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Any:
-    """Anything like an array as a tensor. Python floats become float32, ints int32; NumPy arrays keep their dtype."""
+    """Convert an array-like to a tensor. Python floats become float32, ints int32; NumPy arrays keep their dtype."""
     wanted = None if dtype is None else as_dtype(dtype)
     if isinstance(value, Operand):
         operand = dress(as_operand(value))
@@ -263,7 +263,7 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
 
 
 def converted(value: Any, wanted: DType | None) -> Array:
-    """A value that is no operand as an array of its own."""
+    """Convert a value that is not an operand to a new array."""
     refuse_text(value)
     array = as_array(value)
     if isinstance(value, np.ndarray | np.generic) or hasattr(type(value), "__array__"):
@@ -289,7 +289,7 @@ def fits_int32(array: Array) -> bool:
 
 
 def refuse_text(value: Any) -> None:
-    """Refuse text, alone or as the first element of nested lists."""
+    """Reject text, by itself or as the first element of nested lists."""
     while isinstance(value, list | tuple) and value:
         value = value[0]
     if isinstance(value, str | bytes) or (isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "US"):
@@ -303,7 +303,7 @@ def holds_operand(value: Any) -> bool:
 
 
 def packed(values: Any, wanted: DType | None) -> Any:
-    """A list of tensors (and numbers) as one tensor with a new first axis."""
+    """A list of tensors (and numbers) stacked into one tensor along a new first axis."""
     hint = wanted or first_dtype(values)
     parts = [convert_to_tensor(v, dtype=wanted, dtype_hint=hint) for v in values]
     return dress(ops.concatenate([ops.reshape(p, (1, *p.type.shape)) for p in same_dtypes("pack", parts)], 0))
@@ -324,7 +324,7 @@ def same_dtypes(what: str, xs: list[Any]) -> list[Any]:
 
 
 def check_dtypes(what: str, a: Operand, b: Operand) -> None:
-    """Refuse different dtypes. A Python number that a loop carries is weak: it takes the dtype of what it meets."""
+    """Reject different dtypes. A Python number that a loop carries is weakly typed: it takes the dtype of the other operand."""
     if a.type.dtype != b.type.dtype and not (a.weak or b.weak):
         raise InvalidDType(
             f"cannot compute {what} as input #1(zero-based) was expected to be a {a.type.dtype} tensor but is a {b.type.dtype} tensor: "
@@ -333,7 +333,7 @@ def check_dtypes(what: str, a: Operand, b: Operand) -> None:
 
 
 def beside(what: str, x: Operand, other: Any) -> Any:
-    """What stands beside tensor x in an op: an operand of its dtype, or a Python number that takes it."""
+    """The other operand of an op on tensor x: an operand of its dtype, or a Python number, which takes it."""
     kind = type(other)
     if kind is float or kind is int or kind is bool:
         here = x.type.dtype.kind
@@ -348,7 +348,7 @@ def beside(what: str, x: Operand, other: Any) -> Any:
 
 
 def pair(what: str, a: Any, b: Any) -> tuple[Any, Any]:
-    """The two operands of a function: at least one a tensor, both of one dtype."""
+    """The two operands of a function: at least one is a tensor, and both have the same dtype."""
     if isinstance(a, Operand):
         x = dress(as_operand(a))
         return x, beside(what, x, b)
@@ -360,7 +360,7 @@ def pair(what: str, a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def true_quotient(a: Any, b: Any) -> Operand:
-    """Integers divide as floats: the small ones as float32, the others as float64."""
+    """Integer division gives floats: float32 for small integer types, float64 for the others."""
     x = a if isinstance(a, Operand) else b
     if x.type.dtype.kind in "iu":
         wide = F32 if x.type.dtype.itemsize <= 2 else F64
@@ -372,7 +372,7 @@ def true_quotient(a: Any, b: Any) -> Operand:
 
 
 def binary(what: str, function: Callable[[Any, Any], Operand]) -> Callable[[Any, Any], Any]:
-    """`function` of two operands, with TensorFlow's rules for what may stand beside what."""
+    """`function` of two operands, with TensorFlow's rules for combining them."""
 
     def combine(a: Any, b: Any) -> Any:
         try:
@@ -406,7 +406,7 @@ _UFUNCS: dict[np.ufunc, Callable[[Any, Any], Any]] = {
 
 
 def _define_operators() -> None:
-    """Each operator in both directions; `Variable`s read themselves and end here too."""
+    """Define each operator in both directions; a `Variable` reads its value and uses these operators too."""
     for name, (what, function) in _OPERATORS.items():
         combine = binary(what, function)
         setattr(Tensor, f"__{name}__", _method(combine))

@@ -1,7 +1,7 @@
-"""tf.TensorArray: so many tensors of one shape, written one by one, often by a loop. Refuses: growing at indices that are traced.
+"""tf.TensorArray: a list of tensors of one shape, written one by one, often by a loop. Growing at a traced index is not supported.
 
-It is a buffer with a row for each tensor, so loops carry it and gradients flow through it like through any other tensor. Until something is
-written, the shape of the rows may be unknown: then the buffer is a Python number, which takes the type of what it meets.
+It is a buffer with a row for each tensor, so loops carry it and gradients flow through it as through any other tensor. Until an element is
+written, the shape of the rows may be unknown: the buffer is then a Python number, which takes the type of the other operand.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .wrapping import public
 
 
 class TensorArray:
-    """`ta = tf.TensorArray(tf.float32, size=3)`, then `ta = ta.write(i, x)`, and `ta.stack()` in the end."""
+    """`ta = tf.TensorArray(tf.float32, size=3)`, then `ta = ta.write(i, x)`, and `ta.stack()` at the end."""
 
     def __init__(
         self, dtype: Any, size: Any = None, dynamic_size: bool | None = None, clear_after_read: bool | None = None,
@@ -42,7 +42,7 @@ class TensorArray:
         return create.zeros((self._size, *shape), self._dtype.dtype)
 
     def _with(self, rows: Any) -> TensorArray:
-        """An array with these rows; eagerly, this one as well, for TensorFlow's eager arrays change."""
+        """An array with these rows; eagerly, this array is changed, as in TensorFlow."""
         out = self if not tracing() else TensorArray(self._dtype, self._size, self._dynamic)
         out._rows = dress(rows)
         out._size = rows.type.shape[0]
@@ -58,7 +58,7 @@ class TensorArray:
         return self._rows
 
     def _grown(self, index: Any, shape: tuple[int, ...]) -> Any:
-        """The rows, with one at `index`."""
+        """The rows, extended to include one at `index`."""
         rows = self._rows if self._written else self._empty(shape)
         if is_traced(index):
             if self._dynamic:
@@ -73,7 +73,7 @@ class TensorArray:
 
     @public
     def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
-        """The array with another element."""
+        """Write an element, and return the array."""
         x = convert_to_tensor(value, dtype_hint=self._dtype)
         if x.dtype != self._dtype:
             raise InvalidShape(f"TensorArray dtype is {self._dtype.name} but Op is trying to write dtype {x.dtype.name}")
@@ -84,7 +84,7 @@ class TensorArray:
 
     @public
     def unstack(self, value: Any, name: str | None = None) -> TensorArray:
-        """The array of the rows of a tensor."""
+        """The array whose elements are the rows of a tensor."""
         return self._with(convert_to_tensor(value, dtype_hint=self._dtype))
 
     @public
@@ -113,7 +113,7 @@ class TensorArray:
 
     @public
     def concat(self, name: str | None = None) -> Any:
-        """All elements joined along their first axis."""
+        """All elements concatenated along their first axis."""
         rows = self._known("concat")
         return ops.reshape(rows, (-1, *rows.type.shape[2:]))
 
@@ -121,7 +121,7 @@ class TensorArray:
         return convert_to_tensor(self._size)
 
     def close(self, name: str | None = None) -> None:
-        """Nothing to do: memory is freed when nobody holds the array."""
+        """Does nothing: memory is freed with the last reference to the array."""
 
     @property
     def dtype(self) -> Any:

@@ -1,4 +1,4 @@
-"""tf.types.experimental: the classes that users check against, and `TraceType`, by which their own classes share traces."""
+"""tf.types.experimental: classes for isinstance checks, and `TraceType`, with which user classes control which arguments share a trace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .function import Function
 
 
 class TraceType(ABC):
-    """What `__tf_tracing_type__` of a class gives: arguments whose trace types are equal (and hash alike) share a trace."""
+    """The result of `__tf_tracing_type__`: arguments whose trace types are equal (and have equal hashes) share a trace."""
 
     @abstractmethod
     def is_subtype_of(self, other: Any) -> bool: ...

@@ -1,4 +1,4 @@
-"""tf.Variable: adjit's, with TensorFlow's constructor, names and text."""
+"""tf.Variable: adjit's variable, with TensorFlow's constructor, names and repr."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How adjit's functions become TensorFlow's: arguments converted, results dressed, errors translated."""
+"""Wraps adjit's functions as TensorFlow's: converts arguments, wraps results, translates errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def public(function: F) -> F:
-    """A function of tensors: what it returns (an operand, or a list or tuple of them) is dressed; errors are TensorFlow's."""
+    """Decorate a function of tensors: its result (an operand, or a list or tuple of them) is wrapped; errors are TensorFlow's."""
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -35,7 +35,7 @@ def public(function: F) -> F:
 
 
 def unary(function: Callable[[Any], Operand], name: str, floating: bool = False) -> Callable[..., Any]:
-    """`tf.exp(x)` from `exp`; `floating` functions refuse integers, as TensorFlow's kernels do."""
+    """`tf.exp(x)` from `exp`; `floating` functions reject integers, as TensorFlow's kernels do."""
 
     def wrapper(x: Any, name: str | None = None) -> Any:
         operand = convert_to_tensor(x)

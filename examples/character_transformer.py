@@ -3,9 +3,9 @@
     python examples/character_transformer.py             # about fifteen seconds
     python examples/character_transformer.py --large     # a larger model, trained for longer
 
-The text is generated: sums such as "37+48=085.", one after the other, with the last digit of a number first. What stands before "=" is
-random, and what stands after it is not: the model has learnt to add when it predicts those digits. The script prints the loss, the share of
-right digits there (above 95 %), and a sample.
+The text is generated: sums such as "37+48=085.", one after the other, with the last digit of a number first. The digits before "=" are
+random, those after it are not: a model that predicts them has learnt to add. The script prints the loss, the share of correctly
+predicted digits there (above 95 %), and a sample.
 """
 
 import argparse
@@ -21,7 +21,7 @@ ALPHABET = "0123456789+=."
 
 
 def text(rng, count, digits):
-    """Sums with their results, the last digit first, as carries go."""
+    """Sums with their results, the last digit first, in the order of the carries."""
     numbers = rng.integers(0, 10**digits, (count, 2))
     reversed_digits = lambda n, size: f"{n:0{size}d}"[::-1]  # noqa: E731
     return "".join(f"{reversed_digits(a, digits)}+{reversed_digits(b, digits)}={reversed_digits(a + b, digits + 1)}." for a, b in numbers)
@@ -32,7 +32,7 @@ def encode(string):
 
 
 class Block(nn.Module):
-    """Attention to what came before, then a network for each place; both are added to what they read."""
+    """Causal attention, then a network for each position, both with residual connections."""
 
     def __init__(self, size, heads):
         self.norms = [nn.RMSNorm(), nn.RMSNorm()]
@@ -45,7 +45,7 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Predicts the next character at each place of a text of up to `length` characters."""
+    """Predicts the next character at each position of a text of up to `length` characters."""
 
     def __init__(self, length, size, heads, blocks):
         self.length = length
@@ -63,7 +63,7 @@ class Transformer(nn.Module):
 
 
 def sample(model, prompt, count):
-    """Continue a text with the most likely characters. The window has one size, so this compiles once."""
+    """Continue a text with the most likely characters. The window has a fixed size, so this compiles once."""
     predict = aj.function(lambda x: model(x))
     out = prompt
     for _ in range(count):
@@ -75,7 +75,7 @@ def sample(model, prompt, count):
 
 
 def right_digits(logits, batch):
-    """The share of digits after an "=" that are predicted right."""
+    """The share of digits after an "=" that are predicted correctly."""
     inputs, targets = batch[:, :-1], batch[:, 1:]
     after = np.zeros(inputs.shape, bool)
     inside = np.zeros(len(inputs), bool)
@@ -94,7 +94,7 @@ def main():
 
     rng = np.random.default_rng(0)
     data = encode(text(rng, 20_000, digits))
-    period = 3 * digits + 4  # characters of a sum
+    period = 3 * digits + 4  # characters per sum
     length = 4 * period
 
     def batches():

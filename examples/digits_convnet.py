@@ -1,11 +1,11 @@
-"""Train a convolutional network on images of digits, drawn by this script: no download.
+"""Train a convolutional network on images of digits that this script draws: no download.
 
     python examples/digits_convnet.py              # about ten seconds
     python examples/digits_convnet.py --large      # more images, a larger network
 
-Each image is a digit of a 5 x 7 font, scaled, moved, sheared and hidden in noise. A training step (convolutions, pooling, batch
-normalisation, gradients, Adam and the accuracy) is one native function. Reaches 95 % on images that it has not seen; saves the best
-weights, and a plot.
+Each image is a digit of a 5 x 7 font, scaled, shifted, sheared and with noise added. A training step (convolutions, pooling, batch
+normalisation, gradients, Adam and the accuracy) is one native function. Reaches 95 % on unseen images; saves the best weights, and a
+plot.
 """
 
 import argparse

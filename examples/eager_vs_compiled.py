@@ -1,4 +1,4 @@
-"""The same gradient, eager and compiled, side by side, with their times.
+"""The same gradient, eager and compiled, with their times.
 
     python examples/eager_vs_compiled.py
 """
@@ -23,7 +23,7 @@ def rosenbrock(x):
 
 
 def mixture(x, means, scales):
-    """Negative log-likelihood of points under a mixture of normals."""
+    """The negative log-likelihood of points under a mixture of normals."""
     d = (x[:, None] - means) / scales
     return -np.sum(aj.logsumexp(-0.5 * d * d - np.log(scales), axis=1))
 
@@ -38,7 +38,7 @@ CASES = {
 
 
 def best(fn, args, seconds=0.5):
-    """The shortest time of a call, of as many as fit."""
+    """The shortest time of a call, out of as many as fit into `seconds`."""
     times = []
     end = time.perf_counter() + seconds
     while len(times) < 3 or time.perf_counter() < end:
@@ -49,7 +49,7 @@ def best(fn, args, seconds=0.5):
 
 
 def difference(a, b):
-    """The largest difference of two structures of arrays, relative where they are large."""
+    """The largest difference between two structures of arrays, relative for large values."""
     worst = []
     aj.tree_map(lambda a, b: worst.append(float(np.max(np.abs(a.numpy() - b.numpy()) / (1.0 + np.abs(a.numpy()))))), a, b)
     return max(worst)

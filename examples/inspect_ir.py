@@ -1,4 +1,4 @@
-"""See what happens to a small loss: traced, differentiated, simplified, fused, compiled.
+"""Show the stages of a small loss: traced, differentiated, simplified, fused, compiled.
 
     python examples/inspect_ir.py
 """

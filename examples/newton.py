@@ -2,8 +2,8 @@
 
     python examples/newton.py
 
-A planet with eccentricity e is, at mean anomaly M, where E - e sin E = M. There is no formula for E: a `while` loop finds it. Nobody has to
-know the implicit function theorem: the compiled gradient goes through the iterations, and agrees with the theorem to the last digits.
+A planet with eccentricity e is, at mean anomaly M, where E - e sin E = M. There is no formula for E: a `while` loop finds it. The implicit
+function theorem is not needed: the compiled gradient goes through the iterations, and agrees with the theorem to the last digits.
 """
 
 import time
@@ -16,7 +16,7 @@ PLANETS = 1000
 
 
 def anomaly(M, e):
-    """E with E - e sin E = M, for whole vectors: the loop ends when the slowest of them has converged."""
+    """E with E - e sin E = M, for whole vectors: the loop ends when the slowest element has converged."""
     E = M + e * np.sin(M)
     step = E
     count = 0
@@ -30,14 +30,14 @@ def anomaly(M, e):
 
 
 def distance(M, e):
-    """From the sun, in units of the semi-major axis."""
+    """The distance from the sun, in units of the semi-major axis."""
     E, _ = anomaly(M, e)
     return 1.0 - e * np.cos(E)
 
 
 @aj.function
 def sensitivity(M, e):
-    """How the distances change with the anomaly and with the eccentricity: reverse mode through the loop."""
+    """The derivatives of the distances with respect to anomaly and eccentricity: reverse mode through the loop."""
     return aj.grad(lambda M, e: np.sum(distance(M, e)), (0, 1))(M, e)
 
 

@@ -2,8 +2,8 @@
 
     python examples/ode_fit.py
 
-The solver takes steps of its own choice (Heun's method with an error estimate): how many there are depends on the rates, and is not known
-before the loop has run. The gradient goes through all of it: through the `while` of the steps, those that were refused included.
+The solver chooses its own step sizes (Heun's method with an error estimate): the number of steps depends on the rates, and is not known
+before the loop has run. The gradient goes through all of it: through the `while` loop over the steps, including rejected ones.
 """
 
 import time
@@ -12,7 +12,7 @@ import numpy as np
 
 import adjit as aj
 
-RATES = np.array([1.1, 0.4, 1.2, 0.3])  # growth of prey, being eaten, death of predators, eating
+RATES = np.array([1.1, 0.4, 1.2, 0.3])  # prey growth, predation, predator death, predator growth
 TIMES = np.linspace(0.0, 12.0, 25)
 STEPS, RATE = 400, 0.03
 
@@ -23,7 +23,7 @@ def slope(x, y, rates):
 
 
 def advance(x, y, rates, span, h, tolerance=1e-4):
-    """From one observation to the next, in steps as long as the tolerance lets them be; gives the length of the last one too."""
+    """Advance from one observation to the next, in steps as long as the tolerance allows; also returns the length of the last step."""
     t = 0.0
     count = 0
     while t < span - 1e-12:
@@ -42,7 +42,7 @@ def advance(x, y, rates, span, h, tolerance=1e-4):
 
 
 def solve(rates, x, y):
-    """The populations at all times of observation, and the number of steps that were tried."""
+    """The populations at all observation times, and the number of attempted steps."""
     prey, predators = [x], [y]
     h, steps = 0.1, 0
     for _ in aj.range(len(TIMES) - 1):
@@ -60,7 +60,7 @@ def misfit(log_rates, prey, predators):
 
 @aj.function
 def fit(log_rates, prey, predators):
-    """The whole of Adam: a loop around the gradient of a loop."""
+    """All of Adam: a loop around the gradient of a loop."""
     mean, square = np.zeros(4), np.zeros(4)
     losses = np.zeros(STEPS)
     tried = 0
@@ -74,7 +74,7 @@ def fit(log_rates, prey, predators):
 
 
 def drawn(curves, points, height=14):
-    """Curves as lines of text, points over them."""
+    """Curves as lines of text, with points on top."""
     top = max(c.max() for c in curves)
     rows = [[" "] * (3 * len(TIMES)) for _ in range(height)]
     for mark, values in [*zip("..", curves), *zip("ox", points)]:

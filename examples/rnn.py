@@ -2,8 +2,8 @@
 
     python examples/rnn.py
 
-Each sequence is random numbers, two of which are marked; the network, which sees one number at a time, is to give the sum of the marked two
-at the end. The loop runs for as many steps as the longest sequence of the batch has: a traced number, so that one compiled step serves
+Each sequence consists of random numbers, two of which are marked; the network, which sees one number at a time, has to return the sum of
+the two at the end. The loop runs for as many steps as the longest sequence of the batch: a traced number, so one compiled step works for
 batches of every length. Gated units (a GRU, written out) carry the numbers through time, and the gradient back.
 """
 
@@ -45,7 +45,7 @@ def sigmoid(x):
 
 
 def remembered(xs, lengths):
-    """What the network makes of each sequence. A sequence that has ended keeps its state."""
+    """The network's output for each sequence. A sequence that has ended keeps its state."""
     h = np.zeros((BATCH, UNITS), "f4")
     for t in range(np.max(lengths)):
         both = np.concatenate([xs[t], h], axis=1)

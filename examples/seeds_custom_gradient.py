@@ -1,4 +1,4 @@
-"""Gradients that you write: one that stays finite, one that is clipped on its way back, one that passes through a rounding.
+"""Custom gradients: one that stays finite, one that is clipped in the backward pass, one that passes through rounding.
 
     python examples/seeds_custom_gradient.py
 """

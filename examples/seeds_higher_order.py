@@ -1,4 +1,4 @@
-"""Tapes inside of tapes: derivatives of any order, a Hessian, and Newton's method, compiled.
+"""Nested tapes: derivatives of any order, a Hessian, and Newton's method, compiled.
 
     python examples/seeds_higher_order.py
 """
@@ -34,7 +34,7 @@ def rosenbrock(p):
 
 @tf.function
 def newton(p):
-    """One step: the gradient by one tape, the Hessian as the Jacobian of it by another; a 2x2 system solved by Cramer's rule."""
+    """One step: the gradient by one tape, the Hessian as its Jacobian by another; a 2x2 system solved by Cramer's rule."""
     with tf.GradientTape() as outer:
         outer.watch(p)
         with tf.GradientTape() as inner:

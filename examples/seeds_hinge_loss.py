@@ -1,4 +1,4 @@
-"""A maximum-margin classifier: gradients through `maximum`, which has a corner, and an epoch of steps as one compiled loop.
+"""A maximum-margin classifier: gradients through `maximum`, which has a kink, and an epoch of steps as one compiled loop.
 
     python examples/seeds_hinge_loss.py
 """

@@ -1,4 +1,4 @@
-"""A policy over arms of a bandit: the exact gradient of the expected reward, and REINFORCE, which estimates it from samples.
+"""A policy over the arms of a bandit: the exact gradient of the expected reward, and REINFORCE, which estimates it from samples.
 
     python examples/seeds_policy_gradient.py
 """
@@ -16,7 +16,7 @@ def exact(logits):
 
 
 def sampled(logits, count):
-    """Its gradient is that of the expected reward, on average: log-probabilities weighed by how much better than usual an arm was."""
+    """Its expected gradient is that of the expected reward: log-probabilities weighted by how much better than average an arm was."""
     arms = tf.random.categorical(logits[tf.newaxis], count)[0]
     gains = tf.gather(rewards, arms)
     advantage = tf.stop_gradient(gains - tf.reduce_mean(gains))

@@ -1,4 +1,4 @@
-"""A training step under `tf.function`: traced once, run often. Variables come as arguments, so that one trace serves two models.
+"""A training step under `tf.function`: traced once, run often. Variables are passed as arguments, so one trace serves two models.
 
     python examples/seeds_train_step.py
 """

@@ -4,7 +4,7 @@
     python examples/series_lstm.py --large     # longer series, a larger network
 
 The series is a sum of two waves whose phases drift, with noise; the network sees 60 values and forecasts the next 20. Its error must be
-below half of that of repeating the last period, and is near the noise that nobody can forecast.
+below half of that of repeating the last period, and is close to the noise, which is unpredictable.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def windows(values):
 
 
 def picture(past, truth, forecast, height=15):
-    """The end of what was seen, then what came (.) and what was forecast (o)."""
+    """The end of the input, then the true values (.) and the forecast (o)."""
     low, high = min(past.min(), truth.min(), forecast.min()), max(past.max(), truth.max(), forecast.max())
     rows = lambda v: np.round((v - low) / (high - low) * (height - 1)).astype(int)  # noqa: E731
     grid = [[" "] * (len(past) + len(truth) + 1) for _ in range(height)]

@@ -1,9 +1,9 @@
-"""Train a classifier on three spirals, with Adam written by hand, and show what the compiler made of the step.
+"""Train a classifier on three spirals, with Adam written by hand, and show the IR of the step.
 
     python examples/train_mlp.py
 
 Everything from the forward pass to the update of all parameters and moments is one native function. The script draws the loss curve and the
-regions that the network has learnt, and prints the beginnings of the forward and of the backward IR.
+regions that the network has learnt, and prints the beginnings of the forward and backward IR.
 """
 
 import time
@@ -19,7 +19,7 @@ RATE, BETA1, BETA2, EPSILON = 3e-3, 0.9, 0.999, 1e-8
 
 
 def spirals(rng):
-    """Points on the arms of a spiral, and the number of the arm of each."""
+    """Points on the arms of a spiral, and the index of each point's arm."""
     radius = np.tile(np.linspace(0.05, 1.0, POINTS), ARMS)
     arm = np.repeat(np.arange(ARMS), POINTS)
     angle = 4.0 * radius + arm * (2.0 * np.pi / ARMS) + 0.15 * rng.normal(size=radius.size)
@@ -79,7 +79,7 @@ def curve(values, width=72, height=12):
 
 
 def picture(width=60, height=26):
-    """The class that the network sees at each place."""
+    """The class that the network predicts at each position."""
     grid = np.stack(np.meshgrid(np.linspace(-1.2, 1.2, width), np.linspace(1.2, -1.2, height)), -1).reshape(-1, 2).astype(np.float32)
     for line in predict(grid).numpy().reshape(height, width):
         print("          " + "".join(".o#"[k] for k in line))

@@ -39,7 +39,7 @@ __all__ = [
     "Reshape", "Residual", "Sequential", "SimpleRNN", "UpSampling2D", "ZeroPadding2D",
     # gradients
     "ExponentialMovingAverage", "LBFGS", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "global_norm",
-    # losses that are no `Loss`
+    # losses that are not a `Loss`
     "ctc_loss",
     # training
     "Callback", "EarlyStopping", "History", "ModelCheckpoint", "Trainer", "TrainingError",

@@ -1,4 +1,4 @@
-"""Activation functions, and how layers find them by name."""
+"""Activation functions, and their lookup by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = [
     "log_sigmoid", "log_softmax", "mish", "relu", "relu6", "selu", "sigmoid", "silu", "softmax", "softplus", "softsign", "swish", "tanh",
 ]  # fmt: skip
 
-SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805  # fixed points of mean 0 and variance 1
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805  # fixed point at mean 0 and variance 1
 
 relu = elementwise.relu
 sigmoid = elementwise.sigmoid
@@ -35,7 +35,7 @@ def linear(x: Any) -> Operand:
 
 
 def relu6(x: Any) -> Operand:
-    """x between 0 and 6."""
+    """x clipped to [0, 6]."""
     return ops.clip(to_operand(x), 0.0, 6.0)
 
 
@@ -58,12 +58,12 @@ def celu(x: Any, alpha: float = 1.0) -> Operand:
 
 
 def selu(x: Any) -> Operand:
-    """The elu that keeps mean 0 and variance 1 through layers."""
+    """The scaled elu that keeps mean 0 and variance 1 through layers."""
     return SELU_SCALE * elu(x, SELU_ALPHA)
 
 
 def gelu(x: Any, approximate: bool = False) -> Operand:
-    """x times the normal distribution function of x; `approximate` by tanh."""
+    """x times the normal distribution function of x; `approximate` uses tanh."""
     v = to_operand(x)
     if approximate:
         return 0.5 * v * (1.0 + ops.tanh(math.sqrt(2.0 / math.pi) * (v + 0.044715 * (v * v * v))))
@@ -99,7 +99,7 @@ def log_sigmoid(x: Any) -> Operand:
 
 
 def hard_sigmoid(x: Any) -> Operand:
-    """x / 6 + 0.5 between 0 and 1."""
+    """x / 6 + 0.5, clipped to [0, 1]."""
     return ops.clip(to_operand(x) * (1.0 / 6.0) + 0.5, 0.0, 1.0)
 
 
@@ -110,7 +110,7 @@ def hard_silu(x: Any) -> Operand:
 
 
 def hard_tanh(x: Any) -> Operand:
-    """x between -1 and 1."""
+    """x clipped to [-1, 1]."""
     return ops.clip(to_operand(x), -1.0, 1.0)
 
 
@@ -125,7 +125,7 @@ NAMED: dict[str, Callable[..., Operand]] = {
 
 
 def get_activation(what: str | Callable[..., Any] | None, layer: str = "") -> Callable[..., Any]:
-    """An activation by its name, or itself; None is `linear`. An error names the layer that asks."""
+    """An activation from its name, or the function itself; None is `linear`. Errors name `layer`."""
     asked = f"{layer}: " if layer else ""
     if what is None:
         return linear

@@ -1,4 +1,4 @@
-"""Attention."""
+"""Attention layers."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from .module import Module, as_input, check_features
 
 
 class MultiHeadAttention(Module):
-    """Scaled dot-product attention in several heads, between projections of queries, keys and values [batch, time, features].
+    """Scaled dot-product attention with several heads, between projections of queries, keys and values [batch, time, features].
 
-    `attention_mask` ([batch, queries, keys], or what broadcasts to it) says which keys a query may see, `mask` ([batch, keys]) which keys
-    exist at all; with `use_causal_mask` a query sees no later key. A query that may see nothing attends to all keys alike.
+    `attention_mask` (broadcast to [batch, queries, keys]) says which keys a query may attend to, `mask` ([batch, keys]) which keys
+    exist at all; with `use_causal_mask` a query attends to no later key. A query without visible keys attends to all keys equally.
     """
 
     regularized = ("kernel", "bias")
@@ -82,7 +82,7 @@ class MultiHeadAttention(Module):
         scores = q @ ops.transpose(k, (0, 1, 3, 2))
         visible = self._visible(scores, attention_mask, mask, use_causal_mask)
         if visible is not None:
-            scores = ops.where(visible, scores, float(np.finfo(self.dtype).min) / 2)  # finite: a row of nothing but these is no NaN
+            scores = ops.where(visible, scores, float(np.finfo(self.dtype).min) / 2)  # finite, so that a row with no visible key is not NaN
         weights = reductions.softmax(scores, -1)
         attended = (weights if self.dropout is None else self.dropout(weights)) @ v
         batch, heads, time, size = attended.type.shape

@@ -1,4 +1,4 @@
-"""What a trainer tells others while it trains, and the usual listeners."""
+"""Callbacks of a trainer: the base class and the usual ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Logs = Mapping[str, float]
 
 
 class Callback:
-    """Base of listeners: override what is of interest. `self.trainer` is the trainer; `self.trainer.stop_training = True` ends it."""
+    """Base of callbacks: override the methods of interest. `self.trainer` is the trainer; `self.trainer.stop_training = True` stops it."""
 
     trainer: Trainer
 
@@ -32,7 +32,7 @@ class Callback:
 
 
 class Monitor(Callback):
-    """Base of listeners that compare a value with the best so far. `mode` is "min", "max", or "auto": max for accuracies and the like."""
+    """Base of callbacks that compare a value with the best so far. `mode` is "min", "max", or "auto": max for accuracies and the like."""
 
     def __init__(self, monitor: str = "val_loss", mode: str = "auto", min_delta: float = 0.0) -> None:
         if mode not in ("auto", "min", "max"):
@@ -46,7 +46,7 @@ class Monitor(Callback):
         self.best = math.inf
 
     def improved(self, logs: Logs) -> bool:
-        """Whether the value is better than the best by more than `min_delta`; it is the best then."""
+        """Whether the value is better than the best by more than `min_delta`; if so, it becomes the best."""
         if self.monitor not in logs:
             raise KeyError(
                 f"{type(self).__name__} monitors {self.monitor!r}, which is not among {', '.join(logs)}; "
@@ -60,7 +60,7 @@ class Monitor(Callback):
 
 
 class EarlyStopping(Monitor):
-    """Stops when the value has not improved for `patience` epochs; `restore_best_weights` goes back to the best ones."""
+    """Stops when the value has not improved for `patience` epochs; `restore_best_weights` restores the best weights."""
 
     def __init__(
         self, monitor: str = "val_loss", patience: int = 0, min_delta: float = 0.0, mode: str = "auto", restore_best_weights: bool = False
@@ -91,12 +91,12 @@ class EarlyStopping(Monitor):
 
 
 class ModelCheckpoint(Monitor):
-    """Saves after every epoch, or with `save_best_only` when the value improved. The path may have places: "run-{epoch}-{val_loss:.2f}".
+    """Saves after every epoch, or with `save_best_only` when the value improved. The path may be a template: "run-{epoch}-{val_loss:.2f}".
 
-    The optimizer is saved as well, unless `save_weights_only`: `trainer.restore(path)` goes on from there.
+    The optimizer is saved as well, unless `save_weights_only`: `trainer.restore(path)` continues from there.
     """
 
-    first_epoch = 0  # the number in the name of the first file
+    first_epoch = 0  # the epoch number in the name of the first file
 
     def __init__(
         self, path: Any, monitor: str = "val_loss", save_best_only: bool = False, save_weights_only: bool = False, mode: str = "auto"
@@ -150,7 +150,7 @@ class LearningRateScheduler(Callback):
 
 
 class CSVLogger(Callback):
-    """Writes a line an epoch."""
+    """Writes a line per epoch to a CSV file."""
 
     def __init__(self, path: Any, separator: str = ",", append: bool = False) -> None:
         self.path, self.separator, self.append = path, separator, append
@@ -169,7 +169,7 @@ class CSVLogger(Callback):
 
 
 class LambdaCallback(Callback):
-    """Functions in place of methods."""
+    """Calls functions instead of overridden methods."""
 
     def __init__(
         self, on_epoch_begin: Callable[[int], Any] | None = None, on_epoch_end: Callable[[int, Logs], Any] | None = None,

@@ -1,4 +1,4 @@
-"""What is under way on a thread while modules call each other: whether it is training, and what was added to the loss."""
+"""Per-thread state while modules call each other: the training mode, and terms added to the loss."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ __all__ = ["added_losses", "collecting_losses", "is_training", "training_mode"]
 
 class _Calls(threading.local):
     training: bool | None = None
-    losses: list[Any] | None = None  # what layers have added to the loss, since the outermost call began
+    losses: list[Any] | None = None  # terms that layers have added to the loss since the outermost call began
 
 
 _calls = _Calls()
 
 
 def is_training() -> bool:
-    """Whether the call under way is for training: what the nearest call with `training=` said, else False."""
+    """Whether the current call is in training mode: the value of the nearest enclosing `training=`, or False."""
     return bool(_calls.training)
 
 
 @contextmanager
 def training_mode(training: bool | None) -> Iterator[None]:
-    """Calls of modules inside are for training, or not; None leaves it as it is."""
+    """Set the training mode of module calls within this context; None leaves it unchanged."""
     before = _calls.training
     if training is not None:
         _calls.training = bool(training)
@@ -36,13 +36,13 @@ def training_mode(training: bool | None) -> Iterator[None]:
 
 
 def added_losses() -> list[Any] | None:
-    """Where layers add to the loss; None outside of any call."""
+    """The list to which layers add loss terms; None outside any call."""
     return _calls.losses
 
 
 @contextmanager
 def collecting_losses() -> Iterator[list[Any] | None]:
-    """What is added to the loss inside, for the outermost call; None for those within it."""
+    """Collect the loss terms added within the outermost call; None for nested calls."""
     if _calls.losses is not None:
         yield None
         return

@@ -1,4 +1,4 @@
-"""Curves as an SVG picture, with nothing installed: axes, ticks, lines and a legend."""
+"""Curves as an SVG image, without other packages: axes, ticks, lines and a legend."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COLORS = ("#1f6fb2", "#d1582b", "#3a8f4d", "#8757a8", "#b08900", "#5f6b76")
 
 
 def svg(groups: Mapping[str, Mapping[str, Sequence[float]]], epochs: Sequence[int]) -> str:
-    """One chart a group, side by side; `groups` holds curves by name under each title."""
+    """One chart per group, side by side; `groups` maps each title to its curves by name."""
     width = WIDTH * len(groups)
     drawn = [_chart(title, curves, epochs) for title, curves in groups.items()]
     charts = [f'<g transform="translate({k * WIDTH},0)">{chart}</g>' for k, chart in enumerate(drawn)]

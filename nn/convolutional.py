@@ -26,7 +26,7 @@ def sizes_of(layer: Module, what: str, value: Sizes, rank: int) -> tuple[int, ..
 
 
 def checked_padding(layer: Module, padding: Padding, kinds: Sequence[str], rank: int) -> Any:
-    """A padding by name, or as one pair (in front, behind) an axis."""
+    """A padding given by name, or as one pair (before, after) per axis."""
     if isinstance(padding, str):
         if padding.lower() not in kinds:
             raise ValueError(f"{layer.name}: padding {padding!r}; there are {', '.join(kinds)}, and widths for each axis")
@@ -50,7 +50,7 @@ class Spatial(Module):
         return out
 
     def filled(self, out: Operand, image: Operand, window: tuple[int, ...]) -> Operand:
-        """The output of a window that moves over the image, which must fit in at least once."""
+        """Check that the window fits into the image at least once, and return the output."""
         if not out.size and image.size:
             raise ShapeError(f"{self.name}: a window of {list(window)} does not fit into {image.type}; make it smaller, or pad ('same')")
         return out
@@ -102,7 +102,7 @@ class Conv(Spatial):
 
 
 class Conv1D(Conv):
-    """Convolution over time; padding "causal" looks at the past alone."""
+    """Convolution over time; padding "causal" uses only past values."""
 
     rank = 1
     paddings = ("valid", "same", "causal")
@@ -115,7 +115,7 @@ class Conv2D(Conv):
 
 
 class DepthwiseConv2D(Conv):
-    """A convolution of every channel by itself, with `depth_multiplier` features each."""
+    """A separate convolution of every channel, with `depth_multiplier` features each."""
 
     rank = 2
 
@@ -129,7 +129,7 @@ class DepthwiseConv2D(Conv):
 
 
 class ConvTranspose(Conv):
-    """Base of transposed convolutions, which enlarge: the kernel is that of the convolution back, [sizes, filters, channels]."""
+    """Base of transposed convolutions, which enlarge; the kernel has the layout of the reverse convolution, [sizes, filters, channels]."""
 
     def __init__(self, filters: int, kernel_size: Sizes, strides: Sizes = 1, *, output_padding: Sizes | None = None, **more: Any) -> None:
         super().__init__(filters, kernel_size, strides, **more)
@@ -159,7 +159,7 @@ class Conv2DTranspose(ConvTranspose):
 
 
 class Pool(Spatial):
-    """Base of pooling layers; strides are the sizes of the windows unless given."""
+    """Base of pooling layers; strides default to the window sizes."""
 
     function: ClassVar[Callable[..., Operand]]
 
@@ -189,21 +189,21 @@ class MaxPool2D(Pool):
 
 
 class AvgPool1D(Pool):
-    """Means over windows of time; padding does not count."""
+    """Means over windows of time; padding is not counted."""
 
     rank = 1
     function = staticmethod(ops.avg_pool)
 
 
 class AvgPool2D(Pool):
-    """Means over windows of images; padding does not count."""
+    """Means over windows of images; padding is not counted."""
 
     rank = 2
     function = staticmethod(ops.avg_pool)
 
 
 class GlobalPool(Spatial):
-    """Base of layers that pool all positions; `keepdims` leaves axes of size 1."""
+    """Base of layers that pool over all positions; `keepdims` keeps axes of size 1."""
 
     def __init__(self, keepdims: bool = False, **more: Any) -> None:
         super().__init__(**more)
@@ -252,7 +252,7 @@ class GlobalMaxPool2D(GlobalMaxPool):
 
 
 class ZeroPadding2D(Spatial):
-    """Zeros around images: a width, one an axis, or a pair an axis."""
+    """Pads images with zeros: one width, one per axis, or a pair per axis."""
 
     rank = 2
 
@@ -265,7 +265,7 @@ class ZeroPadding2D(Spatial):
 
 
 class UpSampling2D(Spatial):
-    """Every pixel repeated."""
+    """Repeats every pixel."""
 
     rank = 2
 

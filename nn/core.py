@@ -1,4 +1,4 @@
-"""The plain layers: dense, embedding, dropout, shapes, and compositions of layers."""
+"""Basic layers: dense, embedding, dropout, shapes, and compositions of layers."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Dense(Module):
 
 
 class Embedding(Module):
-    """Rows of a table for integers in [0, input_dim). With `mask_zero`, 0 means "nothing": the layers after it skip those steps."""
+    """Looks up rows of a table by integers in [0, input_dim). With `mask_zero`, 0 is padding: subsequent layers skip those steps."""
 
     regularized = ("embeddings",)
 
@@ -85,14 +85,14 @@ class Embedding(Module):
 
 
 def within(index: Operand, size: int) -> Operand:
-    """Indices that do not count from the end: a negative one becomes one past the end, which raises."""
+    """Indices that do not count from the end: a negative one is replaced by an index past the end, which raises."""
     return index if index.type.dtype.kind == "u" else ops.where(index < 0, size, index)
 
 
 class Dropout(Module):
-    """In training, zeroes elements with probability `rate` and divides the others by 1 - rate; x itself otherwise.
+    """In training, zeroes elements with probability `rate` and divides the others by 1 - rate; otherwise returns x unchanged.
 
-    `noise_shape` broadcasts: axes of size 1 are dropped as a whole. The random state is a variable: it is saved, and a seed repeats it.
+    `noise_shape` broadcasts: axes of size 1 are dropped as a whole. The random state is a variable: it is saved, and a seed reproduces it.
     """
 
     def __init__(self, rate: float, noise_shape: Sequence[int | None] | None = None, seed: int | None = None, **more: Any) -> None:
@@ -110,7 +110,7 @@ class Dropout(Module):
         x = to_operand(x)
         if not is_training() or self.rate == 0.0:
             return x
-        x = x if x.type.is_float and not x.weak else as_input(self, x)  # in the dtype that it passes on otherwise
+        x = x if x.type.is_float and not x.weak else as_input(self, x)  # the same dtype as without training
         noise = self.noise_shape or (None,) * x.ndim
         shape = tuple(n if m is None else m for n, m in zip(x.type.shape, noise, strict=True))
         keys = random.split(self.state)
@@ -120,7 +120,7 @@ class Dropout(Module):
 
 
 class Masking(Module):
-    """Marks the time steps whose features all are `mask_value`: the layers after it skip them."""
+    """Masks the time steps whose features all equal `mask_value`: subsequent layers skip them."""
 
     def __init__(self, mask_value: float = 0.0, **more: Any) -> None:
         super().__init__(**more)
@@ -160,7 +160,7 @@ class Lambda(Module):
 
 
 class Flatten(Module):
-    """All axes but the first as one."""
+    """Flattens all axes except the first into one."""
 
     def call(self, x: Any) -> Any:
         x = to_operand(x)
@@ -168,7 +168,7 @@ class Flatten(Module):
 
 
 class Reshape(Module):
-    """The axes after the first in another shape; one size may be -1."""
+    """Reshapes the axes after the first; one size may be -1."""
 
     def __init__(self, target_shape: Sequence[int], **more: Any) -> None:
         super().__init__(**more)
@@ -187,7 +187,7 @@ class Reshape(Module):
 class InputLayer(Module):
     """The shape of the input, without the batch axis. A size of None may vary."""
 
-    EXAMPLE_SIZE = 16  # what stands for a size that varies when shapes are worked out
+    EXAMPLE_SIZE = 16  # used for a size that varies when shapes are inferred
 
     def __init__(self, shape: Sequence[int | None], dtype: Any = None, batch_size: int | None = None, **more: Any) -> None:
         super().__init__(**more)
@@ -195,7 +195,7 @@ class InputLayer(Module):
         self.input_dtype = np.dtype(dtype or self.dtype)
 
     def example(self) -> Operand:
-        """A batch of zeros."""
+        """A batch of zeros with the shape of the input."""
         shape = tuple(self.EXAMPLE_SIZE if n is None else n for n in self.sizes)
         return to_operand(np.zeros((self.batch_size or 1, *shape), self.input_dtype))
 
@@ -208,7 +208,7 @@ class InputLayer(Module):
 
 
 def call_masked(layer: Any, args: Sequence[Any], kwargs: Mapping[str, Any], mask: Any) -> tuple[Any, Any]:
-    """What a layer (or a function) gives, and the mask that goes with it, from the mask of its first argument."""
+    """The result of a layer (or a function), and its mask, given the mask of its first argument."""
     if not isinstance(layer, Module):
         return layer(*args, **kwargs), mask
     if mask is not None and takes(type(layer).call, "mask"):
@@ -217,7 +217,7 @@ def call_masked(layer: Any, args: Sequence[Any], kwargs: Mapping[str, Any], mask
 
 
 class Sequential(Module):
-    """Layers (or plain functions) one after the other."""
+    """Layers (or plain functions) applied one after the other."""
 
     def __init__(self, layers: Iterable[Any] = (), **more: Any) -> None:
         super().__init__(**more)
@@ -238,7 +238,7 @@ class Sequential(Module):
         return self.layers.pop()
 
     def _build_early(self) -> None:
-        """With the shape of the input known, the layers are called once on zeros: their variables are there before the first batch."""
+        """If the shape of the input is known, call the layers once on zeros, so that variables exist before the first batch."""
         first = self.layers[0]
         shape = getattr(first, "input_shape", None)
         if getattr(self.layers[-1], "built", True):

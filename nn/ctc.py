@@ -1,4 +1,4 @@
-"""Connectionist temporal classification: the loss of a sequence of labels whose places in time are not known."""
+"""Connectionist temporal classification: the loss of a label sequence whose alignment in time is unknown."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .core import within
 
 __all__ = ["ctc_loss"]
 
-IMPOSSIBLE = -1e30  # log of a probability of 0: finite, so that its derivatives are
+IMPOSSIBLE = -1e30  # log of probability 0: finite, so that its derivatives are finite too
 
 
 def ctc_loss(y_true: Any, y_pred: Any, label_length: Any = None, logit_length: Any = None, blank: int = 0) -> Operand:
-    """-log of the probability of the labels, summed over all ways to stretch them over time: one value an example.
+    """-log of the probability of the labels, summed over all alignments with time: one value per example.
 
-    `y_true` are labels [batch, longest] (without lengths, those that are `blank` are padding), `y_pred` logits [batch, time, classes].
-    Labels that do not fit the time have a loss of about 1e30. Graves et al., "Connectionist temporal classification", 2006.
+    `y_true` are labels [batch, longest] (without lengths, labels equal to `blank` are padding), `y_pred` logits [batch, time, classes].
+    Labels that do not fit into the time steps have a loss of about 1e30. Graves et al., "Connectionist temporal classification", 2006.
     """
     labels, logits = to_operands(y_true, y_pred)
     if labels.type.dtype.kind not in "iu":
@@ -34,7 +34,7 @@ def ctc_loss(y_true: Any, y_pred: Any, label_length: Any = None, logit_length: A
     labels = within(labels.astype(I64), classes)
     counts = ops.sum(ops.not_equal(labels, blank), -1) if label_length is None else lengths(label_length, batch, "label_length")
     times = None if logit_length is None else lengths(logit_length, batch, "logit_length")
-    # a blank before, between and after the labels: paths go from one to the next, or past a blank between two labels that differ
+    # a blank before, between and after the labels: paths advance by one, or skip a blank between two different labels
     states = ops.pad(labels, [0, 1], [0, 1], [0, 1], blank)
     before = shifted(states, 2, blank)
     skips = ops.logical_and(ops.not_equal(states, blank), ops.not_equal(states, before))
@@ -66,6 +66,6 @@ def lengths(given: Any, batch: int, what: str) -> Operand:
 
 
 def shifted(x: Operand, by: int, fill: Any) -> Operand:
-    """The last axis moved to the right, `fill` in front."""
+    """The last axis shifted to the right, with `fill` in front."""
     size = x.type.shape[1]
     return ops.slice_(ops.pad(x, [0, by], [0, 0], None, fill), [slice(None), slice(0, size)])

@@ -1,4 +1,4 @@
-"""Batches: from arrays, or from any iterable of them. Deterministic: the order of an epoch is a function of the seed and its number."""
+"""Batches from arrays, or from any iterable of them. Deterministic: the order of an epoch depends only on the seed and the epoch number."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from adjit.tracer.pytree import flatten, tree_map
 
 __all__ = ["Batches"]
 
-SHOWN = 8  # arrays in a message
+SHOWN = 8  # arrays listed in an error message
 
 
 class Batches:
     """`for x, y, weight in batches.epoch(k)`. `x` and `y` are arrays or structures of them; or `x` alone, an iterable of batches:
 
-    tuples (x,), (x, y) or (x, y, weight). An iterable is started anew every epoch; a generator, or a function that gives one, as well.
+    tuples (x,), (x, y) or (x, y, weight). An iterable is restarted every epoch, and so is a generator or a function that returns one.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Batches:
 
     @property
     def length(self) -> int | None:
-        """Batches an epoch, where known."""
+        """Batches per epoch, if known."""
         if self.source is None:
             whole = -(-self.size // self.batch_size)
             return whole if self.steps is None else min(self.steps, whole)
@@ -90,7 +90,7 @@ class Batches:
                 item = next(self.running)
             except StopIteration:
                 self.running = None
-                if count == 0 and not fresh:  # it ended just where the last epoch did
+                if count == 0 and not fresh:  # it ended exactly with the previous epoch
                     yield from self._from_source()
                 elif count == 0:
                     raise ShapeError(
@@ -114,7 +114,7 @@ def is_arrays(x: Any) -> bool:
 
 
 def numbers_as_array(what: str, x: Any) -> Any:
-    """Lists of nothing but numbers as an array; anything else as it is."""
+    """Convert lists of only numbers to an array; return anything else unchanged."""
     if not isinstance(x, list) or not all(isinstance(leaf, int | float) for leaf in flatten(x)[0]):
         return x
     try:

@@ -1,4 +1,4 @@
-"""Models of symbolic inputs and outputs: layers called on what `Input` gives, then `Model(inputs, outputs)`.
+"""Models from symbolic inputs and outputs: call layers on the result of `Input`, then `Model(inputs, outputs)`.
 
     image = nn.Input((28, 28, 1))
     h = nn.Conv2D(8, 3, padding="same", activation="relu")(image)
@@ -24,18 +24,18 @@ __all__ = ["Input", "Model"]
 
 
 def Input(shape: Sequence[int | None], batch_size: int | None = None, dtype: Any = None, name: str | None = None) -> Symbolic:  # noqa: N802
-    """A symbolic input, given its shape without the batch axis; also the first of the layers of a `Sequential`, which is built at once.
+    """A symbolic input, given its shape without the batch axis; also the first layer of a `Sequential`, which is then built at once.
 
-    A size may be None, for one that varies: layers that need to know it will say so when they are called with another.
+    A size may be None if it varies: layers that depend on it raise an error when they are called with another size.
     """
     layer = InputLayer(shape, dtype, batch_size, name=name)
     return Symbolic(Call(layer), 0, layer.example())
 
 
 class Model(Module):
-    """What leads from symbolic inputs to outputs, both one value or several in a list, tuple or dict.
+    """The model that computes outputs from symbolic inputs; each is one value or several in a list, tuple or dict.
 
-    It is called on values in the structure of the inputs, or on a dict by the names of the inputs.
+    It is called on values in the structure of the inputs, or on a dict with the names of the inputs as keys.
     """
 
     def __init__(self, inputs: Any, outputs: Any, **more: Any) -> None:
@@ -54,7 +54,7 @@ class Model(Module):
         self.layers = list(dict.fromkeys(f for f in functions if isinstance(f, Module)))
 
     def _sorted(self, ends: Sequence[Symbolic]) -> list[Call]:
-        """The calls that lead to `ends`, each after those that it needs. No recursion: models may be deep."""
+        """The calls that `ends` depend on, in topological order. Not recursive, because models may be deep."""
         given = {symbol.key for symbol in self._entries.values()}
         out: list[Call] = []
         known: set[int] = set()
@@ -72,7 +72,7 @@ class Model(Module):
         return out
 
     def call(self, x: Any, mask: Any = None) -> Any:
-        values: dict[tuple[int, int], tuple[Any, Any]] = {}  # of symbols: the value, and the mask that goes with it
+        values: dict[tuple[int, int], tuple[Any, Any]] = {}  # for each symbol: its value and mask
         for symbol, value in zip(self._entries.values(), self._given(x), strict=True):
             function = symbol.call.function
             values[symbol.key] = function(value) if isinstance(function, InputLayer) else value, mask
@@ -81,7 +81,7 @@ class Model(Module):
             first = next(call.sources(), None)
             out, following = call_masked(call.function, args, kwargs, None if first is None else values[first.key][1])
             for index, result in enumerate(flatten(out)[0]):
-                values.setdefault((id(call), index), (result, following))  # what was given stays
+                values.setdefault((id(call), index), (result, following))  # values that were passed in are kept
         return tree_map(lambda symbol: values[symbol.key][0], self.outputs)
 
     def _given(self, x: Any) -> list[Any]:
@@ -99,6 +99,6 @@ class Model(Module):
 
 
 def label(symbol: Symbolic) -> str:
-    """A name for an input: that of its layer, and which result of several it is."""
+    """A name for an input: that of its layer, and the index of the result if there are several."""
     name = getattr(symbol.call.function, "name", "input")
     return f"{name}.{symbol.index}" if symbol.index else name

@@ -1,4 +1,4 @@
-"""What is done to gradients before they are applied, and averages of what they lead to."""
+"""Clipping of gradients, and moving averages of variables."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["clip_by_value", "clip_by_norm", "clip_by_global_norm", "global_norm"
 
 
 def clip_by_value(gradients: Sequence[Any], limit: float) -> list[Operand]:
-    """Every element between -limit and limit."""
+    """Clip every element to [-limit, limit]."""
     return [ops.clip(to_operand(g), -float(limit), float(limit)) for g in gradients]
 
 
 def scaled_down(g: Operand, norm: Operand, limit: float) -> Operand:
-    """g times limit / norm where the norm is beyond the limit. An infinite or NaN norm gives NaN rather than a silent zero."""
+    """g times limit / norm if the norm exceeds the limit. An infinite or NaN norm gives NaN rather than a silent zero."""
     factor = limit / ops.maximum(norm, limit)
     factor = ops.where(ops.isfinite(norm), factor, float("nan"))
     return g * factor.astype(g.type.dtype)
@@ -46,16 +46,16 @@ def global_norm(gradients: Sequence[Any]) -> Operand:
 
 
 def clip_by_global_norm(gradients: Sequence[Any], limit: float) -> tuple[list[Operand], Operand]:
-    """All gradients scaled by one factor, to a global norm of at most `limit`; and the norm before."""
+    """All gradients scaled by one factor, to a global norm of at most `limit`; also returns the original norm."""
     operands = [to_operand(g) for g in gradients]
     norm = global_norm(operands)
     return [scaled_down(g, norm, float(limit)) for g in operands], norm
 
 
 class ExponentialMovingAverage(Module):
-    """Running averages of variables: average = decay * average + (1 - decay) * variable, at every `update()`.
+    """Moving averages of variables: average = decay * average + (1 - decay) * variable, at every `update()`.
 
-    `update` compiles inside of a training step. `with average.swapped():` puts the averages in place of the variables.
+    `update` can be compiled into a training step. `with average.swapped():` replaces the variables by their averages.
     """
 
     def __init__(self, variables: Sequence[Variable], decay: float = 0.999, **more: Any) -> None:
@@ -72,7 +72,7 @@ class ExponentialMovingAverage(Module):
 
     @contextmanager
     def swapped(self) -> Iterator[None]:
-        """The variables hold their averages inside, and their own values again after it."""
+        """Within this context the variables hold their averages; afterwards, their own values are restored."""
         own = [np.array(Variable.of(store).numpy()) for store in self._stores]
         for store, average in zip(self._stores, self.averages, strict=True):
             Variable.of(store).assign(average.numpy())

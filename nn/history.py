@@ -1,4 +1,4 @@
-"""What happened in training: a list of values for each metric, and their curves."""
+"""Training history: a list of values for each metric, and their curves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MARKS = "*o+x#@"
 
 
 class History:
-    """Values by name, one an epoch: `history["val_loss"][-1]`; `print(history.plot())` draws them."""
+    """Values by name, one per epoch: `history["val_loss"][-1]`; `print(history.plot())` draws them."""
 
     def __init__(self) -> None:
         self.epoch: list[int] = []
@@ -34,7 +34,7 @@ class History:
         return name in self.history
 
     def plot(self, path: Any = None, names: Sequence[str] | None = None) -> str:
-        """The curves as text; with a path also as a picture: `.svg` needs nothing, others matplotlib (it says if that is missing)."""
+        """The curves as text; with a path also as an image: `.svg` needs no other package, other formats need matplotlib."""
         groups: dict[str, list[str]] = {}
         for name in names or self.history:
             groups.setdefault(name.removeprefix("val_"), []).append(name)

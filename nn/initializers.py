@@ -1,7 +1,7 @@
-"""First values of variables, from seeds: the same seed gives the same bits.
+"""Initial values of variables, from seeds: the same seed gives the same bits.
 
-An initialiser is a function of a shape and a dtype. `set_seed` starts the sequence from which modules draw a seed when they are made, for
-their initialisers and dropout; until it is called, the sequence starts anywhere.
+An initialiser is a function of a shape and a dtype. `set_seed` starts the sequence from which modules take a seed when they are created,
+for their initialisers and dropout; until it is called, the sequence starts at a random seed.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ __all__ = [
     "next_seed", "seeds_from", "set_seed",
 ]  # fmt: skip
 
-TRUNCATED_STD = 0.87962566103423978  # of a standard normal cut at two standard deviations
+TRUNCATED_STD = 0.87962566103423978  # of a standard normal distribution truncated at two standard deviations
 
 
 class SeedSequence:
-    """Seeds, one after the other, from a first one."""
+    """A sequence of seeds derived from a first one."""
 
     def __init__(self) -> None:
         self._lock = new_lock()
@@ -55,18 +55,18 @@ _local = _Local()
 
 
 def set_seed(seed: int) -> None:
-    """Start the sequence of seeds: models made after it are the same in every run."""
+    """Start the sequence of seeds: models created afterwards are the same in every run."""
     _seeds.start(seed)
 
 
 def next_seed() -> int:
-    """The next seed: of the module whose variables are being created, else of the process."""
+    """The next seed: that of the module whose variables are being created, otherwise that of the process."""
     return _seeds.next() if _local.source is None else _local.source()
 
 
 @contextmanager
 def seeds_from(source: Callable[[], int]) -> Iterator[None]:
-    """Initialisers without a seed of their own draw it from `source` inside."""
+    """Within this context, initialisers without their own seed take it from `source`."""
     before, _local.source = _local.source, source
     try:
         yield
@@ -75,7 +75,7 @@ def seeds_from(source: Callable[[], int]) -> Iterator[None]:
 
 
 class Initializer:
-    """Base of initialisers: `draw(key, shape, dtype)` gives the values for a random key."""
+    """Base of initialisers: `draw(key, shape, dtype)` returns the values for a random key."""
 
     def __init__(self, seed: int | None = None) -> None:
         self.seed = seed
@@ -125,7 +125,7 @@ class Identity(Initializer):
 
 
 class RandomNormal(Initializer):
-    """Normal numbers."""
+    """Normally distributed values."""
 
     def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: int | None = None) -> None:
         super().__init__(seed)
@@ -136,7 +136,7 @@ class RandomNormal(Initializer):
 
 
 class RandomUniform(Initializer):
-    """Uniform numbers in [minval, maxval)."""
+    """Uniformly distributed values in [minval, maxval)."""
 
     def __init__(self, minval: float = -0.05, maxval: float = 0.05, seed: int | None = None) -> None:
         super().__init__(seed)
@@ -147,7 +147,7 @@ class RandomUniform(Initializer):
 
 
 class TruncatedNormal(Initializer):
-    """Normal numbers, those beyond two standard deviations drawn again."""
+    """Normally distributed values; those beyond two standard deviations are drawn again."""
 
     def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: int | None = None) -> None:
         super().__init__(seed)
@@ -165,7 +165,7 @@ class TruncatedNormal(Initializer):
 
 
 class VarianceScaling(Initializer):
-    """Numbers whose variance is `scale` over the number of inputs ("fan_in"), outputs ("fan_out") or their mean ("fan_avg")."""
+    """Values whose variance is `scale` over the number of inputs ("fan_in"), outputs ("fan_out") or their mean ("fan_avg")."""
 
     def __init__(self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal", seed: int | None = None) -> None:
         super().__init__(seed)
@@ -188,7 +188,7 @@ class VarianceScaling(Initializer):
 
 
 def fans(shape: Sequence[int]) -> tuple[float, float]:
-    """Numbers of inputs and outputs of a unit: the last two axes of a kernel, times its other axes (the places of a filter)."""
+    """The numbers of inputs and outputs of a unit: the last two axes of a kernel, times its other axes (the size of a filter)."""
     if len(shape) < 2:
         size = float(shape[0]) if shape else 1.0
         return size, size
@@ -197,42 +197,42 @@ def fans(shape: Sequence[int]) -> tuple[float, float]:
 
 
 class GlorotUniform(VarianceScaling):
-    """Glorot and Bengio's: variance 2 / (inputs + outputs), uniform."""
+    """Glorot and Bengio's initialiser: variance 2 / (inputs + outputs), uniform."""
 
     def __init__(self, seed: int | None = None) -> None:
         super().__init__(1.0, "fan_avg", "uniform", seed)
 
 
 class GlorotNormal(VarianceScaling):
-    """Glorot and Bengio's: variance 2 / (inputs + outputs), truncated normal."""
+    """Glorot and Bengio's initialiser: variance 2 / (inputs + outputs), truncated normal."""
 
     def __init__(self, seed: int | None = None) -> None:
         super().__init__(1.0, "fan_avg", "truncated_normal", seed)
 
 
 class HeUniform(VarianceScaling):
-    """He's, for rectified units: variance 2 / inputs, uniform."""
+    """He's initialiser for rectified units: variance 2 / inputs, uniform."""
 
     def __init__(self, seed: int | None = None) -> None:
         super().__init__(2.0, "fan_in", "uniform", seed)
 
 
 class HeNormal(VarianceScaling):
-    """He's, for rectified units: variance 2 / inputs, truncated normal."""
+    """He's initialiser for rectified units: variance 2 / inputs, truncated normal."""
 
     def __init__(self, seed: int | None = None) -> None:
         super().__init__(2.0, "fan_in", "truncated_normal", seed)
 
 
 class LecunUniform(VarianceScaling):
-    """LeCun's: variance 1 / inputs, uniform."""
+    """LeCun's initialiser: variance 1 / inputs, uniform."""
 
     def __init__(self, seed: int | None = None) -> None:
         super().__init__(1.0, "fan_in", "uniform", seed)
 
 
 class LecunNormal(VarianceScaling):
-    """LeCun's: variance 1 / inputs, truncated normal."""
+    """LeCun's initialiser: variance 1 / inputs, truncated normal."""
 
     def __init__(self, seed: int | None = None) -> None:
         super().__init__(1.0, "fan_in", "truncated_normal", seed)
@@ -265,7 +265,7 @@ NAMED: dict[str, Callable[[], Initializer]] = {
 
 
 def get_initializer(what: str | Initializer | Callable[..., Any]) -> Callable[..., Any]:
-    """An initialiser by its name, its class, or itself."""
+    """An initialiser from its name, its class, or an instance."""
     if isinstance(what, str):
         if what not in NAMED:
             raise ValueError(f"there is no initializer {what!r}; there are {', '.join(NAMED)}")

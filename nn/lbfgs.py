@@ -1,4 +1,4 @@
-"""L-BFGS: SciPy's, on variables, with a compiled loss and gradient."""
+"""L-BFGS from SciPy, on variables, with a compiled loss and gradient."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LBFGS:
         self.options = {"maxiter": max_iterations, "maxcor": history, "ftol": tolerance, "gtol": gradient_tolerance}
 
     def minimize(self, loss: Callable[[], Any], variables: Sequence[Variable], callback: Callable[[float], Any] | None = None) -> Any:
-        """Assign the variables the values that minimise `loss()`; gives SciPy's result (`fun`, `nit`, `message`, ...)."""
+        """Assign the variables the values that minimise `loss()`; returns SciPy's result (`fun`, `nit`, `message`, ...)."""
         try:
             from scipy.optimize import minimize  # noqa: PLC0415 - optional
         except ImportError:
@@ -53,7 +53,7 @@ class LBFGS:
 
 
 def assign_flat(variables: Sequence[Variable], flat: Array) -> None:
-    """One long vector, in the shapes of the variables."""
+    """Assign variables from one flat vector."""
     at = 0
     for variable in variables:
         size = variable.type.size

@@ -1,10 +1,10 @@
-"""Losses: functions that give a loss for each example, and classes that reduce those to one number.
+"""Losses: functions that return a loss for each example, and classes that reduce those to one number.
 
-    mean_squared_error(y_true, y_pred)          # one value an example: the mean over the last axis
+    mean_squared_error(y_true, y_pred)          # one value per example: the mean over the last axis
     MeanSquaredError()(y_true, y_pred)          # their mean
     MeanSquaredError(reduction="sum")(y_true, y_pred, sample_weight=w)
 
-Logarithms are safe: with `from_logits` nothing overflows; with probabilities, those are kept `EPSILON` away from 0 and 1.
+Logarithms are safe: with `from_logits` nothing overflows; probabilities are clipped to [EPSILON, 1 - EPSILON].
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ __all__ = [
     "sparse_categorical_crossentropy", "ctc", "get_loss", "reduce_loss",
 ]  # fmt: skip
 
-EPSILON = 1e-7  # how near to 0 and 1 probabilities may come
+EPSILON = 1e-7  # distance that probabilities keep from 0 and 1
 REDUCTIONS = ("sum_over_batch_size", "mean", "sum", "none")
 
 
 def pair(name: str, y_true: Any, y_pred: Any) -> tuple[Operand, Operand]:
-    """Labels and predictions in the dtype of the predictions, of one rank."""
+    """Labels and predictions in the dtype of the predictions, with the same rank."""
     y_true, y_pred = to_operands(y_true, y_pred)
     if not y_pred.type.is_float:
         y_pred = y_pred.astype(F32)
@@ -57,7 +57,7 @@ def pair(name: str, y_true: Any, y_pred: Any) -> tuple[Operand, Operand]:
 
 
 def mean_last(x: Operand) -> Operand:
-    """The mean over the last axis; a scalar stays."""
+    """The mean over the last axis; a scalar is returned unchanged."""
     return ops.sum(x, -1) * (1.0 / max(1, x.type.shape[-1])) if x.ndim else x
 
 
@@ -83,14 +83,14 @@ def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Operand:
 
 
 def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Operand:
-    """mean((log(1 + y_pred) - log(1 + y_true))**2), of values that are not negative."""
+    """mean((log(1 + y_pred) - log(1 + y_true))**2), of non-negative values."""
     pairs = pair("mean_squared_logarithmic_error", y_true, y_pred)
     y_true, y_pred = (ops.log1p(ops.maximum(x, EPSILON)) for x in pairs)
     return mean_last(ops.square(y_pred - y_true))
 
 
 def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Operand:
-    """Half the square of errors up to `delta`, linear beyond."""
+    """Half the squared error up to `delta`, linear beyond."""
     y_true, y_pred = pair("huber", y_true, y_pred)
     error = ops.absolute(y_pred - y_true)
     small = ops.minimum(error, delta)
@@ -114,7 +114,7 @@ def poisson(y_true: Any, y_pred: Any) -> Operand:
 
 
 def signed(y_true: Operand) -> Operand:
-    """Labels 0 and 1 as -1 and 1; those that already are stay."""
+    """Convert labels 0 and 1 to -1 and 1; labels -1 and 1 are unchanged."""
     binary = ops.all(ops.logical_or(ops.equal(y_true, 0.0), ops.equal(y_true, 1.0)))
     return ops.where(binary, 2.0 * y_true - 1.0, y_true)
 
@@ -132,7 +132,7 @@ def squared_hinge(y_true: Any, y_pred: Any) -> Operand:
 
 
 def categorical_hinge(y_true: Any, y_pred: Any) -> Operand:
-    """max(0, 1 + the best wrong score - the right one), for one-hot labels."""
+    """max(0, 1 + the largest wrong score - the correct one), for one-hot labels."""
     y_true, y_pred = pair("categorical_hinge", y_true, y_pred)
     right = ops.sum(y_true * y_pred, -1)
     wrong = ops.max((1.0 - y_true) * y_pred, -1)
@@ -140,7 +140,7 @@ def categorical_hinge(y_true: Any, y_pred: Any) -> Operand:
 
 
 def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Operand:
-    """The cosine of the angle, negative so that smaller is nearer: -1 for the same direction."""
+    """The negative cosine of the angle, so that smaller is closer: -1 for the same direction."""
     y_true, y_pred = pair("cosine_similarity", y_true, y_pred)
     unit = [x * ops.rsqrt(ops.maximum(ops.sum(x * x, axis, True), 1e-12)) for x in (y_true, y_pred)]
     return -ops.sum(unit[0] * unit[1], axis)
@@ -156,7 +156,7 @@ def kl_divergence(y_true: Any, y_pred: Any) -> Operand:
 
 
 def binary_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0) -> Operand:
-    """The mean of -log p of labels 0 and 1 (or probabilities between)."""
+    """The mean of -log p of labels 0 and 1 (or probabilities in between)."""
     y_true, y_pred = pair("binary_crossentropy", y_true, y_pred)
     if label_smoothing:
         y_true = y_true * (1.0 - label_smoothing) + 0.5 * label_smoothing
@@ -186,9 +186,9 @@ def categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False
 
 
 def sparse_categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, ignore_class: int | None = None) -> Operand:
-    """-log p of the class that each label numbers; the classes are the last axis of the predictions.
+    """-log p of the class given by each label; the classes are the last axis of the predictions.
 
-    A label outside of the classes raises. Where the label is `ignore_class`, the loss is 0.
+    A label out of range raises. Where the label is `ignore_class`, the loss is 0.
     """
     y_true, y_pred = to_operands(y_true, y_pred)
     if not y_pred.type.is_float or not y_pred.ndim:
@@ -218,7 +218,7 @@ def sparse_categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool 
 
 
 def ctc(y_true: Any, y_pred: Any, blank: int = 0) -> Operand:
-    """The loss of labels [batch, longest], padded by `blank`, whose places in time are not known, by logits. See `nn.ctc_loss`."""
+    """The loss of labels [batch, longest], padded by `blank`, whose alignment in time is unknown, from logits. See `nn.ctc_loss`."""
     return ctc_loss(y_true, y_pred, blank=blank)
 
 
@@ -226,7 +226,7 @@ def ctc(y_true: Any, y_pred: Any, blank: int = 0) -> Operand:
 
 
 def reduce_loss(values: Operand, sample_weight: Any = None, reduction: str = "sum_over_batch_size") -> Operand:
-    """Losses of examples, weighted and reduced: to their mean ("sum_over_batch_size": over their number; "mean": over the weights)."""
+    """Weight and reduce the losses of examples: "sum_over_batch_size" divides the sum by their number, "mean" by the sum of weights."""
     weight: Operand | None = None
     if sample_weight is not None:
         values, weight = to_operands(values, sample_weight)
@@ -250,12 +250,12 @@ def reduce_loss(values: Operand, sample_weight: Any = None, reduction: str = "su
 
 
 class Loss:
-    """Base of losses: `call(y_true, y_pred)` gives one value an example; calling the loss weights and reduces them."""
+    """Base of losses: `call(y_true, y_pred)` returns one value per example; calling the loss weights and reduces them."""
 
     function: ClassVar[Callable[..., Operand]]
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        """Options of the function first, as it has them, then `reduction="sum_over_batch_size"` and `name`."""
+        """Options of the function come first, in its order, then `reduction="sum_over_batch_size"` and `name`."""
         names = self.option_names()
         if len(args) > len(names):
             raise TypeError(f"{type(self).__name__} takes {', '.join(names)}, and {len(args)} values are given")
@@ -326,7 +326,7 @@ NAMED: dict[str, Callable[..., Operand]] = {
 
 
 def summed(losses: Any, weights: Any = None) -> Callable[..., Operand]:
-    """The sum of the losses of several outputs: a list or a dict of losses, in the structure of the labels and predictions."""
+    """The sum of the losses of several outputs: a list or dict of losses, in the structure of the labels and predictions."""
     keys = list(losses) if isinstance(losses, dict) else list(range(len(losses)))
     parts = {key: get_loss(losses[key]) for key in keys}
     factors = {key: 1.0 if weights is None else float(weights[key]) for key in keys}
@@ -342,7 +342,7 @@ def summed(losses: Any, weights: Any = None) -> Callable[..., Operand]:
 
 
 def get_loss(what: Any, weights: Any = None) -> Callable[..., Operand]:
-    """A loss that gives one number: by its name, from a function of (y_true, y_pred), or itself; a list or dict, for several outputs."""
+    """A loss that returns one number: from its name, a function of (y_true, y_pred), or itself; a list or dict for several outputs."""
     if isinstance(what, list | tuple | dict):
         return summed(what, weights)
     if weights is not None:

@@ -1,7 +1,7 @@
-"""Metrics: numbers gathered over many batches. Their state is variables, so that updating one is part of a compiled step.
+"""Metrics: values accumulated over batches. Their state is stored in variables, so updating them is part of a compiled step.
 
     accuracy = metrics.SparseCategoricalAccuracy()
-    accuracy.update_state(labels, predictions)      # or accuracy(labels, predictions), which also gives the result
+    accuracy.update_state(labels, predictions)      # or accuracy(labels, predictions), which also returns the result
     float(accuracy.result()); accuracy.reset_state()
 """
 
@@ -31,7 +31,7 @@ __all__ = [
 
 
 class Metric(Module):
-    """Base of metrics: `update_state` adds a batch, `result` gives the number so far, `reset_state` starts again."""
+    """Base of metrics: `update_state` adds a batch, `result` returns the current value, `reset_state` starts again."""
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
@@ -130,13 +130,13 @@ def equal_labels(y_true: Any, y_pred: Any) -> Operand:
 
 
 def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Operand:
-    """The share of labels 0 and 1 that the predictions are on the right side of the threshold of."""
+    """The share of labels 0 and 1 for which the prediction is on the right side of the threshold."""
     y_true, y_pred = losses.pair("binary_accuracy", y_true, y_pred)
     return losses.mean_last(ops.equal(y_true, (y_pred > threshold).astype(y_true.type.dtype)).astype(y_pred.type.dtype))
 
 
 def categorical_accuracy(y_true: Any, y_pred: Any) -> Operand:
-    """Whether the largest prediction is at the one of the one-hot label."""
+    """Whether the largest prediction is at the position of the 1 in the one-hot label."""
     y_true, y_pred = losses.pair("categorical_accuracy", y_true, y_pred)
     return ops.equal(ops.argmax(y_true, -1), ops.argmax(y_pred, -1))
 
@@ -151,7 +151,7 @@ def class_labels(name: str, y_true: Any, y_pred: Any) -> tuple[Operand, Operand]
 
 
 def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Operand:
-    """Whether the largest prediction is at the class that the label numbers."""
+    """Whether the largest prediction is that of the label's class."""
     labels, y_pred = class_labels("sparse_categorical_accuracy", y_true, y_pred)
     return ops.equal(labels, ops.argmax(y_pred, -1))
 
@@ -165,27 +165,27 @@ def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> O
 
 
 def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Operand:
-    """Whether the prediction at the one of the one-hot label is among the k largest."""
+    """Whether the prediction at the position of the 1 in the one-hot label is among the k largest."""
     y_true, y_pred = losses.pair("top_k_categorical_accuracy", y_true, y_pred)
     return sparse_top_k_categorical_accuracy(ops.argmax(y_true, -1), y_pred, k)
 
 
 class Accuracy(MeanOf):
-    """How often predicted labels are right."""
+    """The fraction of predicted labels that are correct."""
 
     def __init__(self, name: str | None = "accuracy") -> None:
         super().__init__(equal_labels, name)
 
 
 class BinaryAccuracy(MeanOf):
-    """How often predictions are on the right side of a threshold."""
+    """The fraction of predictions on the right side of a threshold."""
 
     def __init__(self, name: str | None = "binary_accuracy", threshold: float = 0.5) -> None:
         super().__init__(binary_accuracy, name, threshold=threshold)
 
 
 class CategoricalAccuracy(MeanOf):
-    """How often the largest prediction is that of the one-hot label."""
+    """How often the largest prediction is that of the class of the one-hot label."""
 
     def __init__(self, name: str | None = "categorical_accuracy") -> None:
         super().__init__(categorical_accuracy, name)
@@ -199,7 +199,7 @@ class SparseCategoricalAccuracy(MeanOf):
 
 
 class TopKCategoricalAccuracy(MeanOf):
-    """How often the prediction for the one-hot label is among the k largest."""
+    """How often the prediction for the class of the one-hot label is among the k largest."""
 
     def __init__(self, k: int = 5, name: str | None = "top_k_categorical_accuracy") -> None:
         super().__init__(top_k_categorical_accuracy, name, k=k)
@@ -264,7 +264,7 @@ class SparseCategoricalCrossentropy(MeanOf):
 
 
 class Confusion(Metric):
-    """Counts of labels and predictions by thresholds: the base of precision, recall and AUC."""
+    """Counts of labels and predictions for each threshold: the base of precision, recall and AUC."""
 
     def __init__(self, thresholds: Sequence[float], name: str | None = None) -> None:
         super().__init__(name)
@@ -288,12 +288,12 @@ class Confusion(Metric):
 
 
 def ratio(a: Any, b: Any) -> Operand:
-    """a / b, 0 where b is."""
+    """a / b, and 0 where b is 0."""
     return ops.where(ops.equal(b, 0.0), 0.0, a / ops.where(ops.equal(b, 0.0), 1.0, b))
 
 
 class Precision(Confusion):
-    """Of what is predicted (above the threshold), the share that is right."""
+    """The share of positive predictions (above the threshold) that are correct."""
 
     def __init__(self, threshold: float = 0.5, name: str | None = "precision") -> None:
         super().__init__([threshold], name)
@@ -304,7 +304,7 @@ class Precision(Confusion):
 
 
 class Recall(Confusion):
-    """Of the positive labels, the share that is predicted (above the threshold)."""
+    """The share of positive labels that are predicted (above the threshold)."""
 
     def __init__(self, threshold: float = 0.5, name: str | None = "recall") -> None:
         super().__init__([threshold], name)
@@ -342,7 +342,7 @@ NAMED: dict[str, Callable[[], Metric]] = {
 
 
 def accuracy_for(y_true_shape: Sequence[int], y_pred_shape: Sequence[int]) -> Callable[..., Operand]:
-    """Which accuracy labels and predictions of these shapes call for, as "accuracy" in Keras."""
+    """The accuracy that "accuracy" means in Keras for labels and predictions of these shapes."""
     if y_pred_shape[-1:] in ((1,), ()) or (len(y_pred_shape) == 1 and tuple(y_true_shape) == tuple(y_pred_shape)):
         return binary_accuracy
     return categorical_accuracy if tuple(y_true_shape) == tuple(y_pred_shape) else sparse_categorical_accuracy
@@ -354,14 +354,14 @@ def automatic_accuracy(y_true: Any, y_pred: Any) -> Operand:
 
 
 class AutoAccuracy(MeanOf):
-    """Binary, categorical or sparse accuracy, by the shapes that come."""
+    """Binary, categorical or sparse accuracy, chosen by the shapes of labels and predictions."""
 
     def __init__(self, name: str | None = "accuracy") -> None:
         super().__init__(automatic_accuracy, name)
 
 
 def get_metric(what: Any) -> Metric:
-    """A metric by its name ("accuracy" looks at the shapes), from a function of (y_true, y_pred), its class, or itself."""
+    """A metric from its name ("accuracy" depends on the shapes), a function of (y_true, y_pred), its class, or an instance."""
     if isinstance(what, Metric):
         return what
     if isinstance(what, type) and issubclass(what, Metric):

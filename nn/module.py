@@ -1,8 +1,8 @@
 """Module: a layer or model that owns variables and other modules.
 
-Owns how variables are found and named (`variables`, `named_variables`), when they are created (on the first call, from the shape of the
-input), and what a call is. Attributes that are variables, modules, or lists, tuples and dicts of them belong to the module;
-nothing has to be registered, and `super().__init__()` may be left out.
+Defines how variables are found and named (`variables`, `named_variables`), when they are created (on the first call, from the shape of the
+input), and how a module is called. Attributes that are variables, modules, or lists, tuples and dicts of them belong to the module;
+nothing has to be registered, and calling `super().__init__()` is optional.
 
     class Block(nn.Module):
         def __init__(self, units):
@@ -46,7 +46,7 @@ _counting = new_lock()
 
 @dataclass(frozen=True)
 class Penalty:
-    """What a regularizer makes of a variable."""
+    """A variable and the regularizer that penalises it."""
 
     variable: Variable
     regularizer: Callable[[Any], Any]
@@ -61,13 +61,13 @@ class Module:
     built: bool
     dtype: DType
     input_shape: tuple[int, ...] | None
-    symbolic_output: Any  # what its last call on symbolic values gave
+    symbolic_output: Any  # the result of its last call on symbolic values
     _name: str
     _seed: int
     _draws: int
     _regularizers: dict[str, Callable[[Any], Any] | None]
     _penalties: tuple[Penalty, ...]
-    _added: tuple[Any, ...]  # to the loss, in the last call
+    _added: tuple[Any, ...]  # terms added to the loss in the last call
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         self = super().__new__(cls)
@@ -79,11 +79,11 @@ class Module:
         self._regularizers = {}
         self._penalties = ()
         self._added = ()
-        self._seed, self._draws = next_seed(), 0  # drawn now: variables may be created in any order later
+        self._seed, self._draws = next_seed(), 0  # drawn now, because variables may be created later in any order
         return self
 
     def next_seed(self) -> int:
-        """A seed of this module's own, another one at each call."""
+        """A seed of this module; a different one at each call."""
         self._draws += 1
         return int(np.random.SeedSequence([self._seed, self._draws]).generate_state(1, np.uint32)[0] >> 1)
 
@@ -91,9 +91,9 @@ class Module:
         self, name: str | None = None, dtype: Any = None, trainable: bool = True, input_shape: Sequence[int] | None = None,
         **regularizers: Any,
     ) -> None:  # fmt: skip
-        """`input_shape` (without the batch axis), on the first layer of a `Sequential`, creates its variables at once.
+        """`input_shape` (without the batch axis) on the first layer of a `Sequential` creates its variables at once.
 
-        Regularizers are named after what they penalise: `kernel_regularizer`, ..., and `activity_regularizer` for the output.
+        Regularizers are named after the variable they penalise: `kernel_regularizer`, ...; `activity_regularizer` penalises the output.
         """
         self._name = name or ""
         self.trainable = trainable
@@ -111,7 +111,7 @@ class Module:
 
     @property
     def name(self) -> str:
-        """The name given, or one made of the class and a number."""
+        """The given name, or one made of the class name and a number."""
         if not self._name:
             base = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[0-9]D)(?=[A-Z])", "_", type(self).__name__).lower()
             with _counting:
@@ -122,7 +122,7 @@ class Module:
     # ---- calls
 
     def build(self, *shapes: Any) -> None:
-        """Create variables; called once, before the first `call`, with the shapes of its arguments (None for what is no array)."""
+        """Create variables; called once, before the first `call`, with the shapes of its arguments (None for non-arrays)."""
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} defines no call(self, x)")
@@ -151,7 +151,7 @@ class Module:
     # ---- additions to the loss
 
     def add_loss(self, loss: Any) -> None:
-        """Add a number to the loss, from within `call`: a trainer does so, and `losses` of the model that was called has it."""
+        """Add a term to the loss, from within `call`: a trainer includes it, and `losses` of the called model lists it."""
         losses = added_losses()
         if losses is None:
             raise RuntimeError(f"{self.name}: add_loss belongs into call(self, x); a penalty on variables is a regularizer")
@@ -166,7 +166,7 @@ class Module:
 
     @property
     def losses(self) -> list[Any]:
-        """Numbers to add to the loss: penalties of regularizers on variables that are trained, and what the last call added."""
+        """Terms to add to the loss: penalties of regularizers on trainable variables, and the terms that the last call added."""
         trained = {id(variable.store) for variable in self.trainable_variables}
         penalties = [p for module in self.modules() for p in module._penalties if id(p.variable.store) in trained]
         return [*(as_called(p.regularizer)(p.variable) for p in penalties), *self._added]
@@ -177,7 +177,7 @@ class Module:
         self, name: str, shape: Sequence[int], initializer: str | Initializer | Callable[..., Any] = "zeros", trainable: bool = True,
         dtype: Any = None, regularizer: Any = None,
     ) -> Variable:  # fmt: skip
-        """A new variable, filled by an initialiser. Its value is computed now, even while a function is being traced."""
+        """Create a variable, filled by an initialiser. Its value is computed now, even while a function is being traced."""
         kind = self.dtype if dtype is None else as_dtype(np.dtype(dtype))
         with outside_builders(), suspended(), seeds_from(self.next_seed):
             value = get_initializer(initializer)(tuple(shape), dtype=kind)
@@ -188,16 +188,16 @@ class Module:
         return variable
 
     def compute_mask(self, x: Any, mask: Any = None) -> Any:
-        """The mask of time steps that goes with the result; by default that of the input."""
+        """The mask of time steps that belongs to the result; by default that of the input."""
         return mask
 
     def named_variables(self) -> Iterator[tuple[str, Variable]]:
-        """Every variable once, with the way that leads to it: `layers.0.kernel`."""
+        """Every variable once, with its path: `layers.0.kernel`."""
         for path, variable, _ in walk(self, "", True, set()):
             yield path, variable
 
     def modules(self) -> Iterator[Module]:
-        """This module and all inside of it."""
+        """This module and all modules that it contains."""
         return iter(find_modules(self, set()))
 
     @property
@@ -206,7 +206,7 @@ class Module:
 
     @property
     def trainable_variables(self) -> list[Variable]:
-        """Trainable variables of this module and of those inside that are not frozen (`trainable = False`)."""
+        """Trainable variables of this module and its submodules that are not frozen (`trainable = False`)."""
         return [variable for _, variable, free in walk(self, "", True, set()) if free and variable.trainable]
 
     @property
@@ -235,11 +235,11 @@ class Module:
             variable.assign(array.astype(variable.dtype))
 
     def count_params(self) -> int:
-        """How many numbers all variables hold."""
+        """The total number of elements of all variables."""
         return sum(v.type.size for v in self.variables)
 
     def summary(self) -> str:
-        """A table of the variables: names, types and how many numbers."""
+        """A table of the variables: names, types and numbers of elements."""
         found = list(walk(self, "", True, set()))
         rows = [(path, str(v.type), f"{v.type.size:,}" + ("" if free and v.trainable else "  (frozen)")) for path, v, free in found]
         widths = [max((len(row[k]) for row in rows), default=0) for k in range(2)]
@@ -251,13 +251,13 @@ class Module:
 
 
 def shape_of(x: Any) -> tuple[int, ...] | None:
-    """The shape of an array or an operand; None for what is neither."""
+    """The shape of an array or an operand; None for anything else."""
     shape = x.type.shape if isinstance(x, Operand) else getattr(x, "shape", None)
     return None if shape is None else tuple(shape)
 
 
 def takes(function: Callable[..., Any], argument: str) -> bool:
-    """Whether a function has a parameter of this name."""
+    """Whether a function has a parameter with this name."""
     code = getattr(function, "__code__", None)
     return code is not None and argument in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
@@ -271,7 +271,7 @@ def children(value: Any) -> Iterable[tuple[str, Any]]:
 
 
 def walk(value: Any, path: str, free: bool, seen: set[int]) -> Iterator[tuple[str, Variable, bool]]:
-    """Variables below `value`: (path, variable, whether no module on the way is frozen). A variable that is shared comes once."""
+    """Variables below `value`: (path, variable, whether no module on the path is frozen). A shared variable is listed once."""
     if isinstance(value, Variable):
         if id(value.store) not in seen:
             seen.add(id(value.store))
@@ -309,7 +309,7 @@ def as_input(layer: Module, x: Any) -> Operand:
 
 
 def check_features(layer: Module, x: Operand, size: int, axis: int = -1) -> None:
-    """The size that the variables were made for."""
+    """Check that the input has the size that the variables were created for."""
     if not x.type.shape or x.type.shape[axis] != size:
         raise ShapeError(
             f"{layer.name}: built for inputs with {size} features on axis {axis}, called with {x.type}; "

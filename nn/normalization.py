@@ -1,4 +1,4 @@
-"""Layers that bring their input to mean 0 and variance 1."""
+"""Normalisation layers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .module import Module, as_input
 
 
 class BatchNorm(Module):
-    """Normalises each feature by its mean and variance over the batch in training, by running averages of them otherwise.
+    """Normalises each feature by its mean and variance over the batch in training, and by their moving averages otherwise.
 
-    The running averages are variables, updated by training calls: average = momentum * average + (1 - momentum) * value.
+    The moving averages are variables, updated by training calls: average = momentum * average + (1 - momentum) * value.
     """
 
     regularized = ("gamma", "beta")

@@ -1,7 +1,7 @@
-"""Optimizers: `apply_gradients` updates variables in place, as part of whatever compiled step it is called in.
+"""Optimizers: `apply_gradients` updates variables in place, as part of the compiled step that calls it.
 
-The state of an optimizer (counts, moments) is variables, created on its first call and named after what they belong to, so that it is saved
-and loaded like that of a model. Formulas and defaults are those of Keras.
+The state of an optimizer (counts, moments) is stored in variables, created on its first call and named after the variables they belong to,
+so that it is saved and loaded like a model. Formulas and defaults are those of Keras.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ __all__ = [
 
 
 class Optimizer(Module):
-    """Base of optimizers: `slots` names the state kept for each variable, `step` says how a gradient changes a variable.
+    """Base of optimizers: `slots` names the state of each variable, `step` defines how a gradient changes a variable.
 
-    `learning_rate` is a number (a variable inside: assign it without recompiling) or a schedule. Gradients are clipped by `clipvalue`, by
-    `clipnorm` (each) or by `global_clipnorm` (all together); `weight_decay` shrinks variables beside the gradient. With
-    `gradient_accumulation_steps`, the mean of so many gradients is applied at every so many calls.
+    `learning_rate` is a number (in a variable: assigning it does not recompile) or a schedule. Gradients are clipped by `clipvalue`, by
+    `clipnorm` (each) or by `global_clipnorm` (all together); `weight_decay` shrinks variables in addition to the gradient. With
+    `gradient_accumulation_steps` = n, every n-th call applies the mean of n gradients.
     """
 
-    slots: ClassVar[dict[str, float]] = {}  # name of the state kept for each variable: its first value
+    slots: ClassVar[dict[str, float]] = {}  # name of a state of each variable: its initial value
 
     def __init__(
         self, learning_rate: float | Callable[[Any], Any] = 0.001, *, clipnorm: float | None = None, clipvalue: float | None = None,
@@ -62,7 +62,7 @@ class Optimizer(Module):
         self.state: dict[str, list[Variable]] = {}
         self._targets: list[Store] = []
         self._index: dict[Store, int] = {}
-        self._ready: Operand | None = None  # whether this call updates, while gradients are accumulated
+        self._ready: Operand | None = None  # whether this call applies the accumulated gradients
 
     # ---- the learning rate
 
@@ -76,7 +76,7 @@ class Optimizer(Module):
 
     @property
     def learning_rate(self) -> Any:
-        """The rate as a variable, or the rate of the schedule for the next update."""
+        """The learning rate as a variable, or the schedule's rate for the next update."""
         return self.rate if self.rate is not None else self.current_rate()
 
     @learning_rate.setter
@@ -94,7 +94,7 @@ class Optimizer(Module):
     # ---- state
 
     def build(self, variables: Sequence[Variable]) -> None:
-        """Create the state for these variables; done by the first `apply_gradients`."""
+        """Create the state for these variables; called by the first `apply_gradients`."""
         if self.built:
             return
         self._targets = [v.store for v in variables]
@@ -123,7 +123,7 @@ class Optimizer(Module):
     # ---- updates
 
     def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> Variable:
-        """Update variables by their gradients: pairs, as `zip(gradients, variables)` makes them. Gives the number of updates so far."""
+        """Update variables by their gradients, given as pairs: `zip(gradients, variables)`. Returns the number of updates so far."""
         pairs = list(grads_and_vars)
         if not pairs:
             raise ValueError(f"{self.name}: no gradients to apply; is the model built, and are its variables trainable?")
@@ -147,7 +147,7 @@ class Optimizer(Module):
     apply = apply_gradients
 
     def minimize(self, loss: Callable[[], Any], variables: Sequence[Variable]) -> Operand:
-        """Compute `loss()` and its gradients, and apply them; gives the loss."""
+        """Compute `loss()` and its gradients, and apply them; returns the loss."""
         with GradientTape() as tape:
             value = as_called(loss)()
         self.apply_gradients(zip(tape.gradient(value, list(variables)), variables, strict=True))
@@ -170,7 +170,7 @@ class Optimizer(Module):
         return out.astype(variable.type.dtype)
 
     def _accumulated(self, gradients: list[Operand], places: Sequence[int]) -> list[Operand]:
-        """Mean gradients since the last update; `_ready` says whether this call is the one that applies them."""
+        """Mean gradients since the last update; `_ready` says whether this call applies them."""
         assert self.accumulation is not None
         calls = self.calls.read_operand() + 1
         ready = ops.equal(calls, self.accumulation)
@@ -214,11 +214,11 @@ class Optimizer(Module):
         variable.assign(new if self._ready is None else ops.where(self._ready, new, old))
 
     def factors(self, step: Operand, rate: Operand) -> list[Operand]:
-        """Scalars that all variables share, in float64: the learning rate first. `step` counts from 1."""
+        """Scalars shared by all variables, in float64: the learning rate first. `step` counts from 1."""
         return [rate]
 
     def step(self, g: Operand, state: dict[str, Operand], factors: Sequence[Operand]) -> tuple[Operand, dict[str, Operand]]:
-        """What is taken off the variable, and the new state."""
+        """The amount to subtract from the variable, and the new state."""
         raise NotImplementedError(type(self).__name__)
 
 
@@ -227,7 +227,7 @@ def label(variable: Variable) -> str:
 
 
 class SGD(Optimizer):
-    """Gradient descent, with momentum (Nesterov's as well) if asked for."""
+    """Gradient descent, optionally with momentum (also Nesterov's)."""
 
     def __init__(self, learning_rate: Any = 0.01, momentum: float = 0.0, nesterov: bool = False, **more: Any) -> None:
         super().__init__(learning_rate, **more)
@@ -268,7 +268,7 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam with weight decay that does not pass through the moments."""
+    """Adam with decoupled weight decay."""
 
     def __init__(self, learning_rate: Any = 0.001, weight_decay: float = 0.004, **more: Any) -> None:
         super().__init__(learning_rate, weight_decay=weight_decay, **more)
@@ -293,7 +293,7 @@ class Adamax(Optimizer):
 
 
 class Nadam(Adam):
-    """Adam with Nesterov momentum, its schedule of momenta included."""
+    """Adam with Nesterov momentum, including its momentum schedule."""
 
     def build(self, variables: Sequence[Variable]) -> None:
         if not self.built:
@@ -319,7 +319,7 @@ class Nadam(Adam):
 
 
 class RMSprop(Optimizer):
-    """Steps divided by the root of a running mean of squares; `centered` uses the variance instead."""
+    """Steps divided by the root of a moving mean of squares; `centered` uses the variance instead."""
 
     def __init__(
         self, learning_rate: Any = 0.001, rho: float = 0.9, momentum: float = 0.0, epsilon: float = 1e-7, centered: bool = False,
@@ -356,7 +356,7 @@ class Adagrad(Optimizer):
 
 
 class Adadelta(Optimizer):
-    """Steps scaled by the ratio of running means of squares of steps and of gradients."""
+    """Steps scaled by the ratio of the moving means of squared steps and squared gradients."""
 
     slots: ClassVar[dict[str, float]] = {"gradients": 0.0, "changes": 0.0}
 
@@ -391,7 +391,7 @@ NAMED: dict[str, type[Optimizer]] = {
 
 
 def get_optimizer(what: Any) -> Optimizer:
-    """An optimizer by its name, its class, or itself."""
+    """An optimizer from its name, its class, or an instance."""
     if isinstance(what, Optimizer):
         return what
     if isinstance(what, type) and issubclass(what, Optimizer):

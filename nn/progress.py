@@ -1,4 +1,4 @@
-"""A bar that shows how far an epoch is: tqdm's where it is installed, a plain one otherwise."""
+"""A progress bar for an epoch: tqdm's if it is installed, a plain one otherwise."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 __all__ = ["Progress", "words"]
 
 WIDTH = 24
-INTERVAL = 0.1  # seconds between two drawings
+INTERVAL = 0.1  # seconds between two updates of the bar
 
 
 def words(logs: Mapping[str, float]) -> str:
@@ -18,7 +18,7 @@ def words(logs: Mapping[str, float]) -> str:
 
 
 class Progress:
-    """One epoch's bar. `verbose`: 0 nothing, 1 a bar, 2 a line at the end; None: a bar on a terminal, a line elsewhere."""
+    """The bar of one epoch. `verbose`: 0 nothing, 1 a bar, 2 a line at the end; None: a bar on a terminal, a line elsewhere."""
 
     def __init__(self, title: str, total: int | None, verbose: int | None) -> None:
         self.verbose = (1 if sys.stdout.isatty() else 2) if verbose is None else int(verbose)

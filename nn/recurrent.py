@@ -1,6 +1,6 @@
-"""Recurrent layers over [batch, time, features]: one compiled loop over time, with the products of the inputs taken out of it.
+"""Recurrent layers over [batch, time, features]: one compiled loop over time, with the products of the inputs moved out of it.
 
-Variables are laid out as Keras does: an LSTM's gates are input, forget, cell and output; a GRU's update, reset and candidate.
+Variables are laid out as in Keras: an LSTM's gates are input, forget, cell and output; a GRU's are update, reset and candidate.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ States = tuple[Operand, ...]
 class Recurrent(Module):
     """Base of recurrent layers.
 
-    Gives the last output, or with `return_sequences` all of them; with `return_state`, the last states after it. A `mask` [batch, time]
-    says which steps count: the others leave the states as they are. `go_backwards` starts at the end, and gives its outputs in that order.
-    A `stateful` layer starts a batch with the states that the last one ended with, until `reset_state()`.
-    In training, `dropout` drops features of the inputs, `recurrent_dropout` units that the next step sees; both the same in all steps.
+    Returns the last output, or with `return_sequences` all outputs; with `return_state`, also the last states. A `mask` [batch, time]
+    marks the steps that count: other steps leave the states unchanged. `go_backwards` starts at the end, and returns outputs in that order.
+    A `stateful` layer starts a batch with the final states of the previous one, until `reset_state()`.
+    In training, `dropout` drops features of the inputs, `recurrent_dropout` units seen by the next step; both are the same in all steps.
     """
 
     regularized = ("kernel", "recurrent", "bias")
@@ -80,16 +80,16 @@ class Recurrent(Module):
         return get_initializer(self.bias_initializer)(shape, dtype=dtype)
 
     def project(self, x: Operand) -> Operand:
-        """What the inputs of all steps contribute: one product for the whole sequence."""
+        """The contribution of the inputs of all steps: one product for the whole sequence."""
         out = x @ self.kernel
         return out if self.bias is None else out + self.bias
 
     def step(self, x: Operand, states: States, seen: Operand) -> States:
-        """The next states (the first is the output), from what the input contributes and what is seen of the last output."""
+        """The next states (the first is the output), from the projected input and the visible part of the last output."""
         raise NotImplementedError(type(self).__name__)
 
     def reset_state(self) -> None:
-        """Start again from zeros; of a stateful layer."""
+        """Reset the states of a stateful layer to zeros."""
         for variable in self.kept:
             variable.assign(np.zeros(variable.type.shape, variable.type.dtype))
 
@@ -159,11 +159,11 @@ class Recurrent(Module):
         return states, ops.concatenate(outputs, 0)
 
     def _kept_units(self, state: Operand) -> Operand | None:
-        """Factors for the units that the next step sees, 0 for those that are dropped; None where all are kept."""
+        """Factors for the units seen by the next step, 0 for dropped ones; None if all are kept."""
         if self.recurrent_dropout is None:
             return None
         kept = self.recurrent_dropout(present(state.literal(1.0, TensorType(self.dtype, state.type.shape))))
-        return to_operand(kept) if is_training() else None  # called in any case: its variable is there after the first call
+        return to_operand(kept) if is_training() else None  # called in any case, so that its variable exists after the first call
 
     def compute_mask(self, x: Any, mask: Any = None) -> Any:
         return mask if self.return_sequences else None
@@ -177,7 +177,7 @@ class SimpleRNN(Recurrent):
 
 
 def parts(x: Operand, count: int) -> list[Operand]:
-    """The last axis in equal parts."""
+    """Split the last axis into equal parts."""
     size = x.type.shape[-1] // count
     return [ops.slice_(x, [*[slice(None)] * (x.ndim - 1), slice(i * size, (i + 1) * size)]) for i in range(count)]
 
@@ -196,7 +196,7 @@ class LSTM(Recurrent):
         with outside_builders(), suspended():
             bias = np.array(super().first_bias(shape, dtype))
         if self.unit_forget_bias:
-            bias[self.units : 2 * self.units] = 1.0  # remember, until told otherwise
+            bias[self.units : 2 * self.units] = 1.0  # forget gate: keep the cell at first
         return bias
 
     def step(self, x: Operand, states: States, seen: Operand) -> States:
@@ -208,7 +208,7 @@ class LSTM(Recurrent):
 
 
 class GRU(Recurrent):
-    """Gated recurrent unit; with `reset_after` (the default) the reset gate acts on the product, and biases are two."""
+    """Gated recurrent unit; with `reset_after` (the default) the reset gate acts on the product, and there are two biases."""
 
     gates = 3
 
@@ -247,7 +247,7 @@ class GRU(Recurrent):
 
 
 class Bidirectional(Module):
-    """A recurrent layer in both directions, made by `make()` once for each; outputs are concatenated, added, multiplied or averaged."""
+    """A recurrent layer in both directions, each created by `make()`; outputs are concatenated, added, multiplied or averaged."""
 
     def __init__(self, make: Callable[[], Recurrent], merge_mode: str | None = "concat", **more: Any) -> None:
         super().__init__(**more)

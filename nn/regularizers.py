@@ -16,7 +16,7 @@ __all__ = ["L1", "L1L2", "L2", "Regularizer", "get_regularizer"]
 
 
 class Regularizer:
-    """Base of regularizers: a function of an array that gives one number."""
+    """Base of regularizers: a function from an array to one number."""
 
     def __call__(self, x: Any) -> Operand:
         raise NotImplementedError(type(self).__name__)
@@ -57,7 +57,7 @@ NAMED: dict[str, Callable[[], Regularizer]] = {"l1": L1, "l2": L2, "l1_l2": lamb
 
 
 def get_regularizer(what: str | Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:
-    """A regularizer by its name, or itself; None is none."""
+    """A regularizer from its name, or the function itself; None stays None."""
     if isinstance(what, str):
         if what not in NAMED:
             raise ValueError(f"there is no regularizer {what!r}; there are {', '.join(NAMED)}")

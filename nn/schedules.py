@@ -1,4 +1,4 @@
-"""Learning rates that change with the number of updates. A schedule is a function of the step, which may be traced."""
+"""Learning rate schedules. A schedule is a function of the step, which may be traced."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Schedule:
 
 
 class Constant(Schedule):
-    """One rate for ever."""
+    """A constant rate."""
 
     def __init__(self, value: float) -> None:
         self.value = float(value)
@@ -38,7 +38,7 @@ class Constant(Schedule):
 
 
 class ExponentialDecay(Schedule):
-    """initial * decay_rate ** (step / decay_steps); with `staircase`, in whole steps of `decay_steps`."""
+    """initial * decay_rate ** (step / decay_steps); with `staircase`, the exponent is rounded down."""
 
     def __init__(self, initial_learning_rate: float, decay_steps: int, decay_rate: float, staircase: bool = False) -> None:
         self.initial, self.steps, self.decay, self.staircase = initial_learning_rate, decay_steps, decay_rate, staircase
@@ -49,7 +49,7 @@ class ExponentialDecay(Schedule):
 
 
 class StepDecay(ExponentialDecay):
-    """initial, times `factor` after every `every` steps."""
+    """initial, multiplied by `factor` after every `every` steps."""
 
     def __init__(self, initial_learning_rate: float, every: int, factor: float = 0.1) -> None:
         super().__init__(initial_learning_rate, every, factor, staircase=True)
@@ -82,7 +82,7 @@ class PiecewiseConstantDecay(Schedule):
 
 
 class PolynomialDecay(Schedule):
-    """From the initial rate to `end_learning_rate` in `decay_steps`, along (1 - step / decay_steps) ** power; with `cycle`, over again."""
+    """From the initial rate to `end_learning_rate` in `decay_steps`, along (1 - step / decay_steps) ** power; with `cycle`, repeatedly."""
 
     def __init__(
         self, initial_learning_rate: float, decay_steps: int, end_learning_rate: float = 0.0001, power: float = 1.0, cycle: bool = False
@@ -118,7 +118,7 @@ class CosineDecay(Schedule):
 
 
 class CosineDecayRestarts(Schedule):
-    """Half a cosine over and over: each cycle `t_mul` times as long as the one before, and `m_mul` times as high."""
+    """Repeated half cosines: each cycle is `t_mul` times as long as the previous one, and `m_mul` times as high."""
 
     def __init__(
         self, initial_learning_rate: float, first_decay_steps: int, t_mul: float = 2.0, m_mul: float = 1.0, alpha: float = 0.0
@@ -139,7 +139,7 @@ class CosineDecayRestarts(Schedule):
 
 
 class WarmUp(Schedule):
-    """A linear rise from 0 over `steps`, then `after` (a rate or a schedule that starts there)."""
+    """A linear increase from 0 over `steps`, then `after` (a rate or a schedule that starts there)."""
 
     def __init__(self, after: float | Callable[[Any], Any], steps: int) -> None:
         self.after = after if callable(after) else Constant(after)

@@ -1,7 +1,7 @@
-"""Values that are not there yet: what `nn.Input` gives, and what layers and functions of NumPy make of it.
+"""Symbolic values: the result of `nn.Input`, and the results of layers and NumPy functions applied to it.
 
-A symbolic value remembers the call that makes it. To know shapes (and to create variables) the call is made once, on an example: zeros, a
-batch of one. `nn.Model` makes the calls again on real data; while a function is traced, that costs nothing afterwards.
+A symbolic value records the call that computes it. To infer shapes (and to create variables) the call is made once, on an example of zeros
+with a batch of one. `nn.Model` repeats the calls on real data; in a traced function, this has no cost at run time.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ __all__ = ["Call", "Symbolic", "call_symbolically", "is_symbolic"]
 
 
 class Call:
-    """A function, mostly a layer, and what it is called with; symbolic values among that."""
+    """A function, usually a layer, and its arguments, some of which are symbolic values."""
 
     def __init__(self, function: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> None:
         self.function, self.args, self.kwargs = function, tuple(args), dict(kwargs or {})
 
     def sources(self) -> Iterator[Symbolic]:
-        """The symbolic values that it is called with."""
+        """The symbolic values among its arguments."""
         return (leaf for leaf in flatten((self.args, self.kwargs))[0] if isinstance(leaf, Symbolic))
 
     def arguments(self, value: Callable[[Symbolic], Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What it is called with, where each symbolic value has this value."""
+        """Its arguments, with each symbolic value replaced by `value(symbol)`."""
         args, kwargs = tree_map(lambda leaf: value(leaf) if isinstance(leaf, Symbolic) else leaf, (self.args, self.kwargs))
         return args, kwargs
 
 
 class Symbolic(NDArrayOperatorsMixin):
-    """A result of a call: operators, indices and functions of NumPy on it give others."""
+    """A result of a call: operators, indexing and NumPy functions on it give further symbolic values."""
 
     __hash__ = object.__hash__
 
@@ -48,12 +48,12 @@ class Symbolic(NDArrayOperatorsMixin):
 
     @property
     def key(self) -> tuple[int, int]:
-        """What tells it from others: the call, and which of its results it is."""
+        """Its identity: the call, and the index of the result."""
         return id(self.call), self.index
 
     @property
     def shape(self) -> tuple[int | None, ...]:
-        """With None for the size of the batch."""
+        """The shape, with None for the batch size."""
         return (None, *tuple(self.example.shape)[1:])
 
     @property
@@ -88,12 +88,12 @@ class Symbolic(NDArrayOperatorsMixin):
 
 
 def is_symbolic(structure: Any) -> bool:
-    """Whether there is a symbolic value in a structure."""
+    """Whether a structure contains a symbolic value."""
     return any(isinstance(leaf, Symbolic) for leaf in flatten(structure)[0])
 
 
 def call_symbolically(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """The call of a function on symbolic values, recorded: symbolic values in the structure that the function gives."""
+    """Record the call of a function on symbolic values; returns symbolic values in the structure of the function's result."""
     call = Call(function, args, kwargs)
     for leaf in () if hasattr(function, "variables") else flatten((args, dict(kwargs)))[0]:
         if isinstance(leaf, Variable):
@@ -101,7 +101,7 @@ def call_symbolically(function: Callable[..., Any], args: Sequence[Any], kwargs:
     with outside_builders(), suspended():
         values, named = call.arguments(lambda symbol: symbol.example)
         if "training" in named:
-            named["training"] = False  # an example teaches nothing
+            named["training"] = False  # examples must not update any state
         example = function(*values, **named)
     leaves, tree = flatten(example)
     return tree.unflatten([Symbolic(call, index, leaf) for index, leaf in enumerate(leaves)])

@@ -1,4 +1,4 @@
-"""Trainer: fits a model to data. A step (forward, backward, update and metrics) is one compiled function, called once a batch."""
+"""Trainer: fits a model to data. A step (forward, backward, update and metrics) is one compiled function, called once per batch."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ __all__ = ["Trainer", "TrainingError"]
 
 
 class TrainingError(AdjitError, ArithmeticError):
-    """Training that has gone wrong: the loss is NaN or infinite."""
+    """Raised when training fails: the loss is NaN or infinite."""
 
 
 class Trainer:
     """Fits `model` to data with a loss (a name, a function of labels and predictions, or a `Loss`), an optimizer and metrics.
 
-    Everything is deterministic: a model made after `nn.set_seed` and a `fit` with a seed give the same bits in every run. Override
-    `train_step` to train in another way; it is compiled.
+    Training is deterministic: a model created after `nn.set_seed` and a `fit` with a seed give the same bits in every run. Override
+    `train_step` to change what a step does; it is compiled.
     """
 
     def __init__(self, model: Module, loss: Any, optimizer: Any = "adam", metrics: Iterable[Any] = (), compiled: bool = True) -> None:
@@ -50,12 +50,12 @@ class Trainer:
         self.metrics: list[Metric] = [get_metric(m) for m in metrics]
         self.mean_loss = metric_classes.Mean("loss")
         self.stop_training = False
-        self.epoch = 0  # epochs that are done
+        self.epoch = 0  # epochs completed
         self.compiled = compiled
         self.recompile()
 
     def recompile(self) -> None:
-        """Forget the compiled steps: needed after layers were frozen, freed or changed."""
+        """Discard the compiled steps: needed after layers were frozen, unfrozen or changed."""
         self._train = self._compiled(self.train_step)
         self._test = self._compiled(self.test_step)
         self._predict = self._compiled(self.predict_step)
@@ -63,10 +63,10 @@ class Trainer:
     def _compiled(self, step: Callable[..., Any]) -> Callable[..., Any]:
         return Function(step, name=step.__name__) if self.compiled else step
 
-    # ---- the steps: each is one native function
+    # ---- steps: each is one native function
 
     def train_step(self, x: Any, y: Any, sample_weight: Any) -> Any:
-        """Update the model by one batch; gives the loss. Override it for another kind of training."""
+        """Update the model with one batch and return the loss. Override it for another kind of training."""
         with GradientTape() as tape:
             predictions = self.model(x, training=True)
             loss = self.compute_loss(y, predictions, sample_weight)
@@ -85,7 +85,7 @@ class Trainer:
         return self.model(x, training=False)
 
     def compute_loss(self, y: Any, predictions: Any, sample_weight: Any) -> Operand:
-        """The loss of predictions, with the penalties of regularizers and what layers added."""
+        """The loss of predictions, including penalties of regularizers and terms added by layers."""
         compute = as_called(self.loss)
         value = compute(y, predictions) if sample_weight is None else compute(y, predictions, sample_weight=sample_weight)
         loss = to_operand(value)
@@ -113,10 +113,10 @@ class Trainer:
         callbacks: Sequence[Callback] = (), shuffle: bool = True, seed: int = 0, steps_per_epoch: int | None = None,
         initial_epoch: int | None = None, verbose: int | None = None, on_nan: str = "raise",
     ) -> History:  # fmt: skip
-        """Train for epochs `initial_epoch` (by default, those done so far) to `epochs`; gives the history of losses and metrics.
+        """Train from epoch `initial_epoch` (by default, those completed so far) to `epochs`; returns the history of losses and metrics.
 
         `x` is an array (or a structure of arrays) with labels `y`, or an iterable of batches (x, y). The order of examples in an epoch
-        depends on `seed` and the number of the epoch alone, so that a run that was restored goes on as if it had not been interrupted.
+        depends only on `seed` and the epoch number, so that a restored run continues as if it had not been interrupted.
         """
         if on_nan not in ("raise", "ignore"):
             raise ValueError(f"fit: on_nan is 'raise' or 'ignore', not {on_nan!r}")
@@ -169,7 +169,7 @@ class Trainer:
         return results
 
     def _which_integers(self, step: int, x: Any, y: Any) -> str:
-        """What integers a batch holds: labels, and what embeddings take, are the indices that can be out of bounds."""
+        """Describe the integers of a batch: labels and inputs of embeddings are the indices that can be out of bounds."""
         arrays = [(name, plain_array(leaf)) for name, part in (("x", x), ("y", y)) for leaf in flatten(part)[0]]
         told = [f"{name} holds {a.min()} to {a.max()}" for name, a in arrays if a.dtype.kind in "iu" and a.size]
         return f"  step {step} of epoch {self.epoch + 1}: {', '.join(told)}; classes and rows of a table are numbered from 0"
@@ -184,7 +184,7 @@ class Trainer:
         return f"{told}; lower the learning rate, clip gradients (global_clipnorm=1.0), or pass on_nan='ignore'"
 
     def train_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """One update; gives the loss of the batch."""
+        """Perform one update and return the loss of the batch."""
         return float(self._train(x, y, sample_weight))
 
     def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -194,7 +194,7 @@ class Trainer:
     def evaluate(
         self, x: Any, y: Any = None, *, batch_size: int | None = None, sample_weight: Any = None, verbose: int = 0
     ) -> dict[str, float]:
-        """The loss and metrics on data, by name."""
+        """The loss and metrics on data, as a dict by name."""
         results = self._evaluate(Batches(x, y, sample_weight, batch_size, what="evaluate"))
         if verbose:
             print("  ".join(f"{name} {value:.4g}" for name, value in results.items()))
@@ -207,7 +207,7 @@ class Trainer:
         return self.results()
 
     def predict(self, x: Any, *, batch_size: int | None = None) -> Any:
-        """What the model gives for data, as arrays."""
+        """The model's outputs for data, as arrays."""
         parts = [tree_map(np.asarray, self._predict(batch)) for batch, *_ in Batches(x, batch_size=batch_size, what="predict").epoch()]
         return tree_map(lambda *columns: np.concatenate(columns, 0), *parts)
 
@@ -221,11 +221,11 @@ class Trainer:
     # ---- checkpoints
 
     def save(self, path: Any, metadata: Mapping[str, str] | None = None) -> None:
-        """Write the model, the optimizer and the number of epochs done."""
+        """Write the model, the optimizer and the number of completed epochs."""
         save(path, {"model": self.model, "optimizer": self.optimizer}, {**(metadata or {}), "epoch": str(self.epoch)})
 
     def restore(self, path: Any, example: Any = None) -> None:
-        """Go on from a file that `save` wrote. A model that is not built yet is called once on `example`, a batch of inputs."""
+        """Continue from a file written by `save`. A model that is not built yet is called once on `example`, a batch of inputs."""
         if example is not None:
             self.model(example, training=False)
         if not self.optimizer.built:
@@ -238,7 +238,7 @@ class Trainer:
 
 
 def split(x: Any, y: Any, weight: Any, share: float) -> tuple[tuple[Any, Any, Any], tuple[Any, Any, Any]]:
-    """The last `share` of arrays apart, for validation."""
+    """Split off the last `share` of arrays for validation."""
     if not 0.0 < share < 1.0:
         raise ValueError(f"fit: validation_split is a share between 0 and 1, not {share}")
     batches = Batches(x, y, weight)

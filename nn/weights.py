@@ -1,10 +1,10 @@
-"""Saving and loading variables: safetensors files, which hold nothing that runs.
+"""Saving and loading variables in safetensors files, which contain no executable code.
 
     save("run.safetensors", model)
     save("run.safetensors", {"model": model, "optimizer": optimizer}, metadata={"epoch": "3"})
     load("run.safetensors", {"model": model, "optimizer": optimizer})
 
-A file is written beside the old one and renamed over it when it is complete and on the disk: a crash leaves the old file or the new one.
+A file is written to a temporary file and renamed over the old one once it is complete and on disk: a crash leaves the old file or the new.
 Loading checks names, shapes and dtypes of everything before it assigns anything.
 """
 
@@ -37,21 +37,21 @@ CODES = {
     "U8": "|u1", "BOOL": "|b1",
 }  # fmt: skip
 NAMES = {np.dtype(code): name for name, code in CODES.items()}
-LONGEST_HEADER = 100_000_000  # bytes: what the format allows
-MAX_RANK = 64  # of NumPy's arrays
-SHOWN = 8  # mismatches in a message
-LONGEST_TEXT = 200  # characters of a file that a message repeats
+LONGEST_HEADER = 100_000_000  # bytes: the limit of the format
+MAX_RANK = 64  # of NumPy arrays
+SHOWN = 8  # mismatches listed in a message
+LONGEST_TEXT = 200  # characters of a file quoted in a message
 
 
 class WeightsError(AdjitError, ValueError):
-    """A file of weights that is broken, or does not fit what it is loaded into."""
+    """A weights file that is broken, or does not match the variables that it is loaded into."""
 
 
 # ---- files
 
 
 def write_arrays(path: Any, arrays: Mapping[str, Array], metadata: Mapping[str, str] | None = None) -> None:
-    """Write named arrays as a safetensors file, all or nothing."""
+    """Write named arrays to a safetensors file, atomically."""
     header: dict[str, Any] = {"__metadata__": _checked_metadata(dict(metadata))} if metadata else {}
     prepared: list[Array] = []
     offset = 0
@@ -75,7 +75,7 @@ def write_arrays(path: Any, arrays: Mapping[str, Array], metadata: Mapping[str, 
             file.flush()
             os.fsync(file.fileno())
         if os.path.exists(path):
-            shutil.copymode(path, temporary)  # who may read it stays as it was
+            shutil.copymode(path, temporary)  # keep the permissions of the old file
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
@@ -85,7 +85,7 @@ def write_arrays(path: Any, arrays: Mapping[str, Array], metadata: Mapping[str, 
 
 
 def sync_folder(folder: str) -> None:
-    """Make a rename durable, where the system lets folders be opened."""
+    """Make a rename durable, if the system allows folders to be opened."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:
@@ -99,7 +99,7 @@ def sync_folder(folder: str) -> None:
 
 
 class Entry(NamedTuple):
-    """A tensor of a file: where its bytes lie behind the header."""
+    """A tensor of a file, and the position of its bytes after the header."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -108,7 +108,7 @@ class Entry(NamedTuple):
 
 
 class Header(NamedTuple):
-    """What a file holds. Everything in it has been checked against the size of the file, before any memory is taken for data."""
+    """The contents of a file, checked against the size of the file before any memory is allocated for data."""
 
     entries: dict[str, Entry]
     metadata: dict[str, str]
@@ -116,7 +116,7 @@ class Header(NamedTuple):
 
 
 def read_header(file: BinaryIO, path: Any) -> Header:
-    """The header of a file; raises WeightsError for anything that is not one."""
+    """Read the header of a file; raises WeightsError if it is invalid."""
     length = os.fstat(file.fileno()).st_size
     size = int.from_bytes(file.read(8), "little")
     if length < 8 or size > min(LONGEST_HEADER, length - 8):
@@ -125,7 +125,7 @@ def read_header(file: BinaryIO, path: Any) -> Header:
         content = json.loads(file.read(size), object_pairs_hook=_without_duplicates)
     except RecursionError:
         raise WeightsError(f"{os.fspath(path)} is no safetensors file: its header is nested too deeply") from None
-    except ValueError as error:  # of the syntax, the encoding, or an integer of too many digits
+    except ValueError as error:  # invalid syntax or encoding, or an integer with too many digits
         raise WeightsError(f"{os.fspath(path)} is no safetensors file: its header is no JSON ({_brief(str(error))})") from None
     if not isinstance(content, dict):
         raise WeightsError(f"{os.fspath(path)} is no safetensors file: its header is no object")
@@ -159,7 +159,7 @@ def _entry(name: str, given: Any) -> Entry:
         raise WeightsError(f"{_brief(repr(name))} is described by {_brief(repr(given))}, which adjit cannot read") from None
     if any(type(n) is not int or n < 0 for n in (*shape, first, last)) or len(shape) > MAX_RANK:
         raise WeightsError(f"{_brief(repr(name))} is described by {_brief(repr(given))}, which adjit cannot read")
-    if math.prod(n for n in shape if n) * dtype.itemsize > sys.maxsize:  # NumPy has no such array, even if it is empty
+    if math.prod(n for n in shape if n) * dtype.itemsize > sys.maxsize:  # NumPy cannot represent such an array, even if it is empty
         raise WeightsError(f"{_brief(repr(name))} has a shape that no array can have: {_brief(repr(shape))}")
     needed = math.prod(shape) * dtype.itemsize
     if last - first != needed:
@@ -169,7 +169,7 @@ def _entry(name: str, given: Any) -> Entry:
 
 
 def _check_layout(entries: Mapping[str, Entry], size: int) -> None:
-    """The tensors cover the data, one behind the other: then all of them together take no more memory than the file."""
+    """Check that the tensors cover the data without gaps or overlaps, so that together they need no more memory than the file."""
     at = 0
     for name, entry in sorted(entries.items(), key=lambda item: (item[1].first, item[1].last)):
         if entry.first != at:
@@ -189,7 +189,7 @@ def _shown(name: str) -> str:
 
 
 def _read_data(file: BinaryIO, path: Any, header: Header) -> dict[str, Array]:
-    """The arrays, each read straight into its own memory."""
+    """Read the arrays, each directly into its own memory."""
     out = {}
     for name, entry in header.entries.items():
         array = np.empty(entry.shape, entry.dtype)
@@ -210,7 +210,7 @@ def read_arrays(path: Any) -> dict[str, Array]:
 
 
 def read_metadata(path: Any) -> dict[str, str]:
-    """The texts that were saved beside the arrays."""
+    """The metadata strings stored with the arrays."""
     with open(path, "rb") as file:
         return read_header(file, path).metadata
 
@@ -237,7 +237,7 @@ def save(path: Any, target: Any, metadata: Mapping[str, str] | None = None) -> N
 def load(path: Any, target: Any, strict: bool = True) -> None:
     """Assign the variables of a module (or of a dict of modules) from a file.
 
-    With `strict`, both must have the same names; without, those that only one has are left alone. Shapes and dtypes must always fit.
+    With `strict`, both must have the same names; otherwise, names that only one has are ignored. Shapes and dtypes must always match.
     """
     with open(path, "rb") as file:
         header, variables = read_header(file, path), dict(named(target))
@@ -247,7 +247,7 @@ def load(path: Any, target: Any, strict: bool = True) -> None:
 
 
 def _assign_all(values: Sequence[tuple[Variable, Tensor]]) -> None:
-    """All of them, or none: an interrupt in between leaves the variables as they were."""
+    """Assign all values or none: an interrupt leaves the variables unchanged."""
     before = [variable.value() for variable, _ in values]
     try:
         for variable, value in values:
@@ -259,7 +259,7 @@ def _assign_all(values: Sequence[tuple[Variable, Tensor]]) -> None:
 
 
 def _check_fit(path: Any, entries: Mapping[str, Entry], variables: Mapping[str, Variable], strict: bool) -> None:
-    """Raise WeightsError, with a list of what differs, unless the variables can be assigned from the file."""
+    """Raise WeightsError, with a list of differences, unless the variables can be assigned from the file."""
     problems = []
     for name in sorted({*entries, *variables} if strict else {*entries} & {*variables}):
         entry, variable = entries.get(name), variables.get(name)

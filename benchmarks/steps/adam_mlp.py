@@ -1,4 +1,4 @@
-"""A ReLU MLP with Adam, written once as a user would: the training step of tiny_mlp, mnist_mlp and ../first_call.py."""
+"""A ReLU MLP with Adam, written as a user would write it: the training step of tiny_mlp, mnist_mlp and ../first_call.py."""
 
 import numpy as np
 

@@ -29,7 +29,7 @@ class LeNet(nn.Module):
 def adjit_step(inputs):
     x, y = inputs["x"], inputs["y"]
     model = LeNet()
-    model(x)  # makes the variables
+    model(x)  # creates the variables
     variables = model.trainable_variables
 
     def reset():

@@ -1,6 +1,4 @@
-"""newton_while: iterate to a tolerance on 1,000-vectors, float64, and differentiate through the loop: Lambert by Newton, Kepler by fixed
-point.
-"""
+"""newton_while: iterate to a tolerance on 1,000-vectors, float64, differentiated: Lambert by Newton, Kepler by fixed point."""
 
 import numpy as np
 from common import Prog

@@ -1,4 +1,4 @@
-"""ode: Lotka-Volterra by classical RK4, 1,000 steps of scalars, float64; gradient of a loss of the final state by the four parameters."""
+"""ode: Lotka-Volterra by classical RK4, 1,000 scalar steps, float64; gradient of a loss of the final state by the four parameters."""
 
 from common import Prog
 

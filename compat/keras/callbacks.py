@@ -31,7 +31,7 @@ class EarlyStopping(ours.EarlyStopping):
 
 
 class ModelCheckpoint(ours.ModelCheckpoint):
-    """Saves after every epoch, or with `save_best_only` when the value improved. Epochs count from 1 in names of files."""
+    """Saves after every epoch, or with `save_best_only` when the value improved. Epochs count from 1 in file names."""
 
     first_epoch = 1
 
@@ -60,14 +60,14 @@ class LearningRateScheduler(ours.LearningRateScheduler):
 
 
 class CSVLogger(ours.CSVLogger):
-    """Writes a line an epoch."""
+    """Writes a line per epoch to a CSV file."""
 
     def __init__(self, filename: Any, separator: str = ",", append: bool = False) -> None:
         super().__init__(filename, separator, append)
 
 
 class Callback:
-    """Base of your own listeners: override what is of interest; `self.model` is the model."""
+    """Base of user-defined callbacks: override the methods of interest; `self.model` is the model."""
 
     model: Any = None
 
@@ -82,7 +82,7 @@ class Callback:
 
 
 class LambdaCallback(Callback):
-    """Functions in place of methods."""
+    """Calls functions instead of overridden methods."""
 
     def __init__(self, **functions: Any) -> None:
         for name, function in functions.items():
@@ -93,11 +93,11 @@ class LambdaCallback(Callback):
 
 
 class TerminateOnNaN(Callback):
-    """Nothing to do: `fit` raises when the loss is NaN, and says where."""
+    """Does nothing: `fit` raises when the loss is NaN, and says where."""
 
 
 class Adapter(ours.Callback):
-    """A listener of Keras' kind, for a trainer."""
+    """Adapts a Keras callback to a trainer."""
 
     def __init__(self, inner: Callback) -> None:
         self.inner = inner

@@ -1,4 +1,4 @@
-"""How what adjit.nn gives becomes what users of TensorFlow hold."""
+"""Wraps the classes and functions of adjit.nn for users of TensorFlow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..variable import Variable
 
 
 class Dressed:
-    """In front of a class of adjit.nn: calls give tensors, and variables are those, of `adjit.tf`."""
+    """Mixin before a class of adjit.nn: calls return tensors of `adjit.tf`, and variables are its variables."""
 
     variable_class: ClassVar[Callable[..., Any]] = Variable
 
@@ -24,7 +24,7 @@ class Dressed:
 
 
 def dressed(cls: type[Any], base: type[Any], name: str | None = None) -> Any:
-    """A class of adjit.nn under a name of Keras'."""
+    """A class of adjit.nn under its Keras name."""
     return type(name or cls.__name__, (base, cls), {"__doc__": cls.__doc__, "__module__": base.__module__})
 
 
@@ -39,7 +39,7 @@ def dressed_function(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def dress_module(source: ModuleType, names: list[str], target: dict[str, Any], base: type[Any] = Dressed) -> None:
-    """Names of a module of adjit.nn into a namespace: classes and functions that compute are dressed, others stay."""
+    """Copy names of a module of adjit.nn into a namespace: classes and functions that compute are wrapped, others are copied."""
     for name in names:
         value = getattr(source, name)
         if isinstance(value, type):

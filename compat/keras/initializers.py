@@ -11,7 +11,7 @@ from ..tensor import convert_to_tensor
 
 
 class Initializer(ours.Initializer):
-    """Base of your own initializers: define `draw(key, shape, dtype)`, or `__call__(shape, dtype)`."""
+    """Base of user-defined initializers: define `draw(key, shape, dtype)`, or `__call__(shape, dtype)`."""
 
 
 def _initializer(cls: type[Any]) -> Any:

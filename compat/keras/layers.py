@@ -17,11 +17,11 @@ from .dressing import Dressed, dressed
 
 
 class Layer(Dressed, Module):
-    """Base of your own layers: create variables in `build(self, input_shape)` with `self.add_weight`, compute in `call(self, inputs)`."""
+    """Base of custom layers: create variables in `build(self, input_shape)` with `self.add_weight`, compute in `call(self, inputs)`."""
 
     @property
     def output(self) -> Any:
-        """What its last call on symbolic values gave."""
+        """The result of its last call on symbolic values."""
         return self.symbolic_output
 
     def add_weight(
@@ -74,7 +74,7 @@ ZeroPadding2D = _layer(nn.ZeroPadding2D)
 def Input(  # noqa: N802 - Keras' name
     shape: Sequence[int | None], batch_size: int | None = None, dtype: Any = None, name: str | None = None
 ) -> Any:
-    """A symbolic input, for `Model(inputs, outputs)`, or as the first of the layers of a `Sequential`."""
+    """A symbolic input, for `Model(inputs, outputs)`, or as the first layer of a `Sequential`."""
     return nn.Input(shape, batch_size, getattr(dtype, "dtype", dtype), name)
 
 
@@ -88,7 +88,7 @@ class Bidirectional(Layer, nn.Bidirectional):
 
 
 class ReLU(Layer):
-    """x between 0 and `max_value`; below `threshold`, `negative_slope` times the distance from it."""
+    """x up to `max_value`; below `threshold`, `negative_slope` times the distance from it."""
 
     def __init__(self, max_value: float | None = None, negative_slope: float = 0.0, threshold: float = 0.0, **more: Any) -> None:
         super().__init__(**more)
@@ -144,7 +144,7 @@ class Rescaling(Layer):
         return as_input(self, inputs) * self.scale + self.offset
 
 
-# ---- layers of several inputs
+# ---- layers with several inputs
 
 
 class Merge(Layer):
@@ -169,7 +169,7 @@ class Add(Merge):
 
 
 class Subtract(Merge):
-    """The first input less the second."""
+    """The first input minus the second."""
 
     combine = staticmethod(ops.sub)
 
@@ -200,7 +200,7 @@ class Average(Add):
 
 
 class Concatenate(Layer):
-    """The inputs side by side on an axis."""
+    """The inputs concatenated along an axis."""
 
     def __init__(self, axis: int = -1, **more: Any) -> None:
         super().__init__(**more)

@@ -14,11 +14,11 @@ dress_module(ours, __all__, globals())
 
 
 class Loss(Dressed, ours.Loss):
-    """Base of your own losses: define `call(self, y_true, y_pred)`, one value an example."""
+    """Base of user-defined losses: define `call(self, y_true, y_pred)`, which returns one value per example."""
 
 
 def get(identifier: Any) -> Any:
-    """A loss by its name, or itself."""
+    """A loss from its name, or the loss itself."""
     if isinstance(identifier, str) and identifier in ours.NAMED:
         return dressed_function(ours.NAMED[identifier])
     return ours.get_loss(identifier)

@@ -12,7 +12,7 @@ from .dressing import Dressed
 
 
 class Dress(Dressed):
-    """In front of a metric: results are tensors of `adjit.tf`."""
+    """Mixin before a metric: results are tensors of `adjit.tf`."""
 
     def result(self) -> Any:
         return dress_structure(super().result())  # type: ignore[misc] # of the class behind

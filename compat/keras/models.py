@@ -1,4 +1,4 @@
-"""tf.keras.models: models that are compiled and fitted."""
+"""tf.keras.models: models with `compile` and `fit`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from .layers import Layer
 
 
 class Model(Layer):
-    """Base of your own models: make layers in `__init__`, use them in `call(self, inputs, training=False)`.
+    """Base of user-defined models: create layers in `__init__`, use them in `call(self, inputs, training=False)`.
 
-    `Model(inputs, outputs)` is what leads from symbolic inputs to outputs.
+    `Model(inputs, outputs)` is the model that computes outputs from symbolic inputs.
     """
 
     _trainer: nn.Trainer | None = None
@@ -40,7 +40,7 @@ class Model(Layer):
         super().__init__(**kwargs)
 
     def compile(self, optimizer: Any = "rmsprop", loss: Any = None, metrics: Sequence[Any] | None = None, **options: Any) -> None:
-        """Choose how to train. `run_eagerly=True` runs op by op; other options of Keras' have no meaning here."""
+        """Configure training. `run_eagerly=True` runs op by op; other Keras options have no effect here."""
         if loss is None:
             raise ValueError(f"{self.name}: compile() needs a loss: a name such as 'mse', a Loss, or a function of (y_true, y_pred)")
         known = {"run_eagerly", "jit_compile", "weighted_metrics", "steps_per_execution", "auto_scale_loss", "loss_weights"}
@@ -104,7 +104,7 @@ class Model(Layer):
         return nn.Trainer(self, "mse").predict(x, batch_size=batch_size)
 
     def train_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
-        """One update; gives the loss of the batch, and the metrics so far."""
+        """Perform one update; returns the loss of the batch, and the metrics so far."""
         loss = self.trainer.train_on_batch(x, y, sample_weight)
         results = {"loss": loss, **{m.name: float(np.asarray(m.result())) for m in self.trainer.metrics}}
         values = list(results.values())
@@ -117,7 +117,7 @@ class Model(Layer):
         return np.asarray(self(x, training=False))
 
     def get_layer(self, name: str | None = None, index: int | None = None) -> Any:
-        """The layer of this name, or at this place in `layers`."""
+        """The layer with this name, or at this index in `layers`."""
         inside = [m for m in self.modules() if m is not self]
         if index is not None:
             return getattr(self, "layers", inside)[index]
@@ -153,7 +153,7 @@ def weights_of_classes(name: str, y: Any, class_weight: dict[int, float], sample
 
 
 class Functional(Model, nn.Model):
-    """What leads from symbolic inputs to outputs."""
+    """A model that computes outputs from symbolic inputs."""
 
     def __init__(self, inputs: Any, outputs: Any, **more: Any) -> None:
         nn.Model.__init__(self, inputs, outputs, **more)
@@ -168,7 +168,7 @@ class Functional(Model, nn.Model):
 
 
 class Sequential(Model, nn.Sequential):
-    """Layers one after the other."""
+    """Layers applied one after the other."""
 
     def __init__(self, layers: Any = None, **more: Any) -> None:
         nn.Sequential.__init__(self, layers or (), **more)

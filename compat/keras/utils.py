@@ -1,4 +1,4 @@
-"""tf.keras.utils: the little that training needs."""
+"""tf.keras.utils: the few functions that training needs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["set_random_seed", "to_categorical"]
 
 
 def to_categorical(x: Any, num_classes: int | None = None) -> Array:
-    """Class numbers as one-hot rows."""
+    """Class indices as one-hot rows."""
     labels = np.asarray(x, np.int64)
     if labels.shape[-1:] == (1,) and labels.ndim > 1:
         labels = labels[..., 0]
@@ -22,7 +22,7 @@ def to_categorical(x: Any, num_classes: int | None = None) -> Array:
 
 
 def set_random_seed(seed: int) -> None:
-    """Seed Python's, NumPy's and adjit's random numbers: models made after it are the same in every run."""
+    """Seed the random numbers of Python, NumPy and adjit: models created afterwards are the same in every run."""
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002 - what Keras' users ask for
     nn.set_seed(seed)

@@ -38,8 +38,7 @@ def is_known(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
 
 
 def may_fall_back(args: Sequence[Any], kwargs: Mapping[str, Any], written: Any) -> bool:
-    """Whether NumPy can compute it. `written`, its outputs, may not be tensors; while tracing there may be none, as they are written once.
-    """
+    """Whether NumPy can compute it. `written`, its outputs, may not be tensors; while tracing there may be none at all."""
     writes = [x for x in as_list(written) if x is not None]
     return is_known(args, kwargs) and not any(isinstance(x, Operand) for x in writes) and not (writes and current_builder() is not None)
 

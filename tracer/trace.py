@@ -186,8 +186,7 @@ class Trace(Builder):
         return root._cells[id(cell)][1]
 
     def write(self, cell: Cell, operand: Operand) -> Operand:
-        """Set the variable's value from here on. Gradients do not pass through variables, as in TensorFlow: later reads give a new value.
-        """
+        """Set the variable's value from here on. Gradients do not pass through variables, as in TensorFlow."""
         name = cell.name or "variable"
         if operand.type.shape != cell.type.shape:
             raise ShapeError(f"assign: {name} is {cell.type}, the new value {operand.type}").at(user_location())

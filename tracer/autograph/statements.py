@@ -79,8 +79,7 @@ class Choice:
 
 
 class LoopState:
-    """The variables of a loop: `carried` between iterations, `fresh` assigned in each iteration before use, `scratch` not read afterwards.
-    """
+    """The variables of a loop: `carried` between iterations, `fresh` (assigned in each before use), `scratch` (not read afterwards)."""
 
     def __init__(
         self, body: Callable[..., None], carried: Names, fresh: Names, scratch: Names, stop: str | None, arguments: Names, optional: Names,

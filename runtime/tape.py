@@ -37,7 +37,7 @@ class GradientTape:
     >>> tape.gradient(y, x)
     Tensor(6., f64[])
 
-    Trainable variables are watched when they are read, other tensors by `watch`. Only a `persistent` tape can compute gradients twice.
+    Trainable variables are watched when they are read, other tensors by `watch`. Only a `persistent` tape can be used more than once.
     """
 
     _strict = False

@@ -1,7 +1,7 @@
 """Control flow as functions: `cond`, `switch`, `while_loop`, `fori_loop`, `scan` and `map`.
 
 With known values they run as the plain Python shown in their docstrings; while a function is traced they emit `if`, `for` and `while`
-regions. A loop is never unrolled, whatever its trip count. Operands, carries and results are structures of arrays and numbers.
+regions. A loop stays a loop, whatever its trip count. Operands, carries and results are structures of arrays and numbers.
 """
 
 from __future__ import annotations

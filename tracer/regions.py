@@ -36,7 +36,7 @@ UNDEFINED = Undefined()
 
 
 class Entry(NamedTuple):
-    """One output of a region: a variable of the user's, or the result of a function."""
+    """One output of a region: a user's variable, or the result of a function."""
 
     name: str
     variable: str = ""  # as written in the source

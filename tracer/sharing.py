@@ -26,7 +26,7 @@ SHARING: tuple[type[Op], ...] = (Reshape, Transpose, Slice, Flip, Gather)  # ops
 
 
 def remember_view(op: Op, args: Sequence[Operand], result: Value) -> None:
-    """Record whose memory a result would share. Only gathers by scalars (`x[i]`) are views; a result without axes is a copy."""
+    """Record whose memory a result would share. Only gathers by scalars (`x[i]`) are views; a result without axes is a scalar."""
     source = args[0]
     if not result.type.shape or any(index.type.shape for index in args[1:]):
         return

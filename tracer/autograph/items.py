@@ -80,7 +80,7 @@ class Stream(Items):
 
 
 def range(*bounds: Any, checkpoint: str | int = "none") -> Any:
-    """Return a range like Python's, over which a loop is never unrolled in compiled code, whatever its trip count.
+    """Return a range like Python's; a loop over it stays a loop in compiled code, whatever its trip count.
 
     `checkpoint` limits the memory of reverse mode: "none", a number of iterations between saved states, "sqrt" or "binomial".
     """

@@ -41,7 +41,7 @@ class Jumps:
 
     def __init__(self, fresh: Callable[[str], str], unrolled: set[ast.AST]) -> None:
         self.fresh = fresh
-        self.unrolled = unrolled  # loops that are always unrolled
+        self.unrolled = unrolled  # loops that stay a sequence of iterations
         self.stops: dict[ast.AST, str] = {}
         self.ends: dict[ast.AST, set[str]] = {}  # for each loop: variables assigned however it ends, by a `break` or its `else`
         self.returns: dict[ast.AST, tuple[bool, bool]] = {}  # for each `if`: which branches leave the function

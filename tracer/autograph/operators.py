@@ -111,7 +111,7 @@ def while_stmt(
         if trips == UNROLL and roll:
             if loop.attempt(lambda: build(True), start, first):
                 return
-            trips, roll = 0, False  # start again, unrolled
+            trips, roll = 0, False  # start again, iteration by iteration
             continue
         body()
         trips += 1
@@ -159,7 +159,7 @@ def for_stmt(
 
 
 def _for_each(loop: LoopState, iterable: Iterable[Any], body: Callable[[Any], None], held: bool = False) -> None:
-    """Unroll the loop. Once a traced value has decided whether the loop continues, each further iteration is a branch.
+    """Run the loop iteration by iteration. Once a traced value has decided whether the loop continues, each further iteration is a branch.
 
     `held` marks an iterator that others may continue with.
     """

@@ -37,7 +37,7 @@ class Rewriter:
     def __init__(self, used: Iterable[str], plain: Callable[[str, Sequence[str]], bool], owner: str = "") -> None:
         self.used = set(used)
         self.plain = plain
-        self.unrolled: set[ast.AST] = set()  # loops of comprehensions, which are always unrolled
+        self.unrolled: set[ast.AST] = set()  # loops of comprehensions, which are never tried as loops of the IR
         self.owner = owner.lstrip("_")  # the enclosing class, if any, for mangling private names
         self.count = 0
 

@@ -150,7 +150,7 @@ class LoopState:
         before.restore()
         try:
             build()
-        except Exception:  # a body that fails on traced values is unrolled instead; real errors will be raised again there
+        except Exception:  # a body that fails here may work iteration by iteration; real errors will be raised again there
             mark.undo()
             before.restore()
             return False

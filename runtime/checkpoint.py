@@ -1,7 +1,7 @@
-"""`checkpoint`: a function whose intermediate values reverse mode computes again, rather than keep until then.
+"""`checkpoint`: a function whose intermediate values are recomputed in reverse mode instead of being stored.
 
-In a trace it becomes a region of its own. Eagerly, tapes hear of the call as of one op; its derivative runs the function once more, on the
-arguments, the closed-over tensors and the values of variables that it had.
+In a trace, the call becomes a region of its own. Eagerly, tapes record the call as one op; its derivative runs the function again with the
+arguments, closed-over tensors and variable values of the first run.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ from .variable import Store, Variable
 
 
 def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """`fn`, of which the backward pass keeps the arguments alone: it runs `fn` again, which takes time for memory.
+    """Return `fn` with its intermediate values recomputed in the backward pass instead of stored: this trades time for memory.
 
-    Run again, `fn` must give the same. One that assigns variables is recorded as any other function, for it must not do so twice.
+    Only the arguments are stored. `fn` must return the same results when it runs again. A call that assigns variables is recorded like any
+    other function, since it must not assign them twice.
 
     >>> checkpoint(lambda x: x * x)(3.0)
     9.0
@@ -55,7 +56,7 @@ def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Call:
-    """One eager call, and what it takes to repeat it."""
+    """One eager call and everything needed to repeat it."""
 
     def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.fn, self.args, self.kwargs = fn, args, kwargs
@@ -77,17 +78,17 @@ class Call:
         return out
 
     def again(self, inputs: Sequence[Operand], results: Sequence[Operand]) -> tuple[EagerRecord, list[Operand]]:
-        """The statements of a second run, and its results in the places of the first."""
+        """Run the function again; return the statements recorded and the results, in the order of the first run's."""
         record = EagerRecord(watch_accessed=False, strict=True)
         for x in inputs:
             record.watch(x)
         reader = Reader(self.reads)
-        # on tensors, as the first time: who asks may be tracing, with derivatives of many directions at once
+        # evaluate on tensors, as in the first run: the caller may be tracing, or batching over many directions
         with rewound(self.values_then()), outside_builders(), repeating():
             join(reader)
             join(record)
             try:
-                leaves = flatten(converted(self.fn)(*self.args, **self.kwargs))[0]  # converted, `print` knows that it has printed
+                leaves = flatten(converted(self.fn)(*self.args, **self.kwargs))[0]  # the converted function does not print again
             finally:
                 leave(record)
                 leave(reader)
@@ -101,7 +102,7 @@ class Call:
         return record, found
 
     def values_then(self) -> dict[Store, Array]:
-        """What the first run read of variables."""
+        """Return the variable values that the first run read."""
         return {store: value.buffer for store, value in self.reads.items() if isinstance(value, Tensor)}
 
 
@@ -112,14 +113,14 @@ def same(a: Operand, b: Operand) -> bool:
 
 
 class Segment(Recorder):
-    """Hears one run in place of the tapes, and tells them what they need of it."""
+    """Records one run in place of the tapes, then reports to them what they need."""
 
     def __init__(self, tapes: tuple[Recorder, ...]) -> None:
         self.tapes = tapes
         self.events: list[Callable[[Recorder], None]] = []
         self.stmts: list[tuple[tuple[Operand, ...], tuple[Operand, ...]]] = []  # those that derivatives pass through
         self.reads: dict[Store, Operand] = {}
-        self.reached: dict[int, Operand] = {}  # what depends on something that a tape watches, as far as the run has come
+        self.reached: dict[int, Operand] = {}  # values so far that depend on something a tape watches
         self.assigns = False
 
     def applied(self, op: Op, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> None:
@@ -170,7 +171,7 @@ class Segment(Recorder):
                 event(tape)
 
     def tell_once(self, op: Op, leaves: Sequence[Operand]) -> None:
-        """Of the whole run as of one op. What is watched reaches from the inputs to those results that depend on them."""
+        """Report the whole run to the tapes as one op: its inputs are the watched operands, its results those that depend on them."""
         for tape in self.tapes:
             if not isinstance(tape, EagerRecord | Segment):
                 for event in self.events:
@@ -192,7 +193,7 @@ class Segment(Recorder):
 
 
 class Reader(Recorder):
-    """Has variables give the very tensors that they gave before."""
+    """Makes variables return the same tensors as in the first run."""
 
     def __init__(self, reads: dict[Store, Operand]) -> None:
         self.reads = reads
@@ -212,11 +213,11 @@ class Reader(Recorder):
 
 @dataclass(eq=False)
 class EagerCheckpoint(Op, abstract=True):
-    """A finished call, as one op: how eager tapes see it."""
+    """A finished call as a single op, as eager tapes see it."""
 
     call: Call
 
-    name = "checkpoint"  # of no text: it never stands in the IR
+    name = "checkpoint"  # has no textual form: it never appears in the IR
 
     def pushforward(
         self, results: tuple[Operand, ...], args: tuple[Operand, ...], tangents: tuple[Operand | None, ...]

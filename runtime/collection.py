@@ -1,4 +1,4 @@
-"""Garbage collection, put off."""
+"""Pausing garbage collection."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 
-_inside: set[tuple[int, int]] = set()  # the thread, and a number, of each that is inside
+_inside: set[tuple[int, int]] = set()  # (thread id, ticket number) of each active pause
 _numbers = count()
-_was_enabled = [False]  # before the first came in
+_was_enabled = [False]  # whether collection was enabled before the first pause
 
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """While a program is traced and compiled: it makes very many objects that all stay, and looking through them time and again would be
-    a tenth of the work.
+    """Pause garbage collection while a program is traced and compiled.
+
+    Tracing allocates very many long-lived objects; scanning them repeatedly would take a tenth of the time.
     """
     ticket = threading.get_ident(), next(_numbers)
     try:
@@ -29,13 +30,13 @@ def collection_paused() -> Iterator[None]:
     finally:
         try:
             _inside.discard(ticket)
-        finally:  # Ctrl-C may come between the two
+        finally:  # Ctrl-C may arrive between the two statements
             if not _inside and _was_enabled[0]:
                 gc.enable()
 
 
 def _after_fork() -> None:
-    """The threads that were inside are not in this process."""
+    """Forget the parent's pauses: its other threads do not exist in the child process."""
     me = threading.get_ident()
     others = [ticket for ticket in _inside if ticket[0] != me]
     _inside.difference_update(others)

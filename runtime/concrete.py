@@ -1,4 +1,4 @@
-"""One compiled specialisation of a function: its program, its native code, and what a call of it returns."""
+"""One compiled specialisation of a function: its program, its native code, and how a call's result is built."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .variable import Variable, seen
 
 
 class ConcreteFunction:
-    """A traced program with its native code. `used` is a stamp of the last call, for the bounded cache."""
+    """A traced program with its native code. `used` is the stamp of the last call, for the bounded cache."""
 
     __slots__ = ("program", "executable", "convention", "used", "alias", "alternative", "dropped", "_finish", "_closed_over")
 
@@ -35,31 +35,31 @@ class ConcreteFunction:
         self.executable = Executable(program.func, seconds, threads)
         self.convention = Convention(program, self.executable.native, argument_stores, closed_over)
         self.used = 0
-        self.dropped = False  # no longer in the cache: no call may find it by another way
-        self.alternative: ConcreteFunction | None = None  # of the same key, for another coincidence of arguments and closed-over variables
+        self.dropped = False  # evicted from the cache: no later call may use it
+        self.alternative: ConcreteFunction | None = None  # same key, but arguments and closed-over variables coincide differently
         self._finish = finisher(program)
         self._closed_over = {v.store: i for i, v in enumerate(self.convention.variables) if v.store is not None}
         self.alias = self.coincidence(argument_stores)
 
     @property
     def closed_over(self) -> list[Store]:
-        """The variables that it reaches other than through an argument."""
+        """Return the variables that the program reaches other than through an argument."""
         return list(self._closed_over)
 
     def coincidence(self, argument_stores: Sequence[Store]) -> tuple[int, ...]:
-        """For each variable given as an argument, which closed-over variable it is (-1: none)."""
+        """For each variable passed as an argument, return the index of the same closed-over variable (-1: none)."""
         return tuple(self._closed_over.get(store, -1) for store in argument_stores)
 
     def run(self, arrays: list[Array], stores: Sequence[Store] = ()) -> Any:
-        """Call the native code. `arrays` are those of the traced arguments; the list is used up."""
+        """Call the native code. `arrays` are those of the traced arguments; the list is consumed."""
         return self._finish(self._wrapped(self.convention.run(arrays, stores)))
 
     def finish(self, arrays: Sequence[Array]) -> Any:
-        """What a call returns, from the arrays of its results."""
+        """Build a call's return value from the arrays of its results."""
         return self._finish(self._wrapped(arrays))
 
     def run_recorded(self, leaves: Sequence[Operand], stores: Sequence[Store]) -> Any:
-        """The same call, announced to the tapes that listen. `leaves` are the traced arguments as tensors."""
+        """Make the same call and report it to the active tapes. `leaves` are the traced arguments as tensors."""
         read: list[Operand] = []
 
         def observe(owners: list[Store], arrays: list[Array]) -> None:
@@ -87,7 +87,7 @@ class ConcreteFunction:
 
 
 def finisher(program: Program) -> Callable[[list[Tensor]], Any]:
-    """`program.rebuild`, as a Python expression where the result is made of tuples, lists and dicts: this is done at every call."""
+    """Return `program.rebuild`, as a Python expression where the result consists of tuples, lists and dicts: it runs at every call."""
     entries = program.out_tree.entries
     if program.static or len(entries) > 200 or any(e is not None and e.cls not in (tuple, list, dict, NoneType) for e in entries):
         return program.rebuild
@@ -111,5 +111,5 @@ def finisher(program: Program) -> Callable[[list[Tensor]], Any]:
             labels = [f"k{len(kept) + i}" for i in range(len(names))]
             kept.update(zip(labels, names, strict=True))
             stack.append(f"{{{', '.join(f'{k}: {c}' for k, c in zip(labels, children, strict=True))}}}")
-    build: Callable[[list[Tensor]], Any] = eval(f"lambda r: {stack[0]}", kept)  # of indices, brackets and our own labels alone
+    build: Callable[[list[Tensor]], Any] = eval(f"lambda r: {stack[0]}", kept)  # made only of indices, brackets and our own labels
     return build

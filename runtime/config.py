@@ -1,6 +1,6 @@
-"""Settings of the whole process, as attributes of `config`; the environment gives their first values.
+"""Process-wide settings, as attributes of `config`; their initial values come from the environment.
 
-`FIELDS` says what each one means; docs/settings.md is made from it.
+`FIELDS` documents each setting; docs/settings.md is generated from it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FIELDS: dict[str, str] = {
 
 
 class Config:
-    """Misspelt settings raise instead of doing nothing."""
+    """Process-wide settings. Assigning a misspelt name raises an error."""
 
     __slots__ = ("eager", "debug_nans", "lost_gradient", "threads", "dump", "dump_directory")
 

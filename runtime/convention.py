@@ -1,8 +1,7 @@
-"""The calling convention of one compiled specialisation: what native code takes besides the arguments, and how a call gets it.
+"""The calling convention of one compiled specialisation: what native code takes besides the arguments, and how a call obtains it.
 
-One description (`Convention`) serves both ways in: a call through Python is made from it, and so is the table by which the native entry
-makes the same call (`route`). Native code takes the arrays of the arguments, those of the variables, and the captured constants, in this
-order.
+A single description (`Convention`) serves both kinds of call: through Python, and through the native entry, whose table is built by
+`route`. Native code takes the arrays of the arguments, those of the variables, and the captured constants, in this order.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Bound(NamedTuple):
-    """A variable of the program: a store that it closes over, or the `position` among the variables that are given as arguments."""
+    """A variable of the program: either a closed-over store, or a `position` among the variables passed as arguments."""
 
     store: Store | None
     position: int
@@ -39,7 +38,7 @@ class Convention:
     __slots__ = ("native", "variables", "constants", "results", "_program", "_updated", "_claim", "_release")
 
     def __init__(self, program: Program, native: NativeCode, given: Sequence[Store], closed_over: set[Store]) -> None:
-        """`given` are the variables among the arguments of the call that was traced."""
+        """`given` are the variables among the arguments of the traced call."""
         self.native = native
         self.constants = program.captures
         self.results: tuple[TensorType, ...] = tuple(r.type for r in program.func.results)
@@ -58,13 +57,13 @@ class Convention:
             self._release = locks().release
 
     def stores(self, given: Sequence[Store]) -> list[Store]:
-        """The variables of a call; `given` are those among its arguments."""
+        """Return the variables of a call; `given` are those among its arguments."""
         return [v.found(given) for v in self.variables]
 
     def run(
         self, arrays: list[Array], given: Sequence[Store] = (), observe: Callable[[list[Store], list[Array]], None] | None = None
     ) -> list[Array]:
-        """Call the native code, and give its results. The list of arrays is used up. `observe` is told what the call reads of variables."""
+        """Call the native code and return its results. `arrays` is consumed. `observe` receives the variable values that the call reads."""
         if not self.variables:
             arrays += self.constants
             return self.native(arrays)
@@ -77,22 +76,20 @@ class Convention:
             arrays += claim.arrays()
             arrays += self.constants
             if claim.reads:
-                release(table, count, 0, held)  # whoever wants to write to those will find that they are referred to
+                release(table, count, 0, held)  # writers will see that these arrays are referenced, and copy
             return self.native(arrays)
-        finally:  # one call of C, which no signal can come before
+        finally:  # a single C call, which no signal can precede
             release(table, count, 1, held)
 
     def copies(self, arrays: Sequence[Array], given: Sequence[Store] = (), every: bool = False) -> list[Array]:
-        """What a call passes to the native code, with copies of the variables that it writes (or of `every` one): running it changes
-        nothing.
-        """
+        """Return the arrays passed to the native code, with copies of the variables that it writes (or of `every` variable)."""
         held = snapshot(self.stores(given))
         return [*arrays, *(a.copy() if every or v.updated else a for v, a in zip(self.variables, held, strict=True)), *self.constants]
 
     def route(self, arguments: Sequence[Sequence[Node]], tensor_class: type) -> Route | None:
-        """The table by which the native entry makes this call; None where it cannot.
+        """Return the table by which the native entry makes this call, or None if it cannot.
 
-        `arguments` are the nodes of each; tensors of the result are of `tensor_class`.
+        `arguments` holds the nodes of each argument; result tensors are of class `tensor_class`.
         """
         from adjit.codegen.entry.entry import MAX_BUFFERS, Place, Route  # noqa: PLC0415 - LLVM is loaded by now
         from adjit.codegen.native import Native  # noqa: PLC0415 - LLVM is loaded by now

@@ -1,11 +1,11 @@
-"""`custom_gradient`: a function whose derivative the user writes.
+"""`custom_gradient`: a function whose derivative is written by the user.
 
-Owns the protocol (`f(*args)` gives the result and `grad_fn`, which takes the result's cotangents and gives the arguments') and its two
-forms: eagerly a tape records one statement that calls `grad_fn`; in a trace `grad_fn` is traced at once, into the block of a
+Owns the protocol (`f(*args)` returns the result and `grad_fn`, which maps cotangents of the result to cotangents of the arguments) and its
+two forms: eagerly, a tape records one statement that calls `grad_fn`; in a trace, `grad_fn` is traced immediately, into the block of a
 `custom_gradient` op.
 
-What `f` computes on the way is recorded as usual, but does not lead to the result: gradients take the user's way. It does lead to what
-`grad_fn` closes over, so that derivatives of higher order are those of `grad_fn`.
+The intermediate values of `f` are recorded as usual but are not connected to the result: gradients go through `grad_fn`. They are connected
+to what `grad_fn` closes over, so that higher-order derivatives are those of `grad_fn`.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ Present = Callable[[Operand], Operand]
 
 
 def custom_gradient(f: Callable[..., Any], present: Present = present) -> Callable[..., Any]:
-    """A function that computes `f(*args)[0]` and is differentiated by `f(*args)[1]`.
+    """Return a function that computes `f(*args)[0]` and is differentiated by `f(*args)[1]`, called `grad_fn` below.
 
     >>> @custom_gradient
     ... def log1pexp(x):
     ...     e = np.exp(x)
     ...     return np.log(1 + e), lambda upstream: upstream * (1 - 1 / (1 + e))
 
-    `grad_fn` takes one cotangent for each array of the result and gives one gradient (or None) for each positional argument, then for each
-    array among the keyword arguments, in the order of the call. If `f` reads trainable variables, `grad_fn` takes `variables=`, and gives
-    `(gradients, gradients of the variables)`.
+    `grad_fn` takes one cotangent for each array of the result and returns one gradient (or None) for each positional argument, then for
+    each array among the keyword arguments, in the order of the call. If `f` reads trainable variables, `grad_fn` must accept `variables=`
+    and return `(gradients, gradients of the variables)`.
     """
 
     @functools.wraps(f)
@@ -58,7 +58,7 @@ def custom_gradient(f: Callable[..., Any], present: Present = present) -> Callab
 
 
 class Call:
-    """One call: which of its arguments are differentiated, and how the user's gradients find their way to them."""
+    """One call: which of its arguments are differentiated, and how the user's gradients are assigned to them."""
 
     def __init__(self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], present: Present) -> None:
         self.f = f
@@ -69,7 +69,7 @@ class Call:
         self.given_args = [self.argument(x) for x in positional]
         self.given_kwargs = [self.argument(x) for x in keyword]
         self.trees = (tree, keyword_tree)
-        # one gradient for each of these, in the order that `grad_fn` gives them
+        # one gradient for each of these, in the order in which `grad_fn` returns them
         self.places = [*self.given_args, *(x for x in self.given_kwargs if isinstance(x, Operand))]
         self.inputs = [x for x in self.places if isinstance(x, Operand) and x.type.is_float]
         self.variables: list[Variable] = []
@@ -77,7 +77,7 @@ class Call:
         self.grad_fn: Callable[..., Any] = lambda *_: None
 
     def argument(self, x: Any) -> Any:
-        """Arrays and variables as what the user holds; numbers and everything else as they are."""
+        """Return arrays and variables in the form that users hold; numbers and everything else unchanged."""
         if isinstance(x, Operand):
             return self.present(as_operand(x))
         return self.present(tensor(x)) if isinstance(x, np.ndarray | np.generic) else x
@@ -107,7 +107,7 @@ class Call:
     # ---- the two forms
 
     def recorded(self, values: Sequence[Operand]) -> list[Operand]:
-        """Eagerly: results with identities of their own, which tapes know as those of one statement."""
+        """Eagerly: return results with new identities, recorded by tapes as those of one statement."""
         results: list[Operand] = []
         for value in values:
             assert isinstance(value, Tensor)
@@ -120,7 +120,7 @@ class Call:
         return results
 
     def emitted(self, trace: Trace, values: Sequence[Operand]) -> list[Operand]:
-        """In a trace: a statement that holds the traced `grad_fn`."""
+        """In a trace: emit a statement that holds the traced `grad_fn`."""
         region = trace.region()
         region.phase = "backward"
         names = [f"{v.name}.bar" if isinstance(v, Value) and v.name else None for v in values]
@@ -140,7 +140,7 @@ class Call:
     # ---- the user's gradients
 
     def gradients(self, cotangents: Sequence[Operand | None]) -> list[Operand | None]:
-        """What `grad_fn` gives for each of `inputs`, checked."""
+        """Call `grad_fn`, check its results, and return one gradient for each of `inputs`."""
         grad_fn = as_called(self.grad_fn)
         if self.variables:
             if not takes_variables(self.grad_fn):
@@ -177,16 +177,16 @@ class Call:
 
 @dataclass(eq=False)
 class EagerCustomGradient(Op, abstract=True):
-    """A finished call, as one op: how eager tapes see it."""
+    """A finished call as a single op, as eager tapes see it."""
 
     call: Call
 
-    name = "custom_gradient"  # of no text: it never stands in the IR
+    name = "custom_gradient"  # has no textual form: it never appears in the IR
 
     def pushforward(
         self, results: tuple[Operand, ...], args: tuple[Operand, ...], tangents: tuple[Operand | None, ...]
     ) -> list[Operand | None]:
-        """Forward mode over `grad_fn`, by the cotangents that it takes."""
+        """Forward mode: transpose `grad_fn` with respect to its cotangents."""
         floats = [r for r in results if r.type.is_float]
 
         def pull(cotangents: list[Operand]) -> list[Operand | None]:
@@ -207,7 +207,7 @@ class EagerCustomGradient(Op, abstract=True):
 
 
 class Reads(Recorder):
-    """Hears which trainable variables are read."""
+    """Records which trainable variables are read."""
 
     def __init__(self) -> None:
         self.variables: dict[Store, Variable] = {}
@@ -229,7 +229,7 @@ class Reads(Recorder):
 
 
 def listed(gradients: Any) -> list[Any]:
-    """What `grad_fn` gave, one entry for each argument: a single gradient stands for a list of one."""
+    """Return the result of `grad_fn` as a list with one entry for each argument; a single gradient becomes a list of one."""
     return flatten(gradients, is_leaf=lambda x: x is None)[0]
 
 

@@ -1,8 +1,8 @@
-"""`custom_jvp`: a function whose forward derivative the user writes; reverse mode is the transpose of it.
+"""`custom_jvp`: a function whose forward derivative is written by the user; reverse mode is its transpose.
 
-Owns the protocol (`f.defjvp(rule)`: `rule(primals, tangents)` gives the result and its tangent) and its two forms. Eagerly, a tape records
-one statement that calls the rule when derivatives are taken. In a trace the rule is traced at once, into the block of a `custom_gradient`
-op, beside its transpose.
+Owns the protocol (`f.defjvp(rule)`: `rule(primals, tangents)` returns the result and its tangent) and its two forms. Eagerly, a tape
+records one statement that calls the rule when derivatives are taken. In a trace the rule is traced immediately, into the block of a
+`custom_gradient` op, next to its transpose.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Rule = Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[Any, Any]]
 
 
 class CustomJvp:
-    """A function with a forward derivative of its own; made by `custom_jvp`."""
+    """A function with a user-defined forward derivative, created by `custom_jvp`."""
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         functools.update_wrapper(self, fn, updated=())
@@ -43,7 +43,7 @@ class CustomJvp:
         self.rule: Rule | None = None
 
     def defjvp(self, rule: Rule) -> Rule:
-        """Set the derivative: `rule(primals, tangents)`, two tuples like the arguments, gives `(result, tangent of the result)`."""
+        """Set the derivative: `rule(primals, tangents)` takes two tuples like the arguments and returns `(result, its tangent)`."""
         self.rule = rule
         return rule
 
@@ -55,7 +55,7 @@ class CustomJvp:
         return Call(self, self.rule, self.positional(args, kwargs)).run()
 
     def positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """All arguments by position, as the rule takes them."""
+        """Return all arguments by position, as the rule takes them."""
         if not kwargs:
             return args
         import inspect  # noqa: PLC0415 - slow to import, and most calls have no keywords
@@ -72,7 +72,7 @@ class CustomJvp:
 
 
 def custom_jvp(fn: Callable[..., Any]) -> CustomJvp:
-    """A function whose derivative is given by `defjvp`, in forward mode; reverse mode is derived from it.
+    """Return a function whose forward-mode derivative is set by `defjvp`; reverse mode is derived from it.
 
     >>> @custom_jvp
     ... def cube(x):
@@ -82,7 +82,7 @@ def custom_jvp(fn: Callable[..., Any]) -> CustomJvp:
     ...     (x,), (dx,) = primals, tangents
     ...     return cube(x), 3.0 * x * x * dx
 
-    The rule must be linear in the tangents. Arguments that carry no derivative (integers, text) have a tangent of 0.0.
+    The rule must be linear in the tangents. Arguments that carry no derivative (integers, strings) have a tangent of 0.0.
     """
     return CustomJvp(fn)
 
@@ -106,7 +106,7 @@ unfolding = Unfolding()
 
 
 class Call:
-    """One call: its arguments, and the rule on tangents of those that are floating arrays."""
+    """One call: its arguments, and the rule applied to tangents of the floating-point arrays among them."""
 
     def __init__(self, function: CustomJvp, rule: Rule, args: tuple[Any, ...]) -> None:
         self.function = function
@@ -160,7 +160,7 @@ class Call:
         return list(trace.emit(op, (*self.inputs, *values, *read)))
 
     def derivatives(self) -> tuple[Block, Block]:
-        """The blocks of a call that the rule itself makes, traced when they are asked for: the rule on inputs alone."""
+        """Return the blocks of a call made by the rule itself, traced on demand: the rule as a function of the inputs alone."""
         from adjit.passes.autodiff.transpose import transpose  # noqa: PLC0415 - as above
 
         trace = Trace(self.name)
@@ -177,7 +177,7 @@ class Call:
         return Block(pull.params, pull.stmts, whole), push
 
     def tangents(self, inputs: Sequence[Operand], dots: Sequence[Operand]) -> list[Operand]:
-        """The tangents of the floating results that the user's rule gives."""
+        """Return the user's tangents of the floating-point results."""
         primals, directions = list(self.leaves), [0.0 for _ in self.leaves]
         for i, x, d in zip(self.places, inputs, dots, strict=True):
             primals[i], directions[i] = x, d  # type: ignore[call-overload]
@@ -201,11 +201,11 @@ class Call:
 
 @dataclass(eq=False)
 class EagerCustomJvp(Op, abstract=True):
-    """A finished call, as one op: how eager tapes see it."""
+    """A finished call as a single op, as eager tapes see it."""
 
     call: Call
 
-    name = "custom_jvp"  # of no text: it never stands in the IR
+    name = "custom_jvp"  # has no textual form: it never appears in the IR
 
     def pushforward(
         self, results: tuple[Operand, ...], args: tuple[Operand, ...], tangents: tuple[Operand | None, ...]
@@ -217,18 +217,18 @@ class EagerCustomJvp(Op, abstract=True):
     def pullback(
         self, results: tuple[Operand, ...], args: tuple[Operand, ...], cotangents: tuple[Operand | None, ...], needed: Sequence[bool]
     ) -> list[Operand | None]:
-        """Reverse mode over the rule, by its tangents."""
+        """Reverse mode: transpose the rule with respect to its tangents."""
         given = [c for c, r in zip(cotangents, results, strict=True) if r.type.is_float]
         return transposed(lambda dots: self.call.tangents(args, dots), args, given, f"{self.call.name}: {NO_REVERSE}")
 
 
 def argument(x: Any) -> Any:
-    """Arrays as tensors, variables read; numbers and everything else as they are."""
+    """Return arrays as tensors and variables as their values; numbers and everything else unchanged."""
     if isinstance(x, Operand):
         return as_operand(x)
     return tensor(x) if isinstance(x, np.ndarray | np.generic) else x
 
 
 def held(x: Operand) -> Operand:
-    """A (co)tangent as the user's rule takes it."""
+    """Return a (co)tangent in the form that the user's rule takes."""
     return x if isinstance(x, Value) else tensor(x)

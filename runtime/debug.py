@@ -1,7 +1,7 @@
-"""The first NaN: which op made it, forward or backward, and on which line of the user's.
+"""Finding the first NaN: which op produced it, forward or backward, and on which line of the user's code.
 
-The traced program runs op by op in the interpreter. A NaN or an infinity that nobody sees in the end (masked by a `where`, say) is no
-finding; of those that reach a result or a variable, the first op that made one of them out of finite numbers is named.
+The traced program runs op by op in the interpreter. A NaN or infinity that reaches no result or variable (because a `where` masks it, say)
+is not reported; of those that do, the error names the first op that produced one from finite numbers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .signature import Signature
 
 
 def check_finite(concrete: ConcreteFunction, signature: Signature) -> Any:
-    """What the call gives, computed op by op; raises NonFiniteError if a NaN or an infinity reaches a result or a variable."""
+    """Return the call's result, computed op by op; raise NonFiniteError if a NaN or an infinity reaches a result or a variable."""
     func = concrete.program.func
     search = Search(func)
     arrays = concrete.convention.copies(signature.arrays, signature.stores, every=True)
@@ -34,7 +34,7 @@ def check_finite(concrete: ConcreteFunction, signature: Signature) -> Any:
 
 
 class Origin(NamedTuple):
-    """Where non-finite numbers were made: a statement with its arguments and result, or a parameter."""
+    """Where non-finite numbers were produced: a statement with its arguments and result, or a parameter."""
 
     stmt: Stmt | None
     arrays: Sequence[Array]
@@ -43,12 +43,12 @@ class Origin(NamedTuple):
 
 
 class Search:
-    """One run, with an eye on where each non-finite value comes from."""
+    """One run, which tracks the origin of each non-finite value."""
 
     def __init__(self, func: Func) -> None:
         self.func = func
         self.origins: list[Origin] = []
-        self.cause: dict[int, int] = {}  # id of a value that is not finite now -> the first of its origins
+        self.cause: dict[int, int] = {}  # id of a currently non-finite value -> index of its first origin
 
     def run(self, arrays: Sequence[Array]) -> tuple[Array, ...]:
         for param, array in zip(self.func.params, arrays, strict=True):
@@ -73,7 +73,7 @@ class Search:
             if isinstance(stmt.op, Region):
                 inner = [self.cause[id(y)] for block in stmt.blocks for y in block.results if id(y) in self.cause]
                 self.cause[id(value)] = min([*known, *inner], default=0)
-            elif known or any(is_bad(a) for a in arrays):  # a carry of a loop is bad without a statement that made it
+            elif known or any(is_bad(a) for a in arrays):  # a loop carry may be non-finite without a statement that produced it
                 self.cause[id(value)] = min(known, default=0)
             else:
                 self.begin(value, Origin(stmt, arrays, result))
@@ -106,7 +106,7 @@ def named(stmt: Stmt) -> str:
 
 
 def example(stmt: Stmt, origin: Origin) -> str:
-    """For elementwise ops, the first element that went wrong: `div(1.0, 0.0)`."""
+    """Return the first offending element of an elementwise op, as text: `div(1.0, 0.0)`."""
     if not isinstance(stmt.op, Map):
         return ""
     at = tuple(np.argwhere(~np.isfinite(origin.result))[0])

@@ -1,4 +1,4 @@
-"""From a traced Func to something that runs: optimise, compile, and keep what inspection wants to know.
+"""From a traced Func to executable code: optimise, compile, and keep what inspection needs.
 
 Owns the order of the stages and their timing, the dumping of IR, and the op by which a tape records (and differentiates) a compiled call.
 """
@@ -29,7 +29,7 @@ Mask: TypeAlias = tuple[bool, ...]
 
 
 class NativeCode(Protocol):
-    """What codegen gives: see `adjit.codegen.compile`."""
+    """The result of code generation: see `adjit.codegen.compile`."""
 
     arena_bytes: int
 
@@ -41,7 +41,7 @@ class NativeCode(Protocol):
 
 
 def optimize(func: Func, target: Target, observe: Callable[[str, Func], None] | None = None) -> Func:
-    """The Func that native code for a target is made from; `observe` sees it after each pass. The passes are loaded here."""
+    """Return the Func that native code for a target is generated from; `observe` sees it after each pass. The passes are imported here."""
     from adjit.passes.pipeline import OPTIMIZE  # noqa: PLC0415 - a sixth of the cost of `import adjit`, needed by the first compilation
 
     with compiling(func):
@@ -49,7 +49,7 @@ def optimize(func: Func, target: Target, observe: Callable[[str, Func], None] | 
 
 
 class Executable:
-    """A Func, optimised and compiled. `func` is kept as it was traced: derivatives are taken from that."""
+    """An optimised and compiled Func. `func` is kept as traced: derivatives are taken from it."""
 
     def __init__(self, func: Func, seconds: dict[str, float] | None = None, threads: int | None = None) -> None:
         self.func = func
@@ -63,7 +63,7 @@ class Executable:
         self._lock = new_lock()
 
     def _compiled(self) -> NativeCode:
-        """LLVM is loaded here, by the first function. Who looks at the passes wants to see them run: then nothing comes from the disk."""
+        """Load from the disk cache, or compile; dumping and verifying always compile, so that the passes run. LLVM is imported here."""
         from adjit.codegen import program  # noqa: PLC0415 - keeps llvmlite out of `import adjit`
 
         target = self.target
@@ -76,21 +76,21 @@ class Executable:
 
     @lazy
     def target(self) -> Target:
-        """The machine that it is compiled for."""
+        """The machine that the code is compiled for."""
         from adjit.codegen.llvm.target import current  # noqa: PLC0415 - as above
 
         return current().with_threads(self.threads or config.threads)
 
     @lazy
     def optimized(self) -> Func:
-        """What the passes made, or would have made if native code had not come from the disk."""
+        """The Func after all passes; they are run on demand if the native code came from the disk cache."""
         started = time.perf_counter()
         func = optimize(self.func, self.target, Dump(self.func) if config.dump else None)
         self.seconds["optimize"] = time.perf_counter() - started
         return func
 
     def pullback(self, given: Mask, needed: Mask) -> tuple[Executable | None, Mask]:
-        """The compiled `pullback_func`, and which parameters it gives cotangents of; None when it gives none."""
+        """Return the compiled `pullback_func` and the mask of parameters that it returns cotangents of; None if there are none."""
         with self._lock:
             if (given, needed) not in self._pullbacks:
                 func, connected = pullback_func(self.func, given, needed)
@@ -109,7 +109,7 @@ class Executable:
 
 
 class Dump:
-    """Writes the IR after the passes that `config.dump` names: one file each, numbered in the order of the pipeline."""
+    """Writes the IR after the passes named by `config.dump`: one file each, numbered in pipeline order."""
 
     _functions = 0
 
@@ -135,11 +135,11 @@ class Dump:
 
 @dataclass(eq=False)
 class Call(Op, abstract=True):
-    """A call of compiled code, as one op: how eager tapes see it. Its derivatives are compiled functions too, so they are calls again."""
+    """A call of compiled code as a single op, as eager tapes see it. Its derivatives are compiled functions, and therefore calls again."""
 
     executable: Executable
 
-    name = "call"  # of no text: it never stands in the IR
+    name = "call"  # has no textual form: it never appears in the IR
 
     def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
         return tuple(r.type for r in self.executable.func.results)
@@ -166,7 +166,7 @@ class Call(Op, abstract=True):
 
 
 def call(executable: Executable, *args: Operand) -> tuple[Operand, ...]:
-    """The results of compiled code; while something is traced, its statements become part of the trace."""
+    """Return the results of compiled code; during tracing, its statements are inlined into the trace."""
     if any(isinstance(a, Value) for a in args):
         from adjit.passes.batch import inline  # noqa: PLC0415 - as in `optimize`
 
@@ -176,15 +176,16 @@ def call(executable: Executable, *args: Operand) -> tuple[Operand, ...]:
 
 
 def repeatable(func: Func) -> Func:
-    """What a derivative computes again: the forward call has printed, checked and assigned all there is."""
+    """Return the part that a derivative recomputes: the forward call has already printed, checked and assigned."""
     block = func.block
     return func.replace(block=Block(block.params, silenced(block.stmts), block.results, block.saving), updates=())
 
 
 def pullback_func(func: Func, given: Mask, needed: Mask) -> tuple[Func, Mask]:
-    """`@f.pull`, which takes the parameters and cotangents of the results in `given`; and the mask of what it gives cotangents of.
+    """Return `@f.pull` and the mask of parameters that it returns cotangents of.
 
-    Parameters that no derivative reaches are not among them: to the tape they are unconnected, which is not zero.
+    It takes the parameters, and the cotangents of the results in `given`. Parameters that no derivative reaches are not in the mask: for
+    the tape they are unconnected, which differs from zero.
     """
     from adjit.passes.simplify.dce import eliminate_repeated_checks  # noqa: PLC0415 - as in `optimize`
 
@@ -202,6 +203,6 @@ def pullback_func(func: Func, given: Mask, needed: Mask) -> tuple[Func, Mask]:
 
 
 def prepared(array: Array) -> Array:
-    """The array as native code reads it: in row-major order and aligned."""
+    """Return the array as native code reads it: row-major and aligned."""
     flags = array.flags
     return array if flags.c_contiguous and flags.aligned else array.copy(order="C")

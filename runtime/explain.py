@@ -1,7 +1,7 @@
 """Why a gradient is None: one line, with the place in the user's source where the path from source to target breaks.
 
-Reads what a tape has recorded, dead ends included, and changes nothing. The questions, in order: can there be a gradient at all; was the
-source watched; does anything lead from it to the target; and if so, which statement is the first that no derivative passes through.
+Reads what a tape has recorded, dead ends included, and changes nothing. It checks, in order: can there be a gradient at all; was the source
+watched; does any path lead from it to the target; and if so, which statement is the first that stops derivatives.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Search:
         return "not connected: every way from the source to the target passes an op without derivative"
 
     def another_way(self, cut: Stmt, alive: set[int], leading: set[int], ends: set[int]) -> bool:
-        """Whether a derivative reaches the target past a statement that stops it."""
+        """Whether a derivative reaches the target without passing through a statement that stops it."""
         rest = [s for s in self.stmts if s is not cut]
         found = set(alive)
         for stmt in ordered(rest, found):
@@ -94,7 +94,7 @@ class Search:
                 found.update(id(r) for r in stmt.results if r.type.is_float)
         return bool(found & ends)
 
-    # ---- reach
+    # ---- reachability
 
     def forwards(self, starts: set[int], through: Callable[[Stmt], bool]) -> set[int]:
         found = set(starts)
@@ -114,7 +114,7 @@ class Search:
                     pending.append(id(x))
         return found
 
-    # ---- words
+    # ---- messages
 
     def unread_variable(self, variable: Variable) -> str:
         label = f"variable {variable.name!r}" if variable.name else "the variable"
@@ -164,7 +164,7 @@ def values(record: Record, x: Operand) -> list[Operand]:
 
 
 def ordered(stmts: Sequence[Stmt], known: Iterable[int]) -> list[Stmt]:
-    """Statements with the makers of what they read before them: a record keeps its dead ends apart from the rest."""
+    """Sort statements so that each follows those that compute its operands: a record stores its dead ends separately."""
     made = {id(r) for stmt in stmts for r in stmt.results}
     ready = set(known) | {id(x) for stmt in stmts for x in operands_read(stmt) if id(x) not in made}
     waiting = list(stmts)
@@ -184,7 +184,7 @@ def ordered(stmts: Sequence[Stmt], known: Iterable[int]) -> list[Stmt]:
 
 
 def passes(stmt: Stmt, given: Sequence[Operand]) -> bool:
-    """Whether a derivative gets from one of these operands to a result."""
+    """Whether a derivative passes from one of these operands to a result."""
     if not stmt.op.differentiable or not any(r.type.is_float for r in stmt.results):
         return False
     if isinstance(stmt.op, Region):
@@ -194,7 +194,7 @@ def passes(stmt: Stmt, given: Sequence[Operand]) -> bool:
     sources = [x for x in given if x.type.is_float]
     with suspended():
         if any(isinstance(x, Value) for x in (*stmt.args, *stmt.results)):
-            with Builder():  # what it emits is thrown away
+            with Builder():  # what it emits is discarded
                 return any(d is not None for d in backpropagate([stmt], targets, seeds, sources))
         return any(d is not None for d in backpropagate([stmt], targets, seeds, sources))
 

@@ -1,7 +1,7 @@
 """`@function`: trace once per signature, compile, and call.
 
-Owns the cache of compiled specialisations, the rules of tracing (nested functions inline, variables are created once, two threads that make
-the same first call compile once) and the short way of a call through Python.
+Owns the cache of compiled specialisations, the rules of tracing (nested functions are inlined, variables are created once, two threads that
+make the same first call compile once) and the fast path of a call through Python.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _stamps = count(1)
 
 
 class Function:
-    """A Python function that runs as native code. Called on traced values, inside of another function, it becomes part of that one."""
+    """A Python function that runs as native code. Called on traced values, inside another function, it is inlined into that function."""
 
     kind: type[Function]
 
@@ -77,11 +77,11 @@ class Function:
         self._specs = None if input_signature is None else InputSignature(fn, self._name, input_signature)
         self._retraces = None if reduce_retracing else Retraces(fn, self._name)
         self._cache: dict[Hashable, ConcreteFunction] = {}
-        self._short: dict[tuple[Any, ...], ConcreteFunction] = {}  # the same, by the key that `probe` makes
-        self._lock = new_lock()  # held while a specialisation is made
+        self._short: dict[tuple[Any, ...], ConcreteFunction] = {}  # the same, by the key that `probe` computes
+        self._lock = new_lock()  # held while a specialisation is created
         self._keeping = new_lock()  # held while the caches change
         self._traces = 0
-        self._complete = False  # has been traced to the end once: from then on no variable may be created
+        self._complete = False  # traced to the end once: from then on no variable may be created
         self._instances: dict[int, tuple[Callable[[], Any], Function]] = {}
         self._shortcut = Shortcut(self)
 
@@ -91,11 +91,11 @@ class Function:
         return self._enter(args, kwargs, None)
 
     def _long_way(self, *args: Any, **kwargs: Any) -> Any:
-        """Where the native entry sends the calls that it does not take."""
+        """Handle the calls that the native entry does not take."""
         return self._enter(args, kwargs, None)
 
     def _enter(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
-        """The short way for plain arrays, scalars and containers of them; everything else goes through `_call`."""
+        """Take the fast path for plain arrays, scalars and containers of them; pass everything else to `_call`."""
         if self._specs is not None:
             args, kwargs = self._specs.bound(args, kwargs, instance is not None)
         if self._static or config.eager or config.debug_nans or listening.recorders or current_builder() is not None:
@@ -127,7 +127,7 @@ class Function:
         return concrete.run(signature.arrays, signature.stores)
 
     def _inline(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
-        """Become part of the trace around: the body runs on its values."""
+        """Inline the call into the enclosing trace: the body runs on its values."""
         args, kwargs = tree_map(lambda x: tensor(x) if isinstance(x, np.ndarray | np.generic) else x, (args, kwargs))
         with self._creating(set() if scope.closed_over is None else scope.closed_over):
             return converted(bind(self._fn, instance))(*args, **kwargs)
@@ -152,7 +152,7 @@ class Function:
         return found
 
     def _noticed(self, signature: Signature, concrete: ConcreteFunction) -> None:
-        """Tell who warns of too many traces, which he knows by the stamps of their last use."""
+        """Report a new trace to the retrace warning, which judges earlier traces by the stamps of their last use."""
         if self._retraces is not None:
             with self._keeping:
                 for recent in self._shortcut.used():
@@ -187,7 +187,7 @@ class Function:
                 self._drop(oldest)
 
     def _drop(self, key: Hashable) -> None:
-        """Forget what is compiled for a key. Calls that are running keep what they need."""
+        """Evict what is compiled for a key. Running calls keep what they need."""
         gone: ConcreteFunction | None = self._cache.pop(key)
         while gone is not None:
             gone.dropped = True
@@ -197,7 +197,7 @@ class Function:
 
     @contextmanager
     def _creating(self, closed_over: set[Store]) -> Iterator[None]:
-        """The rule for variables created while this function's body runs in a trace."""
+        """Apply the rule for variables created while this function's body is traced."""
         before = (scope.refusal, scope.created, scope.closed_over)
         created: list[weakref.ref[Variable]] = []
         scope.refusal, scope.created, scope.closed_over = SINGLETON if self._complete else None, created, closed_over
@@ -205,7 +205,7 @@ class Function:
             yield
         finally:
             scope.refusal, scope.created, scope.closed_over = before
-        if any(ref() is None for ref in created):  # nobody kept it: the next call would create it again
+        if any(ref() is None for ref in created):  # not kept alive: the next call would create it again
             raise ValueError(SINGLETON)
         self._complete = True
 
@@ -214,12 +214,12 @@ class Function:
     def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
         if instance is None:
             return self
-        if find_node_type(type(instance)) is not None:  # a structure of arrays is an argument like others
+        if find_node_type(type(instance)) is not None:  # a registered pytree is passed like any other argument
             return MethodType(self, instance)
         return BoundFunction(self._of_instance(instance), instance)
 
     def _of_instance(self, instance: Any) -> Function:
-        """The function for one object: what its attributes hold is baked into the trace, so each object has a cache of its own."""
+        """Return the function for one object: the trace contains the values of its attributes, so each object has its own cache."""
         entry = self._instances.get(id(instance))
         if entry is not None and entry[0]() is instance:
             return entry[1]
@@ -231,11 +231,11 @@ class Function:
             return entry[1]
 
     def _clone(self) -> Function:
-        """The same function with an empty cache."""
+        """Return the same function with an empty cache."""
         return self.kind(*self._arguments())
 
     def _arguments(self) -> tuple[Any, ...]:
-        """What the function was made of, as its class takes it."""
+        """Return the arguments that the function was constructed with."""
         specs = None if self._specs is None else self._specs.specs
         return self._fn, self._name, tuple(dict.fromkeys(self._static)), self._max_traces, specs, self._retraces is None, self._threads
 
@@ -243,41 +243,43 @@ class Function:
         key, table = id(instance), self._instances
         try:
             return weakref.ref(instance, lambda _: table.pop(key, None))
-        except TypeError:  # no weak references: the object stays for as long as the function does
+        except TypeError:  # without weak references, the object lives as long as the function
             return lambda: instance
 
-    # ---- looking inside
+    # ---- inspection
 
     def inspect(self, *args: Any, **kwargs: Any) -> Inspection:
-        """What a call with these arguments runs: IR at every stage, native code, times. Compiles if need be, and runs nothing."""
+        """Return what a call with these arguments runs: IR at every stage, native code, timings. Compiles if necessary, without running."""
         return Inspection(self._concrete(take_apart(args, kwargs, self._static)), self._fn)
 
     def profile(self, *args: Any, repeat: int | None = None, **kwargs: Any) -> Profile:
-        """Where the time of a call with these arguments goes, kernel by kernel. Runs it `repeat` times (by default for about a second) on
-        copies of the variables, so none of them changes."""
+        """Measure where the time of a call with these arguments goes, kernel by kernel.
+
+        Runs the call `repeat` times (by default for about a second) on copies of the variables, so that none of them changes.
+        """
         from .profile import profile  # noqa: PLC0415 - `import adjit` does without codegen
 
         signature = take_apart(args, kwargs, self._static)
         return profile(self._concrete(signature), signature, repeat)
 
     def debug(self, *args: Any, **kwargs: Any) -> Any:
-        """Run op by op and raise NonFiniteError where the first NaN or infinity comes from, forward or backward. Assigns no variable."""
+        """Run op by op and raise NonFiniteError where the first NaN or infinity arises, forward or backward. Assigns no variable."""
         signature = take_apart(args, kwargs, self._static)
         return check_finite(self._concrete(signature), signature)
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> Specialization:
-        """The function for one signature: of these arguments, or of the `TensorSpec`s that stand for them."""
+        """Return the function for one signature: that of these arguments, or of the `TensorSpec`s given in their place."""
         return self._specialization(self, None, args, kwargs)
 
     def _specialization(self, owner: Any, instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Specialization:
-        """`owner` is this function, or the method of `instance` that it is."""
+        """`owner` is this function, or the method of `instance` that it implements."""
         return Specialization(owner, bind(self._fn, instance), *self._signed(args, kwargs))
 
     def _signed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (self._specs.specs, {}) if self._specs is not None and not args and not kwargs else (args, kwargs)
 
     def pretty_printed_signature(self) -> str:
-        """A line for each compiled specialisation: `loss(x: f32[32,3], n=2) -> f32[]`."""
+        """One line for each compiled specialisation: `loss(x: f32[32,3], n=2) -> f32[]`."""
         known: list[tuple[Any, ConcreteFunction]] = list(self._cache.items())
         return "\n".join(signature_text(self._fn, self._name, tree, kinds, c.program.func.results) for (tree, kinds), c in known)
 
@@ -288,12 +290,12 @@ class Function:
 
     @property
     def cache_size(self) -> int:
-        """How many compiled specialisations are held."""
+        """The number of compiled specialisations in the cache."""
         return len(self._cache)
 
     def clear_cache(self) -> None:
-        """Forget all compiled specialisations; the next call traces again."""
-        with self._lock, self._keeping:  # what is being traced now is forgotten too
+        """Discard all compiled specialisations; the next call traces again."""
+        with self._lock, self._keeping:  # also discards what is being traced now
             for key in list(self._cache):
                 self._drop(key)
             self._instances.clear()
@@ -308,7 +310,7 @@ class Function:
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Function:
-        return self  # as plain functions are
+        return self  # as for plain functions
 
     def __reduce__(self) -> Any:
         from .pickling import reduced  # noqa: PLC0415 - few pickle functions
@@ -326,7 +328,7 @@ Function.kind = Function  # the native entry gives each function a class of its 
 
 
 class BoundFunction:
-    """A function taken from an object as its method."""
+    """A function bound to an object as its method."""
 
     __slots__ = ("_function", "__self__")
 
@@ -381,14 +383,14 @@ def bind(fn: Callable[..., Any], instance: Any) -> Callable[..., Any]:
 
 
 def eager_call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run op by op, with the types that a compiled call takes and gives."""
+    """Run op by op, with the argument and result types of a compiled call."""
     args, kwargs = tree_map(lambda x: tensor(x) if is_array(x) and not isinstance(x, Operand) else x, (args, kwargs))
     with undone_by_errors():
         return tree_map(lambda x: tensor(x) if is_array(x) or type(x) in (int, float, bool) else x, fn(*args, **kwargs))
 
 
 def resolve_static(fn: Callable[..., Any], static: Sequence[int | str] | int | str) -> tuple[int | str, ...]:
-    """Static arguments by position and by name, both for each."""
+    """Return each static argument both by position and by name."""
     given = (static,) if isinstance(static, int | str) else tuple(static)
     if not given:
         return ()
@@ -409,7 +411,7 @@ if TYPE_CHECKING:
     R = TypeVar("R")
 
     class TypedFunction(Function, Generic[P, R]):
-        """To type checkers, a compiled function has the parameters and the result of the Python function inside."""
+        """For type checkers: a compiled function has the parameters and result of the wrapped Python function."""
 
         def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
@@ -438,12 +440,12 @@ def function(
     """Compile a Python function: `@function`, `@function(static=["n"])` or `function(f)`.
 
     It is traced once for each combination of structure, dtypes, shapes and static values of its arguments. Arrays and Python ints and
-    floats are traced; bools, strings, None and other hashable objects are static, as is what `static` names (positions or names). At most
-    `max_traces` compiled versions are kept; the least recently used go first.
+    floats are traced; bools, strings, None and other hashable objects are static, as are the arguments listed in `static` (by position or
+    name). At most `max_traces` compiled specialisations are cached; the least recently used are evicted first.
 
-    With an `input_signature` (a `TensorSpec` or a structure of them for each argument), calls must fit it; Python numbers and lists take
-    its dtypes. A function that is compiled again and again for one call each warns; `reduce_retracing` says that this is as it should be.
-    `threads` bounds the threads of large kernels (`config.threads` by default); results are the same bits for any number.
+    With an `input_signature` (a `TensorSpec`, or a structure of them, for each argument), calls must match it; Python numbers and lists are
+    converted to its dtypes. A function that is repeatedly compiled for a single call each gives a warning; `reduce_retracing` disables it.
+    `threads` limits the threads of large kernels (default: `config.threads`); results are bitwise identical for any number of threads.
 
     >>> @function
     ... def scaled(x, factor):

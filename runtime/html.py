@@ -1,4 +1,4 @@
-"""Tensors as tables, for notebooks. Large ones show their edges."""
+"""HTML tables of tensors, for notebooks. Large tensors show their edges only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EDGE = 5  # rows or columns shown at each end
 
 
 def table(array: Array, title: str) -> str:
-    """The last two axes as a table, of the first matrix of a stack; a single number as text."""
+    """Format the last two axes as a table (of a stack, the first matrix); a single number as text."""
     title = escape(title)
     if array.ndim == 0:
         return f"<code>{escape(text(array[()]))}</code> <small>{title}</small>"
@@ -32,7 +32,7 @@ def cells(row: Any) -> str:
 
 
 def edges(items: Array) -> list[Any]:
-    """The first and the last, with None for what is left out between them."""
+    """Return the first and last items, with None in place of those omitted between them."""
     return list(items) if len(items) <= 2 * EDGE + 1 else [*items[:EDGE], None, *items[-EDGE:]]
 
 

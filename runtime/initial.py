@@ -1,7 +1,7 @@
-"""What a traced value is before any run of the function: the initial value of a variable that is created while tracing.
+"""The initial value of a variable that is created while tracing: a traced value evaluated before any run of the function.
 
-Such a value may come from constants, random numbers and other variables, as they are now; not from the function's arguments, which every
-call brings anew.
+Such a value may depend on constants, random numbers and the current values of other variables, but not on the function's arguments, which
+differ from call to call.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def initial_value(value: Value, name: str | None) -> Array:
-    """The array, computed now by what the trace has recorded of it; raises TraceError if an argument is behind it."""
+    """Evaluate the statements traced so far and return the array; raise TraceError if the value depends on an argument."""
     from adjit.ir.interpreter import run  # noqa: PLC0415 - few variables are created so
 
     needed: dict[int, Value] = {id(value): value}
@@ -46,7 +46,7 @@ def initial_value(value: Value, name: str | None) -> Array:
 
 
 def outside_values() -> dict[int, Array]:
-    """What the variables and captured arrays hold that the trace knows as parameters."""
+    """Return the values of the variables and captured arrays that are parameters of the trace."""
     trace = current_trace()
     assert trace is not None
     root = trace.root()

@@ -1,6 +1,6 @@
-"""What `function.inspect` gives: the program of one call at every stage, as text.
+"""The result of `function.inspect`: the program of one call at every stage, as text.
 
-Texts are made when they are asked for; the passes are run again to show the IR after each, for compiled functions do not keep it.
+Texts are generated on demand; the passes are rerun to show the IR after each, since compiled functions do not keep it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KERNELS = "unpack_small_arrays"  # the first pass that prepares native code; tho
 
 
 class PassResult(NamedTuple):
-    """The function after a pass: its text and the number of ops in it, fused ones included."""
+    """The function after a pass: its text and its number of ops, fused ones included."""
 
     name: str
     text: str
@@ -39,7 +39,7 @@ class Inspection:
 
     @property
     def autograph(self) -> str:
-        """The source that was traced in place of the function's own; a comment that says why where it was traced as it is."""
+        """The converted source that was traced; if the function was traced unconverted, a comment that says why."""
         from adjit.tracer.autograph.convert import to_code  # noqa: PLC0415 - brings in `ast`
 
         try:
@@ -49,7 +49,7 @@ class Inspection:
 
     @property
     def traced(self) -> str:
-        """IR as the tracer wrote it, forward and backward together."""
+        """IR as traced, forward and backward together."""
         return str(self._func)
 
     @lazy
@@ -60,22 +60,22 @@ class Inspection:
 
     @lazy
     def _halves(self) -> tuple[Func, Func | None]:
-        """Simplified, but not yet cut into kernels: what people want to read."""
+        """Return the parts after simplification but before division into kernels, the most readable form."""
         return split(next(func for (_, func), (name, _) in pairwise(self._stages) if name == KERNELS))
 
     @property
     def forward(self) -> str:
-        """IR of the forward part, with what it saves for the backward part."""
+        """IR of the forward part, including what it saves for the backward part."""
         return str(self._halves[0])
 
     @property
     def backward(self) -> str:
-        """IR of the backward part; empty for a function that asks for no gradient."""
+        """IR of the backward part; empty for a function that computes no gradient."""
         return str(self._halves[1]) if self._halves[1] is not None else ""
 
     @property
     def optimized(self) -> str:
-        """IR that native code was made from."""
+        """The IR that native code was generated from."""
         return str(self._executable.optimized)
 
     @property
@@ -88,12 +88,12 @@ class Inspection:
 
     @property
     def arena_bytes(self) -> int:
-        """Memory for everything that is neither argument, variable nor result."""
+        """Bytes allocated for everything that is not an argument, variable or result."""
         return self._executable.native.arena_bytes
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Time spent to trace, to optimize and to compile."""
+        """Seconds spent on tracing, optimising and compiling."""
         return dict(self._executable.seconds)
 
     @lazy
@@ -115,7 +115,7 @@ class Inspection:
 
 
 def count_ops(block: Block) -> int:
-    """Statements at every depth; a region counts through what is in it."""
+    """Count the statements at every depth; a region itself is not counted, only its contents."""
     pending, total = [block], 0
     while pending:
         for stmt in pending.pop().stmts:

@@ -1,7 +1,8 @@
-"""Bugs of adjit are reported as such: what goes wrong inside of the passes or of code generation is no fault of the user's.
+"""Reporting of bugs in adjit: failures inside the passes or code generation are not the user's fault.
 
-Owns the report: an `InternalError` that names the user's function and line, and a file with the traced program, to send to us. Errors of
-the user's own Python code (a custom gradient that derivatives call) and of the machine (no memory, a full disk) pass as they are.
+Owns the report: an `InternalError` that names the user's function and line, and a file with the traced program to attach to a bug report.
+Errors raised by the user's own Python code (a custom gradient called while differentiating) and by the machine (out of memory, a full disk)
+propagate unchanged.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ LIBRARIES = frozenset({"adjit", "numpy", "llvmlite", *sys.stdlib_module_names} -
 
 @contextmanager
 def compiling(func: Func) -> Iterator[None]:
-    """Around passes and code generation. Types were checked by the trace: of our errors, only `UnsupportedError` has a place here."""
+    """Guard passes and code generation. The trace has already checked types, so `UnsupportedError` is the only expected adjit error."""
     try:
         yield
     except (UnsupportedError, InternalError, *OF_THE_MACHINE):
@@ -39,7 +40,7 @@ def compiling(func: Func) -> Iterator[None]:
 
 
 def guarded(function: Callable[P, R]) -> Callable[P, R]:
-    """A pass that runs while the user's function is traced, or on the statements of an eager tape. It may call functions of the user's."""
+    """Guard a pass that runs during tracing or on the statements of an eager tape. It may call the user's functions."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -72,12 +73,12 @@ def is_users(frame: FrameType) -> bool:
 
 
 def is_of_runtime(frame: FrameType) -> bool:
-    """Whether the error is one that `runtime` raises for users, as of a custom gradient without its keyword argument."""
+    """Whether the error is raised by `runtime` for users, such as for a custom gradient without its keyword argument."""
     return str(frame.f_globals.get("__name__", "")).startswith("adjit.runtime.")
 
 
 def so_far(trace: Trace) -> Func:
-    """What has been traced of a function; values of the traces around are free in it."""
+    """Return the part of a function traced so far; values of enclosing traces are free in it."""
     root = trace.root()
     return Func(root.name, Block(list(root.arguments), list(root.stmts), []))
 
@@ -100,7 +101,7 @@ def report(error: Exception, func: Func | None) -> InternalError:
 
 
 def place_of(frames: list[FrameType], func: Func | None) -> Location | None:
-    """The user's line: that of the statement which was being worked on, or else where the function begins."""
+    """Return the user's line: that of the statement being processed, or else where the function begins."""
     for frame in reversed(frames):
         for value in frame.f_locals.values():
             if isinstance(value, Stmt) and value.location is not None:
@@ -109,14 +110,14 @@ def place_of(frames: list[FrameType], func: Func | None) -> Location | None:
 
 
 def written(trace: str, func: Func) -> str | None:
-    """The path of a file with the program and the traceback; None where none can be written."""
+    """Write the program and the traceback to a file and return its path; None if it cannot be written."""
     import platform  # noqa: PLC0415 - nobody needs them but for bugs
     import tempfile  # noqa: PLC0415
 
     about = f"Python {platform.python_version()}, NumPy {sys.modules['numpy'].__version__}, {platform.machine()}"
     try:
         text = str(func)
-    except Exception as another:  # what is broken may be the program itself
+    except Exception as another:  # the program itself may be what is broken
         text = f"# it cannot be printed: {another!r}\n"
     try:
         handle, path = tempfile.mkstemp(prefix="adjit-bug-", suffix=".ir")

@@ -1,7 +1,7 @@
-"""Jacobians of what was recorded: one sweep over the statements for all rows (reverse mode) or all columns (forward mode) at once.
+"""Jacobians of recorded statements: one sweep computes all rows (reverse mode) or all columns (forward mode) at once.
 
-The sweep itself is mapped with `vmap` over a basis of seeds, so that it runs as one batched program, whatever the number of rows. Owns the
-choice of the mode and the shapes; `tape` and `transforms` bring the statements.
+The sweep is mapped with `vmap` over a basis of seeds, so it runs as one batched program for any number of rows. Owns the choice of mode and
+the shapes; `tape` and `transforms` supply the statements.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Row: TypeAlias = list[Operand | None]
 def jacobian_blocks(
     stmts: Sequence[Stmt], targets: Sequence[Operand], sources: Sequence[Operand], mode: Mode | None = None
 ) -> list[Row]:
-    """For each target and each source the derivative, of shape target.shape + source.shape; None where they are not connected.
+    """Return the derivative of each target by each source, of shape target.shape + source.shape; None where they are not connected.
 
-    Without a `mode`, the one that needs fewer sweeps; forward mode where it is a tie, and reverse mode where there is no forward mode.
+    By default `mode` is the one that needs fewer sweeps: forward mode in a tie, reverse mode where forward mode is not available.
     """
     if mode not in (None, "forward", "reverse"):
         raise GradientError(f"mode is 'forward', 'reverse' or None (the cheaper one), not {mode!r}")
@@ -45,7 +45,10 @@ def jacobian_blocks(
 
 
 def batch_jacobian_block(stmts: Sequence[Stmt], target: Operand, source: Operand) -> Operand | None:
-    """The derivative of each example of the target by the same example of the source: shape [b, *target.shape[1:], *source.shape[1:]]."""
+    """Return the derivative of each example of the target by the same example of the source.
+
+    Its shape is [b, *target.shape[1:], *source.shape[1:]].
+    """
     count, *rest = target.type.shape
     each = target.type.with_shape(rest)
 
@@ -77,7 +80,7 @@ def _columns(stmts: Sequence[Stmt], targets: Sequence[Operand], sources: Sequenc
 
 
 def _mapped(sweep: Callable[[Any], Row], type: TensorType) -> Row:
-    """`sweep` on each seed of the basis, along a leading axis. One seed needs no map."""
+    """Map `sweep` over each seed of the basis, along a leading axis. A single seed is not mapped."""
     if type.size == 1:
         one = tensor(1.0).literal(1.0, type)
         return [None if d is None else ops.reshape(d, (1, *d.type.shape)) for d in sweep(one)]

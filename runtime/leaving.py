@@ -1,16 +1,16 @@
-"""What happens when a value that a tape watches leaves for NumPy or plain Python, where no tape can follow.
+"""What happens when a value watched by a tape is converted to NumPy or plain Python, where no tape can follow it.
 
 Three questions decide, in this order:
 
-1. Does the user only look at it? Comparisons, the tests of `if`, `while` and `assert`, f-strings, and statements whose value nobody takes
-   (`print(float(loss))`, a call of a logger or a plot) cannot feed the result. They are always allowed. So are `bool()`, `int()` and
-   indices, which have no derivatives; they never come here.
-2. Is it inside of `grad` or another transform? There everything else raises, at once and with the user's line.
-3. Inside of a plain tape, numbers may be taken out by name (`float(x)`, `.item()`, `.tolist()`, `.numpy()`) and kept, and it is an error
-   when that very number or array comes back into a recorded op. What is computed with on the spot (`float(x) ** 2`), or leaves without
-   being named (`np.array([x, 1.0])`, `math.sin(x)`), raises.
+1. Is the value only looked at? Comparisons, the conditions of `if`, `while` and `assert`, f-strings, and expression statements
+   (`print(float(loss))`, a call of a logger or a plot) cannot influence the result and are always allowed. So are `bool()`, `int()` and
+   indices, which have no derivatives; they never reach this module.
+2. Is it inside `grad` or another transform? There, everything else raises immediately, with the user's line.
+3. Inside a plain tape, numbers may be extracted explicitly (`float(x)`, `.item()`, `.tolist()`, `.numpy()`) and stored; it is an error if
+   that same number or array later enters a recorded op. A number that is used at once in a computation (`float(x) ** 2`), or a value
+   that is converted implicitly (`np.array([x, 1.0])`, `math.sin(x)`), raises.
 
-`config.lost_gradient` says whether an error is one, or a warning. The remedy is always `stop_gradient`.
+`config.lost_gradient` selects between an error and a warning. The remedy is always `stop_gradient`.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from adjit.ir.ops.base import Array
 from .config import config
 from .recording import listening
 
-Way = OneOf["array", "number", "named"]  # asked for by NumPy or the like; by float() or something in C that wants a float; by a method
+Way = OneOf["array", "number", "named"]  # by NumPy or similar; by float() or C code that needs a float; by a method
 
 
-Taken: TypeAlias = tuple[object, Location | None]  # what was taken out of a tape, held so that its identity stays its own, and where
+Taken: TypeAlias = tuple[object, Location | None]  # a value extracted from a tape, kept alive so that its id stays unique, and where
 
 
 class LostGradientWarning(UserWarning):
-    """A value that is differentiated went through NumPy or Python, where nothing is recorded: its influence from there on is left out."""
+    """A value being differentiated passed through NumPy or Python, where nothing is recorded: its influence from there on is ignored."""
 
 
 def leaving(x: Operand, way: Way, out: Any = None) -> None:
-    """A tensor becomes `out`, a NumPy array or a Python number. Call this only while somebody listens."""
+    """Handle the conversion of a tensor to `out`, a NumPy array or a Python number. Call this only while a tape is recording."""
     watching = [recorder for recorder in listening.recorders if recorder.watches(x)]
     if not watching:
         return
@@ -59,7 +59,7 @@ def leaving(x: Operand, way: Way, out: Any = None) -> None:
 
 
 def coming_back(x: object) -> None:
-    """A Python number or an array enters an op: an error if it was taken out of a tape that is still recording."""
+    """Handle a Python number or array that enters an op: an error if it was extracted from a tape that is still recording."""
     for recorder in listening.recorders:
         taken = recorder.taken(x)
         if taken is not None:
@@ -81,5 +81,5 @@ def report(what: str, location: Location | None) -> None:
 
 
 def memory_of(array: Array) -> int:
-    """What tells the memory of an array, and of all views on it."""
+    """Return a key for the memory of an array, shared by all views of it."""
     return id(array if array.base is None else array.base)

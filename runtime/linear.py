@@ -1,5 +1,6 @@
-"""The transpose of a function that is linear, found by recording it: how eager tapes turn a forward rule of the user's into a backward one,
-and a backward rule into a forward one.
+"""The transpose of a linear function, computed by recording it.
+
+Eager tapes use it to derive a backward rule from a user's forward rule, and a forward rule from a backward one.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from .tensor import wrap
 def transposed(
     function: Callable[[list[Operand]], Sequence[Operand | None]], inputs: Sequence[Operand], seeds: Sequence[Operand | None], refusal: str
 ) -> list[Operand | None]:
-    """For each of the inputs (of which the types count alone) of a linear function, the cotangent by `seeds` of its results.
+    """Return the cotangent of each input of a linear function, given the cotangents `seeds` of its results.
 
-    Zeros stand for the inputs: that of a linear function depends on no values of them. Raises GradientError(refusal) if it does.
+    Only the types of the inputs matter: the function is evaluated at zeros, since the transpose of a linear function does not depend on
+    their values. Raises GradientError(refusal) if it does.
     """
     places: list[Operand] = [wrap(np.zeros(x.type.shape, x.type.dtype)) for x in inputs]
     record = new_record(watch_accessed=False, strict=True)
@@ -46,7 +48,7 @@ def transposed(
 
 
 def depending(record: Record, sources: Sequence[Operand]) -> set[int]:
-    """Ids of all that was computed from the sources, differentiably or not."""
+    """Return the ids of all values computed from the sources, differentiably or not."""
     if isinstance(record, EagerRecord):
         return {*record.watched, *record.lost}
     known = set(map(id, sources))

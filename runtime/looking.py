@@ -1,7 +1,7 @@
-"""What the user's own source does with a value that leaves adjit: whether it is only looked at, and whether `float` was called by its name.
+"""What the user's source does with a value that leaves adjit: whether it is only looked at, and whether `float` was called explicitly.
 
-Owns the walk from the running frame to the user's line, and the reading of the expression that stands there. Where there is no source,
-nothing is known, and the answers are the careful ones.
+Owns the walk from the running frame to the user's line, and the analysis of the expression found there. Without source, nothing is known,
+and the answers are conservative.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from adjit.ir.location import Location
 from adjit.tracer.frames import instruction, is_ours
 
-# Calls that keep what they are given: a statement that makes one is more than a look.
+# Calls that store their arguments: a statement that contains one does more than look.
 KEEPING = frozenset({
     "append", "appendleft", "extend", "insert", "add", "update", "setdefault", "fill", "put", "place", "putmask", "copyto", "itemset", "at",
     "__setitem__", "put_along_axis", "fill_diagonal", "assign", "setattr", "send",
@@ -28,7 +28,7 @@ LIBRARY = os.path.dirname(os.__file__) + os.sep
 
 
 class Exit:
-    """The place in the user's source from which a value leaves."""
+    """The place in the user's source where a value leaves."""
 
     def __init__(self) -> None:
         self.frame = user_frame()
@@ -42,7 +42,7 @@ class Exit:
         return self.path is not None and only_looks(self.path)
 
     def computes(self) -> bool:
-        """Whether the number is computed with on the spot, by an operator or a function of some module (`math.sin(float(x))`)."""
+        """Whether the number is immediately used in a computation, by an operator or a function of some module (`math.sin(float(x))`)."""
         if self.path is None or self.frame is None:
             return False
         outer = self.path[1]
@@ -51,14 +51,14 @@ class Exit:
         return isinstance(outer, ast.BinOp | ast.UnaryOp) and not isinstance(getattr(outer, "op", None), ast.Not)
 
     def names_float(self) -> bool:
-        """Whether `float` is called by its name, rather than by something in C that wants a float (`math.sin`)."""
+        """Whether `float` is called explicitly, rather than by C code that needs a float (`math.sin`)."""
         if self.path is not None:
             return any(isinstance(n, ast.Name) and n.id in ("float", "complex") for n in ast.walk(self.path[0]))
         return self.frame is not None and not {"float", "complex"}.isdisjoint(self.frame.f_code.co_names)
 
 
 def user_frame() -> FrameType | None:
-    """The innermost frame that belongs neither to us nor to an installed library, whose own lines say nothing of what the user does."""
+    """Return the innermost frame that belongs neither to adjit nor to an installed library."""
     frame: FrameType | None = sys._getframe(3)
     nearest = None
     while frame is not None:
@@ -75,7 +75,7 @@ def is_installed(filename: str) -> bool:
 
 
 def expression(code: CodeType, offset: int) -> list[ast.AST] | None:
-    """The expression that an instruction belongs to, and all that it is part of, innermost first; None where there is no source."""
+    """Return the expression of an instruction and all that enclose it, innermost first; None if there is no source."""
     span = next((p for i, p in enumerate(code.co_positions()) if i == offset // 2), None)
     tree = parsed(code.co_filename)
     if span is None or tree is None or None in span:
@@ -99,7 +99,7 @@ def parsed(filename: str) -> ast.Module | None:
 
 
 def positioned(node: ast.AST) -> Iterator[ast.AST]:
-    """The children that stand in the source; those that stand nowhere themselves (arguments, comprehensions) by theirs."""
+    """Yield the children that have a source position, descending through those that have none (arguments, comprehensions)."""
     for child in ast.iter_child_nodes(node):
         if hasattr(child, "lineno"):
             yield child
@@ -116,7 +116,7 @@ def finish(node: Any) -> tuple[int, int]:
 
 
 def only_looks(path: list[ast.AST]) -> bool:
-    """Whether what an expression gives can have no influence but on what is shown, or on the way that the program takes."""
+    """Whether an expression can only influence what is displayed or which branch the program takes."""
     for inner, node in pairwise(path):
         if isinstance(node, ast.Compare | ast.JoinedStr | ast.Assert | ast.While | ast.If | ast.Raise):
             return True

@@ -1,4 +1,4 @@
-"""Structures of arguments and results, as the native entry reads them: nodes in preorder; None for what it does not know."""
+"""Structures of arguments and results as the native entry reads them: nodes in preorder, or None for unsupported types."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from adjit.ir.types import TensorType, as_dtype
 from adjit.tracer import pytree
 
 SEQUENCES: dict[type, int] = {tuple: TUPLE, list: LIST}
-SINGLE = (NoneType, bool, str)  # static arguments: the same object is the same value
+SINGLE = (NoneType, bool, str)  # static arguments of these types: the same object means the same value
 
 
 def argument_nodes(x: Any, arrays: tuple[type, ...], depth: int = 0) -> list[Node] | None:
-    """An argument. `arrays` are the classes of what is traced: arrays, tensors and Python floats."""
+    """Return the nodes of an argument. `arrays` are the classes of traced leaves: arrays, tensors and Python floats."""
     kind = type(x)
     if kind in arrays:
         return [Node(ARRAY, type=None if kind is float else TensorType(as_dtype(x.dtype), x.shape))]
@@ -39,7 +39,7 @@ def argument_nodes(x: Any, arrays: tuple[type, ...], depth: int = 0) -> list[Nod
 
 
 def result_nodes(entries: Sequence[pytree.Node | None]) -> list[Node] | None:
-    """What a call gives, from the structure that was traced."""
+    """Return the nodes of a call's result, from the traced structure."""
     nodes = []
     for entry in entries:
         if entry is None:

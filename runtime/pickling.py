@@ -1,8 +1,8 @@
-"""How functions are pickled: by the name under which they can be imported, else by value.
+"""How functions are pickled: by their importable name if they have one, else by value.
 
-A function that an import finds is pickled as plain functions are: as its name. Lambdas, functions made inside of others, and those of
-`__main__` for picklers that carry code (cloudpickle, dill), are pickled as the Python function inside and the options it was made with;
-whether that one can be pickled is the pickler's matter. Compiled code is never pickled: the first call in the other process finds it in
+A function that can be imported is pickled like a plain function: as its name. Lambdas, functions defined inside others, and, for picklers
+that carry code (cloudpickle, dill), those of `__main__` are pickled as the wrapped Python function and the options given to `@function`;
+whether that function can be pickled depends on the pickler. Compiled code is never pickled: the first call in the other process finds it in
 the disk cache, or compiles.
 """
 
@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .function import Function
 
-CARRIERS = ("cloudpickle", "dill")  # joblib and others bring a copy of cloudpickle's
+CARRIERS = ("cloudpickle", "dill")  # joblib and others ship a copy of cloudpickle
 
 
 def reduced(function: Function) -> Any:
-    """What `__reduce__` gives for a function."""
+    """Return the value of `__reduce__` for a function."""
     name = importable_name(function)
     if name is not None and not (function.__module__ == "__main__" and carries_code()):
         return name
-    # the state comes after the object, so that the function may refer to itself
+    # the state is set after the object is created, so that the function may refer to itself
     return blank, (function.kind,), function._arguments()
 
 
@@ -33,7 +33,7 @@ def blank(kind: type[Function]) -> Function:
 
 
 def importable_name(function: Function) -> str | None:
-    """The qualified name under which the function's module has the function itself."""
+    """Return the qualified name under which the function's module holds the function itself, or None."""
     name = getattr(function, "__qualname__", "")
     found: Any = sys.modules.get(getattr(function, "__module__", None) or "")
     for part in name.split("."):
@@ -42,7 +42,7 @@ def importable_name(function: Function) -> str | None:
 
 
 def carries_code() -> bool:
-    """Whether the pickler that is running pickles functions of `__main__` by value."""
+    """Whether the running pickler pickles functions of `__main__` by value."""
     return any(part in CARRIERS for frame in frames() for part in str(frame.f_globals.get("__name__", "")).split("."))
 
 

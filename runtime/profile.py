@@ -1,7 +1,8 @@
-"""`function.profile`: where the time of a compiled call goes, kernel by kernel, and how near each comes to what the machine can do.
+"""`function.profile`: where the time of a compiled call goes, kernel by kernel, and how close each kernel comes to the machine's peak.
 
-A twin of the native code is compiled with a clock around every kernel, and run on the call's own arrays; variables are copied first, so
-that profiling a training step trains nothing. Owns the figures, their table and their export; codegen owns clocks, costs and peaks.
+A second version of the native code is compiled with a timer around every kernel and run on the call's own arrays; variables are copied
+first, so that profiling a training step does not train. Owns the figures, their table and their export; codegen owns timers, costs and
+peaks.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-BUDGET = 1.0  # seconds to spend on calls when the caller does not say how many
+BUDGET = 1.0  # seconds to spend on calls when `repeat` is not given
 FEWEST, MOST = 3, 200
-RESOLUTION = 5e-8  # seconds: what takes less is lost between two looks at the clock, and its rate means nothing
-ROWS = 24  # of the printed table
-WIDTH = 46  # of a kernel's name in it
+RESOLUTION = 5e-8  # seconds: anything shorter is below the clock's resolution, and its rate is meaningless
+ROWS = 24  # in the printed table
+WIDTH = 46  # of a kernel's name in the table
 
 
 class KernelProfile(NamedTuple):
-    """One kernel in one call: all its figures are sums over `calls`. None where types alone do not tell."""
+    """One kernel in one call: all its figures are sums over `calls`. None where they cannot be derived from types alone."""
 
     name: str
     phase: str
@@ -65,7 +66,7 @@ class KernelProfile(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """Bytes while a call runs. `live` is the most that the arena's values take at one time, `stacks` what its loops saved."""
+    """Bytes used while a call runs. `live` is the peak of live arena values, `stacks` the memory saved by loops."""
 
     arguments: int
     results: int
@@ -79,12 +80,12 @@ class Memory(NamedTuple):
 
 
 class Profile:
-    """What one call costs; `print` it for a table, `save` it to look at it in Perfetto or chrome://tracing."""
+    """The cost of one call; `print` it for a table, `save` it to view it in Perfetto or chrome://tracing."""
 
     def __init__(self, func: Func, twin: Timed, runs: Sequence[Run], plain: Sequence[float], arguments: int) -> None:
         self.name = func.name
         self.repeat = len(runs)
-        self.seconds = statistics.median(plain)  # of a call of the code without clocks
+        self.seconds = statistics.median(plain)  # of a call of the code without timers
         self._func = func
         self._target = twin.target
         self._sites = twin.probes.sites
@@ -114,7 +115,7 @@ class Profile:
 
     @lazy
     def peaks(self) -> Peaks:
-        """Measured on this machine, once in a process."""
+        """The machine's peak rates, measured once per process."""
         return peaks(self._target)
 
     @lazy
@@ -159,8 +160,8 @@ class Profile:
     # ---- export
 
     def trace(self) -> dict[str, Any]:
-        """The fastest call as Chrome's trace events: a slice a kernel, and how much of the arena is alive."""
-        (_, _, start), *events = self._fastest.events.tolist()  # the first is the clock's own
+        """Return the fastest call as Chrome trace events: a slice for each kernel, and the live bytes of the arena."""
+        (_, _, start), *events = self._fastest.events.tolist()  # the first event is the timer's own
         common = {"pid": os.getpid(), "tid": 1}
         whole = max(int(self._fastest.nanoseconds[WHOLE]), *(ended - start for *_, ended in events), 0) / 1e3
         out: list[dict[str, Any]] = [
@@ -191,19 +192,19 @@ class Profile:
 
 
 def profile(concrete: ConcreteFunction, signature: Signature, repeat: int | None) -> Profile:
-    """Compile the twin, run both, and put the figures together."""
+    """Compile the timed version, run both, and collect the figures."""
     if repeat is not None and repeat < 1:
         raise ValueError(f"profile: repeat must be at least 1, not {repeat}")
     func = concrete.executable.optimized
     given = concrete.convention.copies(signature.arrays, signature.stores)
     twin, native = Timed(func, concrete.executable.target), concrete.executable.native
-    # in turns, so that a disturbance of the machine hits both alike
+    # interleaved, so that disturbances of the machine affect both alike
     runs, plain = zip(*repeated(lambda: (twin.run(given), elapsed(lambda: native(given))), repeat), strict=True)
     return Profile(func, twin, runs, plain, sum(a.nbytes for a in given))
 
 
 def repeated(call: Callable[[], T], repeat: int | None) -> list[T]:
-    """Results of so many calls, or of as many as fit into the budget; the first ones, which warm the caches, do not count."""
+    """Return the results of `repeat` calls, or of as many as fit the budget; the first two calls warm the caches and are not counted."""
     call()
     began = time.perf_counter()
     call()
@@ -218,7 +219,7 @@ def elapsed(call: Callable[[], Any]) -> float:
     return time.perf_counter() - began
 
 
-# ---- what a kernel is called, and where it comes from
+# ---- names and source lines of kernels
 
 
 def name_of(site: Site) -> str:
@@ -232,7 +233,7 @@ def name_of(site: Site) -> str:
 
 
 def walk(stmt: Stmt) -> Iterator[Stmt]:
-    """A statement and all inside of it."""
+    """Yield a statement and all statements nested in it."""
     yield stmt
     for block in stmt.blocks:
         for inner in block.stmts:
@@ -240,13 +241,13 @@ def walk(stmt: Stmt) -> Iterator[Stmt]:
 
 
 def locations(stmt: Stmt | None) -> tuple[Location, ...]:
-    """The lines of a statement and of all that was fused into it, in the order of the source."""
+    """Return the lines of a statement and of all that were fused into it, in source order."""
     found = {(s.location.file, s.location.line): s.location for s in (walk(stmt) if stmt is not None else ()) if s.location is not None}
     return tuple(found[key] for key in sorted(found))
 
 
 def lines(places: Sequence[Location]) -> str:
-    """`model.py:12,14`."""
+    """Format locations: `model.py:12,14`."""
     files: dict[str, list[str]] = {}
     for place in places:
         files.setdefault(os.path.basename(place.file), []).append(str(place.line))
@@ -261,12 +262,12 @@ def source(places: Sequence[Location]) -> str:
 
 
 def top_level(func: Func) -> dict[int, int]:
-    """For each statement, at any depth, the position of the top-level statement around it."""
+    """Map each statement, at any depth, to the position of the top-level statement that contains it."""
     return {id(inner): k for k, stmt in enumerate(func.stmts) for inner in walk(stmt)}
 
 
 def live_bytes(func: Func) -> list[int]:
-    """What is alive in the arena while each top-level statement runs."""
+    """Return the live bytes of the arena during each top-level statement."""
     plan: Plan = func.plan
     first: dict[int, int] = {}
     last: dict[int, int] = {}
@@ -275,7 +276,7 @@ def live_bytes(func: Func) -> list[int]:
     def use(values: Sequence[Operand], at: int) -> None:
         for value in values:
             window = plan.windows.get(id(value)) if isinstance(value, Value) else None
-            place = plan.places.get(id(window.root)) if window is not None else None  # what lives in registers or on the stack has none
+            place = plan.places.get(id(window.root)) if window is not None else None  # values in registers or on the stack have no place
             if window is not None and place is not None and place.kind == "arena" and not isinstance(window.root.type, StackType):
                 key = id(window.root)
                 roots[key], last[key] = window.root, at
@@ -288,10 +289,10 @@ def live_bytes(func: Func) -> list[int]:
                 use((*block.params, *block.results, *block.saving), at)
     use(func.outputs(), max(0, len(func.stmts) - 1))
     changes = [0] * (max(1, len(func.stmts)) + 1)
-    until: dict[int, int] = {}  # arena offset -> where its last value died
+    until: dict[int, int] = {}  # arena offset -> position where its last value died
     for key, root in sorted(roots.items(), key=lambda item: first[item[0]]):
         offset = plan.places[key].index
-        start = max(first[key], until.get(offset, -1) + 1)  # written in place: the statement that does so counts the buffer once
+        start = max(first[key], until.get(offset, -1) + 1)  # a statement that writes in place counts the buffer once
         if start <= last[key]:
             changes[start] += root.type.nbytes
             changes[last[key] + 1] -= root.type.nbytes
@@ -318,7 +319,7 @@ def size(count: int) -> str:
 
 
 def rate(value: float | None, peak: float, width: int) -> str:
-    """A rate in billions a second, and what share of the peak that is."""
+    """Format a rate in billions per second, and its share of the peak."""
     return f"{'-':>{width}} {'-':>5}" if value is None or value == 0 else f"{value:>{width}.1f} {value * 1e9 / peak:>5.0%}"
 
 

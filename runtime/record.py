@@ -1,8 +1,8 @@
-"""What a tape has recorded: eager statements, or a stretch of a trace.
+"""What a tape has recorded: eager statements, or a range of a trace.
 
-Both kinds answer the same questions: which statements, which values are watched, which values a variable gave. An eager record is told of
-each op and keeps those that depend on something watched, so that its memory is that of the computation differentiated. A trace record is
-told nothing: the trace keeps all statements anyway, and the record remembers from where to where.
+Both kinds provide the same information: the statements, the watched values, the values read from a variable. An eager record is notified of
+each op and keeps those that depend on something watched, so its memory is proportional to the computation differentiated. A trace record
+needs no notification: the trace keeps all statements anyway, and the record stores where its range starts and ends.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .variable import Store, Variable
 
 @dataclass(eq=False, repr=False)
 class Assign(Op, abstract=True):
-    """A value on its way through a variable, as a dead end of a record."""
+    """Marks a value passing through a variable, as a dead end of a record."""
 
     variable: str | None
 
@@ -40,17 +40,17 @@ class Assign(Op, abstract=True):
     differentiable: ClassVar[bool] = False
 
 
-Mark: TypeAlias = list[tuple[Builder, int]]  # the trace of a tape, the regions open inside of it, and how many statements each has
-Place: TypeAlias = tuple[float, ...]  # in a trace: the number of the statement, of the one in its region, and so on. Later ones are greater
+Mark: TypeAlias = list[tuple[Builder, int]]  # the trace of a tape, the regions open inside it, and the statement count of each
+Place: TypeAlias = tuple[float, ...]  # in a trace: the statement's number, then that of the one in its region, and so on; later is greater
 
 
 class Record:
-    """The common part: what is watched, and what variables gave when they were read."""
+    """The common part: what is watched, and the values that variables returned when read."""
 
     def __init__(self, watch_accessed: bool, strict: bool = False) -> None:
         self.watch_accessed = watch_accessed
         self.strict = strict
-        self.watched: dict[int, Operand] = {}  # by id; holding the operand keeps the id its own
+        self.watched: dict[int, Operand] = {}  # by id; holding the operand keeps its id unique
         self.asked: set[Store] = set()
         self.variables: dict[Store, Variable] = {}
         self.reads: dict[Store, list[Operand]] = {}
@@ -79,13 +79,13 @@ class Record:
         return values[-1] if values else None
 
     def values(self, variable: Variable) -> list[Operand]:
-        """What the variable gave while this record was listening."""
+        """Return the values read from the variable while this record was active."""
         return self.reads.get(variable.store, [])
 
-    # ---- what the two kinds do in their own ways
+    # ---- what the two kinds implement differently
 
     def resolve(self, x: Operand) -> Operand:
-        """What stands for a user's tensor in the statements recorded: mostly itself."""
+        """Return the operand that represents a user's tensor in the recorded statements: usually the tensor itself."""
         return x
 
     def stand_ins(self, args: tuple[Operand, ...]) -> tuple[Operand, ...]:
@@ -105,34 +105,35 @@ class Record:
         return None
 
     def everything(self) -> Sequence[Stmt]:
-        """The statements, and those through which no derivative passes: for `explain`."""
+        """Return all statements, including those that stop derivatives: for `explain`."""
         raise NotImplementedError
 
     def statements(self) -> Sequence[Stmt]:
         raise NotImplementedError
 
     def connected(self, stmts: Sequence[Stmt]) -> Container[int]:
-        """Ids of the values that are watched or depend on what is."""
+        """Return the ids of values that are watched or depend on watched values."""
         raise NotImplementedError
 
     def give(self, gradient: Operand) -> Operand:
-        """A gradient as the user is to hold it."""
+        """Return a gradient in the form that users hold."""
         raise NotImplementedError
 
 
 class EagerRecord(Record):
-    """Statements on tensors. What depends on something watched is watched itself.
+    """Statements on tensors. Values that depend on something watched are watched themselves.
 
-    What depends on it, but not differentiably, is `lost`: of that, only what `explain` has to know is kept, with the user's lines.
+    Values that depend on it non-differentiably are `lost`: of their statements, only those that `explain` needs are kept, with the user's
+    lines.
     """
 
     def __init__(self, watch_accessed: bool, strict: bool = False) -> None:
         super().__init__(watch_accessed, strict)
         self.stmts: list[Stmt] = []
-        self.dead_ends: list[Stmt] = []  # statements on what is lost, and those where it was
+        self.dead_ends: list[Stmt] = []  # statements on lost values, and those where they were lost
         self.lost: dict[int, Operand] = {}
         self.exits: dict[int, Location | None] = {}  # id of a watched tensor -> where it left for NumPy
-        self.numbers: dict[int, Taken] = {}  # those taken out by name, by identity; of arrays, that of their memory
+        self.numbers: dict[int, Taken] = {}  # explicitly extracted numbers, by id; for arrays, the id of their memory
         self.assignments: dict[Store, Stmt] = {}
 
     def applied(self, op: Op, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> None:
@@ -196,7 +197,7 @@ class EagerRecord(Record):
 
 
 class TraceRecord(Record):
-    """Stretches of the statements of one trace: that of a function, or of a region in it, with the regions that are open inside of it."""
+    """Ranges of the statements of one trace: that of a function, or of a region in it, with the regions open inside it."""
 
     def __init__(self, watch_accessed: bool, strict: bool = False) -> None:
         super().__init__(watch_accessed, strict)
@@ -204,10 +205,10 @@ class TraceRecord(Record):
         assert trace is not None
         self.trace = trace
         self.stretches: list[tuple[Mark, Mark | None]] = []
-        self.since: dict[int, Place] = {}  # id of a watched value -> the first statement that may know
+        self.since: dict[int, Place] = {}  # id of a watched value -> the first statement that can use it
 
     def watch(self, x: Operand) -> None:
-        if isinstance(x, Concrete | Literal):  # a constant: its ops would be computed on the spot, and nothing recorded
+        if isinstance(x, Concrete | Literal):  # a constant: its ops would be evaluated immediately and not recorded
             table = self.trace.root().stand_ins
             if id(x) not in table:
                 table[id(x)] = (x, self.trace.emit(Reshape(x.type.shape), (x,))[0])
@@ -237,7 +238,7 @@ class TraceRecord(Record):
         self.stretches.append((first, self.mark("left")))
 
     def statements(self) -> Sequence[Stmt]:
-        """What an eager tape would have kept: the statements that used something watched by then."""
+        """Return what an eager tape would have kept: the statements that used a value already watched at that point."""
         since = dict(self.since)
         kept: list[Stmt] = []
         for place, stmt in self.recorded():
@@ -250,7 +251,7 @@ class TraceRecord(Record):
         return [stmt for _, stmt in self.recorded()]
 
     def recorded(self) -> Iterator[tuple[Place, Stmt]]:
-        """The statements of all stretches in the order in which they were made. A region that has ended is one of them."""
+        """Yield the statements of all ranges in the order of creation. A region that has ended is one statement."""
         around: Place = ()
         for builder, end in self.mark("asked for gradients"):
             for first, last in self.stretches:
@@ -266,7 +267,7 @@ class TraceRecord(Record):
         return Splat(gradient.value, gradient.type) if type(gradient) is Literal else gradient
 
     def mark(self, what: str) -> Mark:
-        """Where the trace is by now."""
+        """Return the current position in the trace."""
         out: list[tuple[Builder, int]] = []
         builder = current_builder()
         while builder is not None:
@@ -278,10 +279,10 @@ class TraceRecord(Record):
 
 
 def length_in(mark: Mark, builder: Builder) -> int:
-    """How many statements a builder had at that time; none before it began."""
+    """Return how many statements a builder had at a mark; 0 if it did not exist yet."""
     return next((count for found, count in mark if found is builder), 0)
 
 
 def new_record(watch_accessed: bool, strict: bool = False) -> Record:
-    """A record of what happens here: of the trace that is running, or of eager ops. `strict`: what it watches may not leave for NumPy."""
+    """Create a record for the running trace, or for eager ops. `strict`: watched values may not leave for NumPy."""
     return EagerRecord(watch_accessed, strict) if current_trace() is None else TraceRecord(watch_accessed, strict)

@@ -1,7 +1,7 @@
-"""Who is listening on this thread: the recorders of the tapes that are recording now.
+"""The recorders of the tapes that are recording on this thread.
 
-Owns the thread's list of recorders and nothing else: tensors and variables announce to it, tapes join and leave it, and neither knows the
-other. The list is a tuple, so that "nobody listens" costs one attribute and a truth test.
+Owns the thread's list of recorders and nothing else: tensors and variables report to it, tapes join and leave it, and neither knows the
+other. The list is a tuple, so that checking for "no recorder" costs one attribute access and a truth test.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ if TYPE_CHECKING:
 
 
 class Recorder(Protocol):
-    """The ear of one tape."""
+    """Receives events on behalf of one tape."""
 
-    strict: bool = False  # what it watches may not leave: it belongs to `grad` or another transform
+    strict: bool = False  # watched values may not leave: the recorder belongs to `grad` or another transform
 
     def applied(self, op: Op, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> None:
-        """An op was evaluated eagerly."""
+        """Called when an op was evaluated eagerly."""
 
     def stand_ins(self, args: tuple[Operand, ...]) -> tuple[Operand, ...]:
-        """The same arguments; those constants that this tape watches inside of a trace as the traced values in their place."""
+        """Return the arguments, with constants that this tape watches inside a trace replaced by the traced values that represent them."""
 
     def read(self, variable: Variable, value: Operand) -> None:
-        """A variable was read and gave `value`."""
+        """Called when a variable was read and returned `value`."""
 
     def last_read(self, store: Store) -> Operand | None:
-        """What the last reading of the variable gave: readings between two assignments give one value."""
+        """Return the value of the variable's last read: reads between two assignments return the same value."""
 
     def assigned(self, variable: Variable, value: Operand) -> None:
-        """A variable was given a new value, eagerly."""
-        return  # a body of its own: only tapes want to know, so that it is not abstract
+        """Called when a variable was assigned eagerly."""
+        return  # not abstract, since only tapes need it
 
     def watches(self, x: Operand) -> bool:
-        """Whether derivatives by `x`, or by what it was computed from, may be asked for."""
+        """Whether derivatives by `x`, or by values that it was computed from, may be requested."""
         return False
 
     def left(self, tensor: Operand, location: Location | None, out: object) -> None:
-        """A tensor became a NumPy array or a Python number, `out` if that may not come back: what is computed with it is not recorded."""
+        """Called when a tensor became a NumPy array or a Python number (`out`, if it may not come back), which is not recorded."""
         return  # as above
 
     def taken(self, x: object) -> Taken | None:
-        """Where `x`, a number or an array, was taken out of this tape; None if it was not."""
+        """Return where `x`, a number or an array, was extracted from this tape; None if it was not."""
         return None
 
 
@@ -77,7 +77,7 @@ def leave(recorder: Recorder) -> None:
 
 @contextmanager
 def suspended() -> Iterator[None]:
-    """Nobody listens inside: a trace is not part of the eager computation around it."""
+    """Disable all recorders inside the block: a trace is not part of the surrounding eager computation."""
     before = listening.recorders
     listening.recorders = ()
     try:

@@ -1,7 +1,7 @@
-"""Warns of functions that are compiled for one call each, and says which argument makes them so.
+"""Warns about functions that are compiled for a single call each, and says which argument causes it.
 
-A function earns its warning by `STREAK` traces in a row of which none was used a second time, all because of the same arguments. Owns the
-memory of the last traces, and the words for what changed between two of them.
+The warning is given after `STREAK` consecutive traces none of which was used a second time, all because of the same arguments. Owns the
+history of the last traces, and the description of what changed between two of them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STREAK = 5
 
 
 class RetraceWarning(UserWarning):
-    """A function is traced and compiled again and again."""
+    """A function is traced and compiled repeatedly, for a single call each."""
 
 
 class Entry(NamedTuple):
@@ -45,7 +45,7 @@ class Retraces:
         self.last: deque[Entry] = deque(maxlen=STREAK)
 
     def note(self, signature: Signature, concrete: ConcreteFunction) -> None:
-        """A trace was made, and is about to run for the first time."""
+        """Record a new trace that is about to run for the first time."""
         key: Any = signature.key
         entry = Entry(key[0], key[1], concrete, concrete.used)
         if any(e.concrete.used > e.first_use for e in self.last):
@@ -69,14 +69,14 @@ class Retraces:
 
 
 def changed(before: Entry, now: Entry) -> set[int] | None:
-    """Which leaves of the arguments differ; None: they are others."""
+    """Return which leaves of the arguments differ; None if their structure differs."""
     if before.tree != now.tree:
         return None
     return {i for i, (a, b) in enumerate(zip(before.kinds, now.kinds, strict=True)) if a != b}
 
 
 def difference(fn: Callable[..., Any], before: Entry, now: Entry) -> str:
-    """What tells two calls apart: "`x`: dim 0 was 32, is 31"."""
+    """Describe what distinguishes two calls: "`x`: dim 0 was 32, is 31"."""
     if before.tree != now.tree:
         return f"the structure of the arguments: it was {before.tree}, is {now.tree}"
     names = argument_names(fn, now.tree)
@@ -95,7 +95,7 @@ def change(before: Any, now: Any) -> str:
 
 
 def user_level() -> int:
-    """The `stacklevel` of the user's own line, seen from the caller."""
+    """Return the `stacklevel` of the user's own line, as seen from the caller."""
     import sys  # noqa: PLC0415 - on the way to a warning only
 
     frame, level = sys._getframe(1), 1

@@ -1,6 +1,7 @@
-"""Calls that need no Python: functions of plain arrays that are done within microseconds enter native code directly.
+"""Calls that bypass Python: short functions of plain arrays, which take microseconds, enter native code directly.
 
-Owns the decision which specialisations get a route (see `codegen.entry`), and the exchange of a function's `__call__` for the native entry.
+Owns the decision which specialisations get a route (see `codegen.entry`), and the replacement of a function's `__call__` by the native
+entry.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Shortcut:
     """The native entry of one function, once it has a specialisation that qualifies."""
 
     def __init__(self, function: Function, tensor_class: type[Tensor] = Tensor, floats: bool = True) -> None:
-        """`tensor_class`: of tensors, given and returned. `floats`: whether Python floats are traced, rather than part of the key."""
+        """`tensor_class`: that of tensors taken and returned. `floats`: whether Python floats are traced, rather than part of the key."""
         self._function = function
         self._tensor_class = tensor_class
         self._plain = (np.ndarray, Tensor, tensor_class, float) if floats else (np.ndarray, Tensor, tensor_class)
@@ -35,7 +36,7 @@ class Shortcut:
         self._lock = new_lock()
 
     def add(self, args: tuple[Any, ...], concrete: ConcreteFunction) -> None:
-        """Give a specialisation a route, if it and the arguments that it was called with qualify."""
+        """Add a route for a specialisation if it and the arguments of its call qualify."""
         from adjit.codegen.entry.entry import Entry, available  # noqa: PLC0415 - LLVM is loaded by now; `import adjit` does without
 
         from .nodes import argument_nodes  # noqa: PLC0415 - the same
@@ -47,7 +48,7 @@ class Shortcut:
         if route is None:
             return
         with self._lock:
-            if concrete.dropped or any(known is concrete for known, _ in self._routes):  # another thread was quicker
+            if concrete.dropped or any(known is concrete for known, _ in self._routes):  # another thread added it first
                 return
             self._routes = [(concrete, route), *self._routes[: MAX_ROUTES - 1]]
             if self._entry is None:
@@ -58,17 +59,17 @@ class Shortcut:
                 self._install()
 
     def _exchange_call(self, entry: Entry) -> None:
-        """Python looks `__call__` up on the class: a class of its own lets each function have its own."""
+        """Replace `__call__`. Python looks it up on the class, so each function gets a class of its own."""
         cls = type(self._function)
         members = {"__call__": entry.call, "__module__": cls.__module__, "__doc__": cls.__doc__}
         self._function.__class__ = type(cls.__name__, (cls,), members)
 
     def used(self) -> list[ConcreteFunction]:
-        """The specialisations that the native entry ran since this was last asked."""
+        """Return the specialisations that the native entry has run since the last call of this method."""
         return [concrete for concrete, route in self._routes if route.was_used()]
 
     def drop(self, concrete: ConcreteFunction | None = None) -> None:
-        """Forget one specialisation, or all."""
+        """Remove one specialisation, or all."""
         with self._lock:
             self._routes = [] if concrete is None else [(c, r) for c, r in self._routes if c is not concrete]
             if self._entry is not None:

@@ -1,7 +1,7 @@
-"""A call taken apart: which leaves of the arguments are arrays, variables or static, and the key that a compiled program is found by.
+"""The signature of a call: which argument leaves are arrays, variables or static, and the key under which a compiled program is cached.
 
-Arrays count by dtype and shape; Python ints and floats by their kind alone, as weakly typed scalars; variables by type and by which of them
-are the same one; everything else (bools, strings, functions, ...) by value: it is static.
+Arrays are keyed by dtype and shape; Python ints and floats by their type only, as weakly typed scalars; variables by type and by which of
+them are identical; everything else (bools, strings, functions, ...) is static and keyed by value.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Signature(NamedTuple):
     stores: list[Store]
 
     def traced_leaves(self) -> list[Any]:
-        """Leaves as the trace takes them: a `Spec` for each array, a variable object of the call's own for each variable."""
+        """Return the leaves as the trace takes them: a `Spec` for each array, a new variable object for each variable."""
         own = {store: Variable.of(store, bound=True) for store in self.stores}
         arrays = iter(self.arrays)
         out: list[Any] = []
@@ -54,13 +54,13 @@ class Signature(NamedTuple):
         return out
 
     def tensors(self) -> list[Tensor]:
-        """The traced leaves as tensors: those of the user's keep their identity, which is what tapes watch."""
+        """Return the traced leaves as tensors: the user's tensors keep their identity, by which tapes watch them."""
         traced = [leaf for leaf in self.leaves if is_traced(leaf)]
         return [leaf if isinstance(leaf, Tensor) else wrap(array.copy()) for leaf, array in zip(traced, self.arrays, strict=True)]
 
 
 class Static:
-    """An argument that the user declared static, whatever it is; `key`, if given, tells it from others in its place."""
+    """An argument declared static by the user, of any type; `key`, if given, is used in its place to compare arguments."""
 
     __slots__ = ("value", "key")
 
@@ -101,9 +101,9 @@ def take_apart(args: tuple[Any, ...], kwargs: dict[str, Any], static: Sequence[i
 
 
 def probe(items: Iterable[Any], key: list[Any], arrays: list[Array], depth: int = 0) -> bool:
-    """The short way: extend `key` and `arrays` by plain arrays, scalars and containers of them. False if anything else is among them.
+    """Fast path: extend `key` and `arrays` by plain arrays, scalars and containers of them. Return False if there is anything else.
 
-    The key is as fine as that of `take_apart`, and the arrays are in the same order; a leaf costs a few hundred nanoseconds.
+    The key distinguishes as much as that of `take_apart`, and the arrays are in the same order; a leaf costs a few hundred nanoseconds.
     """
     for x in items:
         kind = type(x)
@@ -180,7 +180,7 @@ def static_key(value: Any, tree: TreeDef, leaf: int) -> Hashable:
 
 
 def argument_path(tree: TreeDef, leaf: int) -> str:
-    """How the user would name a leaf of (args, kwargs)."""
+    """Return the name of a leaf of (args, kwargs) as the user would write it."""
     (_, where), (_, first), *_ = tree.key_paths()[leaf]
     rest = tree.paths()[leaf].split("]", 2)[2]
     return f"{first!r}{rest}" if where == 1 else f"{first}{rest}"

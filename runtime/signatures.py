@@ -1,6 +1,6 @@
-"""Signatures that users write: `TensorSpec`, the check of a call against an `input_signature`, and what `get_concrete_function` gives.
+"""User-written signatures: `TensorSpec`, the check of a call against an `input_signature`, and the result of `get_concrete_function`.
 
-A None dimension of a spec takes any size; native code is compiled for each size that comes, behind the one signature.
+A None dimension of a spec accepts any size; native code is compiled for each size that occurs, under the same signature.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class TensorSpec:
-    """What an argument must be: a dtype, and a shape of which None dimensions may be anything; a shape of None is any shape.
+    """The required dtype and shape of an argument. A None dimension may have any size; a shape of None means any shape.
 
     >>> TensorSpec([None, 3], "f32")
     TensorSpec(f32[None,3])
@@ -48,7 +48,7 @@ class TensorSpec:
 
     @staticmethod
     def of(x: Any) -> TensorSpec:
-        """The spec of an array."""
+        """Return the spec of an array."""
         operand = x if isinstance(x, Operand) else tensor(x)
         return TensorSpec(operand.type.shape, operand.type.dtype)
 
@@ -76,7 +76,7 @@ class TensorSpec:
 
 
 def conforming(spec: TensorSpec, x: Any, what: str) -> Any:
-    """An argument that the spec accepts, Python numbers and lists as arrays of its dtype; raises DTypeError or ShapeError."""
+    """Return an argument if it fits the spec, Python numbers and lists as arrays of its dtype; raise DTypeError or ShapeError if not."""
     if isinstance(x, Operand | np.ndarray | np.generic):
         dtype, shape = as_dtype(x.dtype), x.shape
     else:
@@ -109,7 +109,7 @@ class InputSignature:
                     raise TypeError(f"{name}: an input_signature is made of TensorSpec, not {leaf!r}")
 
     def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any], is_method: bool) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments, checked, all positional; those that the signature does not name must be left to their defaults."""
+        """Return the checked arguments, all by position; parameters not in the signature must keep their defaults."""
         names = [p.name for p in self.parameters][1 if is_method else 0 :]
         given = dict(zip(names, args, strict=False))
         twice = [k for k in kwargs if k in given]
@@ -134,7 +134,7 @@ class InputSignature:
 
 
 class Specialization:
-    """One signature of a function, as `get_concrete_function` gives it: callable with arguments that fit, and with no others."""
+    """One signature of a function, as returned by `get_concrete_function`: callable only with arguments that match it."""
 
     def __init__(self, function: Function | BoundFunction, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._function = function
@@ -164,18 +164,18 @@ class Specialization:
 
     @property
     def structured_input_signature(self) -> Any:
-        """(args, kwargs) of specs and static values."""
+        """The specs and static values of the arguments, as (args, kwargs)."""
         return self._tree.unflatten(self._leaves)
 
     def inspect(self) -> Inspection:
-        """IR and native code of it; see `Function.inspect`. Needs all sizes to be known."""
+        """Return its IR and native code; see `Function.inspect`. All sizes must be known."""
         if not self._is_static:
             raise ShapeError(f"{self.pretty_printed_signature()}: code is compiled for each size; inspect the function with arrays")
         args, kwargs = self._tree.unflatten([example(x) for x in self._leaves])
         return self._function.inspect(*args, **kwargs)
 
     def pretty_printed_signature(self) -> str:
-        """`loss(x: f32[None,3], n=2) -> f32[]`."""
+        """The signature as text: `loss(x: f32[None,3], n=2) -> f32[]`."""
         given = zip(self._names, self._leaves, strict=True)
         head = f"{self._name}({', '.join(f'{n}: {x}' if isinstance(x, TensorSpec) else f'{n}={x!r}' for n, x in given)})"
         if not self._is_static:
@@ -187,7 +187,7 @@ class Specialization:
 
 
 def example(x: Any) -> Any:
-    """An array that a spec accepts; nothing is computed with it."""
+    """Return an array that a spec accepts; its values are not used."""
     if not isinstance(x, TensorSpec):
         return x
     zero: Array = np.zeros([n or 0 for n in x.shape or ()], x.dtype)
@@ -199,11 +199,11 @@ def result_text(results: Sequence[Operand]) -> str:
     return types[0] if len(types) == 1 else f"({', '.join(types)})"
 
 
-# ---- the signatures that calls have had
+# ---- signatures of past calls
 
 
 def signature_text(fn: Callable[..., Any], name: str, tree: TreeDef, kinds: Sequence[Hashable], results: Sequence[Operand]) -> str:
-    """`loss(x: f32[32,3], n=2) -> f32[]`, from the key that a program is cached by."""
+    """Format the key under which a program is cached: `loss(x: f32[32,3], n=2) -> f32[]`."""
     labels = argument_names(fn, tree)
     shown = [f"{n}={kind_text(k)}" if is_static_kind(k) else f"{n}: {kind_text(k)}" for n, k in zip(labels, kinds, strict=True)]
     return f"{name}({', '.join(shown)}) -> {result_text(results)}"

@@ -1,12 +1,12 @@
-"""The state behind variables, and who may read and write it when.
+"""The state behind variables, and the synchronisation of its readers and writers.
 
-A store keeps its array; a reference to the array is all that a reader needs. What is referred to is never written to: compiled steps write
-into the array that they find only when nobody else refers to it, and copy it first otherwise (`Store.exclusive`). While a step runs,
-without the GIL, it holds the locks of the stores that it writes (`codegen/entry/variable_locks.py`), and whoever wants to read them waits.
+A store holds an array; readers need only a reference to it. A referenced array is never written: compiled steps write into a store's array
+in place only when nothing else refers to it, and otherwise copy it first (`Store.exclusive`). While a step runs, without the GIL, it holds
+the locks of the stores that it writes (`codegen/entry/variable_locks.py`), and readers of those stores wait.
 
-Waiting threads look again after a pause that grows with the time waited. They form a queue: the first reserves what it waits for, so that
-no other takes it before. Nobody waits while holding a lock, so there is no deadlock; where a thread would wait for itself (a signal handler
-that reads what the interrupted step is writing) there is an error instead.
+Waiting threads poll, with a pause that grows with the time waited. They form a queue: the first reserves what it waits for, so that no
+other thread takes it first. No thread waits while holding a lock, so there is no deadlock; where a thread would wait for itself (a signal
+handler that reads what the interrupted step is writing), an error is raised instead.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ LONGEST_PAUSE = 0.005
 
 _numbers = count()
 _stores: weakref.WeakSet[Store] = weakref.WeakSet()
-_exchanging = new_lock()  # held while the array of a store is exchanged
-_starting = new_lock()  # held while a call takes its locks through Python; a fork holds it, so that none begins
-_queue: list[int] = []  # the threads that wait
-_counts_tell = getattr(sys, "_is_gil_enabled", lambda: True)()  # whether reference counts say who refers to an array
+_exchanging = new_lock()  # held while the array of a store is replaced
+_starting = new_lock()  # held while a call takes its locks through Python; a fork holds it, so that no call starts
+_queue: list[int] = []  # ids of the waiting threads
+_counts_tell = getattr(sys, "_is_gil_enabled", lambda: True)()  # whether reference counts show that an array is shared
 
 
 class Store:
-    """The state of a variable: an array that owns its memory. Several `Variable` objects may stand for one store."""
+    """The state of a variable: an array that owns its memory. Several `Variable` objects may share one store."""
 
     __slots__ = ("data", "type", "name", "trainable", "owner", "number", "lock", "address", "constraint", "__weakref__")
 
@@ -55,24 +55,24 @@ class Store:
         self.type = TensorType(data.dtype, data.shape)
         self.name = name
         self.trainable = trainable
-        self.number = next(_numbers)  # in the order of creation
-        self.owner = weakref.ref(owner)  # the variable that the user made, given back where others ask for a variable of this state
-        self.constraint: Callable[[Any], Any] | None = None  # what optimizers make of the value after each update
+        self.number = next(_numbers)  # in order of creation
+        self.owner = weakref.ref(owner)  # the variable created by the user, returned wherever a variable of this store is requested
+        self.constraint: Callable[[Any], Any] | None = None  # applied by optimizers to the value after each update
         self.lock = Lock()
         self.address = ctypes.addressof(self.lock)
         _stores.add(self)
 
     def read(self) -> Array:
-        """The array, which nobody will write to while the caller refers to it."""
+        """Return the array; it is not written to while the caller refers to it."""
         if self in _rewound.arrays:
             return _rewound.arrays[self]
-        data = self.data  # before the look at the lock: a step that begins after it finds the reference, and copies
+        data = self.data  # read before the lock is checked: a step that starts later sees the reference, and copies
         return self._when_written() if self.lock.holder else data
 
     def assign(self, data: Array, expected: Array | None = None) -> bool:
-        """Exchange the array, unless it is no more the `expected` one; says whether it did.
+        """Replace the array, unless it is no longer the `expected` one; return whether it was replaced.
 
-        A step that is running has read the array of before, and writes to that: it is as if the step came first.
+        A running step has read the previous array and writes to that one: the effect is as if the step had finished first.
         """
         if self in _rewound.arrays:
             _rewound.arrays[self] = data
@@ -86,7 +86,7 @@ class Store:
             return True
 
     def exclusive(self) -> Array:
-        """The array, for writing: copied first if a tensor, a view or another variable still refers to it. Call with the lock held."""
+        """Return the array for writing: copied first if a tensor, a view or another variable refers to it. Call with the lock held."""
         if self in _rewound.arrays:
             data = _rewound.arrays[self] = _rewound.arrays[self].copy()
             return data
@@ -114,14 +114,14 @@ class Store:
 
 
 def separate(data: Array) -> Array:
-    """An array as a store keeps it: writable, row-major, and owner of its memory, so that its reference count tells who looks at it."""
+    """Return an array as a store keeps it: writable, row-major, and owning its memory, so that its reference count shows sharing."""
     flags = data.flags
     fine = data.base is None and flags.owndata and flags.c_contiguous and flags.aligned and flags.writeable
     return data if fine else data.copy(order="C")
 
 
 def _references_of_an_unshared_array() -> int:
-    """Which number this is depends on how this version of Python counts the references of its own stack."""
+    """Measure the reference count of an unshared array, which depends on how this Python version counts references from its stack."""
 
     class Probe:
         data = object()
@@ -138,11 +138,11 @@ def _references_of_an_unshared_array() -> int:
 _ALONE = _references_of_an_unshared_array()
 
 
-# ---- several at a time
+# ---- several stores at a time
 
 
 class Claim:
-    """The locks of all variables of one call. `table` is what native code reads; `held` is a word of each call's own."""
+    """The locks of all variables of one call. `table` is read by native code; `held` is a word owned by each call."""
 
     __slots__ = ("stores", "updated", "table", "count", "reads")
 
@@ -155,7 +155,7 @@ class Claim:
         self.table = (ctypes.c_int64 * len(words))(*words)
 
     def take(self, held: ctypes.c_int64) -> None:
-        """All locks, however long it takes. The caller releases them, by one call of C: an exception may come at any time."""
+        """Take all locks, waiting as long as needed. The caller releases them in one C call, since an exception may occur at any time."""
         if self._attempt(held, False):
             return
         locks = _locks()
@@ -169,11 +169,11 @@ class Claim:
         return bool(status == HELD)
 
     def values(self) -> list[Array]:
-        """What the stores hold. Call with the locks held."""
+        """Return the arrays that the stores hold. Call with the locks held."""
         return [_rewound.arrays.get(store, store.data) for store in self.stores]
 
     def arrays(self) -> list[Array]:
-        """What the call reads, and what it writes to. Call with the locks held."""
+        """Return the arrays that the call reads and those it writes. Call with the locks held."""
         then = _rewound.arrays
         return [
             store.exclusive() if writes else then.get(store, store.data) if then else store.data
@@ -182,7 +182,7 @@ class Claim:
 
 
 def snapshot(stores: Sequence[Store]) -> list[Array]:
-    """The arrays of several stores, as they are at one time: between two steps of other threads, not in the middle of one."""
+    """Return a consistent snapshot of several stores: taken between two steps of other threads, never in the middle of one."""
     arrays = [store.read() for store in stores]
     if _rewound.arrays or all(s.data is a and not s.lock.holder for s, a in zip(stores, arrays, strict=True)):
         return arrays
@@ -196,7 +196,7 @@ def snapshot(stores: Sequence[Store]) -> list[Array]:
 
 
 def wait_for(attempt: Callable[[bool], bool], reserve: Callable[[int], None]) -> None:
-    """Attempt it until it succeeds. The first in the queue reserves what it waits for; only its attempts insist on it."""
+    """Retry until `attempt` succeeds. The first thread in the queue reserves what it waits for; only its attempts take what is reserved."""
     me = threading.get_ident()
     started = time.monotonic()
     try:
@@ -205,7 +205,7 @@ def wait_for(attempt: Callable[[bool], bool], reserve: Callable[[int], None]) ->
             if _queue[0] == me:
                 reserve(1)
             time.sleep(min((time.monotonic() - started) / 8, LONGEST_PAUSE))
-    finally:  # an interrupt that comes here may leave a reservation: it costs time until the next who waits takes it back
+    finally:  # an interrupt here may leave a reservation, which costs time until the next waiting thread removes it
         try:
             if _queue[0] == me:
                 reserve(0)
@@ -240,7 +240,7 @@ _rewound = _Rewound()
 
 @contextmanager
 def rewound(values: Mapping[Store, Array]) -> Iterator[None]:
-    """On this thread, variables have these values inside."""
+    """Give variables these values inside the block, on this thread."""
     before = _rewound.arrays
     _rewound.arrays = {**before, **values}
     try:
@@ -253,8 +253,8 @@ def rewound(values: Mapping[Store, Array]) -> Iterator[None]:
 
 
 def _before_fork() -> None:
-    """Let the steps of other threads come to an end: the child would find variables half written."""
-    gate.close()  # nobody begins a step through the native entry
+    """Let the steps of other threads finish: otherwise the child would find half-written variables."""
+    gate.close()  # no step starts through the native entry
     _starting.acquire()  # or through Python
     deadline = time.monotonic() + PATIENCE
     while _foreign() and time.monotonic() < deadline:
@@ -276,7 +276,7 @@ def _after_fork_in_child() -> None:
 
 
 def _foreign() -> list[Store]:
-    """The stores that a step of another thread writes."""
+    """Return the stores that steps of other threads are writing."""
     mine = (0, TORN, threading.get_ident())
     return [store for store in list(_stores) if store.lock.holder not in mine]
 

@@ -1,8 +1,8 @@
 """GradientTape: records what happens inside its context, and differentiates it.
 
-The tape itself only knows TensorFlow's rules: when it records, what it may be asked, how often. What was recorded lies in a `Record`: eager
-statements on tensors (`EagerRecord`) or a stretch of a trace (`TraceRecord`). Both end in the same reverse sweep, which evaluates on
-tensors and emits on traced values.
+The tape itself implements TensorFlow's rules: when it records, what may be requested, and how often. The recording is kept in a `Record`:
+eager statements on tensors (`EagerRecord`) or a range of a trace (`TraceRecord`). Both use the same reverse sweep, which evaluates on
+tensors and emits statements on traced values.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NOT_FLOATING = "The dtype of the {} tensor must be floating when calling Gradien
 
 
 class GradientTape:
-    """Records ops on watched values inside of `with`, and gives gradients of what they computed.
+    """Records ops on watched values inside a `with` block, and computes gradients of their results.
 
     >>> x = Variable(3.0)
     >>> with GradientTape() as tape:
@@ -37,7 +37,7 @@ class GradientTape:
     >>> tape.gradient(y, x)
     Tensor(6., f64[])
 
-    Trainable variables are watched when they are read, other tensors by `watch`. Only a `persistent` tape gives gradients more than once.
+    Trainable variables are watched when they are read, other tensors by `watch`. Only a `persistent` tape can be used more than once.
     """
 
     _strict = False
@@ -79,7 +79,7 @@ class GradientTape:
         return self._record
 
     def watch(self, tensor: Any) -> None:
-        """Watch a tensor, a variable, or each of a structure of them: ops on them from now on are recorded."""
+        """Watch a tensor, a variable, or a structure of them: ops on them are recorded from now on."""
         record = self._current_record()
         for x in flatten(tensor)[0]:
             if isinstance(x, Variable):
@@ -92,14 +92,14 @@ class GradientTape:
                 raise TypeError(f"watch takes tensors and variables, not {type(x).__name__}; make a tensor of it with adjit.tensor(...)")
 
     def watched_variables(self) -> tuple[Variable, ...]:
-        """The variables that were read while being watched, in the order of their creation."""
+        """Return the variables that were read while being watched, in order of creation."""
         if self._record is not None:
             self._watched_variables = tuple(sorted(self._record.variables.values(), key=lambda v: v.store.number))
         return self._watched_variables
 
     @contextmanager
     def stop_recording(self) -> Iterator[None]:
-        """Ops inside are not recorded."""
+        """Pause recording inside the `with` block."""
         if not self._recording:
             raise RuntimeError("Trying to stop recording a tape which is not recording.")
         self._stop()
@@ -109,7 +109,7 @@ class GradientTape:
             self._start()
 
     def reset(self) -> None:
-        """Forget everything recorded and watched so far."""
+        """Discard everything recorded and watched so far."""
         recording = self._recording
         if recording:
             self._stop()
@@ -121,10 +121,11 @@ class GradientTape:
     # ---- gradients
 
     def gradient(self, target: Any, sources: Any, output_gradients: Any = None, unconnected_gradients: str | None = None) -> Any:
-        """Gradients of the sum of all targets by each source, in the structure of `sources`.
+        """Return the gradients of the sum of all targets by each source, in the structure of `sources`.
 
-        A source that no recorded, differentiable op connects with a target gets None, or zeros with `unconnected_gradients="zero"`.
-        `output_gradients` weighs the targets' elements (ones by default). A variable stands for all its values read inside of the tape.
+        A source that no recorded, differentiable op connects to a target gets None, or zeros with `unconnected_gradients="zero"`.
+        `output_gradients` are the weights of the targets' elements (ones by default). The gradient by a variable is that by all its values
+        read inside the tape.
         """
         zeros = wants_zeros(unconnected_gradients)
         record = self._asked()
@@ -138,9 +139,9 @@ class GradientTape:
         return tree.unflatten(finished)
 
     def jacobian(self, target: Any, sources: Any, unconnected_gradients: str | None = None) -> Any:
-        """Derivatives of every element of the target by every element of each source: shape target.shape + source.shape.
+        """Return the derivatives of every element of the target by every element of each source: shape target.shape + source.shape.
 
-        All rows are computed at once, in one batched sweep. Several targets (a structure) give a structure of these.
+        All rows are computed at once, in one batched sweep. A structure of targets gives a structure of Jacobians.
         """
         zeros = wants_zeros(unconnected_gradients)
         record = self._asked()
@@ -158,9 +159,10 @@ class GradientTape:
         return target_tree.unflatten(out)
 
     def batch_jacobian(self, target: Any, source: Any, unconnected_gradients: str | None = None) -> Any:
-        """The derivatives of each row of the target by the same row of the source: shape [rows, *target.shape[1:], *source.shape[1:]].
+        """Return the derivatives of each row of the target by the same row of the source.
 
-        Rows are taken to be independent: what one row of the target owes to another row of the source is added to its own.
+        The shape is [rows, *target.shape[1:], *source.shape[1:]]. Rows are assumed to be independent: derivatives by other rows of the
+        source are added to those by the same row.
         """
         zeros = wants_zeros(unconnected_gradients)
         record = self._asked()
@@ -175,9 +177,9 @@ class GradientTape:
         return finish(record, found, source, source.type.with_shape((*rows, *its[1:])), zeros)
 
     def explain(self, target: Any, source: Any) -> str:
-        """One line that says why the gradient of `target` by `source` is None; or that it is not.
+        """Return one line that says why the gradient of `target` by `source` is None, or that it is not.
 
-        A tape that is not persistent is spent by `gradient`: ask it before.
+        A tape that is not persistent is used up by `gradient`: call `explain` before it.
         """
         from .explain import explain  # noqa: PLC0415 - only who wonders about a None needs it
 
@@ -185,11 +187,11 @@ class GradientTape:
 
     @property
     def record(self) -> Record:
-        """What was recorded, until the tape is spent."""
+        """What was recorded, until the tape is used up."""
         return self._asked()
 
     def _asked(self) -> Record:
-        """The record, of which derivatives are asked now."""
+        """Return the record, from which derivatives are about to be computed."""
         if self._record is None:
             raise RuntimeError(SPENT)
         if self._recording and not self._persistent:
@@ -198,7 +200,7 @@ class GradientTape:
 
     @contextmanager
     def _spending(self) -> Iterator[None]:
-        """Derivatives are computed inside: afterwards, only a persistent tape still knows what it recorded."""
+        """Compute derivatives inside the block: afterwards, only a persistent tape keeps its record."""
         try:
             yield
         finally:
@@ -208,7 +210,7 @@ class GradientTape:
 
 
 class StrictTape(GradientTape):
-    """The tape of a transform: what is differentiated may not leave for NumPy, and variables are constants."""
+    """The tape of a transform: values being differentiated may not leave for NumPy, and variables are constants."""
 
     _strict = True
 
@@ -217,14 +219,14 @@ class StrictTape(GradientTape):
 
 
 def wants_zeros(unconnected: Any) -> bool:
-    choice = getattr(unconnected, "value", unconnected)  # TensorFlow's enumeration, or the plain word
+    choice = getattr(unconnected, "value", unconnected)  # TensorFlow's enumeration, or the plain string
     if choice not in (None, "none", "zero"):
         raise ValueError(f"Unknown value for unconnected_gradients: {unconnected!r}; it is None, 'none' or 'zero'")
     return bool(choice == "zero")
 
 
 def seeded_targets(record: Record, target: Any, output_gradients: Any) -> tuple[list[Operand], list[Operand]]:
-    """The floating targets and their cotangents."""
+    """Return the floating-point targets and their cotangents."""
     if target is None:
         raise TypeError("Argument `target` should be a list or nested structure of Tensors or Variables to be differentiated, but is None.")
     leaves, tree = flatten(target)
@@ -257,7 +259,7 @@ def checked_seed(weight: Any, target: Operand) -> Operand:
 
 
 def source_operands(record: Record, source: Any) -> list[Operand]:
-    """What a source stands for on the tape: a tensor for itself, a variable for its values read."""
+    """Return the operands that represent a source on the tape: a tensor itself, or all values read from a variable."""
     if isinstance(source, Variable):
         check_floating(source)
         return record.values(source)
@@ -273,7 +275,7 @@ def check_floating(source: Operand) -> None:
 
 
 def differentiate(record: Record, targets: list[Operand], seeds: list[Operand], sources: list[Operand]) -> list[Operand | None]:
-    """The sweep, for those sources that the tape watched or that depend on what it watched."""
+    """Run the reverse sweep for those sources that are watched or depend on watched values."""
     stmts = record.statements()
     connected = record.connected(stmts)
     wanted = [s for s in sources if id(s) in connected]
@@ -282,7 +284,7 @@ def differentiate(record: Record, targets: list[Operand], seeds: list[Operand], 
 
 
 def jacobian_row(record: Record, targets: Sequence[Operand], sources: Sequence[Operand]) -> list[Operand | None]:
-    """The derivatives of one target (of which a variable has as many values as were read) by each source."""
+    """Return the derivatives of one target (for a variable, all its values that were read) by each source."""
     stmts = record.statements()
     connected = record.connected(stmts)
     wanted = [s for s in sources if id(s) in connected and s.type.is_float]
@@ -300,7 +302,7 @@ def total(parts: Sequence[Operand | None]) -> Operand | None:
 
 
 def finish(record: Record, gradient: Operand | None, source: Operand, type: TensorType, zeros: bool) -> Operand | None:
-    """The derivative, of this type, as the user holds it: eagerly a tensor, in a trace a traced value or a constant."""
+    """Return the derivative, of this type, in the form that users hold: a tensor, or in a trace a traced value or a constant."""
     if gradient is None:
         if not zeros or not source.type.is_float:
             return None

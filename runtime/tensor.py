@@ -1,7 +1,7 @@
 """Tensor: an immutable NumPy array whose ops tapes can record.
 
-Owns eager evaluation and everything by which an array enters or leaves (`numpy`, DLPack, pickle, repr). Refuses: mutation. A tensor's
-memory is never written after its creation, so `numpy()` is a read-only view without a copy, and arrays of the user's are copied on entry.
+Owns eager evaluation and all conversions from and to other arrays (`numpy`, DLPack, pickle, repr). Mutation is not supported: a tensor's
+memory is never written after its creation, so `numpy()` is a read-only view without a copy, and users' arrays are copied on entry.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ else:
 
 
 class Tensor(TensorMethods, Concrete):
-    """An immutable n-dimensional array of one dtype: NumPy's operators and methods, recorded by active tapes.
+    """An immutable n-dimensional array of one dtype, with NumPy's operators and methods, recorded by active tapes.
 
     >>> Tensor([1.0, 2.0]) * 2
     Tensor([2., 4.], f64[2])
@@ -54,14 +54,14 @@ class Tensor(TensorMethods, Concrete):
             for a in args:
                 if type(a) is Concrete:
                     coming_back(a.buffer)
-            kept = tuple(wrap(a.buffer.copy()) if type(a) is Concrete else a for a in args)  # the user may write to the array behind it
+            kept = tuple(wrap(a.buffer.copy()) if type(a) is Concrete else a for a in args)  # the user may write to the underlying array
             for recorder in recorders:
                 recorder.applied(op, kept, results)
         return results[0] if len(results) == 1 else results
 
     @property
     def data(self) -> Array:
-        """The value as a read-only array: `numpy()`."""
+        """The value as a read-only array, as returned by `numpy()`."""
         return self.numpy()
 
     @property
@@ -73,10 +73,10 @@ class Tensor(TensorMethods, Concrete):
             coming_back(value)
         return Literal(value, type)
 
-    # ---- out of adjit
+    # ---- conversion to other types
 
     def numpy(self) -> Array:
-        """The value as a read-only array that shares this tensor's memory; `.copy()` it to write."""
+        """Return the value as a read-only array that shares this tensor's memory; `.copy()` it to write."""
         view = read_only(self.buffer)
         if listening.recorders:
             leaving(self, "named", view)
@@ -93,20 +93,20 @@ class Tensor(TensorMethods, Concrete):
 
     @property
     def __array_struct__(self) -> Any:
-        """The same in C, which NumPy asks for before it asks for a description."""
+        """The same in C, which NumPy prefers to `__array_interface__`."""
         if listening.recorders:
             leaving(self, "array")
         return read_only(self.buffer).__array_struct__
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        """NumPy's description of the memory, for those who read it without NumPy."""
+        """NumPy's description of the memory, for consumers that read it without NumPy."""
         if listening.recorders:
             leaving(self, "array")
-        return {**read_only(self.buffer).__array_interface__, "strides": self.buffer.strides}  # without them, Pillow wants a buffer
+        return {**read_only(self.buffer).__array_interface__, "strides": self.buffer.strides}  # without strides, Pillow asks for a buffer
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None) -> Any:
-        """A DLPack capsule. Consumers that know no read-only arrays (before DLPack 1.0, and PyTorch) get a copy, for they might write."""
+        """Return a DLPack capsule. Consumers without read-only arrays (before DLPack 1.0, and PyTorch) get a copy, as they might write."""
         if listening.recorders:
             leaving(self, "array")
         knows = max_version is not None and max_version[0] >= 1 and not called_by("torch")
@@ -120,19 +120,19 @@ class Tensor(TensorMethods, Concrete):
         return self.buffer.__dlpack_device__()
 
     def item(self, *index: Any) -> Any:
-        """The only element, or the one at an index (as NumPy counts them), as a Python number."""
+        """Return the only element, or the one at an index (in NumPy's order), as a Python number."""
         return self._left(self.buffer.item(*index))
 
     def tolist(self) -> Any:
-        """The elements as Python numbers, in nested lists."""
+        """Return the elements as Python numbers, in nested lists."""
         return self._left(self.buffer.tolist())
 
     def tobytes(self, order: Any = "C") -> bytes:
-        """The elements' bytes, row by row."""
+        """Return the bytes of the elements, in row-major order by default."""
         return self._left(self.buffer.tobytes(order))  # type: ignore[no-any-return]
 
     def view(self, dtype: Any = None) -> Tensor:
-        """The same memory, read as elements of another dtype. No derivative passes through it."""
+        """Reinterpret the same memory as another dtype. No derivative passes through it."""
         array = self.buffer if dtype is None else self.buffer.view(as_dtype(dtype))
         return self if array is self.buffer else wrap(self._left(array))
 
@@ -192,7 +192,7 @@ class Tensor(TensorMethods, Concrete):
 
 
 class WeakTensor(Tensor):
-    """A Python float that is differentiated by: still weak in promotion, as it would be inside of a compiled function."""
+    """A Python float being differentiated: still weakly typed in promotion, as inside a compiled function."""
 
     __slots__ = ()
     weak = True
@@ -200,22 +200,22 @@ class WeakTensor(Tensor):
     def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
         out = super().apply_op(op, args)
         if isinstance(op, Map | View) and all(a.weak or isinstance(a, Literal) for a in args):
-            out.__class__ = WeakTensor  # tapes know the object already
+            out.__class__ = WeakTensor  # tapes already refer to the object
         return out
 
 
 def entered(array: Array) -> Tensor:
-    """A tensor of an array that an op of the user's takes."""
+    """Return a tensor of an array that a user passes to an op."""
     if listening.recorders:
         coming_back(array)
     return Tensor(array)
 
 
-set_concrete_class(entered)  # from here on, what NumPy's functions give back to users are tensors
+set_concrete_class(entered)  # from here on, NumPy's functions return tensors to users
 
 
 def wrap(array: Array) -> Tensor:
-    """A tensor around an array that nobody will write to: no check, no copy."""
+    """Wrap an array that will not be written to: no check, no copy."""
     out: Tensor = Tensor.__new__(Tensor)
     out.buffer = array
     out.type = TensorType(array.dtype, array.shape)
@@ -223,7 +223,7 @@ def wrap(array: Array) -> Tensor:
 
 
 def tensor(value: Any, dtype: Any = None) -> Tensor:
-    """A tensor of anything like an array. Tensors and traced values are given back, cast if need be; a variable is read."""
+    """Convert anything array-like to a tensor. Tensors and traced values are returned as they are, or cast; variables are read."""
     if not isinstance(value, Operand):
         return Tensor(value, dtype)
     operand = as_operand(value)
@@ -233,7 +233,7 @@ def tensor(value: Any, dtype: Any = None) -> Tensor:
 
 
 def materialize(x: Operand) -> Tensor:
-    """A concrete operand as a tensor: what rules left as a literal or a bare array gets its own memory."""
+    """Return a concrete operand as a tensor: a literal or bare array left by a rule becomes one."""
     if isinstance(x, Tensor):
         return x
     if isinstance(x, Literal):
@@ -244,7 +244,7 @@ def materialize(x: Operand) -> Tensor:
 
 
 def owned_array(value: Any, dtype: Any = None) -> Array:
-    """`value` as an array of a supported dtype that nobody else can write to. Raises DTypeError for what is not numeric."""
+    """Return `value` as an array of a supported dtype that nothing else can write to. Raises DTypeError if it is not numeric."""
     wanted = None if dtype is None else as_dtype(dtype)
     if isinstance(value, Operand):
         data = materialize(as_operand(value)).buffer
@@ -253,12 +253,12 @@ def owned_array(value: Any, dtype: Any = None) -> Array:
     if wanted is not None and wanted != array.dtype:
         check_integers(value, array, wanted)
         return array.astype(wanted)
-    made_here = isinstance(value, bool | int | float | np.generic | list | tuple)  # else somebody may hold the array, and write to it
+    made_here = isinstance(value, bool | int | float | np.generic | list | tuple)  # else the caller may hold the array, and write to it
     return array if made_here else array.copy()
 
 
 def check_integers(value: Any, array: Array, wanted: np.dtype[Any]) -> None:
-    """A dtype asked for by name may round; it may not wrap around integers."""
+    """Raise DTypeError if integers overflow an explicitly requested dtype; rounding is allowed."""
     if wanted.kind in "iu" and array.dtype.kind in "iu" and array.size:
         info = np.iinfo(wanted)
         if int(array.min()) < info.min or int(array.max()) > info.max:
@@ -266,5 +266,5 @@ def check_integers(value: Any, array: Array, wanted: np.dtype[Any]) -> None:
 
 
 def called_by(library: str) -> bool:
-    """Whether the method that asks was called by code of this library."""
+    """Whether the calling method was called by code of this library."""
     return str(sys._getframe(2).f_globals.get("__name__", "")).partition(".")[0] == library

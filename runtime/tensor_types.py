@@ -1,6 +1,6 @@
-"""What type checkers are to know of tensors: that operators and methods of a tensor give tensors.
+"""The types of tensors for type checkers: operators and methods of a tensor return tensors.
 
-`ArrayMethods` is shared with traced values, and says only that they give operands. This module is never loaded.
+`ArrayMethods` is shared with traced values, and only says that they return operands. This module is never loaded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .tensor import Tensor
 
     class TensorMethods(ArrayMethods):
-        """The array interface, of tensors."""
+        """The array interface of tensors."""
 
         @property
         def T(self) -> Tensor: ...  # noqa: N802

@@ -1,7 +1,7 @@
 """Derivatives as functions of functions: `grad`, `value_and_grad`, `vjp`, `jvp`, `linearize`, `jacobian`, `hessian`, `hvp`.
 
-Each records the call of the user's function, so that they work eagerly, inside of `@function` and of each other. The arguments that are
-differentiated get fresh identities first: the same tensor reached through a closure stays a constant.
+Each transform records the call of the user's function, so they work eagerly, inside `@function` and inside each other. The differentiated
+arguments first get new identities: the same tensor reached through a closure remains a constant.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ P = ParamSpec("P")
 
 
 def grad(fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[P, Any]:
-    """A function that gives the gradient of the scalar `fn(*args)` by the arguments at `argnums`, in their structure.
+    """Return a function that computes the gradient of the scalar `fn(*args)` by the arguments at `argnums`, in their structure.
 
-    With `has_aux`, `fn` returns `(value, aux)`, and the new function `(gradient, aux)`.
+    With `has_aux`, `fn` returns `(value, aux)`, and the new function returns `(gradient, aux)`.
 
     >>> grad(lambda x: x * x)(3.0)
     Tensor(6., f64[])
@@ -48,7 +48,7 @@ def grad(fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool =
 
 
 def value_and_grad(fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[P, Any]:
-    """A function that gives `fn(*args)` and its gradient by the arguments at `argnums`; what has no influence has gradient zero."""
+    """Return a function that computes `fn(*args)` and its gradient by the arguments at `argnums`; arguments without influence get zeros."""
 
     @functools.wraps(fn)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
@@ -65,9 +65,9 @@ def value_and_grad(fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_a
 
 
 def vjp(fn: Callable[..., Any], *args: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """`fn(*args)`, and a function that pulls cotangents of the result (None: zero) back to a tuple of cotangents of the arguments.
+    """Return `fn(*args)` and a function that maps cotangents of the result (None: zero) to a tuple of cotangents of the arguments.
 
-    With `has_aux`, `fn` returns `(result, aux)`, and `vjp` gives `(result, pullback, aux)`.
+    With `has_aux`, `fn` returns `(result, aux)`, and `vjp` returns `(result, pullback, aux)`.
     """
     args, sources = with_fresh(name_of(fn), args, range(len(args)))
     with StrictTape(persistent=True) as tape:
@@ -77,16 +77,16 @@ def vjp(fn: Callable[..., Any], *args: Any, has_aux: bool = False) -> tuple[Any,
 
     def pullback(cotangents: Any) -> Any:
         leaves, tree = flatten(cotangents, is_leaf=lambda x: x is None)
-        weights = tree.unflatten([0.0 if c is None else c for c in leaves])  # to a tape, None would mean ones
+        weights = tree.unflatten([0.0 if c is None else c for c in leaves])  # a tape would take None as ones
         return tuple(tape.gradient(out, sources, output_gradients=weights, unconnected_gradients="zero"))
 
     return (out, pullback, aux) if has_aux else (out, pullback)
 
 
 def jvp(fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> tuple[Any, ...]:
-    """`fn(*primals)`, and the derivative of it in the direction of `tangents`, which have the structure of `primals`.
+    """Return `fn(*primals)` and its derivative in the direction of `tangents`, which have the structure of `primals`.
 
-    With `has_aux`, `fn` returns `(result, aux)`, and `jvp` gives `(result, tangent, aux)`.
+    With `has_aux`, `fn` returns `(result, aux)`, and `jvp` returns `(result, tangent, aux)`.
     """
     call = Linearization(fn, tuple(primals), {}, range(len(primals)), has_aux)
     tangent = call.push(tangents)
@@ -94,9 +94,9 @@ def jvp(fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any],
 
 
 def linearize(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """`fn(*primals)`, and the linear function of tangents that is its derivative there: `fn` runs once, however often that is called.
+    """Return `fn(*primals)` and its derivative there, a linear function of tangents. `fn` runs once, however often that function is called.
 
-    With `has_aux`, `fn` returns `(result, aux)`, and `linearize` gives `(result, linear, aux)`.
+    With `has_aux`, `fn` returns `(result, aux)`, and `linearize` returns `(result, linear, aux)`.
     """
     call = Linearization(fn, primals, {}, range(len(primals)), has_aux)
 
@@ -109,10 +109,10 @@ def linearize(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
 def jacobian(
     fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: Mode | None = None
 ) -> Callable[P, Any]:
-    """A function that gives the derivative of each array in `fn(*args)` by each array in the arguments at `argnums`.
+    """Return a function that computes the derivative of each array in `fn(*args)` by each array in the arguments at `argnums`.
 
-    The result has the structure of `fn`'s, with that of the arguments in place of each array; shapes are those of the result's array, then
-    of the argument's. `mode` is "forward" or "reverse"; by default the one that fewer sweeps do with.
+    The result has the structure of `fn`'s result, with the structure of the arguments in place of each array; shapes are those of the
+    result's array followed by those of the argument's. `mode` is "forward" or "reverse"; by default the one that needs fewer sweeps.
 
     >>> jacobian(lambda x: x * x)(tensor([1.0, 2.0]))
     Tensor([[2., 0.],
@@ -139,17 +139,18 @@ def jacobian(
 def hessian(
     fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: Mode | None = None
 ) -> Callable[P, Any]:
-    """A function that gives the second derivatives of the scalar `fn(*args)` by the arguments at `argnums`: the Jacobian of its gradient.
+    """Return a function that computes the second derivatives of the scalar `fn(*args)` by the arguments at `argnums`.
 
-    For one array x the shape is x.shape + x.shape; for structures, the structure of the arguments inside of itself.
+    It is the Jacobian of the gradient. For one array x the shape is x.shape + x.shape; for structures, the structure of the arguments
+    nested in itself.
     """
     return jacobian(grad(fn, argnums, has_aux), argnums, has_aux, mode)
 
 
 def hvp(fn: Callable[..., Any], primals: Any, tangents: Any) -> Any:
-    """The product of the Hessian of the scalar `fn(*primals)` with `tangents`, in the structure of `primals`; no matrix is formed.
+    """Return the product of the Hessian of the scalar `fn(*primals)` and `tangents`, in the structure of `primals`; no matrix is formed.
 
-    A single argument need not be in a tuple.
+    A single argument may be passed without a tuple.
     """
     several = isinstance(primals, tuple | list)
     points, directions = (primals, tangents) if several else ((primals,), (tangents,))
@@ -158,7 +159,7 @@ def hvp(fn: Callable[..., Any], primals: Any, tangents: Any) -> Any:
 
 
 class Linearization:
-    """A call of a function, recorded: its result, and the statements that tangents are pushed through."""
+    """A recorded call of a function: its result, and the statements that tangents are pushed through."""
 
     def __init__(
         self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], positions: Sequence[int], has_aux: bool
@@ -181,7 +182,7 @@ class Linearization:
         self.give = record.give
 
     def push(self, tangents: Sequence[Any]) -> Any:
-        """The tangent of the result, in its structure."""
+        """Return the tangent of the result, in its structure."""
         directions, tree = flatten(list(tangents))
         if tree != self.tree:
             raise GradientError(f"{self.name}: the tangents {tree} do not have the structure of the primals, {self.tree}")
@@ -192,7 +193,7 @@ class Linearization:
 
 
 def gradients_or_zeros(tape: GradientTape, value: Operand, sources: Any) -> Any:
-    """The gradients, zeros by what has no influence."""
+    """Return the gradients, with zeros for sources without influence."""
     record = tape.record
     leaves, tree = flatten(sources)
     pairs = zip(tape.gradient(value, leaves), leaves, strict=True)
@@ -211,7 +212,7 @@ def positions_of(argnums: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def parted(what: str, out: Any, has_aux: bool) -> tuple[Any, Any]:
-    """A result and what comes beside it."""
+    """Split a result into the value and the auxiliary output."""
     if not has_aux:
         return out, None
     if not isinstance(out, tuple | list) or len(out) != 2:
@@ -220,7 +221,7 @@ def parted(what: str, out: Any, has_aux: bool) -> tuple[Any, Any]:
 
 
 def with_fresh(what: str, args: tuple[Any, ...], positions: Sequence[int]) -> tuple[tuple[Any, ...], list[Any]]:
-    """The arguments with fresh values at `positions`, and the list of these."""
+    """Return the arguments with fresh values at `positions`, and the list of those values."""
     out = list(args)
     for i in positions:
         if not -len(args) <= i < len(args):
@@ -231,7 +232,7 @@ def with_fresh(what: str, args: tuple[Any, ...], positions: Sequence[int]) -> tu
 
 
 def fresh(x: Any, what: str) -> Operand:
-    """The same value under an identity of its own, connected with the old one for the tapes around."""
+    """Return the same value with a new identity, connected to the old one for the enclosing tapes."""
     if isinstance(x, Operand):
         operand = as_operand(x)
     elif type(x) is float:
@@ -248,10 +249,10 @@ def fresh(x: Any, what: str) -> Operand:
     trace = current_trace()
     if trace is None:
         return apply(identity, operand)
-    (value,) = trace.emit(identity, (operand,))  # not `apply`, which would compute constants on the spot
+    (value,) = trace.emit(identity, (operand,))  # not `apply`, which would evaluate constants immediately
     if isinstance(value, Traced):
         value.weak = operand.weak
-        value.name = getattr(operand, "name", None)  # not that of a variable of the caller's: the gradient is named after it
+        value.name = getattr(operand, "name", None)  # not the name of a caller's variable: the gradient is named after it
     return value
 
 

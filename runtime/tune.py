@@ -1,6 +1,6 @@
-"""`tune()`, or `python -m adjit.tune`: measure matrix products of our own against OpenBLAS's, and keep who wins for programs to come.
+"""`tune()`, or `python -m adjit.tune`: measure adjit's own matrix products against OpenBLAS's, and store the faster one for later programs.
 
-Nothing is tuned unless asked for: without a table, products are our own, on every machine. Results of both differ in their last bits.
+Nothing is tuned unless requested: without a table, adjit's own products are used on every machine. The two differ in the last bits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SHAPES = (
 LAYOUTS = ("nn", "nt", "tn")
 DTYPES = ("float32", "float64")
 SHORT = {"float32": "f32", "float64": "f64"}
-SECONDS = 0.04  # for each measurement; the fastest of all calls counts
+SECONDS = 0.04  # for each measurement; the fastest call counts
 
 
 class Case(NamedTuple):
@@ -36,9 +36,10 @@ class Case(NamedTuple):
 
 
 def tune(seconds: float = SECONDS, file: TextIO | None = None) -> dict[str, int]:
-    """Measure products of many shapes, print a table to `file` (standard output), keep it in the cache; how often each was the faster one.
+    """Measure products of many shapes, print a table to `file` (default: standard output) and store it in the cache.
 
-    Raises an UnsupportedError where there is no OpenBLAS to compare with, or no directory to keep the table in.
+    Returns how often each implementation was faster. Raises UnsupportedError if there is no OpenBLAS to compare with, or no directory to
+    store the table in.
     """
     from adjit.codegen.llvm import target  # noqa: PLC0415 - keeps llvmlite out of `import adjit`
     from adjit.codegen.products import blas, tuning  # noqa: PLC0415 - keeps llvmlite out of `import adjit`
@@ -66,7 +67,7 @@ def tune(seconds: float = SECONDS, file: TextIO | None = None) -> dict[str, int]
 
 
 def _seconds(case: Case, choice: str, seconds: float) -> float:
-    """The fastest call of one product, made by one of both."""
+    """Return the time of the fastest call of one product, computed by the chosen implementation."""
     from adjit.codegen.products import tuning  # noqa: PLC0415 - as in `tune`
 
     m, n, k = case.shape
@@ -79,7 +80,7 @@ def _seconds(case: Case, choice: str, seconds: float) -> float:
 
 
 def _stored(layout: str, m: int, n: int, k: int) -> list[tuple[int, int]]:
-    """Shapes of the factors as they lie in memory."""
+    """Return the shapes of the factors as stored in memory."""
     return [shape if kind == "n" else shape[::-1] for kind, shape in zip(layout, ((m, k), (k, n)), strict=True)]
 
 

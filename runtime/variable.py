@@ -1,7 +1,7 @@
 """Variable: state that functions read and assign.
 
-The state itself is a `Store`. Eagerly, an assignment gives it a new array. A compiled function writes into the array it finds, but only
-when nobody else refers to it: a tensor read earlier never changes. While tracing, reads and assignments go to the trace, which makes them
+The state itself is a `Store`. An eager assignment gives it a new array. A compiled function writes into the existing array, but only if
+nothing else refers to it: a tensor read earlier never changes. While tracing, reads and assignments go to the trace, which turns them into
 parameters and updates of the Func.
 """
 
@@ -34,7 +34,7 @@ from .tensor import Tensor, owned_array, wrap
 
 
 class Scope(threading.local):
-    """What the function that is being traced on this thread allows and wants to know; set by `runtime.function`."""
+    """What the function being traced on this thread permits and collects; set by `runtime.function`."""
 
     refusal: str | None = None  # why no variable may be created now
     created: list[weakref.ref[Variable]] | None = None
@@ -45,7 +45,7 @@ scope = Scope()
 
 
 class Journal(threading.local):
-    """What eager calls on this thread have assigned: of each variable, the array before and the one it has now."""
+    """The assignments of eager calls on this thread: for each variable, the previous array and the current one."""
 
     entries: dict[Store, tuple[Array, Array]] | None = None
 
@@ -55,7 +55,7 @@ journal = Journal()
 
 @contextmanager
 def undone_by_errors() -> Iterator[None]:
-    """A call that raises leaves variables as they were; what other threads have assigned since stays."""
+    """Restore variables if the call raises; later assignments by other threads are kept."""
     around = journal.entries
     own: dict[Store, tuple[Array, Array]] = {}
     journal.entries = own
@@ -81,11 +81,11 @@ class Variable(ArrayMethods, Operand):
     """
 
     __slots__ = ("store", "bound", "__weakref__")
-    __hash__ = object.__hash__  # the variable, not its value: sets and dicts of variables are common
-    level = 4  # above traced values: whoever meets a variable reads it first
+    __hash__ = object.__hash__  # by identity, not by value: sets and dicts of variables are common
+    level = 4  # above traced values: an op on a variable reads it first
 
     store: Store
-    bound: bool  # stands for an argument of the function that is being traced: other calls may bring another variable
+    bound: bool  # represents an argument of the function being traced: other calls may pass another variable
 
     def __init__(self, initial: Any, trainable: bool = True, name: str | None = None, dtype: Any = None) -> None:
         trace = current_trace()
@@ -101,7 +101,7 @@ class Variable(ArrayMethods, Operand):
 
     @staticmethod
     def of(store: Store, bound: bool = False) -> Variable:
-        """The variable of a store; another object for the same state if it is to be `bound` or the user's is gone."""
+        """Return the variable of a store; a new object for the same state if it is to be `bound` or the user's no longer exists."""
         owner = None if bound else store.owner()
         if owner is not None:
             return owner
@@ -110,7 +110,7 @@ class Variable(ArrayMethods, Operand):
         out.bound = bound
         return out
 
-    # ---- what it is
+    # ---- properties
 
     @property
     def type(self) -> TensorType:  # type: ignore[override]
@@ -135,7 +135,7 @@ class Variable(ArrayMethods, Operand):
     # ---- reading
 
     def read_operand(self) -> Operand:
-        """The current value: a tensor, or a traced value inside of a function that is being traced."""
+        """Return the current value: a tensor, or a traced value inside a function being traced."""
         store, recorders = self.store, listening.recorders
         trace = current_trace()
         if trace is not None:
@@ -148,11 +148,11 @@ class Variable(ArrayMethods, Operand):
         return value
 
     def value(self) -> Operand:
-        """The current value, as a tensor that later assignments do not change."""
+        """Return the current value, as a tensor that later assignments do not change."""
         return self.read_operand()
 
     def numpy(self) -> Array:
-        """The current value as a read-only array that later assignments do not change."""
+        """Return the current value as a read-only array that later assignments do not change."""
         if current_trace() is not None:
             raise TraceError(f"variable {self.name or ''!r} has no array inside of a traced function; use the variable itself")
         if listening.recorders:  # a tape may watch it
@@ -170,7 +170,7 @@ class Variable(ArrayMethods, Operand):
     # ---- assigning
 
     def assign(self, value: Any) -> Variable:
-        """Give the variable a new value of its own type; Python numbers and lists are converted to its dtype."""
+        """Assign a new value of the same type; Python numbers and lists are converted to the variable's dtype."""
         operand = self._checked(value)
         trace = current_trace()
         if trace is not None:
@@ -183,7 +183,7 @@ class Variable(ArrayMethods, Operand):
         return self
 
     def _assign(self, operand: Operand, expected: Array | None = None) -> bool:
-        """Give the store a new array, unless it has another than the `expected` one by now; says whether it did."""
+        """Replace the store's array, unless it is no longer the `expected` one; return whether it was replaced."""
         data, entries = separate(owned_array(operand)), journal.entries
         before = self.store.read() if entries is not None else None
         if not self.store.assign(data, expected):
@@ -199,12 +199,12 @@ class Variable(ArrayMethods, Operand):
         return self._change(operator.sub, delta)
 
     def _change(self, change: Callable[[Any, Any], Any], delta: Any) -> Variable:
-        """Assign what `change` makes of the value. What another thread assigns meanwhile is not lost: then it is done again."""
+        """Assign the result of `change`. It is recomputed if another thread assigns meanwhile, so that no update is lost."""
         delta = self._delta(delta)
         while True:
             value = self.read_operand()
             changed = change(value, delta)
-            if not isinstance(value, Tensor) or listening.recorders:  # traced, or recorded: a tape would see it twice
+            if not isinstance(value, Tensor) or listening.recorders:  # traced, or recorded: a retry would be recorded twice
                 return self.assign(changed)
             if self._assign(self._checked(changed), expected=value.buffer):
                 return self
@@ -217,7 +217,7 @@ class Variable(ArrayMethods, Operand):
         return value if isinstance(value, Operand | np.ndarray | np.generic | bool | int | float) else self._checked(value)
 
     def _checked(self, value: Any) -> Operand:
-        """The value as an operand of this variable's type, or an error that names both types."""
+        """Return the value as an operand of this variable's type, or raise an error that names both types."""
         here = self.type
         if isinstance(value, Operand):
             operand = as_operand(value)
@@ -295,7 +295,7 @@ class Variable(ArrayMethods, Operand):
 
 
 def seen(store: Store, data: Array) -> Tensor:
-    """What a store holds, as a tensor: the one that tapes know already, where they read the same array before."""
+    """Return the array of a store as a tensor: the one that tapes already know, if they read the same array before."""
     known = (recorder.last_read(store) for recorder in listening.recorders)
     same = [k for k in known if isinstance(k, Tensor) and k.buffer is data]
     return same[0] if same else wrap(data)
@@ -315,8 +315,8 @@ def _read_and_get(name: str) -> Callable[[Variable], Any]:
 
 
 def _delegate_array_interface() -> None:
-    """Operators and methods of arrays act on the value read now, so that what they return never changes with the variable."""
-    typed = {"ndim", "size", "itemsize", "nbytes", "__len__", "literal", "apply_op"}  # these ask for the type alone, which is no reading
+    """Define array operators and methods on the value currently read, so that results never change with the variable."""
+    typed = {"ndim", "size", "itemsize", "nbytes", "__len__", "literal", "apply_op"}  # these only need the type, which is not a read
     protocols = {"__array_ufunc__", "__array_function__"}
     own = {*dir(object), *vars(Variable), *protocols, *typed} - {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
     for base in (*ArrayMethods.__mro__[:-1], Operand):

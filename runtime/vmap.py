@@ -1,8 +1,8 @@
-"""`vmap`: a function of one example becomes a function of many.
+"""`vmap`: turns a function of one example into a function of a batch.
 
-The function is traced on one example, the trace is batched (`passes.batch`), and what comes out is part of the trace around or, eagerly,
-compiled and called. Tapes see the batched statements, or the one call. Arrays that the function closes over become parameters, whatever
-their size: derivatives reach them, and a program that differs in numbers alone is compiled once.
+The function is traced on one example and the trace is batched (`passes.batch`); the result becomes part of the enclosing trace or, eagerly,
+is compiled and called. Tapes see the batched statements, or the single call. Arrays that the function closes over become parameters,
+whatever their size: derivatives reach them, and programs that differ only in their values are compiled once.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from .variable import Store, Variable
 if TYPE_CHECKING:
     from adjit.passes.batch import Marked
 
-KEPT = 512  # compiled programs of eager vmaps
+KEPT = 512  # number of compiled programs of eager vmaps to cache
 
 
 def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
-    """A function that maps `fn` over an axis of its arguments, all examples at once.
+    """Return a function that maps `fn` over an axis of its arguments, computing all examples at once.
 
-    `in_axes` says which axis of each array among the positional arguments counts the examples: one number for all, or a tuple with a
-    number (or a structure of numbers) for each argument; None: all examples share it. Keyword arguments are mapped over their first axis.
-    `out_axes` says, in the same way, where the axis goes in the results.
+    `in_axes` is the axis of each positional array argument to map over: one integer for all, or a tuple with an integer (or a structure of
+    integers) for each argument; None means that all examples share the argument. Keyword arguments are mapped over their first axis.
+    `out_axes` gives, in the same way, the position of the mapped axis in the results.
 
     >>> vmap(np.dot, in_axes=(0, None))(np.ones((2, 3)), np.ones(3))
     Tensor([3., 3.], f64[2])
@@ -64,7 +64,7 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
 
 
 class Example(NamedTuple):
-    """The function, traced on one example: its block, the structure of its result, and the leaves of that which are no arrays."""
+    """The function traced on one example: its block, the structure of its result, and the leaves of it that are not arrays."""
 
     block: Block
     tree: TreeDef
@@ -81,7 +81,7 @@ class Mapping:
         self.leaves, self.tree = flatten((args, kwargs))
         axes = [*spread_axes(in_axes, args, f"vmap of {self.name}: in_axes"), *(0 for _ in flatten(kwargs)[0])]
         self.size = -1
-        self.inputs: list[Operand] = []  # those with an axis to map over, that axis first in `example` and `moved`
+        self.inputs: list[Operand] = []  # those with an axis to map over, which comes first in `example` and `moved`
         self.axes: list[int] = []
         self.places: list[int] = []
         for i, (leaf, axis) in enumerate(zip(self.leaves, axes, strict=True)):
@@ -113,7 +113,7 @@ class Mapping:
     # ---- one example
 
     def example(self, trace: Trace) -> Example:
-        """Trace the function inside of `trace`, on parameters that it gets."""
+        """Trace the function inside `trace`, on parameters created for it."""
         from adjit.tracer.control import converted  # noqa: PLC0415 - with `passes.batch`, a tenth of the cost of `import adjit`
 
         location = definition(self.fn)
@@ -136,7 +136,7 @@ class Mapping:
         return Example(block, tree, {i: leaf for i, leaf in enumerate(out) if not is_result(leaf)})
 
     def batched(self, example: Example, args: Sequence[Operand], more: Sequence[Operand] = ()) -> list[Operand]:
-        """The results of all examples, their axes where the caller wants them; emitted into the active builder."""
+        """Return the results of all examples, with their axes where the caller wants them; emitted into the active builder."""
         from adjit.passes.batch import batch_block  # noqa: PLC0415 - see `example`
 
         lead_args = [move_to_lead(x, axis) for x, axis in zip(args, self.axes, strict=True)]
@@ -160,7 +160,7 @@ class Mapping:
         given = iter(results)
         return example.tree.unflatten([example.static[i] if i in example.static else next(given) for i in range(example.tree.leaves)])
 
-    # ---- all of them
+    # ---- all examples
 
     def run_traced(self, trace: Trace) -> Any:
         example = self.example(trace.region())
@@ -169,7 +169,7 @@ class Mapping:
         with builder:
             results = self.batched(example, self.inputs)
         for stmt in builder.stmts:
-            # a statement keeps plain literals, as those that `Trace.emit` makes do
+            # a statement holds plain literals, like those that `Trace.emit` creates
             stmt.args = tuple(Literal(a.value, a.type) if isinstance(a, Literal) else a for a in stmt.args)
             for result in stmt.results:
                 if isinstance(result, Traced):
@@ -201,7 +201,7 @@ class Mapping:
 
 
 class Adopted:
-    """Makes a parameter of each array that a trace meets, and remembers which."""
+    """Turns each array that a trace uses into a parameter, and remembers which."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -221,7 +221,7 @@ class Adopted:
 
 
 class Tensors(Recorder):
-    """An eager tape, as far as a function that is traced concerns it: it hears of ops on tensors, not of variables, which are traced."""
+    """An eager tape as seen by a function being traced: it records ops on tensors, but not variables, which are traced."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
@@ -262,9 +262,9 @@ _lock = new_lock()
 
 
 def compiled(func: Func) -> Executable:
-    """The executable of a function, known by its text."""
+    """Return the executable of a function, cached by its text."""
     text = str(func)
-    # derivatives of the user's that are not there yet are not in the text
+    # user-defined derivatives that have not been traced yet are missing from the text
     hidden = tuple(id(stmt.op) for stmt in walk(func.block) if isinstance(stmt.op, CustomGradient)) if " later" in text else ()
     key = (text, hidden)
     with _lock:
@@ -281,7 +281,7 @@ def compiled(func: Func) -> Executable:
 
 
 def spread_axes(axes: Any, structure: Any, what: str) -> list[int | None]:
-    """An axis for each leaf, from one for all or one for each part of the structure."""
+    """Return an axis for each leaf, from one axis for all or one for each part of the structure."""
     if axes is None or isinstance(axes, int):
         return [axes] * flatten(structure)[1].leaves
     ours, theirs = find_node_type(type(structure)), find_node_type(type(axes))
@@ -295,7 +295,7 @@ def spread_axes(axes: Any, structure: Any, what: str) -> list[int | None]:
 
 
 def is_static(leaf: Any) -> bool:
-    """Whether a leaf is no array at all, and therefore the same for all examples."""
+    """Whether a leaf is not an array, and therefore the same for all examples."""
     if isinstance(leaf, Operand | np.ndarray | np.generic | int | float):
         return False
     try:

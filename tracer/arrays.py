@@ -1,6 +1,6 @@
-"""What users hold looks like a NumPy array: the methods, properties and protocols of `np.ndarray`, shared by `Traced` and `Tensor`.
+"""The array interface that users see: the methods, properties and protocols of `np.ndarray`, shared by `Traced` and `Tensor`.
 
-Arrays are immutable. What would write into one raises, and says what to write instead.
+Arrays are immutable. Methods that would write into one raise an error that says what to write instead.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from .surface import elementwise, indexing, linalg, reductions, shapes
 
 
 class ArrayMethods(Operand):
-    """The array interface over the ops; the classes that users hold inherit it. `numpy()` is theirs."""
+    """The array interface, based on the ops; the classes that users hold inherit it and add `numpy()`."""
 
     __slots__ = ()
-    __hash__: Any = None  # as NumPy's arrays: `{3: "a"}.get(x)` raises, where a hash by identity would miss in silence
+    __hash__: Any = None  # as for NumPy arrays: `{3: "a"}.get(x)` raises, where a hash by identity would silently miss
 
     # ---- NumPy's protocols
 
@@ -42,7 +42,7 @@ class ArrayMethods(Operand):
         raise NotImplementedError(type(self).__name__)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        """The namespace of the array API standard: adjit itself."""
+        """Return the namespace of the array API standard: adjit itself."""
         if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
             raise ValueError(f"version {api_version!r} of the array API standard is not known; 2024.12 is")
         return import_module("adjit")
@@ -52,12 +52,12 @@ class ArrayMethods(Operand):
         return "cpu"
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Operand:
-        """The array itself: there is one device."""
+        """Return the array itself: there is only one device."""
         if device != "cpu":
             raise ValueError(f"device {device!r}: there is one, 'cpu'")
         return self
 
-    # ---- the look of an array
+    # ---- array attributes
 
     @property
     def itemsize(self) -> int:
@@ -69,7 +69,7 @@ class ArrayMethods(Operand):
 
     @property
     def mT(self) -> Operand:  # noqa: N802 - NumPy's name
-        """The last two axes exchanged."""
+        """The array with its last two axes swapped."""
         return shapes.matrix_transpose(self)
 
     @property
@@ -82,7 +82,7 @@ class ArrayMethods(Operand):
 
     @property
     def flat(self) -> Operand:
-        """All elements in a row, to be read."""
+        """The flattened array, for reading."""
         return shapes.ravel(self)
 
     def __copy__(self) -> Operand:
@@ -92,7 +92,7 @@ class ArrayMethods(Operand):
         return self
 
     def copy(self, order: str = "C") -> Operand:
-        """The array itself, which nobody can change."""
+        """Return the array itself, which is immutable."""
         return self
 
     # ---- indexing
@@ -112,7 +112,7 @@ class ArrayMethods(Operand):
 
     @property
     def at(self) -> At:
-        """`x.at[index].set(value)`, `.add(value)`, ...: a new array, updated at an index."""
+        """Functional updates: `x.at[index].set(value)`, `.add(value)`, ... return a new array, updated at an index."""
         return At(self)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -122,15 +122,15 @@ class ArrayMethods(Operand):
         immutable("del x[index]", "a slice or np.concatenate")
 
     def fill(self, value: Any) -> None:
-        """Not possible: arrays are immutable."""
+        """Raise an error: arrays are immutable."""
         immutable("x.fill(value)", "np.full_like(x, value)")
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
-        """Not possible: arrays are immutable."""
+        """Raise an error: arrays are immutable."""
         immutable("x.put(indices, values)", "x = x.at[index].set(value)")
 
     def sort(self, axis: int = -1) -> None:
-        """Not possible: arrays are immutable."""
+        """Raise an error: arrays are immutable."""
         immutable("x.sort()", "x = np.sort(x)")
 
     # ---- reductions, with NumPy's order of arguments
@@ -239,7 +239,7 @@ class ArrayMethods(Operand):
 
 
 class At:
-    """`x.at`: waits for an index."""
+    """The result of `x.at`, which is then indexed."""
 
     __slots__ = ("x",)
 
@@ -251,7 +251,7 @@ class At:
 
 
 class AtIndex:
-    """`x.at[key]`. Values added at equal indices add up; otherwise, as in NumPy's `x[key] *= v`, the last one stays."""
+    """The result of `x.at[key]`. Values added at repeated indices accumulate; else the last one counts, as in NumPy's `x[key] *= v`."""
 
     __slots__ = ("x", "key")
 
@@ -260,39 +260,39 @@ class AtIndex:
         self.key = key
 
     def get(self) -> Operand:
-        """x[key]."""
+        """Return x[key]."""
         return ops.getitem(self.x, self.key)
 
     def set(self, value: Any) -> Operand:
-        """A copy of x with x[key] = value."""
+        """Return a copy of x with x[key] = value."""
         return present(ops.setitem(self.x, self.key, value))
 
     def add(self, value: Any) -> Operand:
-        """A copy of x with x[key] += value."""
+        """Return a copy of x with x[key] += value."""
         return present(ops.additem(self.x, self.key, value))
 
     def subtract(self, value: Any) -> Operand:
-        """A copy of x with x[key] -= value."""
+        """Return a copy of x with x[key] -= value."""
         return present(ops.additem(self.x, self.key, -as_arithmetic(value)))
 
     def multiply(self, value: Any) -> Operand:
-        """A copy of x with x[key] *= value."""
+        """Return a copy of x with x[key] *= value."""
         return present(ops.updateitem(self.x, self.key, lambda items: items * value))
 
     def divide(self, value: Any) -> Operand:
-        """A copy of x with x[key] /= value."""
+        """Return a copy of x with x[key] /= value."""
         return present(ops.updateitem(self.x, self.key, lambda items: items / value))
 
     def power(self, value: Any) -> Operand:
-        """A copy of x with x[key] **= value."""
+        """Return a copy of x with x[key] **= value."""
         return present(ops.updateitem(self.x, self.key, lambda items: items ** value))
 
     def min(self, value: Any) -> Operand:
-        """A copy of x with the smaller of x[key] and value."""
+        """Return a copy of x with the smaller of x[key] and value."""
         return present(ops.updateitem(self.x, self.key, lambda items: elementwise.minimum(items, value)))
 
     def max(self, value: Any) -> Operand:
-        """A copy of x with the larger of x[key] and value."""
+        """Return a copy of x with the larger of x[key] and value."""
         return present(ops.updateitem(self.x, self.key, lambda items: elementwise.maximum(items, value)))
 
 

@@ -1,4 +1,4 @@
-"""Building `if` while tracing: two branches, traced one after the other, whose results meet in one type each."""
+"""Building `if` regions while tracing: two branches are traced one after the other, and their results are unified to one type each."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from .traced import WeakSplat
 
 
 class Choice(NamedTuple):
-    """A leaf that the two branches give differently."""
+    """A leaf in which the results of the two branches differ."""
 
     kind: Kind
     sides: tuple[Any, Any]
@@ -47,9 +47,9 @@ def emit_if(
     trace: Trace, condition: Any, branches: Sequence[Callable[[], Sequence[Any]]], entries: Sequence[Entry], words: Wording,
     loose: tuple[bool, bool] = (False, False),
 ) -> list[Any]:  # fmt: skip
-    """Trace both branches, each giving a value for each entry, and emit the `if` that chooses between them.
+    """Trace both branches, each returning a value for each entry, and emit the `if` that chooses between them.
 
-    `loose`: a branch after which nobody reads the entries (but the optional ones), so that their types need not fit.
+    `loose` marks a branch after which the entries (except optional ones) are not read, so that their types need not match.
     """
     test = predicate(condition, words.what)
     regions: list[Trace] = []
@@ -63,7 +63,7 @@ def emit_if(
     builds: list[Build] = []
     values: list[Any] = []
     dead = tuple(region.dead_end for region in regions)
-    same: dict[tuple[int, int], int] = {}  # objects that both branches leave in several entries: those will hold one object, too
+    same: dict[tuple[int, int], int] = {}  # objects that both branches leave in several entries, which stay shared
     for entry, a, b in zip(entries, *outcomes, strict=True):
         first = same.setdefault((id(a), id(b)), len(builds))
         if first < len(builds) and isinstance(a, list | dict | np.ndarray | TracedList):
@@ -85,13 +85,13 @@ def emit_if(
 
 
 class _Meeting(NamedTuple):
-    """What two branches give for one entry: notes in `choices` what the `if` has to choose, and makes what builds the value from that."""
+    """Merges one entry's values from two branches: adds to `choices` what the `if` chooses, and returns a builder of the value."""
 
     words: Wording
     regions: Sequence[Trace]
     choices: list[Choice]
-    unread: tuple[bool, ...]  # branches whose value nobody reads
-    grows: bool  # whether a list may become one of unknown length: a variable may, for what a function returns a structure is wanted
+    unread: tuple[bool, ...]  # branches whose value is not read
+    grows: bool  # whether a list may get an unknown length: a variable may, but the result of a function needs a fixed structure
 
     def build(self, entry: Entry, sides: tuple[Any, Any]) -> Build:
         a, b = sides
@@ -100,7 +100,7 @@ class _Meeting(NamedTuple):
         return self.lists(sides) or self.parts(entry, sides) or self.leaves(entry, sides)
 
     def lists(self, sides: tuple[Any, Any]) -> Build | None:
-        """Of two lists that are not of one length; None for anything else."""
+        """Merge two lists of different lengths; None for anything else."""
         a, b = sides
         if not (is_items(a) and is_items(b)):
             return None
@@ -109,7 +109,7 @@ class _Meeting(NamedTuple):
         return meet_lists((a, b), self.regions, any(self.unread), lambda kind, pair: self.choices.append(Choice(kind, pair, None)))
 
     def parts(self, entry: Entry, sides: tuple[Any, Any]) -> Build | None:
-        """Of two structures with lists in them, part by part; None for anything else."""
+        """Merge two structures that contain lists, part by part; None for anything else."""
         if any(side is UNDEFINED or is_items(side) for side in sides):
             return None
         (xs, tree), (ys, other) = (flatten(side, is_leaf=is_items) for side in sides)
@@ -144,7 +144,7 @@ class _Meeting(NamedTuple):
 
 
 def _flatten_in(region: Trace, value: Any) -> tuple[list[Any], TreeDef]:
-    """What a branch gives, taken apart where it was made: to take a list apart may take ops."""
+    """Flatten the value of a branch in its own region, since flattening a list may emit ops."""
     with region:
         return flatten(value)
 
@@ -192,7 +192,7 @@ def _choose(trace: Trace, test: Operand, regions: Sequence[Trace], choices: Sequ
 
 
 def _truth(test: Operand, a: Operand, b: Operand) -> Operand | None:
-    """A flag set in one branch and cleared in the other is the condition itself."""
+    """Return the condition itself (or its negation) for a flag that is set in one branch and cleared in the other."""
     if not (isinstance(a, Literal) and isinstance(b, Literal)) or a.type != test.type or b.type != test.type:
         return None
     if a.value == b.value:

@@ -1,4 +1,4 @@
-"""What a loop carries while it is traced: one `Carry` for each variable, settled by tracing the body again and again."""
+"""The values that a loop carries while it is traced: one `Carry` per variable, whose type is found by tracing the body repeatedly."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .trace import Trace, Traced
 
 
 class Slot:
-    """A leaf of what a loop carries, or (`kind` None) a constant that stays as it is."""
+    """A leaf of a loop's carried value, or (if `kind` is None) a constant that does not change."""
 
     __slots__ = ("init", "kind", "name", "param", "left", "shared")
 
@@ -44,8 +44,8 @@ class Slot:
         self.kind = kind
         self.name = name
         self.param: Traced | None = None
-        self.left: Any = None  # what a trip leaves
-        self.shared: tuple[Any, ...] = ()  # arrays outside of the loop that a trip may leave a view on
+        self.left: Any = None  # its value at the end of an iteration
+        self.shared: tuple[Any, ...] = ()  # arrays outside the loop of which the value may become a view
 
     def parameter(self, region: Trace) -> Traced:
         assert self.kind is not None
@@ -56,7 +56,7 @@ class Slot:
         return self.param
 
     def shares_more(self, trace: Trace) -> bool:
-        """Whether what a trip leaves is a view on something of which its start was not known to be one. Is asked once: then it is known."""
+        """Whether the value after an iteration is a view of arrays that its initial value is not known to share. Checked once."""
         if self.shared or self.kind is None or not self.kind.type.shape:
             return False
         known = memory_of(self.init)
@@ -65,17 +65,17 @@ class Slot:
 
 
 class Trips(NamedTuple):
-    """What is known of the number of trips: how many there are at most, and whether there are exactly so many."""
+    """What is known about the trip count: its upper bound, and whether it is exact."""
 
     most: int | None
     exact: bool
-    first: int = 0  # what the loop counts from
+    first: int = 0  # first value of the loop counter
 
 
 class Carry:
-    """The state of one entry through the attempts to trace a loop."""
+    """The state of one entry during the attempts to trace a loop."""
 
-    steady = False  # whether it is the number of the trip that says where things lie
+    steady = False  # whether positions in lists follow from the iteration number
 
     def __init__(self, entry: Entry, value: Any, words: Wording) -> None:
         self.entry = entry
@@ -83,19 +83,19 @@ class Carry:
         self.before = value
         self.tree: TreeDef | None = None
         self.slots: list[Slot] = []
-        self.ran: Slot | None = None  # whether a trip has assigned it, where nothing else does and there may be no trip
+        self.ran: Slot | None = None  # whether an iteration has assigned the variable, if nothing else does and the loop may run zero times
         if value is not UNDEFINED:
             self.take(value)
 
     def take(self, value: Any, unknown: bool = False) -> None:
-        """Carry this structure; `unknown` where it is only known what a trip will make of it, not what it is before."""
+        """Carry this structure; `unknown` if only its type after an iteration is known, not its initial value."""
         leaves, self.tree = flatten(value)
         paths = self.tree.paths()
         given = [blank(leaf) for leaf in leaves] if unknown else leaves
         self.slots = [Slot(x, kind_of(x), name_of(self.entry, path)) for x, path in zip(given, paths, strict=True)]
 
     def start(self, region: Trace, trip: Operand | None) -> Any:
-        """The value at the start of a trip, on parameters of the region."""
+        """Return the value at the start of an iteration, made of parameters of the region."""
         if self.tree is None:
             return UNDEFINED
         if self.ran is not None:
@@ -103,10 +103,10 @@ class Carry:
         return self.tree.unflatten([slot.init if slot.kind is None else slot.parameter(region) for slot in self.slots])
 
     def settle(self, out: Any, certain: bool, trips: Trips) -> bool:
-        """Compare what a trip gives with what it took; whether that changes what is carried."""
+        """Compare an iteration's final value with its initial one; return whether this changes what is carried."""
         if self.tree is None:
             return self.define(out, certain)
-        if out is UNDEFINED and self.entry.optional:  # no trip assigns it: it stays what it was
+        if out is UNDEFINED and self.entry.optional:  # no iteration assigns it: it keeps its value
             changed = any(slot.kind is not None for slot in self.slots)
             for slot in self.slots:
                 slot.kind = None
@@ -146,7 +146,7 @@ class Carry:
                 slot.init, slot.kind = Literal(0, theirs.type), theirs
                 return True
             raise mismatch(self.words, self.entry, path, (slot.init, leaf), "only numbers and arrays may change in a traced loop")
-        if leaf is slot.param:  # no trip changes it: the loop sees it from outside, as the Python value that it is
+        if leaf is slot.param:  # no iteration changes it: the loop uses it from outside, as the Python value that it is
             slot.kind = None
             return True
         theirs = kind_of(leaf)
@@ -163,7 +163,7 @@ class Carry:
         return [*(slot for slot in self.slots if slot.kind is not None), *([] if self.ran is None else [self.ran])]
 
     def yields(self, out: Any) -> list[Operand]:
-        """What a trip hands to the next, in the order of `carried`; inside of the region."""
+        """Return the operands passed to the next iteration, in the order of `carried`. Call inside the region."""
         if self.tree is None or out is UNDEFINED:
             return []
         leaves = flatten(out)[0]
@@ -173,10 +173,10 @@ class Carry:
         return given if self.ran is None else [*given, Literal(True, TensorType(BOOL))]
 
     def prepare(self) -> None:
-        """Emit what it takes to have the values before the loop; outside of the region."""
+        """Emit the ops that compute the values before the loop. Call outside the region."""
 
     def result(self, results: Iterator[Operand]) -> Any:
-        """The value after the loop."""
+        """Return the value after the loop."""
         if self.tree is None:
             return UNDEFINED
         value = self.tree.unflatten([slot.init if slot.kind is None else next(results) for slot in self.slots])
@@ -187,19 +187,19 @@ class Carry:
 
 
 class ListCarry(Carry):
-    """A list: a structure as any other until a trip appends to it, then a `TracedList` with room for what all trips can append.
+    """A list: treated as a structure until an iteration appends to it, then a `TracedList` with capacity for all iterations.
 
-    It is `steady` if every trip appends as many items: then the number of the trip says how many there are.
+    It is `steady` if every iteration appends the same number of items: its length then follows from the iteration number.
     """
 
     def __init__(self, entry: Entry, value: list[Any] | TracedList, words: Wording) -> None:
-        self.probed = isinstance(value, GrowingList)  # by a loop around this one
+        self.probed = isinstance(value, GrowingList)  # by an enclosing loop
         super().__init__(entry, list(list.__iter__(value)) if isinstance(value, GrowingList) else value, words)
-        self.form: Kept | None = None  # of the list with room for all trips, once it is known that it grows
-        self.growth = 0  # how many items a trip appends at most
-        self.room = 0  # rows of the arrays that are carried
+        self.form: Kept | None = None  # the form of the list with capacity for all iterations, once it is known to grow
+        self.growth = 0  # maximum number of items that an iteration appends
+        self.room = 0  # rows of the carried arrays
         self.steady = False
-        self.number: Operand | None = None  # of items at the start of a trip, where it is not known
+        self.number: Operand | None = None  # number of items at the start of an iteration, if not static
 
     def take(self, value: Any, unknown: bool = False) -> None:
         if isinstance(value, TracedList):
@@ -225,7 +225,7 @@ class ListCarry(Carry):
     def settle(self, out: Any, certain: bool, trips: Trips) -> bool:
         if isinstance(out, GrowingList):
             out = list(list.__iter__(out))
-        if isinstance(out, list) and self.form is not None and self.entry.fresh and certain:  # a new list in every trip
+        if isinstance(out, list) and self.form is not None and self.entry.fresh and certain:  # a new list in every iteration
             self.form, self.growth, self.before, self.tree = None, 0, out, None
             return self.define(out, certain)
         if isinstance(out, list) and self.form is None and isinstance(self.before, list) and len(out) <= len(self.before):
@@ -237,7 +237,7 @@ class ListCarry(Carry):
         return self.grow(out, trips)
 
     def grow(self, out: list[Any] | TracedList, trips: Trips) -> bool:
-        """Make room for what a trip appends; whether there was not enough."""
+        """Reserve capacity for the items that an iteration appends; return whether there was too little."""
         before = bounds(self.before)
         least, most = bounds(out)
         given = before[1] if self.form is None else self.form.most - self.growth
@@ -262,7 +262,7 @@ class ListCarry(Carry):
         return True
 
     def adds_always(self, out: list[Any] | TracedList) -> bool:
-        """Whether a trip adds a number of items that is known."""
+        """Whether an iteration appends a static number of items."""
         if isinstance(out, list):
             return self.form is None
         return out.base is self.number and all(isinstance(chunk.number, int) for chunk in out.chunks)
@@ -296,7 +296,7 @@ class ListCarry(Carry):
 
 
 class StructureCarry(Carry):
-    """A structure with lists in it, each of which is carried on its own."""
+    """A structure that contains lists, each of which is carried separately."""
 
     def __init__(self, entry: Entry, value: Any, words: Wording) -> None:
         self.entry, self.words, self.before = entry, words, value

@@ -1,4 +1,4 @@
-"""A function as a region of a trace whose intermediate values reverse mode computes again, rather than keep until then."""
+"""A function as a region of a trace whose intermediate values are recomputed in reverse mode instead of being stored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .trace import Trace
 
 
 def emit_checkpoint(trace: Trace, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Trace `fn` into a region that is computed again; what it returns and the variables that it assigns are the results of the region."""
+    """Trace `fn` into a recomputed region; its results are the return value of `fn` and the variables that it assigns."""
     region = trace.region()
     with region:
         leaves, tree = flatten(converted(fn)(*args, **kwargs))

@@ -1,4 +1,4 @@
-"""Lists that the two branches of a traced `if` leave with different items: one list, whose length the `if` decides."""
+"""Lists that differ after the two branches of a traced `if`: they become one list, whose length depends on the `if`."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from .regions import Kind
 from .rows import Chunk, Kept, Rows
 from .trace import Trace
 
-Build: TypeAlias = Callable[[Iterator[Operand]], Any]  # makes a value of the results of the `if`
-Choose: TypeAlias = Callable[[Kind, tuple[Any, Any]], None]  # asks for one more result
+Build: TypeAlias = Callable[[Iterator[Operand]], Any]  # builds a value from the results of the `if`
+Choose: TypeAlias = Callable[[Kind, tuple[Any, Any]], None]  # requests one more result
 
 COUNT = Kind(TensorType(I64), True)
 
 
 class Tails(NamedTuple):
-    """Two lists that begin alike: `shared`, and what each has behind that."""
+    """Two lists with a common prefix `shared`, and the remaining items of each."""
 
     shared: Items
     chunks: tuple[Chunk, Chunk]
 
 
 def meet_lists(sides: tuple[Items, Items], regions: Sequence[Trace], unread: bool, choose: Choose) -> Build | None:
-    """Note what the `if` has to choose; gives what builds the list. Not for lists that nobody reads, unless they begin alike."""
+    """Request what the `if` has to choose, and return the builder of the list. None for unread lists without a common prefix."""
     rows = common_rows(sides)
     if rows is None:
         return None
@@ -40,7 +40,7 @@ def meet_lists(sides: tuple[Items, Items], regions: Sequence[Trace], unread: boo
 
 
 def common_rows(sides: Sequence[Items]) -> Rows | None:
-    """The form of the items of all lists; None where there are no items at all."""
+    """Return the common form of the items of all lists; None if there are no items."""
     found: Rows | None = None
     for side in sides:
         if bounds(side)[1]:
@@ -50,7 +50,7 @@ def common_rows(sides: Sequence[Items]) -> Rows | None:
 
 
 def tails(a: Items, b: Items) -> Tails | None:
-    """None where the lists differ by more than the last items appended."""
+    """Split off the common prefix; None if the lists differ by more than the items appended last."""
     if isinstance(a, list) and isinstance(b, list):
         count = alike(a, b)
         return Tails(a[:count], (chunk_of(a[count:]), chunk_of(b[count:])))
@@ -66,7 +66,7 @@ def tails(a: Items, b: Items) -> Tails | None:
 
 
 def alike(a: Sequence[Any], b: Sequence[Any]) -> int:
-    """How many things two sequences begin with that are the very same."""
+    """Return the length of the common prefix of two sequences, compared by identity."""
     count = 0
     while count < min(len(a), len(b)) and a[count] is b[count]:
         count += 1
@@ -78,7 +78,7 @@ def chunk_of(items: list[Any]) -> Chunk:
 
 
 def _choose_tails(found: Tails, form: Kept, choose: Choose) -> Build:
-    """Choose between the last items alone."""
+    """Choose only between the last items."""
     a, b = found.chunks
     size, kinds = max(len(a.rows), len(b.rows)), form.rows.kinds
     zeros = tuple(Literal(0, kind.type) for kind in kinds)
@@ -103,7 +103,7 @@ def _choose_tails(found: Tails, form: Kept, choose: Choose) -> Build:
 
 
 def _choose_whole(sides: tuple[Items, Items], regions: Sequence[Trace], form: Kept, choose: Choose) -> Build:
-    """Choose between everything that the lists hold."""
+    """Choose between the complete contents of the lists."""
     room = max([form.most, *(side.capacity for side in sides if isinstance(side, TracedList))])
     parts = []
     for region, side in zip(regions, sides, strict=True):

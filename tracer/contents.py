@@ -1,4 +1,4 @@
-"""Whether a NumPy array still holds what it held: exact up to a size, a sample beyond it."""
+"""Detecting changes of a NumPy array: exact up to a size, by sampling beyond it."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import numpy as np
 
 from adjit.ir.ops.base import Array
 
-EXACT = 1 << 24  # bytes: larger arrays are compared at evenly spaced elements, for tracing must stay quick
+EXACT = 1 << 24  # bytes: larger arrays are compared at evenly spaced elements, to keep tracing fast
 SAMPLES = 1 << 12
 
 
 class ArrayContents(NamedTuple):
-    """What an array held when this was made."""
+    """A record of an array's contents at one time."""
 
     array: Array
     held: Array
-    whole: bool  # whether `held` is all of it
+    whole: bool  # whether `held` is a complete copy
 
     @staticmethod
     def of(array: Array) -> ArrayContents:
@@ -28,13 +28,13 @@ class ArrayContents(NamedTuple):
         return not same_bits(self.array if self.whole else sample(self.array), self.held)
 
     def restore(self) -> None:
-        """Put it back, as far as it was kept."""
+        """Restore the contents, if they were stored completely."""
         if self.whole and self.array.flags.writeable:
             self.array[...] = self.held
 
 
 def holds_still(array: Array, copy: Array) -> bool:
-    """Whether an array still holds what a copy of it holds."""
+    """Whether an array still has the contents of an earlier copy."""
     if array.nbytes <= EXACT:
         return same_bits(array, copy)
     return same_bits(sample(array), sample(copy))
@@ -46,7 +46,7 @@ def sample(array: Array) -> Array:
 
 
 def same_bits(a: Array, b: Array) -> bool:
-    """Equal to the bit: NaNs are themselves, and zeros of both signs differ."""
+    """Whether arrays are bitwise equal: NaN equals itself, and zeros of different sign differ."""
     if a.dtype.hasobject:
         return all(x is y for x, y in zip(a.flat, b.flat, strict=True))
     word = next(size for size in (8, 4, 2, 1) if a.dtype.itemsize % size == 0)

@@ -1,7 +1,7 @@
 """Control flow as functions: `cond`, `switch`, `while_loop`, `fori_loop`, `scan` and `map`.
 
-With values that are known they run as the plain Python that their docstrings show; while a function is traced they emit `if`, `for` and
-`while` regions, and a loop stays a loop however few its trips. Operands, carries and results are structures of arrays and numbers.
+With known values they run as the plain Python shown in their docstrings; while a function is traced they emit `if`, `for` and `while`
+regions. A loop stays a loop, whatever its trip count. Operands, carries and results are structures of arrays and numbers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CHECKPOINTS = ("none", "sqrt", "binomial")
 
 
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
-    """`true_fn(*operands) if pred else false_fn(*operands)`.
+    """Return `true_fn(*operands) if pred else false_fn(*operands)`.
 
     >>> cond(True, lambda x: x + 1, lambda x: x - 1, 5)
     6
@@ -45,7 +45,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
-    """`branches[index](*operands)`; an index below 0 chooses the first branch, one past the end the last."""
+    """Return `branches[index](*operands)`; an index below 0 selects the first branch, one past the end the last."""
     functions = [converted(f) for f in branches]
     if not functions:
         raise TraceError("switch: no branches").at(user_location())
@@ -56,7 +56,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
         raise TraceError(f"switch: the index must be an integer scalar, not {number.type}").at(user_location())
 
     def choose(low: int, high: int) -> Any:
-        # halving, so that the depth of the nested branches is logarithmic
+        # bisect, so that the nesting depth of the branches is logarithmic
         if high - low == 1:
             return functions[low](*operands)
         middle = (low + high) // 2
@@ -66,9 +66,10 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 
 
 def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], init: Any, *, checkpoint: str | int = "none") -> Any:
-    """`while cond_fn(state): state = body_fn(state)`, from `init`; gives the last state.
+    """Run `while cond_fn(state): state = body_fn(state)`, starting from `init`, and return the last state.
 
-    `checkpoint` bounds the memory of reverse mode by recomputation: "none", the trips between two saved states, "sqrt" or "binomial".
+    `checkpoint` limits the memory of reverse mode by recomputation: "none", a number of iterations between saved states, "sqrt" or
+    "binomial".
 
     >>> while_loop(lambda state: state[0] < 3, lambda state: (state[0] + 1, state[1] * 2.0), (0, 1.0))
     (3, 8.0)
@@ -87,7 +88,9 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
 
 
 def fori_loop(lower: Any, upper: Any, body_fn: Callable[[Any, Any], Any], init: Any, *, checkpoint: str | int = "none") -> Any:
-    """`for i in range(lower, upper): state = body_fn(i, state)`, from `init`; gives the last state. `checkpoint` as in `while_loop`.
+    """Run `for i in range(lower, upper): state = body_fn(i, state)`, starting from `init`, and return the last state.
+
+    `checkpoint` has the same meaning as in `while_loop`.
 
     >>> fori_loop(0, 4, lambda i, total: total + i, 0)
     6
@@ -111,10 +114,10 @@ def scan(
     f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None, reverse: bool = False, *,
     checkpoint: str | int = "none",
 ) -> tuple[Any, Any]:  # fmt: skip
-    """`for x in xs: carry, y = f(carry, x)`; gives the last carry, and the ys stacked along a new first axis.
+    """Run `for x in xs: carry, y = f(carry, x)`; return the last carry, and the ys stacked along a new first axis.
 
-    `xs` is a structure of arrays with the same first axis, or None with a `length`. `reverse` goes from the last x to the first, and leaves
-    each y at the place of its x. `checkpoint` as in `while_loop`.
+    `xs` is a structure of arrays with the same first axis, or None with a `length`. With `reverse`, iteration goes from the last x to the
+    first, and each y is stored at the position of its x. `checkpoint` has the same meaning as in `while_loop`.
     """
     check_checkpoint(checkpoint)
     leaves, tree = flatten(xs)
@@ -136,7 +139,7 @@ def scan(
         kinds = [row_kind(leaf) for leaf in ys]
         types = [stacked_type(kind, count) for kind in kinds]
         if buffers is UNDEFINED or [b.type for b in buffers] != types:
-            return [carry, tuple(Literal(0, type) for type in types)]  # the trace that finds out the types
+            return [carry, tuple(Literal(0, type) for type in types)]  # this trace only determines the types
         return [carry, tuple(ops.setitem(b, at, conform(leaf, kind)) for b, leaf, kind in zip(buffers, ys, kinds, strict=True))]
 
     words = Wording("`scan`", ("before the loop", "from f"), lambda name, side: definition(f) if side else None)
@@ -146,16 +149,16 @@ def scan(
 
 
 def map(f: Callable[[Any], Any], xs: Any) -> Any:
-    """`np.stack([f(x) for x in xs])`, for structures of arrays as well."""
+    """Return `np.stack([f(x) for x in xs])`; `xs` and the results may be structures of arrays."""
     function = converted(f)
     return scan(lambda carry, x: (carry, function(x)), None, xs)[1]
 
 
-# ---- parts
+# ---- helpers
 
 
 def converted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with its own control flow made traceable, while something is traced."""
+    """Return the function with its control flow converted, if a function is being traced; else the function itself."""
     if current_trace() is None:
         return function
     from .autograph.convert import convert  # noqa: PLC0415 - conversion needs `ast`, which `import adjit` does not
@@ -169,7 +172,7 @@ def check_checkpoint(checkpoint: str | int) -> None:
 
 
 def bound(x: Any, what: str) -> Operand | int:
-    """An end of a range: a Python integer, or a traced integer scalar."""
+    """Return a bound of a range as a Python integer or a traced integer scalar."""
     if not isinstance(x, Operand) or not is_traced(x):
         return int(x)
     operand = as_operand(x)
@@ -194,7 +197,7 @@ def scan_length(rows: Sequence[Operand], tree: TreeDef, length: int | None) -> i
 
 
 def row_at(x: Operand, k: Any) -> Operand:
-    """`x[k]` for a number of a trip."""
+    """Return `x[k]` for an iteration number k."""
     return ops.getitem(x, k) if isinstance(k, int) else apply(Gather(), x, k)
 
 
@@ -227,7 +230,7 @@ def _scan_eagerly(
 
 
 def _no_rows(f: Callable[[Any, Any], tuple[Any, Any]], carry: Any, rows: Sequence[Operand], tree: TreeDef) -> Any:
-    """The ys of a scan over nothing: a trace of `f`, of which nothing runs, says what they would have been."""
+    """Return the ys of a scan over zero rows: `f` is traced, but not run, to determine their types."""
     from .autograph.convert import convert  # noqa: PLC0415 - as in `converted`
 
     kinds = [kind_of(leaf) for leaf in flatten(carry)[0]]

@@ -1,7 +1,7 @@
-"""Where the running op stands in the user's own source, and what the user calls its result.
+"""The location of the running op in the user's source, and the name that the user gives its result.
 
-Owns the walk from an op out of adjit, NumPy and contextlib to the user's frame, and the reading of that frame's bytecode. An op costs a
-few microseconds here: what an instruction means is looked up once per code object.
+Owns the walk from an op out of adjit, NumPy and contextlib to the user's frame, and the analysis of that frame's bytecode. It costs a few
+microseconds per op: the meaning of an instruction is looked up once per code object.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from adjit.ir.location import Location
 
 OURS = ("adjit", "numpy", "contextlib", "functools")
-REMEMBERED = 2048  # code objects; they are kept alive by the table, so it is emptied when it grows past this
+REMEMBERED = 2048  # code objects; the table keeps them alive, so it is cleared when it grows past this
 
 _CACHE = opmap["CACHE"]
 _EXTENDED_ARG = opmap["EXTENDED_ARG"]
@@ -25,14 +25,14 @@ _STORE_CELL = opmap["STORE_DEREF"]
 _STORE_NAMED = (opmap["STORE_NAME"], opmap["STORE_GLOBAL"])
 _STORE_TWO = tuple(opmap[name] for name in ("STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST") if name in opmap)  # Python 3.13: two in one
 
-LOADED = time.time()  # with `import adjit`: files that are older hold what was imported from them
+LOADED = time.time()  # time of `import adjit`: files older than this still have the contents that were imported
 
 _inside: dict[str, bool] = {}
 _tables: dict[int, tuple[CodeType, dict[int, tuple[Location, str | None]]]] = {}
 
 
 class Site(NamedTuple):
-    """A place in the user's source. `callee` is the first frame of ours below it: one object per call that the user wrote."""
+    """A place in the user's source. `callee` is the first adjit frame below it: one object per call in the user's code."""
 
     location: Location
     name: str | None
@@ -40,11 +40,11 @@ class Site(NamedTuple):
 
 
 def user_site(depth: int = 1) -> Site | None:
-    """The innermost frame of the user's, of those outside of the `depth` nearest; None when all frames are ours."""
+    """Return the innermost user frame outside the `depth` nearest frames; None if all frames belong to adjit."""
     callee: FrameType | None = None
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
-        if not (_inside.get(frame.f_globals.get("__name__", "")) or is_ours(frame)):  # the table first: this runs for every op
+        if not (_inside.get(frame.f_globals.get("__name__", "")) or is_ours(frame)):  # table lookup first: this runs for every op
             location, name = instruction(frame.f_code, frame.f_lasti)
             return Site(location, name, callee)
         callee, frame = frame, frame.f_back
@@ -52,13 +52,13 @@ def user_site(depth: int = 1) -> Site | None:
 
 
 def user_location() -> Location | None:
-    """The user's line that is running."""
+    """Return the user's line that is running."""
     site = user_site(2)
     return site.location if site else None
 
 
 def raised_at(traceback: TracebackType | None) -> Location | None:
-    """The innermost line of the user's that an exception passed through."""
+    """Return the innermost user line that an exception passed through."""
     found: Location | None = None
     while traceback is not None:
         if not is_ours(traceback.tb_frame):
@@ -68,7 +68,7 @@ def raised_at(traceback: TracebackType | None) -> Location | None:
 
 
 def definition(function: Any) -> Location | None:
-    """Where a Python function starts (the one inside, of a wrapper); None for what has no Python code."""
+    """Return where a Python function (or the one inside a wrapper) starts; None if it has no Python code."""
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     code = code_of(function)
@@ -76,7 +76,7 @@ def definition(function: Any) -> Location | None:
 
 
 def code_of(function: Any) -> CodeType | None:
-    """The code behind a function, a bound method, a `functools.partial` or a callable object."""
+    """Return the code of a function, a bound method, a `functools.partial` or a callable object."""
     for _ in range(16):
         code = getattr(function, "__code__", None)
         if isinstance(code, CodeType):
@@ -91,9 +91,9 @@ def code_of(function: Any) -> CodeType | None:
 
 
 def is_ours(frame: FrameType) -> bool:
-    """Whether a frame belongs to us or to what stands between us and the user.
+    """Whether a frame belongs to adjit, or to a library between adjit and the user.
 
-    Modules are told by name, not by folder: in an editable install our folders lie beside the user's.
+    Modules are recognised by name, not by folder: in an editable install, adjit's folders may be next to the user's.
     """
     module = frame.f_globals.get("__name__", "")
     found = _inside.get(module)
@@ -103,7 +103,7 @@ def is_ours(frame: FrameType) -> bool:
 
 
 def instruction(code: CodeType, offset: int) -> tuple[Location, str | None]:
-    """Location of the instruction at a bytecode offset, and the name that its result is assigned to at once, if any."""
+    """Return the location of the instruction at a bytecode offset, and the name that its result is directly assigned to, if any."""
     entry = _tables.get(id(code))
     if entry is None or entry[0] is not code:
         if len(_tables) >= REMEMBERED:
@@ -121,7 +121,7 @@ def location_in(code: CodeType, offset: int) -> Location:
 
 
 def assigned_name(code: CodeType, offset: int) -> str | None:
-    """The variable that the instruction after the one at `offset` stores to."""
+    """Return the variable that the instruction after the one at `offset` stores to."""
     if offset < 0:
         return None
     ops = code.co_code
@@ -142,7 +142,7 @@ def assigned_name(code: CodeType, offset: int) -> str | None:
 
 
 def cell_name(code: CodeType, arg: int) -> str | None:
-    """The name of a closure variable: arguments that are closed over share their slot, other cells and free variables follow the locals."""
+    """Return the name of a closure variable: closed-over arguments share their slot; other cells and free variables follow the locals."""
     own = [name for name in code.co_cellvars if name not in code.co_varnames]
     names = (*code.co_varnames, *own, *code.co_freevars)
     return names[arg] if arg < len(names) else None

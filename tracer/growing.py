@@ -1,8 +1,8 @@
 """Lists that a traced loop or branch appends to.
 
-Shapes are static, so the items lie in arrays with a row for every item that there can be; how many there are may be known only when the
-function runs. `append` puts an item aside, as part of a `Chunk`; it is written to its row where somebody has to read the arrays. A branch
-that appends thus chooses between rows, not between copies of everything.
+Shapes are static, so items are stored in arrays with a row for every possible item; the number of items may be known only at run time.
+`append` defers an item, as part of a `Chunk`; it is written to its row when the arrays are read. A branch that appends therefore chooses
+between rows, not between copies of the whole list.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ INSTEAD = "aj.stack(items, fill=0.0) makes an array of as many rows as there can
 
 
 class GrowingList(list[Any]):
-    """A list as the body of a traced loop sees it first, while nobody knows whether it will grow: what it holds is from before the loop."""
+    """A list as first seen by the body of a traced loop, before it is known whether it grows: it holds the items from before the loop."""
 
     def __getitem__(self, key: Any) -> Any:
         if not isinstance(key, slice) and not list.__len__(self):
@@ -49,22 +49,22 @@ class GrowingList(list[Any]):
 
 
 class TracedList(Sequence[Any]):
-    """Items in the first rows of `buffers`, one buffer for each leaf of an item, and in `chunks`; rows that hold no item are zeros."""
+    """Items are stored in the first rows of `buffers`, one buffer per leaf of an item, and in `chunks`; unused rows are zeros."""
 
     def __init__(self, kept: Kept, buffers: Sequence[Operand], written: Operand | int) -> None:
         self.rows = kept.rows
-        self.least, self.most = kept.least, kept.most  # of the number of all items
+        self.least, self.most = kept.least, kept.most  # bounds on the number of all items
         self.buffers = list(buffers)
-        # items in the buffers: base + offset
+        # number of items in the buffers: base + offset
         self.base: Operand | None = None if isinstance(written, int) else written
         self.offset = written if isinstance(written, int) else 0
         self.chunks: list[Chunk] = []
-        self.sealed = 0  # chunks that this list shares with the one that it is a copy of
+        self.sealed = 0  # number of chunks shared with the list that this one was copied from
         self.home = current_trace()
 
     @staticmethod
     def of(items: Sequence[Any], capacity: int = 0, rows: Rows | None = None) -> TracedList:
-        """A list of items that are known, with room for more."""
+        """Create a list of known items, with capacity for more."""
         if isinstance(items, TracedList):
             out = items.written()
             return out.enlarged(max(capacity, out.capacity), out.rows if rows is None else rows.met(out.rows))
@@ -75,7 +75,7 @@ class TracedList(Sequence[Any]):
         out = out.written()
         return out.enlarged(max(capacity, count), out.rows)
 
-    # ---- how many
+    # ---- length
 
     @property
     def capacity(self) -> int:
@@ -83,11 +83,11 @@ class TracedList(Sequence[Any]):
 
     @property
     def length(self) -> int | Operand:
-        """How many items there are: traced, where that is only known when the function runs."""
+        """The number of items: traced if it is known only at run time."""
         return self.place(len(self.chunks))
 
     def place(self, chunk: int) -> int | Operand:
-        """The row of the first item of a chunk."""
+        """Return the row of the first item of a chunk."""
         known = self.offset + sum(c.number for c in self.chunks[:chunk] if isinstance(c.number, int))
         total = self.base
         for c in self.chunks[:chunk]:
@@ -139,7 +139,7 @@ class TracedList(Sequence[Any]):
         return self.row(index)
 
     def row(self, index: Any) -> Any:
-        """The item in a row, which is there."""
+        """Return the item in a row, which must exist."""
         full = self.written()
         leaves = [ops.getitem(b, index) if isinstance(index, int) else apply(Gather(), b, ops.cast(index, I64)) for b in full.buffers]
         for leaf, kind in zip(leaves, full.rows.kinds, strict=True):
@@ -148,7 +148,7 @@ class TracedList(Sequence[Any]):
         return full.rows.tree.unflatten(leaves)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self[key]  # an index out of range raises
+        self[key]  # raises if the index is out of range
         if isinstance(key, slice):
             raise TraceError("a slice of a list that a traced loop made cannot be assigned to; assign item by item").at(user_location())
         rows = self.rows.joined(value)
@@ -205,12 +205,12 @@ class TracedList(Sequence[Any]):
     pop = insert = remove = clear = sort = reverse = __delitem__ = _refused
 
     def become(self, other: TracedList) -> None:
-        """Hold what another list holds."""
+        """Take over the contents of another list."""
         self.rows, self.least, self.most, self.buffers = other.rows, other.least, other.most, list(other.buffers)
         self.base, self.offset, self.chunks, self.sealed = other.base, other.offset, list(other.chunks), other.sealed
 
     def written(self) -> TracedList:
-        """This list with every item in its row."""
+        """Return this list with every item written to its row."""
         if not self.chunks:
             return self
         out = self.copy()
@@ -241,7 +241,7 @@ class TracedList(Sequence[Any]):
             self.buffers = [ops.setitem(buffer, place + j, conform(leaf, kind)) for buffer, leaf, kind in parts]
 
     def enlarged(self, capacity: int, rows: Rows) -> TracedList:
-        """With more room, and items of a form that takes more."""
+        """Return a copy with a larger capacity and a more general form of items."""
         out = self.copy()
         out.rows = rows
         for i, kind in enumerate(rows.kinds):
@@ -254,14 +254,14 @@ class TracedList(Sequence[Any]):
     # ---- the whole list
 
     def stacked(self) -> Operand:
-        """`np.stack` of the items."""
+        """Return `np.stack` of the items."""
         count, rows = self.length, self.matrix()
         if not isinstance(count, int):
             raise TraceError(f"{UNKNOWN}, and shapes are static; {INSTEAD}").at(user_location())
         return resized(rows, count)
 
     def padded(self, fill: Any, length: int | None) -> Operand:
-        """`stacked`, with rows of `fill` up to `length`; without one, up to the most that the list can hold."""
+        """Return `stacked` padded with rows of `fill` up to `length` (default: the maximum length of the list)."""
         count, length = self.length, self.most if length is None else length
         if self.least > length:
             raise ShapeError(f"stack: the list has {self.least} items or more, and length={length}").at(user_location())
@@ -273,7 +273,7 @@ class TracedList(Sequence[Any]):
         return ops.sum(self.matrix(), 0)
 
     def matrix(self) -> Operand:
-        """All rows, those that hold no item as well."""
+        """Return all rows, including unused ones."""
         full = self.written()
         if full.rows.tree.entries != (None,):
             raise TraceError("the items of the list are structures, not arrays: make a list of each of their parts").at(user_location())
@@ -285,14 +285,14 @@ class TracedList(Sequence[Any]):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
         raise TraceError("a list that a traced loop made is not known while tracing; make an array of it with np.stack").at(user_location())
 
-    # ---- as a structure
+    # ---- pytree interface
 
     @property
     def kept(self) -> Kept:
         return Kept(self.rows, self.least, self.most)
 
     def same(self, other: TracedList) -> bool:
-        """Whether nothing has happened to one that has not to the other."""
+        """Whether two lists have the same contents, by identity."""
         return self.same_written(other) and len(self.chunks) == len(other.chunks) and all(map(is_, self.chunks, other.chunks))
 
     def same_written(self, other: TracedList) -> bool:
@@ -307,7 +307,7 @@ def is_items(x: Any) -> bool:
 
 
 def bounds(items: Items) -> tuple[int, int]:
-    """How many items there are, at least and at most."""
+    """Return lower and upper bounds on the number of items."""
     return (items.least, items.most) if isinstance(items, TracedList) else (len(items), len(items))
 
 
@@ -320,7 +320,7 @@ def _flatten(items: TracedList) -> tuple[list[Any], Kept | None]:
 
 
 def _unflatten(kept: Kept | None, children: Sequence[Any]) -> Any:
-    """Where nothing is traced, the list that it is: what a compiled function gives."""
+    """Rebuild the list; outside a trace, as the plain list that a compiled function returns."""
     if kept is None:
         return list(children)
     count, *buffers = children

@@ -1,7 +1,7 @@
-"""Building `for` and `while` while tracing.
+"""Building `for` and `while` regions while tracing.
 
-What a loop carries is found by tracing: the body is traced with the types that the values have before the loop, and again as long as it
-changes them. Variables that the body assigns are carried too; values that no trip changes are not.
+The values that a loop carries are found by tracing: the body is traced with the types of the values before the loop, and traced again as
+long as it changes them. Variables that the body assigns are carried too; values that no iteration changes are not.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from .regions import UNDEFINED, Entry, Kind, Wording, conform, finish, hold, is_
 from .sharing import remember_choice
 from .trace import Cell, Trace, Traced
 
-MAX_ATTEMPTS = 12  # traces of one body: each makes a type wider or a carry fewer, so that more means a bug or a body that is not a function
+MAX_ATTEMPTS = 12  # traces of one body: each widens a type or drops a carry, so more indicate a bug or an impure body
 
 
 class Loop(NamedTuple):
-    """A loop to be traced. `step` takes the number of the trip (None in a `while`) and the values at its start, gives those at its end."""
+    """A loop to be traced. `step` maps the iteration number (None in a `while`) and the values at its start to the values at its end."""
 
     entries: Sequence[Entry]
     init: Sequence[Any]
     step: Callable[[Operand | None, list[Any]], Sequence[Any]]
     words: Wording
-    certain: bool  # whether there is a first trip for sure: variables that are assigned by trips only have a value after it
+    certain: bool  # whether at least one iteration runs: variables assigned only in the body then have a value afterwards
     checkpoint: str | int = "none"
-    most: int | None = None  # trips, where that is known
+    most: int | None = None  # upper bound on the trip count, if known
 
 
 def emit_for(trace: Trace, loop: Loop, start: Operand | int, stop: Operand | int) -> list[Any]:
-    """`for` with trips numbered from `start` to `stop - 1`."""
+    """Emit a `for` with iterations numbered from `start` to `stop - 1`."""
     trips = Trips(loop.most, False)
     if isinstance(start, int) and isinstance(stop, int):
         trips = Trips(max(0, stop - start), True, start)
@@ -49,7 +49,7 @@ def emit_for(trace: Trace, loop: Loop, start: Operand | int, stop: Operand | int
 
 
 def emit_while(trace: Trace, loop: Loop, test: Callable[[list[Any]], Any]) -> list[Any]:
-    """`while test(values)`. The test is traced on its own, as often as the body settles: once."""
+    """Emit `while test(values)`. The condition is traced separately and only once, after the types in the body have settled."""
     trips = Trips(loop.most, False)
     carries, cells, block = _trace_body(trace, loop, False, trips)
     region = trace.region()
@@ -100,7 +100,7 @@ def _trace_body(trace: Trace, loop: Loop, counted: bool, trips: Trips) -> tuple[
 
 
 def _settle(carries: Sequence[Carry], outs: Sequence[Any], certain: bool, trips: Trips) -> bool:
-    """Lists first: what the body does may depend on whether one is empty, which one that grows is only in the first attempt."""
+    """Settle lists first: the body may depend on whether a list is empty, and a growing list is so only in the first attempt."""
     for lists in (True, False):
         pairs = [(c, out) for c, out in zip(carries, outs, strict=True) if isinstance(c, ListCarry | StructureCarry) is lists]
         changes = [carry.settle(out, certain, trips) for carry, out in pairs]

@@ -1,10 +1,10 @@
-"""NumPy itself, on values that are known: what stands in where no rule of ours does.
+"""Fallback to NumPy itself, on known values, for functions that adjit does not implement.
 
-Outside of traces a tensor is an array like others. Whatever has no rule here is computed by NumPy on the tensors' arrays, and what comes
-out is given as tensors where their dtypes allow. Libraries that were written for NumPy's arrays (`LIBRARIES`) get NumPy's arrays from every
-function of NumPy's that they call: they write into them, and hand them to code in C.
+Outside traces, a tensor is an array like any other. Functions without a rule are computed by NumPy on the tensors' arrays, and the results
+are converted to tensors if their dtypes allow. Libraries written for NumPy arrays (`LIBRARIES`) get NumPy arrays from every NumPy function
+that they call: they write into them, and pass them to C code.
 
-A tensor that a tape watches says so when its array is asked for (`Operand.__array__`): nothing is lost in silence here.
+A tensor watched by a tape reports it when its array is requested (`Operand.__array__`): no gradient is lost silently.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from adjit.ir.types import DTYPE_NAMES
 from .convert import present
 from .frames import OURS as BETWEEN
 
-# Of the others that call NumPy with what users gave them, these are known to want arrays back.
+# Libraries that call NumPy with users' arguments and are known to expect arrays back.
 LIBRARIES = frozenset({
     "scipy", "sklearn", "pandas", "matplotlib", "mpl_toolkits", "seaborn", "statsmodels", "skimage", "xarray", "polars", "lmfit", "emcee",
     "iminuit", "networkx", "numba", "plotly", "bokeh", "joblib", "dask", "PIL", "cv2", "imageio", "h5py", "zarr",
@@ -32,20 +32,20 @@ LIBRARIES = frozenset({
 
 
 def is_known(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Whether all operands among the arguments have their values now: none is traced, nor a variable that a trace would read."""
+    """Whether all operands among the arguments have known values: none is traced, and none is a variable that a trace would read."""
     tracing = current_builder() is not None
     return not any(isinstance(x, Value) or (tracing and hasattr(x, "read_operand")) for x in operands_in((args, kwargs)))
 
 
 def may_fall_back(args: Sequence[Any], kwargs: Mapping[str, Any], written: Any) -> bool:
-    """Whether NumPy can do it. `written` is what it writes to: never a tensor, and nothing while tracing, when it would happen but once."""
+    """Whether NumPy can compute it. `written`, its outputs, may not be tensors; while tracing there may be none at all."""
     writes = [x for x in as_list(written) if x is not None]
     return is_known(args, kwargs) and not any(isinstance(x, Operand) for x in writes) and not (writes and current_builder() is not None)
 
 
 def called_by_library(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Whether a library for NumPy's arrays made the call that is running, on values that are known and that no tape watches."""
-    frame: FrameType | None = sys._getframe(3)  # below are this function, `call_ufunc` or its like, and the method of NumPy's protocol
+    """Whether a library for NumPy arrays made the running call, on known values that no tape watches."""
+    frame: FrameType | None = sys._getframe(3)  # skips this function, `call_ufunc` or similar, and the method of NumPy's protocol
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
         found = _libraries.get(module)
@@ -58,7 +58,7 @@ def called_by_library(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
 
 
 OURS, LIBRARY, USER = "ours", "library", "user"
-_libraries: dict[str, str] = {}  # name of a module -> what it is: this runs for every function of NumPy's on tensors
+_libraries: dict[str, str] = {}  # module name -> its kind: this runs for every NumPy function on tensors
 
 
 def kind_of(module: Any) -> str:
@@ -67,14 +67,14 @@ def kind_of(module: Any) -> str:
 
 
 def by_numpy(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], wrapped: bool = True) -> Any:
-    """What NumPy gives for the operands' arrays. What it gives back of its arguments (`out=`) is the user's own array."""
+    """Call NumPy on the operands' arrays. Arguments that it returns (`out=`) stay the user's own arrays."""
     arrays = [plain(x) for x in args]
     out = function(*arrays, **{name: plain(x) for name, x in kwargs.items()})
     return tensors(out, {id(x) for x in arrays} | {id(x) for x in as_list(kwargs.get("out"))}) if wrapped else out
 
 
 def plain(x: Any) -> Any:
-    """An argument with arrays in place of the operands in it."""
+    """Return an argument with its operands replaced by arrays."""
     if isinstance(x, Operand):
         return x.array() if isinstance(x, Literal) else np.asarray(x)
     if type(x) in (list, tuple) and any(True for _ in operands_in(x)):
@@ -85,7 +85,7 @@ def plain(x: Any) -> Any:
 
 
 def tensors(x: Any, own: set[int]) -> Any:
-    """A result as users hold it: arrays and numbers of NumPy's as tensors, where there are tensors of their dtype."""
+    """Return a result in the form that users hold: NumPy arrays and scalars as tensors, if their dtype is supported."""
     if id(x) in own:
         return x
     if type(x) is np.ndarray or isinstance(x, np.generic):

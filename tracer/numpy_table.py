@@ -1,7 +1,7 @@
-"""Which function of ours stands for which of NumPy's, and how NumPy's arguments become ours.
+"""The mapping from NumPy's functions to adjit's, and from NumPy's arguments to adjit's.
 
-`NUMPY` maps functions and ufuncs. What is missing, and arguments of NumPy's that make no sense here (`out`, `order`, ...), are left to
-NumPy where all values are known (`numpy_fallback`), and raise an error that names the function and the user's line where one is traced.
+`NUMPY` maps functions and ufuncs. Missing functions, and arguments of NumPy that do not apply here (`out`, `order`, ...), are left to NumPy
+if all values are known (`numpy_fallback`); if one is traced, they raise an error that names the function and the user's line.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
     for name in names.split()
 }
 
-# Modules of the surface that are loaded when one of their functions is first called: few programs do.
+# Modules of `surface` that are imported when one of their functions is first called, which few programs do.
 LATE: dict[str, str] = {
     name: module
     for module, names in {
@@ -66,7 +66,7 @@ LATE: dict[str, str] = {
 
 
 def rule_for(function: Callable[..., Any]) -> Callable[..., Any] | None:
-    """The function of ours for one of NumPy's; None where there is none."""
+    """Return adjit's function for one of NumPy's; None if there is none."""
     found = NUMPY.get(function)
     if found is None:
         name = getattr(function, "__name__", "")
@@ -76,14 +76,14 @@ def rule_for(function: Callable[..., Any]) -> Callable[..., Any] | None:
 
 
 def where(condition: Any, a: Any = None, b: Any = None, /) -> Operand:
-    """np.where, whose form of one argument has a shape that depends on values."""
+    """Implement np.where, whose one-argument form has a data-dependent shape."""
     if a is None or b is None:
         refuse(np.where, "with one argument, the shape of its result would depend on values; give np.where(condition, a, b)")
     return elementwise.where(condition, a, b)
 
 
 def result_type(*xs: Any) -> DType:
-    """np.result_type: weak values count as Python scalars."""
+    """Implement np.result_type, with weakly typed values as Python scalars."""
     given = [(weak_example(x.dtype) if x.weak else x.dtype) if isinstance(x, Operand) else x for x in xs]
     return np.result_type(*given)
 
@@ -162,7 +162,7 @@ ACCUMULATIONS: dict[np.ufunc, Callable[..., Operand]] = {
 
 _SHAPE = "the shape of its result depends on values, and shapes are static; mask with np.where(condition, a, b) instead"
 _MUTATES = "arrays of adjit are immutable; use the function of that name in adjit, or x.at[index].set(value): they give a new array"
-MUTATING = ("put", "copyto", "place", "putmask", "fill_diagonal", "put_along_axis")  # their first argument
+MUTATING = ("put", "copyto", "place", "putmask", "fill_diagonal", "put_along_axis")  # they write to their first argument
 _SOLVES = "of the factorisations there are np.linalg.cholesky, qr and slogdet; do it outside of the function"
 HINTS: dict[str, str] = {
     "trim_zeros": _SHAPE,
@@ -172,7 +172,7 @@ HINTS: dict[str, str] = {
 
 
 def refuse(function: Callable[..., Any], why: str = "") -> NoReturn:
-    """The error for what we do not have, with the user's line."""
+    """Raise the error for an unsupported function, with the user's line."""
     name = spelled(function)
     why = why or HINTS.get(
         name.rpartition(".")[2], "compute it outside of the function on NumPy arrays, or compose it of functions that are supported"
@@ -181,14 +181,14 @@ def refuse(function: Callable[..., Any], why: str = "") -> NoReturn:
 
 
 def spelled(function: Callable[..., Any]) -> str:
-    """`np.linalg.norm`, as users write it."""
+    """Return a function's name as users write it: `np.linalg.norm`."""
     module = getattr(function, "__module__", None) or "numpy"
     return f"{'np' + module.removeprefix('numpy')}.{getattr(function, '__name__', function)}"
 
 
 # ---- arguments
 
-# NumPy's functions written in C do not tell the names of their parameters
+# NumPy functions written in C do not expose their parameter names
 PARAMETERS: dict[Callable[..., Any], tuple[str, ...]] = {
     np.concatenate: ("arrays", "axis", "out", "dtype", "casting"),
     np.dot: ("a", "b", "out"),
@@ -221,11 +221,11 @@ HARMLESS: dict[str, Sequence[Any]] = {
     "full": (False,),
 }
 
-_NO_VALUE = getattr(np, "_NoValue", None)  # NumPy's mark for an argument that was not given
+_NO_VALUE = getattr(np, "_NoValue", None)  # NumPy's marker for an argument that was not given
 
 
 def call_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """NumPy's function on our values: what `__array_function__` does."""
+    """Call a NumPy function on adjit's values: the implementation of `__array_function__`."""
     if called_by_library(args, kwargs):
         return by_numpy(function, args, kwargs, wrapped=False)
     try:
@@ -241,7 +241,7 @@ def by_rule(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[s
     if ours is None:
         refuse(function)
     code: CodeType = ours.__code__
-    if code.co_flags & 4:  # *args: NumPy's are variadic too
+    if code.co_flags & 4:  # *args: the NumPy function is variadic too
         return ours(*args, **accepted(function, code, dict(kwargs)))
     names = parameters_of(function)
     operands = code.co_posonlyargcount
@@ -264,7 +264,7 @@ def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def accepted(function: Callable[..., Any], code: CodeType, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The keyword arguments that ours takes; the others must be such that leaving them out changes nothing."""
+    """Return the keyword arguments that adjit's function accepts; the others must have values that make no difference."""
     ours = code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
     out = {}
     for name, value in kwargs.items():
@@ -282,7 +282,7 @@ def accepted(function: Callable[..., Any], code: CodeType, kwargs: dict[str, Any
 
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """NumPy's ufunc, or one of its methods, on our values: what `__array_ufunc__` does."""
+    """Call a NumPy ufunc, or one of its methods, on adjit's values: the implementation of `__array_ufunc__`."""
     if called_by_library(inputs, kwargs):
         return by_numpy(getattr(ufunc, method), inputs, kwargs, wrapped=False)
     try:
@@ -320,7 +320,7 @@ def ufunc_by_rule(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: M
 
 
 def reduced(ufunc: np.ufunc, inputs: Sequence[Any], options: Mapping[str, Any]) -> Operand:
-    """`np.add.reduce` and its like; the axis is 0 unless given."""
+    """Implement `np.add.reduce` and similar; the default axis is 0."""
     function = REDUCTIONS.get(ufunc)
     if function is None:
         refuse(ufunc, f"with the method .reduce; {', '.join(u.__name__ for u in REDUCTIONS)} have it")

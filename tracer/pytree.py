@@ -1,12 +1,12 @@
-"""Nested structures of arguments and results: flattened to leaves, and built again from them.
+"""Nested structures of arguments and results: flattened to leaves, and rebuilt from them.
 
     leaves, tree = flatten({"w": [x, y], "b": None})
     tree.paths()                    # ["['w'][0]", "['w'][1]"]
     tree.unflatten(leaves)
 
-Nodes are lists, tuples, named tuples, dicts, dataclasses, None, and classes given to `register_pytree_node`; anything else is a leaf. Keys
-of a dict are sorted where they can be, so that two dicts with the same keys have one structure; an OrderedDict keeps its order. A
-`TreeDef` is flat inside: structures may nest as deep as memory allows, and comparing or hashing one does not recurse.
+Nodes are lists, tuples, named tuples, dicts, dataclasses, None, and classes registered by `register_pytree_node`; anything else is a
+leaf. The keys of a dict are sorted if possible, so that two dicts with the same keys have the same structure; an OrderedDict keeps its
+order. A `TreeDef` is stored flat: structures may nest as deep as memory allows, and comparing or hashing one does not recurse.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 from adjit.ir.errors import TraceError
 
-MAX_DEPTH = 100_000  # levels: beyond, a structure is taken to contain itself
+MAX_DEPTH = 100_000  # levels: a deeper structure is assumed to contain itself
 
 Key: TypeAlias = tuple[str, Any]  # ("index", 3), ("key", "w") or ("field", "bias")
 
 
 class NodeType(NamedTuple):
-    """How a class of nodes comes apart and is put together again."""
+    """How instances of a node class are flattened and rebuilt."""
 
     flatten: Callable[[Any], tuple[Iterable[Any], Hashable]]
     unflatten: Callable[[type[Any], Any, Sequence[Any]], Any]
@@ -31,7 +31,7 @@ class NodeType(NamedTuple):
 
 
 class Node(NamedTuple):
-    """One inner node of a TreeDef: its class, what is kept beside the children, and their number."""
+    """One inner node of a TreeDef: its class, the data kept besides the children, and the number of children."""
 
     cls: type[Any]
     kept: Hashable
@@ -39,7 +39,7 @@ class Node(NamedTuple):
 
 
 class TreeDef:
-    """The structure that leaves were taken from: nodes in preorder, None standing for a leaf. Immutable and hashable."""
+    """The structure of flattened leaves: nodes in preorder, with None for each leaf. Immutable and hashable."""
 
     __slots__ = ("entries", "leaves", "_hash")
 
@@ -49,7 +49,7 @@ class TreeDef:
         self._hash: int | None = None
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
-        """The structure, holding these leaves."""
+        """Rebuild the structure with these leaves."""
         given = list(leaves)
         if len(given) != self.leaves:
             raise TraceError(f"the structure {self} takes {self.leaves} leaves, not {len(given)}")
@@ -63,7 +63,7 @@ class TreeDef:
         return stack[0]
 
     def key_paths(self) -> list[tuple[Key, ...]]:
-        """For each leaf, the keys that lead to it."""
+        """Return the keys that lead to each leaf."""
         out: list[tuple[Key, ...]] = []
         stack: list[tuple[Key, ...]] = [()]
         for entry in self.entries:
@@ -75,7 +75,7 @@ class TreeDef:
         return out
 
     def paths(self) -> list[str]:
-        """For each leaf, how Python would spell the way to it: `['w'][0].bias`."""
+        """Return the path to each leaf as a Python expression: `['w'][0].bias`."""
         return [spelled(path) for path in self.key_paths()]
 
     def __eq__(self, other: object) -> bool:
@@ -94,7 +94,7 @@ LEAF = TreeDef([None])
 
 
 def flatten(structure: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], TreeDef]:
-    """Leaves in order, and the structure they were in."""
+    """Return the leaves in order, and the structure that contained them."""
     leaves: list[Any] = []
     entries: list[Node | None] = []
     stack: list[tuple[Any, int]] = [(structure, 0)]
@@ -115,7 +115,7 @@ def flatten(structure: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
 
 
 def tree_map(function: Callable[..., Any], structure: Any, *others: Any) -> Any:
-    """`function` on each leaf (beside the leaves of structures of the same shape), in the same structure."""
+    """Apply `function` to each leaf (and to the corresponding leaves of `others`) and return the results in the same structure."""
     leaves, tree = flatten(structure)
     columns = [leaves]
     for other in others:
@@ -127,16 +127,16 @@ def tree_map(function: Callable[..., Any], structure: Any, *others: Any) -> Any:
 
 
 def spelled(path: Sequence[Key]) -> str:
-    """`['w'][0].bias`: the way to a leaf, for messages."""
+    """Return the path to a leaf, for messages: `['w'][0].bias`."""
     return "".join(f".{key}" if kind == "field" else f"[{key!r}]" for kind, key in path)
 
 
 def dotted(path: Sequence[Key]) -> str:
-    """`.w.0.bias`: the way to a leaf, for names of IR values."""
+    """Return the path to a leaf, for names of IR values: `.w.0.bias`."""
     return "".join(f".{''.join(c if c.isalnum() or c == '_' else '_' for c in str(key))}" for _, key in path)
 
 
-# ---- classes of nodes
+# ---- node classes
 
 _types: dict[type[Any], NodeType] = {}
 
@@ -144,14 +144,14 @@ _types: dict[type[Any], NodeType] = {}
 def register_pytree_node(
     cls: type[Any], flatten: Callable[[Any], tuple[Iterable[Any], Hashable]], unflatten: Callable[[Any, Sequence[Any]], Any]
 ) -> None:
-    """Make instances of `cls` nodes: `flatten(x)` gives children and something hashable to keep, `unflatten(kept, children)` x again."""
+    """Register `cls` as a pytree node. `flatten(x)` returns children and hashable data, `unflatten(data, children)` rebuilds x."""
     if cls in _types and _types[cls] not in (_NAMED_TUPLE, _DICT, _DATACLASS):
         raise TraceError(f"{cls.__name__} is already a pytree node")
     _types[cls] = NodeType(flatten, lambda _, kept, children: unflatten(kept, children), indices)
 
 
 def find_node_type(cls: type[Any]) -> NodeType | None:
-    """How to take instances of `cls` apart; None for leaves."""
+    """Return how instances of `cls` are flattened; None for leaves."""
     found = _types.get(cls)
     if found is not None:
         return found
@@ -201,7 +201,7 @@ def flatten_dataclass(x: Any) -> tuple[list[Any], Hashable]:
 
 
 def unflatten_dataclass(cls: type[Any], kept: Any, children: Sequence[Any]) -> Any:
-    """Without `__init__`, which may compute, refuse or not take all fields."""
+    """Rebuild without calling `__init__`, which may compute, raise or not accept all fields."""
     out = object.__new__(cls)
     for name, child in zip(kept, children, strict=True):
         object.__setattr__(out, name, child)

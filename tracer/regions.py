@@ -1,7 +1,7 @@
-"""What branches and loops of a traced function have in common: how the types of two values meet, and the errors when they do not.
+"""Common parts of branches and loops in a traced function: how the types of two values are unified, and the errors when they do not match.
 
-Regions are built by `branches` and `loops`, for the functional forms (`control`) and for rewritten Python statements (`autograph`) alike. A
-branch or a body is traced on its own. Python scalars give way in dtype and shape; anything else must have one type on both sides.
+Regions are built by `branches` and `loops`, both for the functional forms (`control`) and for converted Python statements (`autograph`). A
+branch or a body is traced separately. Python scalars adapt in dtype and shape; everything else must have the same type on both sides.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .frames import user_location
 from .trace import Trace, Traced
 from .traced import WeakSplat
 
-Find: TypeAlias = Callable[[str, int], Location | None]  # (name, side) -> the line where that side gives the name its value
+Find: TypeAlias = Callable[[str, int], Location | None]  # (name, side) -> the line where that side assigns the name
 
 
 class Undefined:
-    """What a Python variable holds that nothing was assigned to."""
+    """The value of a Python variable that has not been assigned."""
 
     def __repr__(self) -> str:
         return "undefined"
@@ -36,24 +36,24 @@ UNDEFINED = Undefined()
 
 
 class Entry(NamedTuple):
-    """One thing that a region gives: a variable of the user's, or the result of a function."""
+    """One output of a region: a user's variable, or the result of a function."""
 
     name: str
-    variable: str = ""  # as it stands in the source
-    optional: bool = False  # read only where it was assigned, which adjit itself has arranged: any value will do elsewhere
-    fresh: bool = False  # no trip of the loop reads it before assigning it
+    variable: str = ""  # as written in the source
+    optional: bool = False  # read only where it was assigned, which adjit guarantees: any value will do elsewhere
+    fresh: bool = False  # no iteration reads it before assigning it
 
     def __str__(self) -> str:
         return f"`{self.name}`" if self.is_name else self.name
 
     @property
     def is_name(self) -> bool:
-        """Whether it is spelled as in the source: `y`, `self.h`."""
+        """Whether the name is an expression in the source: `y`, `self.h`."""
         return self.name.replace(".", "").isidentifier()
 
 
 class Wording(NamedTuple):
-    """How messages speak of a construct: its name, its two sides, and the user's lines."""
+    """How messages describe a construct: its name, its two sides, and the user's lines."""
 
     what: str  # "`if`"
     sides: tuple[str, str]  # "in the `if` branch", "in the `else` branch"
@@ -65,7 +65,7 @@ class Wording(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What a leaf is to the IR. A Python scalar is weak: it takes the dtype and the shape of what it meets."""
+    """The type of a leaf in the IR. A Python scalar is weak: it takes the dtype and shape of the value that it is combined with."""
 
     type: TensorType
     weak: bool
@@ -75,7 +75,7 @@ _SCALARS = {bool: TensorType(BOOL), int: TensorType(I64), float: TensorType(F64)
 
 
 def kind_of(leaf: Any) -> Kind | None:
-    """None for what no array holds: text, functions, objects."""
+    """Return the kind of a leaf; None for values that no array can hold: strings, functions, objects."""
     if isinstance(leaf, Operand):
         return Kind(leaf.type, leaf.weak)
     scalar = _SCALARS.get(type(leaf))
@@ -90,7 +90,7 @@ def kind_of(leaf: Any) -> Kind | None:
 
 
 def join(a: Kind, b: Kind) -> Kind | None:
-    """The one kind for both; None where there is none."""
+    """Return the common kind of both; None if there is none."""
     weak = a.weak and b.weak
     if a.type == b.type:
         return Kind(a.type, weak)
@@ -104,7 +104,7 @@ def join(a: Kind, b: Kind) -> Kind | None:
 
 
 def conform(leaf: Any, kind: Kind) -> Operand:
-    """A leaf as an operand of exactly this type, emitted into the active trace where it takes an op."""
+    """Return a leaf as an operand of exactly this type, emitting ops into the active trace if necessary."""
     if type(leaf) in _SCALARS:
         return Literal(leaf, kind.type)
     x = ops.broadcast_to(ops.cast(as_operand(leaf), kind.type.dtype), kind.type.shape)
@@ -112,18 +112,18 @@ def conform(leaf: Any, kind: Kind) -> Operand:
 
 
 def blank(like: Any) -> Any:
-    """A value of the kind of another, for where nobody will read it."""
+    """Return a placeholder of the same kind as another value, for where it is not read."""
     kind = kind_of(like)
     return like if kind is None else (WeakSplat if kind.weak else Literal)(0, kind.type)
 
 
 def is_traced(x: Any) -> bool:
-    """Whether only a run of the compiled function will know x. A variable is, while a function is traced."""
+    """Whether the value of x is known only at run time. This includes variables while a function is traced."""
     return isinstance(x, Value) or (isinstance(x, Operand) and isinstance(as_operand(x), Value))
 
 
 def predicate(x: Any, what: str) -> Operand:
-    """A traced condition as a bool scalar."""
+    """Return a traced condition as a bool scalar."""
     operand = as_operand(x)
     if operand.type.size != 1:
         raise ShapeError(f"{what}: the truth of {operand.type} is ambiguous; use .any() or .all()").at(user_location())
@@ -131,7 +131,7 @@ def predicate(x: Any, what: str) -> Operand:
 
 
 def same_static(a: Any, b: Any) -> bool:
-    """Whether two leaves are one and the same constant. Arrays of NumPy's are, to the bit: a trip that is traced gets copies of them."""
+    """Whether two leaves are the same constant. NumPy arrays are compared bitwise, since a traced iteration gets copies of them."""
     if a is b:
         return True
     if type(a) is not type(b) or isinstance(a, Operand):
@@ -141,7 +141,7 @@ def same_static(a: Any, b: Any) -> bool:
     try:
         return repr(a) == repr(b) if isinstance(a, float) else bool(a == b)  # -0.0 is not 0.0
     except Exception:
-        return False  # a comparison of the user's that fails makes two values different, no more
+        return False  # if the user's comparison fails, the values are merely considered different
 
 
 def describe(value: Any) -> str:
@@ -168,7 +168,7 @@ def name_of(entry: Entry, path: str = "") -> str | None:
 
 
 def hold(trace: Trace, results: Sequence[Value], names: Sequence[str | None], kinds: Sequence[Kind]) -> None:
-    """Give the results of a region the names and the weakness of what they stand for."""
+    """Give the results of a region the names and the weak typing of the values that they represent."""
     for result, name, kind in zip(results, names, kinds, strict=True):
         result.name = name
         if isinstance(result, Traced):
@@ -185,7 +185,7 @@ def finish(region: Trace, results: Sequence[Operand], params: Sequence[Value] = 
 
 
 class Attempt:
-    """What is traced from here on can be taken back, as if it had never been."""
+    """A point in a trace to which it can be rolled back."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -198,7 +198,7 @@ class Attempt:
 
     def undo(self) -> None:
         trace = self.trace
-        nowhere = trace.region()  # the values taken back belong to a region that is around nothing
+        nowhere = trace.region()  # the discarded values now belong to a region that encloses nothing
         for stmt in trace.stmts[self.count :]:
             for result in stmt.results:
                 if isinstance(result, Traced):

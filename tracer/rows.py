@@ -1,4 +1,4 @@
-"""What lists of a traced function are made of: the form of their items, items that are put aside, and rows of arrays."""
+"""The parts of lists in a traced function: the form of their items, deferred items, and rows of arrays."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .regions import Kind, conform, describe, join, kind_of
 
 
 class Rows(NamedTuple):
-    """What the items of a list are: their structure, and the kind of each leaf."""
+    """The form of a list's items: their structure, and the kind of each leaf."""
 
     tree: TreeDef
     kinds: tuple[Kind, ...]
 
     @staticmethod
     def of(items: Iterable[Any]) -> Rows:
-        """The one form of all items, of which there must be one."""
+        """Return the common form of all items, of which there must be at least one."""
         found: Rows | None = None
         for item in items:
             found = Rows.like(item) if found is None else found.joined(item)
@@ -42,7 +42,7 @@ class Rows(NamedTuple):
         return self.met(Rows.like(item))
 
     def met(self, other: Rows) -> Rows:
-        """The form of both: Python numbers give way in dtype."""
+        """Return the common form of both: Python numbers adapt in dtype."""
         kinds = [join(a, b) if a.type.shape == b.type.shape else None for a, b in zip(self.kinds, other.kinds, strict=False)]
         if self.tree != other.tree or None in kinds:
             raise TraceError(
@@ -59,14 +59,14 @@ class Rows(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Items that are not written yet, leaf by leaf. There are `number` of them; the rows behind those are zeros."""
+    """Items that are not written yet, leaf by leaf. Only the first `number` rows are items; the others are zeros."""
 
     rows: tuple[tuple[Any, ...], ...]
     number: int | Operand
 
 
 class Kept(NamedTuple):
-    """What is known of a list while tracing: what its items are, and how many there are at least and at most."""
+    """What is known about a list while tracing: the form of its items, and bounds on their number."""
 
     rows: Rows
     least: int
@@ -78,7 +78,7 @@ def one_row(x: Any, kind: Kind) -> Operand:
 
 
 def resized(rows: Operand, length: int) -> Operand:
-    """The first rows, or all with zeros behind them."""
+    """Return the first `length` rows, padded with zeros."""
     there, *rest = rows.type.shape
     if length <= there:
         return rows if length == there else ops.getitem(rows, slice(length))
@@ -86,7 +86,7 @@ def resized(rows: Operand, length: int) -> Operand:
 
 
 def filled(rows: Operand, count: int | Operand, fill: Any, length: int) -> Operand:
-    """The first `count` rows, and `fill` in all others up to `length`."""
+    """Return the first `count` rows, followed by `fill` up to `length`."""
     out = resized(rows, length)
     there = ops.less(ops.iota((length,)), as_operand(count))
     rest = fill if type(fill) in (bool, int, float) else as_operand(fill)  # a Python number takes the dtype of the rows

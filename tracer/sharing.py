@@ -1,7 +1,7 @@
 """Which arrays would share memory in NumPy.
 
-A traced `x[i] = v` gives the variable `x` a new value. In NumPy it changes memory, and every variable that holds it or a view on it. Where
-there is such a variable, the two would differ: this is how a write finds out, and refuses.
+A traced `x[i] = v` gives the variable `x` a new value. In NumPy it changes memory, and therefore every variable that holds the array or a
+view of it. If there is such a variable, the results would differ: this module lets a write detect that, and raise an error.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from adjit.ir.ops.shape import Flip, Reshape, Slice, Transpose
 from .pytree import flatten
 from .traced import Traced
 
-SHARING: tuple[type[Op], ...] = (Reshape, Transpose, Slice, Flip, Gather)  # ops that NumPy has views for
+SHARING: tuple[type[Op], ...] = (Reshape, Transpose, Slice, Flip, Gather)  # ops that return views in NumPy
 
 
 def remember_view(op: Op, args: Sequence[Operand], result: Value) -> None:
-    """Note whose memory a result would lie in. Of gathers, only those by numbers (`x[i]`) are views; a view without axes is a number."""
+    """Record whose memory a result would share. Only gathers by scalars (`x[i]`) are views; a result without axes is a scalar."""
     source = args[0]
     if not result.type.shape or any(index.type.shape for index in args[1:]):
         return
@@ -35,8 +35,8 @@ def remember_view(op: Op, args: Sequence[Operand], result: Value) -> None:
 
 
 def remember_choice(trace: Builder, results: Sequence[Value], given: Sequence[Sequence[Any]]) -> None:
-    """Note in whose memory results of branches, or of a loop, may lie: of what they are given, that of arrays made outside."""
-    inside: dict[int, Traced] = {}  # id of an array made inside -> the first result that lies in it
+    """Record whose memory the results of branches or of a loop may share, given the values that they may take."""
+    inside: dict[int, Traced] = {}  # id of an array created inside -> the first result that shares its memory
     for result, values in zip(results, given, strict=False):
         if isinstance(result, Traced) and result.type.shape:
             outside, made = split_memory(trace, values)
@@ -45,7 +45,7 @@ def remember_choice(trace: Builder, results: Sequence[Value], given: Sequence[Se
 
 
 def split_memory(trace: Builder, values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """The arrays that values may be views on: those that were there in `trace`, and those made in regions of it."""
+    """Return the arrays that values may be views of: those that existed in `trace`, and those created in its regions."""
     around = list(trace.around())
     roots = [root for value in values for root in memory_of(value) if isinstance(root, Traced | np.ndarray)]
     outside = [isinstance(root, np.ndarray) or root.owner in around for root in roots]
@@ -53,7 +53,7 @@ def split_memory(trace: Builder, values: Sequence[Any]) -> tuple[list[Any], list
 
 
 def memory_of(x: Any) -> tuple[Any, ...]:
-    """The arrays that a value may be a view on; itself, if on no other. An array that stands for another in a branch is that one, too."""
+    """Return the arrays that a value may be a view of, or else itself. A copy made for a branch also counts as its original."""
     if isinstance(x, Traced):
         return x.memory or (x,)
     known = doubles().get(id(x)) if isinstance(x, np.ndarray) else None
@@ -61,7 +61,7 @@ def memory_of(x: Any) -> tuple[Any, ...]:
 
 
 def doubles() -> dict[int, tuple[Array, Array]]:
-    """id of a copy that a branch or a trip was given in place of an array -> both, as long as the trace lasts."""
+    """Return id of a copy made for a branch or an iteration -> (copy, original), for the duration of the trace."""
     from .trace import current_trace  # noqa: PLC0415 - a trace notes views, which this module knows
 
     trace = current_trace()
@@ -69,22 +69,22 @@ def doubles() -> dict[int, tuple[Array, Array]]:
 
 
 def double(array: Array) -> Array:
-    """A copy of an array, for a branch or a trip to change; a write still knows the two for one."""
+    """Copy an array for a branch or an iteration to change; the copy remains linked to the original."""
     out = array.copy()
     doubles()[id(out)] = (out, array)
     return out
 
 
 def written(trace: Builder, x: Operand, key: Any, value: Any) -> Operand:
-    """What a variable holds after `x[key] = value`: memory of its own, also where the value takes the place of all that was there."""
+    """Return the value of a variable after `x[key] = value`: it has its own memory, even if the value replaces all elements."""
     out = ops.setitem(x, key, value)
-    if not isinstance(out, Traced):  # a constant: as a value of the trace, it has views that are known
+    if not isinstance(out, Traced):  # a constant: emitted as a value of the trace, so that its views are tracked
         return trace.emit(Reshape(out.type.shape), (out,))[0]
     return out.copy() if out is value or out.memory else out
 
 
 def share(x: Any, other: Any, kind: type = object) -> bool:
-    """Whether a write to the array `x` would show in `other`: an array (of this kind), or a structure of arrays."""
+    """Whether a write to the array `x` would change `other`: an array (of this class), or a structure of arrays."""
     return any(isinstance(leaf, kind) and same_memory(x, leaf) for leaf in flatten(other)[0])
 
 

@@ -1,7 +1,7 @@
-"""Slices between traced bounds whose distance is known: `data[i * b:(i + 1) * b]` takes b rows, wherever i says.
+"""Slices with traced bounds at a known distance: `data[i * b:(i + 1) * b]` takes b rows for any i.
 
-The bounds are compared as linear forms of the values that they were computed from. A slice that would leave the array, which NumPy cuts
-short, raises when the function runs: shapes are static.
+The bounds are compared as linear forms of the values that they were computed from. A slice that exceeds the array, which NumPy would
+truncate, raises at run time: shapes are static.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from adjit.ir.types import I64
 
 from .surface import indexing
 
-LOOKED_AT = 400  # statements before the slice, in each region around it
+LOOKED_AT = 400  # number of statements to search before the slice, in each enclosing region
 
-Form: TypeAlias = dict[int | None, int]  # id of a value -> its factor; None: the constant
+Form: TypeAlias = dict[int | None, int]  # id of a value -> its coefficient; None: the constant
 
 
 def has_traced_slice(key: Any) -> bool:
@@ -30,7 +30,7 @@ def has_traced_slice(key: Any) -> bool:
 
 
 def taken(x: Operand, key: Any) -> tuple[Operand, Any]:
-    """What is left to index, once slices with traced bounds are taken: an array, and a key without such slices."""
+    """Apply the slices with traced bounds; return the resulting array and a key without such slices."""
     parts = list(key) if type(key) is tuple else [key]
     for at, axis, size in axes_of(x, parts):
         rows = rows_between(parts[at], size)
@@ -41,7 +41,7 @@ def taken(x: Operand, key: Any) -> tuple[Operand, Any]:
 
 
 def as_rows(x: Operand, key: Any) -> Any:
-    """A key for assignment, with an array of indices in place of the one slice with traced bounds, beside nothing but other slices."""
+    """Return a key for assignment in which the only slice with traced bounds is an index array; all other parts must be slices."""
     parts = list(key) if type(key) is tuple else [key]
     traced = [(at, rows_between(parts[at], size)) for at, _, size in axes_of(x, parts) if has_traced_slice(parts[at])]
     if len(traced) != 1 or traced[0][1] is None or not all(type(part) is slice for part in parts):
@@ -51,7 +51,7 @@ def as_rows(x: Operand, key: Any) -> Any:
 
 
 def axes_of(x: Operand, parts: list[Any]) -> list[tuple[int, int, int]]:
-    """(place in the key, axis, size) of each slice; none for keys with arrays of bools, whose axes are not one each."""
+    """Return (position in the key, axis, size) of each slice; empty for keys with boolean arrays, which may span several axes."""
     used = [part for part in parts if part is not None and part is not Ellipsis]
     if any(getattr(getattr(part, "dtype", None), "kind", "") == "b" for part in used):
         return []
@@ -67,7 +67,7 @@ def axes_of(x: Operand, parts: list[Any]) -> list[tuple[int, int, int]]:
 
 
 def rows_between(part: slice, size: int) -> Operand | None:
-    """The indices of a slice with traced bounds; None where its length is not known, or its bounds are not traced."""
+    """Return the indices of a slice with traced bounds; None if its length is unknown or its bounds are not traced."""
     if not has_traced_slice(part) or part.step not in (None, 1):
         return None
     start = 0 if part.start is None else part.start
@@ -86,7 +86,7 @@ def rows_between(part: slice, size: int) -> Operand | None:
 
 
 def form_of(x: Any) -> Form | None:
-    """A bound as a linear form; None for what is no integer scalar."""
+    """Return a bound as a linear form; None if it is not an integer scalar."""
     if isinstance(x, int):
         return {None: x}
     operand = as_operand(x)
@@ -125,7 +125,7 @@ def combined(a: Form, b: Form, factor: int) -> Form:
 
 
 def made_by(x: Operand) -> Stmt | None:
-    """The statement that gives a value, among the last ones of the trace."""
+    """Return the statement that computes a value, if it is among the last ones of the trace."""
     builder: Builder | None = current_builder()
     while builder is not None:
         for stmt in builder.stmts[: -LOOKED_AT - 1 : -1]:

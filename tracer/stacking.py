@@ -1,4 +1,4 @@
-"""`stack`: arrays, or the items of a list that a traced loop made, side by side along a new axis."""
+"""`stack`: joins arrays, or the items of a list built by a traced loop, along a new axis."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .surface import shapes
 
 
 def stack(xs: Any, /, axis: int = 0, dtype: Any = None, *, fill: Any = None, length: int | None = None) -> Operand:
-    """Arrays of one shape side by side along a new axis.
+    """Join arrays of one shape along a new axis.
 
-    With `fill`, rows of it follow up to `length`. A list that a compiled loop has appended to as often as the data wanted has a length that
-    is known only when the function runs: `fill` makes an array of it, with as many rows as the list can have unless `length` is given.
+    With `fill`, the result is padded with rows of it up to `length`. A list that a compiled loop appends to may have a length known only at
+    run time: `fill` makes an array of it, with as many rows as the list can have unless `length` is given.
 
     >>> stack([1.0, 2.0], fill=-1.0, length=3)
     Tensor([ 1.,  2., -1.], f64[3])

@@ -1,9 +1,9 @@
-"""Runs a Python function on traced values and gives the program that it wrote.
+"""Runs a Python function on traced values and returns the program that was recorded.
 
-Owns: `Trace` (the builder behind traced values: the user's line and variable names, captured arrays, variables) and `trace_function`.
-Refuses: deciding what is traced and what is static, and running anything; that is the runtime's.
+Owns `Trace` (the builder behind traced values: the user's lines and variable names, captured arrays, variables) and `trace_function`. It
+neither decides what is traced and what is static nor runs anything; that is the runtime's task.
 
-A `Trace` with a parent builds a region (a branch, a loop's body): it sees the values and variables of the traces around it.
+A `Trace` with a parent builds a region (a branch, the body of a loop): it can use the values and variables of the enclosing traces.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .traced import leaked
 
 
 class Cell(Protocol):
-    """A variable, as far as a trace is concerned."""
+    """A variable, as seen by a trace."""
 
     @property
     def type(self) -> TensorType: ...
@@ -43,41 +43,41 @@ class Cell(Protocol):
 
 
 class Trace(Builder):
-    """A builder that knows the user: where each op was written, what its result is called, which variables and arrays it reaches."""
+    """A builder with user context: where each op was written, the name of its result, and which variables and arrays it uses."""
 
-    value_class: type[Traced] = Traced  # users of another frontend hold a subclass
-    python_prints = False  # whether Python's `print` prints while tracing, as TensorFlow's users know it, rather than in every run
+    value_class: type[Traced] = Traced  # other frontends use a subclass
+    python_prints = False  # whether Python's `print` prints while tracing, as in TensorFlow, rather than in every run
 
     def __init__(self, name: str = "", parent: Trace | None = None) -> None:
         super().__init__(parent=parent)
         self.name = name
-        self.written: dict[int, Operand] = {}  # id of a cell -> its value now, where this (region of the) trace wrote it
-        self.dead_end = False  # whether this region always raises: what it would give is never read
+        self.written: dict[int, Operand] = {}  # id of a cell -> its current value, if this trace or region wrote it
+        self.dead_end = False  # whether this region always raises: its results are never read
         self._callee: FrameType | None = None
         self._named: tuple[Value, ...] = ()
         if parent is None:
             self.capture = self.capture_array
             self.arguments: Sequence[Traced] = ()
             self.doubles: dict[int, tuple[Array, Array]] = {}
-            self.sources: dict[int, Any] = {}  # of random numbers, made by the function itself
+            self.sources: dict[int, Any] = {}  # random number generators created by the function itself
             self._cells: dict[int, tuple[Cell, Traced]] = {}
             self._captures: list[tuple[Array, Array, Traced]] = []
-            self._captured: dict[int, int] = {}  # id of an array -> where in the list it was captured last
-            self.stand_ins: dict[int, tuple[Operand, Value]] = {}  # id of a constant that a tape watches -> it, and the value in its place
+            self._captured: dict[int, int] = {}  # id of an array -> index of its last capture in the list
+            self.stand_ins: dict[int, tuple[Operand, Value]] = {}  # id of a constant that a tape watches -> it and its replacement
 
     def __exit__(self, *exc: object) -> None:
         super().__exit__(*exc)
-        self._callee, self._named = None, ()  # a frame keeps all its locals alive
+        self._callee, self._named = None, ()  # a frame would keep all its locals alive
 
     def root(self) -> Trace:
-        """The trace of the whole function, from inside any region."""
+        """Return the trace of the whole function, from inside any region."""
         trace = self
         while isinstance(trace.parent, Trace):
             trace = trace.parent
         return trace
 
     def region(self) -> Trace:
-        """A trace inside of this one: for a branch, or for the body of a loop."""
+        """Create a nested trace, for a branch or the body of a loop."""
         region = Trace(self.name, self)
         region.location, region.phase, region.origin, region.value_class = self.location, self.phase, self.origin, self.value_class
         return region
@@ -85,7 +85,7 @@ class Trace(Builder):
     # ---- statements
 
     def keep_names(self) -> None:
-        """The names given so far are final."""
+        """Make the names given so far final."""
         self._named = ()
 
     def place(self) -> tuple[Location | None, str | None]:
@@ -111,7 +111,7 @@ class Trace(Builder):
         for arg in args:
             if isinstance(arg, Traced) and arg.owner is not self:
                 self.check_reachable(arg, op.name)
-        # a statement keeps plain literals: how weak a scalar was beside its neighbour means nothing to the rules of derivatives
+        # a statement holds plain literals: derivative rules do not depend on how weakly a scalar was typed
         plain = [self.plain(a) if isinstance(a, Splat) else a for a in args]
         results = super().emit(op, plain, blocks, types)
         location = self.stmts[-1].location
@@ -121,7 +121,7 @@ class Trace(Builder):
         if isinstance(op, SHARING) and isinstance(args[0], Traced):
             remember_view(op, args, results[0])
         if results and results[0].name:
-            # one call of the user's may emit several ops: the name belongs to what it returns, so to the last
+            # one user call may emit several ops: the name belongs to its return value, the last of them
             for earlier in self._named:
                 earlier.name = None
             self._named = results
@@ -132,7 +132,7 @@ class Trace(Builder):
         return Literal(splat.value, splat.type) if found is splat else found
 
     def check_reachable(self, value: Traced, what: str) -> None:
-        """Refuse values of other traces, and of regions that are not around this one."""
+        """Raise an error for values of other traces, and of regions that do not enclose this one."""
         if not any(builder is value.owner for builder in self.around()):
             raise leaked(value, what, self).at(user_location())
 
@@ -144,18 +144,18 @@ class Trace(Builder):
         found = self.stand_in(operand)
         return super().constant(operand) if found is operand else found
 
-    # ---- what comes from outside
+    # ---- external values
 
     def parameter(self, type: TensorType, name: str | None = None, weak: bool = False, location: Location | None = None) -> Traced:
-        """A value that this trace is given: not yet in `params`, where order counts."""
+        """Create a parameter of this trace. It is not yet in `params`, whose order matters."""
         value = self.value_class(type, name, weak)
         value.owner, value.location = self, location
         return value
 
     def capture_array(self, array: Array) -> Operand:
-        """A closed-over array too large to print, as a hidden parameter. What it holds now is what it will hold.
+        """Capture a closed-over array too large to print as a hidden parameter, with its current contents.
 
-        An array that was written to since it was captured is captured again.
+        An array that was modified since it was captured is captured again.
         """
         root = self.root()
         at = root._captured.get(id(array))
@@ -163,13 +163,13 @@ class Trace(Builder):
             frozen = np.array(array, order="C")
             frozen.setflags(write=False)
             parameter = root.parameter(Concrete(frozen).type, "captured", location=user_location())
-            # the array itself is kept as well: its id must not be taken over by another while we trace
+            # keep the array itself too, so that its id is not reused during tracing
             at = root._captured[id(array)] = len(root._captures)
             root._captures.append((array, frozen, parameter))
         return root._captures[at][2]
 
     def read(self, cell: Cell) -> Operand:
-        """The value of a variable here: what was last written to it, or a parameter."""
+        """Return the current value of a variable: what was last written to it, or a parameter."""
         trace: Builder | None = self
         while isinstance(trace, Trace):
             found = trace.written.get(id(cell))
@@ -179,14 +179,14 @@ class Trace(Builder):
         return self.cell_parameter(cell)
 
     def cell_parameter(self, cell: Cell) -> Traced:
-        """The parameter that brings a variable's value into the function."""
+        """Return the parameter that passes a variable's value into the function."""
         root = self.root()
         if id(cell) not in root._cells:
             root._cells[id(cell)] = (cell, root.parameter(cell.type, cell.name, location=user_location()))
         return root._cells[id(cell)][1]
 
     def write(self, cell: Cell, operand: Operand) -> Operand:
-        """Make `operand` the variable's value from here on. State blocks gradients, as in TensorFlow: what is read later is a new value."""
+        """Set the variable's value from here on. Gradients do not pass through variables, as in TensorFlow."""
         name = cell.name or "variable"
         if operand.type.shape != cell.type.shape:
             raise ShapeError(f"assign: {name} is {cell.type}, the new value {operand.type}").at(user_location())
@@ -198,14 +198,14 @@ class Trace(Builder):
         self.written[id(cell)] = value
         return value
 
-    # ---- the end
+    # ---- completion
 
     def finish_function(self, arguments: Sequence[Traced], results: Sequence[Operand], location: Location | None) -> Func:
-        """The function traced: parameters are the arguments, then variables, then captured arrays."""
+        """Return the traced function: its parameters are the arguments, then variables, then captured arrays."""
         for result in results:
             if isinstance(result, Traced):
                 self.check_reachable(result, "return")
-        block = self.finish(results)  # may capture: parameters are listed after it
+        block = self.finish(results)  # may capture arrays, so parameters are listed after it
         params = [*arguments, *(p for _, p in self._cells.values()), *(p for *_, p in self._captures)]
         updates = [(self._cells[key][1], value) for key, value in self.written.items()]
         return Func(self.name, Block(params, block.stmts, block.results), updates=updates, location=location)
@@ -219,7 +219,7 @@ class Trace(Builder):
         return [frozen for _, frozen, _ in self.root()._captures]
 
     def forget(self) -> None:
-        """Let go of everything: a value that leaked must not keep the whole trace alive."""
+        """Release everything: a leaked value must not keep the whole trace alive."""
         self.stmts: list[Stmt] = []
         self.written = {}
         self._cells, self._captures, self._captured, self.stand_ins, self.arguments, self.doubles = {}, [], {}, {}, (), {}
@@ -227,7 +227,7 @@ class Trace(Builder):
 
 
 def current_trace() -> Trace | None:
-    """The innermost active trace of this thread."""
+    """Return the innermost active trace of this thread."""
     builder = current_builder()
     while builder is not None and not isinstance(builder, Trace):
         builder = builder.parent
@@ -235,7 +235,7 @@ def current_trace() -> Trace | None:
 
 
 class Spec:
-    """Stands for a leaf of the arguments that is traced; `weak` for a Python scalar."""
+    """Represents an argument leaf that is traced; `weak` for a Python scalar."""
 
     __slots__ = ("type", "weak", "name")
 
@@ -249,7 +249,7 @@ class Spec:
 
 
 class Program:
-    """A traced function. Parameters of `func` are: traced argument leaves, then `cells`, then `captures`."""
+    """A traced function. The parameters of `func` are the traced argument leaves, then `cells`, then `captures`."""
 
     __slots__ = ("func", "arguments", "cells", "captures", "out_tree", "static")
 
@@ -257,14 +257,14 @@ class Program:
         self, func: Func, arguments: int, cells: list[Cell], captures: list[Array], out_tree: TreeDef, static: tuple[tuple[int, Any], ...]
     ) -> None:
         self.func = func
-        self.arguments = arguments  # how many of the parameters are argument leaves
+        self.arguments = arguments  # number of parameters that are argument leaves
         self.cells = cells
         self.captures = captures
         self.out_tree = out_tree
-        self.static = static  # (position, object) of the leaves of the result that are no arrays
+        self.static = static  # (position, object) of the result leaves that are not arrays
 
     def rebuild(self, results: Sequence[Any]) -> Any:
-        """What the function returns, given the values of `func.results`."""
+        """Build the function's return value from the values of `func.results`."""
         leaves = list(results)
         for position, leaf in self.static:
             leaves.insert(position, leaf)
@@ -272,9 +272,9 @@ class Program:
 
 
 def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any], name: str | None = None) -> Program:
-    """Run `fn` on traced values. `tree` unflattens to (args, kwargs); a leaf that is a `Spec` is traced, any other is passed as it is.
+    """Run `fn` on traced values. `tree` unflattens to (args, kwargs); leaves that are a `Spec` are traced, all others are passed unchanged.
 
-    An exception leaves no state behind; one of ours carries the user's line.
+    An exception leaves no state behind; adjit's own exceptions carry the user's line.
     """
     trace = Trace(name or getattr(fn, "__name__", None) or type(fn).__name__)
     names = argument_names(fn, tree)
@@ -300,7 +300,7 @@ def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any],
     except ValueError as error:
         if not isinstance(error.__cause__, TraceError):
             raise
-        raise TraceError(  # "setting an array element with a sequence", says NumPy
+        raise TraceError(  # NumPy says "setting an array element with a sequence"
             "a NumPy array cannot take a traced value in; where the array is a variable of the function that writes, `y[i] = value` gives "
             "it a new one: write y = ..., y[i] = value, and put y back where it came from"
         ).at(raised_at(error.__traceback__)) from None
@@ -314,14 +314,14 @@ def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any],
 
 
 def is_result(leaf: Any) -> bool:
-    """Whether a leaf of a function's result is computed, rather than handed back as the object that it is."""
+    """Whether a leaf of a function's result is computed, rather than returned as the same object."""
     if isinstance(leaf, np.ndarray | np.generic):
         return leaf.dtype.kind in "biufc"
     return isinstance(leaf, Operand | bool | int | float)
 
 
 def check_opaque(leaf: Any, location: Location | None) -> None:
-    """Refuse a result that hides traced values where nobody would replace them by what the compiled function computes."""
+    """Raise an error for a result that hides traced values where they could not be replaced by computed ones."""
     if isinstance(leaf, Iterator | Awaitable) or is_ours_inside(leaf):
         raise TraceError(
             f"the result is a {type(leaf).__name__}, which would go on with traced values when they are gone; return a list of its items"
@@ -335,18 +335,18 @@ def check_opaque(leaf: Any, location: Location | None) -> None:
 
 
 def is_ours_inside(leaf: Any) -> bool:
-    """Whether this is an object of the tracer's own: what stands for `zip(...)` and its like in converted code."""
+    """Whether this is one of the tracer's own objects, such as those that replace `zip(...)` in converted code."""
     return type(leaf).__module__.startswith("adjit.tracer.autograph") and not isinstance(leaf, str)
 
 
 def takes_anything(code: CodeType | None) -> bool:
-    """Whether a function is `(*args, **kwargs)`."""
+    """Whether a function's signature is `(*args, **kwargs)`."""
     return code is not None and code.co_argcount + code.co_kwonlyargcount == 0 and code.co_flags & 12 == 12
 
 
 def argument_names(fn: Callable[..., Any], tree: TreeDef) -> list[str]:
-    """Names of the leaves of (args, kwargs), from the names of the function's parameters: `x`, `params.w`, `batch.0`."""
-    while hasattr(fn, "__wrapped__") and takes_anything(code_of(fn)):  # `grad(f)` and decorators of the user's pass on what f takes
+    """Return names for the leaves of (args, kwargs), from the names of the function's parameters: `x`, `params.w`, `batch.0`."""
+    while hasattr(fn, "__wrapped__") and takes_anything(code_of(fn)):  # `grad(f)` and user decorators pass on the arguments of f
         fn = fn.__wrapped__
     code = code_of(fn)
     positional: tuple[str, ...] = ()

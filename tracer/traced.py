@@ -1,4 +1,4 @@
-"""What users who are being traced compute with: values known by type only, and constants filled with one value."""
+"""The values that users compute with during tracing: values known only by type, and constants filled with one value."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 class Traced(ArrayMethods, Value):
-    """A value that will be known when the compiled function runs; while tracing, only its type is."""
+    """A value computed when the compiled function runs; during tracing only its type is known."""
 
     __slots__ = ("weak", "owner", "location", "memory")
 
     def __init__(self, type: TensorType, name: str | None = None, weak: bool = False) -> None:
         super().__init__(type, name)
         self.weak = weak
-        self.owner: Trace | None = None  # the (region of the) trace that made it: nobody else may use it
+        self.owner: Trace | None = None  # the trace or region that created it: no other may use it
         self.location: Location | None = None
-        self.memory: tuple[Traced | Array, ...] = ()  # what this value may be a view on, were it NumPy's: see `sharing`
+        self.memory: tuple[Traced | Array, ...] = ()  # arrays that this value may be a view of, as in NumPy: see `sharing`
 
     def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
         builder = current_builder()
@@ -45,7 +45,7 @@ class Traced(ArrayMethods, Value):
         return WeakSplat(value, type)
 
     def astype(self, dtype: Any, copy: bool = True) -> Operand:
-        """The value as another dtype; its own makes a weakly typed value (a Python scalar) strong."""
+        """Cast to another dtype; casting a weakly typed value (a Python scalar) to its own dtype makes it strongly typed."""
         target = as_dtype(dtype)
         if self.type.dtype == target and not self.weak and not (copy and self.type.shape):
             return self
@@ -55,7 +55,7 @@ class Traced(ArrayMethods, Value):
         return out
 
     def copy(self, order: str = "C") -> Operand:
-        """A value of its own, to which a function may write while the original stays (native code copies only where that is needed)."""
+        """Return a value that a function may write to while the original is unchanged (native code copies only if needed)."""
         return apply(Cast(self.type.dtype), self) if self.type.shape else self
 
     def __copy__(self) -> Operand:
@@ -68,7 +68,7 @@ class Traced(ArrayMethods, Value):
         flat = self.ravel(order)
         return flat.copy() if isinstance(flat, Traced) else flat
 
-    # ---- what needs a value that is not there yet
+    # ---- operations that need an actual value
 
     def __bool__(self) -> bool:
         from .autograph.convert import undecided  # noqa: PLC0415 - only an error needs it
@@ -115,7 +115,7 @@ class Traced(ArrayMethods, Value):
         raise TraceError(f"{self!r}: {what} not known while tracing; {instead}").at(user_location())
 
     def _reachable(self) -> bool:
-        """Whether the trace that made this value is still going on."""
+        """Whether the trace that created this value is still active."""
         builder, home = current_builder(), self.owner.root() if self.owner else None
         while builder is not None and home is not None and builder is not home:
             builder = builder.parent
@@ -134,7 +134,7 @@ class Traced(ArrayMethods, Value):
 
 
 class Splat(ArrayMethods, Literal):
-    """A constant filled with one value, in the hands of a user who is being traced (`aj.zeros(3)`)."""
+    """A constant filled with one value, as users hold it during tracing (`aj.zeros(3)`)."""
 
     __slots__ = ()
     level = 1
@@ -171,7 +171,7 @@ class Splat(ArrayMethods, Literal):
 
 
 class WeakSplat(Splat):
-    """A Python scalar beside a traced value: it leaves a weakly typed value weak."""
+    """A Python scalar next to a traced value: it leaves a weakly typed value weak."""
 
     __slots__ = ()
     weak = True

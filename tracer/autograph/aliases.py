@@ -1,4 +1,4 @@
-"""Which variables of a function may hold the same array, or views on one: what a write to one of them must ask about."""
+"""Which variables of a function may hold the same array, or views of one: what a write to one of them must check."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from .names import Usage, children, statements
 
-FRESH = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Constant, ast.JoinedStr, ast.Lambda)  # expressions that give an object of their own
+FRESH = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Constant, ast.JoinedStr, ast.Lambda)  # expressions that create a new object
 
 
 def related_names(body: Sequence[ast.stmt]) -> dict[str, set[str]]:
-    """For each name, those that some chain of assignments connects it with (itself is one of them, where there are any)."""
+    """Map each name to those connected to it by assignments (including itself, if there are any)."""
     groups: dict[str, set[str]] = {}
     for stmt in statements(body):
         names = connected(stmt)
@@ -22,7 +22,7 @@ def related_names(body: Sequence[ast.stmt]) -> dict[str, set[str]]:
 
 
 def connected(stmt: ast.stmt) -> set[str]:
-    """The names that a statement may leave with a common array."""
+    """Return the names that may share an array after a statement."""
     match stmt:
         case ast.Assign(targets=targets, value=value):
             return Usage.of(targets).binds | held(value)
@@ -36,7 +36,7 @@ def connected(stmt: ast.stmt) -> set[str]:
 
 
 def held(node: ast.AST) -> set[str]:
-    """The names whose arrays the value of an expression may hold."""
+    """Return the names whose arrays the value of an expression may hold."""
     match node:
         case ast.Name(id=name):
             return {name}

@@ -1,4 +1,4 @@
-"""NumPy's functions that make arrays, which do not ask their arguments what to do: on traced values, and on lists that hold some."""
+"""NumPy's array creation functions, which do not dispatch on their arguments: on traced values, and on lists that contain some."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..pytree import flatten
 from ..regions import is_traced
 from ..surface import create, shapes
 
-# ---- arrays of what is there
+# ---- arrays from existing values
 
 
 def stack_(xs: Any, /, axis: int = 0, **options: Any) -> Any:
@@ -49,7 +49,7 @@ def _array(numpy: Callable[..., Any], copies: bool = False) -> Callable[..., Any
 
 
 def is_numpy(function: Any) -> bool:
-    """Whether this is a function of NumPy's that we have."""
+    """Whether this is a NumPy function that adjit implements."""
     try:
         return function in NUMPY and not isinstance(function, np.ufunc)
     except TypeError:  # not hashable
@@ -57,7 +57,7 @@ def is_numpy(function: Any) -> bool:
 
 
 def array_like(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of NumPy's that we have. It asks arrays among its arguments what to do, but no lists."""
+    """Wrap a NumPy function that adjit implements: NumPy dispatches on arrays among its arguments, but not on lists."""
 
     def public(*args: Any, **options: Any) -> Any:
         ours = any(map(holds_operands, args)) and not any(isinstance(a, TracedList) for a in args)
@@ -76,7 +76,7 @@ def _typed(x: Operand, copies: bool, dtype: Any = None, copy: bool | None = None
 
 
 def _scalar(numpy: Callable[..., Any], dtype: DType) -> Callable[..., Any]:
-    """`np.float64(x)`."""
+    """Implement `np.float64(x)` and similar."""
 
     def public(x: Any = 0, /) -> Any:
         return as_operand(x).astype(dtype) if is_traced(x) else numpy(x)
@@ -85,7 +85,7 @@ def _scalar(numpy: Callable[..., Any], dtype: DType) -> Callable[..., Any]:
 
 
 def joined(how: Any, key: Any) -> Any:
-    """`np.r_[...]` and `np.c_[...]`, which are no functions."""
+    """Implement `np.r_[...]` and `np.c_[...]`, which are not functions."""
     parts = key if isinstance(key, tuple) else (key,)
     if not any(map(is_traced, parts)) or any(isinstance(part, str) for part in parts):
         return how[key]
@@ -95,13 +95,13 @@ def joined(how: Any, key: Any) -> Any:
     return shapes.concatenate([shapes.reshape(a, (-1, 1)) if a.ndim < 2 else a for a in arrays], -1)
 
 
-# ---- arrays to write to
+# ---- output arrays
 
 
 def fresh_out(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A call with `out=np.zeros(...)`, an array that nobody else holds: as good as what the function returns.
+    """Implement a call with `out=np.zeros(...)`: nothing else refers to that array, so it is equivalent to the return value.
 
-    With `where=`, the array is what the result is where the condition does not hold.
+    With `where=`, the result has the array's elements where the condition is false.
     """
 
     def public(*args: Any, out: Any, where: Any = True, **options: Any) -> Any:
@@ -115,7 +115,7 @@ def fresh_out(function: Callable[..., Any]) -> Callable[..., Any]:
     return public
 
 
-# ---- arrays of a size
+# ---- arrays of a given size
 
 
 def _sized(numpy: Callable[..., Any]) -> Callable[..., Any]:

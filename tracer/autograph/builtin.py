@@ -1,4 +1,4 @@
-"""Python's own functions on traced values: what they mean where a plain call would ask for the value."""
+"""Python's built-in functions on traced values, where a plain call would need the actual value."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _extremum(python: Callable[..., Any], pairwise: Callable[..., Any], whole: C
             return extreme_by(options["key"], values, python is builtins.max)
         out = values[0]
         for value in values[1:]:
-            # Python keeps the first of equals, and so does the derivative
+            # Python returns the first of equal elements, and so does the derivative
             out = pairwise(*numbers(out, value))
         return out
 
@@ -51,7 +51,7 @@ def holds_traced(values: Sequence[Any]) -> bool:
 
 
 def extreme_by(key: Callable[[Any], Any], values: Sequence[Any], largest: bool) -> Any:
-    """`max(values, key=key)`: the first of those whose key is largest."""
+    """Implement `max(values, key=key)`: return the first value with the largest key."""
     from .convert import convert  # noqa: PLC0415 - conversion knows these functions
 
     function, trace = convert(key), current_trace()
@@ -106,7 +106,7 @@ def _decided(iterable: Any, python: Callable[..., Any], pairwise: Callable[..., 
 
 
 def fold(items: TracedList, combine: Callable[[Any, Any], Any], what: str) -> Any:
-    """`functools.reduce(combine, items)`."""
+    """Implement `functools.reduce(combine, items)`."""
     count, trace = items.length, current_trace()
     assert trace is not None
     words = Wording(f"{what}()", ("at first", "later"))
@@ -128,14 +128,14 @@ def _number(python: type, dtype: DType) -> Callable[..., Any]:
             raise TypeError(f"{python.__name__}(): {operand.type} has {operand.type.size} elements, not one")
         out = ops.cast(ops.reshape(operand, ()), dtype)
         if isinstance(out, Traced) and out is not operand:
-            out.weak = True  # as the Python number that it stands for
+            out.weak = True  # like the Python number that it represents
         return out
 
     return public
 
 
 class TracedText(str):
-    """An f-string with traced values in it: printed, it shows those of the run; anywhere else, that they are traced."""
+    """An f-string that contains traced values: when printed, it shows those of the run; anywhere else, that they are traced."""
 
     template: str
     operands: list[Operand]
@@ -152,13 +152,13 @@ class TracedText(str):
 
 
 def written_out(value: Any, conversion: str = "", spec: str = "") -> str:
-    """What an f-string makes of a value."""
+    """Format a value as an f-string does."""
     conversions: dict[str, Callable[[Any], str]] = {"r": repr, "s": str, "a": ascii}
     return format(conversions[conversion](value) if conversion else value, spec)
 
 
 def placeholder(value: Any, conversion: str = "", spec: str = "") -> str:
-    """The same for a value of the run, as `str.format` reads it."""
+    """Return the placeholder of a run-time value, in the syntax of `str.format`."""
     if spec and not conversion and as_operand(value).ndim:
         raise TypeError(f"unsupported format string {spec!r} for an array, {as_operand(value).type}; only numbers take one")
     return "{" + (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "") + "}"
@@ -169,7 +169,7 @@ def braced(text: str) -> str:
 
 
 def print_(*values: Any, **options: Any) -> None:
-    """Prints at every run what is traced or stands in a traced branch or loop; anything else once, while tracing."""
+    """Print traced values, and anything in a traced branch or loop, at every run; anything else once, while tracing."""
     trace = current_trace()
     if trace is None or trace.root().python_prints or (trace.parent is None and not any(map(is_shown, values))):
         if not is_repeating():
@@ -185,7 +185,7 @@ def print_(*values: Any, **options: Any) -> None:
 
 
 def is_shown(value: Any) -> bool:
-    """Whether printing this needs a value of the run."""
+    """Whether printing this requires a run-time value."""
     return isinstance(value, TracedText) or is_traced(value)
 
 
@@ -214,7 +214,7 @@ _OVERLOADS: dict[Any, Callable[..., Any]] = {
 
 
 def overload(function: Any) -> Callable[..., Any] | None:
-    """What stands for a function of Python's or NumPy's in converted code."""
+    """Return the replacement of a Python or NumPy function in converted code."""
     try:
         return _OVERLOADS.get(function) or NUMPY_OVERLOADS.get(function)
     except TypeError:  # not hashable

@@ -1,4 +1,4 @@
-"""Random numbers of NumPy's and of Python's own, which a trace draws once: every call of the compiled function gets the same."""
+"""Random numbers from NumPy and Python's `random`, which a trace draws only once: every call of the compiled function gets the same."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from ..frames import user_location
 from ..trace import Trace
 
 RANDOM = ("random", "numpy.random")
-SOURCES = frozenset({"Generator", "RandomState", "Random"})  # told by name: nobody needs their modules otherwise
+SOURCES = frozenset({"Generator", "RandomState", "Random"})  # recognised by name, which avoids importing their modules
 MAKERS = SOURCES | {"default_rng"}
 HARMLESS = frozenset({"seed", "getstate", "setstate", "get_state", "set_state", "spawn"})
 
 
 def draws(function: Any) -> bool:
-    """Whether a function may draw random numbers, or make a source of them."""
+    """Whether a function may draw random numbers, or create a generator."""
     owner = getattr(function, "__self__", function)
     return any(str(getattr(x, "__module__", "")).startswith(RANDOM) for x in (type(owner), function))
 
 
 def checked(function: Any, trace: Trace) -> Callable[..., Any] | None:
-    """What is called in place of a function that makes or asks a source of random numbers; None for any other."""
+    """Return what is called in place of a function that creates or uses a random number generator; None for any other."""
     if not draws(function):
         return None
     name = getattr(function, "__name__", "")
@@ -37,7 +37,7 @@ def checked(function: Any, trace: Trace) -> Callable[..., Any] | None:
 
 
 def _made(function: Callable[..., Any], trace: Trace, *args: Any, **options: Any) -> Any:
-    """A source that is made with a seed, inside of the function, gives the same numbers in every call of Python as well."""
+    """Create a generator. One created with a seed inside the function gives the same numbers in every call in plain Python, too."""
     out = function(*args, **options)
     if args or options:
         trace.root().sources[id(out)] = out

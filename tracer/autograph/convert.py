@@ -1,7 +1,7 @@
-"""From a function to the function that traces its control flow, and what is converted at all.
+"""Conversion of a function to one whose control flow can be traced, and the decision what is converted.
 
-A converted function has the user's globals, defaults and closure (the same cells, not copies), file, lines and columns; only its code is
-another. Code is converted once per code object. Functions of libraries are left alone, as is everything without source.
+A converted function has the user's globals, defaults and closure (the same cells, not copies), file, lines and columns; only its code
+differs. Each code object is converted once. Library functions are not converted, nor is anything without source.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ LIBRARIES = frozenset({"adjit", "numpy", "scipy", "pytest", "_pytest", "hypothes
 GENERATOR = 0x20
 COROUTINES = 0x80 | 0x100 | 0x200  # coroutine, iterable coroutine, asynchronous generator
 REMEMBERED = 4096
-WRAPPED = "outer.<locals>."  # paths in what is compiled around a function
-CO_FUTURE_ANNOTATIONS = 0x1000000  # `from __future__ import annotations` was in force
+WRAPPED = "outer.<locals>."  # prefix of qualified names in the wrapper compiled around a function
+CO_FUTURE_ANNOTATIONS = 0x1000000  # `from __future__ import annotations` was in effect
 
 
 class Converted(NamedTuple):
     """The result of a conversion: the new code, or why there is none."""
 
-    original: CodeType  # kept so that its id stays its own
+    original: CodeType  # kept alive, so that its id stays unique
     code: CodeType | None
     reason: str
 
@@ -49,7 +49,7 @@ _library: dict[str, bool] = {}
 
 
 def convert(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with its control flow made traceable; the function itself where there is nothing to convert."""
+    """Return the function with traceable control flow, or the function itself if there is nothing to convert."""
     if isinstance(function, FunctionType):
         known = _functions.get(function)
         if known is None:
@@ -92,7 +92,7 @@ def remember(code: CodeType, new: CodeType | None, reason: str) -> Converted:
 
 
 def convert_code(function: FunctionType) -> tuple[CodeType | None, str]:
-    """New code for a function, or None and why."""
+    """Return new code for a function, or None and the reason."""
     if is_marked(function.__code__):
         return None, "it is marked do_not_convert"
     if is_library(function.__module__) or in_site_packages(function.__code__):
@@ -105,14 +105,14 @@ def convert_code(function: FunctionType) -> tuple[CodeType | None, str]:
 
 
 def compiled(node: ast.FunctionDef, function: FunctionType) -> CodeType:
-    """The code of a definition that stands where the function's does."""
+    """Compile a definition with the location and scope of the function's own."""
     code = function.__code__
     module, depth = wrapped(node, function)
     return found_code(compile(module, code.co_filename, "exec", code.co_flags & CO_FUTURE_ANNOTATIONS, dont_inherit=True), depth)
 
 
 def rewritten(function: FunctionType) -> ast.FunctionDef:
-    """The function's definition, rewritten; raises NoSource."""
+    """Return the function's definition, rewritten; raises NoSource."""
     code = function.__code__
     if code.co_flags & COROUTINES:
         raise NoSource("coroutines are not converted")
@@ -125,7 +125,7 @@ def rewritten(function: FunctionType) -> ast.FunctionDef:
 
 
 def definition_of(function: FunctionType) -> ast.FunctionDef:
-    """The function's definition, as it was compiled; raises NoSource."""
+    """Return the function's definition, as it was compiled; raises NoSource."""
     code, lines = function.__code__, lines_of(function)
     if lines:
         node = stripped(parse_function(function, lines))
@@ -143,7 +143,7 @@ def definition_of(function: FunctionType) -> ast.FunctionDef:
 
 
 def stripped(node: ast.FunctionDef) -> ast.FunctionDef:
-    """Without what is evaluated when the function is defined: decorators, defaults and annotations."""
+    """Remove what is evaluated when the function is defined: decorators, defaults and annotations."""
     node.decorator_list = []
     node.args.defaults, node.args.kw_defaults, node.returns = [], [None] * len(node.args.kwonlyargs), None
     for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg):
@@ -153,15 +153,15 @@ def stripped(node: ast.FunctionDef) -> ast.FunctionDef:
 
 
 def owner_of(function: FunctionType) -> str:
-    """The name of the class that a method was written in."""
+    """Return the name of the class in which a method was defined."""
     path = function.__qualname__.split(".")
     return path[-2] if len(path) > 1 and path[-2] != "<locals>" else ""
 
 
 def wrapped(node: ast.FunctionDef, function: FunctionType) -> tuple[ast.Module, int]:
-    """The definition inside of a function that has its free variables, and the number of scopes around it.
+    """Wrap the definition in a function that has its free variables; return it with the number of enclosing scopes.
 
-    Private names (`self.__x`) are made of the name of their class: where there are any, the definition stands in a class of that name.
+    Private names (`self.__x`) are mangled with the name of their class: if there are any, the definition is placed in a class of that name.
     """
     node.name = "function__0"  # a function that calls itself means the global, or the cell, of its name
     owner = owner_of(function)
@@ -183,20 +183,20 @@ def all_names(code: CodeType) -> list[str]:
 
 
 def found_code(code: CodeType, depth: int) -> CodeType:
-    """The function's code inside of what was compiled around it."""
+    """Return the function's code from inside the wrapper compiled around it."""
     for _ in range(depth):
         code = next(c for c in code.co_consts if isinstance(c, CodeType))
     return code
 
 
 def renamed(code: CodeType, original: CodeType) -> CodeType:
-    """Names as the user knows them: code that stands for a part of a function has the function's name, and so have paths through it."""
+    """Restore the user's names: code generated for a part of a function gets the function's name, also in qualified names."""
     consts = tuple(inner_renamed(c, original) for c in code.co_consts)
     return code.replace(co_name=original.co_name, co_qualname=original.co_qualname, co_consts=consts)
 
 
 def inner_renamed(const: Any, original: CodeType) -> Any:
-    if isinstance(const, str):  # the path of a class is a constant of its body
+    if isinstance(const, str):  # a class body stores its qualified name as a constant
         return users_path(const, original) if const.startswith(WRAPPED) else const
     if not isinstance(const, CodeType):
         return const
@@ -207,7 +207,7 @@ def inner_renamed(const: Any, original: CodeType) -> Any:
 
 
 def users_path(path: str, original: CodeType) -> str:
-    """`outer.<locals>.function__0.<locals>.then__1.<locals>.g` is `f.<locals>.g`."""
+    """Translate `outer.<locals>.function__0.<locals>.then__1.<locals>.g` to `f.<locals>.g`."""
     parts = path.partition("function__0")[2].split(".<locals>")
     kept = [p for p in parts if not ("__" in p and p.rpartition("__")[2].isdigit())]
     return original.co_qualname + ".<locals>".join(kept) if "function__0" in path else path
@@ -223,7 +223,7 @@ def _operators() -> CellType:
 
 
 def is_library(module: str | None) -> bool:
-    """Whether a module is one of ours, of NumPy's or of Python's own."""
+    """Whether a module belongs to adjit, NumPy or the standard library."""
     name = module or ""
     found = _library.get(name)
     if found is None:
@@ -236,7 +236,7 @@ def in_site_packages(code: CodeType) -> bool:
 
 
 def needs_no_conversion(namespace: dict[str, Any], name: str, attributes: Sequence[str]) -> bool:
-    """Whether a global name, or what is reached from it, is surely a library's: its calls are left as they are written."""
+    """Whether a global name, or an attribute of it, certainly belongs to a library: its calls are not rewritten."""
     if name not in namespace:
         return not attributes and hasattr(builtins, name) and overload(getattr(builtins, name)) is None
     value = namespace[name]
@@ -249,13 +249,13 @@ def needs_no_conversion(namespace: dict[str, Any], name: str, attributes: Sequen
 
 
 def why_not(code: CodeType) -> str | None:
-    """Why a function's code was not converted; None when it was, or nobody tried."""
+    """Return why a function's code was not converted; None if it was, or if conversion was not attempted."""
     found = _codes.get(id(code))
     return found.reason or None if found is not None else None
 
 
 def why_nobody_tried(frame: FrameType) -> str:
-    """Why the function of a frame runs as it was written: calls are only converted in code that is."""
+    """Return why the function of a frame was not considered for conversion: calls are only converted in converted code."""
     caller = frame.f_back
     while caller is not None and is_ours(caller):
         caller = caller.f_back
@@ -266,7 +266,7 @@ def why_nobody_tried(frame: FrameType) -> str:
 
 
 def undecided() -> str:
-    """Why the user's line that is running cannot decide on a traced value, and what to do."""
+    """Explain why the user's running line cannot branch on a traced value, and what to do."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_ours(frame):
         frame = frame.f_back
@@ -285,7 +285,7 @@ def undecided() -> str:
 
 
 def to_code(function: Callable[..., Any]) -> str:
-    """The source that is traced in place of the function's own."""
+    """Return the source that is traced in place of the function's own."""
     while type(function) is partial:
         function = function.func
     inner = getattr(function, "__func__", None) or getattr(function, "__wrapped__", None) or function
@@ -301,6 +301,6 @@ def to_code(function: Callable[..., Any]) -> str:
         import astunparse  # noqa: PLC0415 - for people who look; tracing does without
 
         text: str = astunparse.unparse(node)
-    except Exception:  # syntax that is newer than astunparse
+    except Exception:  # syntax newer than astunparse
         text = ast.unparse(node)
     return text.strip() + "\n"

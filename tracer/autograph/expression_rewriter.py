@@ -1,4 +1,4 @@
-"""The rewriting of expressions: those that decide something, and calls."""
+"""Rewriting of expressions: those that branch, and calls."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ COMPARED: dict[type[ast.cmpop], str] = {
 
 
 class Expressions(ast.NodeTransformer):
-    """Expressions that decide something, and calls."""
+    """Rewrites expressions that branch, and calls."""
 
     def __init__(self, function: FunctionRewriter) -> None:
         self.function = function
-        self.bound: set[str] = set()  # by lambdas and comprehensions around
+        self.bound: set[str] = set()  # by enclosing lambdas and comprehensions
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.expr:  # noqa: N802
-        """A filter may depend on traced values: then it is a loop, with a branch in it."""
+        """Rewrite a comprehension with a filter as a loop that contains a branch, since the filter may depend on traced values."""
         inner = Usage.of(node)
         filtered = any(generator.ifs for generator in node.generators) and not any(g.is_async for g in node.generators)
         if not filtered or not self.function.hoists or inner.binds or inner.reads & self.bound or binds([node]):
@@ -94,7 +94,7 @@ class Expressions(ast.NodeTransformer):
         function = self.function
         match node:
             case ast.Call(func=ast.Name(id=name), args=[ast.GeneratorExp(elt=item, generators=generators) as items]) if name in EAGER:
-                if any(generator.ifs for generator in generators):  # the function goes over all items at once
+                if any(generator.ifs for generator in generators):  # the function processes all items at once
                     node.args = [placed(ast.ListComp(item, generators), items)]
         new = self.visited(node)
         assert isinstance(new, ast.Call)
@@ -115,7 +115,7 @@ class Expressions(ast.NodeTransformer):
         return new
 
     def scoped(self, name: str, call: ast.Call) -> ast.expr:
-        """`locals()` and its like, which ask for the variables of the function that was written, wherever in it they are called."""
+        """Rewrite `locals()` and similar, which refer to the variables of the original function wherever they are called in it."""
         read = {v: self.function.thunk(placed(load(v), call)) for v in sorted(self.function.own)}
         found = self.function.operator("variables", [ast.Tuple([ast.Constant(v), thunk], ast.Load()) for v, thunk in read.items()], call)
         if name in ("eval", "exec"):
@@ -124,7 +124,7 @@ class Expressions(ast.NodeTransformer):
         return placed(ast.Call(load("sorted"), [found], []), call) if name == "dir" else found
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:  # noqa: N802
-        """A traced value may be an index of an array or a list that is not traced."""
+        """Rewrite indexing: the index of an array or list that is not traced may be traced."""
         new = self.visited(node)
         assert isinstance(new, ast.Subscript)
         if not isinstance(node.ctx, ast.Load) or not any(isinstance(n, ast.Name) for n in ast.walk(node.slice)):
@@ -132,7 +132,7 @@ class Expressions(ast.NodeTransformer):
         return self.function.operator("get_item", [new.value, subscript(new.slice)], node)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:  # noqa: N802
-        """An f-string; formats inside of formats stay Python's."""
+        """Rewrite an f-string; nested formats are left to Python."""
         if any(isinstance(n, ast.JoinedStr) and any(isinstance(v, ast.FormattedValue) for v in n.values) for n in formats(node)):
             return self.visited(node)
         parts: list[ast.expr] = []
@@ -162,17 +162,17 @@ class Expressions(ast.NodeTransformer):
 
 
 def formats(node: ast.JoinedStr) -> list[ast.expr]:
-    """The formats of an f-string's values."""
+    """Return the formats of an f-string's values."""
     return [part.format_spec for part in node.values if isinstance(part, ast.FormattedValue) and part.format_spec is not None]
 
 
 def binds(nodes: Sequence[ast.expr]) -> bool:
-    """Whether moving expressions into a function of their own would change what they mean."""
+    """Whether moving expressions into a new function would change their meaning."""
     return any(isinstance(n, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for node in nodes for n in ast.walk(node))
 
 
 def subscript(node: ast.expr) -> ast.expr:
-    """What is written between brackets, as an expression of its own: `1:n` is slice(1, n)."""
+    """Return the contents of the brackets as an expression: `1:n` becomes slice(1, n)."""
     match node:
         case ast.Slice():
             parts = [part or ast.Constant(None) for part in (node.lower, node.upper, node.step)]

@@ -1,4 +1,4 @@
-"""What rewritten code calls: expressions that decide something, calls, assertions, and updates in place."""
+"""Functions called by rewritten code: conditional expressions, calls, assertions, and in-place updates."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .heap import Heap
 from .places import not_followed
 
 _PLAIN_NEW: Any = object.__new__
-CHEAP = 16  # statements on scalars that are rather computed in vain than branched around
+CHEAP = 16  # up to this many scalar statements are computed unconditionally rather than branched around
 
 # ---- and, or, not, comparisons, conditional expressions
 
@@ -51,7 +51,7 @@ def or_(first: Any, *rest: Callable[[], Any]) -> Any:
 
 
 def _decide(first: Any, rest: tuple[Callable[[], Any], ...], decisive: bool) -> Any:
-    """The first value whose truth is `decisive`, or the last one: what `and` (False) and `or` (True) mean."""
+    """Return the first value whose truth is `decisive`, or else the last: `and` (False) and `or` (True)."""
     value = truth(first)
     for i, thunk in enumerate(rest):
         if is_traced(value):
@@ -88,14 +88,14 @@ def is_bool(x: Any) -> bool:
 
 
 def cheap(stmts: list[Stmt]) -> bool:
-    """Whether statements may be run where they need not: they cannot fail, have no effect, and cost less than a branch."""
+    """Whether statements may run unconditionally: they cannot fail, have no side effects, and cost less than a branch."""
     return len(stmts) <= CHEAP and all(
         isinstance(s.op, Map) and effects(s).is_pure and s.results[0].type.size == 1 for s in stmts
     )
 
 
 def truth(value: Any) -> Any:
-    """The value, or what stands for its truth: whether a list that may be empty has items is only known when the function runs."""
+    """Return the value, or its truth if it is a list that may be empty: whether it has items is known only at run time."""
     return value.length > 0 if isinstance(value, TracedList) and value.least == 0 < value.most else value
 
 
@@ -105,7 +105,7 @@ def not_(value: Any) -> Any:
 
 
 def compare(left: Any, *rest: Any) -> Any:
-    """`a < b <= c`: operators as text, and the right sides as functions, for those after a false one are not evaluated."""
+    """Evaluate `a < b <= c`: operators are strings, and right sides functions, since those after a false one are not evaluated."""
     symbol, thunk, *more = rest
     right = thunk()
     here = _compared(left, symbol, right)
@@ -148,7 +148,7 @@ def if_exp(test: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
 
 @contextmanager
 def pure(thunks: Sequence[Callable[[], Any]]) -> Iterator[None]:
-    """Parts of an expression that may not be evaluated, and so may change nothing: a statement can."""
+    """Check that the parts of an expression that may not be evaluated have no side effects; a statement may have them."""
     heap = Heap(thunks) if any(calls_something(thunk) for thunk in thunks) else None
     yield
     if heap is not None:
@@ -167,7 +167,7 @@ def calls_something(thunk: Callable[[], Any]) -> bool:
 
 
 def callee(function: Any) -> Any:
-    """What is called in place of a function: its conversion, or what stands for one of Python's own on traced values."""
+    """Return what is called in place of a function: its conversion, or the version of a built-in for traced values."""
     found = overload(function)
     if found is not None:
         return found
@@ -183,7 +183,7 @@ def callee(function: Any) -> Any:
 
 
 def constructor(cls: Any) -> Any:
-    """The class, or a function that makes an instance with its `__init__` converted."""
+    """Return the class, or a function that creates an instance with its `__init__` converted."""
     init, made_by = vars(cls).get("__init__"), getattr(cls, "__new__", None)
     if current_trace() is None or type(cls) is not type or not isinstance(init, FunctionType) or made_by is not _PLAIN_NEW:
         return cls
@@ -200,7 +200,7 @@ def constructor(cls: Any) -> Any:
 
 
 def variables(*named: tuple[str, Callable[[], Any]]) -> dict[str, Any]:
-    """What `locals()` gives: the variables that have a value."""
+    """Implement `locals()`: return the variables that have a value."""
     out: dict[str, Any] = {}
     for name, read in named:
         try:
@@ -210,11 +210,11 @@ def variables(*named: tuple[str, Callable[[], Any]]) -> dict[str, Any]:
     return out
 
 
-# ---- text
+# ---- strings
 
 
 def text(*parts: Any) -> str:
-    """An f-string, of constant parts and of values with their conversion and format."""
+    """Build an f-string from constant parts and values with their conversion and format."""
     if not any(isinstance(part, tuple) and is_traced(part[0]) for part in parts):
         return "".join(part if isinstance(part, str) else written_out(*part) for part in parts)
     return TracedText(parts)
@@ -234,7 +234,7 @@ def assert_stmt(test: Any, message: Callable[[], Any] | None = None) -> None:
 
 
 def raised(error: Any, caught: bool = False) -> Any:
-    """Marks an exception as raised by a line of the user's, on purpose; `caught` where a handler of the same function may wait for it."""
+    """Mark an exception as raised by the user's own code; `caught` if a handler of the same function may catch it."""
     instance = error() if isinstance(error, type) else error
     try:
         instance.adjit_raised = "caught" if caught else "left"
@@ -245,7 +245,7 @@ def raised(error: Any, caught: bool = False) -> Any:
 
 @contextmanager
 def raising() -> Iterator[None]:
-    """A branch that ends in `raise` fails when it runs, not while it is traced."""
+    """Make a branch that ends in `raise` fail at run time, not while it is traced."""
     try:
         yield
     except Exception as error:
@@ -268,7 +268,7 @@ def raising() -> Iterator[None]:
 
 
 def get_item(x: Any, key: Any) -> Any:
-    """`x[key]`. Where a traced value is the index, an array of NumPy's or a list of numbers and arrays is a constant to pick from."""
+    """Evaluate `x[key]`. With a traced index, a NumPy array or a list of numbers and arrays is a constant to select from."""
     if isinstance(x, Traced):
         return x[key]
     if x is np.r_ or x is np.c_:
@@ -282,26 +282,26 @@ def get_item(x: Any, key: Any) -> Any:
     if isinstance(x, np.ndarray):
         out.memory = (x,)
     elif all(type(item) in (bool, int, float) for item in x):
-        out.weak = True  # as the Python numbers that it is one of
+        out.weak = True  # like the Python numbers that it is selected from
     return out
 
 
 def is_numeric(x: Any) -> bool:
-    """Whether a list or tuple makes an array."""
+    """Whether a list or tuple can be converted to an array."""
     if isinstance(x, list | tuple):
         return bool(x) and all(map(is_numeric, x))
     return isinstance(x, np.ndarray | np.generic | Operand | bool | int | float)
 
 
-# ---- updates in place
+# ---- in-place updates
 
 
 def _augmented(python: Callable[[Any, Any], Any], plain: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     def update(x: Any, value: Any, *, others: Sequence[Callable[[], Any]] = ()) -> Any:
         if others and isinstance(x, Traced | np.ndarray) and x.shape and current_trace() is not None:
-            # NumPy's own see the update, unless the variable gets a new array
+            # NumPy arrays see the update, unless the variable gets a new array
             check_others(x, others, object if isinstance(x, Traced) or is_traced(value) else Traced)
-        # a NumPy array cannot take a traced value in; the variable gets a new array
+        # a NumPy array cannot hold a traced value: the variable gets a new array
         return plain(x, value) if isinstance(x, np.ndarray) and is_traced(value) else python(x, value)
 
     return update
@@ -323,7 +323,7 @@ irshift = _augmented(operator.irshift, operator.rshift)
 
 
 def set_item(x: Any, key: Any, value: Any, *, argument: str = "", others: Sequence[Callable[[], Any]] = ()) -> Any:
-    """`x[key] = value`; gives what the variable holds from now on: a new array where x is traced or takes something traced.
+    """Perform `x[key] = value` and return the variable's new value: a new array if x is traced or a traced value is involved.
 
     `others` are variables that are read later, and must not be arrays that NumPy would change as well.
     """
@@ -331,8 +331,8 @@ def set_item(x: Any, key: Any, value: Any, *, argument: str = "", others: Sequen
     functional = (isinstance(x, Operand) and as_operand(x) is x) or (isinstance(x, np.ndarray) and (is_traced(value) or traced_key(key)))
     if not functional or trace is None:
         if trace is not None and isinstance(x, np.ndarray):
-            check_others(x, others, Traced)  # NumPy's own see the write
-        x[key] = value  # a tensor and a variable say what to do instead
+            check_others(x, others, Traced)  # NumPy arrays see the write
+        x[key] = value  # tensors and variables raise an error that says what to do instead
         return x
     check_unseen(x, argument, others)
     target = to_operand(x)
@@ -342,7 +342,7 @@ def set_item(x: Any, key: Any, value: Any, *, argument: str = "", others: Sequen
 def update_item(
     x: Any, key: Any, update: Callable[[Any, Any], Any], value: Any, *, argument: str = "", others: Sequence[Callable[[], Any]] = ()
 ) -> Any:
-    """`x[key] += value` and its like."""
+    """Perform `x[key] += value` and similar."""
     if not traced_key(key):
         return set_item(x, key, update(x[key], value), argument=argument, others=others)
     check_unseen(x, argument, others)
@@ -351,7 +351,7 @@ def update_item(
 
 
 def check_unseen(x: Any, argument: str, others: Sequence[Callable[[], Any]]) -> None:
-    """Refuse to write to an array that somebody else holds: here the variable gets a new value, in NumPy all of them would change."""
+    """Raise an error for a write to an array that is referenced elsewhere: NumPy would change it there too, but here only x changes."""
     trace = current_trace()
     assert trace is not None
     if argument or any(same_memory(x, given) for given in trace.root().arguments if given.type.shape):

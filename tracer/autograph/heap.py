@@ -1,10 +1,10 @@
-"""What a branch or a body can reach: variables, and the objects that they, and functions that it may call, hold.
+"""Everything that a branch or a body can reach: variables, and the objects held by them and by functions that it may call.
 
-A `Heap` keeps all of it as it is before a statement is traced. What a branch has changed is found by comparing, and put back: both
-branches, and every attempt at a loop, start from the same state. Changes that the statement itself does not show (`cell.step(x)`,
-`push(items, x)`, `add(x)` for a bound method, `np.copyto(a, x)`) are named, so that they can be carried as variables are, or refused.
+A `Heap` records all of this before a statement is traced. Changes made by a branch are found by comparison and undone: both branches, and
+every attempt to trace a loop, start from the same state. Changes that the statement itself does not show (`cell.step(x)`, `push(items, x)`,
+`add(x)` for a bound method, `np.copyto(a, x)`) are identified, so that they can be carried like variables, or rejected.
 
-Libraries are not looked into, and no more than `LIMIT` objects are.
+Libraries are not searched, and at most `LIMIT` objects are visited.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from .convert import in_site_packages, is_library
 from .expression_rewriter import AG
 from .places import Attribute, Contents, Global, Place, Variable, not_followed, put_back
 
-LIMIT = 2000  # objects: a bound on what a statement costs to trace
-OPEN = frozenset({"types", "argparse"})  # modules of Python's own whose objects are bags of attributes
+LIMIT = 2000  # objects: limits the cost of tracing a statement
+OPEN = frozenset({"types", "argparse"})  # standard library modules whose objects are plain attribute containers
 ATOMS = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice, ModuleType, np.generic, np.dtype, Operand)
 
 
 class Named(NamedTuple):
-    """A place that the branch may leave with another value, and how the user would spell it."""
+    """A place whose value the branch may change, and how the user would write it."""
 
     path: str
     place: Place
 
 
 class Thing:
-    """An object that can change. `holders` are the places that hold it; it is `fixed` if something else does as well."""
+    """A mutable object. `holders` are the places that refer to it; it is `fixed` if anything else does, too."""
 
     def __init__(self, path: str, value: Any) -> None:
         self.path = path
@@ -56,7 +56,7 @@ class Thing:
         if isinstance(value, dict):
             return dict(value)
         if isinstance(value, TracedList):
-            value.sealed = len(value.chunks)  # what a branch appends stays apart from what was there
+            value.sealed = len(value.chunks)  # keeps items that a branch appends separate from existing ones
         return value.copy() if isinstance(value, set | TracedList) else list(items_of(value))
 
     def changed(self) -> bool:
@@ -80,7 +80,7 @@ class Thing:
             put_back(self.value, self.before.copy())
 
     def places(self) -> list[Named]:
-        """What would have to be carried for a change of this to be followed."""
+        """Return the places that must be carried in order to track a change of this object."""
         if not self.fixed and not isinstance(self.value, bytearray):
             return self.holders
         if isinstance(self.value, set | np.ndarray | TracedList | bytearray) or self.path == "globals()":
@@ -89,7 +89,7 @@ class Thing:
 
 
 class Position:
-    """How far an iterator has come."""
+    """The position of an iterator."""
 
     fixed = True
 
@@ -109,14 +109,14 @@ class Position:
         return bool(self.contents() != self.before)
 
     def restore(self) -> None:
-        """It cannot go back: what noticed this raises."""
+        """Do nothing: an iterator cannot be rewound, and the code that detects this raises."""
 
     def places(self) -> list[Named]:
         raise not_followed(self.path, self.value)
 
 
 class Bindings:
-    """Names and what they are bound to: attributes of an object, variables of functions, globals."""
+    """Names and their bindings: attributes of an object, variables of functions, globals."""
 
     def __init__(self, named: Sequence[Named]) -> None:
         self.named = named
@@ -130,13 +130,13 @@ class Bindings:
 
 
 class Heap:
-    """Everything that some functions reach, as it is now."""
+    """The current state of everything that some functions can reach."""
 
     def __init__(self, functions: Iterable[Callable[..., Any]], always: Iterable[Any] = ()) -> None:
         self.things: dict[int, Thing | Position] = {}
-        self.objects: list[tuple[str, Any, set[str]]] = []  # objects of users' classes, with the attributes that they have
+        self.objects: list[tuple[str, Any, set[str]]] = []  # instances of users' classes, with their attribute names
         self.bindings: list[Bindings] = []
-        self.seen: dict[Any, Any] = {}  # by id, and kept, so that ids stay their own
+        self.seen: dict[Any, Any] = {}  # by id; the objects are kept alive, so that ids stay unique
         self.todo: deque[tuple[str, Any, Named | None]] = deque()
         for value in always:
             self.walk_structure(value)
@@ -144,10 +144,10 @@ class Heap:
             self.function("", function)
         self.walk()
 
-    # ---- finding
+    # ---- search
 
     def walk_structure(self, value: Any) -> None:
-        """Containers inside of what surely is looked after: all of them, however many."""
+        """Visit the containers nested in a value that is always tracked: all of them, without limit."""
         if isinstance(value, ATOMS) or value is UNDEFINED or id(value) in self.things:
             return
         if isinstance(value, np.ndarray | set | TracedList | list | dict | deque):
@@ -198,7 +198,7 @@ class Heap:
                     self.inside(path, ((f"[{i}]", x) for i, x in enumerate(items_of(value))))
             case _ if hasattr(type(value), "__next__") and is_library(type(value).__module__):
                 self.things[id(value)] = Position(path, value)
-                self.inside(path, (("", x) for x in get_referents(value)))  # what `zip`, `map` and generators go over
+                self.inside(path, (("", x) for x in get_referents(value)))  # what `zip`, `map` and generators iterate over
             case _:
                 self.instance(path, value)
 
@@ -209,7 +209,7 @@ class Heap:
                 self.todo.append((f"{path}{joint}{step}", value, None))
 
     def instance(self, path: str, value: Any) -> None:
-        """An object or a class of the user's, and its attributes."""
+        """Visit a user's object or class, and its attributes."""
         owner = value if isinstance(value, type) else type(value)
         module = owner.__module__
         if is_library(module) and module not in OPEN:
@@ -233,7 +233,7 @@ class Heap:
         for name in names:
             self.seen[id(namespace), name] = None
         self.bind([*named, *(Named(name, Global(namespace, name)) for name in names)])
-        if "globals" in names and id(namespace) not in self.things:  # written to by any name
+        if "globals" in names and id(namespace) not in self.things:  # may be written to under any name
             self.things[id(namespace)] = Thing("globals()", namespace)
             self.things[id(namespace)].fixed = True
         self.inside(path, (("", x) for x in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())))
@@ -245,13 +245,13 @@ class Heap:
             if not isinstance(value, ATOMS):
                 self.todo.append((name.path, value, name))
 
-    # ---- comparing
+    # ---- comparison
 
     def changed(self) -> list[Thing | Position]:
         return [thing for thing in self.things.values() if thing.changed()]
 
     def restore(self) -> None:
-        """Put everything back; what cannot be is an error."""
+        """Undo all changes; raise an error if one cannot be undone."""
         for thing in self.changed():
             if isinstance(thing, Position):
                 raise not_followed(thing.path, thing.value)
@@ -259,7 +259,7 @@ class Heap:
         self.rebound(set())
 
     def rebound(self, known: set[Any]) -> list[Named]:
-        """Names outside of `known` that are bound to something else, put back to what they were bound to."""
+        """Return the names outside `known` that were rebound, after restoring their previous bindings."""
         out: list[Named] = []
         for path, value, names in self.objects:
             for name in set(attribute_names(value)) - names:
@@ -278,14 +278,14 @@ class Heap:
 
 
 def is_made(value: Any) -> bool:
-    """Whether this is an object that is made once, at the first call, such as a layer: who made it will find it there, in any branch."""
+    """Whether this is an object created once, at the first call, such as a layer: its creator will find it there, in any branch."""
     if kind_of(value) is not None and not isinstance(value, Operand):
         return False
     return not isinstance(value, str | list | dict | set | tuple | np.ndarray | TracedList) and not is_plain_operand(value)
 
 
 def is_plain_operand(value: Any) -> bool:
-    """Whether this is a number or an array; a variable is an object of its own."""
+    """Whether this is a number or an array; a variable counts as an object."""
     return isinstance(value, Operand) and not hasattr(value, "assign")
 
 
@@ -296,7 +296,7 @@ def items_of(value: Any) -> Iterable[Any]:
 
 
 def attribute_names(value: Any) -> list[str]:
-    """Attributes that users set. Those that a class of a library declares, such as `built` of a layer, are the business of that library."""
+    """Return the attributes set by users, without those declared by a library class, such as `built` of a layer."""
     if isinstance(value, type):
         return [n for n, x in vars(value).items() if not n.startswith("__") and not callable(x) and not hasattr(type(x), "__get__")]
     names = [*vars(value)] if hasattr(value, "__dict__") else []
@@ -316,7 +316,7 @@ _globals: dict[int, tuple[CodeType, list[str]]] = {}
 
 
 def global_names(code: CodeType) -> list[str]:
-    """Names that code, or functions in it, may look up in its module: attributes are among them, which does no harm."""
+    """Return the names that code, or functions in it, may look up in its module. Attribute names are included, which is harmless."""
     known = _globals.get(id(code))
     if known is None:
         if len(_globals) > LIMIT:

@@ -1,4 +1,4 @@
-"""What loops go over when the number of a trip may be traced: ranges, rows of arrays, and `enumerate`, `zip` and `reversed` of them."""
+"""Iterables for loops whose iteration number may be traced: ranges, rows of arrays, and `enumerate`, `zip` and `reversed` of them."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from ..trace import current_trace
 
 
 class Items:
-    """`length` items, an int or a traced scalar; `item(k)` is the k-th, for a Python integer or a traced one."""
+    """`length` items, an int or a traced scalar; `item(k)` returns the k-th, for a Python or traced integer."""
 
     def __init__(
         self, length: int | Operand, item: Callable[[Any], Any], rolled: bool = False, checkpoint: str | int = "none",
         most: int | None = None,
     ) -> None:  # fmt: skip
         self.length = length
-        self.most = length if isinstance(length, int) else most  # what the length cannot exceed, where that is known
+        self.most = length if isinstance(length, int) else most  # upper bound on the length, if known
         self.item = item
-        self.rolled = rolled  # whether the user wants a loop, however few the trips
+        self.rolled = rolled  # whether the user requests a loop, whatever the trip count
         self.checkpoint = checkpoint
 
     def __len__(self) -> int:
@@ -53,9 +53,9 @@ class Items:
 
 
 class Stream(Items):
-    """Items that are gone over once, as an iterator's are: `enumerate`, `zip` and `reversed`. A loop in whose head it stands sees all."""
+    """Items that can be iterated once, like an iterator: `enumerate`, `zip` and `reversed`. A loop directly over it sees all items."""
 
-    at = 0  # how many were taken
+    at = 0  # number of items already taken
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -72,7 +72,7 @@ class Stream(Items):
         return self.length - self.at if isinstance(self.length, int) else 0
 
     def rest(self) -> Items:
-        """All that is left, which then is taken."""
+        """Return all remaining items and mark them as taken."""
         first, self.at = self.at, len(self) if isinstance(self.length, int) else 0
         if not first:
             return Items(self.length, self.item, self.rolled, self.checkpoint, self.most)
@@ -80,9 +80,9 @@ class Stream(Items):
 
 
 def range(*bounds: Any, checkpoint: str | int = "none") -> Any:
-    """Python's range; a loop over it stays a loop in compiled code, however few its trips.
+    """Return a range like Python's; a loop over it stays a loop in compiled code, whatever its trip count.
 
-    `checkpoint` bounds what reverse mode keeps of the trips: "none", a number of trips between saved states, "sqrt" or "binomial".
+    `checkpoint` limits the memory of reverse mode: "none", a number of iterations between saved states, "sqrt" or "binomial".
     """
     check_checkpoint(checkpoint)
     return make_range(bounds, True, checkpoint)
@@ -104,19 +104,19 @@ def at_range(plain: builtins.range, k: Any) -> Any:
 
 
 def affine(start: Any, step: Any, k: Any) -> Any:
-    """`start + k * step`, without what changes nothing."""
+    """Return `start + k * step`, omitting operations without effect."""
     scaled = k if isinstance(step, int) and step == 1 else k * step
     return scaled if isinstance(start, int) and start == 0 else start + scaled
 
 
 def trip_count(start: Any, stop: Any, step: Any) -> Operand:
-    """`len(range(start, stop, step))`."""
+    """Return `len(range(start, stop, step))`."""
     span = stop if isinstance(start, int) and start == 0 else stop - start
     if isinstance(step, int):
         if step == 0:
             raise ValueError("range() arg 3 must not be zero")
         if step == 1:
-            return as_index(span)  # negative for an empty range, which makes no trips either
+            return as_index(span)  # negative for an empty range, which also runs no iteration
         count = (span + (step - 1)) // step if step > 0 else (-span + (-step - 1)) // -step
     else:
         ops.check(ops.not_equal(step, 0), "range() arg 3 must not be zero")
@@ -131,7 +131,7 @@ def as_index(x: Any) -> Operand:
 
 
 def as_items(iterable: Any, tracing: bool) -> Items | None:
-    """The items of what a traced loop can go over; None for any other iterable, which Python goes over."""
+    """Return the items of an iterable that a traced loop supports; None for any other, which Python iterates over."""
     if isinstance(iterable, Items):
         return iterable.rest() if isinstance(iterable, Stream) else iterable
     if not tracing:
@@ -142,7 +142,7 @@ def as_items(iterable: Any, tracing: bool) -> Items | None:
         rows = iterable.traced_rows()
         return None if rows is None else rows_of_structure(rows)
     if isinstance(iterable, TracedList):
-        kept = iterable.written().copy()  # a body that appends does not see its own items
+        kept = iterable.written().copy()  # a body that appends does not see the items that it adds
         return Items(kept.length, lambda k: kept[k] if isinstance(k, int) else kept.row(k), most=kept.most)
     if isinstance(iterable, Operand) or (isinstance(iterable, np.ndarray) and iterable.dtype.kind in "biuf"):
         if not iterable.shape:
@@ -184,7 +184,7 @@ def zip_items(*iterables: Any, strict: bool = False) -> Any:
 
 
 def _sliceable(iterable: Any) -> Items | None:
-    """Items of arrays that are traced and of ranges with traced ends: what plain Python would unroll, or not know how to go over."""
+    """Return the items of traced arrays and of ranges with traced bounds, which plain Python would unroll or could not iterate over."""
     if isinstance(iterable, Items):
         return iterable.rest() if isinstance(iterable, Stream) else iterable
     if current_trace() is None:

@@ -1,6 +1,6 @@
 """`break`, `continue` and early `return` turned into flags and branches, so that every block has one way out.
 
-What follows a branch that always jumps moves into the other branch; only where a jump is nested deeper is what follows guarded by its flag:
+What follows a branch that always jumps moves into the other branch; only after a more deeply nested jump is it guarded by a flag:
 
     if c:            if c:                       if a:                 if a:
         return x  ->     ret = x                     if b:         ->      if b:
@@ -21,14 +21,14 @@ from typing import NamedTuple, TypeVar
 from .names import Usage, blocks, children, statements
 from .source import NoSource
 
-GUARDS = 6  # of one `match` that become `if` statements: each repeats the cases after it
+GUARDS = 6  # maximum number of guards of one `match` that become `if` statements: each repeats the following cases
 
 N = TypeVar("N", bound=ast.AST)
 D = TypeVar("D", ast.FunctionDef, ast.ClassDef)
 
 
 class Leave(ast.Pass):
-    """Placeholder statement: leave what is around, for the function has returned."""
+    """Placeholder statement: leave the enclosing block, since the function has returned."""
 
 
 class LoopFlags(NamedTuple):
@@ -37,14 +37,14 @@ class LoopFlags(NamedTuple):
 
 
 class Jumps:
-    """Lowers one function's body. Afterwards `stops` has the flag that ends each loop early, and `result` the name of the return value."""
+    """Lowers one function's body. Then `stops` holds the flag that ends each loop early, and `result` the name of the return value."""
 
     def __init__(self, fresh: Callable[[str], str], unrolled: set[ast.AST]) -> None:
         self.fresh = fresh
-        self.unrolled = unrolled  # loops that stay a sequence of trips
+        self.unrolled = unrolled  # loops that stay a sequence of iterations
         self.stops: dict[ast.AST, str] = {}
-        self.ends: dict[ast.AST, set[str]] = {}  # of each loop: variables that whatever ends it assigns, a `break` or its `else`
-        self.returns: dict[ast.AST, tuple[bool, bool]] = {}  # of each `if`: which branches leave the function
+        self.ends: dict[ast.AST, set[str]] = {}  # for each loop: variables assigned however it ends, by a `break` or its `else`
+        self.returns: dict[ast.AST, tuple[bool, bool]] = {}  # for each `if`: which branches leave the function
         self.result: str | None = None
         self.done = ""
         self.set: dict[str, list[ast.Assign]] = {}  # the assignments of each flag
@@ -52,7 +52,7 @@ class Jumps:
 
     def function(self, body: Sequence[ast.stmt], at: ast.AST) -> list[ast.stmt]:
         returns = [node for node in statements(body) if isinstance(node, ast.Return)]
-        # what follows a branch that raises moves into the other branch, a last `return` with it
+        # what follows a branch that raises moves into the other branch, including a final `return`
         moved = any(isinstance(node, ast.Raise) for node in statements(body))
         if all(node is body[-1] and not moved for node in returns):
             return self.cleaned(self.block(body, None).stmts)
@@ -66,7 +66,7 @@ class Jumps:
     # ---- statements
 
     def block(self, stmts: Sequence[ast.stmt], loop: LoopFlags | None) -> Lowered:
-        """The statements without jumps, and the flags that may be set at their end."""
+        """Return the statements without jumps, and the flags that may be set at their end."""
         out: list[ast.stmt] = []
         todo = list(stmts)
         flags: set[str] = set()
@@ -127,7 +127,7 @@ class Jumps:
         return Lowered(out, flags)
 
     def spread(self, stmt: ast.stmt) -> list[ast.stmt] | None:
-        """Statements with branches inside of expressions that bind names, or of `match`, as `if` statements; None for all others."""
+        """Expand conditional expressions that bind names, and `match`, to `if` statements; None for all other statements."""
         match stmt:
             case ast.Assign(value=ast.IfExp() as value) | ast.Return(value=ast.IfExp() as value) | ast.Expr(value=ast.IfExp() as value):
                 if not Usage.of([value.body, value.orelse]).binds:
@@ -145,7 +145,7 @@ class Jumps:
         return None
 
     def swallowing(self, stmt: ast.Try) -> list[ast.stmt]:
-        """`try` with a jump in its `finally`: where that is taken, nothing is left of an exception."""
+        """Lower a `try` with a jump in its `finally`: if the jump is taken, the exception is discarded."""
         caught, error = self.fresh("caught"), self.fresh("error")
         inner: list[ast.stmt] = [placed(ast.Try(stmt.body, stmt.handlers, stmt.orelse, []), stmt)] if stmt.handlers else stmt.body
         keep = placed(ast.Assign([store(caught)], load(error)), stmt)
@@ -159,13 +159,13 @@ class Jumps:
         ]
 
     def left(self, out: list[ast.stmt], flags: set[str], loop: LoopFlags | None, at: ast.stmt) -> Lowered:
-        """After a return: the loop around, if any, stops too."""
+        """Handle the code after a return: the enclosing loop, if any, stops too."""
         if loop is None:
             return Lowered(out or [placed(ast.Pass(), at)], flags | {self.done})
         return Lowered([*out, self.flag(loop.stop, True, at)], flags | {loop.stop})
 
     def branch(self, stmt: ast.If, rest: list[ast.stmt], loop: LoopFlags | None) -> tuple[Branch, list[ast.stmt] | None]:
-        """The lowered `if`, and what is left to lower after it; None when nothing of this block is."""
+        """Return the lowered `if`, and the statements still to be lowered after it; None if there are none in this block."""
         then_jumps, else_jumps = always_jumps(stmt.body), always_jumps(stmt.orelse)
         absorbed = bool(rest) and then_jumps != else_jumps
         then = self.block(stmt.body + rest if absorbed and else_jumps else stmt.body, loop)
@@ -178,7 +178,7 @@ class Jumps:
         return Branch(lowered, flags), self.guarded(rest, flags, False)
 
     def guarded(self, rest: list[ast.stmt], flags: set[str], jumps: bool) -> list[ast.stmt]:
-        """What follows a statement that may have jumped."""
+        """Return the statements that follow one that may have jumped, guarded by its flags."""
         if jumps or not rest:
             return []
         if not flags:
@@ -190,7 +190,7 @@ class Jumps:
         return [placed(ast.If(test, rest, []), at)]
 
     def loop(self, stmt: ast.While | ast.For) -> tuple[list[ast.stmt], ast.stmt, list[ast.stmt]]:
-        """What comes before the loop, the loop, and what comes after it and is still to be lowered."""
+        """Return the statements before the loop, the loop, and the statements after it that are still to be lowered."""
         if isinstance(stmt, ast.While) and Usage.of(stmt.test).binds:
             return self.binding_loop(stmt)
         flags = LoopFlags(self.fresh("stop"), self.fresh("skip"))
@@ -216,7 +216,7 @@ class Jumps:
         return before, lowered, after
 
     def binding_loop(self, stmt: ast.While) -> tuple[list[ast.stmt], ast.stmt, list[ast.stmt]]:
-        """A `while` whose test binds names with `:=`: the test moves into the body, which alone may change variables."""
+        """Lower a `while` whose condition binds names with `:=`: it moves into the body, since only that may change variables."""
         ended = self.fresh("ended")
         leave = [placed(ast.Assign([store(ended)], ast.Constant(True)), stmt.test), placed(ast.Break(), stmt.test)]
         inside = placed(ast.If(stmt.test, stmt.body, leave), stmt)
@@ -243,13 +243,13 @@ class Jumps:
         return assign
 
     def cleaned(self, stmts: list[ast.stmt]) -> list[ast.stmt]:
-        """Without the assignments of flags that nobody reads."""
+        """Remove assignments of flags that are never read."""
         idle = {id(assign) for name, assigns in self.set.items() if name not in self.read for assign in assigns}
         return list(_without(stmts, idle)) if idle else stmts
 
 
 def without_guards(subject: str, cases: Sequence[ast.match_case], at: ast.stmt) -> ast.Match:
-    """`match` whose guards are `if` statements, with the cases that follow in their `else`: a traced value may decide there."""
+    """Turn the guards of a `match` into `if` statements, with the following cases in their `else`: a guard may be traced."""
     out: list[ast.match_case] = []
     for i, case in enumerate(cases):
         body = case.body
@@ -297,7 +297,7 @@ def _without(stmts: Sequence[ast.stmt], idle: set[int]) -> Iterator[ast.stmt]:
 
 
 def assigned(stmts: Sequence[ast.stmt]) -> set[str]:
-    """Names that the block surely assigns, if it is run to its end."""
+    """Return the names that the block certainly assigns if it runs to its end."""
     out: set[str] = set()
     for stmt in stmts:
         match stmt:
@@ -311,7 +311,7 @@ def assigned(stmts: Sequence[ast.stmt]) -> set[str]:
 
 
 def assigned_at_breaks(stmts: Sequence[ast.stmt]) -> set[str]:
-    """Names that every `break` for the loop around these statements has surely been preceded by an assignment of, in the same trip."""
+    """Return the names certainly assigned before every `break` of the enclosing loop, in the same iteration."""
     found: list[set[str]] = []
 
     def look(block: Sequence[ast.stmt], before: set[str]) -> None:
@@ -327,7 +327,7 @@ def assigned_at_breaks(stmts: Sequence[ast.stmt]) -> set[str]:
 
 
 def inner_blocks(stmt: ast.stmt) -> Iterator[list[ast.stmt]]:
-    """Blocks of a statement in which `break` is for the loop around it."""
+    """Yield the blocks of a statement in which `break` refers to the enclosing loop."""
     if not isinstance(stmt, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         for block in blocks(stmt):
             if not isinstance(stmt, ast.While | ast.For) or block is not stmt.body:
@@ -335,7 +335,7 @@ def inner_blocks(stmt: ast.stmt) -> Iterator[list[ast.stmt]]:
 
 
 def always_jumps(stmts: Sequence[ast.stmt], raising: bool = True) -> bool:
-    """Whether control surely leaves the block before its end. A `with` block may swallow what is raised in it, but no other jump."""
+    """Whether control always leaves the block before its end. A `with` block may suppress exceptions, but no other jump."""
     for stmt in stmts:
         match stmt:
             case ast.Break() | ast.Continue() | ast.Return() | Leave():
@@ -352,7 +352,7 @@ def always_jumps(stmts: Sequence[ast.stmt], raising: bool = True) -> bool:
 
 
 def always_returns(stmts: Sequence[ast.stmt]) -> bool:
-    """Whether the block surely ends in `return`: its variables are not read any more."""
+    """Whether the block always ends in `return`: its variables are not read afterwards."""
     return bool(stmts) and (
         isinstance(stmts[-1], ast.Return | Leave)
         or (isinstance(stmts[-1], ast.If) and always_returns(stmts[-1].body) and always_returns(stmts[-1].orelse))
@@ -370,17 +370,17 @@ def leaves_loop(stmt: ast.stmt) -> bool:
 
 
 def endless(stmt: ast.stmt) -> bool:
-    """`while True` without a `break` of its own: only `return` and `raise` leave it."""
+    """Whether this is a `while True` without a `break` of its own: only `return` and `raise` leave it."""
     return isinstance(stmt, ast.While) and isinstance(stmt.test, ast.Constant) and bool(stmt.test.value) and not breaks(stmt.body)
 
 
 def breaks(stmts: Sequence[ast.stmt]) -> bool:
-    """Whether there is a `break` for the loop around these statements."""
+    """Whether there is a `break` of the loop that encloses these statements."""
     return any(isinstance(stmt, ast.Break) or any(map(breaks, inner_blocks(stmt))) for stmt in stmts)
 
 
 def placed(node: N, at: ast.AST) -> N:
-    """`node`, and whatever in it has no place yet, at the user's lines and columns of `at`."""
+    """Give `node`, and every node in it without a location, the source location of `at`."""
     place = {name: getattr(at, name) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset")}
     todo: list[ast.AST] = [node]
     while todo:
@@ -395,7 +395,7 @@ def placed(node: N, at: ast.AST) -> N:
 
 
 def with_type_params(node: D) -> D:
-    """Python 3.12 wants the list, earlier ones do not know it."""
+    """Set `type_params`, which Python 3.12 requires and earlier versions lack."""
     if "type_params" in node._fields:
         node.type_params = getattr(node, "type_params", [])  # type: ignore[attr-defined]
     return node

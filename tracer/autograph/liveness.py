@@ -1,7 +1,7 @@
-"""Which variables are still read after a statement: what a traced branch or loop must hand on.
+"""Which variables are read after a statement: what a traced branch or loop must return.
 
-Runs on bodies whose jumps are gone (`jumps`): blocks then have one way in and one way out. A local function counts as reading what it
-takes from around it wherever its name is read.
+Runs on bodies without jumps (after `jumps`): every block then has one entry and one exit. Reading the name of a local function counts as
+reading its free variables.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ Names = frozenset[str]
 
 
 class Live(NamedTuple):
-    """Of a statement: names read after it; of a loop also those that its test or a trip may read before binding them."""
+    """The names read after a statement; for a loop, also those that its condition or an iteration may read before binding them."""
 
     after: Names
     head: Names = frozenset()
 
 
 class Liveness:
-    """`of[node]` for every `if`, `while`, `for` and assignment of a body."""
+    """`of[node]` is the liveness at every `if`, `while`, `for` and assignment of a body."""
 
     def __init__(
         self, body: Sequence[ast.stmt], stops: dict[ast.AST, str], ends: dict[ast.AST, set[str]], always: Names, own: set[str]
     ) -> None:
-        """`always` are live at the end; `own` are all variables, as `locals()` gives them."""
+        """`always` are live at the end; `own` are all variables, as returned by `locals()`."""
         self.of: dict[ast.AST, Live] = {}
         self.stops = stops
         self.ends = ends
@@ -65,7 +65,7 @@ class Liveness:
             case ast.Try():
                 last = self.block(stmt.finalbody, after)
                 handlers = [self.handler(h, last) for h in stmt.handlers]
-                # an exception may leave the body anywhere: what handlers and the end read stays live throughout
+                # an exception may leave the body anywhere: what handlers and `finally` read stays live throughout
                 caught = last.union(*handlers) if stmt.handlers or stmt.finalbody else frozenset()
                 return self.block(stmt.body, self.block(stmt.orelse, last) | caught) | caught
             case ast.Match():
@@ -100,14 +100,14 @@ class Liveness:
             if trip <= head:
                 break
             head |= trip
-        ends = self.ends.get(stmt, set())  # what these were before does not matter
+        ends = self.ends.get(stmt, set())  # their previous values do not matter
         trip, head = trip - ends, head - ends
         self.of[stmt] = Live(after, trip | stop)
         return head | self.reads(Usage.of(stmt.iter)) if isinstance(stmt, ast.For) else head
 
 
 def captured_names(body: Sequence[ast.stmt]) -> dict[str, set[str]]:
-    """For each name that a local function is bound to, what such functions take from around them."""
+    """Map each name bound to a local function to the free variables of such functions."""
     out: dict[str, set[str]] = {}
     for node in statements(body):
         match node:

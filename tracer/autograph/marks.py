@@ -1,4 +1,4 @@
-"""`do_not_convert`: functions that are traced as they are written. Apart from the rest, which needs `ast`."""
+"""`do_not_convert`: functions that are traced as written. Kept separate from the other modules, which need `ast`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_marked: dict[int, CodeType] = {}  # the code is kept, so that its id stays its own
+_marked: dict[int, CodeType] = {}  # the code is kept alive, so that its id stays unique
 
 
 def do_not_convert(function: F) -> F:
-    """A decorator: the function is traced as it is; its `if` and `while` must not depend on traced values."""
+    """Decorator: trace the function as written, without conversion; its `if` and `while` must not depend on traced values."""
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType):
         raise TypeError(f"do_not_convert takes a Python function, not {type(function).__name__}")

@@ -1,6 +1,6 @@
 """Which names a piece of Python reads, binds and changes in the scope of its function.
 
-Nested functions and comprehensions are scopes of their own: only what they take from outside counts as read here.
+Nested functions and comprehensions are separate scopes: only their free variables count as read here.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-# Methods by which Python's containers change in place.
+# Methods that change Python's containers in place.
 GROWING = ("append", "extend")
 CHANGING = ("add", "clear", "discard", "insert", "pop", "popitem", "remove", "reverse", "setdefault", "sort", "update")
 
-SCOPED = {"locals": 0, "vars": 0, "dir": 0, "eval": 1, "exec": 1}  # functions that look at the caller's variables, and their arguments
+SCOPED = {"locals": 0, "vars": 0, "dir": 0, "eval": 1, "exec": 1}  # functions that use the caller's variables -> number of their arguments
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def children(node: ast.AST) -> list[ast.AST]:
-    """`ast.iter_child_nodes` as a list, which is what conversion spends its time on."""
+    """Return `ast.iter_child_nodes` as a list: most of the time of a conversion is spent here."""
     out: list[ast.AST] = []
     for name in node._fields:
         value = getattr(node, name, None)
@@ -32,9 +32,9 @@ def children(node: ast.AST) -> list[ast.AST]:
 
 
 class Usage:
-    """Names of one scope. `changes` are read names whose object is changed in place: `a[i] = x`, `a.append(x)`.
+    """Names of one scope. `changes` are names read whose object is changed in place: `a[i] = x`, `a.append(x)`.
 
-    `attributes` are those that are set or changed in place, spelled from a name on: `self.h = x`, `self.cache[k] = x`.
+    `attributes` are those that are set or changed in place, as dotted paths: `self.h = x`, `self.cache[k] = x`.
     """
 
     __slots__ = ("reads", "binds", "changes", "appends", "attributes", "outside", "declared", "scope")
@@ -45,9 +45,9 @@ class Usage:
         self.changes: set[str] = set()
         self.appends: set[str] = set()
         self.attributes: set[str] = set()
-        self.outside = False  # whether objects change in ways that are not followed
+        self.outside = False  # whether objects change in ways that are not tracked
         self.declared: set[str] = set()  # global and nonlocal
-        self.scope = False  # whether all variables may be read, by `locals()` or its like
+        self.scope = False  # whether all variables may be read, by `locals()` or similar
 
     @staticmethod
     def of(nodes: ast.AST | Iterable[ast.AST]) -> Usage:
@@ -83,7 +83,7 @@ class Usage:
             self.visit(child)
 
     def change(self, node: ast.expr) -> None:
-        """The object that an expression gives is changed in place, or (of an attribute) replaced."""
+        """Record that the value of an expression is changed in place or (for an attribute) replaced."""
         while isinstance(node, ast.Subscript):
             node = node.value
         path = dotted_path(node)
@@ -134,7 +134,7 @@ class Usage:
         for part in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
             inner.visit(part)
         self.reads |= inner.reads - targets.binds
-        self.binds |= inner.binds  # `:=` binds outside of a comprehension
+        self.binds |= inner.binds  # `:=` binds outside a comprehension
         self.outside |= inner.outside
         self.scope |= inner.scope
         self.changes |= inner.changes - targets.binds
@@ -172,7 +172,7 @@ _HANDLERS: dict[type[ast.AST], Any] = {
 
 
 def dotted_path(node: ast.expr) -> list[str]:
-    """["np", "linalg", "norm"] for `np.linalg.norm`; empty for what is no such path."""
+    """Return ["np", "linalg", "norm"] for `np.linalg.norm`; empty if it is not such a path."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -186,14 +186,14 @@ def parameters(args: ast.arguments) -> list[str]:
 
 
 def free_names(node: Function | ast.Lambda) -> set[str]:
-    """What a function takes from the scopes around it."""
+    """Return the free variables of a function."""
     usage = Usage.of([node.body] if isinstance(node, ast.Lambda) else node.body)
     own = usage.binds - usage.declared | set(parameters(node.args))
     return (usage.reads | usage.declared) - own
 
 
 def statements(stmts: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of one scope, nested blocks included; those of nested functions and classes are not."""
+    """Yield the statements of one scope, including nested blocks, but not those of nested functions and classes."""
     stack = list(stmts)
     while stack:
         stmt = stack.pop()
@@ -204,7 +204,7 @@ def statements(stmts: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def blocks(stmt: ast.AST) -> Iterator[list[ast.stmt]]:
-    """The lists of statements inside of one."""
+    """Yield the statement lists nested in a statement."""
     for name in ("body", "orelse", "finalbody"):
         inner = getattr(stmt, name, None)
         if isinstance(inner, list) and inner:

@@ -1,6 +1,6 @@
-"""What rewritten code calls: statements. Everything that such code reaches as `ag__` is here or in `expressions`.
+"""Functions called by rewritten code, for statements. Everything that such code accesses as `ag__` is here or in `expressions`.
 
-A value decides, when the statement runs, whether it is traced or plain Python.
+Whether a statement is traced or runs as plain Python depends on the value when it runs.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from .items import Items, Stream, as_items
 from .state import Names, Snapshot, assigned_line, check_arguments, entry, held_in
 from .statements import Choice, LoopState
 
-UNROLL = 64  # trips: more are tried as a loop first
-STATEMENTS = 4096  # of all trips of an unrolled loop: with more, it is tried as a loop as well
+UNROLL = 64  # iterations: with more, a loop is tried first
+STATEMENTS = 4096  # in all iterations of an unrolled loop: with more, a loop is tried as well
 
 slice = builtins.slice
 
@@ -40,8 +40,8 @@ def if_stmt(
 ) -> None:  # fmt: skip
     """`names` are read after the statement, `scratch` are not; `returns` is the branch that leaves the function, if one does.
 
-    `arguments` are lists of the caller's that the statement appends to. `optional` are names that are read only where they were assigned.
-    `aliases` are names that may hold an object that the statement changes in place.
+    `arguments` are lists passed by the caller that the statement appends to. `optional` are names that are read only where they were
+    assigned. `aliases` are names that may hold an object that the statement changes in place.
     """
     trace, test = current_trace(), expressions.truth(test)
     if trace is None or not is_traced(test):
@@ -98,7 +98,7 @@ def while_stmt(
         if is_traced(holds):
             tested.undo()
             loop.every.write(before)
-            # the trip before this test was certain, for the test was decided while tracing: the loop may start there
+            # the previous iteration is certain, since its condition was known while tracing: the loop may start there
             if trips == 1 and roll:
                 if loop.attempt(lambda: build(True), start, first):
                     return
@@ -111,7 +111,7 @@ def while_stmt(
         if trips == UNROLL and roll:
             if loop.attempt(lambda: build(True), start, first):
                 return
-            trips, roll = 0, False  # all over again, trip by trip
+            trips, roll = 0, False  # start again, iteration by iteration
             continue
         body()
         trips += 1
@@ -123,7 +123,7 @@ def for_stmt(
 ) -> None:  # fmt: skip
     trace = current_trace()
     loop = LoopState(body, carried, fresh, scratch, stop, arguments, optional, aliases)
-    shared = held and isinstance(iterable, Stream)  # others may go on with it, after a `break`
+    shared = held and isinstance(iterable, Stream)  # others may continue with it, after a `break`
     items = None if shared else as_items(iterable, trace is not None)
     if items is None or trace is None:
         _for_each(loop, iterable, body, held and isinstance(iterable, Iterator))
@@ -159,9 +159,9 @@ def for_stmt(
 
 
 def _for_each(loop: LoopState, iterable: Iterable[Any], body: Callable[[Any], None], held: bool = False) -> None:
-    """Trip by trip. Once a traced value has decided whether the loop goes on, each further trip is a branch.
+    """Run the loop iteration by iteration. Once a traced value has decided whether the loop continues, each further iteration is a branch.
 
-    `held` is an iterator that others may go on with.
+    `held` marks an iterator that others may continue with.
     """
     if loop.stopped() is True:
         return
@@ -177,7 +177,7 @@ def _for_each(loop: LoopState, iterable: Iterable[Any], body: Callable[[Any], No
                 "function runs; go over a list"
             ).at(user_location())
         if loop.stopped() is True:
-            return  # before the next item is taken: an iterator keeps its place
+            return  # before the next item is taken: an iterator keeps its position
 
 
 def _trip(test: Any, item: Any, loop: LoopState, body: Callable[[Any], None]) -> None:

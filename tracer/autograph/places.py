@@ -1,7 +1,6 @@
 """The places of the user's program that hold a value: variables, globals, attributes of objects, and the contents of containers.
 
-Variables are reached through the cells of the functions that stand for branches and bodies: an empty cell is a variable that nothing was
-assigned to.
+Variables are accessed through the cells of the functions generated for branches and bodies: an empty cell is an unassigned variable.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ class Global(NamedTuple):
 
 
 class Attribute(NamedTuple):
-    """An attribute of an object that is there before the statement. The object itself must not be another one after it."""
+    """An attribute of an object that exists before the statement, which must not replace the object itself."""
 
     object: Any
     name: str
@@ -79,7 +78,7 @@ class Attribute(NamedTuple):
     def read(self) -> Any:
         if self.object is UNDEFINED or self.is_computed():
             return UNDEFINED
-        if isinstance(self.object, type):  # as it stands there, not bound to the class
+        if isinstance(self.object, type):  # the raw attribute, not bound to the class
             return vars(self.object).get(self.name, UNDEFINED)
         return getattr(self.object, self.name, UNDEFINED)
 
@@ -92,13 +91,13 @@ class Attribute(NamedTuple):
             setattr(self.object, self.name, value)
 
     def is_computed(self) -> bool:
-        """Whether it is a property that nobody can assign: `v.at` in `v.at[i].add(x)` is another object at each reading."""
+        """Whether it is a read-only property: `v.at` in `v.at[i].add(x)` is a new object at each access."""
         found = getattr(type(self.object), self.name, None)
         return isinstance(found, property) and found.fset is None
 
 
 class Contents(NamedTuple):
-    """What a list, dict or deque holds, where the object itself must stay: others hold it whose variables we do not know."""
+    """The contents of a list, dict or deque whose identity must not change, since unknown places refer to it."""
 
     object: Any
     path: str
@@ -117,7 +116,7 @@ class Contents(NamedTuple):
 
 
 def put_back(container: Any, contents: Any) -> None:
-    """Make a container hold what another of its class, or a copy of what it held, holds."""
+    """Replace a container's contents by those of another of its class, or of an earlier copy."""
     if isinstance(container, TracedList):
         container.become(contents)
     elif isinstance(container, list):
@@ -139,7 +138,7 @@ def put_back(container: Any, contents: Any) -> None:
 
 
 def not_followed(path: str, value: Any) -> TraceError:
-    """A change that the compiled function could not make where it should."""
+    """Return the error for a change that the compiled function cannot reproduce."""
     return TraceError(
         f"{described(path)} (a {type(value).__name__}) changes in a traced branch or loop, in a way that a compiled function cannot "
         "follow: whether, and how often, it happens is only known when the function runs; change a variable of the function instead, or "

@@ -1,4 +1,4 @@
-"""The rewriting itself: statements and expressions that a traced value might decide become calls of `operators`.
+"""The rewriting of functions: statements and expressions that may depend on a traced value become calls of `operators`.
 
     if x > 0:                 def then__1():
         y = x                     nonlocal y
@@ -8,8 +8,8 @@
                                   y = -x
                               ag__.if_stmt(x > 0, then__1, else__2, ('y',))
 
-Variables stay variables of the user's function: the new functions reach them with `nonlocal`, and the operators through their cells. Every
-new node has the place of the user's code that it stands for.
+Variables stay variables of the user's function: the new functions access them with `nonlocal`, and the operators through their cells.
+Every new node has the source location of the code that it replaces.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ AUGMENTED: dict[type[ast.operator], str] = {
 
 
 class Rewriter:
-    """Rewrites one function, nested ones included. `plain(name, attributes)` tells callees that need no conversion: those of libraries."""
+    """Rewrites a function, including nested ones. `plain(name, attributes)` recognises library functions, which are not converted."""
 
     def __init__(self, used: Iterable[str], plain: Callable[[str, Sequence[str]], bool], owner: str = "") -> None:
         self.used = set(used)
         self.plain = plain
         self.unrolled: set[ast.AST] = set()  # loops of comprehensions, which are never tried as loops of the IR
-        self.owner = owner.lstrip("_")  # the class around, if any: private names are made of it
+        self.owner = owner.lstrip("_")  # the enclosing class, if any, for mangling private names
         self.count = 0
 
     def fresh(self, base: str) -> str:
@@ -49,20 +49,20 @@ class Rewriter:
                 return name
 
     def names(self, names: Iterable[str]) -> ast.expr:
-        """Names as the operators find them: `self.__x` in a class `Cell` is `self._Cell__x`."""
+        """Return names as the operators find them: `self.__x` in a class `Cell` is `self._Cell__x`."""
         return ast.Tuple([ast.Constant(".".join(map(self.mangled, name.split(".")))) for name in sorted(names)], ast.Load())
 
     def mangled(self, name: str) -> str:
         return f"_{self.owner}{name}" if self.owner and name.startswith("__") and not name.endswith("__") else name
 
     def function(self, node: ast.FunctionDef, around: frozenset[str]) -> ast.FunctionDef:
-        """`around`: the variables of the functions around this one."""
+        """`around`: the variables of the enclosing functions."""
         function = (GeneratorRewriter if yields(node) else FunctionRewriter)(self, node, around)
         return function.rewritten()
 
 
 class FunctionRewriter:
-    """The rewriting of one function's own statements."""
+    """Rewrites one function's own statements."""
 
     def __init__(self, whole: Rewriter, node: ast.FunctionDef, around: frozenset[str]) -> None:
         self.whole = whole
@@ -71,8 +71,8 @@ class FunctionRewriter:
         usage = Usage.of(node.body)
         outer = {name for stmt in statements(node.body) if isinstance(stmt, ast.Nonlocal) for name in stmt.names}
         self.locals = (usage.binds - usage.declared) | self.arguments
-        self.variables = self.locals | outer | (around - usage.declared)  # what new functions may reach with `nonlocal`
-        self.own = self.locals | (free_names(node) & around)  # as `locals()` has them
+        self.variables = self.locals | outer | (around - usage.declared)  # what new functions may access with `nonlocal`
+        self.own = self.locals | (free_names(node) & around)  # as returned by `locals()`
         self.globals = usage.declared - outer
         self.rebound = usage.binds
         self.appended = usage.appends
@@ -81,20 +81,20 @@ class FunctionRewriter:
         self.body = jumps.function(node.body, node)
         self.locals |= Usage.of(self.body).binds - usage.declared
         self.variables |= self.locals
-        # what the functions around this one hold must be right when it returns
+        # variables of the enclosing functions must be correct when it returns
         self.live = Liveness(self.body, jumps.stops, jumps.ends, frozenset(self.variables - self.locals), self.own)
         self.stops, self.returns, self.ends = jumps.stops, jumps.returns, jumps.ends
-        self.ending: set[str] = set()  # variables of the loops around that have a value when those end, if not before
-        self.declared: set[str] = set()  # variables that only new functions bind now
-        self.caught = 0  # how many `try` blocks with handlers are around the statement being rewritten
-        self.hoisted: list[ast.stmt] = []  # functions that expressions of the statement being rewritten call
+        self.ending: set[str] = set()  # variables of enclosing loops that are assigned at the latest when those end
+        self.declared: set[str] = set()  # variables now bound only by new functions
+        self.caught = 0  # number of enclosing `try` blocks with handlers
+        self.hoisted: list[ast.stmt] = []  # functions called by expressions of the current statement
         self.hoists = True
         self.expressions = Expressions(self)
 
     def rewritten(self) -> ast.FunctionDef:
         body = self.block(self.body)
         doc = [body.pop(0)] if body and is_text(body[0]) else []
-        # an annotation makes a name local to the function, and does nothing else
+        # an annotation makes a name local to the function, without other effects
         needed = sorted((self.declared & self.locals) - self.arguments)
         top = self.node.body[0]
         local: list[ast.stmt] = [placed(ast.AnnAssign(store(name), ast.Constant("variable"), None, 1), top) for name in needed]
@@ -211,7 +211,7 @@ class FunctionRewriter:
         return call
 
     def tell(self, call: ast.Expr, usage: Usage, optional: set[str], aliases: set[str]) -> None:
-        """Name the parameters that still are what the caller passed, and that the statement appends to; and what may have no value yet.
+        """Add to the call the unmodified parameters that the statement appends to, and the names that may have no value yet.
 
         `aliases` are variables that may hold what the statement changes in place.
         """
@@ -221,7 +221,7 @@ class FunctionRewriter:
                 keyword(call, name, self.whole.names(variables))
 
     def assign(self, stmt: ast.Assign) -> list[ast.stmt]:
-        """`a[key] = value` on a local name gives the name a new array where arrays cannot be written; anything else stays."""
+        """Rewrite `a[key] = value` on a local name, which gets a new array if the old one cannot be written; leave others unchanged."""
         if not any(self.writes_item(t) for target in stmt.targets for t in ast.walk(target)):
             return [self.expressions.visit(stmt)]
         if len(stmt.targets) == 1 and self.writes_item(stmt.targets[0]):
@@ -254,9 +254,9 @@ class FunctionRewriter:
         return self.write("set_item", name, args, stmt)
 
     def write(self, operator: str, name: str, args: list[ast.expr], stmt: ast.stmt) -> ast.stmt:
-        """A write to an item of a variable, with what may not see it.
+        """Rewrite a write to an item of a variable, passing on who must not be affected by it.
 
-        That is the caller, of a parameter that still is what was passed, and other variables that are read later.
+        These are the caller, if the variable is an unmodified parameter, and other variables that are read later.
         """
         call = self.operator(operator, args, stmt)
         if name in self.arguments and name not in self.rebound:
@@ -265,7 +265,7 @@ class FunctionRewriter:
         return placed(ast.Assign([store(name)], call), stmt)
 
     def tell_others(self, call: ast.Call, name: str, stmt: ast.stmt) -> None:
-        """Name the other variables that may hold the same array, and are read later."""
+        """Add to the call the other variables that may hold the same array and are read later."""
         later = self.live.of[stmt].after if stmt in self.live.of else frozenset()
         others = later & self.locals & self.related.get(name, set()) - {name}
         if others:
@@ -288,17 +288,17 @@ class FunctionRewriter:
     # ---- new nodes
 
     def changed(self, usage: Usage) -> set[str]:
-        """What a piece of the function may leave with another value: variables, globals, and attributes of what was there before it."""
+        """Return what a piece of the function may change: variables, globals, and attributes of objects that existed before."""
         names = usage.binds & (self.variables | self.globals) | usage.changes
         return names | {path for path in usage.attributes if path.partition(".")[0] not in usage.binds}
 
     def aliases(self, usage: Usage, stmt: ast.stmt, changed: set[str]) -> set[str]:
-        """Variables that are read later, and may hold an object that the statement changes in place, itself or through a function."""
+        """Return variables that are read later and may hold an object that the statement changes in place, directly or by a call."""
         found = set().union(*(self.related.get(name, set()) for name in usage.reads))
         return (found & self.locals & self.live.of[stmt].after) - changed
 
     def lasting(self, usage: Usage) -> set[str]:
-        """What others may see whether or not the function reads it again: globals, attributes, objects changed in place."""
+        """Return what is visible outside even if the function does not read it again: globals, attributes, objects changed in place."""
         return (usage.changes - usage.binds) | usage.attributes | self.globals
 
     def new_function(
@@ -325,7 +325,7 @@ class FunctionRewriter:
         return placed(ast.Lambda(nothing, self.expression(node)), node)
 
     def ag(self, name: str, at: ast.AST) -> ast.expr:
-        """An operator, at the first line of what it stands for: a traceback marks the line where a method's name ends."""
+        """Return an operator located at the first line of what it replaces: a traceback marks the line where a method's name ends."""
         out: ast.Attribute = placed(ast.Attribute(load(AG), name, ast.Load()), at)
         out.end_lineno, out.end_col_offset = out.lineno, out.col_offset
         return out
@@ -334,7 +334,7 @@ class FunctionRewriter:
         return placed(ast.Call(self.ag(name, at), args, []), at)
 
     def call_statement(self, name: str, args: list[ast.expr], stmt: ast.stmt, end: ast.expr | None = None) -> ast.Expr:
-        """A call at the place of a statement's first line: a traceback marks its head, not its whole body."""
+        """Return a call located at a statement's first line: a traceback then marks its head, not the whole body."""
         head = ast.Pass(lineno=stmt.lineno, col_offset=stmt.col_offset, end_lineno=stmt.end_lineno, end_col_offset=stmt.end_col_offset)
         if end is not None:
             head.end_lineno, head.end_col_offset = end.end_lineno, end.end_col_offset
@@ -342,7 +342,7 @@ class FunctionRewriter:
 
 
 class GeneratorRewriter(FunctionRewriter):
-    """A generator gives its items when they are asked for: its statements stay Python's, and cannot depend on traced values."""
+    """Rewrites a generator, which yields items on demand: its statements stay Python's, and cannot depend on traced values."""
 
     def rewritten(self) -> ast.FunctionDef:
         self.hoists = False
@@ -350,7 +350,7 @@ class GeneratorRewriter(FunctionRewriter):
         return self.defined(body)
 
     def plain(self, stmt: ast.stmt) -> list[ast.stmt]:
-        """A statement with its expressions rewritten, and what is inside of it likewise."""
+        """Rewrite the expressions of a statement and of the statements nested in it."""
         if isinstance(stmt, ast.FunctionDef):
             return self.statement(stmt)
         if isinstance(stmt, ast.AsyncFunctionDef | ast.ClassDef):
@@ -385,7 +385,7 @@ def keyword(statement: ast.Expr, name: str, value: ast.expr) -> None:
 
 
 def trimmed(tuples: list[ast.expr]) -> list[ast.expr]:
-    """Without the empty ones at the end, which are the defaults."""
+    """Remove trailing empty tuples, which are the defaults."""
     while tuples and isinstance(tuples[-1], ast.Tuple) and not tuples[-1].elts:
         tuples.pop()
     return tuples

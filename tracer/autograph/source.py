@@ -1,7 +1,7 @@
 """The source of a function, as a syntax tree with the user's own lines and columns.
 
-The lines are found through the code object, without `inspect`, which reads and tokenises far more than it needs to. They are read when a
-function is first traced, not when it was imported: in a file that was edited since, they may be those of another function.
+The lines are found through the code object, without `inspect`, which reads and tokenises far more than necessary. They are read when a
+function is first traced, not when it is imported: in a file edited since, they may belong to another function.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ CHANGED = "its source has changed since it was imported: import it again (import
 
 
 class NoSource(Exception):
-    """Why a function cannot be converted; ends in what to do about it."""
+    """Why a function cannot be converted; the message ends in what to do about it."""
 
 
 def lines_of(function: FunctionType) -> list[str]:
-    """The file that a function stands in, or the cell of a notebook; empty where there is none."""
+    """Return the lines of the file, or notebook cell, that contains a function; empty if there is none."""
     return linecache.getlines(function.__code__.co_filename, function.__globals__)
 
 
 def parse_function(function: FunctionType, lines: list[str]) -> ast.FunctionDef:
-    """The definition of a function that stands in these lines; raises NoSource."""
+    """Return the definition of a function found in these lines; raises NoSource."""
     code = function.__code__
     first = code.co_firstlineno
     if not 0 < first <= len(lines):
@@ -40,7 +40,7 @@ def parse_function(function: FunctionType, lines: list[str]) -> ast.FunctionDef:
     block = block_of(lines, first, last_line(code))
     indented = block[0][:1] in (" ", "\t")
     try:
-        # a line in front gives an indented definition something to stand in: columns stay what they are
+        # an extra first line encloses an indented definition, so that columns do not change
         tree = ast.parse(("if True:\n" if indented else "") + "".join(block))
     except SyntaxError:
         raise NoSource(CHANGED) from None
@@ -53,7 +53,7 @@ def parse_function(function: FunctionType, lines: list[str]) -> ast.FunctionDef:
 
 
 def parse_lambda(code: CodeType, source: str) -> ast.FunctionDef:
-    """A lambda as a definition that returns its body. Of several in a line, it is the innermost whose body holds all of the code."""
+    """Return a lambda as a definition that returns its body. Of several in a line, it is the innermost whose body spans the code."""
     places = [(line, column) for line, _, column, _ in code.co_positions() if line is not None and column]
     found = None
     for node in lambdas(source):
@@ -67,14 +67,14 @@ def parse_lambda(code: CodeType, source: str) -> ast.FunctionDef:
             found = node
     if found is None:
         raise NoSource(CHANGED)
-    node = deepcopy(found)  # what is kept is not to be rewritten
+    node = deepcopy(found)  # the cached tree must not be rewritten
     out = ast.FunctionDef("lambda_", node.args, [ast.copy_location(ast.Return(node.body), node.body)], [], None)
     return ast.copy_location(out, node)
 
 
 @lru_cache(maxsize=16)
 def lambdas(source: str) -> tuple[ast.Lambda, ...]:
-    """All lambdas of a file, outer ones first. A lambda may begin in the middle of a statement: only the whole file can be parsed."""
+    """Return all lambdas of a file, outer ones first. The whole file is parsed, since a lambda may begin in the middle of a statement."""
     try:
         tree = ast.parse(source)
     except SyntaxError:
@@ -83,7 +83,7 @@ def lambdas(source: str) -> tuple[ast.Lambda, ...]:
 
 
 def block_of(lines: list[str], first: int, last: int) -> list[str]:
-    """Lines `first` to `last`, and those after them that are indented deeper than the first: a body may end in statements without code."""
+    """Return lines `first` to `last`, and following lines indented deeper than the first: a body may end in statements without code."""
     depth = indentation(lines[first - 1])
     while last < len(lines):
         line = lines[last]
@@ -109,15 +109,15 @@ def last_line(code: CodeType) -> int:
 
 
 def is_edited(filename: str) -> bool:
-    """Whether a file is younger than our own import, so that what was imported from it may not be what it says."""
+    """Whether a file is newer than the import of adjit, so that its contents may differ from what was imported."""
     try:
         return os.stat(filename).st_mtime > LOADED
-    except OSError:  # of no file: a cell of a notebook
+    except OSError:  # there is no file: a notebook cell
         return False
 
 
 def same_program(a: CodeType, b: CodeType) -> bool:
-    """Whether two codes do the same, wherever they stand: how a method is looked up and called depends on what else is in the file."""
+    """Whether two code objects do the same, wherever they are: how a method is looked up depends on the rest of the file."""
     ours, theirs = deeds(a), deeds(b)
     if len(ours) != len(theirs):
         return False
@@ -129,7 +129,7 @@ def same_program(a: CodeType, b: CodeType) -> bool:
 
 
 def deeds(code: CodeType) -> list[tuple[str, Any]]:
-    """What the instructions do: with names, constants and operators, and where they decide."""
+    """Return what the instructions do: their names, constants and operators, and where they branch."""
     import dis  # noqa: PLC0415 - slow to import, and few files are edited while they run
 
     out: list[tuple[str, Any]] = []
@@ -148,7 +148,7 @@ def own_parameters(code: CodeType) -> tuple[str, ...]:
 
 
 def parameters_in_order(args: ast.arguments) -> tuple[str, ...]:
-    """As code objects list them: `*args` and `**kwargs` last."""
+    """Return the parameters in the order of code objects: `*args` and `**kwargs` last."""
     plain = [arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
     return (*plain, *(arg.arg for arg in (args.vararg, args.kwarg) if arg is not None))
 

@@ -1,4 +1,4 @@
-"""The state of a rewritten statement: the places that it may leave with another value, and copies of what they hold."""
+"""The state of a rewritten statement: the places whose values it may change, and copies of those values."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Names: TypeAlias = tuple[str, ...]
 
 
 class State:
-    """Places of the user's program that a statement may leave with another value: variables, globals, attributes of objects.
+    """Places of the user's program whose values a statement may change: variables, globals, attributes of objects.
 
-    `more` are places that the statement does not show, found by tracing it once.
+    `more` are places that are not visible in the statement, found by tracing it once.
     """
 
     def __init__(self, functions: Sequence[Callable[..., Any]], names: Names, more: Sequence[Named] = ()) -> None:
@@ -55,7 +55,7 @@ class State:
 
 
 def held_in(functions: Sequence[Callable[..., Any]], names: Names) -> list[Named]:
-    """Of some variables, those that hold an object that can change in place."""
+    """Return those of some variables that hold a mutable object."""
     places = State(functions, names).places
     return [Named(name, place) for name, place in zip(names, places, strict=True) if containers(place.read())]
 
@@ -67,7 +67,7 @@ def attribute(root: Any, path: Sequence[str]) -> Attribute:
 
 
 class Snapshot:
-    """A state as it is now, and what the functions of a statement reach, so that all of it can be put back."""
+    """A copy of the current state and of everything that a statement's functions reach, which can be restored."""
 
     def __init__(self, state: State, functions: Sequence[Callable[..., Any]]) -> None:
         self.state = state
@@ -80,30 +80,30 @@ class Snapshot:
 
     @property
     def reversible(self) -> bool:
-        """Whether all that the functions reach can be put back: iterators cannot."""
+        """Whether everything that the functions reach can be restored: iterators cannot."""
         return not any(isinstance(thing, Position) for thing in self.heap.things.values())
 
 
 class Watch:
-    """What a branch, or a trip of a loop, has done to what was there before: noted, and put back.
+    """Detects, records and undoes the changes that a branch or an iteration makes to existing objects.
 
-    Changes of `state` are the statement's own; the others are `hidden`. The things that changed, `dirty`, are copied into what the branch
-    leaves, before they are what they were.
+    Changes of `state` are visible in the statement; the others are `hidden`. The changed objects, `dirty`, are copied into the result of
+    the branch before they are restored.
     """
 
     def __init__(self, functions: Sequence[Callable[..., Any]], state: State, every: State, in_place: bool) -> None:
-        """`every` are the places that the statement may leave with another value, `state` those of which somebody reads it."""
+        """`every` are the places whose values the statement may change, `state` those whose values are read later."""
         self.state = state
         self.values = state.read()
         self.heap = Heap(functions, self.values)
         self.known = every.keys
-        # in a loop the variables hold other objects than before it: whoever changes those was told of them by somebody else
+        # in a loop the variables hold other objects than before: a change of the old ones must come from another reference
         self.covered = {id(x) for value in self.values for x in containers(value)} if in_place else set()
         self.hidden: list[Named] = []
         self.dirty: dict[int, Thing | Position] = {}
 
     def look(self) -> Copies:
-        """What changed since the last look; gives copies, which hold what the objects held."""
+        """Record the changes since the last call and undo them; return copies with the changed contents."""
         changed = self.heap.changed()
         copies = Copies({id(thing.value) for thing in changed})
         copies.take(self.state.read())
@@ -128,19 +128,19 @@ class Watch:
                 self.hidden.append(named)
 
     def settled(self, before: Any, value: Any) -> None:
-        """Refuse a new object in place of one that others hold, who would not see it."""
+        """Raise an error if a new object replaces one that others refer to, since they would not see it."""
         thing = self.heap.things.get(id(before))
         if value is not before and isinstance(thing, Thing) and thing.fixed and id(before) in self.dirty:
             raise not_followed(thing.path, before)
 
 
 class Copies:
-    """Copies of structures that hold one of the objects with these ids; one copy of each object, so that what was shared stays shared."""
+    """Copies of structures that contain one of the objects with these ids; each object is copied once, so that sharing is preserved."""
 
     def __init__(self, dirty: set[int]) -> None:
         self.dirty = dirty
-        self.made: dict[int, tuple[Any, Any]] = {}  # id of an object -> it, and its copy
-        self.origins: dict[int, Any] = {}  # id of a copy -> what it is a copy of
+        self.made: dict[int, tuple[Any, Any]] = {}  # id of an object -> the object and its copy
+        self.origins: dict[int, Any] = {}  # id of a copy -> its original
         self.values: list[Any] = []
 
     def take(self, values: Iterable[Any]) -> None:
@@ -164,7 +164,7 @@ class Copies:
 
 
 def containers(value: Any) -> list[Any]:
-    """The objects in a structure that can change."""
+    """Return the mutable objects in a structure."""
     out: list[Any] = []
     todo = [value]
     while todo:
@@ -180,7 +180,7 @@ def containers(value: Any) -> list[Any]:
 
 
 def own(value: Any, inner: Callable[[Any], Any] | None = None) -> Any:
-    """A value that a branch or a body may change in place without anybody else seeing it; `inner` makes its parts."""
+    """Return a copy that a branch or a body may change in place without side effects; `inner` copies its parts."""
     inner = inner or own
     if isinstance(value, np.ndarray):
         return double(value)
@@ -200,7 +200,7 @@ def own(value: Any, inner: Callable[[Any], Any] | None = None) -> Any:
 
 
 def keep_identity(before: Any, left: Sequence[Any], origin: Callable[[Any], Any], value: Any) -> Any:
-    """A list or dict that was changed, not replaced, stays the object that it was, and so do those inside: others may hold them."""
+    """Keep the identity of a list or dict that was changed, not replaced, and of those nested in it: others may refer to them."""
     kinds = (list, dict, TracedList)
     if type(before) not in kinds or type(value) is not type(before) or any(origin(x) is not before for x in left) or value is before:
         return value
@@ -216,7 +216,7 @@ def keep_identity(before: Any, left: Sequence[Any], origin: Callable[[Any], Any]
 
 
 def paired(copy: Any, original: Any, out: dict[int, Any]) -> dict[int, Any]:
-    """id of each container in a copy of a structure -> the one that it stands for, where they are of one form."""
+    """Map the id of each container in a copy of a structure to its original, where their structures match."""
     if isinstance(original, list | dict | TracedList) and isinstance(copy, list | dict | TracedList):
         out[id(copy)] = original
         if isinstance(copy, dict) and isinstance(original, dict):
@@ -229,7 +229,7 @@ def paired(copy: Any, original: Any, out: dict[int, Any]) -> dict[int, Any]:
 
 
 def check_arguments(arguments: Names, names: Names, before: Sequence[Any], after: Sequence[Any]) -> None:
-    """A list that a traced statement made grow is another object, which a caller that holds the old one does not see."""
+    """Raise an error if an argument list grew: it is a new object then, which a caller that holds the old one does not see."""
     for name, old, new in zip(names, before, after):
         if name in arguments and isinstance(old, list) and isinstance(new, TracedList):
             raise TraceError(
@@ -245,7 +245,7 @@ def entry(name: str, fresh: bool = False, optional: bool = False) -> Entry:
 
 
 def assigned_line(function: Callable[..., Any], name: str) -> Location | None:
-    """The last line of a branch or a body that assigns a variable; of one that is only changed in place, the last that reads it."""
+    """Return the last line of a branch or a body that assigns a variable; if it is only changed in place, the last that reads it."""
     assert isinstance(function, FunctionType)
     last = name.rpartition(".")[2]
     return _last_line(function.__code__, "STORE_", last) or _last_line(function.__code__, "LOAD_", last)

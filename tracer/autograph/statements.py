@@ -1,4 +1,4 @@
-"""How rewritten branches and loops are traced: on the user's own variables and objects, which are put back after each attempt."""
+"""How rewritten branches and loops are traced: on the user's own variables and objects, which are restored after each attempt."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .state import (
 
 
 class Choice:
-    """Two branches, of which a traced value takes one: each is traced on the variables and objects as they are, which are then put back."""
+    """Two branches chosen by a traced value: each is traced on the current variables and objects, which are then restored."""
 
     def __init__(
         self, branches: Sequence[Callable[[], None]], names: Names, scratch: Names, more: Sequence[Named],
@@ -68,7 +68,7 @@ class Choice:
         return [self.left[-1].values[i] for i in self.read]
 
     def finish(self, values: Sequence[Any]) -> None:
-        """Let the variables and objects be what the statement leaves."""
+        """Set the variables and objects to their values after the statement."""
         out = list(self.before)
         origins = {key: x for copies in self.left for key, x in copies.origins.items()}
         for i, value in zip(self.read, values, strict=True):
@@ -79,7 +79,7 @@ class Choice:
 
 
 class LoopState:
-    """The variables of a loop: `carried` from trip to trip, `fresh` assigned by every trip before it is read, `scratch` not read after."""
+    """The variables of a loop: `carried` between iterations, `fresh` (assigned in each before use), `scratch` (not read afterwards)."""
 
     def __init__(
         self, body: Callable[..., None], carried: Names, fresh: Names, scratch: Names, stop: str | None, arguments: Names, optional: Names,
@@ -90,8 +90,8 @@ class LoopState:
         self.optional = optional
         self.scratch = scratch
         self.names = carried + fresh
-        self.more: list[Named] = []  # what the body changes without showing it, and other names of that
-        self.apart: set[tuple[int, int]] = set()  # pairs of variables that hold one object before the loop, but not after each trip
+        self.more: list[Named] = []  # what the body changes invisibly, and other names for it
+        self.apart: set[tuple[int, int]] = set()  # variables that hold one object before the loop, but not after each iteration
         self.entries = [entry(name, fresh=name in fresh, optional=name in optional) for name in self.names]
         self.flag = State((body,), (stop,)) if stop else None
         self.add(held_in((body,), aliases) if aliases and current_trace() is not None else [])
@@ -106,7 +106,7 @@ class LoopState:
         self.look()
 
     def shared(self, values: Sequence[Any]) -> dict[int, int]:
-        """Which variables hold the same object as one before them: a list that has two names."""
+        """Map each variable to an earlier one that holds the same object, such as a list with two names."""
         first: dict[int, int] = {}
         out: dict[int, int] = {}
         for i, value in enumerate(values):
@@ -117,7 +117,7 @@ class LoopState:
         return out
 
     def stopped(self) -> Any:
-        """The flag of `break` and `return`."""
+        """Return the flag set by `break` and `return`."""
         return self.flag.read()[0] if self.flag else False
 
     def words(self, what: str) -> Wording:
@@ -126,7 +126,7 @@ class LoopState:
     def emit(
         self, what: str, certain: bool, checkpoint: str | int, emit: Callable[[Loop], list[Any]], step: Callable[[Any], None]
     ) -> None:
-        """Trace the loop; whatever happens, no value of its inside stays behind in a variable."""
+        """Trace the loop; even after an error, no value from inside it remains in a variable."""
         trace = current_trace()
         assert trace is not None
         mark = Attempt(trace)
@@ -145,12 +145,12 @@ class LoopState:
         trips.finish(values)
 
     def attempt(self, build: Callable[[], None], mark: Attempt, before: Snapshot) -> bool:
-        """Try to build a loop in place of what was traced since `mark`; whether that worked."""
+        """Try to build a loop in place of what was traced since `mark`; return whether it succeeded."""
         mark.undo()
         before.restore()
         try:
             build()
-        except Exception:  # whatever a body cannot do on traced values, it can do trip by trip; what is wrong will raise there again
+        except Exception:  # a body that fails here may work iteration by iteration; real errors will be raised again there
             mark.undo()
             before.restore()
             return False
@@ -158,7 +158,7 @@ class LoopState:
 
 
 class Trips:
-    """The tracing of one loop, whose body is traced on values that stand for those of any trip."""
+    """The tracing of one loop, whose body is traced on values that represent those of any iteration."""
 
     def __init__(self, loop: LoopState, step: Callable[[Any], None]) -> None:
         self.loop = loop
@@ -172,12 +172,12 @@ class Trips:
         self.start = [own(value) if isinstance(value, list | dict | deque | TracedList) else value for value in self.values]
         self.given: list[Any] = []
         self.left: list[Any] = []
-        self.touched: set[int] = set()  # variables whose objects a trip changed in place
+        self.touched: set[int] = set()  # variables whose objects an iteration changed in place
 
     def trip(self, k: Any, values: list[Any]) -> list[Any]:
         loop = self.loop
         loop.every.write(self.before)
-        # at the start of a trip nothing has returned yet, and no flag is set: the loop would not be here
+        # at the start of an iteration nothing has returned and no flag is set, or the loop would have ended
         given = [UNDEFINED if e.optional else own(value) for e, value in zip(loop.entries, values, strict=True)]
         for i, other in self.shared.items():
             given[i] = given[other]
@@ -199,7 +199,7 @@ class Trips:
         return self.handed_on(values)
 
     def handed_on(self, values: list[Any]) -> list[Any]:
-        """What a trip leaves. A variable that holds the same list as another is not carried: it will hold that one again."""
+        """Return the values after an iteration. A variable that holds the same list as another is not carried: it gets that list again."""
         out = list(self.left)
         for i, other in self.shared.items():
             if self.left[i] is self.left[other]:
@@ -224,7 +224,7 @@ class Trips:
         self.loop.state.write(out)
 
     def check_held(self, i: int, value: Any) -> None:
-        """Trips changed a list of their own, which then is what the variable holds: nobody else may have looked at the old one."""
+        """Check that no one else refers to the old list: iterations changed a copy, which the variable holds from now on."""
         thing = self.watch.heap.things.get(id(self.values[i]))
         known = self.loop.state.keys
         if isinstance(thing, Thing) and (thing.fixed or any(h.place.key not in known for h in thing.holders)):
@@ -232,7 +232,7 @@ class Trips:
 
 
 def tangled(values: Sequence[Any]) -> list[int]:
-    """Which values hold a container that stands in several places: a trip gets copies, one for each place."""
+    """Return which values contain a container that occurs in several places: an iteration gets a separate copy for each."""
     where: dict[int, list[int]] = {}
     for i, value in enumerate(values):
         for x in containers(value):

@@ -1,6 +1,6 @@
-"""Where the text of a function may be found that is in no file: the command line, the standard input, the history of the prompt, variables.
+"""Sources of functions that are in no file: the command line, standard input, the history of the prompt, variables.
 
-None of these says that it is the text of this very function: who asks must compare what it compiles to.
+None of these is certain to be the source of the given function: the caller must compare the compiled code.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 from types import CodeType, FrameType
 
-LONGEST = 1 << 20  # characters of a text that is looked at
-HISTORY = 2000  # lines of the history that are looked at
+LONGEST = 1 << 20  # characters of a text to search
+HISTORY = 2000  # lines of the history to search
 
 
 def texts_without_file(code: CodeType) -> Iterator[list[str]]:
-    """Lines in which the code may stand at its own line numbers, likeliest first."""
+    """Yield lines that may contain the code at its own line numbers, most likely first."""
     mark = "lambda" if code.co_name == "<lambda>" else f"def {code.co_name}"
     if code.co_filename == "<stdin>":
         yield from whole_input(mark)
@@ -26,14 +26,14 @@ def texts_without_file(code: CodeType) -> Iterator[list[str]]:
 
 
 def command(mark: str) -> Iterator[list[str]]:
-    """`python -c text`."""
+    """Yield the text of `python -c text`."""
     for option, text in pairwise(sys.orig_argv):
         if option.startswith("-") and option.endswith("c") and mark in text:
             yield text.splitlines(keepends=True)
 
 
 def whole_input(mark: str) -> Iterator[list[str]]:
-    """`python < file`: a file can be read again, a pipe cannot."""
+    """Yield the input of `python < file`: a file can be read again, a pipe cannot."""
     try:
         text = os.pread(0, LONGEST, 0).decode()
     except (OSError, ValueError):
@@ -43,7 +43,7 @@ def whole_input(mark: str) -> Iterator[list[str]]:
 
 
 def typed(code: CodeType, mark: str) -> Iterator[list[str]]:
-    """What was typed at the prompt, as far as `readline` remembers: each statement counts its lines from 1."""
+    """Yield what was typed at the prompt, as far as `readline` remembers: the lines of each statement count from 1."""
     readline = sys.modules.get("readline")
     if readline is None:
         return
@@ -52,14 +52,14 @@ def typed(code: CodeType, mark: str) -> Iterator[list[str]]:
     for at in range(len(lines) - 1, -1, -1):
         if mark not in lines[at]:
             continue
-        # decorators stand above: the statement starts at any of the lines before
+        # decorators come first: the statement may start at any of the preceding lines
         for first in range(at, max(-1, at - 16), -1):
             if first - 1 + code.co_firstlineno <= at:
                 yield lines[first : at + 1] if code.co_name == "<lambda>" else lines[first:]
 
 
 def variables(mark: str) -> Iterator[list[str]]:
-    """Texts that variables of running functions, or of their modules, hold: what was given to `exec`, most likely."""
+    """Yield strings held by variables of running functions or their modules: probably the argument of `exec`."""
     frame: FrameType | None = sys._getframe(1)
     seen: set[int] = set()
     while frame is not None:

@@ -1,4 +1,4 @@
-"""The names of the Python array API standard (2024.12) that NumPy's other names do not cover, and what it asks about dtypes and devices."""
+"""Names of the Python array API standard (2024.12) that NumPy's other names do not cover, and its queries about dtypes and devices."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ KINDS = {
 
 
 def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Operand:
-    """An array to be filled, were it not immutable: zeros."""
+    """Return an array of zeros: arrays are immutable, so it could not be filled later."""
     return zeros(shape, as_dtype(float if dtype is None else dtype), device=device)
 
 
 def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Operand:
-    """Zeros in the shape and dtype of x."""
+    """Return zeros with the shape and dtype of x."""
     return zeros_like(x, dtype, device=device)
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Operand:
-    """The array that another library describes by DLPack, copied: its owner may write to it."""
+    """Import an array of another library through DLPack. It is copied, since its owner may write to it."""
     check_device(device)
     if copy is False:
         raise BufferError("from_dlpack: arrays of adjit are immutable, and the other library may write to its own: a copy is needed")
@@ -71,17 +71,17 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Operand:
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Operand:
-    """Arrays joined along an axis."""
+    """Join arrays along an existing axis."""
     return concatenate(arrays, axis)
 
 
 def permute_dims(x: Any, /, axes: Any) -> Operand:
-    """The axes in another order."""
+    """Permute the axes."""
     return transpose(x, axes)
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Operand:
-    """x, but not below the minimum and not above the maximum."""
+    """Limit the elements to the range from min to max."""
     return elementwise.clip(x, min, max)
 
 
@@ -93,7 +93,7 @@ def dtype_of(x: Any) -> DType:
 
 
 def finfo(type: Any, /) -> SimpleNamespace:
-    """What floats of a dtype (or of an array) can hold."""
+    """Return the limits of a floating-point dtype (or of an array's)."""
     dtype = dtype_of(type)
     if dtype.kind != "f":
         raise DTypeError(f"finfo: {dtype} is no dtype of floats")
@@ -103,7 +103,7 @@ def finfo(type: Any, /) -> SimpleNamespace:
 
 
 def iinfo(type: Any, /) -> SimpleNamespace:
-    """What integers of a dtype (or of an array) can hold."""
+    """Return the limits of an integer dtype (or of an array's)."""
     dtype = dtype_of(type)
     if dtype.kind not in "iu":
         raise DTypeError(f"iinfo: {dtype} is no dtype of integers")
@@ -112,7 +112,7 @@ def iinfo(type: Any, /) -> SimpleNamespace:
 
 
 def isdtype(dtype: Any, kind: Any) -> Any:
-    """Whether a dtype is another, or of a kind ("integral", "real floating", ...), or of one of several."""
+    """Whether a dtype equals another dtype, or belongs to a kind ("integral", "real floating", ...), or to any of a tuple of them."""
     if isinstance(kind, tuple):
         return any(isdtype(dtype, each) for each in kind)
     if isinstance(kind, str) and kind not in KINDS:
@@ -121,12 +121,12 @@ def isdtype(dtype: Any, kind: Any) -> Any:
 
 
 def can_cast(from_: Any, to: Any, /) -> Any:
-    """Whether values of a dtype (or an array) become another without loss, by the rules of promotion."""
+    """Whether a dtype (or an array) can be cast to another without loss, by the promotion rules."""
     return np.can_cast(dtype_of(from_), dtype_of(to))
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
-    """The dtype that arrays, dtypes and Python numbers promote to."""
+    """Return the dtype that arrays, dtypes and Python numbers promote to."""
     given = [(weak_example(x.dtype) if x.weak else x.dtype) if isinstance(x, Operand) else x for x in arrays_and_dtypes]
     return np.result_type(*given)
 
@@ -135,10 +135,10 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
 
 class Info:
-    """What `__array_namespace_info__()` gives."""
+    """The result of `__array_namespace_info__()`."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Indices by masks and shapes that depend on values are there eagerly; compiled functions have static shapes."""
+        """Return the capabilities: boolean indexing and data-dependent shapes work eagerly; compiled functions have static shapes."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:

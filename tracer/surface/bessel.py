@@ -11,7 +11,7 @@ from adjit.ir.operand import Operand
 from ..convert import to_operand
 from .elementwise import floating
 
-# of exp(-x) I0(x) for x from 0 to 8, and of exp(-x) sqrt(x) I0(x) beyond
+# coefficients of exp(-x) I0(x) for x from 0 to 8, and of exp(-x) sqrt(x) I0(x) beyond
 INNER = (
     -4.4153416464793395e-18, 3.3307945188222384e-17, -2.431279846547955e-16, 1.715391285555133e-15, -1.1685332877993451e-14,
     7.676185498604936e-14, -4.856446783111929e-13, 2.95505266312964e-12, -1.726826291441556e-11, 9.675809035373237e-11,
@@ -30,7 +30,7 @@ OUTER = (
 
 
 def i0(x: Any, /) -> Operand:
-    """The modified Bessel function of the first kind, of order 0."""
+    """Compute the modified Bessel function of the first kind, of order 0."""
     x = ops.absolute(floating(to_operand(x)))
     inside = ops.less_equal(x, 8.0)
     small, large = ops.where(inside, x, 1.0), ops.where(inside, 9.0, x)
@@ -40,7 +40,7 @@ def i0(x: Any, /) -> Operand:
 
 
 def chebyshev(x: Operand, coefficients: Sequence[float]) -> Operand:
-    """Clenshaw's recurrence."""
+    """Evaluate a Chebyshev series by Clenshaw's recurrence."""
     first, second, third = 0.0 * x + coefficients[0], 0.0 * x, 0.0 * x
     for c in coefficients[1:]:
         first, second, third = x * first - second + c, first, second

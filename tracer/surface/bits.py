@@ -1,4 +1,4 @@
-"""Functions of how numbers are represented: bits and divisors of integers, exponents and neighbours of floats."""
+"""Functions of the representation of numbers: bits and divisors of integers, exponents and neighbours of floats."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ U64 = np.dtype("u8")
 
 
 def gcd(a: Any, b: Any, /) -> Operand:
-    """The greatest common divisor, elementwise."""
+    """Compute the greatest common divisor, elementwise."""
     first, second = integers("gcd", a, b)
 
     def step(state: Any) -> Any:
@@ -39,13 +39,13 @@ def gcd(a: Any, b: Any, /) -> Operand:
 
 
 def lcm(a: Any, b: Any, /) -> Operand:
-    """The least common multiple, elementwise."""
+    """Compute the least common multiple, elementwise."""
     first, second = integers("lcm", a, b)
     return first // ops.maximum(gcd(first, second), 1) * second
 
 
 def integers(what: str, *xs: Any) -> list[Operand]:
-    """Integers without their signs, of one dtype and one shape."""
+    """Return the absolute values of integers, with a common dtype and shape."""
     operands = numbers(*xs)
     dtype = common_dtype(*operands)
     if dtype.kind not in "iu":
@@ -56,7 +56,7 @@ def integers(what: str, *xs: Any) -> list[Operand]:
 
 
 def bitwise_count(x: Any, /) -> Operand:
-    """How many bits of each integer (without its sign) are set."""
+    """Count the bits set in the absolute value of each integer."""
     x = to_operand(x)
     if x.dtype.kind not in "iu":
         raise DTypeError(f"bitwise_count: takes integers, not {x.type}")
@@ -69,7 +69,7 @@ def bitwise_count(x: Any, /) -> Operand:
 
 
 def packbits(x: Any, /, axis: int | None = None, bitorder: str = "big") -> Operand:
-    """Eight flags in each byte, along an axis."""
+    """Pack groups of eight flags into bytes, along an axis."""
     x, axis = along(to_operand(x), axis, "packbits")
     if x.dtype.kind not in "iub":
         raise DTypeError(f"packbits: takes integers or bools, not {x.type}")
@@ -81,7 +81,7 @@ def packbits(x: Any, /, axis: int | None = None, bitorder: str = "big") -> Opera
 
 
 def unpackbits(x: Any, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Operand:
-    """The eight bits of each byte, along an axis; the first `count` of them, or all but the last, if it is negative."""
+    """Unpack the eight bits of each byte along an axis; only the first `count` of them, or, if it is negative, all but the last -count."""
     x, axis = along(to_operand(x), axis, "unpackbits")
     if x.dtype != U8:
         raise DTypeError(f"unpackbits: takes bytes (u8), not {x.type}")
@@ -108,7 +108,7 @@ def moved(x: Operand, source: int, target: int) -> Operand:
 
 
 def ravel_multi_index(multi_index: Any, dims: Any, /, mode: Any = "raise", order: str = "C") -> Operand:
-    """Positions in a flattened array, from positions along its axes."""
+    """Convert indices along each axis to indices into the flattened array."""
     sizes = as_sizes(dims)
     modes = (mode,) * len(sizes) if isinstance(mode, str) else tuple(mode)
     places = to_operands(*multi_index)
@@ -121,8 +121,8 @@ def ravel_multi_index(multi_index: Any, dims: Any, /, mode: Any = "raise", order
 
 
 def checked(place: Operand, size: int) -> Operand:
-    """Positions, of which those outside raise when they are computed."""
-    beyond = ops.where(ops.less(place, 0), size, place)  # NumPy takes no positions from the end here
+    """Return the indices; those out of bounds raise at run time."""
+    beyond = ops.where(ops.less(place, 0), size, place)  # NumPy does not accept negative indices here
     return pick(Concrete(np.arange(size)), ops.cast(beyond, I64))
 
 
@@ -130,7 +130,7 @@ def checked(place: Operand, size: int) -> Operand:
 
 
 def frexp(x: Any, /) -> tuple[Operand, Operand]:
-    """Mantissas from 0.5 up to 1, and exponents of 2."""
+    """Decompose floats into a mantissa in [0.5, 1) and an exponent of 2."""
     x = floating(to_operand(x))
     info = np.finfo(x.dtype)
     bits = info.nmant + 1
@@ -147,13 +147,13 @@ def frexp(x: Any, /) -> tuple[Operand, Operand]:
 
 
 def ldexp(x: Any, n: Any, /) -> Operand:
-    """x times 2 to the power of an integer, rounded once."""
+    """Compute x * 2**n for integer n, rounded once."""
     n, x = to_operand(n), floating(to_operand(x))
     if n.dtype.kind not in "iub":
         raise DTypeError(f"ldexp: the exponent must be an integer, not {n.type}")
     low, high, bits = limits(x.dtype)
     n = ops.clip(ops.cast(n, I64), 3 * low, 3 * high)
-    for _ in range(2):  # factors that keep what is between normal, so that only the last one rounds
+    for _ in range(2):  # factors that keep intermediate values normal, so that only the last one rounds
         large, small = ops.greater(n, high), ops.less(n, low)
         x = ops.where(large, x * 2.0**high, ops.where(small, x * 2.0 ** (low + bits), x))
         n = n - ops.where(large, high, ops.where(small, low + bits, 0))
@@ -162,14 +162,14 @@ def ldexp(x: Any, n: Any, /) -> Operand:
 
 
 def spacing(x: Any, /) -> Operand:
-    """The distance to the next float away from zero."""
+    """Return the distance to the next float away from zero."""
     x = ops.stop_gradient(floating(to_operand(x)))
     step = ops.where(ops.equal(ops.absolute(x), float(np.finfo(x.dtype).max)), math.inf, ulp(x))
     return ops.where(ops.less(x, 0), -step, step)
 
 
 def ulp(x: Operand) -> Operand:
-    """The value of the last bit of the mantissa; NaN for what is not finite."""
+    """Return the value of the last bit of the mantissa; NaN where x is not finite."""
     low, _, bits = limits(x.dtype)
     one = ops.cast(ops.where(ops.isfinite(x), 1.0, math.nan), x.dtype)
     least = ops.cast(to_operand(float(np.finfo(x.dtype).smallest_subnormal)), x.dtype)
@@ -177,7 +177,7 @@ def ulp(x: Operand) -> Operand:
 
 
 def nextafter(x: Any, y: Any, /) -> Operand:
-    """The float next to x, in the direction of y."""
+    """Return the next float after x in the direction of y."""
     x, y = numbers(x, y)
     dtype = common_dtype(x, y)
     x, y = (floating(ops.cast(to_operand(v), dtype)) for v in (x, y))
@@ -197,7 +197,7 @@ def nextafter(x: Any, y: Any, /) -> Operand:
 
 
 def limits(dtype: DType) -> tuple[int, int, int]:
-    """The least and the largest exponent of normal floats, and the bits of their mantissas."""
+    """Return the smallest and largest exponent of normal floats, and the number of mantissa bits."""
     info = np.finfo(dtype)
     return int(info.minexp), int(info.maxexp) - 1, int(info.nmant) + 1
 

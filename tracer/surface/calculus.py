@@ -23,9 +23,9 @@ from .shapes import concatenate, stack
 
 
 def gradient(f: Any, /, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
-    """Derivatives of sampled functions, by central differences inside and one-sided ones at the ends; one array an axis.
+    """Differentiate a sampled function, by central differences inside and one-sided ones at the ends; returns one array per axis.
 
-    `varargs` are the distances of the samples, or their coordinates: one for all axes, or one each.
+    `varargs` are the distances between samples, or their coordinates: one for all axes, or one for each.
     """
     x = floating(to_operand(f))
     axes = normalize_axes(axis, x.ndim, "gradient")
@@ -59,7 +59,7 @@ def gradient_along(x: Operand, axis: int, spacing: Any) -> Operand:
 
 
 def unwrap(p: Any, /, discont: Any = None, axis: int = -1, *, period: float = 2 * math.pi) -> Operand:
-    """Phases without jumps: steps of more than half a period are made smaller by whole periods."""
+    """Remove jumps from phases: steps of more than half a period are reduced by whole periods."""
     x = floating(to_operand(p))
     axis = normalize_axis(axis, x.ndim, "unwrap")
     half = period / 2
@@ -72,19 +72,19 @@ def unwrap(p: Any, /, discont: Any = None, axis: int = -1, *, period: float = 2 
     return ops.concatenate([start, rest], axis)
 
 
-# ---- evenly spaced exponents
+# ---- logarithmically spaced numbers
 
 
 def logspace(
     start: Any, stop: Any, num: int = 50, /, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
 ) -> Operand:
-    """Numbers evenly spaced on a logarithmic scale, from base**start to base**stop."""
+    """Return numbers evenly spaced on a logarithmic scale, from base**start to base**stop."""
     out = ops.power(base, linspace(start, stop, num, endpoint=endpoint, axis=axis))
     return out if dtype is None else out.astype(dtype)
 
 
 def geomspace(start: Any, stop: Any, num: int = 50, /, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Operand:
-    """Numbers of which each is the same multiple of the one before, from start to stop; both are of one sign."""
+    """Return a geometric sequence from start to stop, which must have the same sign."""
     first, last = (floating(x) for x in to_operands(start, stop))
     sizes = ops.exp(linspace(ops.log(ops.absolute(first)), ops.log(ops.absolute(last)), num, endpoint=endpoint, axis=axis))
     out = ops.where(ops.less(first, 0.0), -sizes, sizes)
@@ -95,7 +95,7 @@ def geomspace(start: Any, stop: Any, num: int = 50, /, endpoint: bool = True, dt
 
 
 def vander(x: Any, n: int | None = None, /, increasing: bool = False) -> Operand:
-    """Powers of the elements of a vector, in columns; from the highest down unless `increasing`."""
+    """Return a Vandermonde matrix: columns of powers of a vector, from the highest down unless `increasing`."""
     x = to_operand(x)
     x = ops.cast(x, promote(x.dtype, I64))
     if x.ndim != 1:
@@ -106,21 +106,21 @@ def vander(x: Any, n: int | None = None, /, increasing: bool = False) -> Operand
 
 
 def polyfit(x: Any, y: Any, deg: int, /, w: Any = None) -> Operand:
-    """The coefficients, highest power first, of the polynomial that is nearest to points in the sense of least squares."""
+    """Fit a polynomial to points by least squares; returns its coefficients, highest power first."""
     x, y = (floating(v) for v in to_operands(x, y))
     columns, sides = vander(x, operator.index(deg) + 1), y
     if w is not None:
         weight = ops.reshape(to_operands(x, w)[1], (-1, 1))
         columns = columns * weight
         sides = y * (weight if y.ndim == 2 else ops.reshape(weight, -1))
-    # columns of one length make the equations as well conditioned as they can be
+    # columns of equal norm give the best conditioned equations
     scale = ops.sqrt(ops.sum(columns * columns, 0))
     found: Operand = lstsq(columns / scale, sides)[0]
     return found / (ops.reshape(scale, (-1, 1)) if found.ndim == 2 else scale)
 
 
 def polyder(p: Any, /, m: int = 1) -> Operand:
-    """The coefficients of a polynomial's derivative, highest power first."""
+    """Differentiate a polynomial; coefficients have the highest power first."""
     out = to_operand(p)
     for _ in range(operator.index(m)):
         degree = out.shape[0] - 1
@@ -129,7 +129,7 @@ def polyder(p: Any, /, m: int = 1) -> Operand:
 
 
 def polyint(p: Any, /, m: int = 1, k: float | Sequence[float] | None = None) -> Operand:
-    """The coefficients of a polynomial's integral, highest power first; `k` are the constants."""
+    """Integrate a polynomial; coefficients have the highest power first, `k` are the integration constants."""
     out = floating(to_operand(p))
     constants = [0.0] * m if k is None else [float(k)] * m if not isinstance(k, Sequence) else list(k)
     for constant in constants:

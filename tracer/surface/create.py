@@ -1,4 +1,4 @@
-"""Functions that make arrays: of constants, of counters, of grids. Shapes are static."""
+"""Functions that create arrays: constants, ranges, grids. Shapes are static."""
 
 from __future__ import annotations
 
@@ -24,52 +24,52 @@ def check_device(device: Any) -> None:
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Operand:
-    """Every element the same value."""
+    """Return an array filled with one value."""
     check_device(device)
     (value,) = numbers(fill_value, to_operand(0))[:1]
     return present(ops.full(as_shape(shape, "full"), value, dtype))
 
 
 def zeros(shape: Any, dtype: Any = F64, *, device: Any = None) -> Operand:
-    """Zeros."""
+    """Return an array of zeros."""
     return full(shape, 0, as_dtype(F64 if dtype is None else dtype), device=device)
 
 
 def ones(shape: Any, dtype: Any = F64, *, device: Any = None) -> Operand:
-    """Ones."""
+    """Return an array of ones."""
     return full(shape, 1, as_dtype(F64 if dtype is None else dtype), device=device)
 
 
 def full_like(x: Any, /, fill_value: Any, dtype: Any = None, *, shape: Any = None, device: Any = None) -> Operand:
-    """Every element the same value, in the shape and dtype of x."""
+    """Return an array filled with one value, with the shape and dtype of x."""
     x = to_operand(x)
     return full(x.shape if shape is None else shape, fill_value, x.dtype if dtype is None else as_dtype(dtype), device=device)
 
 
 def zeros_like(x: Any, /, dtype: Any = None, *, shape: Any = None, device: Any = None) -> Operand:
-    """Zeros in the shape and dtype of x."""
+    """Return zeros with the shape and dtype of x."""
     return full_like(x, 0, dtype, shape=shape, device=device)
 
 
 def ones_like(x: Any, /, dtype: Any = None, *, shape: Any = None, device: Any = None) -> Operand:
-    """Ones in the shape and dtype of x."""
+    """Return ones with the shape and dtype of x."""
     return full_like(x, 1, dtype, shape=shape, device=device)
 
 
 def eye(n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: Any = F64, *, device: Any = None) -> Operand:
-    """Ones on a diagonal, zeros elsewhere."""
+    """Return a matrix with ones on a diagonal and zeros elsewhere."""
     check_device(device)
     kind = as_dtype(F64 if dtype is None else dtype)
     return present(ops.eye(operator.index(n_rows), None if n_cols is None else operator.index(n_cols), operator.index(k), kind))
 
 
 def identity(n: int, /, dtype: Any = F64) -> Operand:
-    """The identity matrix."""
+    """Return the identity matrix."""
     return eye(n, dtype=dtype)
 
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Operand:
-    """Evenly spaced numbers from start (or 0) up to stop, without it."""
+    """Return evenly spaced numbers from start (default: 0) up to, but not including, stop."""
     check_device(device)
     return present(ops.arange(start, stop, step, dtype))
 
@@ -78,17 +78,17 @@ def linspace(
     start: Any, stop: Any, /, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0, *,
     device: Any = None,
 ) -> Any:  # fmt: skip
-    """`num` evenly spaced numbers from start to stop, which may be traced."""
+    """Return `num` evenly spaced numbers from start to stop, which may be traced."""
     check_device(device)
     num = operator.index(num)
     intervals = num - 1 if endpoint else num
     first, last = (floating(x) for x in to_operands(start, stop))
     step = (last - first) / float(max(intervals, 1))
-    first, step = first + 0.0 * step, step + 0.0 * first  # both of one shape
+    first, step = first + 0.0 * step, step + 0.0 * first  # broadcast both to one shape
     counter = ops.cast(ops.iota((num, *(1 for _ in step.shape)), 0), first.dtype)
     out = first + counter * step
     if endpoint and num > 1:
-        # the last point is exactly `stop`, not what rounding makes of it
+        # the last point is exactly `stop`, without rounding error
         is_last = ops.equal(counter, float(num - 1))
         out = ops.where(is_last, last, out)
     if dtype is not None:
@@ -98,7 +98,7 @@ def linspace(
 
 
 def meshgrid(*xs: Any, indexing: str = "xy", sparse: bool = False) -> tuple[Operand, ...]:
-    """Coordinate arrays of a grid, from the coordinates of its axes."""
+    """Return coordinate arrays of a grid, from the coordinates along its axes."""
     lines = [ops.reshape(x, -1) for x in to_operands(*xs)]
     order = list(range(len(lines)))
     if indexing == "xy" and len(lines) > 1:
@@ -111,14 +111,14 @@ def meshgrid(*xs: Any, indexing: str = "xy", sparse: bool = False) -> tuple[Oper
 
 
 def tri(n: int, m: int | None = None, /, k: int = 0, dtype: Any = F64) -> Operand:
-    """Ones on and below a diagonal, zeros above."""
+    """Return a matrix with ones on and below a diagonal, zeros above."""
     shape = (operator.index(n), operator.index(n if m is None else m))
     below = ops.less_equal(ops.iota(shape, 1), ops.iota(shape, 0) + operator.index(k))
     return present(ops.cast(below, as_dtype(dtype)))
 
 
 def asarray(x: Any, /, dtype: Any = None, *, device: Any = None, copy: Any = None) -> Operand:
-    """x as an array; a list of traced values is stacked. Tensors are not copied, for nobody can change them; arrays of others are."""
+    """Convert to an array; lists of traced values are stacked. Tensors are immutable and therefore not copied; other arrays are."""
     check_device(device)
     if copy is False and not isinstance(x, Operand):
         raise ValueError("asarray: an array of adjit needs memory of its own, so that copy=False is not possible")
@@ -135,23 +135,23 @@ def contains_operand(x: Any) -> bool:
 
 
 def copy(x: Any, /) -> Operand:
-    """An array of its own; x itself where nobody can change it."""
+    """Return a copy of x, or x itself if it is immutable."""
     held: Any = to_operand(x)
     out: Operand = held.copy()
     return out
 
 
 def shape(x: Any, /) -> Sequence[int]:
-    """The sizes of the axes, known while tracing."""
+    """Return the shape, which is known while tracing."""
     return to_operand(x).shape
 
 
 def ndim(x: Any, /) -> int:
-    """The number of axes, known while tracing."""
+    """Return the number of axes, which is known while tracing."""
     return to_operand(x).ndim
 
 
 def size(x: Any, /, axis: int | None = None) -> int:
-    """The number of elements (along an axis), known while tracing."""
+    """Return the number of elements (along an axis), which is known while tracing."""
     operand = to_operand(x)
     return operand.size if axis is None else operand.shape[axis]

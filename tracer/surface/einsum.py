@@ -1,7 +1,7 @@
-"""Einstein sums: any expression that np.einsum takes, through transposes, reshapes, matrix products and sums.
+"""Einstein summation: any expression that np.einsum accepts, by transposes, reshapes, matrix products and sums.
 
-Several operands are contracted two by two, next the pair whose product is smallest against what it replaces. Labels are strings here; the
-axes of an ellipsis get labels of their own (`...0`, counted from the last axis).
+Several operands are contracted pairwise; the next pair is the one whose product is smallest compared to its factors. Labels are strings
+here; the axes of an ellipsis get labels of their own (`...0`, counted from the last axis).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Labels: TypeAlias = tuple[str, ...]
 
 
 def einsum(*operands: Any, dtype: Any = None, optimize: Any = None) -> Operand:
-    """The Einstein sum: `einsum("ij,jk->ik", a, b)`."""
+    """Compute the Einstein sum: `einsum("ij,jk->ik", a, b)`."""
     if not operands:
         raise ShapeError("einsum: needs subscripts and operands")
     if isinstance(operands[0], str):
@@ -47,7 +47,7 @@ def einsum(*operands: Any, dtype: Any = None, optimize: Any = None) -> Operand:
 
 
 def parsed(subscripts: str, operands: Sequence[Operand]) -> tuple[list[Labels], Labels | None]:
-    """Labels of each operand and of the result (None: implicit) from `"i...j,jk->ik"`."""
+    """Parse `"i...j,jk->ik"` into the labels of each operand and of the result (None: implicit)."""
     text = subscripts.replace(" ", "")
     inputs, arrow, output = text.partition("->")
     given = inputs.split(",")
@@ -62,7 +62,7 @@ def parsed(subscripts: str, operands: Sequence[Operand]) -> tuple[list[Labels], 
 
 
 def labels_of(term: str, rank: int, subscripts: str) -> Labels:
-    """One label an axis; an ellipsis takes the axes that the letters leave."""
+    """Return one label for each axis; an ellipsis covers the axes not named by letters."""
     head, dots, tail = term.partition("...")
     letters = head + tail
     if not all(c.isalpha() and c.isascii() for c in letters):
@@ -74,7 +74,7 @@ def labels_of(term: str, rank: int, subscripts: str) -> Labels:
 
 
 def interleaved(given: Sequence[Any]) -> tuple[list[Operand], list[Labels], Labels | None]:
-    """The form `einsum(a, [0, 1], b, [1, 2], [0, 2])`."""
+    """Parse the form `einsum(a, [0, 1], b, [1, 2], [0, 2])`."""
     output = given[-1] if len(given) % 2 else None
     pairs = given[:-1] if len(given) % 2 else given
     operands = to_operands(*pairs[::2])
@@ -88,7 +88,7 @@ def interleaved(given: Sequence[Any]) -> tuple[list[Operand], list[Labels], Labe
 
 
 def output_labels(terms: Sequence[Labels]) -> Labels:
-    """Of an implicit expression: the ellipsis, then the letters that occur once, in alphabetical order."""
+    """Return the result labels of an implicit expression: the ellipsis, then the letters that occur once, in alphabetical order."""
     count = Counter(label for term in terms for label in term)
     dots = sorted({label for label in count if label.startswith("...")}, key=lambda label: -int(label[3:]))
     return (*dots, *sorted(label for label, n in count.items() if n == 1 and not label.startswith("...")))
@@ -106,7 +106,7 @@ def check_output(labels: Labels, sizes: dict[str, int]) -> None:
 
 
 def without_repeats(x: Operand, labels: Labels) -> tuple[Operand, Labels]:
-    """Axes with one label become their diagonal."""
+    """Replace axes with a repeated label by their diagonal."""
     while len(set(labels)) != len(labels):
         label = next(name for name, n in Counter(labels).items() if n > 1)
         first = labels.index(label)
@@ -130,7 +130,7 @@ def label_sizes(parts: Sequence[tuple[Operand, Labels]]) -> dict[str, int]:
 
 
 def squeezed(x: Operand, labels: Labels, sizes: dict[str, int]) -> tuple[Operand, Labels]:
-    """Without axes of size 1 that broadcast against a larger one of the same label."""
+    """Remove axes of size 1 that broadcast against a larger one with the same label."""
     kept = tuple(label for label, n in zip(labels, x.shape, strict=True) if n == sizes[label])
     return ops.reshape(x, tuple(sizes[label] for label in kept)), kept
 
@@ -140,17 +140,17 @@ def arranged(x: Operand, labels: Labels, order: Sequence[str]) -> Operand:
 
 
 def summed(x: Operand, labels: Labels, keep: set[str]) -> tuple[Operand, Labels]:
-    """Labels that nobody else has are summed away at once."""
+    """Sum over labels that occur in no other operand."""
     axes = tuple(i for i, label in enumerate(labels) if label not in keep)
     return (same(ops.sum(x, axes), x), tuple(label for label in labels if label in keep)) if axes else (x, labels)
 
 
 def same(out: Operand, x: Operand) -> Operand:
-    """Sums of small integers widen; np.einsum's do not."""
+    """Cast the result back: sums of small integers widen, but those of np.einsum do not."""
     return ops.cast(out, x.dtype)
 
 
-# ---- several
+# ---- several operands
 
 
 def contracted(parts: list[tuple[Operand, Labels]], result: Labels, sizes: dict[str, int]) -> Operand:
@@ -161,14 +161,14 @@ def contracted(parts: list[tuple[Operand, Labels]], result: Labels, sizes: dict[
         parts = [*others, product(*parts[i], *parts[j], keep, sizes)]
     x, labels = summed(*parts[0], set(result))
     missing = [label for label in result if label not in labels]
-    if missing:  # labels whose only axes were of size 1 and broadcast away
+    if missing:  # labels whose only axes had size 1 and were broadcast away
         x, labels = ops.reshape(x, (*x.shape, *(1 for _ in missing))), (*labels, *missing)
         x = ops.broadcast_to(x, tuple(sizes[label] for label in labels))
     return arranged(x, labels, result)
 
 
 def best_pair(parts: Sequence[tuple[Operand, Labels]], result: Labels, sizes: dict[str, int]) -> tuple[int, int]:
-    """The pair whose product saves most memory, the cheaper one among equals."""
+    """Return the pair whose product saves the most memory; among equals, the cheapest."""
 
     def cost(pair: tuple[int, int]) -> tuple[int, int]:
         i, j = pair
@@ -181,7 +181,7 @@ def best_pair(parts: Sequence[tuple[Operand, Labels]], result: Labels, sizes: di
 
 
 def product(a: Operand, a_labels: Labels, b: Operand, b_labels: Labels, keep: set[str], sizes: dict[str, int]) -> tuple[Operand, Labels]:
-    """Two operands into one that has the labels in `keep`."""
+    """Combine two operands into one with the labels in `keep`."""
     a, a_labels = summed(a, a_labels, keep | set(b_labels))
     b, b_labels = summed(b, b_labels, keep | set(a_labels))
     batch = [label for label in a_labels if label in b_labels and label in keep]
@@ -196,7 +196,7 @@ def product(a: Operand, a_labels: Labels, b: Operand, b_labels: Labels, keep: se
     shape = tuple(sizes[label] for label in labels)
     a = arranged(a, a_labels, [*batch, *left, *inner])
     if not inner or not (left or right):
-        # outer or elementwise: no matrix product, but a map (and a sum) that fuses with its neighbours
+        # outer or elementwise: not a matrix product, but a map (and a sum) that fuses with its neighbours
         a = ops.reshape(a, (*(sizes[k] for k in (*batch, *left)), *(1 for _ in right), *(sizes[k] for k in inner)))
         b = arranged(b, b_labels, [*batch, *right, *inner])
         b = ops.reshape(b, (*(sizes[k] for k in batch), *(1 for _ in left), *(sizes[k] for k in (*right, *inner))))
@@ -210,6 +210,6 @@ def product(a: Operand, a_labels: Labels, b: Operand, b_labels: Labels, keep: se
 
 
 def einsum_path(*operands: Any, optimize: Any = "greedy") -> Any:
-    """NumPy's order of contraction, which depends on shapes alone."""
+    """Return NumPy's contraction order, which depends on shapes only."""
     dummies = [np.broadcast_to(x.dtype.type(0), x.shape) if isinstance(x, Operand) else x for x in operands]
     return np.einsum_path(*dummies, optimize=optimize)

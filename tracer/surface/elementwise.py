@@ -1,4 +1,4 @@
-"""Functions of single elements: the primitives, taking whatever users pass, and a few composed from them."""
+"""Elementwise functions: the primitives, for any arguments that users pass, and a few composed from them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def unary(function: Callable[[Operand], Operand], name: str, doc: str) -> Callable[[Any], Operand]:
-    """A public function of one array."""
+    """Create a public function of one array."""
 
     def public(x: Any, /) -> Operand:
         return present(function(to_operand(x)))
@@ -29,7 +29,7 @@ def unary(function: Callable[[Operand], Operand], name: str, doc: str) -> Callab
 
 
 def binary(function: Callable[[Any, Any], Operand], name: str, doc: str) -> Callable[[Any, Any], Operand]:
-    """A public function of two arrays that broadcast against each other."""
+    """Create a public function of two arrays that broadcast against each other."""
 
     def public(a: Any, b: Any, /) -> Operand:
         return present(function(*numbers(a, b)))
@@ -44,12 +44,12 @@ def named(function: F, name: str, doc: str) -> F:
 
 
 def floating(x: Operand) -> Operand:
-    """Integers and bools as the floats that NumPy takes means of."""
+    """Convert integers and bools to the float dtype that NumPy uses for means."""
     return x if x.type.is_float else ops.cast(x, F64)
 
 
 def as_ufuncs(x: Any) -> Operand:
-    """Integers and bools as the floats that NumPy's elementwise functions give."""
+    """Convert integers and bools to the float dtype that NumPy's ufuncs return."""
     operand = to_operand(x)
     return ops.cast(operand, math_dtype(operand.dtype))
 
@@ -124,16 +124,16 @@ left_shift = binary(ops.left_shift, "left_shift", "a << b.")
 right_shift = binary(ops.right_shift, "right_shift", "a >> b.")
 
 
-# ---- composed
+# ---- composed functions
 
 
 def stop_gradient(x: Any, /) -> Operand:
-    """x, as a constant in the eyes of differentiation."""
+    """Return x unchanged, but treated as a constant by differentiation."""
     return ops.stop_gradient(to_operand(x))
 
 
 def positive(x: Any, /) -> Operand:
-    """x itself."""
+    """Return x itself."""
     operand = to_operand(x)
     if operand.dtype == BOOL:
         raise DTypeError("positive: bools have no sign; cast with .astype")
@@ -141,34 +141,34 @@ def positive(x: Any, /) -> Operand:
 
 
 def conjugate(x: Any, /) -> Operand:
-    """x itself: there are no complex numbers. Bools become integers, as in NumPy."""
+    """Return x itself, since complex numbers are not supported. Bools become integers, as in NumPy."""
     operand = to_operand(x)
     return ops.cast(operand, I8) if operand.dtype == BOOL else operand
 
 
 def imag(x: Any, /) -> Operand:
-    """Zeros: there are no complex numbers."""
+    """Return zeros, since complex numbers are not supported."""
     x = to_operand(x)
     return present(ops.full(x.shape, 0, x.dtype))
 
 
 def isreal(x: Any, /) -> Operand:
-    """True everywhere: there are no complex numbers."""
+    """Return True everywhere, since complex numbers are not supported."""
     return present(ops.full(to_operand(x).shape, True, BOOL))
 
 
 def isposinf(x: Any, /) -> Operand:
-    """Which elements are infinity."""
+    """Whether each element is positive infinity."""
     return ops.equal(floating(to_operand(x)), math.inf)
 
 
 def isneginf(x: Any, /) -> Operand:
-    """Which elements are minus infinity."""
+    """Whether each element is negative infinity."""
     return ops.equal(floating(to_operand(x)), -math.inf)
 
 
 def reciprocal(x: Any, /) -> Operand:
-    """1 / x; of integers, truncated to an integer: 0 but for 1 and -1, and for 0 too, where NumPy's result depends on the machine."""
+    """Compute 1 / x. For integers it is truncated: 0 except for 1 and -1 (also for 0, where NumPy's result depends on the machine)."""
     operand = to_operand(x)
     if operand.type.is_float:
         return 1.0 / operand
@@ -177,13 +177,13 @@ def reciprocal(x: Any, /) -> Operand:
 
 
 def fmax(a: Any, b: Any, /) -> Operand:
-    """The larger element; a NaN gives way to the other."""
+    """Return the larger of two elements; if one is NaN, the other."""
     a, b = numbers(a, b)
     return _ignoring_nan(a, b, ops.maximum)
 
 
 def fmin(a: Any, b: Any, /) -> Operand:
-    """The smaller element; a NaN gives way to the other."""
+    """Return the smaller of two elements; if one is NaN, the other."""
     a, b = numbers(a, b)
     return _ignoring_nan(a, b, ops.minimum)
 
@@ -196,49 +196,49 @@ def _ignoring_nan(a: Number, b: Number, choose: Callable[[Any, Any], Operand]) -
 
 
 def divmod(a: Any, b: Any, /) -> tuple[Operand, Operand]:
-    """Floor division and what it leaves."""
+    """Return the quotient of floor division and the remainder."""
     a, b = numbers(a, b)
     return ops.floor_divide(a, b), ops.remainder(a, b)
 
 
 def modf(x: Any, /) -> tuple[Operand, Operand]:
-    """Fraction and whole part, both with the sign of x."""
+    """Return the fractional and integral parts, both with the sign of x."""
     x = as_ufuncs(x)
     whole = ops.trunc(x)
     return ops.copysign(ops.where(ops.isinf(x), 0.0, x - whole), x), whole
 
 
 def float_power(a: Any, b: Any, /) -> Operand:
-    """a to the power of b, in float64."""
+    """Raise a to the power b, in float64."""
     a, b = (ops.cast(to_operand(v), F64) for v in numbers(a, b))
     return ops.power(a, b)
 
 
 def signbit(x: Any, /) -> Operand:
-    """Whether an element is negative, -0.0 included."""
+    """Whether each element has its sign bit set; this includes -0.0."""
     x = to_operand(x)
     return ops.copysign(1.0, x) < 0 if x.type.is_float else x < 0
 
 
 def heaviside(x: Any, at_zero: Any, /) -> Operand:
-    """0 below 0, 1 above, `at_zero` at 0; not differentiable by x."""
+    """Return 0 where x < 0, 1 where x > 0 and `at_zero` where x = 0; not differentiable with respect to x."""
     given = tuple(numbers(x, at_zero))
     x, at_zero = promoted("heaviside", given, common_math_dtype(*given))
     return ops.where(ops.isnan(x), x, ops.where(ops.equal(x, 0.0), at_zero, ops.cast(x > 0, x.dtype)))
 
 
 def deg2rad(x: Any, /) -> Operand:
-    """Degrees as radians."""
+    """Convert degrees to radians."""
     return as_ufuncs(x) * (math.pi / 180.0)
 
 
 def rad2deg(x: Any, /) -> Operand:
-    """Radians as degrees."""
+    """Convert radians to degrees."""
     return as_ufuncs(x) * (180.0 / math.pi)
 
 
 def sinc(x: Any, /) -> Operand:
-    """sin(pi x) / (pi x), 1 at 0."""
+    """Compute sin(pi x) / (pi x), which is 1 at 0."""
     scaled = floating(to_operand(x)) * math.pi
     zero = ops.equal(scaled, 0.0)
     safe = ops.where(zero, 1.0, scaled)
@@ -246,17 +246,17 @@ def sinc(x: Any, /) -> Operand:
 
 
 def round(x: Any, /, decimals: int = 0) -> Operand:
-    """The nearest number with so many decimals, ties to even; not differentiable."""
+    """Round to a number of decimals, ties to even; not differentiable."""
     return ops.round(to_operand(x), decimals)
 
 
 def rint(x: Any, /) -> Operand:
-    """The nearest whole number, ties to even; not differentiable."""
+    """Round to the nearest integer, ties to even; not differentiable."""
     return ops.round(as_ufuncs(x), 0)
 
 
 def clip(x: Any, /, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Operand:
-    """x, but not below the minimum and not above the maximum."""
+    """Limit the elements to the range from the minimum to the maximum."""
     low, high = a_min if min is None else min, a_max if max is None else max
     given = numbers(*(v for v in (x, low, high) if v is not None))
     bounds = iter(given[1:])
@@ -264,7 +264,7 @@ def clip(x: Any, /, a_min: Any = None, a_max: Any = None, *, min: Any = None, ma
 
 
 def where(condition: Any, a: Any, b: Any, /) -> Operand:
-    """a where the condition holds, else b; each branch's derivative is masked, so that a NaN on the other side does no harm."""
+    """Return a where the condition holds, else b. Derivatives are masked too, so a NaN in the branch not chosen does not propagate."""
     condition, a, b = numbers(condition, a, b)
     condition = to_operand(condition)
     if type(a) in (bool, int, float) and type(b) in (bool, int, float):
@@ -273,7 +273,7 @@ def where(condition: Any, a: Any, b: Any, /) -> Operand:
 
 
 def select(conditions: Any, choices: Any, /, default: Any = 0) -> Operand:
-    """The first of the choices whose condition holds."""
+    """Return, for each element, the first of the choices whose condition holds."""
     out = default
     for condition, choice in zip(reversed(list(conditions)), reversed(list(choices)), strict=True):
         out = where(condition, choice, out)
@@ -281,7 +281,7 @@ def select(conditions: Any, choices: Any, /, default: Any = 0) -> Operand:
 
 
 def nan_to_num(x: Any, /, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Operand:
-    """NaN as 0, infinities as the largest numbers of the dtype (or what is given)."""
+    """Replace NaN by 0 and infinities by the largest finite numbers of the dtype (or by the given values)."""
     operand = to_operand(x)
     if not operand.type.is_float:
         return operand
@@ -293,30 +293,30 @@ def nan_to_num(x: Any, /, copy: bool = True, nan: float = 0.0, posinf: float | N
 
 
 def isclose(a: Any, b: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Operand:
-    """Whether |a - b| <= atol + rtol * |b|."""
+    """Whether |a - b| <= atol + rtol * |b|, elementwise."""
     a, b = numbers(a, b)
     return ops.isclose(a, b, rtol, atol, equal_nan)
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Operand:
-    """x as another dtype."""
+    """Cast x to another dtype."""
     if device not in (None, "cpu"):
         raise UnsupportedError(f"device {device!r}: there is one, 'cpu'")
     return to_operand(x).astype(dtype)
 
 
 def cast(x: Any, dtype: Any, /) -> Operand:
-    """x as another dtype."""
+    """Cast x to another dtype."""
     return to_operand(x).astype(dtype)
 
 
 def angle(x: Any, /, deg: bool = False) -> Operand:
-    """The angle of a real number in the complex plane: 0, or half a turn for negative ones."""
+    """Return the angle of real numbers in the complex plane: 0, or pi (180 degrees) for negative numbers."""
     x = floating(to_operand(x))
     out = ops.where(signbit(x), 180.0 if deg else math.pi, ops.cast(to_operand(0.0), x.dtype))
     return ops.where(ops.isnan(x), x, out)
 
 
 def real_if_close(x: Any, /, tol: float = 100) -> Operand:
-    """x itself: it is real."""
+    """Return x itself, which is real."""
     return to_operand(x)

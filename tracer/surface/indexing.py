@@ -1,4 +1,4 @@
-"""Functions that pick elements by position, and the parts of matrices."""
+"""Functions that select elements by index, and parts of matrices."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .shapes import as_sizes, broadcast_arrays, moveaxis, stack
 
 
 def take(x: Any, indices: Any, /, axis: int | None = None, mode: str = "raise") -> Operand:
-    """Elements at these positions of an axis (or of the flattened array)."""
+    """Take the elements at indices along an axis (or of the flattened array)."""
     x, positions = to_operands(x, indices)
     x, axis = along(x, axis, "take")
     return pick(x, (*[slice(None)] * axis, wrapped(positions, x.shape[axis], mode, "take")))
 
 
 def wrapped(positions: Operand, size: int, mode: str, what: str) -> Operand:
-    """Positions with those outside brought inside, if `mode` wants it so."""
+    """Wrap or clip out-of-bounds indices, if `mode` says so."""
     if mode == "clip":
         return ops.clip(positions, 0, size - 1)
     if mode == "wrap":
@@ -36,7 +36,7 @@ def wrapped(positions: Operand, size: int, mode: str, what: str) -> Operand:
 
 
 def take_along_axis(x: Any, indices: Any, /, axis: int | None = -1) -> Operand:
-    """Elements at positions given for each line along an axis."""
+    """Take elements at indices given for each slice along an axis."""
     x, positions = to_operands(x, indices)
     if axis is None:
         return pick(ops.reshape(x, -1), ops.reshape(positions, -1))
@@ -50,19 +50,19 @@ def take_along_axis(x: Any, indices: Any, /, axis: int | None = -1) -> Operand:
 
 
 def argsort(x: Any, /, axis: int | None = -1, *, descending: bool = False, stable: bool | None = True) -> Operand:
-    """The indices that sort along an axis (of all elements in a row, without one); equal elements keep their order, NaN comes last."""
+    """Return the indices that sort along an axis (None: the flattened array). The sort is stable; NaN comes last."""
     x = to_operand(x)
     return ops.argsort(ops.reshape(x, -1), 0, descending) if axis is None else ops.argsort(x, axis, descending)
 
 
 def sort(x: Any, /, axis: int | None = -1, *, descending: bool = False, stable: bool | None = True) -> Operand:
-    """Sorted along an axis (or all elements, without one). Derivatives go to where the elements came from."""
+    """Sort along an axis (None: the flattened array). Derivatives go to the original positions of the elements."""
     x = to_operand(x)
     return ops.sort(ops.reshape(x, -1), 0, descending) if axis is None else ops.sort(x, axis, descending)
 
 
 def searchsorted(a: Any, v: Any, /, side: str = "left", sorter: Any = None) -> Operand:
-    """Where elements would go in a sorted vector: how many of its elements are smaller (or not larger). Compares with all of them."""
+    """Return where to insert elements in a sorted vector: the number of smaller (or not larger) elements. Compares with all of them."""
     a, v = to_operands(a, v)
     a = a if sorter is None else take(a, sorter)
     if a.ndim != 1:
@@ -71,14 +71,14 @@ def searchsorted(a: Any, v: Any, /, side: str = "left", sorter: Any = None) -> O
         raise ShapeError(f"searchsorted: side {side!r} is neither left nor right")
     column = ops.reshape(v, (*v.shape, 1))
     below = ops.less(a, column) if side == "left" else ops.less_equal(a, column)
-    if v.type.is_float:  # a NaN comes after all numbers
+    if v.type.is_float:  # NaN sorts after all numbers
         last = ops.isnan(column)
         below = ops.logical_or(below, ops.logical_and(last, ops.logical_not(ops.isnan(a))) if side == "left" else last)
     return ops.sum(below, -1)
 
 
 def interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None) -> Operand:
-    """Piecewise linear interpolation through the points (xp, fp)."""
+    """Interpolate linearly between the points (xp, fp)."""
     x, xp, fp = (floating(v) for v in to_operands(x, xp, fp))
     if xp.ndim != 1 or xp.shape != fp.shape:
         raise ShapeError(f"interp: xp and fp must be vectors of one length, not {xp.type} and {fp.type}")
@@ -98,13 +98,13 @@ def interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None) -> 
 
 
 def tril(x: Any, /, k: int = 0) -> Operand:
-    """What lies on and below a diagonal; zeros above."""
+    """Return the lower triangle: elements above the k-th diagonal are zero."""
     x = to_operand(x)
     return ops.where(triangle(x, k), x, zero(x))
 
 
 def triu(x: Any, /, k: int = 0) -> Operand:
-    """What lies on and above a diagonal; zeros below."""
+    """Return the upper triangle: elements below the k-th diagonal are zero."""
     x = to_operand(x)
     return ops.where(triangle(x, k - 1), zero(x), x)
 
@@ -114,7 +114,7 @@ def zero(x: Operand) -> Operand:
 
 
 def triangle(x: Operand, k: int) -> Operand:
-    """True on and below the k-th diagonal of the last two axes."""
+    """Return a mask that is True on and below the k-th diagonal of the last two axes."""
     if x.ndim < 2:
         raise ShapeError(f"tril, triu: takes a matrix, not {x.type}")
     rows, columns = (ops.iota(x.shape[-2:], axis, I64) for axis in (0, 1))
@@ -122,11 +122,11 @@ def triangle(x: Operand, k: int) -> Operand:
 
 
 def diagonal(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Operand:
-    """The diagonal of two axes, as a new last axis."""
+    """Return the diagonal of two axes, as a new last axis."""
     x = moveaxis(x, (axis1, axis2), (-2, -1))
     rows, columns = x.shape[-2:]
     size = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
-    # a diagonal is a strided slice of the flattened matrix: a view, where picking by index would gather
+    # a diagonal is a strided slice of the flattened matrix: a view, where indexing would gather
     start = offset if offset >= 0 else -offset * columns
     flat = ops.reshape(x, (*x.shape[:-2], rows * columns))
     stop = start + (size - 1) * (columns + 1) + 1 if size else start
@@ -134,37 +134,37 @@ def diagonal(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Oper
 
 
 def trace(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Operand:
-    """The sum of the diagonal."""
+    """Sum the elements on the diagonal."""
     line = diagonal(x, offset, axis1, axis2)
     return ops.sum(line if dtype is None else line.astype(dtype), -1)
 
 
 def diag(x: Any, /, k: int = 0) -> Operand:
-    """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
+    """Return the diagonal of a matrix, or a matrix with a vector on its diagonal."""
     x = to_operand(x)
     if x.ndim == 2:
         return diagonal(x, k)
     if x.ndim != 1:
         raise ShapeError(f"diag: takes a vector or a matrix, not {x.type}")
     size = x.shape[0] + abs(k)
-    # a row of the result is the vector's element and `size` zeros: padding inside, then cutting, needs no scatter
+    # a row of the result is one element followed by `size` zeros: interior padding and slicing avoid a scatter
     flat = ops.pad(x, [k if k >= 0 else -k * size], [0], [size])
     return ops.reshape(ops.pad(flat, [0], [size * size - flat.shape[0]]), (size, size))
 
 
 def diagflat(x: Any, /, k: int = 0) -> Operand:
-    """A matrix with all elements on its diagonal."""
+    """Return a matrix with the flattened elements on its diagonal."""
     return diag(ops.reshape(to_operand(x), -1), k)
 
 
 def one_hot(indices: Any, depth: int, /, dtype: Any = np.float32, axis: int = -1) -> Operand:
-    """A row of zeros with a 1 at each index, along a new axis; an index outside gives zeros only."""
+    """Encode indices as vectors of zeros with a single 1, along a new axis; out-of-bounds indices give zeros only."""
     out = present(ops.one_hot(to_operand(indices), operator.index(depth), dtype=np.dtype(dtype)))
     return out if axis == -1 else moveaxis(out, -1, axis)
 
 
 def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Operand:
-    """Differences of neighbours along an axis, n times over."""
+    """Compute differences of adjacent elements along an axis, n times."""
     out = to_operand(x)
     axis = normalize_axis(axis, out.ndim, "diff")
     parts = [out]
@@ -182,18 +182,18 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
 
 
 def ediff1d(x: Any, /, to_end: Any = None, to_begin: Any = None) -> Operand:
-    """Differences of neighbours of the flattened array, with something before and after them."""
+    """Compute differences of adjacent elements of the flattened array, with optional elements before and after them."""
     steps = diff(ops.reshape(to_operand(x), -1))
     ends = [None if end is None else ops.cast(ops.reshape(to_operand(end), -1), steps.dtype) for end in (to_begin, to_end)]
     parts = [part for part in (ends[0], steps, ends[1]) if part is not None]
     return ops.concatenate(parts, 0) if len(parts) > 1 else steps
 
 
-# ---- elements by positions that are known
+# ---- selection by static indices
 
 
 def delete(x: Any, obj: Any, /, axis: int | None = None) -> Operand:
-    """x without the elements at these positions, which are known while tracing."""
+    """Remove the elements at indices, which must be known while tracing."""
     x = to_operand(x)
     x, axis = along(x, axis, "delete")
     index, size, before = static_index("delete", obj), x.shape[axis], [slice(None)] * axis
@@ -204,7 +204,7 @@ def delete(x: Any, obj: Any, /, axis: int | None = None) -> Operand:
 
 
 def insert(x: Any, obj: Any, values: Any, /, axis: int | None = None) -> Operand:
-    """x with values before a position, which is known while tracing."""
+    """Insert values before an index, which must be known while tracing."""
     x, values = to_operands(x, values)
     x, axis = along(x, axis, "insert")
     at = static_index("insert", obj)
@@ -225,19 +225,19 @@ def insert(x: Any, obj: Any, values: Any, /, axis: int | None = None) -> Operand
 
 
 def compress(condition: Any, x: Any, /, axis: int | None = None) -> Operand:
-    """The elements of an axis at which a condition holds, which is known while tracing."""
+    """Select the elements along an axis where a condition holds, which must be known while tracing."""
     mask = np.asarray(static_index("compress", condition), bool)
     x = to_operand(x)
     return take(x, np.flatnonzero(mask), axis)
 
 
 def extract(condition: Any, x: Any, /) -> Operand:
-    """The elements at which a condition holds, which is known while tracing, in a row."""
+    """Select the elements where a condition holds, as a vector; the condition must be known while tracing."""
     return compress(np.ravel(static_index("extract", condition)), x)
 
 
 def static_index(what: str, index: Any) -> Any:
-    """A position, or a mask, of which the shape of the result depends: known while tracing."""
+    """Return an index or mask that determines the shape of the result; it must be known while tracing."""
     if not isinstance(index, Operand):
         return index
     index = as_operand(index)
@@ -247,14 +247,14 @@ def static_index(what: str, index: Any) -> Any:
 
 
 def choose(index: Any, choices: Any, /, mode: str = "raise") -> Operand:
-    """Of arrays that broadcast, at each place the element of the one that an index names."""
+    """Select, for each element, from the broadcast array that an index names."""
     index, *arrays = to_operands(index, *choices)
     index, *arrays = broadcast_arrays(index, *arrays)
     return take_along_axis(stack(arrays), ops.reshape(wrapped(index, len(arrays), mode, "choose"), (1, *index.shape)), 0)[0]
 
 
 def piecewise(x: Any, condlist: Any, funclist: Any, /, *args: Any, **kwargs: Any) -> Operand:
-    """At each place what the last function gives whose condition holds there; one function more is for all other places."""
+    """Evaluate, for each element, the last function whose condition holds; an extra function is the default."""
     x = to_operand(x)
     conditions = list(condlist) if isinstance(condlist, list | tuple) else [condlist]
     values = [f(x, *args, **kwargs) if callable(f) else f for f in funclist]
@@ -267,24 +267,24 @@ def piecewise(x: Any, condlist: Any, funclist: Any, /, *args: Any, **kwargs: Any
 
 
 def isin(x: Any, test: Any, /, *, invert: bool = False) -> Operand:
-    """Whether each element is one of others. Compares with all of them."""
+    """Whether each element occurs in another array. Compares with all of its elements."""
     x, test = to_operands(x, test)
     found = ops.any(ops.equal(ops.reshape(x, (*x.shape, 1)), ops.reshape(test, -1)), -1)
     return ops.logical_not(found) if invert else found
 
 
 def partition(x: Any, kth: Any, /, axis: int | None = -1) -> Operand:
-    """All sorted, which is more than was asked for."""
+    """Sort along an axis, which is a valid partition."""
     return sort(x, axis)
 
 
 def argpartition(x: Any, kth: Any, /, axis: int | None = -1) -> Operand:
-    """The indices that sort, which is more than was asked for."""
+    """Return the indices that sort along an axis, which is a valid partition."""
     return argsort(x, axis)
 
 
 def lexsort(keys: Any, /, axis: int = -1) -> Operand:
-    """The indices that sort by the last key, then by the one before it, and so on."""
+    """Return the indices that sort by the last key, then by the one before it, and so on."""
     given = to_operands(*keys)
     order = argsort(given[0], axis)
     for key in given[1:]:
@@ -293,7 +293,7 @@ def lexsort(keys: Any, /, axis: int = -1) -> Operand:
 
 
 def unravel_index(index: Any, shape: Any, /) -> tuple[Operand, ...]:
-    """The position on each axis of elements whose place in the flattened array is given."""
+    """Convert indices into the flattened array to indices along each axis."""
     index = to_operand(index)
     out: list[Operand] = []
     for size in reversed(as_sizes(shape)[1:]):
@@ -303,7 +303,7 @@ def unravel_index(index: Any, shape: Any, /) -> tuple[Operand, ...]:
 
 
 def ix_(*xs: Any) -> tuple[Operand, ...]:
-    """Indices of the grid that vectors of positions span, for x[ix_(rows, columns)]."""
+    """Return index arrays for the grid of several index vectors, for x[ix_(rows, columns)]."""
     out: list[Operand] = []
     for axis, given in enumerate(xs):
         x = to_operand(given)
@@ -316,18 +316,18 @@ def ix_(*xs: Any) -> tuple[Operand, ...]:
 
 
 def tril_indices_from(x: Any, /, k: int = 0) -> Any:
-    """The positions of the lower triangle, as arrays of NumPy's."""
+    """Return the indices of the lower triangle, as NumPy arrays."""
     rows, columns = to_operand(x).shape
     return np.tril_indices(rows, k, columns)
 
 
 def triu_indices_from(x: Any, /, k: int = 0) -> Any:
-    """The positions of the upper triangle, as arrays of NumPy's."""
+    """Return the indices of the upper triangle, as NumPy arrays."""
     rows, columns = to_operand(x).shape
     return np.triu_indices(rows, k, columns)
 
 
 def diag_indices_from(x: Any, /) -> Any:
-    """The positions of the diagonal, as arrays of NumPy's."""
+    """Return the indices of the diagonal, as NumPy arrays."""
     x = to_operand(x)
     return np.diag_indices(x.shape[0], x.ndim)

@@ -1,4 +1,4 @@
-"""Products of vectors, matrices and tensors; linear equations."""
+"""Products of vectors, matrices and tensors; systems of linear equations."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ __all__ = [
 
 
 def matmul(a: Any, b: Any, /) -> Operand:
-    """The product of (stacks of) matrices and vectors."""
+    """Multiply (stacks of) matrices and vectors."""
     return ops.matmul(*to_operands(a, b))
 
 
 def dot(a: Any, b: Any, /) -> Operand:
-    """The product of vectors or matrices; of more axes, over the last of a and the last but one of b."""
+    """Multiply vectors or matrices; with more axes, sum over the last axis of a and the second-to-last of b."""
     a, b = to_operands(a, b)
     if not a.ndim or not b.ndim:
         return ops.mul(a, b)
@@ -43,13 +43,13 @@ def dot(a: Any, b: Any, /) -> Operand:
 
 
 def vdot(a: Any, b: Any, /) -> Operand:
-    """The product of the flattened operands."""
+    """Compute the dot product of the flattened operands."""
     a, b = to_operands(a, b)
     return ops.matmul(ops.reshape(a, -1), ops.reshape(b, -1))
 
 
 def vecdot(a: Any, b: Any, /, axis: int = -1) -> Operand:
-    """Products of vectors along one axis of both operands."""
+    """Compute dot products of vectors along one axis of both operands."""
     a, b = (moveaxis(x, axis, -1) for x in to_operands(a, b))
     if a.shape[-1] != b.shape[-1]:
         raise ShapeError(f"vecdot: vectors of different lengths: {a.type} and {b.type} ({a.shape[-1]} != {b.shape[-1]})")
@@ -57,19 +57,19 @@ def vecdot(a: Any, b: Any, /, axis: int = -1) -> Operand:
 
 
 def inner(a: Any, b: Any, /) -> Operand:
-    """The sum of products over the last axes."""
+    """Sum products over the last axes."""
     a, b = to_operands(a, b)
     return a * b if not a.ndim or not b.ndim else tensordot(a, b, axes=(-1, -1))
 
 
 def outer(a: Any, b: Any, /) -> Operand:
-    """All products of an element of a and one of b, both flattened."""
+    """Compute the outer product of the flattened operands."""
     a, b = to_operands(a, b)
     return ops.reshape(a, (-1, 1)) * ops.reshape(b, (1, -1))
 
 
 def tensordot(a: Any, b: Any, /, axes: Any = 2) -> Operand:
-    """The sum of products over pairs of axes; a number means so many last axes of a and first of b."""
+    """Sum products over pairs of axes; an integer n means the last n axes of a and the first n of b."""
     a, b = to_operands(a, b)
     if isinstance(axes, Iterable):
         given_a, given_b = axes
@@ -94,7 +94,7 @@ def tensordot(a: Any, b: Any, /, axes: Any = 2) -> Operand:
 
 
 def matvec(a: Any, b: Any, /) -> Operand:
-    """Products of (stacks of) matrices and vectors."""
+    """Multiply (stacks of) matrices by vectors."""
     a, b = to_operands(a, b)
     if a.ndim < 2 or b.ndim < 1:
         raise ShapeError(f"matvec: takes matrices and vectors, not {a.type} and {b.type}")
@@ -103,7 +103,7 @@ def matvec(a: Any, b: Any, /) -> Operand:
 
 
 def vecmat(a: Any, b: Any, /) -> Operand:
-    """Products of (stacks of) vectors and matrices."""
+    """Multiply (stacks of) vectors by matrices."""
     a, b = to_operands(a, b)
     if a.ndim < 1 or b.ndim < 2:
         raise ShapeError(f"vecmat: takes vectors and matrices, not {a.type} and {b.type}")
@@ -112,7 +112,7 @@ def vecmat(a: Any, b: Any, /) -> Operand:
 
 
 def kron(a: Any, b: Any, /) -> Operand:
-    """The Kronecker product: b, scaled by each element of a."""
+    """Compute the Kronecker product: b scaled by each element of a."""
     a, b = to_operands(a, b)
     rank = max(a.ndim, b.ndim)
     sizes_a, sizes_b = ((1,) * (rank - x.ndim) + x.shape for x in (a, b))
@@ -122,7 +122,7 @@ def kron(a: Any, b: Any, /) -> Operand:
 
 
 def cross(a: Any, b: Any, /, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Operand:
-    """The cross product of vectors of three elements."""
+    """Compute the cross product of vectors of three elements."""
     a, b = to_operands(a, b)
     if axis is not None:
         axisa = axisb = axisc = axis
@@ -134,7 +134,7 @@ def cross(a: Any, b: Any, /, axisa: int = -1, axisb: int = -1, axisc: int = -1, 
 
 
 def multi_dot(xs: Any, /) -> Operand:
-    """The product of several matrices, in the order that takes the fewest multiplications; the first and the last may be vectors."""
+    """Multiply several matrices in the order that needs the fewest multiplications; the first and the last may be vectors."""
     chain = list(to_operands(*xs))
     if len(chain) < 2:
         raise ShapeError("multi_dot: takes at least two arrays")
@@ -155,7 +155,7 @@ def multi_dot(xs: Any, /) -> Operand:
 
 
 def chain_cuts(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
-    """Where to cut the product of the matrices low … high, matrix i being sizes[i] by sizes[i + 1], for the fewest multiplications."""
+    """Return where to split the product of matrices low … high for the fewest multiplications; matrix i is sizes[i] by sizes[i + 1]."""
     count = len(sizes) - 1
     costs = {(i, i): 0 for i in range(count)}
     cuts: dict[tuple[int, int], int] = {}
@@ -170,49 +170,49 @@ def chain_cuts(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
 
 
 def solve(a: Any, b: Any, /) -> Operand:
-    """x with `a @ x = b`."""
+    """Solve `a @ x = b` for x."""
     return ops.solve(*to_operands(a, b))
 
 
 def inv(a: Any, /) -> Operand:
-    """The inverse of (a stack of) matrices; `solve` is faster and more accurate where the inverse would be multiplied by something."""
+    """Invert (stacks of) matrices; where the inverse would be multiplied, `solve` is faster and more accurate."""
     x = to_operand(a)
     return ops.solve(x, eye(x.shape[-1] if x.ndim else 0, dtype=x.dtype if x.type.is_float else F64))
 
 
 class SlogdetResult(NamedTuple):
-    """What NumPy's function of that name gives."""
+    """The result of `slogdet`, as in NumPy."""
 
     sign: Operand
     logabsdet: Operand
 
 
 class QRResult(NamedTuple):
-    """What NumPy's function of that name gives."""
+    """The result of `qr`, as in NumPy."""
 
     Q: Operand
     R: Operand
 
 
 def slogdet(a: Any, /) -> SlogdetResult:
-    """Sign and logarithm of the size of the determinant: 0 and -inf of a singular matrix, at which there is no derivative."""
+    """Return the sign and the logarithm of the absolute determinant: 0 and -inf for a singular matrix, which has no derivative."""
     return SlogdetResult(*ops.slogdet(floating(to_operand(a))))
 
 
 def det(a: Any, /) -> Operand:
-    """The determinant; a singular matrix has no derivative."""
+    """Compute the determinant; there is no derivative at a singular matrix."""
     sign, size = slogdet(a)
     return sign * ops.exp(size)
 
 
 def cholesky(a: Any, /, *, upper: bool = False) -> Operand:
-    """The lower triangular l with `l @ l.T = a` (or, `upper`, its transpose). Only that triangle of a is read, as in NumPy."""
+    """Return the lower triangular l with `l @ l.T = a` (or, with `upper`, its transpose). Reads only that triangle of a, as NumPy does."""
     x = floating(to_operand(a))
     return matrix_transpose(ops.cholesky(matrix_transpose(x))) if upper else ops.cholesky(x)
 
 
 def qr(a: Any, /, mode: str = "reduced") -> Any:
-    """q with orthonormal columns and a triangular r with `q @ r = a`; with mode "r", r alone."""
+    """Return q with orthonormal columns and triangular r with `q @ r = a`; with mode "r", only r."""
     if mode not in ("reduced", "r"):
         raise UnsupportedError(f"qr: mode {mode!r}; 'reduced' and 'r' are supported")
     found = QRResult(*ops.qr(floating(to_operand(a))))
@@ -220,9 +220,9 @@ def qr(a: Any, /, mode: str = "reduced") -> Any:
 
 
 def lstsq(a: Any, b: Any, /) -> tuple[Any, ...]:
-    """x for which `a @ x` is nearest to b, the squares of the distances, the rank and None in place of the singular values.
+    """Solve `a @ x = b` by least squares; returns x, the squared residuals, the rank, and None in place of the singular values.
 
-    The columns of `a` must be independent: others raise.
+    Raises an error unless the columns of `a` are linearly independent.
     """
     a, b = (floating(x) for x in to_operands(a, b))
     if a.ndim != 2 or a.shape[0] < a.shape[1]:
@@ -236,8 +236,9 @@ def lstsq(a: Any, b: Any, /) -> tuple[Any, ...]:
 
 
 def pinv(a: Any, /) -> Operand:
-    """The inverse of a matrix in the sense of least squares; its columns, or its rows if there are fewer, must be independent: others
-    raise.
+    """Compute the pseudoinverse of a matrix.
+
+    Raises an error unless its columns (or its rows, if there are fewer) are linearly independent.
     """
     x = floating(to_operand(a))
     if x.ndim < 2:
@@ -250,8 +251,10 @@ def pinv(a: Any, /) -> Operand:
 
 
 def check_independent(r: Operand, rows: int, what: str) -> None:
-    """Raise where the triangle of a QR factorisation says that a column depends on those before it, to rounding: the solution of least
-    squares is not unique then. What is left of a column is compared with the column, whatever the sizes of the others.
+    """Raise an error if the triangle of a QR factorisation shows that a column depends on earlier ones, up to rounding.
+
+    The least-squares solution is not unique then. The rest of a column is compared with the column itself, whatever the norms of the
+    others.
     """
     r = ops.stop_gradient(r)
     left, whole = ops.absolute(diagonal(r)), ops.sqrt(ops.sum(r * r, -2))
@@ -260,7 +263,7 @@ def check_independent(r: Operand, rows: int, what: str) -> None:
 
 
 def tensorsolve(a: Any, b: Any, /, axes: Any = None) -> Operand:
-    """x with `tensordot(a, x, x.ndim) = b`."""
+    """Solve `tensordot(a, x, x.ndim) = b` for x."""
     a, b = to_operands(a, b)
     if axes is not None:
         a = moveaxis(a, axes, tuple(range(-len(axes), 0)))
@@ -269,7 +272,7 @@ def tensorsolve(a: Any, b: Any, /, axes: Any = None) -> Operand:
 
 
 def matrix_power(x: Any, n: int, /) -> Operand:
-    """A square matrix, multiplied n times with itself; of its inverse, if n is negative."""
+    """Raise a square matrix to the integer power n; if n is negative, its inverse to the power -n."""
     base = to_operand(x)
     n = operator.index(n)
     if n < 0:
@@ -288,7 +291,7 @@ def matrix_power(x: Any, n: int, /) -> Operand:
 
 
 def convolve(a: Any, v: Any, /, mode: str = "full") -> Operand:
-    """The discrete convolution of two vectors."""
+    """Compute the discrete convolution of two vectors."""
     a, v = to_operands(a, v)
     if v.shape[0] > a.shape[0]:
         a, v = v, a
@@ -296,7 +299,7 @@ def convolve(a: Any, v: Any, /, mode: str = "full") -> Operand:
 
 
 def correlate(a: Any, v: Any, /, mode: str = "valid") -> Operand:
-    """The cross-correlation of two vectors."""
+    """Compute the cross-correlation of two vectors."""
     a, v = to_operands(a, v)
     if v.shape[0] > a.shape[0]:
         return ops.flip(correlated(v, a, mode, "correlate"), 0)
@@ -304,7 +307,7 @@ def correlate(a: Any, v: Any, /, mode: str = "valid") -> Operand:
 
 
 def correlated(a: Operand, v: Operand, mode: str, what: str) -> Operand:
-    """Products of `v` with every window of the longer `a`."""
+    """Multiply `v` with every window of the longer `a`."""
     if a.ndim != 1 or v.ndim != 1 or not v.shape[0]:
         raise ShapeError(f"{what}: takes two vectors that are not empty, not {a.type} and {v.type}")
     size = v.shape[0]
@@ -319,7 +322,7 @@ def correlated(a: Operand, v: Operand, mode: str, what: str) -> Operand:
 
 
 def polyval(p: Any, x: Any, /) -> Operand:
-    """The polynomial with coefficients p, the highest power first, at x."""
+    """Evaluate at x the polynomial with coefficients p, highest power first."""
     p, x = to_operands(p, x)
     out: Operand = ops.cast(to_operand(0), p.dtype)
     out = ops.broadcast_to(out, x.shape)
@@ -329,12 +332,12 @@ def polyval(p: Any, x: Any, /) -> Operand:
 
 
 def same_dtype(out: Operand, *operands: Operand) -> Operand:
-    """`out`, which a sum may have widened, in the dtype that its operands promote to."""
+    """Cast `out`, which a sum may have widened, to the dtype that its operands promote to."""
     return ops.cast(out, np.result_type(*(x.dtype for x in operands)))
 
 
 def block(rows: Any, /) -> Operand:
-    """An array from nested lists of blocks; the innermost are joined along the last axis."""
+    """Assemble an array from nested lists of blocks; the innermost are joined along the last axis."""
     depth = nesting(rows)
     return joined(rows, depth, depth) if depth else to_operand(rows)
 
@@ -350,26 +353,26 @@ def joined(rows: Any, depth: int, rank: int) -> Operand:
     return concatenate([joined(row, depth - 1, rank) for row in rows], -depth)
 
 
-# ---- of stacks of matrices, as np.linalg has them
+# ---- functions of stacks of matrices, as in np.linalg
 
 
 def vector_norm(x: Any, /, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Operand:
-    """np.linalg.vector_norm: over any axes, all of them if none is named."""
+    """Compute a vector norm over any axes (default: all), as np.linalg.vector_norm does."""
     x = floating(to_operand(x))
     axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
     return reductions.vector_norm(x, ord, axes, keepdims)
 
 
 def matrix_norm(x: Any, /, keepdims: bool = False, ord: Any = "fro") -> Operand:
-    """np.linalg.matrix_norm: over the last two axes."""
+    """Compute a matrix norm over the last two axes, as np.linalg.matrix_norm does."""
     return reductions.matrix_norm(floating(to_operand(x)), ord, (-2, -1), keepdims)
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Operand:
-    """Sums over the diagonals of the last two axes."""
+    """Sum over the diagonals of the last two axes."""
     return indexing.trace(x, offset, -2, -1, dtype)
 
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Operand:
-    """The diagonals of the last two axes."""
+    """Return the diagonals of the last two axes."""
     return indexing.diagonal(x, offset, -2, -1)

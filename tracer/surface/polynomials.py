@@ -1,4 +1,4 @@
-"""Arithmetic of polynomials, given by their coefficients with that of the highest power first."""
+"""Arithmetic of polynomials, given by their coefficients, highest power first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .shapes import concatenate
 
 
 def poly(roots: Any, /) -> Operand:
-    """The polynomial with these roots."""
+    """Return the polynomial with the given roots."""
     roots = floating(to_operand(roots))
     if roots.ndim == 2:
         raise UnsupportedError("poly: of a matrix needs its eigenvalues; give the roots themselves")
@@ -28,31 +28,31 @@ def poly(roots: Any, /) -> Operand:
 
 
 def product(p: Operand, root: Operand) -> Operand:
-    """p times (x - root)."""
+    """Return p times (x - root)."""
     zero = ops.cast(to_operand([0.0]), p.dtype)
     return concatenate([p, zero], 0) - concatenate([zero, p * root], 0)
 
 
 def polyadd(a: Any, b: Any, /) -> Operand:
-    """The sum of two polynomials."""
+    """Add two polynomials."""
     first, second = aligned(a, b)
     return first + second
 
 
 def polysub(a: Any, b: Any, /) -> Operand:
-    """The difference of two polynomials."""
+    """Subtract one polynomial from another."""
     first, second = aligned(a, b)
     return first - second
 
 
 def polymul(a: Any, b: Any, /) -> Operand:
-    """The product of two polynomials."""
+    """Multiply two polynomials."""
     first, second = vectors(a, b)
     return convolve(first, second)
 
 
 def polydiv(u: Any, v: Any, /) -> tuple[Operand, Operand]:
-    """Quotient and remainder. The remainder has one coefficient less than the divisor: leading zeros stay, for shapes are static."""
+    """Return the quotient and remainder. The remainder has one coefficient fewer than the divisor, including leading zeros."""
     u, v = (floating(x) for x in vectors(u, v))
     rest, steps = u + 0.0 * pick(v, 0), u.shape[0] - v.shape[0] + 1
     quotient: list[Operand] = []
@@ -74,7 +74,7 @@ def vectors(*xs: Any) -> list[Operand]:
 
 
 def aligned(*xs: Any) -> list[Operand]:
-    """Coefficients of the same powers in the same places."""
+    """Pad coefficients to a common length, so that equal powers are aligned."""
     given = vectors(*xs)
     longest = max(x.shape[0] for x in given)
     return [ops.pad(x, [longest - x.shape[0]], [0]) for x in given]

@@ -1,4 +1,4 @@
-"""Functions that combine elements along axes: sums, means, extremes, norms, softmax and their kind."""
+"""Functions that combine elements along axes: sums, means, extremes, norms, softmax and similar."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from .elementwise import floating, isclose
 
 
 def counted(x: Operand, axis: Any, what: str) -> int:
-    """How many elements a reduction over `axis` combines."""
+    """Return how many elements a reduction over `axis` combines."""
     return math.prod(x.shape[a] for a in normalize_axes(axis, x.ndim, what))
 
 
 def unwritten(name: str, out: Any) -> None:
-    """`out` has a place among the arguments, as in NumPy, but nothing is written to it."""
+    """Raise an error if `out` is given: it exists for NumPy's signature only."""
     if out is not None:
         raise UnsupportedError(f"np.{name}: there is no out=: arrays are immutable; assign the result instead")
 
 
 def prepared(x: Any, dtype: Any, where: Any, fill: Callable[[DType], Any]) -> Operand:
-    """An operand of a reduction in the dtype asked for, with what `where` leaves out filled with what changes nothing."""
+    """Return the operand of a reduction in the requested dtype, with elements excluded by `where` replaced by the neutral element."""
     out = to_operand(x)
     if dtype is not None:
         out = ops.cast(out, as_dtype(dtype))
@@ -41,14 +41,14 @@ def prepared(x: Any, dtype: Any, where: Any, fill: Callable[[DType], Any]) -> Op
 
 
 def restored(out: Operand, dtype: Any) -> Operand:
-    """Accumulation in 64 bits is the default only where no dtype was asked for."""
+    """Cast the result to the requested dtype; 64-bit accumulation is the default only if none was requested."""
     return out if dtype is None else ops.cast(out, as_dtype(dtype))
 
 
 def sum(
     x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Operand:
-    """The sum of the elements."""
+    """Sum the elements over the given axes."""
     unwritten("sum", out)
     found = restored(ops.sum(prepared(x, dtype, where, lambda _: 0), axis, keepdims), dtype)
     return found if initial is None else found + started(initial, found)
@@ -57,14 +57,14 @@ def sum(
 def prod(
     x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Operand:
-    """The product of the elements."""
+    """Multiply the elements over the given axes."""
     unwritten("prod", out)
     found = restored(ops.prod(prepared(x, dtype, where, lambda _: 1), axis, keepdims), dtype)
     return found if initial is None else found * started(initial, found)
 
 
 def max(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
-    """The largest element; ties share their derivative equally."""
+    """Return the largest element; ties share the derivative equally."""
     unwritten("max", out)
     if where is not True and initial is None:
         raise ShapeError("max: where= needs initial=, the maximum of nothing")
@@ -76,7 +76,7 @@ def max(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, i
 
 
 def min(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
-    """The smallest element; ties share their derivative equally."""
+    """Return the smallest element; ties share the derivative equally."""
     unwritten("min", out)
     if where is not True and initial is None:
         raise ShapeError("min: where= needs initial=, the minimum of nothing")
@@ -88,14 +88,14 @@ def min(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, i
 
 
 def started(initial: Any, out: Operand) -> Operand:
-    """What a reduction starts with takes the dtype of its result; a Python integer must fit into it."""
+    """Convert the initial value of a reduction to the dtype of its result; a Python integer must fit."""
     if type(initial) is int:
         checked_scalar("initial", initial, out.dtype)
     return ops.cast(to_operand(initial), out.dtype)
 
 
 def of_nothing(x: Operand, axis: Any, keepdims: bool, initial: Any) -> Operand:
-    """A reduction over an empty axis that starts with `initial`."""
+    """Return the reduction of an empty axis with the initial value `initial`."""
     axes = normalize_axes(axis, x.ndim, "initial")
     shape = kept_shape(x.shape, axes) if keepdims else reduced_shape(x.shape, axes)
     return present(ops.full(shape, initial, x.dtype))
@@ -110,7 +110,7 @@ def highest(dtype: DType) -> Any:
 
 
 def any(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True) -> Operand:
-    """Whether an element is true."""
+    """Whether any element is true."""
     unwritten("any", out)
     return ops.any(prepared(x, BOOL, where, lambda _: False), axis, keepdims)
 
@@ -122,31 +122,31 @@ def all(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, *
 
 
 def argmax(x: Any, /, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Operand:
-    """The position of the first largest element; not differentiable."""
+    """Return the index of the first largest element; not differentiable."""
     unwritten("argmax", out)
     return ops.argmax(to_operand(x), axis, keepdims)
 
 
 def argmin(x: Any, /, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Operand:
-    """The position of the first smallest element; not differentiable."""
+    """Return the index of the first smallest element; not differentiable."""
     unwritten("argmin", out)
     return ops.argmin(to_operand(x), axis, keepdims)
 
 
 def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Operand:
-    """How many elements are not zero."""
+    """Count the nonzero elements."""
     return ops.sum(ops.cast(to_operand(x), BOOL), axis, keepdims)
 
 
 def cumsum(x: Any, /, axis: int | None = None, dtype: Any = None, out: None = None) -> Operand:
-    """Running sums along an axis."""
+    """Compute cumulative sums along an axis."""
     unwritten("cumsum", out)
     x = to_operand(x)
     return restored(ops.cumsum(x if dtype is None else ops.cast(x, as_dtype(dtype)), axis), dtype)
 
 
 def cumprod(x: Any, /, axis: int | None = None, dtype: Any = None, out: None = None) -> Operand:
-    """Running products along an axis."""
+    """Compute cumulative products along an axis."""
     unwritten("cumprod", out)
     x = to_operand(x)
     return restored(ops.cumprod(x if dtype is None else ops.cast(x, as_dtype(dtype)), axis), dtype)
@@ -156,7 +156,7 @@ def cumprod(x: Any, /, axis: int | None = None, dtype: Any = None, out: None = N
 
 
 def mean(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True) -> Operand:
-    """The arithmetic mean."""
+    """Compute the arithmetic mean."""
     unwritten("mean", out)
     x = floating(to_operand(x)) if dtype is None else ops.cast(to_operand(x), as_dtype(dtype))
     if where is True:
@@ -178,7 +178,7 @@ def var(
     mean: Any = None,
     correction: float | None = None,
 ) -> Operand:
-    """The mean of the squared distances from the mean; `ddof` (or `correction`) is taken off their number."""
+    """Compute the mean of squared deviations from the mean; `ddof` (or `correction`) is subtracted from the number of elements."""
     unwritten("var", out)
     x = floating(to_operand(x)) if dtype is None else ops.cast(to_operand(x), as_dtype(dtype))
     centre = ops.sum(x, axis, True) / float(counted(x, axis, "var")) if mean is None else to_operand(mean)
@@ -199,25 +199,25 @@ def std(
     mean: Any = None,
     correction: float | None = None,
 ) -> Operand:
-    """The square root of the variance; its derivative where all elements are equal is 0."""
+    """Compute the standard deviation; its derivative where all elements are equal is 0."""
     unwritten("std", out)
     return root(var(x, axis, dtype, ddof=ddof, keepdims=keepdims, mean=mean, correction=correction))
 
 
 def root(x: Operand) -> Operand:
-    """sqrt(x) of a sum of squares: its derivative at 0 is 0, for the masked branch gets a zero cotangent, which stays zero."""
+    """Return sqrt(x) of a sum of squares, with derivative 0 at 0: the masked branch gets a zero cotangent."""
     return ops.where(ops.equal(x, 0.0), 0.0, ops.sqrt(x))
 
 
 def ptp(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -> Operand:
-    """The largest element less the smallest."""
+    """Return the range of the elements: maximum minus minimum."""
     unwritten("ptp", out)
     x = to_operand(x)
     return ops.max(x, axis, keepdims) - ops.min(x, axis, keepdims)
 
 
 def average(x: Any, /, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False) -> Any:
-    """The weighted mean; with `returned`, the sum of the weights as well."""
+    """Compute the weighted mean; with `returned`, also the sum of the weights."""
     x = to_operand(x)
     if weights is None:
         out = mean(x, axis, keepdims=keepdims)
@@ -237,27 +237,27 @@ def average(x: Any, /, axis: Any = None, weights: Any = None, returned: bool = F
 
 
 def nansum(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Operand:
-    """The sum of the elements that are numbers."""
+    """Sum the elements, ignoring NaN."""
     unwritten("nansum", out)
     x = to_operand(x)
     return sum(x, axis, dtype, keepdims=keepdims, where=ops.logical_not(ops.isnan(x)) if x.type.is_float else True)
 
 
 def nanmean(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Operand:
-    """The mean of the elements that are numbers."""
+    """Compute the mean, ignoring NaN."""
     unwritten("nanmean", out)
     x = to_operand(x)
     return mean(x, axis, dtype, keepdims=keepdims, where=ops.logical_not(ops.isnan(x)) if x.type.is_float else True)
 
 
 def nanmax(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -> Operand:
-    """The largest of the elements that are numbers."""
+    """Return the largest element, ignoring NaN."""
     unwritten("nanmax", out)
     return _nan_extreme(to_operand(x), axis, keepdims, ops.max, -math.inf)
 
 
 def nanmin(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -> Operand:
-    """The smallest of the elements that are numbers."""
+    """Return the smallest element, ignoring NaN."""
     unwritten("nanmin", out)
     return _nan_extreme(to_operand(x), axis, keepdims, ops.min, math.inf)
 
@@ -273,14 +273,14 @@ def _nan_extreme(x: Operand, axis: Any, keepdims: bool, extreme: Callable[..., O
 
 
 def shifted(x: Operand, axis: Any) -> tuple[Operand, Operand]:
-    """x less its largest element, so that exp of it cannot overflow; and that element, without which no derivative is lost."""
+    """Return x minus its maximum, so that exp cannot overflow, and that maximum. Treating it as a constant loses no derivative."""
     peak = ops.stop_gradient(ops.max(x, axis, True))
     peak = ops.where(ops.isfinite(peak), peak, 0.0)
     return x - peak, peak
 
 
 def logsumexp(x: Any, /, axis: Any = None, keepdims: bool = False) -> Operand:
-    """log(sum(exp(x))), without overflow."""
+    """Compute log(sum(exp(x))) without overflow."""
     x = floating(to_operand(x))
     moved, peak = shifted(x, axis)
     out = ops.log(ops.sum(ops.exp(moved), axis, True)) + peak
@@ -289,13 +289,13 @@ def logsumexp(x: Any, /, axis: Any = None, keepdims: bool = False) -> Operand:
 
 
 def softmax(x: Any, /, axis: Any = -1) -> Operand:
-    """exp(x) / sum(exp(x)), without overflow."""
+    """Compute exp(x) / sum(exp(x)) without overflow."""
     powers = ops.exp(shifted(floating(to_operand(x)), axis)[0])
     return powers / ops.sum(powers, axis, True)
 
 
 def log_softmax(x: Any, /, axis: Any = -1) -> Operand:
-    """The logarithm of softmax, without overflow."""
+    """Compute the logarithm of softmax without overflow."""
     moved, _ = shifted(floating(to_operand(x)), axis)
     return moved - ops.log(ops.sum(ops.exp(moved), axis, True))
 
@@ -304,7 +304,7 @@ def log_softmax(x: Any, /, axis: Any = -1) -> Operand:
 
 
 def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Operand:
-    """The norm of a vector or a matrix, as np.linalg.norm; the derivative of the Euclidean norm at 0 is 0."""
+    """Compute the norm of a vector or a matrix, as np.linalg.norm does; the derivative of the Euclidean norm at 0 is 0."""
     x = floating(to_operand(x))
     if axis is None and ord is None:
         return root(ops.sum(x * x, None, keepdims))
@@ -350,12 +350,12 @@ def matrix_norm(x: Operand, ord: Any, axes: tuple[int, ...], keepdims: bool) -> 
 
 
 def allclose(a: Any, b: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Operand:
-    """Whether all elements are close."""
+    """Whether all elements are close, as defined by `isclose`."""
     return ops.all(isclose(a, b, rtol, atol, equal_nan))
 
 
 def array_equal(a: Any, b: Any, /, equal_nan: bool = False) -> Any:
-    """Whether shapes and all elements are equal, NaN and NaN as well if `equal_nan`."""
+    """Whether shapes and all elements are equal; with `equal_nan`, NaN equals NaN."""
     a, b = to_operands(a, b)
     if a.shape != b.shape:
         return False
@@ -366,7 +366,7 @@ def array_equal(a: Any, b: Any, /, equal_nan: bool = False) -> Any:
 
 
 def array_equiv(a: Any, b: Any, /) -> Operand | bool:
-    """Whether arrays are equal where they broadcast to each other."""
+    """Whether arrays are equal after broadcasting."""
     a, b = to_operands(a, b)
     try:
         return ops.all(ops.equal(a, b))
@@ -375,12 +375,12 @@ def array_equiv(a: Any, b: Any, /) -> Operand | bool:
 
 
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Operand:
-    """Running sums along an axis; with `include_initial`, from 0 on."""
+    """Compute cumulative sums along an axis; with `include_initial`, starting with 0."""
     return cumulative(to_operand(x), axis, cumsum, dtype, 0 if include_initial else None)
 
 
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Operand:
-    """Running products along an axis; with `include_initial`, from 1 on."""
+    """Compute cumulative products along an axis; with `include_initial`, starting with 1."""
     return cumulative(to_operand(x), axis, cumprod, dtype, 1 if include_initial else None)
 
 
@@ -396,7 +396,7 @@ def cumulative(x: Operand, axis: int | None, scan: Callable[..., Operand], dtype
 
 
 def trapezoid(y: Any, /, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Operand:
-    """The integral of y by the trapezoidal rule, over points x or steps dx."""
+    """Integrate y by the trapezoidal rule, over points x or steps dx."""
     y = floating(to_operand(y))
     (axis,) = normalize_axes(axis, y.ndim, "trapezoid")
     head = [slice(None)] * axis

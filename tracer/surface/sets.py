@@ -1,7 +1,7 @@
-"""Positions of what is not zero, and sets of elements.
+"""Indices of nonzero elements, and set operations.
 
-How many there are depends on values. Where these are known, results have that length, as NumPy's; of traced values, `size=` says it: what
-is missing is filled up, and what does not fit is left out.
+The length of the results depends on values. If these are known, results have that length, as in NumPy; for traced values it is given by
+`size=`: shorter results are padded, longer ones are truncated.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .shapes import concatenate, stack
 
 
 class Unique(NamedTuple):
-    """The distinct elements; where each was first; which of them each element is; how often each is there."""
+    """The distinct elements; the index of the first occurrence of each; for each element, its index among them; and their counts."""
 
     values: Operand
     indices: Operand
@@ -35,7 +35,7 @@ class Unique(NamedTuple):
 
 
 def nonzero(x: Any, /, *, size: int | None = None, fill_value: int = 0) -> tuple[Operand, ...]:
-    """The positions of the elements that are not zero, one array an axis; `size` of them where x is traced."""
+    """Return the indices of nonzero elements, one array per axis; `size` of them if x is traced."""
     x = to_operand(x)
     if not x.ndim:
         raise ShapeError("nonzero: a 0-dimensional value has no positions; use np.atleast_1d(x).nonzero()")
@@ -47,18 +47,18 @@ def nonzero(x: Any, /, *, size: int | None = None, fill_value: int = 0) -> tuple
 
 
 def flatnonzero(x: Any, /, *, size: int | None = None, fill_value: int = 0) -> Operand:
-    """The positions of the elements that are not zero, in the flattened array; `size` of them where x is traced."""
+    """Return the indices of nonzero elements in the flattened array; `size` of them if x is traced."""
     mask = ops.not_equal(ops.reshape(to_operand(x), -1), 0)
     return positions(mask, "flatnonzero", size, fill_value)
 
 
 def argwhere(x: Any, /, *, size: int | None = None, fill_value: int = 0) -> Operand:
-    """The positions of the elements that are not zero, one row each; `size` of them where x is traced."""
+    """Return the indices of nonzero elements, one row each; `size` of them if x is traced."""
     return stack(nonzero(x, size=size, fill_value=fill_value), axis=1)
 
 
 def positions(mask: Operand, what: str, size: int | None, fill: Any) -> Operand:
-    """Where a vector is True, in order."""
+    """Return the indices where a vector is True, in order."""
     if size is None:
         if not isinstance(mask, Concrete):
             raise UnsupportedError(
@@ -67,14 +67,14 @@ def positions(mask: Operand, what: str, size: int | None, fill: Any) -> Operand:
             )
         return present(Concrete(np.flatnonzero(mask.buffer)))
     n = mask.shape[0]
-    order = ops.argsort(ops.cast(ops.logical_not(mask), np.dtype("i1")), 0)  # stable: those that are True come first, in order
+    order = ops.argsort(ops.cast(ops.logical_not(mask), np.dtype("i1")), 0)  # stable: True elements come first, in order
     if size > n:
         order = ops.pad(order, [0], [size - n])
     return ops.where(ops.less(ops.iota((size,), 0), ops.sum(mask)), ops.slice_(order, [slice(size)]), fill)
 
 
 def chosen(values: Operand, mask: Operand, what: str, size: int | None, fill: Any) -> Operand:
-    """Elements of a vector at which a mask is True, filled up with the first of them unless told otherwise."""
+    """Select the elements of a vector where a mask is True; the default padding is the first of them."""
     at = positions(mask, what, size, 0 if fill is None else -1)
     if size is None:
         return pick(values, at)
@@ -93,9 +93,9 @@ def unique(
     x: Any, /, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None, *,
     equal_nan: bool = True, sorted: bool = True, size: int | None = None, fill_value: Any = None,
 ) -> Any:  # fmt: skip
-    """The distinct elements, sorted; `size` of them where x is traced. Derivatives go to where each was first.
+    """Return the distinct elements, sorted; `size` of them if x is traced. Derivatives go to the first occurrence of each.
 
-    On request, also where each was first, which of them each element is, and how often each is there.
+    Optionally also returns the index of each first occurrence, the index of each element among the distinct ones, and their counts.
     """
     if axis is not None:
         raise UnsupportedError("unique: along an axis; only that of all elements is supported")
@@ -105,23 +105,23 @@ def unique(
 
 
 def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Unique:
-    """The distinct elements, where each was first, which of them each element is, and how often each is there."""
+    """Return the distinct elements, their first indices, the index of each element among them, and their counts."""
     return distinct(to_operand(x), False, size, fill_value, "unique_all")
 
 
 def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Operand:
-    """The distinct elements, sorted."""
+    """Return the distinct elements, sorted."""
     return distinct(to_operand(x), False, size, fill_value, "unique_values").values
 
 
 def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The distinct elements, and how often each is there."""
+    """Return the distinct elements and their counts."""
     found = distinct(to_operand(x), False, size, fill_value, "unique_counts")
     return UniqueCounts(found.values, found.counts)
 
 
 def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The distinct elements, and which of them each element is."""
+    """Return the distinct elements, and the index of each element among them."""
     found = distinct(to_operand(x), False, size, fill_value, "unique_inverse")
     return UniqueInverse(found.values, found.inverse_indices)
 
@@ -152,12 +152,12 @@ def distinct(x: Operand, equal_nan: bool, size: int | None, fill: Any, what: str
 
 
 def is_first(ordered: Operand, equal_nan: bool = True) -> Operand:
-    """Whether the elements of a sorted vector are others than those before them."""
+    """Whether each element of a sorted vector differs from the previous one."""
     n = ordered.shape[0]
     before, after = ops.slice_(ordered, [slice(0, builtins.max(n - 1, 0))]), ops.slice_(ordered, [slice(1, None)])
     differs = ops.not_equal(before, after)
     if equal_nan and ordered.type.is_float:
-        differs = ops.logical_and(differs, ops.logical_not(ops.isnan(before)))  # NaN comes last: after it, all are
+        differs = ops.logical_and(differs, ops.logical_not(ops.isnan(before)))  # NaN sorts last: all elements after one are NaN
     return concatenate([ops.full((builtins.min(n, 1),), True, np.dtype("?")), differs], 0)
 
 
@@ -165,19 +165,19 @@ def is_first(ordered: Operand, equal_nan: bool = True) -> Operand:
 
 
 def union1d(a: Any, b: Any, /, *, size: int | None = None, fill_value: Any = None) -> Operand:
-    """The distinct elements of both, sorted."""
+    """Return the distinct elements of either array, sorted."""
     ordered = sorted_together(a, b)
     return chosen(ordered, is_first(ordered), "union1d", size, fill_value)
 
 
 def intersect1d(a: Any, b: Any, /, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None) -> Operand:
-    """The distinct elements that are in both, sorted."""
+    """Return the distinct elements that occur in both arrays, sorted."""
     ordered = sorted_together(a)
     return chosen(ordered, ops.logical_and(is_first(ordered, False), isin(ordered, b)), "intersect1d", size, fill_value)
 
 
 def setdiff1d(a: Any, b: Any, /, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None) -> Operand:
-    """The distinct elements of `a` that are not in `b`: sorted, or in their order if they are said to be distinct."""
+    """Return the distinct elements of `a` that are not in `b`: sorted, or in their original order with `assume_unique`."""
     ordered = ops.reshape(to_operand(a), -1) if assume_unique else sorted_together(a)
     missing = ops.logical_not(isin(ordered, b))
     mask = missing if assume_unique else ops.logical_and(is_first(ordered), missing)
@@ -185,7 +185,7 @@ def setdiff1d(a: Any, b: Any, /, assume_unique: bool = False, *, size: int | Non
 
 
 def setxor1d(a: Any, b: Any, /, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None) -> Operand:
-    """The distinct elements that are in one of both, sorted."""
+    """Return the distinct elements that occur in exactly one of the arrays, sorted."""
     ordered = sorted_together(a, b)
     mask = ops.logical_and(is_first(ordered, False), ops.not_equal(isin(ordered, a), isin(ordered, b)))
     return chosen(ordered, mask, "setxor1d", size, fill_value)

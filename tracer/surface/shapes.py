@@ -1,4 +1,4 @@
-"""Functions that move elements: reshaping, joining, splitting, repeating, padding. Sizes and positions are static."""
+"""Functions that rearrange elements: reshaping, joining, splitting, repeating, padding. Sizes and positions are static."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..convert import along, counting, pick, present, to_operand, to_operands
 
 
 def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> Operand:
-    """The same elements under another shape; one size may be -1."""
+    """Change the shape without changing the elements; one size may be -1."""
     if order == "F":
         return ops.transpose(ops.reshape(ops.transpose(to_operand(x)), tuple(reversed(as_sizes(shape)))))
     return ops.reshape(to_operand(x), shape)
@@ -29,22 +29,22 @@ def as_sizes(shape: Any) -> tuple[int, ...]:
 
 
 def ravel(x: Any, /, order: str = "C") -> Operand:
-    """All elements in a row."""
+    """Flatten to one axis."""
     return reshape(x, -1, order=order)
 
 
 def transpose(x: Any, /, axes: Any = None) -> Operand:
-    """The axes in another order; reversed if none is given."""
+    """Permute the axes; by default, reverse them."""
     return ops.transpose(to_operand(x), axes)
 
 
 def matrix_transpose(x: Any, /) -> Operand:
-    """The last two axes exchanged."""
+    """Swap the last two axes."""
     return swapaxes(x, -1, -2)
 
 
 def swapaxes(x: Any, axis1: int, axis2: int, /) -> Operand:
-    """Two axes exchanged."""
+    """Swap two axes."""
     x = to_operand(x)
     order = list(range(x.ndim))
     a, b = normalize_axis(axis1, x.ndim, "swapaxes"), normalize_axis(axis2, x.ndim, "swapaxes")
@@ -53,7 +53,7 @@ def swapaxes(x: Any, axis1: int, axis2: int, /) -> Operand:
 
 
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Operand:
-    """Axes moved to other places, the rest in its order."""
+    """Move axes to other positions; the others keep their order."""
     x = to_operand(x)
     sources = [normalize_axis(a, x.ndim, "moveaxis") for a in as_sizes(source)]
     places = [normalize_axis(a, x.ndim, "moveaxis") for a in as_sizes(destination)]
@@ -66,7 +66,7 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Operand:
 
 
 def squeeze(x: Any, /, axis: Any = None) -> Operand:
-    """Without its axes of size 1 (or the named ones)."""
+    """Remove axes of size 1 (all of them, or the given ones)."""
     x = to_operand(x)
     axes = [a for a, n in enumerate(x.shape) if n == 1] if axis is None else normalize_axes(axis, x.ndim, "squeeze")
     if any(x.shape[a] != 1 for a in axes):
@@ -75,7 +75,7 @@ def squeeze(x: Any, /, axis: Any = None) -> Operand:
 
 
 def expand_dims(x: Any, /, axis: Any = 0) -> Operand:
-    """With new axes of size 1, at these places of the result."""
+    """Insert axes of size 1 at the given positions of the result."""
     x = to_operand(x)
     places = as_sizes(axis)
     axes = normalize_axes(places, x.ndim + len(places), "expand_dims")
@@ -84,17 +84,17 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Operand:
 
 
 def atleast_1d(*xs: Any) -> Any:
-    """With at least one axis."""
+    """Return arrays with at least one axis."""
     return each(xs, lambda x: x if x.ndim else ops.reshape(x, (1,)))
 
 
 def atleast_2d(*xs: Any) -> Any:
-    """With at least two axes, new ones in front."""
+    """Return arrays with at least two axes, adding leading ones."""
     return each(xs, lambda x: x if x.ndim >= 2 else ops.reshape(x, (1,) * (2 - x.ndim) + x.shape))
 
 
 def atleast_3d(*xs: Any) -> Any:
-    """With at least three axes, placed as NumPy does: a matrix gets one behind, a vector one on either side."""
+    """Return arrays with at least three axes, as NumPy does: a matrix gets a trailing axis, a vector one on either side."""
     return each(xs, lambda x: x if x.ndim >= 3 else ops.reshape(x, ((1, 1, 1), (1, *x.shape, 1), (*x.shape, 1))[x.ndim]))
 
 
@@ -104,7 +104,7 @@ def each(xs: Sequence[Any], change: Any) -> Any:
 
 
 def broadcast_to(x: Any, /, shape: Any) -> Operand:
-    """Repeated along new leading axes and along axes of size 1."""
+    """Broadcast an array to a shape."""
     operand, wanted = to_operand(x), as_shape(shape, "broadcast_to")
     if broadcast_shapes("broadcast_to", operand.shape, wanted) != wanted:
         raise ShapeError(f"broadcast_to: {operand.type} does not broadcast to {list(wanted)}")
@@ -112,7 +112,7 @@ def broadcast_to(x: Any, /, shape: Any) -> Operand:
 
 
 def broadcast_arrays(*xs: Any) -> tuple[Operand, ...]:
-    """All brought to the one shape that they broadcast to."""
+    """Broadcast arrays to their common shape."""
     operands = to_operands(*xs)
     shape = broadcast_shapes("broadcast_arrays", *(x.shape for x in operands))
     return tuple(present(ops.broadcast_to(x, shape)) for x in operands)
@@ -122,13 +122,13 @@ def broadcast_arrays(*xs: Any) -> tuple[Operand, ...]:
 
 
 def concatenate(xs: Any, /, axis: int | None = 0, dtype: Any = None) -> Operand:
-    """One after the other along an axis."""
+    """Join arrays along an existing axis."""
     operands = operands_of(xs, "concatenate")
     return ops.concatenate(operands if dtype is None else [ops.cast(x, as_dtype(dtype)) for x in operands], axis)
 
 
 def operands_of(xs: Any, what: str) -> list[Operand]:
-    """Operands from a list of arrays, or from the leading axis of one array."""
+    """Return operands from a list of arrays, or from the leading axis of one array."""
     if isinstance(xs, Operand):
         xs = unstack(xs)
     out = to_operands(*xs)
@@ -138,7 +138,7 @@ def operands_of(xs: Any, what: str) -> list[Operand]:
 
 
 def stack(xs: Any, /, axis: int = 0, dtype: Any = None) -> Operand:
-    """Arrays of one shape side by side along a new axis."""
+    """Join arrays of one shape along a new axis."""
     operands = operands_of(xs, "stack")
     if any(x.shape != operands[0].shape for x in operands):
         raise ShapeError(f"stack: all arrays must have the same shape, not {', '.join(str(list(x.shape)) for x in operands)}")
@@ -146,39 +146,39 @@ def stack(xs: Any, /, axis: int = 0, dtype: Any = None) -> Operand:
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Operand, ...]:
-    """The parts of an axis, each without it."""
+    """Split along an axis into arrays without that axis."""
     moved = moveaxis(x, axis, 0)
     return tuple(pick(moved, i) for i in range(len(moved)))
 
 
 def hstack(xs: Any, /, dtype: Any = None) -> Operand:
-    """Side by side: along the second axis, or the first of vectors."""
+    """Join arrays horizontally: along the second axis, or the first for vectors."""
     operands = [atleast_1d(x) for x in operands_of(xs, "hstack")]
     return concatenate(operands, 0 if operands[0].ndim == 1 else 1, dtype)
 
 
 def vstack(xs: Any, /, dtype: Any = None) -> Operand:
-    """One below the other: along the first axis, vectors as rows."""
+    """Join arrays vertically: along the first axis, with vectors as rows."""
     return concatenate([atleast_2d(x) for x in operands_of(xs, "vstack")], 0, dtype)
 
 
 def dstack(xs: Any, /) -> Operand:
-    """One behind the other: along the third axis."""
+    """Join arrays along the third axis."""
     return concatenate([atleast_3d(x) for x in operands_of(xs, "dstack")], 2)
 
 
 def column_stack(xs: Any, /) -> Operand:
-    """Vectors as the columns of a matrix."""
+    """Stack vectors as the columns of a matrix."""
     return concatenate([ops.reshape(x, (-1, 1)) if x.ndim < 2 else x for x in operands_of(xs, "column_stack")], 1)
 
 
 def append(x: Any, values: Any, /, axis: int | None = None) -> Operand:
-    """`values` after x; both flattened unless an axis is given."""
+    """Append `values` to x; both are flattened unless an axis is given."""
     return concatenate([x, values], axis)
 
 
 def split(x: Any, sections: Any, /, axis: int = 0) -> list[Operand]:
-    """Parts along an axis: so many equal ones, or cut at these positions."""
+    """Split along an axis into a number of equal parts, or at the given indices."""
     x = to_operand(x)
     axis = normalize_axis(axis, x.ndim, "split")
     if not isinstance(sections, Iterable) and x.shape[axis] % operator.index(sections):
@@ -187,7 +187,7 @@ def split(x: Any, sections: Any, /, axis: int = 0) -> list[Operand]:
 
 
 def array_split(x: Any, sections: Any, /, axis: int = 0) -> list[Operand]:
-    """Like `split`, where the first parts may be one longer than the last."""
+    """Split like `split`, but the first parts may be one element longer than the last."""
     x = to_operand(x)
     axis = normalize_axis(axis, x.ndim, "array_split")
     size = x.shape[axis]
@@ -203,41 +203,41 @@ def array_split(x: Any, sections: Any, /, axis: int = 0) -> list[Operand]:
 
 
 def hsplit(x: Any, sections: Any, /) -> list[Operand]:
-    """`split` along the second axis, or the first of a vector."""
+    """Split along the second axis, or the first for a vector."""
     x = to_operand(x)
     return split(x, sections, axis=1 if x.ndim > 1 else 0)
 
 
 def vsplit(x: Any, sections: Any, /) -> list[Operand]:
-    """`split` along the first axis."""
+    """Split along the first axis."""
     return split(x, sections, axis=0)
 
 
 def dsplit(x: Any, sections: Any, /) -> list[Operand]:
-    """`split` along the third axis."""
+    """Split along the third axis."""
     return split(x, sections, axis=2)
 
 
-# ---- turning and repeating
+# ---- flipping, rotating and repeating
 
 
 def flip(x: Any, /, axis: Any = None) -> Operand:
-    """The order of the elements reversed."""
+    """Reverse the order of the elements along axes (default: all)."""
     return ops.flip(to_operand(x), axis)
 
 
 def fliplr(x: Any, /) -> Operand:
-    """Reversed along the second axis."""
+    """Reverse the elements along the second axis."""
     return ops.flip(to_operand(x), 1)
 
 
 def flipud(x: Any, /) -> Operand:
-    """Reversed along the first axis."""
+    """Reverse the elements along the first axis."""
     return ops.flip(to_operand(x), 0)
 
 
 def rot90(x: Any, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Operand:
-    """Turned by 90 degrees, k times, in the plane of two axes."""
+    """Rotate by 90 degrees, k times, in the plane of two axes."""
     operand = to_operand(x)
     a, b = (normalize_axis(axis, operand.ndim, "rot90") for axis in axes)
     match k % 4:
@@ -252,7 +252,7 @@ def rot90(x: Any, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Operand:
 
 
 def roll(x: Any, /, shift: Any, axis: Any = None) -> Operand:
-    """Elements moved along an axis; what leaves at the end comes in at the front."""
+    """Shift elements along an axis; those shifted past the end reappear at the start."""
     out = to_operand(x)
     if axis is None:
         return ops.reshape(roll(ops.reshape(out, -1), shift, axis=0), out.shape)
@@ -271,7 +271,7 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Operand:
 
 
 def rolled(x: Operand, shift: Operand, axis: int) -> Operand:
-    """Elements moved along an axis by a number that is only known at run time."""
+    """Shift elements along an axis by a number known only at run time."""
     if shift.ndim:
         raise ShapeError(f"roll: a traced shift is one number, not {shift.type}")
     size = max(x.shape[axis], 1)
@@ -279,7 +279,7 @@ def rolled(x: Operand, shift: Operand, axis: int) -> Operand:
 
 
 def rollaxis(x: Any, axis: int, /, start: int = 0) -> Operand:
-    """An axis moved before another."""
+    """Move an axis before another."""
     x = to_operand(x)
     axis = normalize_axis(axis, x.ndim, "rollaxis")
     start = start + x.ndim if start < 0 else start
@@ -287,7 +287,7 @@ def rollaxis(x: Any, axis: int, /, start: int = 0) -> Operand:
 
 
 def resize(x: Any, new_shape: Any, /) -> Operand:
-    """The elements in another shape, from the start again where there are too few."""
+    """Return an array of a new shape, repeating the elements if there are too few."""
     x, shape = to_operand(x), as_shape(new_shape, "resize")
     if not x.type.size:
         return present(ops.full(shape, 0, x.dtype))
@@ -295,7 +295,7 @@ def resize(x: Any, new_shape: Any, /) -> Operand:
 
 
 def tile(x: Any, repeats: Any, /) -> Operand:
-    """The whole array, repeated along each axis."""
+    """Repeat the whole array along each axis."""
     x = to_operand(x)
     counts = as_shape(repeats, "tile")
     counts = (1,) * (x.ndim - len(counts)) + counts
@@ -306,11 +306,11 @@ def tile(x: Any, repeats: Any, /) -> Operand:
 
 
 def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Operand:
-    """Each element, repeated along an axis so many times (static)."""
+    """Repeat each element along an axis; the counts are static."""
     x = to_operand(x)
     x, axis = along(x if x.ndim else ops.reshape(x, 1), axis, "repeat")  # a scalar has one axis here, as in NumPy
     if isinstance(repeats, Operand):
-        repeats = np.asarray(repeats)  # of a traced value, this raises: sizes are static
+        repeats = np.asarray(repeats)  # raises for a traced value: sizes are static
     counts = np.broadcast_to(repeats, (x.shape[axis],)) if np.ndim(repeats) else operator.index(repeats)
     if isinstance(counts, int):
         wide = ops.reshape(x, (*x.shape[: axis + 1], 1, *x.shape[axis + 1 :]))
@@ -320,7 +320,7 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Operand:
 
 
 def pad(x: Any, widths: Any, /, mode: str = "constant", *, constant_values: Any = 0) -> Operand:
-    """With elements around: a constant, or taken from the array (modes edge, reflect, symmetric, wrap)."""
+    """Pad with a constant, or with elements of the array (modes edge, reflect, symmetric, wrap)."""
     out = to_operand(x)
     pairs = pairs_of(widths, out.ndim)
     if mode == "constant":
@@ -336,19 +336,19 @@ def pad(x: Any, widths: Any, /, mode: str = "constant", *, constant_values: Any 
 
 
 def padded_positions(n: int, low: int, high: int, mode: str) -> Any:
-    """Where each element of an axis of n elements with margins comes from."""
+    """Return the source index of each element of a padded axis of n elements."""
     at = counting(low + n + high) - low
     if mode == "edge":
         return np.clip(at, 0, n - 1)
     if mode == "wrap":
         return at % n
-    period = 2 * n if mode == "symmetric" else max(2 * (n - 1), 1)  # there and back again, with the ends twice or once
+    period = 2 * n if mode == "symmetric" else max(2 * (n - 1), 1)  # there and back again, including the ends twice or once
     turned = at % period
     return np.minimum(turned, 2 * n - 1 - turned if mode == "symmetric" else period - turned)
 
 
 def pairs_of(widths: Any, rank: int) -> list[tuple[int, int]]:
-    """Widths before and after each axis, from NumPy's short forms."""
+    """Expand NumPy's short forms to the pad widths before and after each axis."""
     if isinstance(widths, dict):
         given = dict.fromkeys(range(rank), (0, 0))
         for axis, width in widths.items():

@@ -1,4 +1,4 @@
-"""Order statistics, histograms, covariances, and statistics of the elements that are numbers."""
+"""Order statistics, histograms, covariances, and statistics that ignore NaN."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .shapes import concatenate
 
 
 def median(x: Any, /, axis: Any = None, keepdims: bool = False) -> Operand:
-    """The middle of the sorted elements, or the mean of the two middle ones; NaN if there is one."""
+    """Compute the median: the middle of the sorted elements, or the mean of the two middle ones; NaN if any element is NaN."""
     x = floating(to_operand(x))
     ordered = sorted_lines(x, axis, "median")
     n = ordered.shape[-1]
@@ -35,7 +35,7 @@ def median(x: Any, /, axis: Any = None, keepdims: bool = False) -> Operand:
 
 
 def quantile(x: Any, q: Any, /, axis: Any = None, keepdims: bool = False, method: str = "linear") -> Operand:
-    """Quantiles, by linear interpolation between the sorted elements; NaN if there is one."""
+    """Compute quantiles by linear interpolation between the sorted elements; NaN if any element is NaN."""
     x, q = to_operands(x, q)
     x = floating(x)
     if method != "linear":
@@ -56,13 +56,13 @@ def quantile(x: Any, q: Any, /, axis: Any = None, keepdims: bool = False, method
 
 
 def percentile(x: Any, q: Any, /, axis: Any = None, keepdims: bool = False, method: str = "linear") -> Operand:
-    """Quantiles of a hundred."""
+    """Compute percentiles: quantiles with q from 0 to 100."""
     _, q = to_operands(x, q)
     return quantile(x, q / 100.0, axis, keepdims, method)
 
 
 def nanmedian(x: Any, /, axis: Any = None, keepdims: bool = False) -> Operand:
-    """The median of the elements that are numbers."""
+    """Compute the median, ignoring NaN."""
     x = floating(to_operand(x))
     ordered = ops.sort(lines(x, axis, "nanmedian"), -1)
     count = ops.sum(ops.logical_not(ops.isnan(ordered)), -1)
@@ -71,7 +71,7 @@ def nanmedian(x: Any, /, axis: Any = None, keepdims: bool = False) -> Operand:
 
 
 def nanquantile(x: Any, q: Any, /, axis: Any = None, keepdims: bool = False, method: str = "linear") -> Operand:
-    """Quantiles of the elements that are numbers, by linear interpolation; NaN if there are none."""
+    """Compute quantiles by linear interpolation, ignoring NaN; NaN if there are no other elements."""
     x, q = to_operands(x, q)
     x = floating(x)
     if method != "linear":
@@ -85,7 +85,7 @@ def nanquantile(x: Any, q: Any, /, axis: Any = None, keepdims: bool = False, met
 
 
 def quantile_of(ordered: Operand, count: Operand, q: Operand) -> Operand:
-    """One quantile of the first `count` elements of each line."""
+    """Compute one quantile of the first `count` elements of each slice."""
     place = ops.cast(q, ordered.dtype) * ops.cast(count - 1, ordered.dtype)
     below = ops.floor(ops.stop_gradient(place))
     there = ops.where(ops.isnan(ordered), 0.0, ordered)
@@ -96,13 +96,13 @@ def quantile_of(ordered: Operand, count: Operand, q: Operand) -> Operand:
 
 
 def nanpercentile(x: Any, q: Any, /, axis: Any = None, keepdims: bool = False, method: str = "linear") -> Operand:
-    """Quantiles of a hundred of the elements that are numbers."""
+    """Compute percentiles, ignoring NaN."""
     _, q = to_operands(x, q)
     return nanquantile(x, q / 100.0, axis, keepdims, method)
 
 
 def lines(x: Operand, axis: Any, what: str) -> Operand:
-    """The axes that are reduced as one, the last."""
+    """Merge the reduced axes into one, the last."""
     axes = normalize_axes(axis, x.ndim, what)
     others = [a for a in range(x.ndim) if a not in axes]
     return ops.reshape(ops.transpose(x, [*others, *axes]), (*(x.shape[a] for a in others), math.prod(x.shape[a] for a in axes)))
@@ -120,14 +120,14 @@ def item(x: Operand, i: int) -> Operand:
 
 
 def picked(x: Operand, at: Operand) -> Operand:
-    """The element at a place of its own of each line."""
+    """Select from each slice the element at its own index."""
     n = x.shape[-1]
     here = ops.equal(ops.iota(x.shape, x.ndim - 1), ops.reshape(ops.clip(at, 0, n - 1), (*at.shape, 1)))
     return ops.sum(ops.where(here, x, 0.0), -1)
 
 
 def or_nan(x: Operand, last: Operand) -> Operand:
-    """NaN where the last of the sorted elements is."""
+    """Return NaN where the last of the sorted elements is NaN."""
     return ops.where(ops.isnan(last), math.nan, x)
 
 
@@ -139,7 +139,7 @@ def restored(out: Operand, x: Operand, axis: Any, keepdims: bool) -> Operand:
 
 
 def digitize(x: Any, bins: Any, /, right: bool = False) -> Operand:
-    """The number of the bin of each element; `bins` ascend or descend."""
+    """Return the index of each element's bin; `bins` must be monotonic."""
     x, bins = to_operands(x, bins)
     if bins.ndim != 1:
         raise ShapeError(f"digitize: bins must be a vector, not {bins.type}")
@@ -153,7 +153,7 @@ def digitize(x: Any, bins: Any, /, right: bool = False) -> Operand:
 
 
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Operand:
-    """How often each number from 0 on occurs. Where x is traced, `minlength` says how many numbers there are: others raise."""
+    """Count each integer from 0 on. If x is traced, `minlength` is the length of the result, and other integers raise."""
     x = to_operand(x)
     if x.ndim != 1 or x.dtype.kind not in "iu":
         raise ShapeError(f"bincount: takes a vector of integers, not {x.type}")
@@ -166,7 +166,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Operand:
 
 
 def histogram(x: Any, /, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None) -> tuple[Operand, Operand]:
-    """How many elements lie in each bin, and the edges of the bins, which are of one width unless they are given."""
+    """Count the elements in each bin; returns the counts and the bin edges. Bins have equal width unless their edges are given."""
     x = ops.reshape(to_operand(x), -1)
     edges = edges_of(x, bins, range)
     count = edges.shape[0] - 1
@@ -198,14 +198,14 @@ def edges_of(x: Operand, bins: Any, between: Any) -> Operand:
 
 
 def histogram_bin_edges(x: Any, /, bins: Any = 10, range: Any = None, weights: Any = None) -> Operand:
-    """The edges of the bins of a histogram."""
+    """Return the edges of the bins of a histogram."""
     return present(edges_of(ops.reshape(to_operand(x), -1), bins, range))
 
 
 def histogram2d(
     x: Any, y: Any, /, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> tuple[Operand, Operand, Operand]:
-    """How many points lie in each cell of a grid, and the edges along both axes."""
+    """Count the points in each cell of a grid; returns the counts and the edges along both axes."""
     several = not isinstance(bins, int | np.integer) and len(bins) not in (1, 2)
     out, edges = histogramdd((x, y), (bins, bins) if several else bins, range, density, weights)
     return out, edges[0], edges[1]
@@ -214,7 +214,7 @@ def histogram2d(
 def histogramdd(
     sample: Any, /, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> tuple[Operand, tuple[Operand, ...]]:
-    """How many points (rows of an array, or arrays of coordinates) lie in each cell of a grid, and the edges along its axes."""
+    """Count the points (rows of an array, or arrays of coordinates) in each cell of a grid; returns the counts and the edges."""
     if isinstance(sample, list | tuple):
         columns = [ops.reshape(x, -1) for x in to_operands(*sample)]
     else:
@@ -249,8 +249,8 @@ def histogramdd(
 
 
 def cov(x: Any, /, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: float | None = None) -> Operand:
-    """Covariances of variables: rows, or columns unless `rowvar`."""
-    given = [ops.cast(v, F64) for v in to_operands(*([x] if y is None else [x, y]))]  # as NumPy computes it, whatever the dtype
+    """Compute covariances of variables, which are rows, or columns if `rowvar` is false."""
+    given = [ops.cast(v, F64) for v in to_operands(*([x] if y is None else [x, y]))]  # as in NumPy, for any dtype
     if any(v.ndim > 2 for v in given):
         raise ShapeError(f"cov: takes vectors and matrices, not {given[0].type}")
     rows = concatenate([ops.reshape(v, (1, -1)) if v.ndim < 2 else v if rowvar else ops.transpose(v, (1, 0)) for v in given], 0)
@@ -261,7 +261,7 @@ def cov(x: Any, /, y: Any = None, rowvar: bool = True, bias: bool = False, ddof:
 
 
 def corrcoef(x: Any, /, y: Any = None, rowvar: bool = True) -> Operand:
-    """Correlations of variables: rows, or columns unless `rowvar`."""
+    """Compute correlation coefficients of variables, which are rows, or columns if `rowvar` is false."""
     c = cov(x, y, rowvar)
     if not c.ndim:
         return c / c
@@ -270,7 +270,7 @@ def corrcoef(x: Any, /, y: Any = None, rowvar: bool = True) -> Operand:
     return ops.clip(c / ops.reshape(deviation, (n, 1)) / deviation, -1.0, 1.0)
 
 
-# ---- of the elements that are numbers
+# ---- ignoring NaN
 
 
 def numbers_in(x: Operand) -> Any:
@@ -278,13 +278,13 @@ def numbers_in(x: Operand) -> Any:
 
 
 def nanprod(x: Any, /, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Operand:
-    """The product of the elements that are numbers."""
+    """Multiply the elements, ignoring NaN."""
     x = to_operand(x)
     return prod(x, axis, dtype, keepdims=keepdims, where=numbers_in(x))
 
 
 def nanvar(x: Any, /, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False) -> Operand:
-    """The variance of the elements that are numbers."""
+    """Compute the variance, ignoring NaN."""
     x = floating(to_operand(x)) if dtype is None else ops.cast(to_operand(x), as_dtype(dtype))
     there = numbers_in(x)
     distance = ops.where(there, x - mean(x, axis, keepdims=True, where=there), 0.0)
@@ -293,32 +293,32 @@ def nanvar(x: Any, /, axis: Any = None, dtype: Any = None, ddof: float = 0, keep
 
 
 def nanstd(x: Any, /, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False) -> Operand:
-    """The standard deviation of the elements that are numbers."""
+    """Compute the standard deviation, ignoring NaN."""
     return ops.sqrt(nanvar(x, axis, dtype, ddof, keepdims))
 
 
 def nancumsum(x: Any, /, axis: int | None = None, dtype: Any = None) -> Operand:
-    """Running sums, in which NaN counts as 0."""
+    """Compute cumulative sums, with NaN as 0."""
     return cumsum(filled(x, 0.0), axis, dtype)
 
 
 def nancumprod(x: Any, /, axis: int | None = None, dtype: Any = None) -> Operand:
-    """Running products, in which NaN counts as 1."""
+    """Compute cumulative products, with NaN as 1."""
     return cumprod(filled(x, 1.0), axis, dtype)
 
 
 def nanargmax(x: Any, /, axis: int | None = None, keepdims: bool = False) -> Operand:
-    """The position of the first largest of the elements that are numbers; raises where there are none."""
+    """Return the index of the first largest element, ignoring NaN; raises if there are no other elements."""
     return ops.argmax(some_number(x, axis, "nanargmax", -math.inf), axis, keepdims)
 
 
 def nanargmin(x: Any, /, axis: int | None = None, keepdims: bool = False) -> Operand:
-    """The position of the first smallest of the elements that are numbers; raises where there are none."""
+    """Return the index of the first smallest element, ignoring NaN; raises if there are no other elements."""
     return ops.argmin(some_number(x, axis, "nanargmin", math.inf), axis, keepdims)
 
 
 def some_number(x: Any, axis: int | None, what: str, value: float) -> Operand:
-    """x with `value` for NaN, checked to have a number in every line."""
+    """Replace NaN by `value`, after checking that every slice contains a number."""
     x = to_operand(x)
     if x.type.is_float:
         found = ops.all(ops.any(ops.logical_not(ops.isnan(x)), axis))
@@ -331,21 +331,21 @@ def filled(x: Any, value: float) -> Operand:
     return ops.where(ops.isnan(x), value, x) if x.type.is_float else x
 
 
-# ---- running extremes
+# ---- cumulative extremes
 
 
 def running_max(x: Any, /, axis: int | None = 0) -> Operand:
-    """The largest element so far, along an axis (`np.maximum.accumulate`)."""
+    """Compute the cumulative maximum along an axis (`np.maximum.accumulate`)."""
     return running(to_operand(x), axis, ops.maximum)
 
 
 def running_min(x: Any, /, axis: int | None = 0) -> Operand:
-    """The smallest element so far, along an axis (`np.minimum.accumulate`)."""
+    """Compute the cumulative minimum along an axis (`np.minimum.accumulate`)."""
     return running(to_operand(x), axis, ops.minimum)
 
 
 def running(x: Operand, axis: int | None, combine: Callable[[Operand, Operand], Operand]) -> Operand:
-    """Each element combined with that one, two, four, ... places before it."""
+    """Combine each element with the one 1, 2, 4, ... positions before it."""
     (at,) = normalize_axes(0 if axis is None else axis, x.ndim, "accumulate")
     head, step = [slice(None)] * at, 1
     while step < x.shape[at]:

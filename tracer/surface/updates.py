@@ -1,8 +1,8 @@
-"""NumPy's functions that write, as functions that give a new array; and functions applied along axes.
+"""NumPy's in-place functions, as functions that return a new array; and functions applied along axes.
 
     x = aj.put(x, indices, values)
 
-`np.put(x, ...)` itself returns nothing, so that on a traced value it can only be refused.
+`np.put(x, ...)` itself returns nothing, so it raises on a traced value.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .shapes import moveaxis, stack
 
 
 def put(x: Any, indices: Any, values: Any, /, mode: str = "raise") -> Operand:
-    """x with values at positions of the flattened array; values are repeated as often as is needed."""
+    """Return x with values at indices into the flattened array; values are repeated as needed."""
     x, at = to_operands(x, indices)
     at = wrapped(ops.reshape(at, -1), x.type.size, mode, "put")
     flat = ops.setitem(ops.reshape(x, -1), at, repeated(values, x, at.shape[0]))
@@ -34,7 +34,7 @@ def put(x: Any, indices: Any, values: Any, /, mode: str = "raise") -> Operand:
 
 
 def put_along_axis(x: Any, indices: Any, values: Any, /, axis: int | None) -> Operand:
-    """x with values at positions given for each line along an axis."""
+    """Return x with values at indices given for each slice along an axis."""
     x, at = to_operands(x, indices)
     if axis is None:
         return ops.reshape(ops.setitem(ops.reshape(x, -1), ops.reshape(at, -1), values), x.shape)
@@ -46,13 +46,13 @@ def put_along_axis(x: Any, indices: Any, values: Any, /, axis: int | None) -> Op
 
 
 def putmask(x: Any, mask: Any, values: Any, /) -> Operand:
-    """x with values where a mask holds; values are repeated to the size of x, of which those at the mask are taken."""
+    """Return x with values where a mask is True; values are repeated to the size of x and used at the same positions."""
     x, mask = to_operands(x, mask)
     return ops.where(ops.not_equal(mask, 0), ops.reshape(repeated(values, x, x.type.size), x.shape), x)
 
 
 def place(x: Any, mask: Any, values: Any, /) -> Operand:
-    """x with values where a mask holds, one after the other."""
+    """Return x with consecutive values at the positions where a mask is True."""
     x, mask = to_operands(x, mask)
     mask = ops.not_equal(mask, 0)
     given = ops.reshape(same_kind(values, x), -1)
@@ -61,7 +61,7 @@ def place(x: Any, mask: Any, values: Any, /) -> Operand:
 
 
 def fill_diagonal(x: Any, value: Any, /, wrap: bool = False) -> Operand:
-    """x with values on its main diagonal."""
+    """Return x with values on its main diagonal."""
     x = to_operand(x)
     if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
         raise ShapeError(f"fill_diagonal: takes a matrix, or an array with axes of one length, not {x.type}")
@@ -77,7 +77,7 @@ def same_kind(values: Any, x: Operand) -> Operand:
 
 
 def repeated(values: Any, x: Operand, size: int) -> Operand:
-    """Values as a vector of this size, over and over again."""
+    """Repeat values cyclically to a vector of this size."""
     given = ops.reshape(same_kind(values, x), -1)
     return pick(given, np.arange(size) % given.shape[0])
 
@@ -86,7 +86,7 @@ def repeated(values: Any, x: Operand, size: int) -> Operand:
 
 
 def apply_along_axis(function: Callable[..., Any], axis: int, x: Any, /, *args: Any, **kwargs: Any) -> Operand:
-    """What a function gives for each line along an axis, in place of that axis."""
+    """Apply a function to each slice along an axis; its result replaces that axis."""
     x = to_operand(x)
     axis = normalize_axis(axis, x.ndim, "apply_along_axis")
     lines = moveaxis(x, axis, -1)
@@ -98,14 +98,14 @@ def apply_along_axis(function: Callable[..., Any], axis: int, x: Any, /, *args: 
 
 
 def moved_back(x: Operand, others: int, axis: int) -> Operand:
-    """The axes behind the first `others`, at the place of one."""
+    """Move the axes after the first `others` to the position `axis`."""
     order = list(range(others))
     order[axis:axis] = range(others, x.ndim)
     return ops.transpose(x, order)
 
 
 def apply_over_axes(function: Callable[[Any, int], Any], x: Any, axes: Any, /) -> Operand:
-    """A reduction over one axis after the other, each of which stays, with length 1."""
+    """Apply a reduction over one axis after another, keeping each with size 1."""
     out = to_operand(x)
     rank = out.ndim
     for axis in np.atleast_1d(axes).tolist():

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from string import Formatter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import AdjitError, DTypeError, ShapeError, UnsupportedError, raised_as
@@ -123,6 +122,8 @@ class Print(Effect):
     styles: ClassVar[dict[str, Callable[[Array, int], object]]] = {"numpy": lambda a, _: a if a.shape else a[()]}
 
     def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
+        from string import Formatter  # noqa: PLC0415 - only printing needs it
+
         places = [part[1:] for part in Formatter().parse(self.template) if part[1] is not None]
         if len(places) != len(types) or self.stream not in ("stdout", "stderr") or self.style not in self.styles:
             raise ShapeError(f"print: {self.template!r} to {self.stream!r}, as {self.style!r}, does not fit {len(types)} operands")

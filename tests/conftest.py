@@ -4,9 +4,12 @@ The random programs of a run begin at a seed, which the head of the run prints; 
 """
 
 import os
+import signal
 
 os.environ["ADJIT_VERIFY"] = "1"
 os.environ.setdefault("ADJIT_PROGRAMS_SEED", "0")
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as for a job that a shell runs in the background: Ctrl-C is part of the tests
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header() -> str:

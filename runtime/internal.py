@@ -1,8 +1,8 @@
 """Reporting of bugs in adjit: failures inside the passes or code generation are not the user's fault.
 
 Owns the report: an `InternalError` that names the user's function and line, and a file with the traced program to attach to a bug report.
-Errors raised by the user's own Python code (a custom gradient called while differentiating) and by the machine (out of memory, a full disk)
-propagate unchanged.
+Errors raised by the user's own Python code (a custom gradient called while differentiating, a signal handler) and by the machine (out of
+memory, a full disk) propagate unchanged.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ def compiling(func: Func) -> Iterator[None]:
     except (UnsupportedError, InternalError, *OF_THE_MACHINE):
         raise
     except Exception as error:
+        if any(map(is_users, frames_of(error.__traceback__))):  # Python runs a signal's handler between any two instructions
+            raise
         raise report(error, func) from error
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -77,12 +78,16 @@ def test_a_fault_in_code_generation(where: Any, what: str, monkeypatch: pytest.M
     np.testing.assert_allclose(function(X), program(X))
 
 
+def of_adjit(error: Exception) -> Any:
+    """A function that raises `error`, as if it were defined in a module of adjit's."""
+    module = {"__name__": "adjit.codegen.broken", "error": error}
+    exec("def broken(*args): raise error", module)
+    return module["broken"]
+
+
 @pytest.mark.parametrize("error", [KeyError("k"), AssertionError(), AttributeError("a"), aj.ShapeError("s"), aj.AdjitError("a")], ids=repr)
 def test_what_counts_as_a_fault(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*args: Any) -> Any:
-        raise error
-
-    monkeypatch.setattr(module, "fused_kernel", broken)
+    monkeypatch.setattr(module, "fused_kernel", of_adjit(error))
     with pytest.raises(aj.InternalError) as caught:
         aj.function(program)(X)
     assert caught.value.__cause__ is error
@@ -91,10 +96,7 @@ def test_what_counts_as_a_fault(error: Exception, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("error", [MemoryError(), OSError("no space left on device"), UnsupportedError("not yet")], ids=repr)
 def test_what_does_not(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*args: Any) -> Any:
-        raise error
-
-    monkeypatch.setattr(module, "fused_kernel", broken)
+    monkeypatch.setattr(module, "fused_kernel", of_adjit(error))
     with pytest.raises(type(error)) as caught:
         aj.function(program)(X)
     assert caught.value is error
@@ -130,6 +132,27 @@ def test_a_fault_in_batching(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # ---- errors of the user's
+
+
+def test_what_a_signal_handler_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Handlers run between any two instructions of Python, those of passes and of code generation too."""
+
+    class TooLongError(Exception):
+        pass
+
+    def handler(*_: Any) -> None:
+        raise TooLongError
+
+    before = signal.signal(signal.SIGTERM, handler)
+    function = aj.function(program)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "fused_kernel", lambda *_: signal.raise_signal(signal.SIGTERM))
+            with pytest.raises(TooLongError):
+                function(X)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    np.testing.assert_allclose(function(X), program(X))
 
 
 def test_errors_of_the_traced_function_pass() -> None:

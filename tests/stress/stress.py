@@ -124,6 +124,7 @@ class Stress:
         self.tree: dict[str, Any] = {"x": [np.ones(500)], "y": np.zeros(500)}
         self.of_tree = aj.function(lambda tree: self.loops[0](tree["x"][0] + tree["y"]), reduce_retracing=True)
         self.forking = threading.Lock()
+        self.exposed = False  # whether Ctrl-C raises now
 
     # ---- activities
 
@@ -213,10 +214,20 @@ class Stress:
 
     def interruptible(self, rng: random.Random) -> None:
         """What Ctrl-C may hit anywhere."""
-        for _ in range(5):
-            self.interrupted.step(ONE)
-            self.interrupted.check(rng)
-        rng.choice([self.first_call, self.shared_call, self.read, self.gradient])(rng)
+        self.exposed = True
+        try:
+            for _ in range(5):
+                self.interrupted.step(ONE)
+                self.interrupted.check(rng)
+            rng.choice([self.first_call, self.shared_call, self.read, self.gradient])(rng)
+        finally:
+            self.exposed = False
+
+    def on_interrupt(self, *_: Any) -> None:
+        """Raise as Python does, but only once in each activity, and never in this program's own loop and handlers."""
+        if self.exposed:
+            self.exposed = False
+            raise KeyboardInterrupt
 
     # ---- running
 
@@ -288,12 +299,8 @@ def phase(stress: Stress, seconds: float, seed: int) -> None:
     watcher = threading.Thread(target=stress.watch, args=(seconds,), daemon=True)
     for thread in (*threads, watcher):
         thread.start()
-    while watcher.is_alive():
-        try:
-            stress.run("main", [(1, stress.interruptible)], seed)
-            watcher.join()
-        except KeyboardInterrupt:
-            pass
+    stress.run("main", [(1, stress.interruptible)], seed)
+    watcher.join()
     for thread in threads:
         thread.join(STUCK)
         if thread.is_alive():
@@ -311,8 +318,8 @@ def main() -> int:
     print(f"seed {seed}", flush=True)
     faulthandler.enable()
     warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*multi-threaded.*fork")
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the shell has it ignored
     stress, sizes = Stress(seed), []
+    signal.signal(signal.SIGINT, stress.on_interrupt)
     stress.warm_up()
     for half in range(2):
         phase(stress, given.seconds / 2, seed + half)

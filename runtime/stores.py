@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from adjit.codegen.entry.variable_locks import BROKEN, HELD, OWN, TORN, Lock
 from adjit.ir.errors import StateError
+from adjit.ir.forks import Stage, before_fork
 from adjit.ir.gate import gate
 from adjit.ir.locks import new_lock
 from adjit.ir.ops.base import Array
@@ -281,5 +282,6 @@ def _foreign() -> list[Store]:
     return [store for store in list(_stores) if store.lock.holder not in mine]
 
 
+before_fork(Stage.STEPS, _before_fork)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
+    os.register_at_fork(after_in_parent=_after_fork, after_in_child=_after_fork_in_child)

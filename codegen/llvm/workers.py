@@ -14,6 +14,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any, Generic, ParamSpec, TypeVar
 
+from adjit.ir.forks import Stage, before_fork
 from adjit.ir.locks import new_lock
 
 P = ParamSpec("P")
@@ -51,7 +52,7 @@ def llvmlite_lock() -> Any:
     return getattr(getattr(binding, "lib", None), "_lock", None)
 
 
-def _before_fork() -> None:
+def _wait_for_compilers() -> None:
     me, deadline = threading.get_ident(), time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         _forks.acquire()  # nobody enters until the fork is over
@@ -61,6 +62,9 @@ def _before_fork() -> None:
         time.sleep(0.0005)
     else:
         _forks.acquire()
+
+
+def _wait_for_frees() -> None:
     lock = llvmlite_lock()  # libraries that are freed take it
     if lock is not None:
         lock.__enter__()
@@ -80,8 +84,10 @@ def _after_fork_in_child() -> None:
     _after_fork()
 
 
+before_fork(Stage.COMPILING, _wait_for_compilers)
+before_fork(Stage.FREEING, _wait_for_frees)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
+    os.register_at_fork(after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
 
 
 def in_llvm(work: Callable[P, T]) -> Callable[P, T]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import itertools
 import os
@@ -19,7 +20,9 @@ import pytest
 
 import adjit as aj
 from adjit.codegen.entry.entry import Header
+from adjit.codegen.llvm import owned
 from adjit.ir.gate import gate
+from adjit.runtime import stores
 from tests.ir.test_locks import in_child
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
@@ -231,6 +234,33 @@ def test_a_child_forked_during_a_step_finds_variables_whole() -> None:
 
     while_running(lambda: pair.step(one), fork, 5)
     assert codes == [0] * 5
+
+
+@needs_fork
+def test_a_fork_waits_for_a_step_that_frees_native_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A collection can begin anywhere in a step, with its variables locked: the fork may not hold what freeing needs while it waits."""
+    monkeypatch.setattr(stores, "PATIENCE", 5.0)
+    w = aj.Variable(np.zeros(3), name="w")
+    step = aj.function(lambda x: w.assign_add(x))
+    step(np.ones(3))
+    begun = threading.Event()
+
+    def run() -> None:
+        claim, held = stores.Claim([w.store], [True]), ctypes.c_int64(0)
+        claim.take(held)
+        begun.set()
+        while not gate.reasons:  # until the fork waits for this
+            time.sleep(0.001)
+        time.sleep(0.05)
+        owned.free()
+        stores._locks().release(claim.table, claim.count, 1, held)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    begun.wait()
+    code = in_child(lambda: w.numpy().tolist() == [1.0] * 3)
+    thread.join()
+    assert code == 0
 
 
 @needs_fork

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from adjit.ir.errors import Detail
+from adjit.ir.errors import AdjitError, Detail
 from adjit.ir.func import Func
 from adjit.ir.locks import lazy
 from adjit.ir.ops.base import Array
@@ -79,6 +79,8 @@ class Native:
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         results = [np.empty(t.shape, t.dtype) if pool is None else recycled(t, pool) for t, pool in self._results]
+        if len(arrays) + len(results) != self._count:  # native code would use what lies behind the table
+            raise AdjitError(f"@{self.name} takes {self._count - len(results)} arrays, not {len(arrays)}")
         table = (ctypes.c_void_p * self._count)(*[a.__array_interface__["data"][0] for a in (*arrays, *results)])
         try:
             arena = self._arenas.pop()

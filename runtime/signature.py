@@ -118,6 +118,7 @@ def probe(items: Iterable[Any], key: list[Any], arrays: list[Array], depth: int 
                     return False
                 arrays.append(np.array(x, I64))
             elif kind is tuple or kind is list:
+                x = tuple(x)  # another thread may change a list meanwhile: the key must describe the arrays that are taken
                 key.append(len(x))
                 if depth > 50 or not probe(x, key, arrays, depth + 1):
                     return False

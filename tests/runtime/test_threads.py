@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from adjit.codegen.entry.entry import Header
 from adjit.codegen.llvm import owned
 from adjit.ir.gate import gate
 from adjit.runtime import stores
+from adjit.runtime.signature import probe
 from tests.ir.test_locks import in_child
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
@@ -304,3 +306,26 @@ def test_eager_changes_of_several_threads_are_all_counted() -> None:
     for thread in threads:
         thread.join()
     assert set(w.numpy().tolist()) == {900.0}
+
+
+def test_a_list_that_another_thread_changes_is_taken_as_it_is_at_one_moment() -> None:
+    """The key says how many arrays the native code takes: fewer would make it read beyond their table."""
+    given: list[Any] = [np.ones(3)]
+    key: list[Any] = []
+    arrays: list[Any] = []
+    calls: list[str] = []
+
+    def on_call(frame: FrameType, event: str, _: Any) -> None:
+        """Threads are switched where a function begins: as if another one had changed the list then."""
+        calls.append(frame.f_code.co_name)
+        if calls == ["probe", "probe"]:
+            given.clear()
+
+    before = sys.gettrace()
+    sys.settrace(on_call)
+    try:
+        assert probe((given,), key, arrays)
+    finally:
+        sys.settrace(before)
+    assert not given
+    assert key[1] == len(arrays) == 1

@@ -227,12 +227,12 @@ def with_fresh(what: str, args: tuple[Any, ...], positions: Sequence[int]) -> tu
         if not -len(args) <= i < len(args):
             raise GradientError(f"{what}: there is no argument {i} to differentiate by: it was called with {len(args)} positional ones")
         leaves, tree = flatten(args[i])
-        out[i] = tree.unflatten([fresh(leaf, f"{what}: argument {i}{path(tree, n)}") for n, leaf in enumerate(leaves)])
+        out[i] = tree.unflatten([fresh(leaf, functools.partial(place, what, i, tree, n)) for n, leaf in enumerate(leaves)])
     return tuple(out), [out[i] for i in positions]
 
 
-def fresh(x: Any, what: str) -> Operand:
-    """Return the same value with a new identity, connected to the old one for the enclosing tapes."""
+def fresh(x: Any, what: Callable[[], str]) -> Operand:
+    """Return the same value with a new identity, connected to the old one for the enclosing tapes; `what` names it in errors."""
     if isinstance(x, Operand):
         operand = as_operand(x)
     elif type(x) is float:
@@ -241,10 +241,10 @@ def fresh(x: Any, what: str) -> Operand:
         try:
             operand = tensor(as_array(x))
         except DTypeError as error:
-            raise GradientError(f"{what} cannot be differentiated by: {error}") from None
+            raise GradientError(f"{what()} cannot be differentiated by: {error}") from None
     if not operand.type.is_float:
         hint = "; write it as a float" if type(x) is int else "; cast it with .astype('f4'), or leave it out of argnums"
-        raise GradientError(f"{what} is {operand.type}: only floats have gradients{hint}")
+        raise GradientError(f"{what()} is {operand.type}: only floats have gradients{hint}")
     identity = Reshape(operand.type.shape)
     trace = current_trace()
     if trace is None:
@@ -264,8 +264,9 @@ def scalar_value(what: str, value: Any) -> Operand:
     return operand
 
 
-def path(tree: TreeDef, leaf: int) -> str:
-    return tree.paths()[leaf]
+def place(what: str, argument: int, tree: TreeDef, leaf: int) -> str:
+    """Name a leaf of an argument. Finding its path walks over the whole structure, so it is only done for an error."""
+    return f"{what}: argument {argument}{tree.paths()[leaf]}"
 
 
 def name_of(fn: Callable[..., Any]) -> str:

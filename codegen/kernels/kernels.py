@@ -38,7 +38,7 @@ from .emitter import VectorEmitter
 from .literals import NO_LITERALS, Literals, Taken
 from .nest import Chunk, Nest, Reduction
 from .parallel import CHUNKS, PARALLEL, emit_nest, outlined
-from .repeats import look
+from .repeats import look, lowered_look
 from .window import Hosted, Private, Window
 
 RegionBody: TypeAlias = Callable[..., None]  # a `Body` that also takes the set of pads whose operands it lies outside of
@@ -57,6 +57,11 @@ class Context:
     packed: dict[tuple[object, ...], Place] = field(default_factory=dict)  # factors packed by enclosing loops, see packing.py
     awake: bool = False  # whether the other threads are always busy, so that they need not be woken
     is_final: bool = False  # variables are being written: from here on, the call is not interrupted
+
+    @property
+    def repeats_ops(self) -> bool:
+        """Whether kernels of ops that lower themselves are shared: in large programs, where they depend on nothing but their windows."""
+        return self.literals is not None and not self.packed
 
 
 class Kernel:
@@ -463,16 +468,26 @@ def lowered_kernel(stmt: Stmt, context: Context) -> LoopKernel:
     if not hasattr(stmt.op, "lower"):
         raise UnsupportedError(f"{stmt.op.name} has no native code yet").at(stmt.location)
     kernel = LoopKernel(context)
-    outs = tuple(kernel.window(r) for r in stmt.results)
-    return _lowered(kernel, stmt, outs[0] if len(outs) == 1 else outs)
+    outs, ins = (tuple(map(kernel.window, values)) for values in (stmt.results, stmt.args))
+    key = lowered_look(stmt.op, (*outs, *ins)) if context.repeats_ops else None
+    return _lowered(kernel, context, stmt, key, outs[0] if len(outs) == 1 else outs, *ins)
 
 
-def _lowered(kernel: LoopKernel, stmt: Stmt, out: Window | tuple[Window, ...]) -> LoopKernel:
+def _lowered(
+    kernel: LoopKernel, context: Context, stmt: Stmt, key: Hashable | None, out: Window | tuple[Window, ...], *args: Window
+) -> LoopKernel:
+    """Let an op lower itself, unless a kernel with the same key exists."""
+    seen = context.awake, context.is_final, key
+    if seen in context.repeats:
+        context.repeats[seen].repeated(kernel)
+        return kernel
     kernel.location, kernel.error = stmt.location, stmt.op.error
     try:
-        stmt.op.lower(kernel, out, *(kernel.window(a) for a in stmt.args))  # type: ignore[attr-defined]
+        stmt.op.lower(kernel, out, *args)  # type: ignore[attr-defined]
     except AdjitError as error:
         raise error.at(stmt.location) from None
+    if key is not None and not kernel.failures:  # failures name the statement's line
+        context.repeats[seen] = kernel
     return kernel
 
 
@@ -501,7 +516,9 @@ def hosting_kernel(stmt: Stmt, host: Stmt, context: Context) -> LoopKernel:
     read, written = [kernel.window(v) for v in inputs.values()], [kernel.window(r) for r in stmt.results]
     taken = {w.pointer for w in read}
     spare = next((k for k, w in enumerate(written) if w.type.dtype == dtype and w.strides[-1:] == (1,) and w.pointer not in taken), None)
-    return _lowered(kernel, host, Hosted(kernel.text, dtype, written, read, body, body_ops(rest), spare))
+    args = [kernel.window(a) for a in host.args]
+    key = lowered_look(host.op, (*written, *read, *args), block) if context.repeats_ops else None
+    return _lowered(kernel, context, host, key, Hosted(kernel.text, dtype, written, read, body, body_ops(rest), spare), *args)
 
 
 def copy_kernel(target: Access, source: Access, shape: Shape, context: Context) -> Kernel:

@@ -60,6 +60,7 @@ class Module:
         if func.plan is None:
             raise AdjitError(f"@{func.name} has no buffer plan: run it through the optimisation pipeline first")
         self.func = func
+        self.params = {id(p) for p in func.params}
         self.plan: Plan = func.plan
         outline, large = count_math(func.block) > INLINE_MATH, is_large(func.block)
         literals = Literals() if large else None
@@ -177,7 +178,7 @@ class Module:
     def writes_variable(self, stmt: Stmt) -> bool:
         """Whether a result is written to the buffer of a parameter, rather than being a view of one."""
         roots = (self.plan.windows[id(r)].root for r in stmt.results if id(r) in self.plan.windows)
-        made = (self.plan.places.get(id(root)) for root in roots if all(root is not p for p in self.func.params))
+        made = (self.plan.places.get(id(root)) for root in roots if id(root) not in self.params)
         return any(place is not None and place.kind == "param" for place in made)
 
     def find_rows(self, stmt: Stmt) -> None:

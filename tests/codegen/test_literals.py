@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import adjit as aj
+from adjit.ir.ops.linalg import Matmul
 
 
 @aj.do_not_convert  # or the loop would stay a loop
@@ -51,3 +52,26 @@ def test_chunks_on_several_threads_read_the_table() -> None:
     one, three = (aj.function(lambda x: chain(x, 1200), threads=n)(x) for n in (1, 3))
     assert_array_equal(one, three)
     assert_allclose(one, chain(x, 1200), rtol=1e-3, atol=1e-4)
+
+
+def test_equal_products_are_emitted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network of equal layers, of which every third has other strides and every fifth another activation."""
+    emitted = []
+    lower = Matmul.lower
+    monkeypatch.setattr(Matmul, "lower", lambda self, *args: emitted.append(1) or lower(self, *args))
+    rng = np.random.default_rng(1)
+    params = [(rng.normal(0.0, 0.4, (6, 6)), rng.normal(size=6)) for _ in range(150)]
+
+    @aj.do_not_convert
+    def loss(params: Any, x: Any) -> Any:
+        for k, (w, b) in enumerate(params):
+            h = x @ (w.T if k % 3 == 0 else w) + b
+            x = np.tanh(h) if k % 5 else np.sin(h) * x
+        return np.sum(x)
+
+    x = rng.normal(size=(5, 6))
+    found, wanted = aj.function(aj.grad(loss))(params, x), aj.grad(loss)(params, x)
+    assert len(emitted) < 30, "450 products"
+    for a, b in zip(found, wanted, strict=True):
+        for mine, its in zip(a, b, strict=True):
+            assert_allclose(mine, its, rtol=1e-9, atol=1e-12)

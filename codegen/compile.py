@@ -19,7 +19,7 @@ from .main import callbacks as host
 from .main import stacks
 from .main.module import Module
 from .main.probes import LOG, Probes, Run
-from .native import LARGE, MAIN, Native
+from .native import MAIN, Native, pooled_from
 
 QUICK = 200_000  # operations: about twenty microseconds, for which other Python threads can wait
 
@@ -51,6 +51,7 @@ class Built(NamedTuple):
 def built(func: Func, target: Target, probes: Probes | None = None) -> Built:
     module = Module(func, target, probes)
     module.build()
+    results = [r.type for r in func.results]
     exports = [MAIN, *([stacks.RELEASE] if module.handles else []), *([LOG] if probes is not None else [])]
     image = Image(
         tuple(module.parts.objects()),
@@ -61,7 +62,7 @@ def built(func: Func, target: Target, probes: Probes | None = None) -> Built:
         module.buffer_count,
         quick=work(func.block) < QUICK,
         # results in recycled buffers, and effects that a retry would repeat, need Python
-        enterable=not module.hosts and all(r.type.nbytes < LARGE for r in func.results),
+        enterable=not module.hosts and all(t.nbytes < pooled_from(results) for t in results),
     )
     return Built(image, module.parts.texts, {host.symbol(k): host.HostFunction(fn) for k, fn in enumerate(module.hosts)})
 

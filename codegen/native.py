@@ -27,7 +27,8 @@ from .products import blas
 from .threads import library
 
 DETAILS = 8  # i64 words that a failing kernel may leave for the message
-LARGE, HUGE = 1 << 18, 1 << 26  # bytes of results whose buffers are kept for the next call
+LARGE, HUGE = 1 << 18, 1 << 26  # bytes of a result whose buffers are kept for the next call
+MANY, PART = 1 << 20, 1 << 14  # if all results together are this large, those of `PART` bytes too: the allocator gives their memory back
 KEPT = 2  # buffers of each: the caller often holds one result while the next is computed
 MAIN = "adjit_main"
 RAISED = -3  # a Python function that native code called has raised; see `Raised`
@@ -64,8 +65,8 @@ class Native:
         self.address = self._library.address[MAIN]
         self._main = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(self.address)
         self._arenas: list[Array] = []
-        # large results come from buffers that are used again once nobody holds them: fresh memory costs a page fault every few kilobytes
-        self._results = [(t, deque[Array]() if LARGE <= t.nbytes <= HUGE else None) for t in self.result_types]
+        least = pooled_from(self.result_types)
+        self._results = [(t, deque[Array]() if least <= t.nbytes <= HUGE else None) for t in self.result_types]
         self._count = image.buffer_count
 
     @property
@@ -123,6 +124,14 @@ def _restore(*exception: int) -> None:
     restore = ctypes.pythonapi.PyErr_Restore
     restore.restype, restore.argtypes = None, [ctypes.c_void_p] * 3
     restore(*exception)  # functions of `pythonapi` raise what is set when they return
+
+
+def pooled_from(types: Sequence[TensorType]) -> int:
+    """The size in bytes from which results come from buffers that are used again once nobody holds them.
+
+    Fresh memory costs a page fault every few kilobytes.
+    """
+    return PART if sum(t.nbytes for t in types) >= MANY else LARGE
 
 
 def recycled(type: TensorType, pool: deque[Array]) -> Array:

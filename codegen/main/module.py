@@ -106,7 +106,7 @@ class Module:
         if self.probes is not None:
             entry += self.probes.enter()
             self.probes.leave(text, self.handles)
-        text.lines += self.shrinking(stacks.KEPT_BYTES)
+        text.lines += self.shrinking(stacks.KEPT_BYTES, stacks.ALL_KEPT_BYTES)
         text.put(f"ret i64 {text.define('load i64, ptr %code')}")
         self.declares |= text.declares
         body = "\n".join([*entry, *text.slots, *text.lines])
@@ -117,16 +117,18 @@ class Module:
             if not any(CLOCK_DECLARATION in text for text in runtime):
                 self.declares.add(CLOCK_DECLARATION)
         if self.handles:
-            release = "\n".join(self.shrinking(0))
+            release = "\n".join(self.shrinking(0, 0))
             main += f"define void @{stacks.RELEASE}(ptr %arena) nounwind {{\nentry:\n{release}\nret void\n}}\n"
         constants = [*self.constants, *([self.context.literals.definition()] if self.context.literals is not None else [])]
         self.parts.finish("\n".join([*constants, *runtime, *self.registers, main]), self.declares, only_calls=not self.uses_runtime)
 
-    def shrinking(self, most: int) -> list[str]:
-        """Instructions that free the stacks with more than `most` bytes."""
-        out = []
+    def shrinking(self, idle: int, limit: int) -> list[str]:
+        """Instructions that free stacks: unused ones with more than `idle` bytes, and those beyond `limit` bytes in all."""
+        out, left = [], str(limit)
         for at, element in self.handles.items():
-            out += [f"%s{at} = getelementptr i8, ptr %arena, i64 {at}", f"call void @adjit_shrink(ptr %s{at}, i64 {most // element})"]
+            out.append(f"%s{at} = getelementptr i8, ptr %arena, i64 {at}")
+            out.append(f"%left{at} = call i64 @adjit_shrink(ptr %s{at}, i64 {element}, i64 {idle}, i64 {left})")
+            left = f"%left{at}"
         return out
 
     # ---- statements

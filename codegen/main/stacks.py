@@ -1,8 +1,8 @@
 """Growable stacks in native memory, for values that a loop saves for its backward loop.
 
 A handle is three words in the arena: data, count, capacity (in elements). A new arena is zeroed, so its stacks are empty. They keep their
-memory between calls, since fresh memory costs a page fault every few kilobytes. Large ones are freed whenever the main function returns,
-and all of them by `adjit_release`, together with the arena.
+memory between calls, since fresh memory costs a page fault every few kilobytes. When the main function returns, it frees large ones of
+which the call used only a small part, and those that exceed a limit for all stacks together. `adjit_release` frees all, with the arena.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from ..interrupts import signals
 from ..llvm.lanes import LLVM_TYPE, Reg, Text
 
 RELEASE = "adjit_release"
-KEPT_BYTES = 1 << 24  # maximum memory that a stack keeps for the next call
+KEPT_BYTES = 1 << 24  # memory that a stack keeps for the next call even if this call did not use it
+ALL_KEPT_BYTES = 1 << 30  # maximum memory that all stacks of a function keep
 OUT_OF_MEMORY = -1
 
 RUNTIME = """
@@ -74,20 +75,30 @@ none:
   ret ptr null
 }
 
-; frees a stack that has more than `most` elements
-define internal void @adjit_shrink(ptr %stack, i64 %most) nounwind {
+; frees a stack that holds more than `limit` bytes, or more than `idle` bytes of which less than a quarter was used; returns what is left
+; of the limit for other stacks
+define internal i64 @adjit_shrink(ptr %stack, i64 %bytes, i64 %idle, i64 %limit) nounwind noinline {
 entry:
+  %count.at = getelementptr i64, ptr %stack, i64 1
+  %count = load i64, ptr %count.at
   %held.at = getelementptr i64, ptr %stack, i64 2
   %held = load i64, ptr %held.at
-  %large = icmp sgt i64 %held, %most
-  br i1 %large, label %drop, label %done
+  %size = mul i64 %held, %bytes
+  %above = icmp sgt i64 %size, %limit
+  %large = icmp sgt i64 %size, %idle
+  %quarter = lshr i64 %held, 2
+  %unused = icmp slt i64 %count, %quarter
+  %vain = and i1 %large, %unused
+  %free = or i1 %above, %vain
+  br i1 %free, label %drop, label %keep
+keep:
+  %left = sub i64 %limit, %size
+  ret i64 %left
 drop:
   %data = load ptr, ptr %stack
   call void @free(ptr %data)
   store [3 x i64] zeroinitializer, ptr %stack
-  br label %done
-done:
-  ret void
+  ret i64 %limit
 }
 
 ; `to` becomes as long as `from`, and holds zeros; false when there is no memory

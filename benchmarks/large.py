@@ -1,0 +1,106 @@
+"""Workloads at real sizes, beside NumPy and whichever of SciPy, JAX and PyTorch are installed, in one run.
+
+    python benchmarks/large.py [--only WORD] [--seconds 2]
+
+Calls of all frameworks alternate, so that a busy period affects all; times are minima. "faults" are adjit's page faults a call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import resource
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import adjit as aj
+
+rng = np.random.default_rng(0)
+
+
+def peer(name: str) -> Any:
+    """A module that may not be installed: None then."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+class Workload(NamedTuple):
+    name: str
+    ours: Callable[[], Any]
+    peers: dict[str, Callable[[], Any]]
+
+
+def heat(n: int) -> Workload:
+    """200 explicit steps of a reaction-diffusion equation on a periodic n x n grid, with the gradient by the initial state."""
+    start = 0.1 * rng.standard_normal((n, n))
+
+    def energy(u: Any) -> Any:
+        for _ in range(200):
+            around = np.roll(u, 1, 0) + np.roll(u, -1, 0) + np.roll(u, 1, 1) + np.roll(u, -1, 1)
+            u = u + 0.1 * (around - 4.0 * u) * (1.0 - u * u)
+        return np.sum(u * u)
+
+    f = aj.function(aj.value_and_grad(energy))
+    return Workload(f"heat equation {n} x {n}, with gradient", lambda: f(start), {"numpy, value only": lambda: energy(start)})
+
+
+def results() -> Workload:
+    """33 results of 249 KiB."""
+    arrays = [rng.standard_normal(249 * 128) for _ in range(33)]
+    f = aj.function(lambda xs: [2.0 * x for x in xs])
+    return Workload("33 results of 249 KiB", lambda: f(arrays), {"numpy": lambda: [2.0 * x for x in arrays]})
+
+
+def workloads() -> Iterator[Callable[[], Workload]]:
+    yield results
+    for n in (64, 256):
+        yield lambda n=n: heat(n)  # type: ignore[misc]
+
+
+def page_faults() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+
+def measure(workload: Workload, seconds: float) -> tuple[dict[str, float], float]:
+    """The fastest call of each, by name, and the page faults of one of ours."""
+    calls = {"adjit": workload.ours, **workload.peers}
+    fastest = dict.fromkeys(calls, float("inf"))
+    for call in calls.values():
+        call()
+        call()
+    faults = count = 0
+    end = time.perf_counter() + seconds * len(calls)
+    while time.perf_counter() < end or count < 3:
+        for name, call in calls.items():
+            before, start = page_faults(), time.perf_counter()
+            call()
+            fastest[name] = min(fastest[name], time.perf_counter() - start)
+            if name == "adjit":
+                faults += page_faults() - before
+                count += 1
+    return fastest, faults / count
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="workloads whose name contains this")
+    parser.add_argument("--seconds", type=float, default=2.0, help="for each call")
+    options = parser.parse_args()
+    print("| workload | adjit | peers (adjit's time divided by theirs) | faults |\n|---|--:|---|--:|")
+    for make in workloads():
+        workload = make()
+        if options.only not in workload.name:
+            continue
+        fastest, faults = measure(workload, options.seconds)
+        ours = fastest.pop("adjit")
+        others = "; ".join(f"{name} {1e3 * theirs:.3g} ms ({ours / theirs:.2f})" for name, theirs in fastest.items())
+        print(f"| {workload.name} | {1e3 * ours:.3g} ms | {others} | {faults:.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

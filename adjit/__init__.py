@@ -10,11 +10,14 @@ from adjit.ir.errors import (
     CheckError,
     DTypeError,
     GradientError,
+    IndexingError,
     InternalError,
     NonFiniteError,
     OutOfBoundsError,
     ParseError,
     ShapeError,
+    SingularMatrixError,
+    StateError,
     TraceError,
     UnsupportedError,
     VerifyError,
@@ -149,8 +152,8 @@ __all__ = [
     # control flow
     "checkpoint", "cond", "custom_gradient", "custom_jvp", "do_not_convert", "fori_loop", "map", "range", "scan", "switch", "while_loop",
     # errors
-    "AdjitError", "CheckError", "DTypeError", "GradientError", "InternalError", "NonFiniteError", "OutOfBoundsError", "ParseError",
-    "ShapeError", "TraceError", "UnsupportedError", "VerifyError",
+    "AdjitError", "CheckError", "DTypeError", "GradientError", "IndexingError", "InternalError", "NonFiniteError", "OutOfBoundsError",
+    "ParseError", "ShapeError", "SingularMatrixError", "StateError", "TraceError", "UnsupportedError", "VerifyError",
     # dtypes and constants
     "bool_", "e", "float32", "float64", "inf", "int8", "int16", "int32", "int64", "nan", "newaxis", "pi", "uint8", "uint16", "uint32",
     "uint64",

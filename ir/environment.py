@@ -15,6 +15,7 @@ VARIABLES: dict[str, str] = {
     "ADJIT_BLAS": "`own` or `openblas`: who computes matrix products, instead of the choice that `aj.tune()` measured",
     "ADJIT_EAGER": "`1`: first value of `config.eager`",
     "ADJIT_DEBUG_NANS": "`1`: first value of `config.debug_nans`",
+    "ADJIT_FULL_TRACEBACKS": "`1`: first value of `config.full_tracebacks`",
     "ADJIT_LOST_GRADIENT": "first value of `config.lost_gradient`",
     "ADJIT_DUMP": "first value of `config.dump`",
     "ADJIT_DUMP_DIR": "first value of `config.dump_directory`",

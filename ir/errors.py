@@ -122,3 +122,7 @@ class ParseError(AdjitError, ValueError):
 
 class VerifyError(AdjitError, ValueError):
     """A Func that breaks a rule of the IR."""
+
+
+for _class in (AdjitError, *AdjitError.__subclasses__()):  # tracebacks show the name by which users import them
+    _class.__module__ = "adjit"

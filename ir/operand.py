@@ -17,6 +17,7 @@ from .effects import effects_of
 from .errors import TraceError
 from .ops.base import Array, Op, result_types
 from .ops.maps import Map
+from .tracebacks import trim
 from .types import DType, Shape, StackType, TensorType, as_dtype
 
 PLAIN = frozenset({int, float, bool, np.ndarray})  # the most common operand classes, which need no further checks
@@ -38,14 +39,29 @@ def is_arithmetic(x: Any) -> bool:
     return hasattr(kind, "__array__") or (isinstance(x, Sequence) and not isinstance(x, str | bytes))
 
 
-def operators(name: str) -> tuple[Callable[[Any, Any], Operand], Callable[[Any, Any], Operand]]:
-    """The two methods of a binary operator, with the operand first and second. Looked up by each call: `ops` imports this module."""
+def operators(name: str, scalars: bool = True) -> tuple[Callable[[Any, Any], Operand], Callable[[Any, Any], Operand]]:
+    """The two methods of a binary operator, with the operand first and second. Looked up by each call: `ops` imports this module.
+
+    `scalars`: whether the op takes Python scalars, which do not determine the dtype.
+    """
 
     def forward(self: Any, other: Any) -> Any:
-        return getattr(ops, name)(self, as_arithmetic(other)) if is_arithmetic(other) else NotImplemented
+        try:
+            if not is_arithmetic(other):
+                return NotImplemented
+            return getattr(ops, name)(self, as_arithmetic(other) if scalars else as_operand(other))
+        except Exception as error:
+            trim(error)
+            raise
 
     def backward(self: Any, other: Any) -> Any:
-        return getattr(ops, name)(as_arithmetic(other), self) if is_arithmetic(other) else NotImplemented
+        try:
+            if not is_arithmetic(other):
+                return NotImplemented
+            return getattr(ops, name)(as_arithmetic(other) if scalars else as_operand(other), self)
+        except Exception as error:
+            trim(error)
+            raise
 
     return forward, backward
 
@@ -118,11 +134,7 @@ class Operand:
     __mod__, __rmod__ = operators("remainder")
     __pow__, __rpow__ = operators("power")
 
-    def __matmul__(self, other: Any) -> Operand:
-        return ops.matmul(self, as_operand(other)) if is_arithmetic(other) else NotImplemented
-
-    def __rmatmul__(self, other: Any) -> Operand:
-        return ops.matmul(as_operand(other), self) if is_arithmetic(other) else NotImplemented
+    __matmul__, __rmatmul__ = operators("matmul", scalars=False)
 
     def __divmod__(self, other: Any) -> tuple[Operand, Operand]:
         return self // other, self % other

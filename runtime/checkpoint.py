@@ -19,6 +19,7 @@ from adjit.ir.location import Location
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array, Op
 from adjit.ir.ops.effects import repeating
+from adjit.ir.tracebacks import boundary
 from adjit.tracer.checkpoint import emit_checkpoint
 from adjit.tracer.frames import definition
 from adjit.tracer.pytree import flatten
@@ -45,6 +46,7 @@ def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
     9.0
     """
 
+    @boundary
     @functools.wraps(fn)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         trace = current_trace()

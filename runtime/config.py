@@ -9,11 +9,13 @@ from typing import Any
 
 from adjit.ir.environment import is_set, value
 from adjit.ir.gate import gate
+from adjit.ir.tracebacks import shown
 
 FIELDS: dict[str, str] = {
     "eager": "run decorated functions as plain Python, op by op",
     "debug_nans": "look for the first NaN or infinity in compiled functions, and raise with the user's line",
     "lost_gradient": '"raise" or "warn", where a value that is differentiated [leaves for NumPy](interop.md#lost-gradients)',
+    "full_tracebacks": "show adjit's own frames in the tracebacks of errors",
     "threads": "threads of large kernels, for functions compiled from now on; None: all cores, or `ADJIT_NUM_THREADS`",
     "dump": 'name of a pass, or "all": write the IR after it to a file',
     "dump_directory": 'folder of the dumps; "adjit-dump" by default',
@@ -23,11 +25,12 @@ FIELDS: dict[str, str] = {
 class Config:
     """Process-wide settings. Assigning a misspelt name raises an error."""
 
-    __slots__ = ("eager", "debug_nans", "lost_gradient", "threads", "dump", "dump_directory")
+    __slots__ = ("eager", "debug_nans", "lost_gradient", "full_tracebacks", "threads", "dump", "dump_directory")
 
     eager: bool
     debug_nans: bool
     lost_gradient: str
+    full_tracebacks: bool
     threads: int | None
     dump: str
     dump_directory: str
@@ -36,6 +39,7 @@ class Config:
         self.eager = is_set("ADJIT_EAGER")
         self.debug_nans = is_set("ADJIT_DEBUG_NANS")
         self.lost_gradient = value("ADJIT_LOST_GRADIENT", "raise")
+        self.full_tracebacks = shown.full
         self.threads = None
         self.dump = value("ADJIT_DUMP")
         self.dump_directory = value("ADJIT_DUMP_DIR", "adjit-dump")
@@ -49,6 +53,8 @@ class Config:
             check_threads(value)
         if name in ("eager", "debug_nans") and bool(value) != getattr(self, name, False):
             (gate.close if value else gate.open)(lasting=True)
+        if name == "full_tracebacks":
+            shown.full = bool(value)
         object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:

@@ -22,6 +22,7 @@ from adjit.ir.func import Block, Value
 from adjit.ir.operand import Literal, Operand, as_operand
 from adjit.ir.ops.base import Op
 from adjit.ir.ops.custom import NO_FORWARD, CustomGradient
+from adjit.ir.tracebacks import boundary
 from adjit.ir.types import TensorType
 from adjit.tracer.convert import present
 from adjit.tracer.frames import definition
@@ -50,6 +51,7 @@ def custom_gradient(f: Callable[..., Any], present: Present = present) -> Callab
     and return `(gradients, gradients of the variables)`.
     """
 
+    @boundary
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         return Call(f, args, kwargs, present).run()

@@ -21,6 +21,7 @@ from adjit.ir.builder import current_builder, unwinding
 from adjit.ir.locks import new_lock
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
+from adjit.ir.tracebacks import trim
 from adjit.tracer.pytree import find_node_type, tree_map
 from adjit.tracer.trace import current_trace, trace_function
 
@@ -88,11 +89,19 @@ class Function:
     # ---- calls
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._enter(args, kwargs, None)
+        try:
+            return self._enter(args, kwargs, None)
+        except Exception as error:
+            trim(error)
+            raise
 
     def _long_way(self, *args: Any, **kwargs: Any) -> Any:
         """Handle the calls that the native entry does not take."""
-        return self._enter(args, kwargs, None)
+        try:
+            return self._enter(args, kwargs, None)
+        except Exception as error:
+            trim(error)
+            raise
 
     def _enter(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
         """Take the fast path for plain arrays, scalars and containers of them; pass everything else to `_call`."""
@@ -341,7 +350,11 @@ class BoundFunction:
         return self._function._fn
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._function._enter(args, kwargs, self.__self__)
+        try:
+            return self._function._enter(args, kwargs, self.__self__)
+        except Exception as error:
+            trim(error)
+            raise
 
     def inspect(self, *args: Any, **kwargs: Any) -> Inspection:
         return Inspection(self._concrete(take_apart(args, kwargs, self._function._static)), self._function._fn)

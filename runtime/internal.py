@@ -18,6 +18,7 @@ from typing import ParamSpec, TypeVar
 from adjit.ir.errors import AdjitError, InternalError, UnsupportedError
 from adjit.ir.func import Block, Func, Stmt
 from adjit.ir.location import Location
+from adjit.ir.tracebacks import LIBRARIES, entries, package_of
 from adjit.passes.autodiff import forward, reverse
 from adjit.tracer.trace import Trace, current_trace
 
@@ -25,7 +26,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 OF_THE_MACHINE = (MemoryError, OSError, RecursionError, Warning)
-LIBRARIES = frozenset({"adjit", "numpy", "llvmlite", *sys.stdlib_module_names} - {"__main__"})
 
 
 @contextmanager
@@ -65,13 +65,11 @@ push_forward = guarded(forward.push_forward)
 
 
 def frames_of(traceback: TracebackType | None) -> Iterator[FrameType]:
-    while traceback is not None:
-        yield traceback.tb_frame
-        traceback = traceback.tb_next
+    return (entry.tb_frame for entry in entries(traceback))
 
 
 def is_users(frame: FrameType) -> bool:
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0] not in LIBRARIES
+    return package_of(frame) not in LIBRARIES | {"adjit"}
 
 
 def is_of_runtime(frame: FrameType) -> bool:

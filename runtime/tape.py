@@ -15,6 +15,7 @@ from typing import Any
 
 from adjit.ir.errors import GradientError
 from adjit.ir.operand import Operand, as_operand
+from adjit.ir.tracebacks import boundary
 from adjit.ir.types import TensorType
 from adjit.tracer.pytree import flatten
 
@@ -78,6 +79,7 @@ class GradientTape:
             self._record = new_record(self._watch_accessed, self._strict)
         return self._record
 
+    @boundary
     def watch(self, tensor: Any) -> None:
         """Watch a tensor, a variable, or a structure of them: ops on them are recorded from now on."""
         record = self._current_record()
@@ -120,6 +122,7 @@ class GradientTape:
 
     # ---- gradients
 
+    @boundary
     def gradient(self, target: Any, sources: Any, output_gradients: Any = None, unconnected_gradients: str | None = None) -> Any:
         """Return the gradients of the sum of all targets by each source, in the structure of `sources`.
 
@@ -138,6 +141,7 @@ class GradientTape:
         finished = [finish(record, g, s, s.type, zeros) for g, s in zip(gradients, leaves, strict=True)]
         return tree.unflatten(finished)
 
+    @boundary
     def jacobian(self, target: Any, sources: Any, unconnected_gradients: str | None = None) -> Any:
         """Return the derivatives of every element of the target by every element of each source: shape target.shape + source.shape.
 
@@ -158,6 +162,7 @@ class GradientTape:
                 out.append(tree.unflatten(row))
         return target_tree.unflatten(out)
 
+    @boundary
     def batch_jacobian(self, target: Any, source: Any, unconnected_gradients: str | None = None) -> Any:
         """Return the derivatives of each row of the target by the same row of the source.
 

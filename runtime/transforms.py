@@ -15,6 +15,7 @@ from adjit.ir.errors import DTypeError, GradientError
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.ops.base import apply
 from adjit.ir.ops.shape import Reshape
+from adjit.ir.tracebacks import boundary
 from adjit.tracer.pytree import TreeDef, flatten
 from adjit.tracer.trace import Traced, current_trace
 
@@ -39,6 +40,7 @@ def grad(fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool =
     """
     both = value_and_grad(fn, argnums, has_aux)
 
+    @boundary
     @functools.wraps(fn)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         out, gradients = both(*args, **kwargs)
@@ -50,6 +52,7 @@ def grad(fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool =
 def value_and_grad(fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[P, Any]:
     """Return a function that computes `fn(*args)` and its gradient by the arguments at `argnums`; arguments without influence get zeros."""
 
+    @boundary
     @functools.wraps(fn)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         args, sources = with_fresh(name_of(fn), args, positions_of(argnums))
@@ -64,6 +67,7 @@ def value_and_grad(fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_a
     return differentiated
 
 
+@boundary
 def vjp(fn: Callable[..., Any], *args: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Return `fn(*args)` and a function that maps cotangents of the result (None: zero) to a tuple of cotangents of the arguments.
 
@@ -83,6 +87,7 @@ def vjp(fn: Callable[..., Any], *args: Any, has_aux: bool = False) -> tuple[Any,
     return (out, pullback, aux) if has_aux else (out, pullback)
 
 
+@boundary
 def jvp(fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> tuple[Any, ...]:
     """Return `fn(*primals)` and its derivative in the direction of `tangents`, which have the structure of `primals`.
 
@@ -93,6 +98,7 @@ def jvp(fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any],
     return (call.out, tangent, call.aux) if has_aux else (call.out, tangent)
 
 
+@boundary
 def linearize(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Return `fn(*primals)` and its derivative there, a linear function of tangents. `fn` runs once, however often that function is called.
 
@@ -119,6 +125,7 @@ def jacobian(
             [0., 4.]], f64[2,2])
     """
 
+    @boundary
     @functools.wraps(fn)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         call = Linearization(fn, args, kwargs, positions_of(argnums), has_aux)

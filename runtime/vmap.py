@@ -24,6 +24,7 @@ from adjit.ir.operand import Concrete, Literal, Operand, as_operand
 from adjit.ir.ops.base import Op
 from adjit.ir.ops.custom import CustomGradient
 from adjit.ir.ops.shape import lead, move_lead, move_to_lead
+from adjit.ir.tracebacks import boundary
 from adjit.ir.types import TensorType
 from adjit.passes.rewrite import walk
 from adjit.tracer.convert import present
@@ -54,6 +55,7 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
     Tensor([3., 3.], f64[2])
     """
 
+    @boundary
     @functools.wraps(fn)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         call = Mapping(fn, in_axes, out_axes, args, kwargs)

@@ -15,6 +15,7 @@ from adjit.ir import ops
 from adjit.ir.errors import TraceError, UnsupportedError
 from adjit.ir.operand import Operand, as_arithmetic
 from adjit.ir.ops.base import Array
+from adjit.ir.tracebacks import trim
 from adjit.ir.types import as_dtype
 
 from .convert import present
@@ -33,10 +34,18 @@ class ArrayMethods(Operand):
     # ---- NumPy's protocols
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return call_ufunc(ufunc, method, inputs, kwargs)
+        try:
+            return call_ufunc(ufunc, method, inputs, kwargs)
+        except Exception as error:
+            trim(error)
+            raise
 
     def __array_function__(self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        return call_function(function, args, kwargs)
+        try:
+            return call_function(function, args, kwargs)
+        except Exception as error:
+            trim(error)
+            raise
 
     def numpy(self) -> Array:
         raise NotImplementedError(type(self).__name__)
@@ -98,9 +107,13 @@ class ArrayMethods(Operand):
     # ---- indexing
 
     def __getitem__(self, key: Any) -> Operand:
-        if has_traced_slice(key):
-            return ops.getitem(*taken(self, key))
-        return ops.getitem(self, key)
+        try:
+            if has_traced_slice(key):
+                return ops.getitem(*taken(self, key))
+            return ops.getitem(self, key)
+        except Exception as error:
+            trim(error)
+            raise
 
     def __iter__(self) -> Iterator[Operand]:
         if not self.type.shape:

@@ -1,0 +1,96 @@
+"""Tracebacks that end at the user's line.
+
+An error passes through many functions of adjit on its way to the user, who can do nothing about them. Public entry points (calls of
+compiled functions, transforms, tapes, operators) are boundaries: they remove adjit's frames, and those of libraries that adjit called, from
+what passes through them. `config.full_tracebacks` shows everything. Errors that look like bugs of adjit keep all frames.
+
+A boundary leaves no frame of its own either: a bare `raise` continues with the traceback that the exception has by then.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType, TracebackType
+from typing import ParamSpec, TypeVar
+
+from .environment import is_set
+from .errors import AdjitError, InternalError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+UNINTENDED = (KeyError, AttributeError, AssertionError, NameError)  # which adjit never raises for users except as an AdjitError
+LIBRARIES = frozenset({"numpy", "llvmlite", *sys.stdlib_module_names} - {"__main__"})
+
+
+class Shown:
+    """Whether tracebacks keep adjit's own frames."""
+
+    full = is_set("ADJIT_FULL_TRACEBACKS")
+
+
+shown = Shown()
+
+
+def package_of(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+def trim(error: BaseException) -> None:
+    """Remove adjit's frames from the traceback of an error, and from those of the errors that led to it."""
+    if shown.full:
+        return
+    seen: set[int] = set()
+    pending: list[BaseException | None] = [error]
+    while pending:
+        each = pending.pop()
+        if each is None or id(each) in seen or is_bug(each):
+            continue
+        seen.add(id(each))
+        each.__traceback__ = trimmed(each.__traceback__)
+        pending += [each.__cause__, None if each.__suppress_context__ else each.__context__]
+
+
+def is_bug(error: BaseException) -> bool:
+    """Whether an error shows that adjit is wrong, rather than the user's program: then its frames are needed to find out why."""
+    if isinstance(error, AdjitError):
+        return isinstance(error, InternalError)
+    last = next(reversed(list(entries(error.__traceback__))), None)
+    return isinstance(error, UNINTENDED) and last is not None and package_of(last.tb_frame) == "adjit"
+
+
+def trimmed(traceback: TracebackType | None) -> TracebackType | None:
+    """The same traceback without the frames of adjit and of what it called, up to the next frame of the user's."""
+    kept: list[TracebackType] = []
+    inside = False
+    for entry in entries(traceback):
+        package = package_of(entry.tb_frame)
+        inside = package == "adjit" or (inside and package in LIBRARIES)
+        if not inside:
+            kept.append(entry)
+    out: TracebackType | None = None
+    for entry in reversed(kept):
+        out = TracebackType(out, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return out
+
+
+def entries(traceback: TracebackType | None) -> Iterator[TracebackType]:
+    while traceback is not None:
+        yield traceback
+        traceback = traceback.tb_next
+
+
+def boundary(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorates a public function: errors leave it without frames of adjit's."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            trim(error)
+            raise
+
+    return call

@@ -1,0 +1,157 @@
+"""Errors end at the user's line: tracebacks have no frames of adjit's, whichever public entry point the error leaves by."""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+import pickle
+import traceback
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjit as aj
+from adjit.ir import tracebacks
+from adjit.ir.ops.elementary import Tanh
+
+X, W = np.ones((3, 4)), np.ones((5, 2))
+
+
+def wrong(x: Any) -> Any:
+    return np.sum(np.tanh(x) @ W)  # shapes that do not fit
+
+
+def missing(x: Any) -> Any:
+    for _ in aj.range(3):
+        if np.sum(x) > 0:
+            x = x + nowhere  # type: ignore[name-defined]  # noqa: F821
+    return np.sum(x)
+
+
+def outside(x: Any) -> Any:
+    return np.sum(x[np.array(7)])
+
+
+class Model:
+    @aj.function
+    def call(self, x: Any) -> Any:
+        return wrong(x)
+
+
+def taped(x: Any) -> Any:
+    with aj.GradientTape() as tape:
+        tape.watch(t := aj.tensor(x))
+        y = t * 2.0
+    return tape.gradient(y, "nothing")
+
+
+CALLS: dict[str, Callable[[], Any]] = {
+    "function": lambda: aj.function(wrong)(X),
+    "method": lambda: Model().call(X),
+    "grad": lambda: aj.grad(wrong)(X),
+    "compiled grad": lambda: aj.function(aj.grad(wrong))(X),
+    "value_and_grad": lambda: aj.value_and_grad(wrong)(X),
+    "vjp": lambda: aj.vjp(wrong, X),
+    "jvp": lambda: aj.jvp(wrong, (X,), (X,)),
+    "linearize": lambda: aj.linearize(wrong, X),
+    "jacobian": lambda: aj.jacobian(wrong)(X),
+    "hessian": lambda: aj.hessian(wrong)(X),
+    "vmap": lambda: aj.vmap(wrong)(X),
+    "checkpoint": lambda: aj.checkpoint(wrong)(aj.tensor(X)),
+    "control flow": lambda: aj.function(missing)(X),
+    "native code": lambda: aj.function(outside)(X),
+    "eager operator": lambda: aj.tensor(X) @ W,
+    "eager ufunc": lambda: np.add(aj.tensor(X), W),
+    "eager function": lambda: np.concatenate([aj.tensor(X), W]),
+    "eager index": lambda: aj.tensor(X)[9],
+    "tape": lambda: taped(X),
+}  # fmt: skip
+
+
+@pytest.fixture
+def short() -> Iterator[None]:
+    before, aj.config.full_tracebacks = aj.config.full_tracebacks, False
+    yield
+    aj.config.full_tracebacks = before
+
+
+def frames(error: BaseException) -> list[FrameType]:
+    return [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("name", CALLS)
+def test_tracebacks_show_only_the_users_frames(name: str) -> None:
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - of several classes
+        CALLS[name]()
+    shown = frames(caught.value)
+    assert [f for f in shown if tracebacks.package_of(f) in ("adjit", "contextlib", "functools")] == []
+    assert shown[-1].f_globals["__name__"] == __name__
+    text = "".join(traceback.format_exception(caught.value))
+    assert "/adjit/" not in text.replace(__file__, "")
+
+
+@pytest.mark.usefixtures("short")
+def test_the_last_frame_is_the_line_that_is_wrong() -> None:
+    with pytest.raises(aj.ShapeError) as caught:
+        aj.function(aj.grad(wrong))(X)
+    last = traceback.extract_tb(caught.value.__traceback__)[-1]
+    assert (last.name, last.line) == ("wrong", "return np.sum(np.tanh(x) @ W)  # shapes that do not fit")
+
+
+@pytest.mark.usefixtures("short")
+def test_everything_is_shown_on_request() -> None:
+    aj.config.full_tracebacks = True
+    with pytest.raises(aj.ShapeError) as caught:
+        aj.function(wrong)(X)
+    assert any(tracebacks.package_of(f) == "adjit" for f in frames(caught.value))
+
+
+@pytest.mark.usefixtures("short")
+def test_bugs_keep_their_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Tanh, "evaluate", operator.attrgetter("nowhere"))
+    with pytest.raises(AttributeError) as caught:
+        np.tanh(aj.tensor(X))
+    assert any(tracebacks.package_of(f) == "adjit" for f in frames(caught.value))
+
+
+@pytest.mark.usefixtures("short")
+def test_errors_that_led_to_it_are_trimmed_too() -> None:
+    def handled(x: Any) -> Any:
+        try:
+            return wrong(x)
+        except aj.ShapeError as error:
+            raise RuntimeError("cannot go on") from error
+
+    with pytest.raises(RuntimeError, match="cannot go on") as caught:
+        aj.function(handled)(X)
+    assert isinstance(caught.value.__cause__, aj.ShapeError)
+    for error in (caught.value, caught.value.__cause__):
+        assert all(tracebacks.package_of(f) != "adjit" for f in frames(error))
+
+
+@pytest.mark.usefixtures("short")
+def test_an_error_that_is_being_handled_is_left_alone() -> None:
+    """It may be the context of itself, through a chain that Python does not forbid."""
+    first, second = ValueError("first"), ValueError("second")
+    first.__context__, second.__context__ = second, first
+
+    def raising(x: Any) -> Any:
+        raise first
+
+    with pytest.raises(ValueError, match="first"):
+        aj.function(raising)(X)
+
+
+def test_errors_are_named_as_users_import_them() -> None:
+    classes = [aj.AdjitError, *aj.AdjitError.__subclasses__()]
+    for cls in classes:
+        if cls.__module__ == "adjit":
+            assert getattr(aj, cls.__name__) is cls
+            assert type(pickle.loads(pickle.dumps(cls("text")))) is cls
+    with contextlib.suppress(aj.ShapeError):
+        aj.function(wrong)(X)
+    assert repr(aj.ShapeError) == "<class 'adjit.ShapeError'>"

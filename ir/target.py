@@ -23,6 +23,7 @@ class Target:
     rounding: bool = False  # it rounds vectors of floats to integers in one instruction
     caches: tuple[int, int] = (1 << 15, 1 << 20)  # bytes of the L1 and L2 cache of a core
     threads: int = 1  # that large kernels may use
+    hosted: bool = True  # the code runs inside this Python process: it checks for signals, and may call OpenBLAS
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -32,7 +33,7 @@ class Target:
     @property
     def settings(self) -> tuple[str, ...]:
         """The fields that determine the LLVM text as well."""
-        rest = self.vector_bytes, self.vector_registers, self.fma, self.rounding, self.caches, self.threads
+        rest = self.vector_bytes, self.vector_registers, self.fma, self.rounding, self.caches, self.threads, self.hosted
         return *self.key, *map(str, rest)
 
     @property

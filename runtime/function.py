@@ -23,7 +23,7 @@ from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
 from adjit.ir.tracebacks import trim
 from adjit.tracer.pytree import find_node_type, tree_map
-from adjit.tracer.trace import current_trace, trace_function
+from adjit.tracer.trace import Program, current_trace, trace_function
 
 from .collection import collection_paused
 from .concrete import ConcreteFunction
@@ -39,6 +39,9 @@ from .tensor import tensor
 from .variable import Store, Variable, scope, undone_by_errors
 
 if TYPE_CHECKING:
+    import os
+
+    from .export import Exported
     from .profile import Profile
 
 SINGLETON = (
@@ -178,10 +181,14 @@ class Function:
         closed_over: set[Store] = set()
         started = time.perf_counter()
         with collection_paused():
-            with unwinding(), suspended(), self._creating(closed_over):
-                program = trace_function(converted(bind(self._fn, instance)), signature.tree, signature.traced_leaves(), self._name)
+            program = self._trace(signature, instance, closed_over)
             self._traces += 1
             return ConcreteFunction(program, {"trace": time.perf_counter() - started}, signature.stores, closed_over, self._threads)
+
+    def _trace(self, signature: Signature, instance: Any, closed_over: set[Store]) -> Program:
+        """Run the Python function on traced values, adding the variables that it closes over to a set."""
+        with unwinding(), suspended(), self._creating(closed_over):
+            return trace_function(converted(bind(self._fn, instance)), signature.tree, signature.traced_leaves(), self._name)
 
     def _keep(self, key: Hashable, concrete: ConcreteFunction) -> None:
         with self._keeping:
@@ -276,6 +283,36 @@ class Function:
         signature = take_apart(args, kwargs, self._static)
         return check_finite(self._concrete(signature), signature)
 
+    def export(
+        self, path: str | os.PathLike[str], /, *args: Any, name: str | None = None, target: str = "host", threads: int = 1, **kwargs: Any
+    ) -> Exported:
+        """Write what a call with these arguments runs as native code that does not need Python, for C, C++ or JavaScript.
+
+        The end of the path decides what is made: `.o`, `.a` or `.so` with a C header, or `.wasm` with a JavaScript module. Variables become
+        a struct that every call updates, with their present values as its initial contents. `name`, by default that of the file, is the
+        name of the C function and the prefix of all symbols. Targets are host, x86-64, x86-64-v2, -v3 and -v4, aarch64-linux, and wasm32.
+        """
+        from .export import export  # noqa: PLC0415 - few functions are exported
+
+        return export(self._outside(args, kwargs, None), path, name, target, threads)
+
+    def address(self, *args: Any, signature: str | None = None, **kwargs: Any) -> Any:
+        """Return a C function pointer to what a call with these arguments computes, as a function of ctypes.
+
+        Its attributes `pointer` and `signature` are the address and the C type, for `scipy.LowLevelCallable`, cffi, Numba and C libraries.
+        The code neither needs nor holds the GIL, and any number of threads may call it at once; it lives as long as the returned object.
+        """
+        from .address import address  # noqa: PLC0415 - as above
+
+        return address(self._outside(args, kwargs, None), signature)
+
+    def _outside(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Program:
+        """Trace for code that runs outside of Python."""
+        if self._specs is not None:
+            args, kwargs = self._specs.bound(args, kwargs, instance is not None)
+        with self._lock, collection_paused():
+            return self._trace(take_apart(args, kwargs, self._static), instance, set())
+
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> Specialization:
         """Return the function for one signature: that of these arguments, or of the `TensorSpec`s given in their place."""
         return self._specialization(self, None, args, kwargs)
@@ -368,6 +405,18 @@ class BoundFunction:
     def debug(self, *args: Any, **kwargs: Any) -> Any:
         signature = take_apart(args, kwargs, self._function._static)
         return check_finite(self._concrete(signature), signature)
+
+    def export(
+        self, path: str | os.PathLike[str], /, *args: Any, name: str | None = None, target: str = "host", threads: int = 1, **kwargs: Any
+    ) -> Exported:
+        from .export import export  # noqa: PLC0415 - as above
+
+        return export(self._function._outside(args, kwargs, self.__self__), path, name, target, threads)
+
+    def address(self, *args: Any, signature: str | None = None, **kwargs: Any) -> Any:
+        from .address import address  # noqa: PLC0415 - as above
+
+        return address(self._function._outside(args, kwargs, self.__self__), signature)
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> Specialization:
         return self._function._specialization(self, self.__self__, args, kwargs)

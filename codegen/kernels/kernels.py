@@ -76,7 +76,7 @@ class Kernel:
         self.threads = context.target.threads
         self.text = Text(context.target)
         self.text.outlined = context.outlined
-        self.text.may_look, self.text.returns_code = not context.is_final, True
+        self.text.may_look, self.text.returns_code = context.target.hosted and not context.is_final, True
         self.pointers: dict[tuple[Place, int], str] = {}  # equal addresses share one pointer, so that `copy` can detect them
         self.shifts: dict[tuple[str, str, int], str] = {}  # pointers to elements other than the first
         self.packed = context.packed

@@ -222,8 +222,9 @@ class RegisterKernel(LoopKernel):
             text.lines[line] = f"{phi.name} = phi {LLVM_TYPE[phi.dtype]} [{start.name}, %{before}], [{next_.name}, %{text.block}]"
         text.jump(head)
         text.start(after)
-        trips = self.scalar.sub(phis[0], first)
-        polling.spend(text, self.scalar.mul(trips, self.scalar.const(I64, polling.weight(body))).name)
+        if self.target.hosted:
+            trips = self.scalar.sub(phis[0], first)
+            polling.spend(text, self.scalar.mul(trips, self.scalar.const(I64, polling.weight(body))).name)
         self.enter(stmt.results[: len(params)], phis[1:])
         return phis[0]
 
@@ -234,6 +235,8 @@ class RegisterKernel(LoopKernel):
 
     def poll(self, trip: Reg, body: Block) -> None:
         """Check for Ctrl-C every so many iterations."""
+        if not self.target.hosted:
+            return
         text, look, go = self.text, self.text.fresh_label(), self.text.fresh_label()
         if polling.has_loops(body):
             due = polling.spent_enough(text, polling.weight(body))

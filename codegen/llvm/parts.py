@@ -63,3 +63,15 @@ class Parts:
         self.texts.append(text)
         self._definitions, self._declared, self._defined, self._lines = [], set(), set(), 0
         return text
+
+
+class Texts(Parts):
+    """Only the texts, for whoever links them into one module and compiles that."""
+
+    def finish(self, text: str, declares: Iterable[str], only_calls: bool) -> None:
+        self._definitions.append(text)
+        self._declared |= set(declares)
+        self._cut()
+
+    def _hand_over(self) -> None:
+        self._cut()

@@ -120,6 +120,8 @@ def _pack(module: Module, loop: Stmt) -> dict[Factor, Place]:
 
 def _poll(module: Module, body: Block) -> None:
     """Check for Ctrl-C whenever enough work has been done."""
+    if not module.context.target.hosted:
+        return
     text, look, go = module.text, module.text.fresh_label(), module.text.fresh_label()
     text.put(f"br i1 {polling.spent_enough(text, polling.kernel_weight(body))}, label %{look}, label %{go}")
     text.start(look)

@@ -37,7 +37,7 @@ from ..llvm import memory
 from ..llvm import toolchain as llvm
 from ..llvm.lanes import Reg, Text
 from ..llvm.memory import Access
-from ..llvm.parts import Parts
+from ..llvm.parts import Parts, Texts
 from ..products.packing import Packing
 from ..threads import library
 from . import callbacks as host
@@ -64,8 +64,8 @@ class Module:
         self.plan: Plan = func.plan
         outline, large = count_math(func.block) > INLINE_MATH, is_large(func.block)
         literals = Literals() if large else None
-        self.triple = target.triple
-        self.parts = Parts(target, LARGE_LEVEL if large else llvm.LEVEL)
+        self.level = LARGE_LEVEL if large else llvm.LEVEL
+        self.parts = (Parts if target.hosted else Texts)(target, self.level)
         self.context = Context(func.plan, target, {} if outline else None, literals)
         self.functions: dict[str, str] = {}  # definition without its name -> name
         self.outlined: set[str] = set()  # vector math functions already added to the parts
@@ -92,7 +92,7 @@ class Module:
         return len(self.func.params) + len(self.func.results)
 
     def build(self) -> None:
-        text = self.text
+        text, target = self.text, self.context.target
         self.block(self.func.block)
         self.context.is_final = True
         for param, new in self.func.updates:
@@ -111,7 +111,7 @@ class Module:
         self.declares |= text.declares
         body = "\n".join([*entry, *text.slots, *text.lines])
         main = f"define i64 @adjit_main(ptr %buffers, ptr %arena, ptr %error) nounwind {{\nentry:\n{body}\n}}\n"
-        runtime = [stacks.runtime(self.triple)] if self.uses_runtime or self.handles else []
+        runtime = [stacks.runtime(target)] if self.uses_runtime or self.handles else []
         if self.probes is not None:
             runtime.append(self.probes.runtime())
             if not any(CLOCK_DECLARATION in text for text in runtime):
@@ -250,7 +250,8 @@ class Module:
     def function(self, kernel: Kernel) -> str:
         """The name of the kernel's function; an identical existing function is reused."""
         self.imports |= kernel.imported()
-        library.start(kernel.imported(), self.context.target)
+        if self.context.target.hosted:
+            library.start(kernel.imported(), self.context.target)
         definition = kernel.definition()
         if definition not in self.functions:
             name = self.functions[definition] = f"k{len(self.functions)}"

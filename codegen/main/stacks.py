@@ -7,6 +7,7 @@ which the call used only a small part, and those that exceed a limit for all sta
 
 from __future__ import annotations
 
+from adjit.ir.target import Target
 from adjit.ir.types import I64, TensorType
 
 from ..interrupts import signals
@@ -170,8 +171,9 @@ done:
 """
 
 
-def runtime(triple: str) -> str:
-    return RUNTIME + signals.loops_ir(triple) + "".join(ADD.format(type=type) for type in ("float", "double"))
+def runtime(target: Target) -> str:
+    interrupts = signals.loops_ir(target.triple) if target.hosted else ""
+    return RUNTIME + interrupts + "".join(ADD.format(type=type) for type in ("float", "double"))
 
 
 def count(text: Text, stack: str) -> Reg:

@@ -130,7 +130,9 @@ class _Gemm:
         self.fma = f"@{fma}"
         three = ", ".join([self.vector] * 3)
         self.declares = {f"declare {self.vector} @{fma}({three})", "declare i64 @llvm.smin.i64(i64, i64)"}
-        self.declares |= {"declare void @llvm.prefetch.p0(ptr, i32, i32, i32)", f"declare i1 @{LOOK}(ptr)"}
+        self.declares.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        if target.hosted:
+            self.declares.add(f"declare i1 @{LOOK}(ptr)")
 
     # ---- short instruction sequences
 
@@ -153,9 +155,10 @@ class _Gemm:
         """ceil(count / size)"""
         return text.define(f"udiv i64 {text.define(f'add i64 {count}, {size - 1}')}, {size}")
 
-    @staticmethod
-    def look(text: Text, error: str) -> None:
+    def look(self, text: Text, error: str) -> None:
         """Return if a signal has interrupted the call."""
+        if not self.target.hosted:
+            return
         look, leave, go = (text.fresh_label() for _ in range(3))
         text.put(f"br i1 {text.define(f'icmp ne ptr {error}, null')}, label %{look}, label %{go}")
         text.start(look)

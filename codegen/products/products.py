@@ -117,7 +117,7 @@ def packs_factor(a: TensorType, b: TensorType, strides: tuple[int, ...]) -> bool
 def _takes_blas(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:
     """Whether OpenBLAS computes a product: it supports the layouts, no loop has packed a factor, and it is faster."""
     layouts, is_plain = [leading(x) for x in (a, b)], isinstance(target, Hosted) or (leading(target) or (0,))[0] == PLAIN
-    if not all(layouts) or not is_plain:
+    if not all(layouts) or not is_plain or not kernel.target.hosted:
         return False
     layout = "".join("n" if x and x[0] == PLAIN else "t" for x in layouts)
     (m, k), n, name = a.type.shape, b.type.shape[1], DTYPE_NAMES[a.type.dtype]

@@ -100,14 +100,20 @@ def _code(part: str, target: Target) -> Later[llvm.Object]:
 
 
 def _assembled(part: str, target: Target) -> llvm.Object:
-    def text() -> str:
-        from ..products import gemm  # noqa: PLC0415 - what is on the disk need not be written again
-        from . import pool  # noqa: PLC0415 - what is on the disk need not be written again
-
-        return pool.pool_ir(target.triple) if part == POOL else gemm.gemm_ir(DTYPES[part], target, part in PACKED)
-
     level = 0 if part == POOL else llvm.LEVEL  # the pool only schedules: the time is spent in the chunks
-    return image.routine(part, text, target, level)
+    return image.routine(part, lambda: _text(part, target), target, level)
+
+
+def texts(names: Iterable[str], target: Target) -> list[str]:
+    """LLVM texts of the parts that define these routines."""
+    return [_text(part, target) for part in sorted({_part_of(name) for name in names})]
+
+
+def _text(part: str, target: Target) -> str:
+    from ..products import gemm  # noqa: PLC0415 - what is on the disk need not be written again
+    from . import pool  # noqa: PLC0415 - what is on the disk need not be written again
+
+    return pool.pool_ir(target) if part == POOL else gemm.gemm_ir(DTYPES[part], target, part in PACKED)
 
 
 _keep: list[llvm.Library] = []

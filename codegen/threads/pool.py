@@ -12,6 +12,8 @@ by the number of threads.
 
 from __future__ import annotations
 
+from adjit.ir.target import Target
+
 from ..interrupts.signals import look_ir
 
 FUTEX = {"x86_64": 202, "aarch64": 98}  # system call number
@@ -24,15 +26,24 @@ def has_threads(triple: str) -> bool:
     return triple.split("-")[0] in FUTEX and "linux" in triple
 
 
-def pool_ir(triple: str) -> str:
-    """The text of the pool; on systems without threads, a serial loop of the same name."""
-    machine = triple.split("-")[0]
+def pool_ir(target: Target) -> str:
+    """The text of the pool; on systems without threads, a serial loop of the same name. Without Python, there are no checks for signals."""
+    triple = target.triple
+    machine, look = triple.split("-")[0], look_ir(triple) if target.hosted else BLIND
     if not has_threads(triple):
-        return look_ir(triple) + ALONE + SERIAL
+        return look + ALONE + SERIAL
     declares = "declare void @llvm.x86.sse2.pause()" if machine == "x86_64" else "declare void @llvm.aarch64.hint(i32)"
-    text = POOL.replace("@FUTEX", str(FUTEX[machine])).replace("@PAUSE", PAUSE[machine]).replace("@SPINS", str(SPINS))
-    return f"{look_ir(triple)}{ALONE}{text}{declares}\n"
+    wanted = 0 if target.hosted else target.threads - 1  # in Python, they are started when a program is loaded
+    text = POOL.replace("@WANTED", str(wanted)).replace("@SPINS", str(SPINS))
+    text = text.replace("@FUTEX", str(FUTEX[machine])).replace("@PAUSE", PAUSE[machine])
+    return f"{look}{ALONE}{text}{declares}\n"
 
+
+BLIND = """
+define internal i1 @adjit_look(ptr %error) nounwind {
+  ret i1 false
+}
+"""
 
 ALONE = """
 define void @adjit_serial(ptr %fn, ptr %arg, i64 %chunks, ptr %error, i64 %threads) nounwind {
@@ -77,7 +88,7 @@ POOL = """
 @pool.waiting = internal global i32 0, align 64
 @pool.busy = internal global i32 0, align 64
 @pool.workers = internal global i32 0, align 64
-@pool.wanted = internal global i32 0, align 64 ; workers that there should be: a forked child has none until it needs them
+@pool.wanted = internal global i32 @WANTED, align 64 ; workers that there should be: a forked child has none until it needs them
 @pool.starting = internal global i32 0, align 64
 @pool.job = internal global [4 x ptr] zeroinitializer, align 64 ; function, argument, threads, error record
 declare i64 @syscall(i64, ...)

@@ -1,0 +1,169 @@
+"""The interface of an exported function as data: arguments, state, results and error messages, by names that C and JavaScript accept.
+
+The state is one C struct: each variable is a field, in the order of first use, with the alignment of its element type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from adjit.ir.errors import UnsupportedError
+from adjit.ir.ops.base import Array
+from adjit.ir.types import DType, TensorType
+
+from ..cache.image import Failure
+
+ALIGNMENT = 64  # of the arena: a cache line, and the longest vector
+RECORD = 64  # bytes of the error record, at the start of the arena
+DIGITS = 20  # of a 64-bit number, with its sign
+SIGNED, UNSIGNED = 0x01, 0x11  # bytes of a message that stand for the first number of the error record, printed as int64 or uint64
+C_TYPES: dict[DType, str] = {
+    np.dtype(code): text
+    for code, text in {
+        "f4": "float", "f8": "double", "?": "bool",
+        "i1": "int8_t", "i2": "int16_t", "i4": "int32_t", "i8": "int64_t",
+        "u1": "uint8_t", "u2": "uint16_t", "u4": "uint32_t", "u8": "uint64_t",
+    }.items()
+}  # fmt: skip
+KEYWORDS = (
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const constexpr const_cast continue "
+    "decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long "
+    "mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast restrict "
+    "return short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef typeid "
+    "typename union unsigned using virtual void volatile wchar_t while xor xor_eq int8_t int16_t int32_t int64_t uint8_t uint16_t "
+    "uint32_t uint64_t await debugger finally function implements import in instanceof interface let null package super typeof "
+    "undefined var with yield arguments eval constructor prototype arena state main errno stdin stdout stderr NULL linux unix "
+)  # of C, C++ and JavaScript, and names that headers define as macros
+RESERVED = frozenset(KEYWORDS.split())
+
+
+class Slot(NamedTuple):
+    """An argument or a result."""
+
+    name: str
+    type: TensorType
+
+
+class Field(NamedTuple):
+    """A variable: where it is in the struct, and what it holds initially."""
+
+    name: str
+    type: TensorType
+    offset: int
+    initial: Array
+    is_updated: bool
+
+
+@dataclass(frozen=True)
+class Interface:
+    """What the caller of an exported function has to know. `errors` are the messages of the codes from 1 on."""
+
+    name: str
+    arguments: tuple[Slot, ...]
+    state: tuple[Field, ...]
+    results: tuple[Slot, ...]
+    errors: tuple[bytes, ...]
+    memory: int  # bytes of the arena that the code itself uses
+
+    @property
+    def state_bytes(self) -> int:
+        """The size of the struct."""
+        end = max((f.offset + f.type.nbytes for f in self.state), default=0)
+        return -(-end // self.state_alignment) * self.state_alignment
+
+    @property
+    def state_alignment(self) -> int:
+        return max((f.type.dtype.itemsize for f in self.state), default=1)
+
+    @property
+    def is_stateful(self) -> bool:
+        return bool(self.fields)
+
+    @property
+    def fields(self) -> list[Field]:
+        """The fields of the struct; C has no arrays of length 0."""
+        return [f for f in self.state if f.type.size]
+
+    @property
+    def updates_state(self) -> bool:
+        return any(f.is_updated for f in self.fields)
+
+    @property
+    def head_bytes(self) -> int:
+        """Bytes before the arena proper: the error record, and a message with the numbers filled in."""
+        longest = max((len(m) + DIGITS * sum(is_number(c) for c in m) for m in self.errors), default=0)
+        return RECORD + -(-(longest + 1) // ALIGNMENT) * ALIGNMENT
+
+    @property
+    def arena_bytes(self) -> int:
+        """What the caller has to provide, at any address."""
+        return -(-(self.head_bytes + self.memory) // ALIGNMENT) * ALIGNMENT + ALIGNMENT
+
+    @property
+    def initial(self) -> bytes:
+        """The initial contents of the struct."""
+        out = bytearray(self.state_bytes)
+        for f in self.state:
+            out[f.offset : f.offset + f.type.nbytes] = f.initial.tobytes()
+        return bytes(out)
+
+
+def is_number(byte: int) -> bool:
+    return byte - SIGNED in range(8) or byte - UNSIGNED in range(8)
+
+
+def fields(names: Sequence[str], types: Sequence[TensorType], arrays: Sequence[Array], updated: Sequence[bool]) -> tuple[Field, ...]:
+    """Lay out the struct, as C does."""
+    out, end = [], 0
+    for name, type, array, is_updated in zip(names, types, arrays, updated, strict=True):
+        size = type.dtype.itemsize
+        offset = -(-end // size) * size
+        out.append(Field(name, type, offset, array, is_updated))
+        end = offset + type.nbytes
+    return tuple(out)
+
+
+def message(failure: Failure) -> bytes:
+    """The text of an error, with a byte for each number that the error record will hold."""
+    marks = {f"{{{k}{kind}}}": chr(base + k) for k in range(8) for kind, base in (("", SIGNED), (":unsigned", UNSIGNED))}
+    text, count = re.sub(r"[\x00-\x09\x0b-\x1f]", " ", failure.message), 0
+    while (found := re.search(r"(?<!\{)\{(:unsigned)?\}(?!\})", text)) is not None:
+        text = f"{text[: found.start()]}{{{count}{found[1] or ''}}}{text[found.end() :]}"
+        count += 1
+    for spelled, mark in marks.items():
+        text = text.replace(spelled, mark)
+    text = text.replace("{{", "{").replace("}}", "}")
+    where = f"\n  {failure.location.describe()}" if failure.location is not None else ""
+    return (text + where).encode()
+
+
+def is_identifier(name: str) -> bool:
+    return re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) is not None and name not in RESERVED
+
+
+def check_name(name: str) -> str:
+    """The given name of the function, which is the prefix of all symbols."""
+    if not is_identifier(name):
+        raise UnsupportedError(f"{name!r} cannot be the name of a C function; give another as name=")
+    return name
+
+
+def identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
+    """These names as identifiers of C and JavaScript, all different."""
+    used, out = set(taken), []
+    for name in names:
+        plain = re.sub(r"[^A-Za-z0-9_]+", "_", name.replace("'", "")).strip("_") or "x"
+        plain = f"x{plain}" if plain[0].isdigit() else plain
+        plain = f"{plain}_" if plain in RESERVED else plain
+        found, count = plain, 1
+        while found in used:
+            count += 1
+            found = f"{plain}_{count}"
+        used.add(found)
+        out.append(found)
+    return out

@@ -1,0 +1,55 @@
+"""From an optimised Func to LLVM texts that need nothing but libc, and to object code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from adjit.ir.errors import UnsupportedError
+from adjit.ir.func import Block, Func
+from adjit.ir.ops.base import Array
+from adjit.ir.ops.effects import Print
+from adjit.ir.target import Target
+
+from ..llvm import toolchain, whole
+from ..main.module import Module
+from ..threads import library
+from . import wrapper
+from .interface import Interface, message
+
+
+class Program(NamedTuple):
+    """The texts of a program without its public functions, and what these have to know."""
+
+    texts: list[str]
+    level: int  # of LLVM's back end
+    memory: int  # bytes of its arena
+    errors: tuple[bytes, ...]
+    has_release: bool  # whether the arena refers to more memory
+
+
+def refuse_python(block: Block) -> None:
+    """Raise an error for what only Python can do, with the user's line."""
+    for stmt in block.stmts:
+        if isinstance(stmt.op, Print):
+            raise UnsupportedError("export: print needs Python; remove it, or return what it prints").at(stmt.location)
+        for inner in stmt.blocks:
+            refuse_python(inner)
+
+
+def program(func: Func, target: Target) -> Program:
+    """The texts for an optimised Func, with those of the shared routines that it calls."""
+    module = Module(func, target)
+    module.build()
+    texts = [*module.parts.texts, *library.texts(module.imports, target)]
+    level = max(1, min(module.level, *map(toolchain.level_for, texts)))
+    memory = module.plan.arena_bytes + module.packing.bytes + module.work_bytes
+    return Program(texts, level, memory, tuple(map(message, module.failures)), bool(module.handles))
+
+
+def object_code(
+    made: Program, interface: Interface, constants: Sequence[Array], target: Target, more: Sequence[str] = (), kept: Sequence[str] = ()
+) -> bytes:
+    """An object file with the public functions. `more` are texts of what the target lacks, `kept` the symbols that only LLVM refers to."""
+    texts = [*made.texts, wrapper.text(interface, constants, made.has_release), *more]
+    return whole.compiled(texts, target, made.level, [*wrapper.public(interface), *kept])

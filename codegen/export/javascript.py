@@ -55,7 +55,7 @@ export async function load(source = new URL("./{file}", import.meta.url)) {{
     new Uint8Array(memory.buffer).copyWithin(STATE_AT, start, start + STATE_BYTES);
   }};
 
-  function {name}(...values) {{
+  function call(...values) {{
     if (values.length > {count}) throw new TypeError(`{name} takes {count} arguments, not ${{values.length}}`);
     Object.entries(INPUTS).forEach(([name, slot], k) => {{
       if (values[k] !== undefined) put(inputs[name], slot, name, values[k]);
@@ -70,7 +70,7 @@ export async function load(source = new URL("./{file}", import.meta.url)) {{
   }}
 
   reset();
-  return Object.assign({name}, {{ inputs, state, results, reset, memory }});
+  return Object.assign(call, {{ inputs, state, results, reset, memory }});
 }}
 
 function put(view, slot, name, value) {{

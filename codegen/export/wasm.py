@@ -86,7 +86,7 @@ fail:
   ret ptr null
 }
 
-define internal void @free(ptr %data) nounwind {
+define hidden void @free(ptr %data) nounwind {
 entry:
   %none = icmp eq ptr %data, null
   br i1 %none, label %done, label %put
@@ -102,7 +102,7 @@ done:
   ret void
 }
 
-define internal ptr @realloc(ptr %old, i64 %size) nounwind {
+define hidden ptr @realloc(ptr %old, i64 %size) nounwind {
 entry:
   %most = icmp ugt i64 %size, 1073741808
   br i1 %most, label %fail, label %small
@@ -192,7 +192,7 @@ class WasmModule(NamedTuple):
 
 
 def module(made: Program, interface: Interface, constants: Sequence[Array], target: Target) -> WasmModule:
-    uses_wide = any("i128" in text for text in made.texts)
+    uses_wide = any("i128" in text or "mul.with.overflow.i64" in text for text in made.texts)
     more = [*([ALLOCATOR] if any("@realloc(" in text for text in made.texts) else []), *([PRODUCT] if uses_wide else [])]
     parsed = _Object(object_code(made, interface, constants, target, more, [WIDE] if uses_wide else []))
     stack = _aligned(parsed.data_end) + STACK

@@ -1,0 +1,450 @@
+"""`export`: whole training steps in C, with the bits of Python; errors, threads, memory, files and names."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjit as aj
+from adjit import nn
+from adjit.ir.errors import UnsupportedError
+from adjit.ir.ops.base import Array
+from tests.codegen.export_harness import ARM, CPP, Batch, compiled, need, output, ulps
+
+RNG = np.random.default_rng(0)
+LIBC = {"memcpy", "memmove", "memset", "realloc", "free", "calloc"}
+
+
+def floats(*shape: int, dtype: str = "f4") -> Array:
+    return RNG.standard_normal(shape).astype(dtype)
+
+
+# ---- training steps
+
+
+def network(optimizer: Any) -> tuple[Any, list[tuple[Array, Array]]]:
+    nn.set_seed(0)
+    model = nn.Sequential([nn.Dense(16, "relu"), nn.BatchNorm(), nn.Dropout(0.2), nn.Dense(4)])
+    loss = nn.losses.SparseCategoricalCrossentropy(from_logits=True)
+    trainer = nn.Trainer(model, loss, optimizer, metrics=["accuracy"])
+    step = aj.function(lambda x, y: trainer.train_step(x, y, None), name="step")
+    batches = [(floats(12, 6), RNG.integers(0, 4, 12)) for _ in range(4)]
+    return step, batches
+
+
+def after(step: Any, batches: list[tuple[Array, Array]]) -> tuple[list[Array], list[Array]]:
+    """Losses and variables of the same steps in Python."""
+    losses = [np.asarray(step(*batch)) for batch in batches]
+    concrete = next(iter(step._cache.values()))
+    return losses, [np.asarray(store.read()) for store in concrete.convention.stores(())]
+
+
+OPTIMIZERS = {
+    "SGD": lambda: nn.optimizers.SGD(0.1, momentum=0.9),
+    "Adam": lambda: nn.optimizers.Adam(nn.schedules.CosineDecay(1e-2, 100)),
+    "AdamW, clipped": lambda: nn.optimizers.AdamW(1e-2, global_clipnorm=0.5),
+    "RMSprop": lambda: nn.optimizers.RMSprop(1e-2),
+    "Adagrad": lambda: nn.optimizers.Adagrad(1e-2),
+    "Adadelta": lambda: nn.optimizers.Adadelta(1e-1),
+    "Adamax": lambda: nn.optimizers.Adamax(1e-2),
+    "Nadam": lambda: nn.optimizers.Nadam(1e-2),
+    "Lion, accumulated": lambda: nn.optimizers.Lion(1e-3, gradient_accumulation_steps=2),
+}
+
+
+def test_training_steps_of_all_optimizers_give_the_same_bits(tmp_path: Path) -> None:
+    batch, wanted = Batch(tmp_path), []
+    for make in OPTIMIZERS.values():
+        step, batches = network(make())
+        batch.add(step, batches, batches[0])  # creates the variables: their initial values are exported
+        wanted.append(after(step, batches))
+    for name, outcome, (losses, variables) in zip(OPTIMIZERS, batch.run(CPP), wanted, strict=True):
+        assert outcome.codes == [0] * len(losses), name
+        assert [r[0].tobytes() for r in outcome.results] == [loss.tobytes() for loss in losses], name
+        assert [a.tobytes() for a in outcome.state] == [a.tobytes() for a in variables if a.size], name
+
+
+@pytest.mark.parametrize("target", ["aarch64-linux", "wasm32"])
+def test_training_elsewhere_is_nearly_the_same(tmp_path: Path, target: str) -> None:
+    batch = Batch(tmp_path, target)
+    step, batches = network(nn.optimizers.SGD(0.1))
+    batch.add(step, batches, batches[0])
+    losses, _ = after(step, batches)
+    if target == "aarch64-linux":
+        need("qemu-aarch64")
+        (outcome,) = batch.run(ARM, ["qemu-aarch64"])
+    else:
+        (outcome,) = batch.run()
+    assert outcome.codes == [0] * len(losses)
+    assert max(ulps(r[0], loss) for r, loss in zip(outcome.results, losses, strict=True)) <= 16
+
+
+def test_fields_have_the_names_of_the_variables(tmp_path: Path) -> None:
+    w, same, odd = aj.Variable(floats(2, 3), name="w"), aj.Variable(np.float32(0), name="w"), aj.Variable(np.int64(3), name="for")
+    empty = aj.Variable(np.zeros((0, 2)), name="empty")
+
+    @aj.function
+    def step(x: Any) -> Any:
+        w.assign_add(x)
+        same.assign(np.sum(x * w) + odd.astype("f4") + np.sum(empty).astype("f4"))
+        return same + 1.0
+
+    made = step.export(tmp_path / "step.o", np.ones((2, 3), "f4"))
+    text = (tmp_path / "step.h").read_text()
+    assert made.state_bytes == 40  # 28, and 8 at the next multiple of 8
+    assert sorted(re.findall(r"^    (\w+ .*);", text, re.MULTILINE)) == ["float w[2][3]", "float w_2", "int64_t for_"]
+    assert "int step(const float *x, step_state *state, " in text
+    assert "for_; /* not changed */" in text
+
+
+def test_a_function_that_only_reads_variables(tmp_path: Path) -> None:
+    w, empty = aj.Variable(floats(3, 2), name="w"), aj.Variable(np.zeros((0,)), name="empty")
+    predict = aj.function(lambda x: (x @ w, np.sum(empty)))
+    x = floats(5, 3)
+    batch = Batch(tmp_path)
+    batch.add(predict, [[x]], (x,))
+    assert "const f0_state *state" in (tmp_path / "f0.h").read_text()
+    (outcome,) = batch.run()
+    assert [a.tobytes() for a in outcome.results[0]] == [np.asarray(a).tobytes() for a in predict(x)]
+    assert outcome.state[0].tobytes() == np.asarray(w).tobytes()
+
+
+# ---- loops, errors, scalars
+
+
+@aj.function
+@aj.value_and_grad
+def root(a: Any) -> Any:
+    x = a
+    while abs(x * x - a) > 1e-12:
+        x = 0.5 * (x + a / x)
+    return x
+
+
+@aj.function
+@aj.grad
+def recurrence(w: Any, n: Any) -> Any:
+    h = w[0]
+    k = 0
+    while k < n:
+        h = np.tanh(h @ w)
+        k += 1
+    return np.sum(h)
+
+
+@aj.function
+def picked(w: Any, i: Any, j: Any) -> Any:
+    return np.sum(np.sin(w[i])) * w[j]
+
+
+def test_loops_that_save_values(tmp_path: Path) -> None:
+    w = floats(7, 7, dtype="f8")
+    calls = [[w, np.int64(n)] for n in (0, 3, 500, 2)]
+    for target, how in (("host", ()), ("wasm32", ())):
+        folder = tmp_path / target
+        folder.mkdir()
+        batch = Batch(folder, target)
+        batch.add(root, [[np.float64(2.0)], [np.float64(9.0)]], (2.0,))
+        batch.add(recurrence, calls, (w, 3))
+        first, second = batch.run(*how)
+        assert first.codes + second.codes == [0] * 6
+        for got, a in zip(first.results, (2.0, 9.0), strict=True):
+            wanted = [np.asarray(r) for r in root(a)]
+            assert max(map(ulps, got, wanted)) <= (0 if target == "host" else 4)
+        for got, (_, n) in zip(second.results, calls, strict=True):
+            assert ulps(got[0], np.asarray(recurrence(w, int(n)))) <= (0 if target == "host" else 1e4)
+
+
+MESSAGES = """
+#include "pick.h"
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+    double w[5] = {0, 1, 2, 3, 4}, out;
+    int64_t good[2] = {1, 3}, bad[2] = {1, -9};
+    void *arena = calloc(1, PICK_ARENA_BYTES);
+    int code = pick(w, good, 4, &out, arena);
+    printf("%d %s\\n", code, pick_error(code, arena));
+    code = pick(w, bad, 4, &out, arena);
+    printf("%d %s\\n", code > 0, pick_error(code, arena));
+    code = pick(w, good, 5, &out, arena);
+    printf("%d %s\\n", code > 0, pick_error(code, arena));
+    printf("%s\\n%s\\n", pick_error(-1, NULL), pick_error(77, arena));
+    pick_release(arena);
+    free(arena);
+    return 0;
+}
+"""
+
+
+def message(i: Array, j: int) -> str:
+    with pytest.raises(IndexError) as error:
+        picked(np.arange(5.0), i, j)
+    return str(error.value)
+
+
+def test_errors_are_codes_with_the_texts_of_python(tmp_path: Path) -> None:
+    picked.export(tmp_path / "pick.a", np.arange(5.0), np.array([1, 3]), 4)
+    lines = output(compiled(tmp_path, MESSAGES, "pick.a"))
+    wanted = ["0 no error", f"1 {message(np.array([1, -9]), 4)}", f"1 {message(np.array([1, 3]), 5)}"]
+    wanted += ["there is no memory to save what the backward pass of a loop needs", "there is no such error"]
+    assert lines == "\n".join(wanted) + "\n"
+
+
+def test_errors_in_javascript(tmp_path: Path) -> None:
+    need("node")
+    picked.export(tmp_path / "pick.wasm", np.arange(5.0), np.array([1, 3]), 4)
+    (tmp_path / "run.mjs").write_text("""
+        import { load } from "./pick.mjs";
+        const pick = await load();
+        console.log(pick([0, 1, 2, 3, 4], [1, 3], 4).out);
+        try { pick(undefined, [1, -9]); } catch (error) { console.log(error.message); }
+        try { pick([1, 2]); } catch (error) { console.log(error.message); }
+    """)
+    first, *rest = output("node", str(tmp_path / "run.mjs")).splitlines()
+    assert abs(float(first) - float(picked(np.arange(5.0), np.array([1, 3]), 4))) < 1e-14
+    assert "\n".join(rest) == f"{message(np.array([1, -9]), 4)}\nw takes 5 numbers, not 2"
+
+
+def test_an_error_leaves_the_state_as_it_was(tmp_path: Path) -> None:
+    table = aj.Variable(np.arange(6.0), name="table")
+
+    @aj.function
+    def step(i: Any) -> Any:
+        table.assign_add(table[i] + np.zeros(6))
+        return table[0]
+
+    batch = Batch(tmp_path)
+    batch.add(step, [[np.int64(2)], [np.int64(6)], [np.int64(-6)]], (2,))
+    (outcome,) = batch.run()
+    assert [code > 0 for code in outcome.codes] == [False, True, False]
+    np.testing.assert_array_equal(outcome.state[0], (np.arange(6.0) + 2.0) * 1.0 + 2.0)
+
+
+DTYPES = ("f4", "f8", "?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
+
+
+def test_scalars_of_every_dtype(tmp_path: Path) -> None:
+    values = [np.array(v, d) for d, v in zip(DTYPES, (0.1, 0.1, True, -3, -300, -70000, -(2**40), 250, 65000, 2**32 - 2, 2**63 + 9))]
+    function = aj.function(lambda *xs: (*xs, *(np.logical_not(x) if x.dtype == bool else x + x for x in xs)))
+    for target in ("host", "wasm32"):
+        folder = tmp_path / target
+        folder.mkdir()
+        batch = Batch(folder, target)
+        batch.add(function, [values], tuple(values))
+        (outcome,) = batch.run()
+        assert [a.tobytes() for a in outcome.results[0]] == [np.asarray(a).tobytes() for a in function(*values)]
+
+
+# ---- files
+
+
+def mlp(p: Any, x: Any, y: Any) -> Any:
+    h = np.maximum(x @ p["w1"] + p["b1"], 0)
+    z = h @ p["w2"] + p["b2"]
+    return np.mean(aj.logsumexp(z, axis=1) - np.sum(z * y, axis=1))
+
+
+MLP = ({"w1": floats(784, 128) * 0.05, "b1": floats(128), "w2": floats(128, 10) * 0.1, "b2": floats(10)}, floats(128, 784), floats(128, 10))
+
+
+def symbols(path: Path, *options: str) -> set[str]:
+    need("nm")
+    return {line.split()[-1] for line in output("nm", *options, str(path)).splitlines()}
+
+
+def test_the_gradient_of_an_mlp(tmp_path: Path) -> None:
+    """Small, alone, and the same as in Python."""
+    need("gcc")
+    need("ldd")
+    gradient = aj.function(aj.value_and_grad(mlp))
+    made = gradient.export(tmp_path / "libmlp.so", *MLP)
+    assert made.name == "mlp"
+    assert [Path(f).name for f in made.files] == ["libmlp.so", "libmlp.h"]
+    assert (tmp_path / "libmlp.so").stat().st_size <= 64 << 10
+    needed = {line.split()[0] for line in output("ldd", str(tmp_path / "libmlp.so")).splitlines()}
+    assert all(name.startswith(("linux-vdso", "libc.", "libm.", "statically", "/lib")) for name in needed)
+    assert symbols(tmp_path / "libmlp.so", "-D", "--defined-only") == {"mlp", "mlp_error", "mlp_release"}
+    for target in ("host", "aarch64-linux", "x86-64-v2"):
+        gradient.export(tmp_path / "mlp.o", *MLP, target=target)
+        assert (tmp_path / "mlp.o").stat().st_size <= 64 << 10
+        assert symbols(tmp_path / "mlp.o", "-u") <= LIBC
+        assert symbols(tmp_path / "mlp.o", "-g", "--defined-only") == {"mlp", "mlp_error", "mlp_release"}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_products_give_the_same_bits_on_any_number_of_threads(tmp_path: Path, threads: int) -> None:
+    gradient = aj.function(aj.value_and_grad(mlp))
+    arrays = [MLP[0][k] for k in sorted(MLP[0])] + [*MLP[1:]]
+    batch = Batch(tmp_path, threads=threads)
+    batch.add(gradient, [arrays] * 3, MLP)
+    (outcome,) = batch.run(CPP)
+    value, slopes = gradient(*MLP)
+    wanted = [np.asarray(value), *(np.asarray(slopes[k]) for k in sorted(slopes))]
+    for results in outcome.results:
+        assert [a.tobytes() for a in results] == [a.tobytes() for a in wanted]
+
+
+TWO_THREADS = """
+#include "step.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static double x[40];
+typedef struct job { step_state state; double loss; int code; } job;
+static void *run(void *given)
+{
+    job *mine = (job *)given;
+    void *arena = calloc(1, STEP_ARENA_BYTES);
+    int k;
+    mine->state = step_initial;
+    for (k = 0; k < 2000 && !mine->code; k++) mine->code = step(x, k % 7, &mine->state, &mine->loss, arena);
+    step_release(arena);
+    free(arena);
+    return NULL;
+}
+int main(void)
+{
+    static job jobs[3];
+    pthread_t threads[2];
+    int k;
+    for (k = 0; k < 40; k++) x[k] = 0.01 * k;
+    run(&jobs[2]);
+    for (k = 0; k < 2; k++) if (pthread_create(&threads[k], NULL, run, &jobs[k])) return 1;
+    for (k = 0; k < 2; k++) pthread_join(threads[k], NULL);
+    for (k = 0; k < 2; k++) if (memcmp(&jobs[k], &jobs[2], sizeof(job))) return 2;
+    printf("%d %.17g\\n", jobs[0].code, jobs[0].loss);
+    return 0;
+}
+"""
+
+
+def stepped() -> Any:
+    w = aj.Variable(np.linspace(0.0, 1.0, 40), name="w")
+
+    @aj.function
+    def step(x: Any, n: Any) -> Any:
+        with aj.GradientTape() as tape:
+            h, k = w, 0
+            while k < n:
+                h, k = np.tanh(h) + x, k + 1
+            loss = np.mean((h - 1.0) ** 2)
+        w.assign_sub(0.1 * tape.gradient(loss, w))
+        return loss
+
+    return step
+
+
+def test_two_threads_with_two_arenas(tmp_path: Path) -> None:
+    step = stepped()
+    step.export(tmp_path / "step.o", np.zeros(40), 3)
+    code, loss = output(compiled(tmp_path, TWO_THREADS, "step.o", flags=["-lpthread"])).split()
+    for k in range(2000):
+        wanted = step(0.01 * np.arange(40), k % 7)
+    assert code == "0"
+    assert float(loss) == float(wanted)
+
+
+def test_valgrind_finds_nothing(tmp_path: Path) -> None:
+    """Built for AVX2, which valgrind knows."""
+    need("valgrind")
+    from adjit.codegen.llvm import toolchain
+
+    if not toolchain.host().features.get("avx2"):
+        pytest.skip("this CPU has no AVX2")
+    step = stepped()
+    step.export(tmp_path / "step.o", np.zeros(40), 3, target="x86-64-v3")
+    program = compiled(tmp_path, TWO_THREADS.replace("2000", "20"), "step.o", flags=["-lpthread", "-g"])
+    output("valgrind", "-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=all", program)
+
+
+def test_a_shared_library_from_python(tmp_path: Path) -> None:
+    import ctypes
+
+    need("gcc")
+    made = aj.function(lambda x, a: np.sum(np.exp(x) * a)).export(tmp_path / "total.so", np.ones(4), 2.0, name="total_of")
+    library = ctypes.CDLL(made.files[0])
+    x, out, arena = np.arange(4.0), ctypes.c_double(), ctypes.create_string_buffer(made.arena_bytes)
+    pointer = x.ctypes.data_as(ctypes.POINTER(ctypes.c_double))
+    assert library.total_of(pointer, ctypes.c_double(2.0), ctypes.byref(out), arena) == 0
+    assert out.value == float(aj.function(lambda x, a: np.sum(np.exp(x) * a))(x, 2.0))
+
+
+def test_a_library_for_another_machine_needs_its_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    double = aj.function(lambda x: 2.0 * x)
+    monkeypatch.delenv("CC", raising=False)
+    if shutil.which("aarch64-linux-gnu-gcc"):
+        double.export(tmp_path / "double_of.so", 1.0, target="aarch64-linux")
+        assert (tmp_path / "double_of.so").read_bytes()[18] == 183  # the machine of the ELF header
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UnsupportedError, match=r"linked by a C compiler for aarch64, and there is no aarch64-linux-gnu-gcc; .* \.o or \.a"):
+        double.export(tmp_path / "double_of.so", 1.0, target="aarch64-linux")
+    double.export(tmp_path / "double_of.a", 1.0, target="aarch64-linux")
+
+
+# ---- refusals and names
+
+
+def test_print_is_refused_with_its_line(tmp_path: Path) -> None:
+    @aj.function
+    def shown(x: Any) -> Any:
+        while x > 1.0:
+            x = x / 2.0
+            print(x)
+        return x
+
+    with pytest.raises(UnsupportedError, match=r"print needs Python(.|\n)*test_export.py:\d+.* in shown:  print\(x\)"):
+        shown.export(tmp_path / "shown.o", 3.0)
+    assert not list(tmp_path.iterdir())
+
+
+def test_paths_and_targets_that_do_not_fit(tmp_path: Path) -> None:
+    double = aj.function(lambda x: 2.0 * x)
+    for path, target, pattern in (
+        ("f.dll", "host", r"ends in one of \.o, \.a, \.so, \.wasm"), ("f.o", "wasm32", "a .o file is not made for wasm32"),
+        ("f.wasm", "x86-64", "a .wasm file is not made for x86-64"), ("f.o", "sparc", "no target 'sparc'; choose one of host, x86-64, "),
+    ):  # fmt: skip
+        with pytest.raises(UnsupportedError, match=pattern):
+            double.export(tmp_path / path, 1.0, target=target)
+    with pytest.raises(UnsupportedError, match="threads=2 is not possible for wasm32"):
+        double.export(tmp_path / "f.wasm", 1.0, threads=2)
+    with pytest.raises(UnsupportedError, match="'two words' cannot be the name of a C function"):
+        double.export(tmp_path / "f.o", 1.0, name="two words")
+    with pytest.raises(ValueError, match="threads"):
+        double.export(tmp_path / "f.o", 1.0, threads=0)
+
+
+def test_names_of_arguments_and_results(tmp_path: Path) -> None:
+    @aj.function
+    def named(state: Any, arena: Any, x: Any) -> Any:
+        loss = state * x["1st"] + arena
+        return {"loss": loss, "all": [x["1st"] + 1.0, loss * 2.0, arena], "named": state + 0.0}
+
+    named.export(tmp_path / "my-function.o", 1.0, 2.0, {"1st": 3.0})
+    found = re.search(r"int my_function\((.*)\);", (tmp_path / "my-function.h").read_text())
+    assert found is not None
+    assert found[1] == (
+        "double state_, double arena_, double x_1st, double *all_0, double *all_1, double *all_2, double *loss, double *named, void *arena"
+    )
+
+
+def test_methods_and_keyword_arguments(tmp_path: Path) -> None:
+    class Scaled:
+        def __init__(self) -> None:
+            self.factor = aj.Variable(3.0, name="factor")
+
+        @aj.function
+        def of(self, x: Any, power: Any) -> Any:
+            return self.factor * x**power
+
+    scaled = Scaled()
+    scaled.of.export(tmp_path / "of.o", 2.0, power=3.0)
+    assert "int of(double x, double power, const of_state *state, double *out, void *arena);" in (tmp_path / "of.h").read_text()
+    assert scaled.of.address(2.0, power=3.0)(2.0, 3.0) == 24.0

@@ -86,7 +86,8 @@ if _TYPE_CHECKING:
         conj, cumulative_prod, cumulative_sum, empty, empty_like, finfo, from_dlpack, iinfo, imag, isdtype, permute_dims, pow,
         real, result_type,
     )  # fmt: skip
-    from adjit.tracer.surface.bessel import i0
+    from adjit.tracer.surface import special as special
+    from adjit.tracer.surface.special import i0
     from adjit.tracer.surface.bits import (
         bitwise_count, frexp, gcd, lcm, ldexp, nextafter, packbits, ravel_multi_index, spacing, unpackbits,
     )  # fmt: skip
@@ -112,7 +113,7 @@ pi, e, inf, nan, newaxis = _np.pi, _np.e, _np.inf, _np.nan, None
 # Loaded on first access, so that `import adjit` stays cheap (and `map` and `range` stay Python's builtins inside this module).
 _CONTROL = "adjit.tracer.control"
 _LATE = {
-    "nn": "adjit.nn", "tf": "adjit.tf",
+    "nn": "adjit.nn", "tf": "adjit.tf", "special": "adjit.tracer.surface.special",
     "cond": _CONTROL, "switch": _CONTROL, "while_loop": _CONTROL, "fori_loop": _CONTROL, "scan": _CONTROL, "map": _CONTROL,
     "range": "adjit.tracer.autograph.items", "do_not_convert": "adjit.tracer.autograph.marks", "checkpoint": "adjit.runtime.checkpoint",
     "custom_gradient": "adjit.runtime.custom_gradient", "custom_jvp": "adjit.runtime.custom_jvp",
@@ -121,7 +122,7 @@ _LATE = {
         "array_api": """acos acosh asin asinh atan atan2 atanh bitwise_invert bitwise_left_shift bitwise_right_shift bool can_cast clip
             concat conj cumulative_prod cumulative_sum empty empty_like finfo from_dlpack iinfo imag isdtype permute_dims pow real
             result_type __array_namespace_info__""",
-        "bessel": "i0",
+        "special": "i0",
         "bits": "bitwise_count frexp gcd lcm ldexp nextafter packbits ravel_multi_index spacing unpackbits",
         "polynomials": "poly polyadd polydiv polymul polysub",
         "sets": """argwhere flatnonzero intersect1d nonzero setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse
@@ -136,7 +137,7 @@ def __getattr__(name: str) -> _Any:
         from importlib import import_module  # noqa: PLC0415 - see above
 
         module = import_module(_LATE[name])
-        return module if name in ("nn", "tf") else getattr(module, name)
+        return module if name in ("nn", "tf", "special") else getattr(module, name)
     raise AttributeError(f"module 'adjit' has no attribute {name!r}")
 
 
@@ -197,6 +198,6 @@ __all__ = [
     "isdtype", "permute_dims", "positive", "pow", "real", "result_type",
     # products
     "convolve", "correlate", "cross", "dot", "einsum", "einsum_path", "inner", "kron", "linalg", "matmul", "matrix_power", "outer",
-    "polyval", "tensordot",
+    "polyval", "special", "tensordot",
     "vdot", "vecdot",
 ]  # fmt: skip

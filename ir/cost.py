@@ -7,6 +7,7 @@ what its lowering emits (`Counting`), so that the cost of a newly added op is kn
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from .types import BOOL, I64, DType
 
 PLAIN = 1  # an addition, a comparison, a selection
 DIVISION = 3  # a floating-point division or a square root
+ITERATIONS = 20  # of a loop that ends when its elements have converged
 MATH = 8  # a function of the vector math library, or an integer division
 
 
@@ -51,6 +53,13 @@ class Counting:
 
     def strict(self) -> Counting:
         return self
+
+    def iterate(self, limit: int, state: Sequence[Counted], step: Callable[..., tuple[Counted, Sequence[Counted]]]) -> list[Counted]:
+        before, start = self.operations, max(x.ready for x in state)
+        _, results = step(*state)
+        repeated = min(limit, ITERATIONS) - 1
+        self.operations += repeated * (self.operations - before)
+        return [Counted(x.dtype, x.ready + repeated * (x.ready - start)) for x in results]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -187,6 +187,11 @@ class _Parser:
     def op_class(self, name: str) -> type[Op]:
         found = REGISTRY.get(name)
         if found is None:
+            from .ops import late  # noqa: PLC0415 - ops that few programs use
+
+            late.load()
+            found = REGISTRY.get(name)
+        if found is None:
             from difflib import get_close_matches  # noqa: PLC0415 - needed for this message alone
 
             close = get_close_matches(name, REGISTRY, 1)

@@ -6,6 +6,7 @@ if all values are known (`numpy_fallback`); if one is traced, they raise an erro
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from types import CodeType
@@ -59,7 +60,7 @@ LATE: dict[str, str] = {
         "bits": "gcd lcm bitwise_count packbits unpackbits ravel_multi_index frexp ldexp nextafter spacing",
         "polynomials": "poly polyadd polysub polymul polydiv",
         "updates": "apply_along_axis apply_over_axes",
-        "bessel": "i0",
+        "special": "i0",
     }.items()
     for name in names.split()
 }
@@ -72,6 +73,20 @@ def rule_for(function: Callable[..., Any]) -> Callable[..., Any] | None:
         name = getattr(function, "__name__", "")
         if name in LATE and getattr(np, name, None) is function:
             found = NUMPY[function] = getattr(import_module(f"adjit.tracer.surface.{LATE[name]}"), name)
+        elif isinstance(function, np.ufunc):
+            found = special_rule(function)
+    return found
+
+
+def special_rule(ufunc: np.ufunc) -> Callable[..., Any] | None:
+    """Return adjit's function for a ufunc of scipy.special, by its name there; None if there is none."""
+    scipy = sys.modules.get("scipy.special")
+    name = ufunc.__name__.removeprefix("_")
+    if scipy is None or getattr(scipy, ufunc.__name__, getattr(scipy, name, None)) is None:
+        return None
+    found: Callable[..., Any] | None = import_module("adjit.tracer.surface.special").UFUNCS.get(ufunc.__name__)
+    if found is not None:
+        NUMPY[ufunc] = found
     return found
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from adjit.ir.cost import ITERATIONS
 from adjit.ir.errors import AdjitError
-from adjit.ir.types import DType
+from adjit.ir.types import BOOL, I64, DType
 
 from ..llvm.lanes import Lanes, Outlined, Reg, Text
 from ..vecmath import functions as vecmath
@@ -38,6 +39,41 @@ class VectorEmitter(Lanes):
         body = "\n".join([*text.slots, *text.lines, f"ret {ty} {result.name}"])
         definition = f"define hidden {ty} {name}({', '.join(f'{ty} {p.name}' for p in params)}) nounwind {{\nentry:\n{body}\n}}\n"
         return Outlined(definition, f"declare hidden {ty} {name}({', '.join([ty] * arity)})", frozenset(text.declares))
+
+    def iterate(self, limit: int, state: Sequence[Reg], step: Callable[..., tuple[Reg, Sequence[Reg]]]) -> list[Reg]:
+        """A loop that ends when `done` holds in every lane; lanes that are done keep their state."""
+        text, before = self.text, self.text.block
+        head, after = text.fresh_label(), text.fresh_label()
+        text.jump(head)
+        text.start(head)
+        first = len(text.lines)
+        olds = [Reg(text.fresh(), x.dtype) for x in (Reg("0", I64), self.const(BOOL, False), *state)]
+        text.lines += [""] * len(olds)  # the phis, whose incoming values are known at the end
+        count, finished, *old = olds
+        emitted = len(text.lines)
+        done, new = step(*old)
+        new = [self.select(finished, x, y) for x, y in zip(old, new, strict=True)]
+        finished_now = self.or_(finished, done)
+        count_now = Reg(text.define(f"add i64 {count.name}, 1"), I64)
+        reached = text.define(f"icmp uge i64 {count_now.name}, {limit}")
+        stop = text.define(f"or i1 {reached}, {self._all(finished_now)}")
+        text.put(f"br i1 {stop}, label %{after}, label %{head}")
+        text.charge(ITERATIONS * (len(text.lines) - emitted))
+        starts, nexts = [Reg("0", I64), self.const(BOOL, False), *state], [count_now, finished_now, *new]
+        for k, (phi, start, following) in enumerate(zip(olds, starts, nexts, strict=True)):
+            ty = "i64" if k == 0 else self.type(phi.dtype)
+            text.lines[first + k] = f"{phi.name} = phi {ty} [{start.name}, %{before}], [{following.name}, %{text.block}]"
+        text.start(after)
+        return new
+
+    def _all(self, condition: Reg) -> str:
+        """One i1: whether the condition holds in every lane."""
+        if self.width == 1:
+            return condition.name
+        ty = self.type(BOOL)
+        callee = f"i1 @llvm.vector.reduce.and.v{self.width}i1"
+        self.text.declares.add(f"declare {callee}({ty})")
+        return self.text.define(f"call {callee}({ty} {condition.name})")
 
     def strict(self) -> VectorEmitter:
         return VectorEmitter(self.text, self.width, self._position, strict=True)

@@ -7,7 +7,7 @@ Every operation here rounds once, as those of `Emitter.strict()` do in native co
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -113,6 +113,16 @@ class HostEmitter:
 
     def call(self, function: str, *args: Reg) -> Reg:
         raise AdjitError(f"{function} rounds differently in NumPy; an op that is evaluated through its lowering does without")
+
+    def iterate(self, limit: int, state: Sequence[Reg], step: Callable[..., tuple[Reg, Sequence[Reg]]]) -> list[Reg]:
+        current, finished = list(state), np.False_
+        for _ in range(limit):
+            done, following = step(*current)
+            current = [np.where(finished, old, new) for old, new in zip(current, following, strict=True)]
+            finished = finished | done
+            if np.all(finished):
+                break
+        return current
 
     def strict(self) -> HostEmitter:
         return self

@@ -1,0 +1,66 @@
+"""The base of special functions: an op whose lowering is a formula on `Num`s, computed in float64 whatever the operands' dtype."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...types import F64, math_dtype
+from ..base import Array, Emitter, Reg, apply
+from ..maps import SCALAR, Map, cast, common_math_dtype, promoted
+from .arrays import evaluated
+from .numbers import Num, seeded, top
+
+if TYPE_CHECKING:
+    from ...operand import Operand
+
+
+class Special(Map, abstract=True):
+    """An elementwise function that is given by `formula`, in native code and eagerly.
+
+    Float32 is computed in float64: one set of coefficients serves both, and float32 results are rounded once.
+    """
+
+    kinds = "f"
+    singular = True
+
+    def formula(self, *xs: Num) -> Num:
+        raise NotImplementedError(self.name)
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return evaluated(self.scalar, arrays[0].dtype, *arrays)
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        strict = emit.strict()
+        wide = [Num(strict, strict.convert(x, F64)) for x in xs]
+        return strict.convert(self.formula(*wide).reg, xs[0].dtype)
+
+
+@dataclass(eq=False, repr=False)
+class Derived(Special, abstract=True):
+    """A function whose derivatives have no closed form in some arguments: they are computed by its own formula, on dual numbers.
+
+    The op is the derivative of order `orders[i]` in argument i.
+    """
+
+    orders: tuple[int, ...]
+
+    def value(self, *xs: Num) -> Num:
+        """The function itself, on numbers that may be dual."""
+        raise NotImplementedError(self.name)
+
+    def formula(self, *xs: Num) -> Num:
+        return top(self.value(*seeded(xs, self.orders)))
+
+    def raised(self, i: int, *args: Operand) -> Operand:
+        """The derivative in argument i, by the same formula."""
+        return apply(type(self)(tuple(order + (j == i) for j, order in enumerate(self.orders))), *args)
+
+
+def special(op: Special, *args: Operand | float) -> Operand:
+    """Apply an op to operands of any dtypes and shapes that broadcast; Python scalars are weak."""
+    if len(args) == 1:
+        (x,) = args
+        assert not isinstance(x, SCALAR)
+        return apply(op, cast(x, math_dtype(x.type.dtype)))
+    return apply(op, *promoted(op.name, args, common_math_dtype(*args)))

@@ -1,0 +1,188 @@
+"""The complementary error function and its relatives: the normal distribution function, its logarithm and its inverse."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ...types import F64
+from ..elementary import exp
+from ..normal import FORMATS, SPLIT, TAIL
+from . import coefficients as C
+from .base import Special, special
+from .numbers import Num, polynomial, where
+
+__all__ = ["erfc", "erfcx", "erfinv", "erfcinv", "ndtr", "ndtri", "log_ndtr"]
+
+if TYPE_CHECKING:
+    from ...operand import Operand
+
+INF, NAN = math.inf, math.nan
+ROOT_HALF = math.sqrt(0.5)
+TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
+ROOT_2PI = math.sqrt(2.0 * math.pi)
+
+
+# ---- formulas
+
+
+def erfcx_positive(x: Num) -> Num:
+    """exp(x²) erfc(x) for x >= 0."""
+    bounded = x.clamp(None, 1e300)
+    return polynomial((bounded - 3.75) / (bounded + 3.75), C.ERFCX) / (bounded * 2.0 + 1.0)
+
+
+def gaussian(x: Num, scale: float) -> tuple[Num, Num]:
+    """exp(-scale x²) as two factors, of which the second is 1 unless the product is next to the smallest numbers; scale is 1 or 1/2."""
+    high, low = x.clamp(-40.0, 40.0).square_pair()
+    exponent = high * scale
+    deep = exponent > 700.0
+    factor = where(deep, exponent - 64.0, exponent)
+    return (-factor).exp() * (1.0 - low * scale), where(deep, x.like(math.exp(-64.0)), 1.0)
+
+
+def erfc_(x: Num) -> Num:
+    first, second = gaussian(x, 1.0)
+    return where(x < 0.5, 1.0 - x.call("erf"), first * erfcx_positive(abs(x)) * second)
+
+
+def ndtr_(x: Num) -> Num:
+    size = abs(x)
+    first, second = gaussian(x, 0.5)
+    tail = first * (erfcx_positive(size * ROOT_HALF) * 0.5) * second
+    centre = (x * ROOT_HALF).call("erf") * 0.5 + 0.5
+    value = where(size < 0.6, centre, where(x < 0.0, tail, 1.0 - tail))
+    return where(x.is_nan(), NAN, value)
+
+
+def quantile(tail: Num, centre: Num) -> Num:
+    """The normal quantile: `tail` is the probability beyond it, at most 1/2, and `centre` is 1/2 - tail, which has the result's sign."""
+    form = FORMATS[F64]
+    size = abs(centre)
+    near = SPLIT**2 - size * size
+    inner = size * polynomial(near, form.centre[0]) / polynomial(near, form.centre[1])
+    r = (-tail.log()).sqrt()
+    shifted = r - TAIL
+    outer = polynomial(shifted, form.tail[0]) / polynomial(shifted, form.tail[1])
+    far = polynomial((r - 17.0) * (1.0 / 11.0), C.QUANTILE_FAR)
+    value = where(size < SPLIT, inner, where(r > 6.4, far, outer))
+    value = where(tail.equals(0.0), INF, where(tail < 0.0, NAN, value))
+    return value.copysign(centre)
+
+
+# ---- ops
+
+
+class Erfc(Special):
+    """1 - erf(x), accurate for large x."""
+
+    def formula(self, *xs: Num) -> Num:
+        return erfc_(xs[0])
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return -TWO_OVER_ROOT_PI * exp(-args[0] * args[0])
+
+
+class Erfcx(Special):
+    """exp(x²) erfc(x)."""
+
+    def formula(self, *xs: Num) -> Num:
+        (x,) = xs
+        size = abs(x)
+        tail = erfcx_positive(size)
+        high, low = size.clamp(None, 30.0).square_pair()
+        growing = high.exp()
+        growing = where(growing.equals(INF), INF, growing * (low + 1.0))
+        value = where(x < 0.0, 2.0 * growing - tail, tail)
+        return where(x.equals(INF), 0.0, value)
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return 2.0 * args[0] * y - TWO_OVER_ROOT_PI
+
+
+class Erfinv(Special):
+    """The inverse of erf."""
+
+    def formula(self, *xs: Num) -> Num:
+        (y,) = xs
+        return where(y.equals(0.0), y, quantile((1.0 - abs(y)) * 0.5, y * 0.5) * ROOT_HALF)
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return (1.0 / TWO_OVER_ROOT_PI) * exp(y * y)
+
+
+class Erfcinv(Special):
+    """The inverse of erfc."""
+
+    def formula(self, *xs: Num) -> Num:
+        (y,) = xs
+        return quantile(where(y > 1.0, 2.0 - y, y) * 0.5, (1.0 - y) * 0.5) * ROOT_HALF
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return (-1.0 / TWO_OVER_ROOT_PI) * exp(y * y)
+
+
+class Ndtr(Special):
+    """The standard normal distribution function."""
+
+    def formula(self, *xs: Num) -> Num:
+        return ndtr_(xs[0])
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return (1.0 / ROOT_2PI) * exp(-0.5 * args[0] * args[0])
+
+
+class Ndtri(Special):
+    """The quantile of the standard normal distribution."""
+
+    def formula(self, *xs: Num) -> Num:
+        (p,) = xs
+        return quantile(where(p > 0.5, 1.0 - p, p), p - 0.5)
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return ROOT_2PI * exp(0.5 * y * y)
+
+
+class LogNdtr(Special):
+    """The logarithm of the standard normal distribution function."""
+
+    def formula(self, *xs: Num) -> Num:
+        (x,) = xs
+        size = abs(x)
+        low = (erfcx_positive(size * ROOT_HALF) * 0.5).log() - x * x * 0.5
+        value = where(x < -1.0, low, (-ndtr_(-x)).log1p())
+        return where(x.equals(-INF), -INF, value)
+
+    def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
+        return (1.0 / ROOT_2PI) * exp(-0.5 * args[0] * args[0] - y)
+
+
+# ---- frontend functions
+
+
+def erfc(x: Operand) -> Operand:
+    return special(Erfc(), x)
+
+
+def erfcx(x: Operand) -> Operand:
+    return special(Erfcx(), x)
+
+
+def erfinv(y: Operand) -> Operand:
+    return special(Erfinv(), y)
+
+
+def erfcinv(y: Operand) -> Operand:
+    return special(Erfcinv(), y)
+
+
+def ndtr(x: Operand) -> Operand:
+    return special(Ndtr(), x)
+
+
+def ndtri(p: Operand) -> Operand:
+    return special(Ndtri(), p)
+
+
+def log_ndtr(x: Operand) -> Operand:
+    return special(LogNdtr(), x)

@@ -1,0 +1,194 @@
+"""Special functions: the errors that docs/numerics.md publishes, poles and infinities, and SciPy's ufuncs on adjit's values."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+import scipy.special as sp
+
+import adjit as aj
+
+PAGE = (Path(__file__).parent.parent.parent / "docs" / "numerics.md").read_text(encoding="utf-8")
+ROW = re.compile(r"^\| `([a-z0-9_]+)\(([^`]*)\)` \| (.+) \| ([\d.]+) (ULP|eps) \|$", re.MULTILINE)
+ROWS = {name: (arguments, domain, float(bound), unit) for name, arguments, domain, bound, unit in ROW.findall(PAGE)}
+SAMPLES = 24
+
+
+def normal(x: Any) -> Any:
+    return mp.erfc(-x / mp.sqrt(2)) / 2
+
+
+def quantile(p: Any) -> Any:
+    if p > 0.5:
+        return -quantile(1 - p)
+    if p > 1e-3:
+        return mp.sqrt(2) * mp.erfinv(2 * p - 1)
+    r = mp.sqrt(-mp.log(p))
+    start = -(mp.sqrt(2) * r - mp.log(4 * mp.pi * r * r) / (2 * mp.sqrt(2) * r))
+    return mp.findroot(lambda z: mp.log(normal(z)) - mp.log(p), start)
+
+
+EXACT: dict[str, Callable[..., Any]] = {
+    "gamma": mp.gamma,
+    "gammaln": lambda x: mp.loggamma(x) if x > 0 else mp.log(abs(mp.gamma(x))),
+    "digamma": mp.digamma,
+    "zeta": mp.zeta,
+    "beta": mp.beta,
+    "betaln": lambda a, b: mp.log(mp.beta(a, b)),
+    "gammainc": lambda a, x: mp.gammainc(a, 0, x, regularized=True),
+    "gammaincc": lambda a, x: mp.gammainc(a, x, regularized=True),
+    "betainc": lambda a, b, x: mp.betainc(a, b, 0, x, regularized=True),
+    "erfc": mp.erfc,
+    "erfcx": lambda x: mp.exp(x * x) * mp.erfc(x),
+    "erfinv": mp.erfinv,
+    "erfcinv": lambda y: -quantile(y / 2) / mp.sqrt(2),
+    "ndtr": normal,
+    "ndtri": quantile,
+    "log_ndtr": lambda x: mp.log(normal(x)) if x < 5 else mp.log1p(-normal(-x)),
+    "logit": lambda p: mp.log(p / (1 - p)),
+    "i0": lambda x: mp.besseli(0, x),
+    "i0e": lambda x: mp.besseli(0, x) * mp.exp(-abs(x)),
+    "i1": lambda x: mp.besseli(1, x),
+    "i1e": lambda x: mp.besseli(1, x) * mp.exp(-abs(x)),
+    "k0": lambda x: mp.besselk(0, x),
+    "k0e": lambda x: mp.besselk(0, x) * mp.exp(x),
+    "k1": lambda x: mp.besselk(1, x),
+    "k1e": lambda x: mp.besselk(1, x) * mp.exp(x),
+    "ive": lambda v, x: mp.besseli(v, x) * mp.exp(-x),
+    "j0": lambda x: mp.besselj(0, x),
+    "j1": lambda x: mp.besselj(1, x),
+    "y0": lambda x: mp.bessely(0, x),
+    "y1": lambda x: mp.bessely(1, x),
+    "ellipk": mp.ellipk,
+    "ellipe": mp.ellipe,
+    "exp1": mp.e1,
+    "expi": mp.ei,
+    "lambertw": lambda x: mp.lambertw(x).real,
+    "xlogy": lambda x, y: x * mp.log(y),
+    "xlog1py": lambda x, y: x * mp.log1p(y),
+    "entr": lambda x: -x * mp.log(x),
+    "rel_entr": lambda x, y: x * mp.log(x / y),
+}
+
+
+def samples(domain: str, rng: np.random.Generator) -> list[np.ndarray[Any, Any]]:
+    """Arguments in the intervals of a row ("a to b", separated by semicolons): half uniform, half spread over the magnitudes."""
+    out = []
+    for part in domain.split(";"):
+        low, high = (float(bound) for bound in part.split(" to "))
+        uniform = rng.uniform(low, high, SAMPLES)
+        spread = np.exp(rng.uniform(math.log(max(low, 1e-300) if low >= 0 else 1e-3), math.log(high), SAMPLES)) if high > 0 else uniform
+        out.append(np.concatenate([uniform, spread]))
+    return out
+
+
+def test_the_page_lists_every_function() -> None:
+    composed = {"expit", "log_expit", "softmax", "log_softmax", "logsumexp", "sinc", "erf", "psi", "jv", "jn", "iv", "polygamma", "kl_div"}
+    assert set(ROWS) == set(EXACT) == set(aj.special.__all__) - composed
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_errors_are_within_the_published_bound(name: str) -> None:
+    _, domain, bound, unit = ROWS[name]
+    args = samples(domain, np.random.default_rng(5))
+    for got in (aj.function(getattr(aj.special, name))(*args), getattr(aj.special, name)(*args)):
+        with mp.workdps(70):
+            for y, *xs in zip(np.asarray(got), *args, strict=True):
+                true = EXACT[name](*(mp.mpf(float(x)) for x in xs))
+                size = np.spacing(abs(float(true))) if unit == "ULP" else np.finfo(float).eps * max(1.0, abs(float(true)))
+                if abs(true) > 1e-300:
+                    assert abs(mp.mpf(float(y)) - true) <= bound * mp.mpf(float(size)), (xs, y, float(true))
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_float32_is_rounded_once(name: str) -> None:
+    """Native float32 is the float64 result of the same arguments, rounded."""
+    with np.errstate(over="ignore"):
+        args = [a.astype(np.float32) for a in samples(ROWS[name][1], np.random.default_rng(6))]
+    function = aj.function(getattr(aj.special, name))
+    wide = np.asarray(function(*(a.astype(np.float64) for a in args)))
+    single = np.asarray(function(*args))
+    assert single.dtype == np.float32
+    with np.errstate(over="ignore", under="ignore"):
+        np.testing.assert_array_equal(single, wide.astype(np.float32))
+
+
+EDGES = np.array([0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 1e-310, 1e-300, 30.0, 1e5, 1e300, np.inf, -np.inf, np.nan])
+OTHER = {"lambertw", "beta", "betaln", "gammainc", "gammaincc", "betainc", "ive", "zeta"}  # of two arguments, or with other domains
+ELSEWHERE = {  # where SciPy is wrong: NaN for the limits at infinity, infinite for logarithms of large numbers
+    "gamma": [-np.inf], "digamma": [-np.inf, 1e300], "gammaln": [-np.inf, 1e300, 1e-310], "ellipe": [-1e300], "exp1": [-1.0],
+    **dict.fromkeys(("i0", "i1"), (np.inf, -np.inf)), **dict.fromkeys(("j0", "j1", "y0", "y1"), (np.inf, -np.inf, 1e300, 1e-310)),
+    **dict.fromkeys(("k1", "k1e"), (1e-310,)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [name for name in EXACT if name not in OTHER])
+def test_edges_are_scipys(name: str) -> None:
+    theirs = getattr(sp, name)
+    count = theirs.nin
+    skipped = ELSEWHERE.get(name, [])
+    edges = EDGES[~np.isin(EDGES, skipped)] if count == 1 else EDGES[~np.isin(EDGES, [1e300])]
+    args = [edges] if count == 1 else [a.ravel() for a in np.meshgrid(edges, edges)]
+    with np.errstate(all="ignore"):
+        wanted = theirs(*args)
+    for got in (aj.function(getattr(aj.special, name))(*args), getattr(aj.special, name)(*args)):
+        np.testing.assert_allclose(np.asarray(got), wanted, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "wanted"),
+    [
+        ("gammainc", (2.0, 0.0), 0.0), ("gammainc", (2.0, np.inf), 1.0), ("gammainc", (0.0, 1.0), 1.0), ("gammainc", (-1.0, 1.0), np.nan),
+        ("gammaincc", (2.0, 0.0), 1.0), ("gammaincc", (2.0, np.inf), 0.0), ("gammainc", (2.0, -1.0), np.nan),
+        ("betainc", (2.0, 3.0, 0.0), 0.0), ("betainc", (2.0, 3.0, 1.0), 1.0), ("betainc", (2.0, 3.0, 1.5), np.nan),
+        ("lambertw", (0.0,), 0.0), ("lambertw", (-1.0,), np.nan), ("lambertw", (np.inf,), np.inf),
+        ("ive", (0.0, 0.0), 1.0), ("ive", (1.5, 0.0), 0.0), ("ive", (-0.5, 1.0), np.nan),
+        ("zeta", (1.0, 2.0), np.inf), ("zeta", (0.5, 2.0), np.nan), ("zeta", (2.0, 0.0), np.inf),
+    ],
+)  # fmt: skip
+def test_ends_of_the_domain(name: str, args: tuple[float, ...], wanted: float) -> None:
+    arrays = [np.array([a]) for a in args]
+    for got in (aj.function(getattr(aj.special, name))(*arrays), getattr(aj.special, name)(*arrays)):
+        np.testing.assert_equal(np.asarray(got)[0], wanted)
+
+
+def test_scipys_ufuncs_take_traced_values_and_tensors() -> None:
+    x, a = np.linspace(0.2, 0.8, 5), np.linspace(1.0, 3.0, 5)
+    programs: list[Callable[..., Any]] = [
+        lambda x, a: sp.gammaln(a) * sp.erfc(x) + sp.xlogy(a, x), lambda x, a: sp.gammainc(a, x) + sp.betainc(a, a, x) + sp.jv(2, x),
+        lambda x, a: sp.expit(x) + sp.psi(a) + sp.ndtri(x) + sp.i0e(a),
+    ]  # fmt: skip
+    for program in programs:
+        for got in (aj.function(program)(x, a), program(aj.tensor(x), aj.tensor(a))):
+            np.testing.assert_allclose(np.asarray(got), program(x, a), rtol=1e-13)
+        slope = aj.grad(lambda x, a, p=program: aj.sum(p(x, a)))(x, a)
+        np.testing.assert_allclose(np.asarray(slope), (program(x + 1e-6, a) - program(x - 1e-6, a)) / 2e-6, rtol=1e-7)
+
+
+def test_derivatives_in_parameters_are_finite_differences() -> None:
+    """Of third order in the parameters, and mixed: dual numbers of dual numbers."""
+    def f(a: Any, b: Any) -> Any:
+        return aj.special.betainc(a, b, 0.3)
+
+    mixed = aj.grad(aj.grad(aj.grad(f), 1))(2.0, 3.0)
+    step = 1e-4
+
+    def slope(a: float, b: float) -> float:
+        return float(aj.grad(f)(a, b))
+
+    by_b = [(slope(a, 3.0 + step) - slope(a, 3.0 - step)) / (2 * step) for a in (2.0 + step, 2.0 - step)]
+    assert float(mixed) == pytest.approx((by_b[0] - by_b[1]) / (2 * step), rel=1e-4)
+
+
+def test_orders_are_static() -> None:
+    with pytest.raises(aj.DTypeError, match="Python integer"):
+        aj.special.jn(1.5, np.ones(2))
+    with pytest.raises(ValueError, match="branches 0 and -1"):
+        aj.special.lambertw(np.ones(2), 3)

@@ -64,6 +64,7 @@ LATE: dict[str, str] = {
     }.items()
     for name in names.split()
 }
+LATE_LINALG = frozenset({"eigh", "eigvalsh", "svd", "svdvals", "cond", "matrix_rank", "tensorinv"})
 
 
 def rule_for(function: Callable[..., Any]) -> Callable[..., Any] | None:
@@ -71,7 +72,9 @@ def rule_for(function: Callable[..., Any]) -> Callable[..., Any] | None:
     found = NUMPY.get(function)
     if found is None:
         name = getattr(function, "__name__", "")
-        if name in LATE and getattr(np, name, None) is function:
+        if name in LATE_LINALG and getattr(np.linalg, name, None) is function:
+            found = NUMPY[function] = getattr(import_module("adjit.tracer.surface.spectral"), name)
+        elif name in LATE and getattr(np, name, None) is function:
             found = NUMPY[function] = getattr(import_module(f"adjit.tracer.surface.{LATE[name]}"), name)
         elif isinstance(function, np.ufunc):
             found = special_rule(function)
@@ -178,11 +181,11 @@ ACCUMULATIONS: dict[np.ufunc, Callable[..., Operand]] = {
 _SHAPE = "the shape of its result depends on values, and shapes are static; mask with np.where(condition, a, b) instead"
 _MUTATES = "arrays of adjit are immutable; use the function of that name in adjit, or x.at[index].set(value): they give a new array"
 MUTATING = ("put", "copyto", "place", "putmask", "fill_diagonal", "put_along_axis")  # they write to their first argument
-_SOLVES = "of the factorisations there are np.linalg.cholesky, qr and slogdet; do it outside of the function"
+_SOLVES = "for symmetric matrices there is np.linalg.eigh; do it outside of the function"
 HINTS: dict[str, str] = {
     "trim_zeros": _SHAPE,
     **dict.fromkeys(MUTATING, _MUTATES),
-    **dict.fromkeys(["svd", "svdvals", "eig", "eigh", "eigvals", "eigvalsh", "matrix_rank", "cond"], _SOLVES),
+    **dict.fromkeys(["eig", "eigvals"], _SOLVES),
 }
 
 

@@ -32,7 +32,7 @@ from ..llvm import memory
 from ..llvm.counted import Loop
 from ..llvm.lanes import Outlined, Reg, Text
 from ..llvm.memory import Access
-from ..products import contraction, products
+from ..products import contraction, lapack, products
 from .boxes import Border, emit_boxes
 from .emitter import VectorEmitter
 from .literals import NO_LITERALS, Literals, Taken
@@ -403,6 +403,12 @@ class LoopKernel(Kernel):
         one = products.brief_product if brief else products.matrix_product
         multiply = products.matrix_products if target.type.rank > 2 else one
         multiply(self, target, a, b, accumulate)
+
+    def has_lapack(self) -> bool:
+        return lapack.is_found()
+
+    def lapack(self, routine: str, dtype: DType, *args: str | int | Window) -> Reg:
+        return lapack.call(self, routine, dtype, *args)
 
     def scratch(self, type: TensorType) -> Window:
         offset = -(-self.work_bytes // 64) * 64

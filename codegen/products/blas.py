@@ -21,6 +21,7 @@ from adjit.ir.types import F32, F64, DType
 from ..llvm import toolchain as llvm
 
 SYMBOLS = (("scipy_cblas_{}gemm64_", "i64"), ("scipy_cblas_{}gemm", "i32"), ("cblas_{}gemm64_", "i64"), ("cblas_{}gemm", "i32"))
+LAPACK = ("ssyevd", "dsyevd", "sgesdd", "dgesdd")
 PREFIX = "adjit_blas_"  # of the names under which native code imports the routines
 GET, SET = "adjit_openblas_get_num_threads", "adjit_openblas_set_num_threads"
 ENTER, LEAVE = PREFIX + "enter", PREFIX + "leave"
@@ -77,12 +78,13 @@ done:
 
 
 class Blas(NamedTuple):
-    """Addresses of cblas_?gemm, its integer type, and the addresses of the functions that get and set the number of threads."""
+    """Addresses of cblas_?gemm, its integer type, the functions that get and set the number of threads, and routines of LAPACK."""
 
     address: dict[DType, int]
     index_type: str
     source: str
     threads: dict[str, int]
+    lapack: dict[str, int]  # by the names under which native code imports them; none, if one is missing
 
 
 def _libraries() -> Iterator[Path]:
@@ -112,8 +114,17 @@ def find() -> Blas | None:
                 threads = {name: _address(library, control.format(verb)) for name, verb in ((GET, "get"), (SET, "set"))}
             except AttributeError:
                 continue
-            return Blas(address, index_type, path.name, threads)
+            return Blas(address, index_type, path.name, threads, _lapack(library, pattern))
     return None
+
+
+def _lapack(library: ctypes.CDLL, pattern: str) -> dict[str, int]:
+    """Addresses of LAPACK's routines, whose names have the prefix and suffix of BLAS's."""
+    prefix, suffix = ("scipy_" if pattern.startswith("scipy_") else ""), ("_64_" if pattern.endswith("64_") else "_")
+    try:
+        return {PREFIX + name: _address(library, f"{prefix}{name}{suffix}") for name in LAPACK}
+    except AttributeError:
+        return {}
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:
@@ -136,7 +147,7 @@ def _addresses(target: Target) -> dict[str, int]:
         return {}
     gate = llvm.Library([llvm.assemble(GATE, target, level=0)], [ENTER, LEAVE], found.threads)
     _keep.append(gate)
-    return {symbol(dtype): found.address[dtype] for dtype in (F32, F64)} | gate.address
+    return {symbol(dtype): found.address[dtype] for dtype in (F32, F64)} | found.lapack | gate.address
 
 
 _keep: list[llvm.Library] = []

@@ -63,6 +63,11 @@ def settings(target: Target) -> str:
     return _wanted() or repr(load(target))
 
 
+def is_own() -> bool:
+    """Whether adjit's own routines are forced."""
+    return _wanted() == "own"
+
+
 def _wanted() -> str:
     return _forced[-1] if _forced else value("ADJIT_BLAS")
 

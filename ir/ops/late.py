@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-MODULES = ("special",)
+MODULES = ("special", "spectral")
 
 
 def load() -> None:

@@ -16,10 +16,11 @@ from adjit.ir.verifier import verify
 from tests.ops.cases import CASES, Case
 from tests.ops.cases_convolution import CASES as CONVOLUTION
 from tests.ops.cases_special import CASES as SPECIAL
+from tests.ops.cases_spectral import CASES as SPECTRAL
 from tests.ops.cases_structure import CASES as STRUCTURE
 from tests.ops.harness import Array, Bundle, Row, assert_close, assert_same, assert_same_bits, differences, dot, eager, func_of, several
 
-ROWS: list[Case] = [*CASES, *STRUCTURE, *CONVOLUTION, *SPECIAL]
+ROWS: list[Case] = [*CASES, *STRUCTURE, *CONVOLUTION, *SPECIAL, *SPECTRAL]
 ELEMENTWISE = [row for row in ROWS if row.domains]
 
 every_row = pytest.mark.parametrize("case", ROWS, ids=repr)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,34 @@ from .shapes import concatenate, matrix_transpose, moveaxis, stack
 __all__ = [
     "cholesky", "cross", "det", "inv", "lstsq", "matmul", "matrix_power", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve",
     "tensordot", "tensorsolve", "vecdot",
+    "block_diag", "cho_solve", "cond", "eigh", "eigvalsh", "expm", "matrix_rank", "solve_triangular", "sqrtm", "svd", "svdvals",
+    "tensorinv", "toeplitz",
 ]  # fmt: skip
+
+if TYPE_CHECKING:
+    from .spectral import (
+        block_diag,
+        cho_solve,
+        cond,
+        eigh,
+        eigvalsh,
+        expm,
+        matrix_rank,
+        solve_triangular,
+        sqrtm,
+        svd,
+        svdvals,
+        tensorinv,
+        toeplitz,
+    )
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from . import spectral  # noqa: PLC0415 - few programs use it
+
+        return getattr(spectral, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def matmul(a: Any, b: Any, /) -> Operand:

@@ -337,10 +337,12 @@ def vector_norm(x: Operand, ord: Any, axes: tuple[int, ...], keepdims: bool) -> 
 def matrix_norm(x: Operand, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Operand:
     if ord == "fro":
         return root(ops.sum(x * x, axes, keepdims))
+    if ord in (2, -2, "nuc"):
+        from .spectral import nuclear_norm  # noqa: PLC0415 - few programs need singular values
+
+        return nuclear_norm(x, (axes[0], axes[1]), keepdims, ord)
     if ord not in (1, -1, math.inf, -math.inf):
-        raise UnsupportedError(
-            f"norm: order {ord!r} of a matrix needs its singular values, which adjit does not compute; 'fro', 1 and np.inf work"
-        )
+        raise UnsupportedError(f"norm: order {ord!r} is not one of matrices; 'fro', 'nuc', 1, 2 and np.inf are, and their negatives")
     rows, columns = normalize_axes(axes[0], x.ndim, "norm") + normalize_axes(axes[1], x.ndim, "norm")
     inner, outer = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sums = ops.sum(ops.absolute(x), inner, True)

@@ -1,0 +1,213 @@
+"""Eigenvalues, singular values and what is made of them; functions of matrices; systems with structured matrices.
+
+Imported when one of its functions is first used: as `aj.linalg.svd`, or as `np.linalg.svd` on adjit's values.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.errors import ShapeError, UnsupportedError
+from adjit.ir.operand import Operand
+from adjit.ir.ops import spectral
+from adjit.ir.types import I64, normalize_axis
+
+from ..control import fori_loop
+from ..convert import counting, pick, present, to_operand, to_operands
+from . import linalg
+from .create import eye
+from .elementwise import floating
+from .indexing import tril, triu
+from .shapes import concatenate, matrix_transpose, moveaxis
+
+__all__ = [
+    "block_diag", "cho_solve", "cond", "eigh", "eigvalsh", "expm", "matrix_rank", "nuclear_norm", "solve_triangular", "sqrtm", "svd",
+    "svdvals", "tensorinv", "toeplitz",
+]  # fmt: skip
+
+PADE = tuple(math.comb(13, k) * math.factorial(26 - k) // math.factorial(13) for k in range(14))  # numerator of exp's approximant
+PADE_NORM = 5.371920351148152  # up to this norm the approximant is accurate to float64
+SQUARE_ROOTS = 18  # steps of Newton's iteration: it converges quadratically
+
+
+class EighResult(NamedTuple):
+    """The result of `eigh`, as in NumPy."""
+
+    eigenvalues: Operand
+    eigenvectors: Operand
+
+
+class SVDResult(NamedTuple):
+    """The result of `svd`, as in NumPy."""
+
+    U: Operand
+    S: Operand
+    Vh: Operand
+
+
+# ---- eigenvalues and singular values
+
+
+def eigh(a: Any, /, UPLO: str = "L") -> EighResult:
+    """Return the eigenvalues of symmetric matrices, ascending, and the eigenvectors as columns; reads one triangle, as NumPy does.
+
+    Eigenvectors of equal eigenvalues are arbitrary, and their derivatives NaN; those of the eigenvalues are exact there.
+    """
+    x = floating(to_operand(a))
+    if UPLO.upper() not in ("L", "U"):
+        raise ValueError(f"eigh: UPLO must be 'L' or 'U', not {UPLO!r}")
+    return EighResult(*spectral.eigh(x if UPLO.upper() == "L" else matrix_transpose(x)))
+
+
+def eigvalsh(a: Any, /, UPLO: str = "L") -> Operand:
+    """Return the eigenvalues of symmetric matrices, ascending."""
+    return eigh(a, UPLO).eigenvalues
+
+
+def svd(a: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    """Return U, the singular values, descending, and Vᵀ; with `compute_uv=False`, the singular values."""
+    x = floating(to_operand(a))
+    if x.ndim < 2:
+        raise ShapeError(f"svd: takes matrices, not {x.type}")
+    u, s, vt = spectral.svd(x)
+    if not compute_uv:
+        return s
+    if full_matrices and x.shape[-1] != x.shape[-2]:
+        raise UnsupportedError(f"svd: the square factors of {x.type} are not unique; pass full_matrices=False")
+    return SVDResult(u, s, vt)
+
+
+def svdvals(a: Any, /) -> Operand:
+    """Return the singular values, descending."""
+    out: Operand = svd(a, False, False)
+    return out
+
+
+def nuclear_norm(x: Operand, axes: tuple[int, int], keepdims: bool, ord: Any) -> Operand:
+    """Sum of the singular values ("nuc"), the largest (2) or the smallest one (-2), over two axes."""
+    rows, columns = (normalize_axis(axis, x.ndim, "norm") for axis in axes)
+    s = svdvals(moveaxis(x, (rows, columns), (-2, -1)))
+    out = ops.sum(s, -1) if ord == "nuc" else pick(s, (..., 0 if ord == 2 else -1))
+    return ops.reshape(out, tuple(1 if i in (rows, columns) else n for i, n in enumerate(x.shape))) if keepdims else out
+
+
+def cond(x: Any, /, p: Any = None) -> Operand:
+    """Compute the condition number: the ratio of the extreme singular values, or by another norm the product with the inverse's."""
+    x = floating(to_operand(x))
+    if p in (None, 2, -2):
+        s = svdvals(x)
+        largest, smallest = pick(s, (..., 0)), pick(s, (..., -1))
+        return smallest / largest if p == -2 else largest / smallest
+    return linalg.matrix_norm(x, ord=p) * linalg.matrix_norm(linalg.inv(x), ord=p)
+
+
+def matrix_rank(a: Any, /, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Operand:
+    """Count the singular values above a tolerance: max(m, n) times the largest times the precision, unless given."""
+    x = floating(to_operand(a))
+    if x.ndim < 2:
+        return ops.cast(ops.any(ops.not_equal(x, 0.0)), I64)
+    s = ops.stop_gradient(svdvals(x))
+    if tol is None:
+        relative = max(x.shape[-2:]) * float(np.finfo(x.dtype).eps) if rtol is None else rtol
+        tol = ops.max(s, -1, True) * relative
+    elif isinstance(tol, Operand | np.ndarray):
+        tol = ops.reshape(to_operand(tol), (*np.shape(tol), 1))
+    return ops.sum(ops.cast(ops.greater(s, tol), I64), -1)
+
+
+def tensorinv(a: Any, /, ind: int = 2) -> Operand:
+    """Compute the inverse of the linear map that `tensordot(a, x, a.ndim - ind)` is."""
+    x = to_operand(a)
+    if ind <= 0:
+        raise ValueError("tensorinv: ind must be positive")
+    left, right = x.shape[:ind], x.shape[ind:]
+    if math.prod(left) != math.prod(right):
+        raise ShapeError(f"tensorinv: {x.type} with ind={ind} is no square map: {math.prod(left)} != {math.prod(right)}")
+    return ops.reshape(linalg.inv(ops.reshape(x, (math.prod(left), -1))), (*right, *left))
+
+
+# ---- functions of matrices
+
+
+def expm(a: Any, /) -> Operand:
+    """Compute the exponential of (stacks of) square matrices, by scaling, Padé's approximant of order 13, and squaring."""
+    x = floating(to_operand(a))
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ShapeError(f"expm: takes square matrices, not {x.type}")
+    norm = ops.max(ops.sum(ops.absolute(ops.stop_gradient(x)), -2))
+    doublings = ops.maximum(ops.ceil(ops.log2(ops.maximum(norm, 1e-30) / PADE_NORM)), 0.0)
+    doublings = ops.cast(ops.where(ops.isfinite(norm), doublings, 0.0), I64)
+    scaled = x * ops.exp2(-ops.cast(doublings, x.dtype))
+    one = ops.broadcast_to(ops.cast(to_operand(eye(x.shape[-1])), x.dtype), x.shape)
+    b = [float(c) / PADE[0] for c in PADE]
+    second = ops.matmul(scaled, scaled)
+    fourth = ops.matmul(second, second)
+    sixth = ops.matmul(second, fourth)
+    odd = ops.matmul(sixth, sixth * b[13] + fourth * b[11] + second * b[9]) + sixth * b[7] + fourth * b[5] + second * b[3] + one * b[1]
+    even = ops.matmul(sixth, sixth * b[12] + fourth * b[10] + second * b[8]) + sixth * b[6] + fourth * b[4] + second * b[2] + one * b[0]
+    odd = ops.matmul(scaled, odd)
+    out: Operand = fori_loop(0, doublings, lambda _, y: ops.matmul(y, y), present(ops.solve(even - odd, even + odd)))
+    return out
+
+
+def sqrtm(a: Any, /) -> Operand:
+    """Compute the principal square root of square matrices without eigenvalues on the negative axis, by Denman and Beavers' iteration."""
+    x = floating(to_operand(a))
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ShapeError(f"sqrtm: takes square matrices, not {x.type}")
+    one = ops.broadcast_to(ops.cast(to_operand(eye(x.shape[-1])), x.dtype), x.shape)
+    scale = ops.sqrt(ops.sum(x * x, (-2, -1), True) / x.shape[-1])
+
+    def step(_: Any, state: tuple[Operand, Operand]) -> tuple[Operand, Operand]:
+        y, z = state
+        return 0.5 * (y + ops.solve(z, one)), 0.5 * (z + ops.solve(y, one))
+
+    root, _ = fori_loop(0, SQUARE_ROOTS, step, (x / scale, present(one * 1.0)))
+    out: Operand = root * ops.sqrt(scale)
+    return out
+
+
+# ---- structured matrices
+
+
+def solve_triangular(a: Any, b: Any, /, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False) -> Operand:
+    """Solve `a @ x = b` for a triangular a, of which the other triangle is not read; `trans=1` or "T" solves with its transpose."""
+    a, b = (floating(x) for x in to_operands(a, b))
+    matrix = tril(a) if lower else triu(a)
+    if unit_diagonal:
+        matrix = ops.where(ops.equal(ops.iota(a.shape, a.ndim - 1), ops.iota(a.shape, a.ndim - 2)), 1.0, matrix)
+    if trans not in (0, 1, "N", "T"):
+        raise ValueError(f"solve_triangular: trans must be 0, 1, 'N' or 'T', not {trans!r}")
+    return ops.solve(matrix_transpose(matrix) if trans in (1, "T") else matrix, b)
+
+
+def cho_solve(c_and_lower: tuple[Any, bool], b: Any, /) -> Operand:
+    """Solve `a @ x = b`, given the Cholesky factor of a and whether it is the lower one."""
+    c, lower = c_and_lower
+    first = solve_triangular(c, b, trans=0 if lower else 1, lower=lower)
+    return solve_triangular(c, first, trans=1 if lower else 0, lower=lower)
+
+
+def block_diag(*blocks: Any) -> Operand:
+    """Put matrices along the diagonal of a matrix of zeros; vectors count as rows."""
+    matrices = [ops.reshape(x, (1,) * (2 - x.ndim) + x.shape) for x in to_operands(*blocks)]
+    if any(x.ndim != 2 for x in matrices):
+        raise ShapeError(f"block_diag: takes matrices, not {', '.join(str(x.type) for x in matrices)}")
+    width, before, rows = sum(x.shape[1] for x in matrices), 0, []
+    for x in matrices:
+        rows.append(ops.pad(x, [0, before], [0, width - before - x.shape[1]]))
+        before += x.shape[1]
+    return concatenate(rows, 0)
+
+
+def toeplitz(c: Any, r: Any = None, /) -> Operand:
+    """Make the matrix with constant diagonals whose first column is c and first row r (default: c), whose first element is not read."""
+    column, row = to_operands(c, c if r is None else r)
+    column, row = ops.reshape(column, -1), ops.reshape(row, -1)
+    m, n = column.shape[0], row.shape[0]
+    line = concatenate([ops.flip(column, 0), pick(row, slice(1, None))], 0)
+    return pick(line, (m - 1) - counting(m, 2, 0) + counting(n, 2, 1))

@@ -84,7 +84,7 @@ def each_element(type: TensorType, function: Callable[..., Operand], *stacks: Op
     k, carry = Value(INDEX), Value(type)
     child = child_of(here(), [k, carry])
     with child:
-        out = apply(StackAccumulate(), carry, k, function(*(apply(StackRead(), s, k) for s in stacks)))
+        out = apply(StackAccumulate().unchecked(), carry, k, function(*(apply(StackRead().unchecked(), s, k) for s in stacks)))
     args = (Literal(0, INDEX), apply(StackLength(), stacks[0]), apply(StackZeros(type.element), stacks[0]))
     return here().emit(For(), args, (child.finish([out]),), [type])[0]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from adjit.ir.effects import effects
 from adjit.ir.errors import UnsupportedError
 from adjit.ir.func import Block, Stmt, Value
 from adjit.ir.operand import Literal, Operand
@@ -18,8 +19,8 @@ from adjit.ir.ops.control import Checkpoint, For, Fuse, If, While
 from adjit.ir.ops.index import CheckIndex, Gather, Indexing, Scatter, ScatterAdd, native_position
 from adjit.ir.ops.maps import Map
 from adjit.ir.ops.reduce import Reduce
-from adjit.ir.ops.stack import StackAccumulate, StackAdd, StackCopy, StackLength, StackOp, StackRead, StackZeros
-from adjit.ir.types import I64, StackType
+from adjit.ir.ops.stack import CheckedStackOp, StackAccumulate, StackAdd, StackCopy, StackLength, StackOp, StackRead, StackZeros
+from adjit.ir.types import BOOL, I64, StackType
 
 from ..interrupts import polling, signals, stopping
 from ..llvm import memory
@@ -299,14 +300,29 @@ class RegisterKernel(LoopKernel):
             case StackLength():
                 self.values[id(stmt.result)] = stacks.count(self.text, self.handle(stack))
             case StackAdd():
+                self.check(stmt, "ne", stacks.count(self.text, self.handle(stmt.args[1])))
                 self.text.put(stacks.add_call(self.handle(stack), self.handle(stmt.args[1]), element))
             case StackRead():
-                at = self.scalar.convert(self.read(stmt.args[1]), I64)
+                at = self.element_index(stmt)
                 self.values[id(stmt.result)] = memory.load(self.text, self.data_of(stack), element.dtype, at.name, 1, 1)
             case StackAccumulate():
-                at = self.scalar.convert(self.read(stmt.args[1]), I64)
+                at = self.element_index(stmt)
                 before = memory.load(self.text, self.data_of(stack), element.dtype, at.name, 1, 1)
                 memory.store(self.text, self.data_of(stack), self.scalar.add(before, self.read(stmt.args[2])), at.name, 1, 1)
+
+    def element_index(self, stmt: Stmt) -> Reg:
+        """The index of the element that a statement reads or adds to."""
+        at = self.scalar.convert(self.read(stmt.args[1]), I64)
+        self.check(stmt, "uge", at)  # as unsigned, negative indices are huge
+        return at
+
+    def check(self, stmt: Stmt, wrong: str, value: Reg) -> None:
+        """Fail if a value compares so with the length of the statement's stack, unless its maker guarantees that it does not."""
+        if effects(stmt).fails:
+            assert isinstance(stmt.op, CheckedStackOp)
+            self.error = stmt.op.error
+            length = stacks.count(self.text, self.handle(stmt.args[0]))
+            self.fail_if(Reg(self.text.define(f"icmp {wrong} i64 {value.name}, {length.name}"), BOOL), stmt.op.message, value)
 
     # ---- arrays
 

@@ -23,9 +23,9 @@ def address(module: Module, stmt: Stmt) -> str:
     """The address of the result of a `stack_read`, or of a `gather` at scalar indices; leaves if an index is out of bounds."""
     source, *indices = stmt.args
     if isinstance(stmt.op, StackArray):
-        return module.text.define(f"load ptr, ptr {module.handle(source)}")
+        return stacked.all_elements(module, stmt)
     if isinstance(stmt.op, StackRead):
-        return stacked.element_at(module, source, indices[0])
+        return stacked.element_at(module, stmt)
     return _row(module, stmt, source, indices)
 
 

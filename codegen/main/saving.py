@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from adjit.ir.effects import effects
 from adjit.ir.func import Stmt
 from adjit.ir.operand import Operand
-from adjit.ir.ops.stack import StackAccumulate, StackAdd, StackArray, StackCopy, StackLength, StackRead, StackZeros
+from adjit.ir.ops.stack import CheckedStackOp, StackAccumulate, StackAdd, StackArray, StackCopy, StackLength, StackRead, StackZeros
 from adjit.ir.plan import Place
-from adjit.ir.types import I64, StackType, row_major
+from adjit.ir.types import BOOL, I64, StackType, row_major
 
+from ..cache.image import Failure
 from ..kernels.kernels import add_kernel, copy_kernel
 from ..llvm import memory
+from ..llvm.lanes import Reg
 from ..llvm.memory import Access
 from . import stacks
 
@@ -31,16 +34,17 @@ def on_stack(module: Module, stmt: Stmt) -> None:
         case StackCopy():
             module.allocate(stacks.copy_call(module.handle(stmt.result), module.handle(stack), element))
         case StackAdd():
+            check(module, stmt, "ne", stacks.count(module.text, module.handle(stmt.args[1])))
             module.text.put(stacks.add_call(module.handle(stack), module.handle(stmt.args[1]), element))
         case StackRead():
-            _copy_elements(module, stmt.result, element_at(module, stack, stmt.args[1]))
+            _copy_elements(module, stmt.result, element_at(module, stmt))
         case StackArray():
-            _copy_elements(module, stmt.result, module.text.define(f"load ptr, ptr {module.handle(stack)}"))
+            _copy_elements(module, stmt.result, all_elements(module, stmt))
         case StackAccumulate():
             source = module.window(stmt.args[2])
             access = Access("%p0", row_major(element.shape), element.dtype)
             kernel = add_kernel(access, source._replace(pointer="%p1"), element.shape, module.context)
-            module.invoke(kernel, [element_at(module, stack, stmt.args[1]), source.pointer])
+            module.invoke(kernel, [element_at(module, stmt), source.pointer])
 
 
 def _copy_elements(module: Module, value: Operand, pointer: str) -> None:
@@ -50,11 +54,33 @@ def _copy_elements(module: Module, value: Operand, pointer: str) -> None:
     module.invoke(copy_kernel(target._replace(pointer="%p0"), access, shape, module.context), [target.pointer, pointer])
 
 
-def element_at(module: Module, stack: Operand, index: Operand) -> str:
-    """The address of an element."""
+def check(module: Module, stmt: Stmt, wrong: str, value: Reg) -> None:
+    """Leave if a value compares so with the length of the statement's stack, unless its maker guarantees that it does not."""
+    if effects(stmt).fails:
+        assert isinstance(stmt.op, CheckedStackOp)
+        length = stacks.count(module.text, module.handle(stmt.args[0]))
+        fails = Reg(module.text.define(f"icmp {wrong} i64 {value.name}, {length.name}"), BOOL)
+        module.fail_if(fails, Failure(stmt.op.error, stmt.op.message, stmt.location), value)
+
+
+def all_elements(module: Module, stmt: Stmt) -> str:
+    """The address of the array that a `stack_array` gives."""
+    assert isinstance(stmt.op, StackArray)
+    handle = module.handle(stmt.args[0])
+    if effects(stmt).fails:
+        length = stacks.count(module.text, handle)
+        fails = Reg(module.text.define(f"icmp ne i64 {length.name}, {stmt.op.count}"), BOOL)
+        module.fail_if(fails, Failure(stmt.op.error, stmt.op.message, stmt.location), length)
+    return module.text.define(f"load ptr, ptr {handle}")
+
+
+def element_at(module: Module, stmt: Stmt) -> str:
+    """The address of the element that a statement reads or adds to."""
+    stack, index = stmt.args[:2]
+    at = module.scalar.convert(module.read(index), I64)
+    check(module, stmt, "uge", at)  # as unsigned, negative indices are huge
     data = module.text.define(f"load ptr, ptr {module.handle(stack)}")
-    size = module.scalar.const(I64, stacks.element_bytes(stack.type))
-    offset = module.scalar.mul(module.scalar.convert(module.read(index), I64), size)
+    offset = module.scalar.mul(at, module.scalar.const(I64, stacks.element_bytes(stack.type)))
     return module.text.define(f"getelementptr i8, ptr {data}, i64 {offset.name}")
 
 

@@ -1,17 +1,19 @@
 """Ops on stacks: the values that a loop saved, one element per iteration, and their cotangents.
 
 A loop's `saving` is the only way to fill a stack; the ops here read it, and add to another of the same length. They are differentiable like
-all others: the cotangent of a stack is a stack. None checks its index in native code: a backward loop has its forward loop's trip count.
+all others: the cotangent of a stack is a stack. Indices and lengths are checked, except where the maker of an op guarantees them
+(`unchecked`): the backward loop has as many iterations as the forward loop that filled the stack.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from ..effects import effects_of
 from ..errors import DTypeError, OutOfBoundsError
 from ..types import I64, StackType, TensorType
 from .base import Array, Op, apply
@@ -36,13 +38,33 @@ class StackOp(Op, abstract=True):
     def widened(self, size: int) -> StackOp:
         return self
 
+
+class CheckedStackOp(StackOp, abstract=True):
+    """An op that fails if its index is outside of the stack, or its stacks have different lengths."""
+
+    can_fail: ClassVar[bool] = True
+
+    def unchecked(self) -> Self:
+        """This op, made by someone who guarantees that it cannot fail. It is printed in the same way; what is parsed is checked."""
+        self.__dict__["can_fail"] = False
+        return self
+
+    def like(self, op: CheckedStackOp) -> Self:
+        """This op, checked if another on the same index is."""
+        return self if effects_of(op).fails else self.unchecked()
+
+    @property
+    def message(self) -> str:
+        """The error message, with a placeholder for the index or length."""
+        return f"{self.name}: the stack has no element {{}}"
+
     def position(self, stack: Any, index: Array) -> int:
         if not 0 <= int(index) < len(stack):
-            raise OutOfBoundsError(f"{self.name}: element {int(index)} of {len(stack)}")
+            raise OutOfBoundsError(self.message.format(int(index)))
         return int(index)
 
 
-class StackRead(StackOp):
+class StackRead(CheckedStackOp):
     """Element i: `%x = stack_read %stack, %i`."""
 
     def infer(self, *types: TensorType) -> TensorType:
@@ -57,7 +79,7 @@ class StackRead(StackOp):
         return apply(self, d, args[1]) if i == 0 else None
 
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
-        return apply(StackAccumulate(), apply(StackZeros(), args[0]), args[1], d) if i == 0 else None
+        return apply(StackAccumulate().like(self), apply(StackZeros(), args[0]), args[1], d) if i == 0 else None
 
 
 @dataclass(eq=False, repr=False)
@@ -94,7 +116,7 @@ class StackLength(StackOp):
         return np.asarray(len(arrays[0]))
 
 
-class StackAccumulate(StackOp):
+class StackAccumulate(CheckedStackOp):
     """The stack with `x` added to element i: `%s = stack_accumulate %stack, %i, %x`. In place, if the old stack is not read later."""
 
     in_place: ClassVar[int | None] = 0
@@ -123,16 +145,20 @@ class StackAccumulate(StackOp):
 
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
         if i == 2:
-            return apply(StackRead(), d, args[1])
+            return apply(StackRead().like(self), d, args[1])
         return d if i == 0 else None
 
 
 @dataclass(eq=False, repr=False)
-class StackArray(StackOp):
+class StackArray(CheckedStackOp):
     """All elements of a stack that holds `count` of them as one array, without a copy. Inserted by passes, after differentiation."""
 
     count: int
     differentiable: ClassVar[bool] = False
+
+    @property
+    def message(self) -> str:
+        return f"stack_array: the stack has {{}} elements, not {self.count}"
 
     def infer(self, *types: TensorType) -> TensorType:
         element = self.stack(types[0]).element
@@ -141,23 +167,30 @@ class StackArray(StackOp):
     def evaluate(self, *arrays: Array) -> Any:
         stack: Any = arrays[0]
         if len(stack) != self.count:
-            raise OutOfBoundsError(f"stack_array: the stack holds {len(stack)} elements, not {self.count}")
+            raise OutOfBoundsError(self.message.format(len(stack)))
         return np.stack(stack)
 
 
-class StackAdd(StackOp):
-    """The elementwise sum of two stacks of equal length."""
+class StackAdd(CheckedStackOp):
+    """The elementwise sum of two stacks of equal length, of floats."""
 
     in_place: ClassVar[int | None] = 0
 
+    @property
+    def message(self) -> str:
+        return "stack_add: stacks of different lengths; the second has {}"
+
     def infer(self, *types: TensorType) -> TensorType:
         a, b = types
-        if self.stack(a) != b:
-            raise DTypeError(f"stack_add: stacks of different types, {a} and {b}")
+        if self.stack(a) != b or not self.stack(a).element.is_float:
+            raise DTypeError(f"stack_add: takes two stacks of one type of floats, not {a} and {b}")
         return a
 
     def evaluate(self, *arrays: Array) -> Any:
-        return [x + y for x, y in zip(*arrays, strict=True)]
+        a, b = arrays
+        if len(a) != len(b):
+            raise OutOfBoundsError(self.message.format(len(b)))
+        return [x + y for x, y in zip(a, b, strict=True)]
 
     def pushforward(
         self, results: tuple[Operand, ...], args: tuple[Operand, ...], tangents: tuple[Operand | None, ...]
@@ -188,8 +221,8 @@ class StackCopy(StackOp):
 
 
 def plus(a: Operand, b: Operand) -> Operand:
-    """a + b, for arrays or stacks: how (co)tangents are added."""
-    return apply(StackAdd(), a, b) if isinstance(a.type, StackType) else a + b
+    """a + b, for arrays or stacks: how (co)tangents are added. Those of one value have one length."""
+    return apply(StackAdd().unchecked(), a, b) if isinstance(a.type, StackType) else a + b
 
 
 def zeros_like(x: Operand) -> Operand:

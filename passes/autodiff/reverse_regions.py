@@ -173,7 +173,7 @@ def pull_back_loop(sweep: Sweep, stmt: Stmt) -> None:
         for slot, bar in bars.items():
             inner.accumulate(body.results[slot], bar)
         for value, d in stacks:
-            inner.accumulate(value, apply(StackRead(), d, i))
+            inner.accumulate(value, apply(StackRead().unchecked(), d, i))
         inner.run(stmts)
         following = [inner.cotangents[id(params[s])] if id(params[s]) in inner.cotangents else zeros_like(bar) for s, bar in bars.items()]
     totals = [(v, total) for v, total in totals if inner.cotangents[id(v)] is not total]
@@ -191,7 +191,7 @@ def pull_back_loop(sweep: Sweep, stmt: Stmt) -> None:
                 renaming[value] = at(i)
         for value in choice.keep:
             stacked.append(Value(StackType(value.type), value.name))
-            renaming[value] = apply(StackRead(), stacked[-1], i)
+            renaming[value] = apply(StackRead().unchecked(), stacked[-1], i)
     again = [copied(s, renaming, "backward", stmt) for s in choice.again]
     adjoint = renaming.block(adjoint)
     augmented = Block(body.params, _final(stmts, body.stmts, choice.keep), body.results, (*body.saving, *choice.keep))
@@ -224,7 +224,7 @@ def _known_values(stmt: Stmt, body: Block) -> list[tuple[Value, Callable[[Operan
             out[id(param)] = param, partial(_counted_to, init, steps[slot])
     for value, stack in zip(body.saving, stmt.results[len(body.results) :], strict=True):
         if isinstance(value, Value):
-            out.setdefault(id(value), (value, partial(apply, StackRead(), stack)))
+            out.setdefault(id(value), (value, partial(apply, StackRead().unchecked(), stack)))
     return list(out.values())
 
 

@@ -178,7 +178,7 @@ class _Loop:
         length = source.type.shape[0] if isinstance(maker.op, Gather) else self.lengths.get(id(source))
         if not self.comes_from_outside(source) or at is None or length is None or not at.covers(self.trips, length):
             return None
-        return _Rows(source if isinstance(maker.op, Gather) else apply(StackArray(length), source), at)
+        return _Rows(source if isinstance(maker.op, Gather) else apply(StackArray(length).unchecked(), source), at)
 
     def _collected(self, x: Operand) -> Iterator[_Rows]:
         """The rows of a value that the loop collects in arrays, for itself or for a product."""

@@ -11,6 +11,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
+from adjit.ir.effects import effects
 from adjit.ir.func import Stmt
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.arithmetic import Add
@@ -292,12 +293,14 @@ def sink_broadcast(r: Rewriter, stmt: Stmt) -> Operand | None:
 def add_in_place(r: Rewriter, stmt: Stmt) -> Operand | None:
     """stack_add(x, stack_accumulate(stack_zeros, i, d)) => stack_accumulate(x, i, d): adds one element instead of all."""
     a, b = stmt.args
+    if effects(stmt).fails:  # the lengths may differ
+        return None
     for x, other in ((a, b), (b, a)):
         if r.made_by(other, StackZeros):
             return x
         made = r.made_by(other, StackAccumulate)
         if made and r.made_by(made.args[0], StackZeros):
-            return r.emit(StackAccumulate(), (x, *made.args[1:]))
+            return r.emit(made.op, (x, *made.args[1:]))
     return None
 
 

@@ -13,6 +13,7 @@ from opcode import opmap
 from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple
 
+from adjit.ir.errors import InternalError
 from adjit.ir.location import Location
 
 OURS = ("adjit", "numpy", "contextlib", "functools")
@@ -65,6 +66,22 @@ def raised_at(traceback: TracebackType | None) -> Location | None:
             found = instruction(traceback.tb_frame.f_code, traceback.tb_lasti)[0]
         traceback = traceback.tb_next
     return found
+
+
+def is_from_outside(error: Exception) -> bool:
+    """Whether an exception is no consequence of the code that it passed through: lack of memory, a bug of adjit, or what a signal handler
+    raised, which Python runs between any two instructions.
+    """
+    if isinstance(error, MemoryError | InternalError):
+        return True
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        interrupted, traceback = traceback.tb_frame, traceback.tb_next
+        # a handler is called with the frame that it interrupts, which nothing else is
+        for value in traceback.tb_frame.f_locals.values():
+            if value is interrupted or (type(value) is tuple and any(item is interrupted for item in value)):
+                return True
+    return False
 
 
 def definition(function: Any) -> Location | None:

@@ -18,7 +18,7 @@ from adjit.ir.location import Location
 from adjit.ir.operand import Literal, Operand, as_operand
 from adjit.ir.types import BOOL, F64, I64, TensorType, as_dtype, promote, weak_example
 
-from .frames import user_location
+from .frames import is_from_outside, user_location
 from .trace import Trace, Traced
 from .traced import WeakSplat
 
@@ -140,7 +140,9 @@ def same_static(a: Any, b: Any) -> bool:
         return bool(a.dtype == b.dtype) and a.shape == b.shape and a.tobytes() == b.tobytes()
     try:
         return repr(a) == repr(b) if isinstance(a, float) else bool(a == b)  # -0.0 is not 0.0
-    except Exception:
+    except Exception as error:
+        if is_from_outside(error):
+            raise
         return False  # if the user's comparison fails, the values are merely considered different
 
 

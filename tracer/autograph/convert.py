@@ -297,10 +297,15 @@ def to_code(function: Callable[..., Any]) -> str:
         node = rewritten(inner)
     except NoSource as reason:
         raise ValueError(f"{inner.__name__} is not converted: {reason}") from None
-    try:
-        import astunparse  # noqa: PLC0415 - for people who look; tracing does without
+    return unparsed(node).strip() + "\n"
 
+
+def unparsed(node: ast.AST) -> str:
+    import astunparse  # noqa: PLC0415 - for people who look; tracing does without
+
+    try:
         text: str = astunparse.unparse(node)
-    except Exception:  # syntax newer than astunparse
-        text = ast.unparse(node)
-    return text.strip() + "\n"
+        ast.parse(text)
+    except (AttributeError, SyntaxError):  # a kind of node that astunparse does not know, or writes as an older Python did
+        return ast.unparse(node)
+    return text

@@ -248,11 +248,16 @@ def raising() -> Iterator[None]:
     """Make a branch that ends in `raise` fail at run time, not while it is traced."""
     try:
         yield
-    except Exception as error:
+    except BaseException as error:
         trace = current_trace()
         how = getattr(error, "adjit_raised", None)
         if how is None or trace is None:
             raise
+        if not isinstance(error, Exception):
+            raise TraceError(
+                f"a traced branch raises {type(error).__name__}: whether it does is only known when the function runs, and compiled code "
+                "raises only subclasses of Exception; return a flag, and raise it outside of the function"
+            ).at(raised_at(error.__traceback__)) from None
         if how == "caught":
             raise TraceError(
                 f"a traced branch raises {type(error).__name__} inside of `try`: whether it does is only known when the function runs, and "

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from ..branches import emit_if
+from ..frames import is_from_outside
 from ..growing import TracedList
 from ..loops import Loop
 from ..regions import UNDEFINED, Attempt, Entry, Wording
@@ -150,9 +151,11 @@ class LoopState:
         before.restore()
         try:
             build()
-        except Exception:  # a body that fails here may work iteration by iteration; real errors will be raised again there
+        except Exception as error:  # a body that fails here may work iteration by iteration; its own errors will be raised again there
             mark.undo()
             before.restore()
+            if is_from_outside(error):
+                raise
             return False
         return True
 

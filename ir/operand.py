@@ -18,11 +18,12 @@ from .errors import TraceError
 from .ops.base import Array, Op, result_types
 from .ops.maps import Map
 from .tracebacks import trim
-from .types import DType, Shape, StackType, TensorType, as_dtype
+from .types import BOOL, I64, DType, Shape, StackType, TensorType, as_dtype
 
 PLAIN = frozenset({int, float, bool, np.ndarray})  # the most common operand classes, which need no further checks
 OperandLike: TypeAlias = "Operand | Array | np.generic | bool | int | float | list[Any] | tuple[Any, ...]"
 
+COUNTING = frozenset({"add", "sub", "mul", "div", "floor_divide", "remainder", "power", "left_shift", "right_shift"})
 
 LARGE = 1024  # elements: ops on larger literals are left to the compiled program, so that tracing time does not grow with size
 
@@ -44,11 +45,14 @@ def operators(name: str, scalars: bool = True) -> tuple[Callable[[Any, Any], Ope
 
     `scalars`: whether the op takes Python scalars, which do not determine the dtype.
     """
+    counts = name in COUNTING
 
     def forward(self: Any, other: Any) -> Any:
         try:
             if not is_arithmetic(other):
                 return NotImplemented
+            if counts and self.weak:
+                self = as_number(self, other)
             return getattr(ops, name)(self, as_arithmetic(other) if scalars else as_operand(other))
         except Exception as error:
             trim(error)
@@ -58,12 +62,20 @@ def operators(name: str, scalars: bool = True) -> tuple[Callable[[Any, Any], Ope
         try:
             if not is_arithmetic(other):
                 return NotImplemented
+            if counts and self.weak:
+                self = as_number(self, other)
             return getattr(ops, name)(as_arithmetic(other) if scalars else as_operand(other), self)
         except Exception as error:
             trim(error)
             raise
 
     return forward, backward
+
+
+def as_number(x: Operand, other: Any = 0) -> Operand:
+    """The operand of arithmetic on Python numbers, where Python's bools, known and traced, are integers. NumPy's bools are not."""
+    among_numbers = type(other) in (bool, int, float) or (isinstance(other, Operand) and other.weak)
+    return ops.cast(x, I64) if x.weak and x.type.dtype == BOOL and among_numbers else x
 
 
 class Operand:
@@ -83,6 +95,18 @@ class Operand:
     def literal(self, value: Any, type: TensorType) -> Operand:
         """A constant filled with one value, for use with this operand."""
         return Literal(value, type)
+
+    def strong(self) -> Operand:
+        """This value as NumPy's functions take it: a Python number becomes a scalar of NumPy, which determines the dtype in promotion."""
+        return self.retyped(self.type.dtype, False) if self.weak else self
+
+    def settled(self) -> Operand:
+        """`strong`, for a new value that nothing refers to yet."""
+        return self.strong()
+
+    def retyped(self, dtype: DType, weak: bool) -> Operand:
+        """A new value of a dtype, which may be the same, and weakly typed or not."""
+        return ops.cast(self, dtype)
 
     if TYPE_CHECKING:  # attributes of the user-facing classes, for users' type checkers: public functions are annotated to return operands
 
@@ -143,16 +167,17 @@ class Operand:
         return other // self, other % self
 
     def __neg__(self) -> Operand:
-        return ops.neg(self)
+        return ops.neg(as_number(self))
 
     def __pos__(self) -> Operand:
-        return self
+        return as_number(self)
 
     def __abs__(self) -> Operand:
-        return ops.absolute(self)
+        return ops.absolute(as_number(self))
 
-    def __round__(self, digits: int = 0) -> Operand:
-        return ops.round(self, digits)
+    def __round__(self, digits: int | None = None) -> Operand:
+        rounded = ops.round(self, digits or 0)
+        return rounded.retyped(I64, True) if digits is None and not self.type.shape else rounded  # a Python integer
 
     # ---- comparisons, logic, bits
 

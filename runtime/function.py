@@ -142,7 +142,7 @@ class Function:
         """Inline the call into the enclosing trace: the body runs on its values."""
         args, kwargs = tree_map(lambda x: tensor(x) if isinstance(x, np.ndarray | np.generic) else x, (args, kwargs))
         with self._creating(set() if scope.closed_over is None else scope.closed_over):
-            return converted(bind(self._fn, instance))(*args, **kwargs)
+            return with_arrays(converted(bind(self._fn, instance))(*args, **kwargs))
 
     # ---- specialisations
 
@@ -448,7 +448,12 @@ def eager_call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     """Run op by op, with the argument and result types of a compiled call."""
     args, kwargs = tree_map(lambda x: tensor(x) if is_array(x) and not isinstance(x, Operand) else x, (args, kwargs))
     with undone_by_errors():
-        return tree_map(lambda x: tensor(x) if is_array(x) or type(x) in (int, float, bool) else x, fn(*args, **kwargs))
+        return with_arrays(fn(*args, **kwargs))
+
+
+def with_arrays(results: Any) -> Any:
+    """Return the results of a Python function as a compiled call returns them: numbers become arrays, whose dtype counts in promotion."""
+    return tree_map(lambda x: tensor(x).strong() if is_array(x) or type(x) in (int, float, bool) else x, results)
 
 
 def resolve_static(fn: Callable[..., Any], static: Sequence[int | str] | int | str) -> tuple[int | str, ...]:

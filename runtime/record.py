@@ -193,7 +193,7 @@ class EagerRecord(Record):
         return self.watched
 
     def give(self, gradient: Operand) -> Operand:
-        return gradient if isinstance(gradient, Value) else materialize(gradient)
+        return (gradient if isinstance(gradient, Value) else materialize(gradient)).strong()
 
 
 class TraceRecord(Record):
@@ -264,7 +264,7 @@ class TraceRecord(Record):
         return self.watched.keys() | {id(r) for stmt in stmts for r in stmt.results if r.type.is_float}
 
     def give(self, gradient: Operand) -> Operand:
-        return Splat(gradient.value, gradient.type) if type(gradient) is Literal else gradient
+        return Splat(gradient.value, gradient.type) if isinstance(gradient, Literal) else gradient.strong()
 
     def mark(self, what: str) -> Mark:
         """Return the current position in the trace."""

@@ -17,7 +17,7 @@ from adjit.ir.arrays import as_array, brief
 from adjit.ir.errors import DTypeError, TraceError
 from adjit.ir.operand import Concrete, Literal, Operand, array_of, as_operand, evaluate, read_only
 from adjit.ir.ops.base import Array, Op, View, apply
-from adjit.ir.ops.maps import Map
+from adjit.ir.ops.maps import Cast, Map
 from adjit.ir.types import TensorType, as_dtype
 from adjit.tracer.convert import set_concrete_class
 
@@ -168,6 +168,11 @@ class Tensor(TensorMethods, Concrete):
             advice = "use .any() or .all()" if what == "bool" else "index it, or reduce it first"
             raise TypeError(f"{what}(): a {self.type} tensor has {self.buffer.size} elements, not one; {advice}")
         return self.buffer.item()
+
+    def retyped(self, dtype: np.dtype[Any], weak: bool) -> Tensor:
+        out: Any = apply(Cast(dtype), self)
+        out.__class__ = WeakTensor if weak else Tensor
+        return out
 
     def __iter__(self) -> Iterator[Tensor]:
         if not self.buffer.ndim:

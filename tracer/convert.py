@@ -5,7 +5,7 @@ The classes that users hold are registered by the packages that own them: `Tenso
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,6 +21,8 @@ from adjit.ir.ops.maps import common_dtype
 from adjit.ir.types import TensorType, normalize_axis
 
 Number: TypeAlias = Operand | bool | int | float  # arguments of elementwise functions: Python scalars stay weakly typed
+
+SCALARS = frozenset({bool, int, float})
 
 _concrete: Callable[[Array], Operand] = Concrete
 _splat: Callable[[Any, TensorType], Operand] = Literal
@@ -39,26 +41,41 @@ def set_splat_class(make: Callable[[Any, TensorType], Operand]) -> None:
 
 
 def to_operand(x: Any) -> Operand:
-    """Return an argument of a public function as an operand; raw arrays, lists and scalars are converted."""
+    """Return an argument of a public function as an operand, as `np.asarray` would: raw arrays, lists and Python numbers, known and traced,
+    are converted to arrays, which determine the dtype of the result.
+    """
     if isinstance(x, Operand):
-        return as_operand(x)
+        return as_operand(x).strong()
     return of_rows(x) if holds_operands(x) else _concrete(as_array(x))
 
 
 def to_operands(*xs: Any) -> list[Operand]:
     """Return the arguments of one op as operands. Next to a traced value, raw arrays stay raw, so that the trace captures each once."""
-    read = [to_operand(x) if isinstance(x, Operand) or holds_operands(x) else x for x in xs]
+    return [x.strong() for x in _operands(xs)]
+
+
+def _operands(xs: Sequence[Any]) -> list[Operand]:
+    """Convert like `to_operands`, except that traced Python numbers stay weakly typed."""
+    read = [as_operand(x) if isinstance(x, Operand) else of_rows(x) if holds_operands(x) else x for x in xs]
     make = Concrete if any(isinstance(x, Value) for x in read) else _concrete
     return [x if isinstance(x, Operand) else make(as_array(x)) for x in read]
 
 
+def arithmetic(*xs: Any) -> list[Any]:
+    """Convert the operands of an operator of Python: Python numbers, known and traced, stay weakly typed in any company."""
+    operands = iter(_operands([x for x in xs if type(x) not in SCALARS]))
+    return [x if type(x) in SCALARS else next(operands) for x in xs]
+
+
 def numbers(*xs: Any) -> list[Any]:
-    """Convert like `to_operands`, but pass Python scalars next to an operand unchanged: they are weak in promotion."""
-    scalar = [type(x) in (bool, int, float) for x in xs]
-    if all(scalar):
-        return [to_operand(x) for x in xs]
-    operands = iter(to_operands(*(x for x, s in zip(xs, scalar, strict=True) if not s)))
-    return [x if s else next(operands) for x, s in zip(xs, scalar, strict=True)]
+    """Convert the arguments of a ufunc: Python numbers, known and traced, are weakly typed next to an array, else arrays themselves."""
+    out = arithmetic(*xs)
+    return [to_operand(x) for x in out] if all(map(is_number, out)) else out
+
+
+def is_number(x: Any) -> bool:
+    """Whether this is a Python number, known or traced, whose dtype gives way to that of arrays."""
+    return type(x) in SCALARS or (isinstance(x, Operand) and x.weak)
 
 
 def present(x: Operand) -> Operand:
@@ -84,11 +101,12 @@ def of_rows(x: Any) -> Operand:
     """Return the array of a list whose items are operands, numbers, arrays or such lists."""
     if not isinstance(x, list | tuple):
         return to_operand(x)
-    dtype = common_dtype(*(v if type(v) in (bool, int, float) else of_rows(v) for v in x))
-    rows = [ops.cast(of_rows(v), dtype) for v in x]
+    parts = [of_rows(v) for v in x]
+    dtype = common_dtype(*parts)
+    rows = [ops.cast(part, dtype) for part in parts]
     if any(row.type.shape != rows[0].type.shape for row in rows):
-        parts = ", ".join(str(row.type) for row in rows)
-        raise ShapeError(f"a ragged sequence is not a tensor: its parts are {parts}; pad it to one length")
+        types = ", ".join(str(row.type) for row in rows)
+        raise ShapeError(f"a ragged sequence is not a tensor: its parts are {types}; pad it to one length")
     return ops.concatenate([ops.reshape(row, (1, *row.type.shape)) for row in rows], 0)
 
 

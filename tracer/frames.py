@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from adjit.ir.errors import InternalError
 from adjit.ir.location import Location
+from adjit.ir.tracebacks import entries
 
 OURS = ("adjit", "numpy", "contextlib", "functools")
 REMEMBERED = 2048  # code objects; the table keeps them alive, so it is cleared when it grows past this
@@ -74,14 +75,15 @@ def is_from_outside(error: Exception) -> bool:
     """
     if isinstance(error, MemoryError | InternalError):
         return True
-    traceback = error.__traceback__
-    while traceback is not None and traceback.tb_next is not None:
-        interrupted, traceback = traceback.tb_frame, traceback.tb_next
-        # a handler is called with the frame that it interrupts, which nothing else is
-        for value in traceback.tb_frame.f_locals.values():
-            if value is interrupted or (type(value) is tuple and any(item is interrupted for item in value)):
-                return True
-    return False
+    return any(is_handler(entry.tb_frame) for entry in entries(error.__traceback__))
+
+
+def is_handler(frame: FrameType) -> bool:
+    """Whether a frame is that of a signal handler, the only function that is called with the frame below it as an argument."""
+    below = frame.f_back
+    if below is None:
+        return False
+    return any(x is below or (type(x) is tuple and any(item is below for item in x)) for x in frame.f_locals.values())
 
 
 def definition(function: Any) -> Location | None:

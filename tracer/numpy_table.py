@@ -16,7 +16,7 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.errors import UnsupportedError
-from adjit.ir.operand import Operand
+from adjit.ir.operand import Operand, as_operand
 from adjit.ir.types import DType, as_dtype, weak_example
 
 from .convert import to_operand
@@ -120,7 +120,7 @@ NUMPY.update({
     np.radians: elementwise.deg2rad,
     np.invert: elementwise.bitwise_not,
     np.conjugate: elementwise.conjugate,
-    np.real: elementwise.positive,
+    np.real: lambda x, /: as_operand(x),  # of a Python number, NumPy gives the number itself
     np.empty_like: create.zeros_like,
     np.where: where,
     np.result_type: result_type,

@@ -101,7 +101,8 @@ class Trace(Builder):
 
     def apply(self, op: Op, args: tuple[Operand, ...]) -> Any:
         out = super().apply(op, args)
-        if isinstance(op, Map) and isinstance(out, Traced) and args and all(a.weak for a in args):
+        # operators on Python numbers; NumPy's functions take them as arrays (`to_operand`), and derivatives are arrays
+        if isinstance(op, Map) and isinstance(out, Traced) and args and self.phase != "backward" and all(a.weak for a in args):
             out.weak = True
         return out
 

@@ -12,8 +12,8 @@ from adjit.ir.func import Value
 from adjit.ir.location import Location
 from adjit.ir.operand import Literal, Operand, fold_literals
 from adjit.ir.ops.base import Array, Op, apply
-from adjit.ir.ops.maps import Cast
-from adjit.ir.types import TensorType, as_dtype
+from adjit.ir.ops.maps import Cast, Map
+from adjit.ir.types import DType, TensorType, as_dtype
 
 from .arrays import ArrayMethods
 from .convert import set_splat_class
@@ -42,17 +42,24 @@ class Traced(ArrayMethods, Value):
         return builder.apply(op, args)
 
     def literal(self, value: Any, type: TensorType) -> Operand:
-        return WeakSplat(value, type)
+        return (WeakSplat if self.weak else Splat)(value, type)
+
+    def settled(self) -> Operand:
+        self.weak = False
+        return self
+
+    def retyped(self, dtype: DType, weak: bool) -> Operand:
+        out = apply(Cast(dtype), self)
+        if isinstance(out, Traced):
+            out.weak = weak
+        return out
 
     def astype(self, dtype: Any, copy: bool = True) -> Operand:
         """Cast to another dtype; casting a weakly typed value (a Python scalar) to its own dtype makes it strongly typed."""
         target = as_dtype(dtype)
         if self.type.dtype == target and not self.weak and not (copy and self.type.shape):
             return self
-        out = apply(Cast(target), self)
-        if isinstance(out, Traced):
-            out.weak = False
-        return out
+        return self.retyped(target, False)
 
     def copy(self, order: str = "C") -> Operand:
         """Return a value that a function may write to while the original is unchanged (native code copies only if needed)."""
@@ -145,11 +152,16 @@ class Splat(ArrayMethods, Literal):
             args = tuple(map(builder.stand_in, args))
         folded = fold_literals(op, args)
         if folded is not None:
-            return Splat(folded.value, folded.type)
+            return (WeakSplat if isinstance(op, Map) and all(a.weak for a in args) else Splat)(folded.value, folded.type)
         return super().apply_op(op, args) if builder is None else builder.apply(op, args)
 
     def literal(self, value: Any, type: TensorType) -> Operand:
         return Splat(value, type)
+
+    def retyped(self, dtype: DType, weak: bool) -> Operand:
+        out = fold_literals(Cast(dtype), (self,))
+        assert out is not None
+        return (WeakSplat if weak else Splat)(out.value, out.type)
 
     def numpy(self) -> Array:
         return np.array(self.array())

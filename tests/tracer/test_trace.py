@@ -145,7 +145,7 @@ def test_a_traced_python_scalar_gives_way() -> None:
 
     x = X.astype(np.float32)
     out = run_traced(f, x, 0.5, 3)
-    assert [a.dtype for a in out] == [F32, F64, F32, np.int64, F64]
+    assert [a.dtype for a in out] == [F32, F64, F64, np.int64, F64]
     np.testing.assert_allclose(out[0], x * 0.5 + 3)
 
 
@@ -153,11 +153,12 @@ def test_weakness_ends_where_an_array_joins_or_a_dtype_is_named() -> None:
     seen: list[bool] = []
 
     def f(x: Any, k: Any) -> Any:
-        seen.extend(v.weak for v in (k, k + 1, 2.0 * k, k + k, k * x, np.float64(1.0) * k, k.astype(float), k + create.zeros(()), k > 1))
+        seen.extend(v.weak for v in (k, k + 1, 2.0 * k, k + k, k > 1))
+        seen.extend(v.weak for v in (k * x, np.float64(1.0) * k, k.astype(float), np.sin(k), k + create.zeros(())))
         return k
 
     trace(f, X, 1.5)
-    assert seen == [True, True, True, True, False, False, False, False, True]
+    assert seen == [True] * 5 + [False] * 5
 
 
 # ---- constants

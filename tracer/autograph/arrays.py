@@ -10,10 +10,11 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.errors import TraceError
 from adjit.ir.operand import Operand, as_operand
+from adjit.ir.ops.maps import common_dtype
 from adjit.ir.types import DTYPE_NAMES, DType
 
 from .. import stacking
-from ..convert import holds_operands, of_rows, to_operand, to_operands
+from ..convert import arithmetic, holds_operands, of_rows, to_operand, to_operands
 from ..frames import user_location
 from ..growing import TracedList
 from ..numpy_table import NUMPY, call_function
@@ -87,9 +88,11 @@ def _scalar(numpy: Callable[..., Any], dtype: DType) -> Callable[..., Any]:
 def joined(how: Any, key: Any) -> Any:
     """Implement `np.r_[...]` and `np.c_[...]`, which are not functions."""
     parts = key if isinstance(key, tuple) else (key,)
-    if not any(map(is_traced, parts)) or any(isinstance(part, str) for part in parts):
+    if not any(is_traced(part) or holds_operands(part) for part in parts) or any(isinstance(part, str) for part in parts):
         return how[key]
-    arrays = [how[part] if isinstance(part, slice) else to_operand(part) for part in parts]
+    given = arithmetic(*(how[part] if isinstance(part, slice) else part for part in parts))
+    dtype = common_dtype(*given)
+    arrays = [ops.cast(to_operand(part), dtype) for part in given]
     if how is np.r_:
         return shapes.concatenate([shapes.atleast_1d(a) for a in arrays])
     return shapes.concatenate([shapes.reshape(a, (-1, 1)) if a.ndim < 2 else a for a in arrays], -1)

@@ -15,13 +15,13 @@ from adjit.ir.ops.effects import is_repeating
 from adjit.ir.types import BOOL, F64, I64, DType
 
 from ..branches import emit_if
-from ..convert import numbers, to_operand
+from ..convert import arithmetic, to_operand
 from ..frames import user_location
 from ..growing import TracedList
 from ..loops import Loop, emit_for
 from ..pytree import flatten
 from ..regions import Entry, Wording, is_traced
-from ..trace import Traced, current_trace
+from ..trace import current_trace
 from .arrays import NUMPY_OVERLOADS
 from .items import enumerate_items, make_range, reversed_items, zip_items
 
@@ -31,7 +31,7 @@ def _extremum(python: Callable[..., Any], pairwise: Callable[..., Any], whole: C
         if not options and len(args) == 1 and is_traced(args[0]) and args[0].ndim == 1:
             return whole(as_operand(args[0]))
         if len(args) == 1 and isinstance(args[0], TracedList) and not options:
-            return fold(args[0], lambda out, value: pairwise(*numbers(out, value)), python.__name__)
+            return fold(args[0], lambda out, value: pairwise(*arithmetic(out, value)), python.__name__)
         values = list(args[0]) if len(args) == 1 else list(args)
         if set(options) - {"key", "default"} or not values or not holds_traced(values):
             return python(*args, **options) if len(args) > 1 else python(values, **options)
@@ -40,7 +40,7 @@ def _extremum(python: Callable[..., Any], pairwise: Callable[..., Any], whole: C
         out = values[0]
         for value in values[1:]:
             # Python returns the first of equal elements, and so does the derivative
-            out = pairwise(*numbers(out, value))
+            out = pairwise(*arithmetic(out, value))
         return out
 
     return public
@@ -126,10 +126,7 @@ def _number(python: type, dtype: DType) -> Callable[..., Any]:
         operand = as_operand(args[0])
         if operand.type.size != 1:
             raise TypeError(f"{python.__name__}(): {operand.type} has {operand.type.size} elements, not one")
-        out = ops.cast(ops.reshape(operand, ()), dtype)
-        if isinstance(out, Traced) and out is not operand:
-            out.weak = True  # like the Python number that it represents
-        return out
+        return ops.reshape(operand, ()).retyped(dtype, True)  # weakly typed, like the Python number that it represents
 
     return public
 

@@ -18,11 +18,11 @@ from adjit.ir.func import Stmt
 from adjit.ir.operand import Literal, Operand, as_operand
 from adjit.ir.ops.base import perform
 from adjit.ir.ops.effects import Assert
-from adjit.ir.ops.maps import Map
+from adjit.ir.ops.maps import Map, common_dtype
 from adjit.ir.types import BOOL, TensorType
 
 from ..branches import emit_if
-from ..convert import to_operand
+from ..convert import arithmetic, is_number, of_rows, to_operand
 from ..frames import code_of, raised_at, user_location
 from ..growing import TracedList
 from ..regions import Attempt, Entry, Wording, is_traced, predicate
@@ -281,12 +281,15 @@ def get_item(x: Any, key: Any) -> Any:
     constant = isinstance(x, np.ndarray) or (type(x) in (list, tuple) and is_numeric(x))
     if not constant or not traced_key(key):
         return x[key]
-    out = to_operand(x)[key]
-    if not isinstance(out, Traced):
-        return out
     if isinstance(x, np.ndarray):
-        out.memory = (x,)
-    elif all(type(item) in (bool, int, float) for item in x):
+        out = to_operand(x)[key]
+        if isinstance(out, Traced):
+            out.memory = (x,)
+        return out
+    items = arithmetic(*x)
+    dtype = common_dtype(*items)
+    out = of_rows([ops.cast(to_operand(item), dtype) for item in items])[key]
+    if isinstance(out, Traced) and all(map(is_number, items)):
         out.weak = True  # like the Python numbers that it is selected from
     return out
 

@@ -11,10 +11,10 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.errors import UnsupportedError
 from adjit.ir.operand import Operand
-from adjit.ir.types import F64, as_dtype, as_shape
+from adjit.ir.ops.maps import common_dtype
+from adjit.ir.types import F64, as_dtype, as_shape, float_dtype
 
 from ..convert import numbers, present, to_operand, to_operands
-from .elementwise import floating
 from .shapes import moveaxis
 
 
@@ -82,7 +82,9 @@ def linspace(
     check_device(device)
     num = operator.index(num)
     intervals = num - 1 if endpoint else num
-    first, last = (floating(x) for x in to_operands(start, stop))
+    ends = numbers(start, stop)
+    dtype_of_points = float_dtype(common_dtype(*ends))
+    first, last = (ops.cast(to_operand(x), dtype_of_points) for x in ends)
     step = (last - first) / float(max(intervals, 1))
     first, step = first + 0.0 * step, step + 0.0 * first  # broadcast both to one shape
     counter = ops.cast(ops.iota((num, *(1 for _ in step.shape)), 0), first.dtype)

@@ -10,11 +10,11 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.errors import DTypeError, UnsupportedError
-from adjit.ir.operand import Operand
+from adjit.ir.operand import Operand, as_operand
 from adjit.ir.ops.maps import common_math_dtype, promoted
 from adjit.ir.types import BOOL, F64, I8, math_dtype
 
-from ..convert import Number, numbers, present, to_operand
+from ..convert import Number, arithmetic, numbers, present, to_operand
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,7 +23,8 @@ def unary(function: Callable[[Operand], Operand], name: str, doc: str) -> Callab
     """Create a public function of one array."""
 
     def public(x: Any, /) -> Operand:
-        return present(function(to_operand(x)))
+        operand = as_operand(x) if isinstance(x, Operand) and x.type.dtype != BOOL else to_operand(x)  # Python's bools add up to integers
+        return present(array_result(function(operand), operand))
 
     return named(public, name, doc)
 
@@ -32,9 +33,19 @@ def binary(function: Callable[[Any, Any], Operand], name: str, doc: str) -> Call
     """Create a public function of two arrays that broadcast against each other."""
 
     def public(a: Any, b: Any, /) -> Operand:
-        return present(function(*numbers(a, b)))
+        if not isinstance(a, Operand) and not isinstance(b, Operand):
+            return present(function(*numbers(a, b)))
+        given = arithmetic(a, b)
+        return present(array_result(function(*given), *given))
 
     return named(public, name, doc)
+
+
+def array_result(out: Operand, *args: Any) -> Operand:
+    """Return the result of a ufunc: of Python numbers it is a scalar of NumPy, whose dtype counts in promotion."""
+    if not out.weak:
+        return out
+    return out.strong() if any(out is x for x in args) else out.settled()  # nothing else refers to a new value: no cast is needed
 
 
 def named(function: F, name: str, doc: str) -> F:
@@ -148,8 +159,8 @@ def conjugate(x: Any, /) -> Operand:
 
 def imag(x: Any, /) -> Operand:
     """Return zeros, since complex numbers are not supported."""
-    x = to_operand(x)
-    return present(ops.full(x.shape, 0, x.dtype))
+    x = x if isinstance(x, Operand) else to_operand(x)
+    return x.literal(0, x.type) if x.weak else present(ops.full(x.shape, 0, x.dtype))  # of a Python number, NumPy gives a Python number
 
 
 def isreal(x: Any, /) -> Operand:

@@ -170,7 +170,7 @@ class Tensor(TensorMethods, Concrete):
         return self.buffer.item()
 
     def retyped(self, dtype: np.dtype[Any], weak: bool) -> Tensor:
-        out: Any = apply(Cast(dtype), self)
+        out: Tensor = apply(Cast(dtype), self)  # type: ignore[assignment] # of tensors
         out.__class__ = WeakTensor if weak else Tensor
         return out
 

@@ -18,6 +18,7 @@ from adjit.ir.location import Location
 from adjit.ir.locks import once
 from adjit.ir.target import Target
 
+from ..llvm import binding
 from ..llvm import toolchain as llvm
 from . import disk as cache
 
@@ -77,7 +78,7 @@ def routine(name: str, text: Callable[[], str], target: Target, level: int) -> l
     found = sources()
     if found is None:
         return llvm.assemble(text(), target, level)
-    key = cache.key("routine", name, *target.settings, llvm.versions(), found)
+    key = cache.key("routine", name, *target.settings, binding.versions(), found)
     return llvm.Object(key, cache.cached(key, lambda: llvm.compiled(text(), target, level)))
 
 
@@ -87,7 +88,7 @@ def key_of(func: Func, settings: Sequence[str]) -> bytes | None:
     known = fingerprint(func) if found is not None else None
     if found is None or known is None:
         return None
-    return cache.key("image", *settings, llvm.versions(), found, known)
+    return cache.key("image", *settings, binding.versions(), found, known)
 
 
 @once

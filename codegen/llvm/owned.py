@@ -18,12 +18,12 @@ import sys
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from functools import partial
 from itertools import repeat, starmap
 from typing import Any
 
-from .workers import llvmlite_lock
+from .workers import llvm_lock
 
 Calls = list[Callable[[], Any]]
 
@@ -78,7 +78,7 @@ def free_later(owner: object, calls: Calls, *kept: Any) -> None:
 
 def free() -> None:
     """Free what belonged to owners that are gone. An interrupt may end this anywhere: each step can be repeated."""
-    with llvmlite_lock() or nullcontext():
+    with llvm_lock:
         while _gone:
             remains = _gone[0]
             with suppress(IndexError):  # the list is empty

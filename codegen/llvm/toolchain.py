@@ -1,8 +1,8 @@
 """LLVM set-up: the target machine, and text IR to linked native code.
 
-llvmlite is imported by the first compilation, not by `import adjit`. Our kernels are explicit vector code, so no optimisation pipeline
-runs: the back end alone gives the same speed at half the compile time. Very large modules get a cheaper back-end level, because instruction
-selection and register allocation are super-linear in the size of a basic block.
+LLVM is loaded by the first compilation (`binding.py`), not by `import adjit`. Our kernels are explicit vector code, so no optimisation
+pipeline runs: the back end alone gives the same speed at half the compile time. Very large modules get a cheaper back-end level, because
+instruction selection and register allocation are super-linear in the size of a basic block.
 
 Every module has an LLVM context of its own, and a machine to itself while it is compiled: threads compile side by side (`workers.py`).
 """
@@ -12,11 +12,10 @@ from __future__ import annotations
 import ctypes
 import itertools
 import os
-import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from functools import cache, lru_cache, partial
+from contextlib import contextmanager
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from adjit.ir.errors import AdjitError
@@ -25,15 +24,15 @@ from adjit.ir.target import Target
 
 from ..cache import disk
 from . import headroom, residency
+from .binding import OBJECT, PROCESS, Element, Symbol, able_to_compile, call, function, versions
 from .owned import Owned, free_later
-from .workers import are_busy, in_llvm, llvmlite_lock
+from .workers import are_busy, in_llvm, llvm_lock
 
 LEVEL = 2  # of LLVM's back end, unless a module is very large
 LINES_AT_LEVEL_2 = 6_000
 LINES_AT_LEVEL_1 = 60_000
 LIBRARY = "libllvmlite.so"
 LIBRARIES = 256  # that one linker links
-CODE, PROCESS = 2, 3  # what a library is linked from: object code; the symbols of this process
 
 _serial = itertools.count()
 _lock = new_lock()
@@ -49,69 +48,9 @@ class Host(NamedTuple):
 
 @once
 def host() -> Host:
-    features = _text("LLVMPY_GetHostCPUFeatures").split(",")  # as "+avx2,-sse4a"
+    features = _text("GetHostCPUFeatures").split(",")  # as "+avx2,-sse4a"
     known = {name[1:]: name[0] == "+" for name in features if name}
-    return Host(_text("LLVMPY_GetProcessTriple"), _text("LLVMPY_GetHostCPUName"), known)
-
-
-@once
-def _llvm() -> Any:
-    headroom.require(headroom.LOADING, "loading LLVM")
-    import llvmlite.binding as llvm  # noqa: PLC0415 - costs 130 ms: only when something is compiled
-
-    _take_locks_directly(llvm)
-    llvm.initialize_native_target()
-    residency.give_back(LIBRARY, always=True)  # the constructors of all that we never use
-    return llvm
-
-
-def _take_locks_directly(llvm: Any) -> None:
-    """llvmlite takes its lock by a method in Python, where Ctrl-C can come between the lock and the note that it is held: no thread could
-    compile any more. It gets a lock whose methods are C here, unless somebody is told whenever it is taken.
-    """
-    with suppress(AttributeError):  # another version of llvmlite
-        library = llvm.ffi.lib
-        if not library._lock._cblist:
-            lock = _DirectLock()
-            with library._lock:
-                for function in library._fntab.values():
-                    function._lock = lock
-                library._lock = lock
-
-
-class _DirectLock(type(threading.RLock())):  # type: ignore[misc]
-    """In place of llvmlite's lock. Whoever registers from now on (Numba measures how long it is held) is not told."""
-
-    def register(self, acquired: Any, released: Any) -> None: ...
-    def unregister(self, acquired: Any, released: Any) -> None: ...
-
-
-@once
-def _compiler() -> Any:
-    """LLVM with what only compiling needs: code from the disk cache is linked without it."""
-    llvm = _llvm()
-    llvm.initialize_native_asmprinter()
-    llvm.initialize_native_asmparser()
-    return llvm
-
-
-@once
-def versions() -> str:
-    import llvmlite  # noqa: PLC0415 - as above
-
-    return f"llvmlite {llvmlite.__version__}, LLVM {'.'.join(map(str, _llvm().llvm_version_info))}"
-
-
-@cache
-def _function(name: str) -> Any:
-    """A function of LLVM itself, without what llvmlite does around it in Python: `Owned` needs one that is C."""
-    function = getattr(_llvm().ffi.lib, name)
-    return getattr(function, "_cfn", function)
-
-
-def _call(name: str, *arguments: Any) -> Any:
-    with llvmlite_lock():
-        return _function(name)(*arguments)
+    return Host(_text("GetProcessTriple"), _text("GetHostCPUName"), known)
 
 
 class _Message:
@@ -120,7 +59,7 @@ class _Message:
     def __init__(self) -> None:
         self._pointer = ctypes.c_char_p()
         self._as_parameter_ = ctypes.byref(self._pointer)
-        free_later(self, [partial(_function("LLVMPY_DisposeString"), self._pointer)])
+        free_later(self, [partial(function("DisposeString"), self._pointer)])
 
     def __str__(self) -> str:
         return (self._pointer.value or b"").decode(errors="replace")
@@ -128,7 +67,7 @@ class _Message:
 
 def _text(name: str, *arguments: Any) -> str:
     """What a function writes to its last argument."""
-    _call(name, *arguments, text := _Message())
+    call(name, *arguments, text := _Message())
     return str(text)
 
 
@@ -136,12 +75,12 @@ def _new_machine(target: Target, level: int) -> Owned:
     """As `create_target_machine(cpu=target.cpu, features=target.features, opt=level, jit=True)` of llvmlite."""
     triple = target.triple + "-elf" * (os.name == "nt")  # where the linker knows ELF alone
     texts = [text.encode() for text in (triple, target.cpu, target.features, "default", "jitdefault", "")]
-    known = _call("LLVMPY_GetTargetFromTriple", target.triple.encode(), message := _Message())  # lives as long as LLVM
+    known = call("GetTargetFromTriple", target.triple.encode(), message := _Message())  # lives as long as LLVM
     if not known:
         raise AdjitError(f"LLVM has no code generator for {target.triple}: {message}")
     arguments = (known, *texts[:3], level, *texts[3:5], 0, 1, texts[5])
-    with llvmlite_lock():
-        machine = Owned(_function("LLVMPY_CreateTargetMachine"), arguments, _function("LLVMPY_DisposeTargetMachine"))
+    with llvm_lock:
+        machine = Owned(function("CreateTargetMachine"), arguments, function("DisposeTargetMachine"))
     if not machine:
         raise AdjitError(f"LLVM could not make a code generator for {target.triple}")
     return machine
@@ -166,8 +105,8 @@ def _machine(target: Target, level: int) -> Iterator[Owned]:
 @once
 def _layout(target: Target) -> str:
     with _machine(target, 2) as machine:
-        data = Owned(_function("LLVMPY_CreateTargetMachineData"), (machine,), _function("LLVMPY_DisposeTargetData"))
-        return _text("LLVMPY_CopyStringRepOfTargetData", data)
+        data = Owned(function("CreateTargetMachineData"), (machine,), function("DisposeTargetData"))
+        return _text("CopyStringRepOfTargetData", data)
 
 
 @lru_cache(maxsize=1)
@@ -180,8 +119,8 @@ def _linker(generation: int) -> Owned:
     triple, cpu, _ = host()
     machine = _new_machine(Target(triple, cpu), 2)
     arguments = (machine, False, False, message := _Message())
-    with llvmlite_lock():
-        linker = Owned(_function("LLVMPY_CreateLLJITCompiler"), arguments, _function("LLVMPY_LLJITDispose"))
+    with llvm_lock:
+        linker = Owned(function("CreateLLJITCompiler"), arguments, function("LLJITDispose"))
     if not linker:
         raise AdjitError(f"LLVM could not make a linker: {message}")
     return linker
@@ -190,26 +129,26 @@ def _linker(generation: int) -> Owned:
 @contextmanager
 def _parsed(text: str, target: Target) -> Iterator[Any]:
     """The module of a text, in a context of its own, which frees it when the block ends."""
-    _compiler()
+    able_to_compile()
     text = f'target triple = "{target.triple}"\ntarget datalayout = "{_layout(target)}"\n{text}'
-    with llvmlite_lock():
-        context = Owned(_function("LLVMPY_ContextCreate"), (), _function("LLVMPY_ContextDispose"))
-    module = _call("LLVMPY_ParseAssembly", context, text.encode(), message := _Message())
-    if not module or _call("LLVMPY_VerifyModule", module, message := _Message()):  # it would abort the process further on
+    with llvm_lock:
+        context = Owned(function("ContextCreate"), (), function("ContextDispose"))
+    module = call("ParseAssembly", context, text.encode(), message := _Message())
+    if not module or call("VerifyModule", module, message := _Message()):  # it would abort the process further on
         raise AdjitError(f"the code generator made invalid LLVM IR: {message}")
     yield module
 
 
-ASSEMBLY, OBJECT = range(2)  # what LLVM emits
+ASSEMBLY, CODE = range(2)  # what LLVM emits
 
 
 def _emit(machine: Owned, module: Any, kind: int) -> bytes:
     """As `emit_object` of llvmlite, which would hold a lock meanwhile: other threads could not compile."""
     arguments = (machine, module, kind, message := _Message())
-    buffer = Owned(_function("LLVMPY_TargetMachineEmitToMemory"), arguments, _function("LLVMPY_DisposeMemoryBuffer"))
+    buffer = Owned(function("TargetMachineEmitToMemory"), arguments, function("DisposeMemoryBuffer"))
     if not buffer:
         raise AdjitError(f"LLVM could not compile a module: {message}")
-    return ctypes.string_at(_call("LLVMPY_GetBufferStart", buffer), _call("LLVMPY_GetBufferSize", buffer))
+    return ctypes.string_at(call("GetBufferStart", buffer), call("GetBufferSize", buffer))
 
 
 def level_for(text: str) -> int:
@@ -235,7 +174,7 @@ def assemble(text: str, target: Target, level: int | None = None) -> Object:
 def compiled(text: str, target: Target, level: int) -> bytes:
     headroom.require(headroom.COMPILING + headroom.PER_BYTE * len(text), "compiling a function")
     with _machine(target, level) as machine, _parsed(text, target) as module:
-        return _emit(machine, module, OBJECT)
+        return _emit(machine, module, CODE)
 
 
 @in_llvm
@@ -257,20 +196,22 @@ class Library:
     @in_llvm
     def __init__(self, objects: Iterable[Object], exports: Iterable[str], imports: Mapping[str, int]) -> None:
         headroom.require(headroom.LINKING, "linking compiled code")
-        link = _function("LLVMPY_LLJIT_Link")
-        element, symbol = link.argtypes[2]._type_, link.argtypes[4]._type_
         parts = [each.code for each in objects]
-        elements = [element(PROCESS, b"", 0), *(element(CODE, code, len(code)) for code in parts)]
-        imported = [symbol(name.encode(), address) for name, address in imports.items()]
-        exported = [symbol(name.encode(), 0) for name in exports]
-        tables = [(kind * len(table))(*table) for kind, table in ((element, elements), (symbol, imported), (symbol, exported))]
+        elements = [Element(PROCESS, b"", 0), *(Element(OBJECT, code, len(code)) for code in parts)]
+        imported = [Symbol(name.encode(), address) for name, address in imports.items()]
+        exported = [Symbol(name.encode(), 0) for name in exports]
+        tables = [_table(Element, elements), _table(Symbol, imported), _table(Symbol, exported)]
         lists = [each for table in tables for each in (table, len(table))]
         with _lock:
             serial = next(_serial)
             arguments = (_linker(serial // LIBRARIES), b"adjit%d" % serial, *lists, message := _Message())
-            unload = _function("LLVMPY_LLJIT_Dylib_Tracker_Dispose")
-            with llvmlite_lock():
+            link, unload = function("LLJIT_Link"), function("LLJIT_Dylib_Tracker_Dispose")
+            with llvm_lock:
                 self._tracker = Owned(link, arguments, unload, ctypes.pointer(ctypes.c_char_p()))
         if not self._tracker:
             raise AdjitError(f"LLVM could not link a library: {message}")
         self.address = {each.name.decode(): int(each.address) for each in tables[-1]}
+
+
+def _table(kind: Any, rows: list[Any]) -> Any:
+    return (kind * len(rows))(*rows)

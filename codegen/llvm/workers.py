@@ -7,12 +7,12 @@ for them for ever.
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 from adjit.ir.forks import Stage, before_fork
 from adjit.ir.locks import new_lock
@@ -33,7 +33,7 @@ _running = threading.BoundedSemaphore(cores())  # so many at a time
 _inside: set[tuple[int, int]] = set()  # a ticket for each use of LLVM that has begun: the thread (0: one of ours), and a number
 _numbers = count()
 _forks = new_lock()
-_held: list[Any] = []  # the lock of llvmlite, while a fork has it
+llvm_lock = new_lock()  # taken around each short call of LLVM; its methods are C, so that Ctrl-C cannot leave it locked
 
 
 def ticket(own_thread: bool = True) -> tuple[int, int]:
@@ -44,12 +44,6 @@ def ticket(own_thread: bool = True) -> tuple[int, int]:
 def are_busy() -> bool:
     """Whether a thread is inside of LLVM, or is going to be."""
     return bool(_inside)
-
-
-def llvmlite_lock() -> Any:
-    """The lock that llvmlite takes around each call of LLVM; None before it is imported."""
-    binding = sys.modules.get("llvmlite.binding.ffi")
-    return getattr(getattr(binding, "lib", None), "_lock", None)
 
 
 def _wait_for_compilers() -> None:
@@ -65,16 +59,13 @@ def _wait_for_compilers() -> None:
 
 
 def _wait_for_frees() -> None:
-    lock = llvmlite_lock()  # libraries that are freed take it
-    if lock is not None:
-        lock.__enter__()
-        _held.append(lock)
+    llvm_lock.acquire()  # libraries that are freed take it
 
 
 def _after_fork() -> None:
-    while _held:
-        _held.pop().__exit__(None, None, None)
-    _forks.release()
+    for lock in (llvm_lock, _forks):
+        with suppress(RuntimeError):  # it is not held: Ctrl-C has ended the wait for it
+            lock.release()
 
 
 def _after_fork_in_child() -> None:

@@ -325,8 +325,8 @@ try:
     step(x, np.array([3, 99]))
 except IndexError as error:
     print(str(error).splitlines()[0])
-from adjit.codegen.llvm import toolchain as llvm
-print("compiled" if llvm._compiler.is_made() else "linked")
+from adjit.codegen.llvm import binding
+print("compiled" if binding.able_to_compile.is_made() else "linked")
 """
 
 

@@ -9,14 +9,17 @@ from adjit.ir.errors import AdjitError
 from adjit.ir.locks import once
 from adjit.ir.target import Target
 
-from . import headroom, toolchain
+from . import headroom
+from .binding import able_to_compile
 from .workers import in_llvm
 
 
 @once
 def _binding() -> Any:
-    """llvmlite with the code generators of all machines."""
-    binding = toolchain._compiler()
+    """llvmlite's own classes, with the code generators of all machines."""
+    able_to_compile()
+    from llvmlite import binding  # noqa: PLC0415 - takes 25 ms, and only exports need it
+
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
     return binding

@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from adjit.ir.errors import AdjitError, UnsupportedError
-from adjit.ir.func import Block, Stmt, Value
+from adjit.ir.func import Stmt, Value
 from adjit.ir.layout import Layout
 from adjit.ir.location import Location
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.control import hosted_by
-from adjit.ir.ops.create import Iota
-from adjit.ir.ops.maps import Map, work_of
+from adjit.ir.ops.maps import Map
 from adjit.ir.ops.reduce import Reduce
-from adjit.ir.ops.shape import Pad
 from adjit.ir.plan import Place, Plan
 from adjit.ir.target import Target
 from adjit.ir.types import I64, DType, Shape, TensorType, row_major
@@ -31,18 +28,17 @@ from ..interrupts.stopping import leave_if_stopped
 from ..llvm import memory
 from ..llvm.counted import Loop
 from ..llvm.lanes import Outlined, Reg, Text
-from ..llvm.memory import Access
+from ..loops.chunks import CHUNKS, Limits, add_nest
+from ..loops.ir import Access, Chunk, LoopProgram, Reduction
+from ..loops.nest import NestPlan, NestSpec
+from ..loops.renderer import render
 from ..products import contraction, lapack, products
-from .boxes import Border, emit_boxes
 from .emitter import VectorEmitter
-from .literals import NO_LITERALS, Literals, Taken
-from .nest import Chunk, Nest, Reduction
-from .parallel import CHUNKS, PARALLEL, emit_nest, outlined
+from .literals import Literals
+from .parallel import PARALLEL, outlined, parallel_from
+from .region import Region, body_ops, region_of
 from .repeats import look, lowered_look
 from .window import Hosted, Private, Window
-
-RegionBody: TypeAlias = Callable[..., None]  # a `Body` that also takes the set of pads whose operands it lies outside of
-
 
 
 @dataclass
@@ -78,7 +74,6 @@ class Kernel:
         self.text.outlined = context.outlined
         self.text.may_look, self.text.returns_code = context.target.hosted and not context.is_final, True
         self.pointers: dict[tuple[Place, int], str] = {}  # equal addresses share one pointer, so that `copy` can detect them
-        self.shifts: dict[tuple[str, str, int], str] = {}  # pointers to elements other than the first
         self.packed = context.packed
         self.awake = context.awake
         self.failures: list[Failure] = []  # the meaning of each code that the kernel may return
@@ -105,19 +100,28 @@ class Kernel:
         """Declare the parameters %p0, %p1, ... for a caller that knows what they stand for."""
         self.pointers = {(Place("param", k), 0): f"%p{k}" for k in range(count)}
 
-    def shifted(self, pointer: str, type: str, offset: int) -> str:
-        """The address of an element, under a name that is valid in every chunk of the kernel."""
-        if not offset:
-            return pointer
-        key = (pointer, type, offset)
-        if key not in self.shifts:
-            self.shifts[key] = f"%shift{len(self.shifts)}"
-            self.text.put(f"{self.shifts[key]} = getelementptr {type}, ptr {pointer}, i64 {offset}")
-        return self.shifts[key]
-
     def access(self, value: Operand) -> Access:
-        window = self.plan.windows[id(value)]
-        return Access(self.pointer(window.root, window.layout), window.layout.strides, value.type.dtype)
+        root, layout = self.plan.windows[id(value)]
+        return Access(self.pointer(root, layout), layout.strides, value.type.dtype)
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(self.vector_bytes, parallel_from(self))
+
+    def add_region(self, region: Region) -> None:
+        program = LoopProgram()
+        region.add_to(program, self.limits)
+        self.run(program)
+
+    def add_nest(self, spec: NestSpec) -> None:
+        program = LoopProgram()
+        add_nest(program, spec, self.limits)
+        self.run(program)
+
+    def run(self, program: LoopProgram) -> None:
+        """Append the text of a program that accesses the kernel's pointers."""
+        self.work_bytes = max(self.work_bytes, program.work_bytes)
+        render(self.text, program.nodes, self)
 
     @property
     def leaves(self) -> bool:
@@ -164,21 +168,6 @@ class Kernel:
         return f"declare hidden {'i64' if self.leaves else 'void'} @{name}({', '.join(['ptr'] * len(self._params()))})"
 
 
-@dataclass
-class Parts:
-    """The loop nest that computes a fused region."""
-
-    domain: Shape
-    inputs: list[Access]
-    outputs: list[Access]
-    reductions: list[Reduction]
-    body: RegionBody
-    borders: list[Border]  # edges of its pads
-    ops: int  # number of operations in the body
-    indexed: frozenset[int]  # axes whose index the body reads
-    aliased: frozenset[int]  # outputs that share memory with an input
-
-
 def fused_kernel(stmt: Stmt, context: Context) -> Kernel:
     """Compile a `fuse` region to one loop nest, or to the kernel of the op that hosts the region."""
     host = hosted_by(stmt)
@@ -186,110 +175,17 @@ def fused_kernel(stmt: Stmt, context: Context) -> Kernel:
         return hosting_kernel(stmt, host, context)
     kernel = Kernel(context)
     if context.literals is None:
-        emit_boxes(kernel, parts_of(stmt, kernel.access))
+        kernel.add_region(region_of(stmt, kernel.access))
         return kernel
     numbers = context.literals.taken(stmt.blocks[0], kernel.pointer_to)
-    parts = parts_of(stmt, kernel.access, numbers)
-    seen = context.awake, context.is_final, look(stmt.blocks[0], parts, numbers)
+    region = region_of(stmt, kernel.access, numbers)
+    seen = context.awake, context.is_final, look(stmt.blocks[0], region.spec, numbers)
     if seen in context.repeats:
         return context.repeats[seen].repeated(kernel)
-    emit_boxes(kernel, parts)
-    if not parts.borders:
+    kernel.add_region(region)
+    if not region.borders:
         context.repeats[seen] = kernel
     return kernel
-
-
-def parts_of(stmt: Stmt, access: Callable[[Operand], Access], numbers: Taken = NO_LITERALS) -> Parts:
-    """The parts of a fused region; `numbers` are the literals that are read from a table."""
-    (block,) = stmt.blocks
-    domain = _domain(block)
-    pads = [s for s in block.stmts if isinstance(s.op, Pad)]
-    borders = {id(s.result): k for k, s in enumerate(pads)}
-    inputs, accesses = _inputs(block, access)
-    outer = {id(inner): result for inner, result in zip(block.results, stmt.results, strict=True)}
-    reductions: dict[int, Reduction] = {}
-    outputs: dict[int, Value] = {}
-    for s in block.stmts:
-        result = outer.get(id(s.result))
-        if isinstance(s.op, Reduce) and result is not None:
-            reductions[id(s.result)] = Reduction(s.op, s.op.axes, _reduced_access(access(result), domain, s.op.axes))
-        elif result is not None:
-            assert isinstance(result, Value)
-            outputs[id(s.result)] = result
-    positions = {key: k for k, key in enumerate(outputs)}
-    reduced = {key: k for k, key in enumerate(reductions)}
-    written = [access(v) for v in outputs.values()]
-    read = {a.pointer for a in accesses}
-    aliased = frozenset(k for k, a in enumerate(written) if a.pointer in read)
-
-    def body(chunk: Chunk, outside: frozenset[int] = frozenset()) -> None:
-        env: dict[int, Reg] = {}
-
-        def read_operand(x: Operand, padded: Operand | None = None) -> Reg:
-            if isinstance(x, Literal):
-                return chunk.emit.const(x.type.dtype, x.value)
-            return env[id(x)] if id(x) in env else chunk.load(inputs[id(x if padded is None else padded)])
-
-        def operand(s: Stmt, k: int) -> Reg:
-            place = (id(s), k)
-            return numbers.read(chunk.emit, place, s.args[k]) if place in numbers.slots else read_operand(s.args[k])
-
-        for s in block.stmts:
-            if isinstance(s.op, Reduce):
-                if id(s.result) in reduced:
-                    chunk.reduce(reduced[id(s.result)], read_operand(s.args[0]))
-                continue
-            if isinstance(s.op, Pad):
-                around = Literal(s.op.value, s.result.type)
-                value = read_operand(around if borders[id(s.result)] in outside else s.args[0], s.result)
-            else:
-                assert isinstance(s.op, Map)
-                value = s.op.scalar(chunk.emit, *(operand(s, k) for k in range(len(s.args))))
-            env[id(s.result)] = value
-            if id(s.result) in positions:
-                chunk.put(positions[id(s.result)], value)
-
-    return Parts(
-        domain,
-        accesses,
-        written,
-        list(reductions.values()),
-        body,
-        [Border(s.op.low, s.args[0].type.shape, inputs.get(id(s.result))) for s in pads if isinstance(s.op, Pad)],
-        ops=body_ops(block.stmts),
-        indexed=frozenset(s.op.axis for s in block.stmts if isinstance(s.op, Iota)),
-        aliased=aliased,
-    )
-
-
-def body_ops(stmts: Sequence[Stmt]) -> int:
-    """Number of operations in elementwise statements, counted in simple instructions."""
-    return sum(work_of(s).operations if isinstance(s.op, Map) else 1 for s in stmts)
-
-
-def _inputs(block: Block, access: Callable[[Operand], Access]) -> tuple[dict[int, int], list[Access]]:
-    """The inputs of a region and their accesses. A pad reads its operand at a different offset, so that operand is a separate input."""
-    free = {id(v) for v in block.free()}
-    numbers: dict[int, int] = {}
-    accesses: list[Access] = []
-    for s in block.stmts:
-        for x in s.args:
-            key = id(s.result if isinstance(s.op, Pad) else x)
-            if id(x) in free and key not in numbers:
-                numbers[key] = len(accesses)
-                accesses.append(access(x))
-    return numbers, accesses
-
-
-def _domain(block: Block) -> Shape:
-    first = block.stmts[0]
-    return first.args[0].type.shape if isinstance(first.op, Reduce) else first.result.type.shape
-
-
-def _reduced_access(output: Access, domain: Shape, axes: tuple[int, ...]) -> Access:
-    """The output of a reduction as an access over the whole domain, with stride 0 along the reduced axes."""
-    kept = iter(output.strides)
-    return output._replace(strides=tuple(0 if axis in axes else next(kept) for axis in range(len(domain))))
 
 
 class LoopKernel(Kernel):
@@ -301,8 +197,8 @@ class LoopKernel(Kernel):
         self.functions: dict[Hashable, tuple[str, bool, float]] = {}  # emitted by `call`: name, whether it checks for signals, work
 
     def window(self, value: Operand) -> Window:
-        access = self.access(value)
-        return Window(self.text, access.pointer, value.type, access.strides)
+        root, layout = self.plan.windows[id(value)]
+        return Window(self.text, self.pointer(root, layout), value.type, layout.strides)
 
     @contextmanager
     def loop(self, size: int) -> Iterator[Reg]:
@@ -439,7 +335,11 @@ class LoopKernel(Kernel):
 
         aliased = frozenset(range(len(outputs)))
         ops = len(inputs) + len(outputs) + sum(target.ops for target in targets)
-        Nest(self.text, self.vector_bytes, targets[0].type.shape, inputs, outputs, [], body, ops, aliased=aliased).emit()
+        self.nest(NestSpec(targets[0].type.shape, inputs, outputs, [], body, ops, aliased=aliased))
+
+    def nest(self, spec: NestSpec) -> None:
+        """Emit a nest on the current thread."""
+        render(self.text, NestPlan(self.vector_bytes, spec).nodes())
 
     def reduce(self, op: Reduce, function: Callable[..., Reg], target: Window, sources: Sequence[Window]) -> None:
         shape = sources[0].type.shape
@@ -449,7 +349,7 @@ class LoopKernel(Kernel):
         def body(chunk: Chunk) -> None:
             chunk.reduce(0, function(chunk.emit, *(chunk.load(k) for k in range(len(sources)))))
 
-        Nest(self.text, self.vector_bytes, shape, inputs, [], [total], body, 2 * len(inputs)).emit()
+        self.nest(NestSpec(shape, inputs, [], [total], body, 2 * len(inputs)))
 
     def fail_if(self, condition: Reg, what: str, *details: Reg) -> None:
         failure = Failure(self.error, what, self.location)
@@ -531,7 +431,7 @@ def copy_kernel(target: Access, source: Access, shape: Shape, context: Context) 
     """A kernel that copies the window at %p1 to the window at %p0."""
     kernel = Kernel(context)
     kernel.take_pointers(2)
-    emit_nest(kernel, shape, [source], [target], [], lambda chunk: chunk.put(0, chunk.load(0)), 1, frozenset(), frozenset())
+    kernel.add_nest(NestSpec(shape, [source], [target], [], lambda chunk: chunk.put(0, chunk.load(0))))
     return kernel
 
 
@@ -540,5 +440,6 @@ def add_kernel(target: Access, source: Access, shape: Shape, context: Context) -
     kernel = Kernel(context)
     kernel.take_pointers(2)
     body = lambda chunk: chunk.put(0, chunk.emit.add(chunk.load(0), chunk.load(1)))  # noqa: E731
-    Nest(kernel.text, context.target.vector_bytes, shape, [target, source], [target], [], body, aliased=frozenset((0,))).emit()
+    spec = NestSpec(shape, [target, source], [target], [], body, aliased=frozenset((0,)))
+    render(kernel.text, NestPlan(kernel.vector_bytes, spec).nodes())
     return kernel

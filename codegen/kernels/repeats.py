@@ -13,17 +13,17 @@ from adjit.ir.func import Block
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import Op
 
+from ..loops.nest import NestSpec
 from .literals import NO_LITERALS, Taken
 
 if TYPE_CHECKING:
-    from .kernels import Parts
     from .window import Window
 
 
-def look(block: Block, parts: Parts, numbers: Taken) -> Hashable:
+def look(block: Block, spec: NestSpec, numbers: Taken) -> Hashable:
     """A key of everything that determines the text of a region's kernel, except its borders."""
-    reductions = tuple((type(r.op), r.axes, r.output) for r in parts.reductions)
-    return parts.domain, tuple(parts.inputs), tuple(parts.outputs), reductions, numbers.pointer, _words(block, numbers)
+    reductions = tuple((type(r.op), r.axes, r.output) for r in spec.reductions)
+    return spec.domain, tuple(spec.inputs), tuple(spec.outputs), reductions, numbers.pointer, _words(block, numbers)
 
 
 def lowered_look(op: Op, windows: Sequence[Window], region: Block | None = None) -> Hashable:

@@ -13,61 +13,67 @@ from adjit.ir.func import Stmt
 from adjit.ir.operand import Operand
 from adjit.ir.ops.control import Fuse
 
-from ..llvm import memory
-from ..llvm.counted import Loop
-from ..llvm.lanes import Text
-from ..llvm.memory import Access
-from .kernels import Context, Kernel, Parts, parts_of
-from .nest import Nest
-from .parallel import CHUNKS, in_chunks, parallel_from
+from ..loops.chunks import CHUNKS
+from ..loops.expr import Expr, minimum, variable
+from ..loops.ir import CHUNK, Access, Local, Loop, LoopProgram, Node, Parallel
+from ..loops.nest import NestPlan, NestSpec
+from .kernels import Context, Kernel
+from .region import region_of
+
+ROW = variable("row")
 
 
 def rows_kernel(stmt: Stmt, context: Context) -> Kernel:
     kernel = Kernel(context)
-    slots: dict[int, tuple[str, int]] = {}  # root -> name and size in bytes of its row
+    slots: dict[int, Local] = {}  # root -> the buffer of its row
 
     def access(value: Operand) -> Access:
-        window = context.plan.windows[id(value)]
-        root, layout = window
+        root, layout = context.plan.windows[id(value)]
         if id(root) not in context.plan.rows:
             return kernel.access(value)
         size = root.type.nbytes // root.type.shape[0]
-        name, _ = slots.setdefault(id(root), (f"%row{len(slots)}", size))
+        slot = slots.setdefault(id(root), Local(f"%row{len(slots)}", size))
         inside = layout.offset % max(1, size // root.type.dtype.itemsize)
-        pointer = name if inside == 0 else f"{name}+{inside}"
-        return Access(pointer, (0, *layout.strides[1:]), value.type.dtype)
+        return Access(slot.pointer, (0, *layout.strides[1:]), value.type.dtype, inside)
 
-    members = [parts_of(s, access) for s in stmt.blocks[0].stmts if isinstance(s.op, Fuse)]
-    rows = members[0].domain[0]
+    members = [region_of(s, access).spec for s in stmt.blocks[0].stmts if isinstance(s.op, Fuse)]
+    rows = stmt_rows(members)
 
-    def walk(text: Text, start: str, stop: str) -> None:
-        for name, size in slots.values():
-            text.slots.append(f"{name} = alloca [{size} x i8], align 64")
-        with Loop(text, start, stop) as loop:
-            for parts in members:
-                _member(text, context.target.vector_bytes, parts, loop.index)
+    def walk(start: Expr, stop: Expr) -> list[Node]:
+        nests = [node for spec in members for node in _member(kernel.vector_bytes, spec)]
+        return [*slots.values(), Loop(ROW, start, stop, 1, nests)]
 
-    work = sum(parts.ops * math.prod(parts.domain) for parts in members)
-    if work < parallel_from(kernel):
-        walk(kernel.text, "0", str(rows))
+    work = sum(spec.ops * math.prod(n for n in spec.domain if isinstance(n, int)) for spec in members)
+    if work < kernel.limits.parallel_from:
+        nodes = walk(0, rows)
     else:
-        in_chunks(kernel, rows, -(-rows // min(rows, CHUNKS)), walk)
+        each = -(-rows // min(rows, CHUNKS))
+        nodes = [Parallel(rows, each, walk(CHUNK * each, minimum(CHUNK * each + each, rows)))]
+    kernel.run(LoopProgram(nodes))
     return kernel
 
 
-def _member(text: Text, vector_bytes: int, parts: Parts, row: str) -> None:
-    """Emit the nest of one member for one row."""
+def stmt_rows(members: list[NestSpec]) -> int:
+    rows = members[0].domain[0]
+    assert isinstance(rows, int)
+    return rows
+
+
+def _member(vector_bytes: int, spec: NestSpec) -> list[Node]:
+    """The nest of one member for one row."""
 
     def at_row(access: Access) -> Access:
-        pointer, _, offset = access.pointer.partition("+")
         first, *rest = access.strides
-        if offset:
-            pointer = memory.element(text, pointer, access.dtype, offset)
-        if first:
-            pointer = memory.element(text, pointer, access.dtype, memory.scaled(text, row, first))
-        return Access(pointer, tuple(rest), access.dtype)
+        return access._replace(strides=tuple(rest), offset=access.offset + ROW * first)
 
-    reductions = [replace(r, axes=tuple(a - 1 for a in r.axes), output=at_row(r.output)) for r in parts.reductions]
-    inputs, outputs = [at_row(a) for a in parts.inputs], [at_row(a) for a in parts.outputs]
-    indexed = frozenset(axis - 1 for axis in parts.indexed if axis)
-    Nest(text, vector_bytes, parts.domain[1:], inputs, outputs, reductions, parts.body, parts.ops, indexed, parts.aliased, row).emit()
+    inner = NestSpec(
+        spec.domain[1:],
+        [at_row(a) for a in spec.inputs],
+        [at_row(a) for a in spec.outputs],
+        [replace(r, axes=tuple(a - 1 for a in r.axes), output=at_row(r.output)) for r in spec.reductions],
+        spec.body,
+        spec.ops,
+        frozenset(axis - 1 for axis in spec.indexed if axis),
+        spec.aliased,
+    )
+    return NestPlan(vector_bytes, inner, ROW).nodes()

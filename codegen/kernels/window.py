@@ -9,7 +9,7 @@ from adjit.ir.types import I64, DType, TensorType
 
 from ..llvm import memory
 from ..llvm.lanes import Reg, Text
-from ..llvm.memory import Access
+from ..loops.ir import Access
 from .emitter import VectorEmitter
 
 
@@ -30,13 +30,17 @@ class Window:
         return Access(self.pointer, self.strides, self.type.dtype)
 
     @property
+    def windows(self) -> list[Window]:
+        """The windows of the underlying buffers; those that a store writes come first."""
+        return [self]
+
+    @property
     def members(self) -> list[Access]:
-        """The underlying buffers; those that a store writes come first."""
-        return [self.access]
+        return [window.access for window in self.windows]
 
     @property
     def pointers(self) -> list[str]:
-        return [member.pointer for member in self.members]
+        return [window.pointer for window in self.windows]
 
     def put(self, emit: VectorEmitter, value: Reg, load: Callable[[int], Reg], store: Callable[[int, Reg], None]) -> None:
         """Store some elements; `load` and `store` access them in the members."""
@@ -104,8 +108,8 @@ class Hosted(Window):
         self.written = len(self.outputs)
 
     @property
-    def members(self) -> list[Access]:
-        return [w.access for w in (*self.outputs, *self.inputs)]
+    def windows(self) -> list[Window]:
+        return [*self.outputs, *self.inputs]
 
     def put(self, emit: VectorEmitter, value: Reg, load: Callable[[int], Reg], store: Callable[[int, Reg], None]) -> None:
         for k, result in enumerate(self.body(emit, value, lambda k: load(len(self.outputs) + k))):

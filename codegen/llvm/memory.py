@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from adjit.ir.types import BOOL, DType
 
 from .lanes import LLVM_TYPE, Reg, Text
-
-
-class Access(NamedTuple):
-    """A buffer as accessed by a loop nest: a pointer to the first element, and a stride (in elements) per axis of the nest."""
-
-    pointer: str
-    strides: tuple[int, ...]
-    dtype: DType
 
 
 def memory_type(dtype: DType) -> str:

@@ -15,7 +15,6 @@ import numpy as np
 from adjit.ir.ops.base import Array, Op
 from adjit.ir.types import TensorType
 
-from ..llvm.memory import Access
 from ..native import RAISED, raised
 
 HostFunction: Any = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
@@ -25,8 +24,11 @@ def symbol(number: int) -> str:
     return f"adjit_host_{number}"
 
 
-def evaluator(op: Op, operands: Sequence[tuple[TensorType, Access]]) -> Callable[[int], int]:
-    """A function that takes a table of addresses and evaluates the op on the operands there; returns 0, or the code to leave with."""
+def evaluator(op: Op, operands: Sequence[tuple[TensorType, tuple[int, ...]]]) -> Callable[[int], int]:
+    """A function that takes a table of addresses and evaluates the op on the operands there; operands are types and strides.
+
+    It returns 0, or the code to leave with.
+    """
 
     def run(table: int) -> int:
         try:
@@ -40,10 +42,10 @@ def evaluator(op: Op, operands: Sequence[tuple[TensorType, Access]]) -> Callable
     return run
 
 
-def seen(address: int, type: TensorType, access: Access) -> Array:
+def seen(address: int, type: TensorType, steps: tuple[int, ...]) -> Array:
     """The operand as a new array: a copy, since the memory will be reused."""
     itemsize = type.dtype.itemsize
-    strides = [s * itemsize for s in access.strides]
+    strides = [s * itemsize for s in steps]
     low = sum(s * (n - 1) for s, n in zip(strides, type.shape, strict=True) if s < 0 and n)
     high = sum(s * (n - 1) for s, n in zip(strides, type.shape, strict=True) if s > 0 and n)
     memory = memoryview((ctypes.c_char * (high - low + itemsize)).from_address(address + low))

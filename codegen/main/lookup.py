@@ -36,11 +36,10 @@ def written_row(module: Module, stmt: Stmt) -> str:
 
 
 def _row(module: Module, stmt: Stmt, source: Operand, indices: Sequence[Operand]) -> str:
-    window = module.window(source)
-    pointer = window.pointer
-    for axis, (index, stride) in enumerate(zip(indices, window.strides, strict=False)):
+    pointer, strides = module.window(source).pointer, module.plan.windows[id(source)].layout.strides
+    for axis, (index, stride) in enumerate(zip(indices, strides, strict=False)):
         at = _checked(module, stmt, axis, index)
-        pointer = memory.element(module.text, pointer, window.dtype, memory.scaled(module.text, at.name, stride))
+        pointer = memory.element(module.text, pointer, source.type.dtype, memory.scaled(module.text, at.name, stride))
     return pointer
 
 

@@ -30,14 +30,14 @@ from ..interrupts import signals
 from ..kernels.emitter import VectorEmitter
 from ..kernels.kernels import Context, Kernel, copy_kernel, fused_kernel, lowered_kernel
 from ..kernels.literals import Literals, is_large
-from ..kernels.parallel import emit_nest
 from ..kernels.registers import register_kernel
 from ..kernels.rows import rows_kernel
 from ..llvm import memory
 from ..llvm import toolchain as llvm
 from ..llvm.lanes import Reg, Text
-from ..llvm.memory import Access
 from ..llvm.parts import Parts, Texts
+from ..loops.ir import Access
+from ..loops.nest import NestSpec
 from ..products.packing import Packing
 from ..threads import library
 from . import callbacks as host
@@ -200,10 +200,10 @@ class Module:
     def call_host(self, stmt: Stmt) -> None:
         """Call back to Python for an effect, passing the addresses of its operands."""
         text, name = self.text, host.symbol(len(self.hosts))
-        operands = [(a.type, self.window(a)) for a in stmt.args]
-        self.hosts.append(host.evaluator(stmt.op, operands))
+        operands = [self.window(a).pointer for a in stmt.args]
+        self.hosts.append(host.evaluator(stmt.op, [(a.type, self.plan.windows[id(a)].layout.strides) for a in stmt.args]))
         self.declares.add(f"declare i64 @{name}(ptr)")
-        code = text.define(f"call i64 @{name}(ptr {memory.table(text, [access.pointer for _, access in operands])})")
+        code = text.define(f"call i64 @{name}(ptr {memory.table(text, operands)})")
         self.leave_if(text.define(f"icmp ne i64 {code}, 0"), code)
 
     # ---- kernels
@@ -323,8 +323,8 @@ class Module:
         if isinstance(source, Literal):
             kernel = Kernel(self.context)
             kernel.take_pointers(1)
-            value, none = source.value, frozenset[int]()
-            emit_nest(kernel, shape, [], [target], [], lambda c: c.put(0, c.emit.const(dtype, value)), 1, none, none)
+            value = source.value
+            kernel.add_nest(NestSpec(shape, [], [target], [], lambda c: c.put(0, c.emit.const(dtype, value))))
             self.invoke(kernel, [pointer], source.type)
             return
         window = self.window(source)

@@ -15,7 +15,7 @@ from ..cache.image import Failure
 from ..kernels.kernels import add_kernel, copy_kernel
 from ..llvm import memory
 from ..llvm.lanes import Reg
-from ..llvm.memory import Access
+from ..loops.ir import Access
 from . import stacks
 
 if TYPE_CHECKING:

@@ -67,13 +67,13 @@ class _Contraction:
         self.registers = kernel.target.vector_registers
         self.sizes = {label: size for label, size in sizes.items() if size > 1}
         self.target, *factors = windows
-        operands = [*zip(labels[1:], (w.access for w in factors), strict=True), *((labels[0], member) for member in self.target.members)]
+        operands = [*zip(labels[1:], factors, strict=True), *((labels[0], window) for window in self.target.windows)]
         self.strides = []
-        for names, access in operands:
-            walk = dict(zip(names, access.strides, strict=True))
+        for names, window in operands:
+            walk = dict(zip(names, window.strides, strict=True))
             self.strides.append({label: walk.get(label, 0) for label in self.sizes})
-        self.pointers = [access.pointer for _, access in operands]
-        self.dtypes = [access.dtype for _, access in operands]
+        self.pointers = [window.pointer for _, window in operands]
+        self.dtypes = [window.type.dtype for _, window in operands]
         self.kept = [label for label in self.sizes if label in labels[0]]
         self.summed = [label for label in self.sizes if label not in labels[0]]
         for group in (self.kept, self.summed):

@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..kernels.emitter import VectorEmitter
-from ..kernels.nest import MEDIUM_BODY
 from ..kernels.window import Hosted, Window
 from ..llvm import memory
 from ..llvm.counted import Loop
 from ..llvm.lanes import Reg, Text
-from ..llvm.memory import Access
+from ..loops.nest import MEDIUM_BODY
 from . import gemm
 from .gemm import only_if
 
@@ -31,19 +30,22 @@ def epilogue(kernel: LoopKernel, target: Window) -> tuple[str, str]:
         return NONE
     text = kernel.helper_text()
     corner = []
-    for k, (_, strides, dtype) in enumerate(target.members):
+    for k, member in enumerate(target.windows):
         pointer = text.define(f"load ptr, ptr {text.define(f'getelementptr ptr, ptr %pointers, i64 {k}')}")
-        corner.append(_moved(text, _moved(text, Access(pointer, strides, dtype), "%row", 0), "%column", 1))
+        corner.append(_moved(text, _moved(text, member.inside(text, [pointer]), "%row", 0), "%column", 1))
     _rows(text, target, corner, kernel.vector_bytes)
     return kernel.add_helper("finish", PARAMETERS, text), memory.table(kernel.text, target.pointers)
 
 
-def _moved(text: Text, access: Access, index: str, axis: int) -> Access:
-    step = access.strides[axis]
-    return access._replace(pointer=memory.element(text, access.pointer, access.dtype, memory.scaled(text, index, step))) if step else access
+def _moved(text: Text, window: Window, index: str, axis: int) -> Window:
+    """The window behind a pointer that is moved along an axis."""
+    step = window.strides[axis]
+    if not step:
+        return window
+    return window.inside(text, [memory.element(text, window.pointer, window.type.dtype, memory.scaled(text, index, step))])
 
 
-def _rows(text: Text, target: Hosted, corner: list[Access], vector_bytes: int) -> None:
+def _rows(text: Text, target: Hosted, corner: list[Window], vector_bytes: int) -> None:
     """Emit all rows, several vectors at a time. Only blocks at the right edge of the whole result are not a whole number of tiles wide."""
     tile, size = gemm.tile_columns(target.type.dtype, vector_bytes), target.type.shape[1]
     step = tile if target.ops <= MEDIUM_BODY else tile // gemm.VECTORS
@@ -61,12 +63,12 @@ def _rows(text: Text, target: Hosted, corner: list[Access], vector_bytes: int) -
                 _elements(text, target, here, values, whole, rest)
 
 
-def _elements(text: Text, target: Hosted, here: list[Access], values: str, start: str, width: int) -> None:
+def _elements(text: Text, target: Hosted, here: list[Window], values: str, start: str, width: int) -> None:
     loaded: dict[int, Reg] = {}
 
     def load(k: int) -> Reg:
         if k not in loaded:
-            loaded[k] = memory.load(text, here[k].pointer, here[k].dtype, start, here[k].strides[1], width)
+            loaded[k] = memory.load(text, here[k].pointer, here[k].type.dtype, start, here[k].strides[1], width)
         return loaded[k]
 
     def store(k: int, value: Reg) -> None:

@@ -21,10 +21,10 @@ from adjit.ir.target import Target
 from adjit.ir.types import DTYPE_NAMES, I64, TensorType, row_major
 
 from ..interrupts.stopping import PIECE, leave_if_stopped
-from ..kernels.nest import Chunk, Nest, Reduction
 from ..kernels.window import Hosted, Window
 from ..llvm.lanes import Reg
-from ..llvm.memory import Access
+from ..loops.ir import Access, Chunk, Reduction
+from ..loops.nest import NestSpec
 from ..threads import library
 from . import gemm, tuning
 from .epilogue import epilogue
@@ -247,4 +247,4 @@ def _loops(kernel: LoopKernel, target: Window, a: Window, b: Window) -> None:
     def body(chunk: Chunk) -> None:
         chunk.reduce(0, chunk.emit.mul(chunk.load(0), chunk.load(1)))
 
-    Nest(kernel.text, kernel.vector_bytes, (m, n, k), [left, right], [], [Reduction(Sum((2,)), (2,), out)], body, ops=2).emit()
+    kernel.nest(NestSpec((m, n, k), [left, right], [], [Reduction(Sum((2,)), (2,), out)], body, ops=2))

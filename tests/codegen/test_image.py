@@ -161,7 +161,7 @@ import numpy as np
 import adjit as aj
 f = aj.function(aj.grad(lambda x: np.sum((x @ x) ** 2)))
 print(f(np.eye(200)).numpy().sum())
-names = ("codegen.main.module", "codegen.products.gemm", "codegen.kernels.nest", "passes.fusion.fuse")
+names = ("codegen.main.module", "codegen.products.gemm", "codegen.loops.nest", "passes.fusion.fuse")
 heavy = [name for name in names if "adjit." + name in sys.modules]
 print(*heavy)
 """

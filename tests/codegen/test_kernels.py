@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from adjit.codegen.compile import compile_func
-from adjit.codegen.kernels.nest import ADDITIONS
+from adjit.codegen.loops.nest import ADDITIONS
 from adjit.codegen.native import Native
 from adjit.ir import ops
 from adjit.ir.builder import Builder

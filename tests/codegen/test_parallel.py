@@ -14,8 +14,8 @@ import pytest
 import adjit as aj
 from adjit import tf
 from adjit.codegen.compile import compile_func
-from adjit.codegen.kernels.parallel import ROW
 from adjit.codegen.llvm.target import current
+from adjit.codegen.loops.chunks import ROW
 from adjit.codegen.products import gemm
 from adjit.codegen.threads import library
 from adjit.ir import ops

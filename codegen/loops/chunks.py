@@ -1,0 +1,152 @@
+"""Large nests on all cores.
+
+The outermost axis is cut into chunks by size alone, so results do not depend on the number of threads. A reduction over that axis stores
+one partial result per chunk in scratch memory; the partial results are combined in order at the end. A nest with a single axis is processed
+as rows of a fixed length, with the remainder as one more chunk.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+from .expr import Expr, minimum
+from .ir import CHUNK, WORK, Access, Chunk, LoopProgram, Node, Parallel, Reduction
+from .nest import NestPlan, NestSpec
+from .tiles import pieces
+
+MIN_OPS = 20_000  # minimum operations per chunk: claiming one costs a fraction of a microsecond
+CHUNKS = 32  # enough to keep every thread busy, few enough to combine cheaply
+ROW = 8192  # length of the rows that a single axis is cut into
+MAX_PARTIALS = 1 << 20  # size limit of the partial results, in bytes
+
+
+class Limits(NamedTuple):
+    """What the decisions depend on besides the nest."""
+
+    vector_bytes: int
+    parallel_from: int  # operations from which several threads pay off
+
+
+def add_nest(program: LoopProgram, spec: NestSpec, limits: Limits) -> None:
+    """Append a nest to the program of a kernel, in tiles if its accesses run in different directions."""
+    whole = NestPlan(limits.vector_bytes, spec)
+    tiles = [NestPlan(limits.vector_bytes, piece) for piece in pieces(whole)]
+    for plan in tiles or [whole]:
+        _add_whole(program, plan, limits)
+
+
+def _add_whole(program: LoopProgram, plan: NestPlan, limits: Limits) -> None:
+    """Append a nest: on one thread if it is small, in chunks otherwise."""
+    cut = _Cut(plan) if _is_large(plan, limits) else None
+    if cut is None or cut.count < 2 or cut.partial_bytes > MAX_PARTIALS:
+        program.nodes += plan.nodes()
+    else:
+        program.nodes += cut.nodes()
+        program.work_bytes = max(program.work_bytes, cut.partial_bytes)
+
+
+def _is_large(plan: NestPlan, limits: Limits) -> bool:
+    size = math.prod(plan.sizes)
+    if plan.empty or not isinstance(size, int) or size * plan.ops < limits.parallel_from:
+        return False
+    return len(plan.order) > 1 or (not plan.spec.indexed and size >= 2 * ROW)
+
+
+class _Cut:
+    rest_size: int | None = None  # elements after the last whole row; None for a nest of several axes
+
+    def __init__(self, plan: NestPlan) -> None:
+        self.vector_bytes = plan.vector_bytes
+        self.spec = plan.spec if len(plan.order) > 1 else self._as_rows(plan)
+        self.nest = NestPlan(self.vector_bytes, self.spec)
+        sizes = [n for n in self.nest.sizes if isinstance(n, int)]
+        self.total = sizes[0]
+        wanted = max(2, min(self.total, CHUNKS, math.prod(sizes) * self.spec.ops // MIN_OPS))
+        self.rows = -(-self.total // wanted)  # per chunk
+        self.count = -(-self.total // self.rows)
+        self.partial = [k for k, r in enumerate(self.spec.reductions) if self.nest.order[0] in r.axes]
+        self.offsets: dict[int, int] = {}  # in bytes
+        self.partial_bytes = 0
+        for k in self.partial:
+            self.offsets[k] = self.partial_bytes
+            nbytes = self._slots * self._size(k) * self.spec.reductions[k].output.dtype.itemsize
+            self.partial_bytes += -(-nbytes // 64) * 64
+
+    @property
+    def _slots(self) -> int:
+        """The number of partial results."""
+        return self.count + bool(self.rest_size)
+
+    def _size(self, k: int) -> int:
+        """The number of elements of a reduction's output."""
+        return math.prod(n for axis, n in enumerate(self.spec.domain) if axis not in self.spec.reductions[k].axes and isinstance(n, int))
+
+    def _as_rows(self, plan: NestPlan) -> NestSpec:
+        """Treat a single axis of n elements as n // ROW rows; the remainder is a separate nest."""
+        (axis,), (n,) = plan.order, plan.sizes
+        assert isinstance(n, int)
+        rows, self.rest_size = divmod(n, ROW)
+
+        def rowed(access: Access) -> Access:
+            stride = access.strides[axis]
+            return access._replace(strides=(stride * ROW, stride))
+
+        spec = _moved(plan.spec, rowed, lambda r: (0, 1) if axis in r.axes else ())
+        return replace(spec, domain=(rows, ROW), indexed=spec.indexed | {0})  # which keeps the rows from being merged into one axis again
+
+    # ---- nodes
+
+    def nodes(self) -> list[Node]:
+        start = CHUNK * self.rows
+        chunk = NestPlan(self.vector_bytes, replace(self.spec, reductions=self._with_partials(CHUNK)))
+        span = start, minimum(start + self.rows, self.total)
+        out = self.nest.fills(self.nest.prefilled - set(self.partial))
+        out.append(Parallel(self.total, self.rows, [*chunk.fills(self.partial), chunk.nest(span)]))
+        if self.rest_size:
+            out += self._rest(self.rest_size)
+        for k in self.partial:
+            out += self._combined(k)
+        return out
+
+    def _with_partials(self, slot: Expr) -> list[Reduction]:
+        """The reductions, with those over the cut axis redirected to their partial results number `slot`."""
+        out = list(self.spec.reductions)
+        for k in self.partial:
+            partial = self._partials(k, out[k].output.strides)
+            out[k] = replace(out[k], output=partial._replace(offset=partial.offset + slot * self._size(k)), adding=False)
+        return out
+
+    def _partials(self, k: int, strides: tuple[Expr, ...]) -> Access:
+        dtype = self.spec.reductions[k].output.dtype
+        return Access(WORK, strides, dtype, self.offsets[k] // dtype.itemsize)
+
+    def _rest(self, size: int) -> list[Node]:
+        """The elements after the last whole row, reduced into the last partial results."""
+
+        def moved(access: Access) -> Access:
+            stride = access.strides[1]
+            return access._replace(strides=(stride,), offset=access.offset + stride * (self.total * ROW))
+
+        spec = replace(self.spec, domain=(size,), reductions=self._with_partials(self.count), indexed=frozenset())
+        return NestPlan(self.vector_bytes, _moved(spec, moved, lambda r: (0,) if r.axes else ())).nodes()
+
+    def _combined(self, k: int) -> list[Node]:
+        """Combine partial results in order into the output of the reduction."""
+        r, size = self.spec.reductions[k], self._size(k)
+        output = r.output._replace(strides=(0, 1))
+        combined = Reduction(type(r.op)((0,)), (0,), output, r.adding)
+
+        def body(chunk: Chunk) -> None:
+            chunk.reduce(0, chunk.load(0))
+
+        spec = NestSpec((self._slots, size), [self._partials(k, (size, 1))], [], [combined], body)
+        return NestPlan(self.vector_bytes, spec).nodes()
+
+
+def _moved(spec: NestSpec, move: Callable[[Access], Access], axes: Callable[[Reduction], tuple[int, ...]]) -> NestSpec:
+    """The same computation with other accesses, and other axes for its reductions."""
+    reductions = [replace(r, axes=axes(r), output=move(r.output)) for r in spec.reductions]
+    return replace(spec, inputs=[move(a) for a in spec.inputs], outputs=[move(a) for a in spec.outputs], reductions=reductions)

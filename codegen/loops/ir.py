@@ -1,0 +1,221 @@
+"""The data of the loop IR: accesses, reductions, nests and the nodes inside them.
+
+    parallel chunk in 0..32 {
+      nest in %p0[32*i0 + i1], out %p1[i0] {
+        for i0 in 4*chunk..min(4*chunk + 4, 128) {
+          row x16
+          for i1 in 0..32 step 16 carry sum0 x16 {
+            vector i1 x16 { %0 = load %p0; %1 = tanh %0; reduce sum0, %1 }
+          }
+          total0 = fold sum0 x16
+          out0 = total0
+        }
+      }
+    }
+
+A reduction number k passes through up to four places: a vector of partial sums (`Carry`, filled by `Vector`), the scalar total that its
+lanes are folded into (`Fold`), a slot on the stack for totals that span several rows or blocks (`Open`, `Spill`, `Close`), and its element
+of the output (`Finish`). Nodes are data: they hold no LLVM text and no decisions that are still to be made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from adjit.ir.ops.reduce import Reduce
+from adjit.ir.types import DType
+
+from .expr import Expr, Symbolic, variable
+
+if TYPE_CHECKING:
+    from ..kernels.emitter import VectorEmitter
+    from ..llvm.lanes import Reg
+
+CHUNK = variable("chunk")  # the number of a chunk inside of `Parallel`
+WORK = "%work"  # the scratch memory of a kernel
+
+
+class Access(NamedTuple):
+    """A buffer as accessed by a nest. In elements: a stride for each axis of the domain, and the offset of the first element."""
+
+    pointer: str
+    strides: tuple[Expr, ...]
+    dtype: DType
+    offset: Expr = 0
+
+    def moved(self, start: Sequence[Expr]) -> Access:
+        """The same access, beginning at another position of the domain."""
+        return self._replace(offset=self.offset + sum(at * stride for at, stride in zip(start, self.strides, strict=True)))
+
+
+class Extent(NamedTuple):
+    """The bytes of a buffer that may be accessed, relative to its pointer: from `start`, which is 0 or less, up to `stop`."""
+
+    start: Expr
+    stop: Expr
+
+
+@dataclass(slots=True)
+class Reduction:
+    """A reduction over `axes` of the domain, along which the strides of the output are 0."""
+
+    op: Reduce
+    axes: tuple[int, ...]
+    output: Access
+    adding: bool = False  # to the current contents of the output
+
+
+@dataclass(slots=True)
+class Chunk:
+    """What the body of a nest sees: `width` elements. `load(k)` reads input k, `put(k, reg)` writes output k."""
+
+    emit: VectorEmitter
+    load: Callable[[int], Reg]
+    put: Callable[[int, Reg], None]
+    reduce: Callable[[int, Reg], None]
+
+
+Body: TypeAlias = Callable[[Chunk], None]
+
+
+# ---- nodes inside a nest
+
+
+class Row(NamedTuple):
+    """The innermost axis begins: addresses, and inputs that are constant along it, are computed here, the latter in vectors of `widths`."""
+
+    widths: tuple[int, ...]
+
+
+class Vector(NamedTuple):
+    """The body, for `width` elements from position `at` of the innermost axis. Its sums go to the carries with the same `piece`."""
+
+    at: Expr
+    width: int
+    piece: int = 0
+
+
+class Square(NamedTuple):
+    """The body, for all elements of a square of the two innermost axes; these inputs are loaded along the other axis and transposed."""
+
+    side: int
+    inputs: tuple[int, ...]
+
+
+class Open(NamedTuple):
+    """Reserve a slot for the total of a reduction and initialise it with the identity."""
+
+    reduction: int
+
+
+class Fold(NamedTuple):
+    """Combine the lanes of the sums of these reductions into their totals."""
+
+    reductions: tuple[int, ...]
+    width: int
+
+
+class Spill(NamedTuple):
+    """Combine the total of a reduction into its slot."""
+
+    reduction: int
+
+
+class Close(NamedTuple):
+    """The total of a reduction becomes that in its slot."""
+
+    reduction: int
+
+
+class Finish(NamedTuple):
+    """Store a total as an element of the output, or combine it with the element that is there."""
+
+    reduction: int
+    adding: bool
+
+
+class Merge(NamedTuple):
+    """Combine the carried vector of a piece of the row into the output."""
+
+    reduction: int
+    vector: Vector
+
+
+class Carry(NamedTuple):
+    """A vector of partial sums that a loop carries from one iteration to the next, starting from the identity."""
+
+    reduction: int
+    piece: int
+    width: int
+
+
+@dataclass(slots=True)
+class Loop:
+    """`for variable = start; variable < stop; variable += step`, along an axis of the nest, if any."""
+
+    variable: Symbolic
+    start: Expr
+    stop: Expr
+    step: int
+    body: list[Node]
+    axis: int | None = None
+    carries: tuple[Carry, ...] = ()
+    may_be_empty: bool = False  # whether the first iteration must be guarded
+
+
+# ---- nests, and what is around them
+
+
+@dataclass(slots=True)
+class Nest:
+    """Loops over a domain that load inputs, compute a few elements at a time, and store or reduce the results."""
+
+    inputs: list[Access]
+    outputs: list[Access]
+    reductions: list[Reduction]
+    body: Body
+    order: list[int]  # axes from the outermost loop to the innermost
+    nodes: list[Node]
+    aliased: frozenset[int] = frozenset()  # outputs that share a buffer with an input, which are stored last
+    row: Symbolic | None = None  # position on an additional first axis, which is looped over outside of the nest
+
+    @property
+    def accesses(self) -> Iterator[Access]:
+        yield from self.inputs
+        yield from self.outputs
+        for r in self.reductions:
+            yield r.output
+
+
+class Local(NamedTuple):
+    """A buffer on the stack, under a name that accesses refer to."""
+
+    pointer: str
+    nbytes: int
+
+
+@dataclass(slots=True)
+class Parallel:
+    """`rows` of `total` rows at a time, on all threads, in any order: the number of the chunk is the variable CHUNK."""
+
+    total: int
+    rows: int
+    body: list[Node]
+
+    @property
+    def count(self) -> int:
+        return -(-self.total // self.rows)
+
+
+Node: TypeAlias = Loop | Row | Vector | Square | Open | Fold | Spill | Close | Finish | Merge | Nest | Local | Parallel
+
+
+@dataclass(slots=True)
+class LoopProgram:
+    """The loops of one kernel, in order, and its buffers as far as their extents are known."""
+
+    nodes: list[Node] = field(default_factory=list)
+    extents: dict[str, Extent] = field(default_factory=dict)
+    work_bytes: int = 0  # of scratch memory

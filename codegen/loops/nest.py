@@ -1,0 +1,302 @@
+"""Plans one loop nest: the order of the axes, vector widths, and where reductions accumulate.
+
+The nest drops and merges axes as far as the strides of all its accesses allow, makes the axis that vectorises best the innermost, and
+processes it in vectors: a main loop, then the rest of the row as one or two odd-sized vectors. If the size of the innermost axis is known
+only at run time, the rest is a loop over single elements.
+
+A reduction over the innermost axis accumulates in vector registers, in blocks, so that long float sums stay accurate; the float32 totals of
+blocks are added in float64. A reduction that keeps the innermost axis accumulates in the memory of its output.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+
+from adjit.ir.ops.reduce import Sum
+from adjit.ir.types import BOOL, F32, F64
+
+from .expr import Expr, Symbolic, minimum, variable
+from .ir import Access, Body, Carry, Chunk, Close, Finish, Fold, Loop, Merge, Nest, Node, Open, Reduction, Row, Spill, Square, Vector
+
+ADDITIONS = 64  # per lane before a block is added to the row's total: bounds the error equally for every vector width
+LONG_ROW = 1 << 13  # vectors in a row, beyond which the loop is split so that it can check for signals
+TOTALS = 8  # vectors of totals held in registers while short rows are summed elementwise
+MAX_WRITTEN = 64  # operations in such a row, which is fully unrolled
+WIDE_BODY, MEDIUM_BODY = 4, 12  # in ops: up to these, the main loop processes four and two vectors per iteration
+SQUARE = 32  # maximum side, in elements, of a square transposed in registers; tiles consist of whole squares
+LONG_BODY, DENSE = 40, 6  # in ops: bodies up to this length also use two vectors, if latency-bound (DENSE ops per access)
+ASSUMED = 64  # size of an axis whose size is known only at run time, where a choice depends on it
+
+
+@dataclass(slots=True)
+class NestSpec:
+    """What a nest computes: `body`, for every element of a domain."""
+
+    domain: tuple[Expr, ...]
+    inputs: list[Access]
+    outputs: list[Access]
+    reductions: list[Reduction]
+    body: Body
+    ops: int = 1  # number of operations in the body
+    indexed: frozenset[int] = frozenset()  # axes whose index the body reads
+    aliased: frozenset[int] = frozenset()  # outputs that share a buffer with an input
+
+
+class NestPlan:
+    """The decisions about one nest; `nest` gives the nest, `fills` the nests that initialise its outputs."""
+
+    def __init__(self, vector_bytes: int, spec: NestSpec, row: Symbolic | None = None) -> None:
+        """`row`: the position on an additional first axis, which is looped over outside of the nest."""
+        self.vector_bytes = vector_bytes
+        self.spec = spec
+        self.domain, self.reductions, self.ops = spec.domain, spec.reductions, spec.ops
+        self.row = row
+        self.accesses = [*spec.inputs, *spec.outputs, *(r.output for r in spec.reductions)]
+        self.empty = 0 in self.domain
+        self._simplify_axes(spec.indexed)
+        self._classify_reductions()
+
+    # ---- choice and order of axes
+
+    def _simplify_axes(self, indexed: frozenset[int]) -> None:
+        """Drop axes of size 1, merge neighbouring axes that are contiguous in every access, and choose the innermost axis."""
+        groups: list[list[int]] = []
+        for axis, n in enumerate(self.domain):
+            if n == 1:
+                continue
+            if groups and axis not in indexed and groups[-1][-1] not in indexed:
+                last = groups[-1][-1]
+                if all(a.strides[last] == a.strides[axis] * n for a in self.accesses):
+                    groups[-1].append(axis)
+                    continue
+            groups.append([axis])
+        sizes = {g[-1]: math.prod(self.domain[a] for a in g) for g in groups}
+        order = [g[-1] for g in groups]
+        if order:
+            inner = max(order, key=lambda a: (self._score(a, sizes[a]), a))
+            order = [a for a in order if a != inner] + [inner]
+        self.order = order
+        self.sizes: list[Expr] = [sizes[a] for a in order]
+
+    def _score(self, axis: int, size: Expr) -> float:
+        """How well the nest vectorises along an axis."""
+        strides = [a.strides[axis] for a in self.accesses]
+        smooth = sum(1.0 if s in (0, 1) else 0.5 if s == -1 else -1.0 for s in strides) / max(1, len(strides))
+        return smooth * min(size if isinstance(size, int) else ASSUMED, 8)
+
+    def _classify_reductions(self) -> None:
+        """Decide where the totals of each reduction are kept, and which outputs must be initialised because they accumulate in memory."""
+        rank = len(self.order)
+        self.prefilled: set[int] = set()
+        self.kept_depth: list[int] = []  # per reduction: position of its innermost kept axis, -1 if there is none
+        for k, r in enumerate(self.reductions):
+            kept = [p for p, axis in enumerate(self.order) if axis not in r.axes]
+            depth = kept[-1] if kept else -1
+            self.kept_depth.append(depth)
+            reduced_outside = any(axis in r.axes for axis in self.order[: max(depth, 0)])
+            if self.empty or depth == rank - 1 >= 0 or reduced_outside or r.adding:
+                self.prefilled.add(k)
+
+    def lanes(self) -> int:
+        """Number of elements in a vector."""
+        itemsizes = [a.dtype.itemsize for a in self.accesses if a.dtype.kind == "f"] or [a.dtype.itemsize for a in self.accesses] or [8]
+        return max(2, self.vector_bytes // min(itemsizes))
+
+    def side(self) -> int:
+        """Side of a square in elements: the vector width, unless that is larger than a tile."""
+        return min(self.lanes(), SQUARE)
+
+    # ---- the loops
+
+    def nodes(self) -> list[Node]:
+        """The whole nest for one thread."""
+        return [*self.fills(), *([] if self.empty else [self.nest()])]
+
+    def fills(self, only: Container[int] | None = None) -> list[Node]:
+        """Nests that initialise the outputs of reductions that accumulate in memory."""
+        out: list[Node] = []
+        for k in sorted(self.prefilled):
+            if not self.reductions[k].adding and (only is None or k in only):
+                out += fill(self.vector_bytes, self.domain, self.reductions[k])
+        return out
+
+    def nest(self, span: tuple[Expr, Expr] | None = None) -> Nest:
+        """The loops; `span` limits the outermost one to a part of its range."""
+        self.slots: set[int] = set()
+        self.span = span
+        nodes = self._level(0) if self.order else self._inner(1)
+        spec = self.spec
+        return Nest(spec.inputs, spec.outputs, spec.reductions, spec.body, self.order, nodes, spec.aliased, self.row)
+
+    def _level(self, position: int) -> list[Node]:
+        rank = len(self.order)
+        finishing = [k for k, depth in enumerate(self.kept_depth) if depth + 1 == position < rank - 1]
+        nodes: list[Node] = [Open(k) for k in finishing]
+        self.slots.update(finishing)
+        axis, size = self.order[position], self.sizes[position]
+        start, stop = self.span if self.span and position == 0 else (0, size)
+        if position == rank - 1:
+            nodes += self._inner(size)
+        elif position == rank - 2 and self._sums_short_rows():
+            nodes += self._short_rows(start, stop)
+        elif position == rank - 2 and (crossing := self._crossing()):
+            nodes.append(Square(self.side(), crossing))
+        else:
+            nodes.append(Loop(index_of(axis), start, stop, 1, self._level(position + 1), axis))
+        for k in finishing:
+            nodes += self._closed(k)
+        return nodes
+
+    def _closed(self, k: int) -> list[Node]:
+        self.slots.remove(k)
+        return [Close(k), self._finished(k)]
+
+    def _finished(self, k: int) -> Node:
+        return Finish(k, k in self.prefilled)
+
+    # ---- short rows, summed elementwise
+
+    def _sums_short_rows(self) -> bool:
+        """Whether all reductions sum rows elementwise, and a row of totals fits in registers."""
+        *_, outer, inner = self.order
+        size = self.sizes[-1]
+        if not self.reductions or not isinstance(size, int):
+            return False
+        vectors = -(-size // self.lanes())
+        few = vectors * len(self.reductions) <= TOTALS and vectors * self.ops <= MAX_WRITTEN
+        return few and all(outer in r.axes and inner not in r.axes for r in self.reductions)
+
+    def _short_rows(self, start: Expr, stop: Expr) -> list[Node]:
+        size, lanes = self.sizes[-1], self.lanes()
+        assert isinstance(size, int)
+        pieces = [Vector(at, min(lanes, size - at), piece) for piece, at in enumerate(range(0, size, lanes))]
+        carries = tuple(Carry(k, v.piece, v.width) for v in pieces for k in range(len(self.reductions)))
+        outer = self.order[-2]
+        row = Row(tuple(sorted({v.width for v in pieces})))
+        loop = Loop(index_of(outer), start, stop, 1, [row, *pieces], outer, carries)
+        return [loop, *(Merge(k, v) for v in pieces for k in range(len(self.reductions)))]
+
+    # ---- squares, transposed in registers
+
+    def _crossing(self) -> tuple[int, ...]:
+        """Inputs that are contiguous along the second-to-last axis, where the last two axes form a square."""
+        width, (*_, outer, inner) = self.sizes[-1], self.order
+        if self.reductions or self.sizes[-2:] != [self.side()] * 2 or not isinstance(width, int):
+            return ()
+        if width & (width - 1) or width * self.ops > MAX_WRITTEN:
+            return ()
+        moves = [(a.strides[outer], a.strides[inner], a.dtype) for a in self.spec.inputs]
+        return tuple(
+            k for k, (along, across, dtype) in enumerate(moves)
+            if along == 1 and isinstance(across, int) and abs(across) > 1 and dtype != BOOL
+        )  # fmt: skip
+
+    # ---- the innermost axis
+
+    def _inner(self, size: Expr) -> list[Node]:
+        axis = self.order[-1] if self.order else None
+        rank = len(self.order)
+        sums = tuple(k for k, depth in enumerate(self.kept_depth) if depth < rank - 1 or rank == 0)
+        sums_floats = any(_sums_floats(self.reductions[k]) for k in sums)
+        if not isinstance(size, int):
+            return self._inner_at_run_time(size, sums, sums_floats)
+        (main, count), *tails = self._widths(size, axis)
+        exact = count > 2 * ADDITIONS and sums_floats
+        blocked = exact or count > 2 * LONG_ROW
+        local = [k for k in sums if k not in self.slots] if blocked else []
+        nodes: list[Node] = [Row((main, *(width for width, _ in tails))), *map(Open, local)]
+        self.slots.update(local)
+        covered = count * main
+        if count == 1:
+            nodes += self._vector(Vector(0, main), sums)
+        elif blocked:
+            nodes.append(self._blocks(covered, main, ADDITIONS if exact else LONG_ROW, sums))
+        else:
+            nodes += self._main_loop(0, covered, main, sums)
+        for width, at in tails:
+            nodes += self._vector(Vector(at, width), sums)
+        if tails or not blocked:
+            nodes += [Spill(k) if k in self.slots else self._finished(k) for k in sums]
+        for k in local:
+            nodes += self._closed(k)
+        return nodes
+
+    def _inner_at_run_time(self, size: Expr, sums: tuple[int, ...], sums_floats: bool) -> list[Node]:
+        """The innermost axis if its size is an expression: blocks of vectors, then single elements."""
+        axis = self.order[-1]
+        main = self.lanes() if all(isinstance(a.strides[axis], int) for a in self.accesses) else 1
+        local = [k for k in sums if k not in self.slots]
+        self.slots.update(local)
+        covered = size // main * main if main > 1 else size
+        blocks = self._blocks(covered, main, ADDITIONS if sums_floats else LONG_ROW, sums)
+        blocks.may_be_empty = True
+        nodes: list[Node] = [Row((main, 1) if main > 1 else (1,)), *map(Open, local), blocks]
+        if main > 1:
+            rest = self._main_loop(covered, size, 1, sums)
+            assert isinstance(rest[0], Loop)
+            rest[0].may_be_empty = True
+            nodes += [*rest, *map(Spill, sums)]
+        for k in local:
+            nodes += self._closed(k)
+        return nodes
+
+    def _vector(self, vector: Vector, sums: tuple[int, ...]) -> list[Node]:
+        return [vector, Fold(sums, vector.width)] if sums else [vector]
+
+    def _main_loop(self, start: Expr, stop: Expr, width: int, sums: tuple[int, ...]) -> list[Node]:
+        """The vector loop along a row, or a part of it."""
+        axis = self.order[-1]
+        carries = tuple(Carry(k, 0, width) for k in sums)
+        loop = Loop(index_of(axis), start, stop, width, [Vector(index_of(axis), width)], axis, carries)
+        return [loop, Fold(sums, width)] if sums else [loop]
+
+    def _blocks(self, covered: Expr, width: int, vectors: int, sums: tuple[int, ...]) -> Loop:
+        """The main loop in blocks of so many vectors, whose sums are added to the slots."""
+        block, step = variable(f"b{self.order[-1]}"), vectors * width
+        body = self._main_loop(block, minimum(block + step, covered), width, sums)
+        return Loop(block, 0, covered, step, [*body, *map(Spill, sums)])
+
+    def _widths(self, size: int, axis: int | None) -> list[tuple[int, int]]:
+        """[(main width, iterations), (tail width, start), ...]."""
+        if axis is None:
+            return [(1, 1)]
+        if not all(isinstance(a.strides[axis], int) for a in self.accesses):
+            return [(1, size)]
+        lanes = self.lanes()
+        ragged = any(a.strides[axis] not in (0, 1, -1) for a in self.accesses)
+        medium = self.ops <= MEDIUM_BODY or DENSE * len(self.accesses) <= self.ops <= LONG_BODY
+        unroll = 1 if ragged or not medium else 2 if self.ops > WIDE_BODY else 4
+        while unroll > 1 and size < 2 * unroll * lanes:
+            unroll //= 2
+        main = min(unroll * lanes, size)
+        count = size // main
+        out, at, left = [(main, count)], main * count, size - main * count
+        if left >= lanes:
+            whole = left // lanes * lanes
+            out.append((whole, at))
+            at, left = at + whole, left - whole
+        if left:
+            out.append((left, at))
+        return out
+
+
+def index_of(axis: int) -> Symbolic:
+    """The variable of the loop along an axis."""
+    return variable(f"i{axis}")
+
+
+def fill(vector_bytes: int, domain: Sequence[Expr], r: Reduction) -> list[Node]:
+    """A nest that fills the output of a reduction with the identity, over the kept axes."""
+    shape = tuple(1 if a in r.axes else n for a, n in enumerate(domain))
+    dtype, value = r.output.dtype, r.op.identity(r.output.dtype)
+
+    def body(chunk: Chunk) -> None:
+        chunk.put(0, chunk.emit.const(dtype, value))
+
+    return NestPlan(vector_bytes, NestSpec(shape, [], [r.output], [], body)).nodes()
+
+
+def _sums_floats(r: Reduction) -> bool:
+    return isinstance(r.op, Sum) and r.output.dtype in (F32, F64)

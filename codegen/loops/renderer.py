@@ -1,0 +1,419 @@
+"""Writes the loop IR as LLVM text. This is the only place where nodes become instructions.
+
+Long loops check for signals where the text may (`counted.Loop`): whether a loop is long depends on the number of instructions in its body,
+which is known only here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from adjit.ir.ops.reduce import Reduce, Sum
+from adjit.ir.types import F32, F64, I64, DType
+
+from ..kernels.emitter import VectorEmitter
+from ..llvm import counted, memory
+from ..llvm.lanes import Reg, Text
+from .expr import Atom, Expr, Minimum, Quotient, Symbolic, Var, minimum
+from .ir import (
+    CHUNK,
+    Access,
+    Chunk,
+    Close,
+    Finish,
+    Fold,
+    Local,
+    Loop,
+    Merge,
+    Nest,
+    Node,
+    Open,
+    Parallel,
+    Reduction,
+    Row,
+    Spill,
+    Square,
+    Vector,
+)
+
+if TYPE_CHECKING:
+    from ..kernels.kernels import Kernel
+
+
+def render(text: Text, nodes: Iterable[Node], kernel: Kernel | None = None) -> None:
+    """Append the text of these nodes; `kernel` is the one whose text this is, needed for parts that run in parallel."""
+    _Renderer(text, kernel).all(nodes)
+
+
+class _Renderer:
+    def __init__(self, text: Text, kernel: Kernel | None, known: dict[Expr, str] | None = None) -> None:
+        """`known`: registers that hold the values of expressions."""
+        self.text = text
+        self.kernel = kernel
+        self.known: dict[Expr, str] = known or {}
+        self.addresses: dict[tuple[str, Expr, DType], str] = {}  # of the first elements of accesses
+
+    def all(self, nodes: Iterable[Node]) -> None:
+        for node in nodes:
+            match node:
+                case Nest():
+                    self.nest(node)
+                case Loop():
+                    self.loop(node)
+                case Parallel():
+                    self.parallel(node)
+                case Local():
+                    self.text.slots.append(f"{node.pointer} = alloca [{node.nbytes} x i8], align 64")
+                case _:
+                    raise TypeError(f"a {type(node).__name__} outside of a nest")
+
+    def nest(self, nest: Nest) -> None:
+        _NestRenderer(self, self.placed(nest)).all(nest.nodes)
+
+    def loop(self, loop: Loop) -> None:
+        with counted.Loop(self.text, self.spell(loop.start), self.spell(loop.stop), loop.step) as counter:
+            around, addresses = dict(self.known), dict(self.addresses)
+            self.known[loop.variable] = counter.index
+            self.all(loop.body)
+        self.known, self.addresses = around, addresses
+
+    def parallel(self, node: Parallel) -> None:
+        from ..kernels.parallel import in_chunks  # noqa: PLC0415 - a module of the package that calls this one
+
+        assert self.kernel is not None
+        kernel, first = self.kernel, CHUNK * node.rows
+
+        def walk(text: Text, start: str, stop: str) -> None:
+            known = {CHUNK: "%chunk", first: start, minimum(first + node.rows, node.total): stop}
+            _Renderer(text, kernel, known).all(node.body)
+
+        in_chunks(kernel, node.total, node.rows, walk)
+
+    # ---- addresses
+
+    def placed(self, nest: Nest) -> Nest:
+        """The nest with all its accesses beginning at offset 0, behind pointers that are computed here."""
+        if not any(a.offset for a in nest.accesses):
+            return nest
+        reductions = [replace(r, output=self.address(r.output)) for r in nest.reductions]
+        inputs, outputs = [self.address(a) for a in nest.inputs], [self.address(a) for a in nest.outputs]
+        return replace(nest, inputs=inputs, outputs=outputs, reductions=reductions)
+
+    def address(self, access: Access) -> Access:
+        if access.offset == 0:
+            return access
+        key = access.pointer, access.offset, access.dtype
+        if key not in self.addresses:
+            self.addresses[key] = self._address(access)
+        return access._replace(pointer=self.addresses[key], offset=0)
+
+    def _address(self, access: Access) -> str:
+        """The constant part of the offset first: it is often the same for many addresses."""
+        pointer, offset = access.pointer, access.offset
+        if isinstance(offset, Symbolic):
+            pointer = memory.element(self.text, pointer, access.dtype, str(offset.constant))
+            offset = Symbolic(offset.terms)
+        return memory.element(self.text, pointer, access.dtype, self.spell(offset))
+
+    # ---- expressions
+
+    def spell(self, expr: Expr) -> str:
+        """The value of an expression: a literal, or a register that holds it."""
+        if isinstance(expr, int):
+            return str(expr)
+        if expr in self.known:
+            return self.known[expr]
+        total = ""
+        for monomial, factor in expr.terms.items():
+            product = ""
+            for atom in monomial:
+                name = self.atom(atom)
+                product = self.text.define(f"mul i64 {product}, {name}") if product else name
+            part = memory.scaled(self.text, product, factor)
+            total = self.text.define(f"add i64 {total}, {part}") if total else part
+        return memory.plus(self.text, total, expr.constant)
+
+    def atom(self, atom: Atom) -> str:
+        if isinstance(atom, Var):
+            return self.known[Symbolic({(atom,): 1})]
+        if isinstance(atom, Quotient):  # of numbers that are not negative
+            return self.text.define(f"udiv i64 {self.spell(atom.dividend)}, {atom.divisor}")
+        assert isinstance(atom, Minimum)
+        a, b = self.spell(atom.a), self.spell(atom.b)
+        return self.text.define(f"select i1 {self.text.define(f'icmp slt i64 {a}, {b}')}, i64 {a}, i64 {b}")
+
+    def scaled(self, index: str, stride: Expr) -> str:
+        if isinstance(stride, int):
+            return memory.scaled(self.text, index, stride)
+        return self.text.define(f"mul i64 {index}, {self.spell(stride)}")
+
+
+class _NestRenderer:
+    """The nodes inside one nest, whose accesses all begin at offset 0."""
+
+    def __init__(self, around: _Renderer, nest: Nest) -> None:
+        self.around = around
+        self.text = around.text
+        self.nest = nest
+        self.inner_axis = nest.order[-1] if nest.order else None
+        self.indices: dict[int, str] = {}  # registers or literals with the position on each outer axis
+        self.row_pointers: dict[tuple[str, tuple[Expr, ...]], str] = {}
+        self.splats: dict[tuple[int, int], Reg] = {}  # input and width -> an input that is constant along the row
+        self.given: dict[int, Reg] = {}  # inputs that are already in registers
+        self.carried: dict[tuple[int, int], Reg] = {}  # reduction and piece -> the sum that a loop carries
+        self.sums: dict[tuple[int, int], Reg] = {}  # the same after the latest vector
+        self.totals: dict[int, Reg] = {}
+        self.slots: dict[int, tuple[str, DType]] = {}
+
+    def all(self, nodes: Iterable[Node]) -> None:
+        for node in nodes:
+            RENDERED[type(node)](self, node)
+
+    # ---- loops
+
+    def loop(self, loop: Loop) -> None:
+        if loop.may_be_empty:
+            self.guarded(loop)
+        else:
+            self.repeated(loop, self.around.spell(loop.start), self.around.spell(loop.stop))
+
+    def repeated(self, loop: Loop, start: str, stop: str) -> None:
+        with counted.Loop(self.text, start, stop, loop.step) as counter:
+            carried = {}
+            for carry in loop.carries:
+                emit, dtype = VectorEmitter(self.text, carry.width), self.nest.reductions[carry.reduction].output.dtype
+                first = self._identity(carry.reduction, emit)
+                carried[carry.reduction, carry.piece] = Reg(counter.carry(emit.type(dtype), first.name), dtype)
+            self.carried |= carried
+            known, self.around.known = self.around.known, {**self.around.known, loop.variable: counter.index}
+            if loop.axis is not None and loop.axis != self.inner_axis:
+                self.indices[loop.axis] = counter.index
+            self.all(loop.body)
+            for key, reg in carried.items():
+                counter.feed(reg.name, self.sums[key].name)
+                del self.carried[key]
+            if loop.axis in self.indices:
+                del self.indices[loop.axis]
+            self.around.known = known
+        if loop.axis is not None and loop.axis != self.inner_axis:
+            self.row_pointers = {}
+
+    def guarded(self, loop: Loop) -> None:
+        """A loop that may have no iteration; the sums that it carries are then the identity."""
+        text, start, stop = self.text, self.around.spell(loop.start), self.around.spell(loop.stop)
+        inside, after, before = text.fresh_label(), text.fresh_label(), text.block
+        some = text.define(f"icmp slt i64 {start}, {stop}")
+        text.put(f"br i1 {some}, label %{inside}, label %{after}")
+        text.start(inside)
+        self.repeated(loop, start, stop)
+        last = text.block
+        text.jump(after)
+        text.start(after)
+        for carry in loop.carries:
+            emit, key = VectorEmitter(text, carry.width), (carry.reduction, carry.piece)
+            made, none = self.sums[key], self._identity(carry.reduction, emit)
+            phi = text.define(f"phi {emit.type(made.dtype)} [{none.name}, %{before}], [{made.name}, %{last}]")
+            self.sums[key] = Reg(phi, made.dtype)
+
+    def _identity(self, k: int, emit: VectorEmitter, dtype: DType | None = None) -> Reg:
+        r = self.nest.reductions[k]
+        return emit.const(dtype or r.output.dtype, r.op.identity(dtype or r.output.dtype))
+
+    # ---- rows
+
+    def row(self, row: Row) -> None:
+        """Compute the addresses and everything else that is constant along the row, before its first element."""
+        self.row_pointers = {}
+        for access in self.nest.accesses:
+            self._row_pointer(access)
+        self.splats = {}
+        for k, access in enumerate(self.nest.inputs):
+            if self.inner_axis is None or access.strides[self.inner_axis] == 0:
+                scalar = memory.load(self.text, self._row_pointer(access), access.dtype, "0", 1, 1)
+                for width in row.widths:
+                    self.splats[k, width] = memory.splat(self.text, scalar, width)
+
+    def _row_pointer(self, access: Access) -> str:
+        """The address of an access at the current outer indices, computed once per row."""
+        moves = [(self.indices[a], access.strides[a]) for a in self.nest.order[:-1] if access.strides[a]]
+        if not moves:
+            return access.pointer
+        key = (access.pointer, access.strides)
+        if key not in self.row_pointers:
+            self.row_pointers[key] = self._moved(access, moves)
+        return self.row_pointers[key]
+
+    def _moved(self, access: Access, moves: list[tuple[str, Expr]]) -> str:
+        text, total = self.text, ""
+        for index, stride in moves:
+            part = self.around.scaled(index, stride)
+            total = text.define(f"add i64 {total}, {part}") if total else part
+        return memory.element(text, access.pointer, access.dtype, total)
+
+    def square(self, square: Square) -> None:
+        text, side, (*_, outer, inner) = self.text, square.side, self.nest.order
+        turned: dict[int, list[Reg]] = {}
+        self.indices[outer] = "0"
+        self.row_pointers = {}
+        for k in square.inputs:
+            access = self.nest.inputs[k]
+            pointer, dtype, step = self._row_pointer(access), access.dtype, _static(access.strides[inner])
+            columns = [memory.element(text, pointer, dtype, str(i * step)) for i in range(side)]
+            turned[k] = memory.transposed(text, [memory.load(text, column, dtype, "0", 1, side) for column in columns])
+        for row in range(side):
+            self.indices[outer] = str(row)
+            self.row(Row((side,)))
+            self.given = {k: rows[row] for k, rows in turned.items()}
+            self.vector(Vector(0, side))
+        self.given = {}
+        del self.indices[outer]
+
+    # ---- elements
+
+    def vector(self, vector: Vector) -> None:
+        """Emit the body once, for the elements of a vector."""
+        text, width, index = self.text, vector.width, self.around.spell(vector.at)
+        nest, emit = self.nest, VectorEmitter(text, width, lambda axis, w: self._position(axis, w, index))
+        loaded: dict[int, Reg] = {}
+        late: list[tuple[Access, Reg]] = []
+
+        def load(k: int) -> Reg:
+            if (k, width) in self.splats:
+                return self.splats[k, width]
+            if k in self.given:
+                return self.given[k]
+            if k not in loaded:
+                loaded[k] = self._load(nest.inputs[k], index, width)
+            return loaded[k]
+
+        def put(k: int, value: Reg) -> None:
+            if k in nest.aliased:
+                late.append((nest.outputs[k], value))
+            else:
+                self._store(nest.outputs[k], value, index, width)
+
+        def reduce(k: int, value: Reg) -> None:
+            r, key = nest.reductions[k], (k, vector.piece)
+            if key in self.carried:
+                self.sums[key] = r.op.combine(emit, self.carried[key], value)
+            elif self.inner_axis is not None and self.inner_axis not in r.axes:
+                before = self._load(r.output, index, width)
+                self._store(r.output, r.op.combine(emit, before, value), index, width)
+            else:
+                self.sums[key] = value
+
+        nest.body(Chunk(emit, load, put, reduce))
+        for access, value in late:
+            self._store(access, value, index, width)
+
+    def _load(self, access: Access, index: str, width: int) -> Reg:
+        return memory.load(self.text, self._row_pointer(access), access.dtype, *self._along(access, index), width)
+
+    def _store(self, access: Access, value: Reg, index: str, width: int) -> None:
+        memory.store(self.text, self._row_pointer(access), value, *self._along(access, index), width)
+
+    def _along(self, access: Access, index: str) -> tuple[str, int]:
+        """An index along the row and its stride; a stride that is not a number is multiplied here, and only single elements have one."""
+        stride = 1 if self.inner_axis is None else access.strides[self.inner_axis]
+        return (index, stride) if isinstance(stride, int) else (self.around.scaled(index, stride), 1)
+
+    def _position(self, axis: int, width: int, index: str) -> Reg:
+        """The i64 positions of a vector's elements along an axis, in the numbering that the body uses."""
+        if self.nest.row is not None:
+            axis -= 1
+            if axis < 0:
+                return memory.splat(self.text, Reg(self.around.spell(self.nest.row), I64), width)
+        if axis != self.inner_axis:
+            return memory.splat(self.text, Reg(self.indices.get(axis, "0"), I64), width)
+        first = memory.splat(self.text, Reg(index, I64), width)
+        if width == 1:
+            return first
+        steps = ", ".join(f"i64 {k}" for k in range(width))
+        return Reg(self.text.define(f"add <{width} x i64> {first.name}, <{steps}>"), I64)
+
+    # ---- totals of reductions
+
+    def fold(self, fold: Fold) -> None:
+        for k in fold.reductions:
+            op = self.nest.reductions[k].op
+            one = _folded(self.text, op, self.sums[k, 0], fold.width)
+            self.totals[k] = op.combine(VectorEmitter(self.text), self.totals[k], one) if k in self.totals else one
+
+    def open(self, node: Open) -> None:
+        """Reserve a stack slot; float32 sums are kept in float64 there."""
+        emit, dtype = VectorEmitter(self.text), slot_dtype(self.nest.reductions[node.reduction])
+        slot = self.text.reserve(emit.type(dtype))
+        self.text.put(f"store {emit.type(dtype)} {self._identity(node.reduction, emit, dtype).name}, ptr {slot}")
+        self.slots[node.reduction] = (slot, dtype)
+
+    def spill(self, node: Spill) -> None:
+        slot, dtype = self.slots[node.reduction]
+        emit = VectorEmitter(self.text)
+        ty = emit.type(dtype)
+        before = Reg(self.text.define(f"load {ty}, ptr {slot}"), dtype)
+        value = emit.convert(self.totals.pop(node.reduction), dtype)
+        total = self.nest.reductions[node.reduction].op.combine(emit, before, value)
+        self.text.put(f"store {ty} {total.name}, ptr {slot}")
+
+    def close(self, node: Close) -> None:
+        slot, dtype = self.slots.pop(node.reduction)
+        emit = VectorEmitter(self.text)
+        total = Reg(self.text.define(f"load {emit.type(dtype)}, ptr {slot}"), dtype)
+        self.totals[node.reduction] = emit.convert(total, self.nest.reductions[node.reduction].output.dtype)
+
+    def finish(self, node: Finish) -> None:
+        r, total = self.nest.reductions[node.reduction], self.totals.pop(node.reduction)
+        moves = [(self.indices[a], r.output.strides[a]) for a in self.nest.order if a in self.indices and r.output.strides[a]]
+        pointer = self._moved(r.output, moves) if moves else r.output.pointer
+        if node.adding:
+            before = memory.load(self.text, pointer, r.output.dtype, "0", 1, 1)
+            total = r.op.combine(VectorEmitter(self.text), before, total)
+        memory.store(self.text, pointer, total, "0", 1, 1)
+
+    def merge(self, node: Merge) -> None:
+        r, (at, width, piece) = self.nest.reductions[node.reduction], node.vector
+        index, emit = self.around.spell(at), VectorEmitter(self.text, width)
+        total = r.op.combine(emit, self._load(r.output, index, width), self.sums[node.reduction, piece])
+        self._store(r.output, total, index, width)
+
+
+RENDERED: dict[type, Callable[[_NestRenderer, Any], None]] = {
+    Loop: _NestRenderer.loop, Row: _NestRenderer.row, Vector: _NestRenderer.vector, Square: _NestRenderer.square,
+    Open: _NestRenderer.open, Fold: _NestRenderer.fold, Spill: _NestRenderer.spill, Close: _NestRenderer.close,
+    Finish: _NestRenderer.finish, Merge: _NestRenderer.merge,
+}  # fmt: skip
+
+
+def slot_dtype(r: Reduction) -> DType:
+    return F64 if isinstance(r.op, Sum) and r.output.dtype in (F32, F64) else r.output.dtype
+
+
+def _static(stride: Expr) -> int:
+    assert isinstance(stride, int)
+    return stride
+
+
+def _folded(text: Text, op: Reduce, value: Reg, width: int) -> Reg:
+    """Combine all lanes: by halves first, then the remaining odd width one by one."""
+    while width > 1 and width % 2 == 0:
+        half = width // 2
+        vector = VectorEmitter(text, width).type(value.dtype)
+        take = f"shufflevector {vector} {value.name}, {vector} poison, <{half} x i32>"
+        low, high = (Reg(text.define(f"{take} <{_lanes(first, half)}>"), value.dtype) for first in (0, half))
+        if half == 1:
+            scalar = VectorEmitter(text).type(value.dtype)
+            low, high = (Reg(text.define(f"extractelement <1 x {scalar}> {r.name}, i64 0"), r.dtype) for r in (low, high))
+        value, width = op.combine(VectorEmitter(text, half), low, high), half
+    if width > 1:
+        vector = VectorEmitter(text, width).type(value.dtype)
+        lanes = [Reg(text.define(f"extractelement {vector} {value.name}, i64 {k}"), value.dtype) for k in range(width)]
+        value = lanes[0]
+        for lane in lanes[1:]:
+            value = op.combine(VectorEmitter(text), value, lane)
+    return value
+
+
+def _lanes(first: int, count: int) -> str:
+    return ", ".join(f"i32 {k}" for k in range(first, first + count))

@@ -79,6 +79,7 @@ if _TYPE_CHECKING:
     from adjit.runtime.checkpoint import checkpoint
     from adjit.runtime.custom_gradient import custom_gradient
     from adjit.runtime.custom_jvp import custom_jvp
+    from adjit.runtime.custom_vjp import custom_vjp
     from adjit.runtime.tune import tune
     from adjit.tracer.control import cond, fori_loop, map, scan, switch, while_loop
     from adjit.tracer.surface.array_api import (
@@ -96,6 +97,7 @@ if _TYPE_CHECKING:
         argwhere, flatnonzero, intersect1d, nonzero, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts, unique_inverse,
         unique_values,
     )  # fmt: skip
+    from adjit.tracer.surface.trees import ravel_pytree, tree_flatten, tree_leaves, tree_structure, tree_unflatten
     from adjit.tracer.surface.updates import apply_along_axis, apply_over_axes, fill_diagonal, place, put, put_along_axis, putmask
 
 __version__ = "0.1.0"
@@ -117,6 +119,7 @@ _LATE = {
     "cond": _CONTROL, "switch": _CONTROL, "while_loop": _CONTROL, "fori_loop": _CONTROL, "scan": _CONTROL, "map": _CONTROL,
     "range": "adjit.tracer.autograph.items", "do_not_convert": "adjit.tracer.autograph.marks", "checkpoint": "adjit.runtime.checkpoint",
     "custom_gradient": "adjit.runtime.custom_gradient", "custom_jvp": "adjit.runtime.custom_jvp",
+    "custom_vjp": "adjit.runtime.custom_vjp",
     "stack": "adjit.tracer.stacking", "tune": "adjit.runtime.tune",
     **{name: f"adjit.tracer.surface.{module}" for module, names in {
         "array_api": """acos acosh asin asinh atan atan2 atanh bitwise_invert bitwise_left_shift bitwise_right_shift bool can_cast clip
@@ -127,6 +130,7 @@ _LATE = {
         "polynomials": "poly polyadd polydiv polymul polysub",
         "sets": """argwhere flatnonzero intersect1d nonzero setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse
             unique_values""",
+        "trees": "ravel_pytree tree_flatten tree_leaves tree_structure tree_unflatten",
         "updates": "apply_along_axis apply_over_axes fill_diagonal place put put_along_axis putmask",
     }.items() for name in names.split()},
 }  # fmt: skip
@@ -138,7 +142,9 @@ def __getattr__(name: str) -> _Any:
 
         module = import_module(_LATE[name])
         return module if name in ("nn", "tf", "special") else getattr(module, name)
-    raise AttributeError(f"module 'adjit' has no attribute {name!r}")
+    from adjit.runtime.hints import hint  # noqa: PLC0415 - see above
+
+    raise AttributeError(f"module 'adjit' has no attribute {name!r}{hint(name, __dir__())}")
 
 
 def __dir__() -> list[str]:
@@ -148,10 +154,12 @@ def __dir__() -> list[str]:
 __all__ = [
     # functions and their derivatives
     "Function", "GradientTape", "Inspection", "LostGradientWarning", "RetraceWarning", "Tensor", "TensorSpec", "Variable", "config",
-    "constant", "function", "grad", "hessian", "hvp", "jacobian", "jvp", "linearize", "random", "register_pytree_node", "stop_gradient",
-    "tensor", "tree_map", "tune", "value_and_grad", "vjp", "vmap",
+    "constant", "function", "grad", "hessian", "hvp", "jacobian", "jvp", "linearize", "random", "ravel_pytree", "register_pytree_node",
+    "stop_gradient", "tensor", "tree_flatten", "tree_leaves", "tree_map", "tree_structure", "tree_unflatten", "tune", "value_and_grad",
+    "vjp", "vmap",
     # control flow
-    "checkpoint", "cond", "custom_gradient", "custom_jvp", "do_not_convert", "fori_loop", "map", "range", "scan", "switch", "while_loop",
+    "checkpoint", "cond", "custom_gradient", "custom_jvp", "custom_vjp", "do_not_convert", "fori_loop", "map", "range", "scan",
+    "switch", "while_loop",
     # errors
     "AdjitError", "CheckError", "DTypeError", "GradientError", "IndexingError", "InternalError", "NonFiniteError", "OutOfBoundsError",
     "ParseError", "ShapeError", "SingularMatrixError", "StateError", "TraceError", "UnsupportedError", "VerifyError",

@@ -216,3 +216,7 @@ def __getattr__(name: str) -> _Any:
     if name in _OUT_OF_SCOPE:
         raise errors.MissingPartError(None, None, f"tf.{name} is out of the scope of adjit.tf; {_OUT_OF_SCOPE[name]}")
     return _missing("tf", "compose it of what is here, or compute it with NumPy")(name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "keras", *_FROM_KERAS]

@@ -40,4 +40,8 @@ experimental = SimpleNamespace(do_not_convert=do_not_convert, set_loop_options=s
 __all__ = ["convert", "do_not_convert", "experimental", "set_verbosity", "to_code", "to_graph", "trace"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 __getattr__ = missing("tf.autograph", "docs/control_flow.md says what is rewritten")

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from adjit.runtime.config import config
 
 from .errors import missing
+from .listing import public_names
 
 
 class PhysicalDevice(NamedTuple):
@@ -31,3 +32,7 @@ list_logical_devices = list_physical_devices
 
 
 __getattr__ = missing("tf.config", "adjit runs on the CPU and is set up by adjit.config")
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

@@ -239,3 +239,7 @@ __getattr__ = missing("tf.data", "tf.data.Dataset has from_tensor_slices, batch,
 
 
 __all__ = ["AUTOTUNE", "Dataset", "TensorSpec"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -179,4 +179,8 @@ disable_traceback_filtering = enable_traceback_filtering
 __all__ = [name for name in dir() if name.startswith(("assert_", "check_", "is_"))] + ["Assert", "InvalidArgumentError"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 __getattr__ = missing("tf.debugging", "assert with tf.debugging.Assert, and look for NaN with adjit.config.debug_nans")

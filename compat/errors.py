@@ -24,6 +24,8 @@ from adjit.ir.errors import (
     UnsupportedError,
 )
 
+from .listing import public_names
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -179,3 +181,7 @@ def missing(space: str, instead: str) -> Callable[[str], NoReturn]:
         raise MissingPartError(None, None, f"{space}.{name} is out of the scope of adjit.tf, or no part of TensorFlow; {instead}")
 
     return __getattr__
+
+
+def __dir__() -> list[str]:
+    return [name for name in public_names(globals()) if name.endswith("Error")]

@@ -14,6 +14,7 @@ from adjit.tracer.surface import linalg as _linalg
 
 from .array import eye as eye
 from .errors import InvalidShape, missing, out_of_scope
+from .listing import public_names
 from .math import global_norm as global_norm
 from .math import l2_normalize as l2_normalize
 from .tensor import convert_to_tensor, dress, pair
@@ -230,3 +231,7 @@ def matrix_rank(a: Any, tol: Any = None) -> Any:
 
 
 __getattr__ = missing("tf.linalg", "compute it with NumPy outside of the gradient")
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

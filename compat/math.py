@@ -14,6 +14,7 @@ from adjit.tracer.surface import elementwise, indexing, reductions
 
 from .dtypes import as_dtype, int32, int64
 from .errors import InvalidShape, missing, out_of_scope
+from .listing import public_names
 from .tensor import convert_to_tensor, dress, pair, true_quotient
 from .wrapping import axes_of, binary, floating, public, unary
 
@@ -372,3 +373,7 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | N
 
 
 __getattr__ = missing("tf.math", "compose it of the functions of tf.math")
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

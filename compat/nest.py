@@ -49,3 +49,7 @@ def is_nested(structure: Any) -> bool:
 
 
 __all__ = ["assert_same_structure", "flatten", "is_nested", "map_structure", "pack_sequence_as"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -13,6 +13,7 @@ from adjit.tracer.surface import indexing, reductions
 from . import random as _random
 from .convolution import *  # noqa: F403 - its `__all__` are names of `tf.nn`
 from .errors import InvalidShape, missing, out_of_scope
+from .listing import public_names
 from .math import in_top_k as in_top_k
 from .math import l2_normalize as l2_normalize
 from .math import log_sigmoid as log_sigmoid
@@ -187,3 +188,7 @@ def zero_fraction(value: Any, name: str | None = None) -> Any:
 
 
 __getattr__ = missing("tf.nn", "layers, recurrent cells and further losses are in adjit.nn")
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

@@ -20,6 +20,7 @@ from adjit.tracer.surface import indexing
 
 from .dtypes import as_dtype, float32, int32, int64
 from .errors import missing
+from .listing import public_names
 from .tensor import convert_to_tensor, dress, eager, tracing
 from .wrapping import public, sizes_of
 
@@ -203,3 +204,7 @@ def _categorical(key: Operand, logits: Any, samples: int, dtype: Any) -> Any:
 
 
 __getattr__ = missing("tf.random", "transform uniform or normal numbers")
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

@@ -46,3 +46,7 @@ __all__ = [
     # weights
     "WeightsError", "load", "read_arrays", "read_metadata", "save", "write_arrays",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

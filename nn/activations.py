@@ -18,6 +18,10 @@ __all__ = [
     "log_sigmoid", "log_softmax", "mish", "relu", "relu6", "selu", "sigmoid", "silu", "softmax", "softplus", "softsign", "swish", "tanh",
 ]  # fmt: skip
 
+
+def __dir__() -> list[str]:
+    return __all__
+
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805  # fixed point at mean 0 and variance 1
 
 relu = elementwise.relu

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Callback", "EarlyStopping", "ModelCheckpoint", "ReduceLROnPlateau", "LearningRateScheduler", "CSVLogger", "LambdaCallback"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
 Logs = Mapping[str, float]
 
 

@@ -14,6 +14,10 @@ from adjit.tracer.pytree import flatten, tree_map
 
 __all__ = ["Batches"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
 SHOWN = 8  # arrays listed in an error message
 
 

@@ -27,6 +27,10 @@ __all__ = [
     "next_seed", "seeds_from", "set_seed",
 ]  # fmt: skip
 
+
+def __dir__() -> list[str]:
+    return __all__
+
 TRUNCATED_STD = 0.87962566103423978  # of a standard normal distribution truncated at two standard deviations
 
 

@@ -34,6 +34,10 @@ __all__ = [
     "sparse_categorical_crossentropy", "ctc", "get_loss", "reduce_loss",
 ]  # fmt: skip
 
+
+def __dir__() -> list[str]:
+    return __all__
+
 EPSILON = 1e-7  # distance that probabilities keep from 0 and 1
 REDUCTIONS = ("sum_over_batch_size", "mean", "sum", "none")
 

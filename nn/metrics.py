@@ -30,6 +30,10 @@ __all__ = [
 ]  # fmt: skip
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class Metric(Module):
     """Base of metrics: `update_state` adds a batch, `result` returns the current value, `reset_state` starts again."""
 

@@ -28,6 +28,10 @@ __all__ = [
 ]  # fmt: skip
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class Optimizer(Module):
     """Base of optimizers: `slots` names the state of each variable, `step` defines how a gradient changes a variable.
 

@@ -15,6 +15,10 @@ from adjit.tracer.convert import to_operand
 __all__ = ["L1", "L1L2", "L2", "Regularizer", "get_regularizer"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class Regularizer:
     """Base of regularizers: a function from an array to one number."""
 

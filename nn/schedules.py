@@ -17,6 +17,10 @@ __all__ = [
 ]  # fmt: skip
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class Schedule:
     """Base of schedules: define `rate(step)`, for a step counted from 0 as a float64 scalar."""
 

@@ -23,6 +23,10 @@ __all__ = [
 ]  # fmt: skip
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def key(seed: int) -> Operand:
     """Return the key for an integer seed."""
     return present(ops.random_key(seed))

@@ -14,6 +14,8 @@ MODULES = [
     "adjit.ir.types",
     "adjit.runtime.custom_gradient",
     "adjit.runtime.custom_jvp",
+    "adjit.runtime.custom_vjp",
+    "adjit.tracer.surface.trees",
     "adjit.runtime.function",
     "adjit.runtime.signatures",
     "adjit.runtime.tape",

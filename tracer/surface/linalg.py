@@ -54,6 +54,10 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def matmul(a: Any, b: Any, /) -> Operand:
     """Multiply (stacks of) matrices and vectors."""
     return ops.matmul(*to_operands(a, b))

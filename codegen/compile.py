@@ -67,16 +67,19 @@ def built(func: Func, target: Target, probes: Probes | None = None) -> Built:
     return Built(image, module.parts.texts, {host.symbol(k): host.HostFunction(fn) for k, fn in enumerate(module.hosts)})
 
 
-def compile_func(func: Func, target: Target | None = None, threads: int | None = None, key: bytes | None = None) -> Native:
+def compile_func(
+    func: Func, target: Target | None = None, threads: int | None = None, key: bytes | None = None, traced: Func | None = None
+) -> Native:
     """Native code for an optimised Func, for this process's target unless another is given; `threads` limits those of large kernels.
 
-    With a `key`, the code is stored on disk, unless it calls Python functions, which belong to this process.
+    With a `key`, the code is stored on disk, unless it calls Python functions, which belong to this process. `traced` is the Func before
+    the passes, with the types that callers use: complex results are real arrays with a further axis in `func`.
     """
     target = (target or current()).with_threads(threads)
     image, texts, hosts = built(func, target)
     if key is not None and not hosts:
         store(key, image)
-    return Native(func, image, lambda: texts, target, hosts)
+    return Native(traced or func, image, lambda: texts, target, hosts)
 
 
 class Timed(Native):

@@ -21,14 +21,15 @@ def native_code(func: Func, optimized: Callable[[], Func], target: Target) -> Na
     found = image.load(key)
     if found is None:
         foresee(func, target)
-        return compiled(optimized(), target, key)
-    return Native(func, found, lambda: compiled(optimized(), target).texts(), target, {})
+        return compiled(optimized(), target, key, func)
+    return Native(func, found, lambda: compiled(optimized(), target, traced=func).texts(), target, {})
 
 
-def compiled(func: Func, target: Target, key: bytes | None = None) -> Native:
+def compiled(func: Func, target: Target, key: bytes | None = None, traced: Func | None = None) -> Native:
+    """Compile an optimised Func; `traced` is the one it came from, whose types callers use."""
     from .compile import compile_func  # noqa: PLC0415 - see above
 
-    return compile_func(func, target, key=key)
+    return compile_func(func, target, key=key, traced=traced)
 
 
 def foresee(func: Func, target: Target) -> None:

@@ -20,16 +20,19 @@ import numpy as np
 from .errors import AdjitError
 from .ops.base import Op
 from .scanner import NUMBER, Scanner
-from .types import DTYPE_NAMES, DTYPES, F64, DType, TensorType
+from .types import DTYPE_NAMES, DTYPES, F64, DType, TensorType, real_dtype
 
 # ---- scalars
 
 
 def scalar_text(value: np.generic) -> str:
-    """`true`, `3`, `0.1`, `-inf`: the shortest text that gives the same bits when parsed with the same dtype."""
+    """`true`, `3`, `0.1`, `-inf`, `(0.0, 1.0)` (a complex number): the shortest text that gives the same bits when parsed with the same dtype."""
     kind = value.dtype.kind
     if kind == "b":
         return "true" if value else "false"
+    if kind == "c":
+        parts = np.asarray(value)
+        return f"({_float_text(parts.real[()])}, {_float_text(parts.imag[()])})"
     return _float_text(value) if kind == "f" else str(int(value))
 
 
@@ -64,6 +67,11 @@ def scalar_of(text: str, dtype: DType) -> np.generic:
     if dtype.kind == "b":
         return np.bool_(text == "true")
     scalar: np.generic
+    if (dtype.kind == "c") != text.startswith("("):
+        raise bad
+    if dtype.kind == "c":
+        pair = [scalar_of(part.strip(), real_dtype(dtype)) for part in text[1:-1].split(",")]
+        return np.array(pair).view(dtype)[0]  # type: ignore[no-any-return]
     if dtype.kind != "f":
         try:
             scalar = dtype.type(int(text))

@@ -167,6 +167,8 @@ def is_uniform(data: Array) -> bool:
     first = data.flat[0]
     if not (data == first).all():
         return False
+    if data.dtype.kind == "c":
+        return is_uniform(data.real) and is_uniform(data.imag)
     signs = np.signbit(data) if data.dtype.kind == "f" and first == 0 else None
     return signs is None or bool(signs.any() == signs.all())
 

@@ -18,10 +18,10 @@ from .errors import TraceError
 from .ops.base import Array, Op, result_types
 from .ops.maps import Map
 from .tracebacks import trim
-from .types import BOOL, I64, DType, Shape, StackType, TensorType, as_dtype
+from .types import BOOL, I64, SCALARS, DType, Shape, StackType, TensorType, as_dtype
 
-PLAIN = frozenset({int, float, bool, np.ndarray})  # the most common operand classes, which need no further checks
-OperandLike: TypeAlias = "Operand | Array | np.generic | bool | int | float | list[Any] | tuple[Any, ...]"
+PLAIN = frozenset({*SCALARS, np.ndarray})  # the most common operand classes, which need no further checks
+OperandLike: TypeAlias = "Operand | Array | np.generic | bool | int | float | complex | list[Any] | tuple[Any, ...]"
 
 COUNTING = frozenset({"add", "sub", "mul", "div", "floor_divide", "remainder", "power", "left_shift", "right_shift"})
 
@@ -74,7 +74,7 @@ def operators(name: str, scalars: bool = True) -> tuple[Callable[[Any, Any], Ope
 
 def as_number(x: Operand, other: Any = 0) -> Operand:
     """The operand of arithmetic on Python numbers, where Python's bools, known and traced, are integers. NumPy's bools are not."""
-    among_numbers = type(other) in (bool, int, float) or (isinstance(other, Operand) and other.weak)
+    among_numbers = type(other) in SCALARS or (isinstance(other, Operand) and other.weak)
     return ops.cast(x, I64) if x.weak and x.type.dtype == BOOL and among_numbers else x
 
 
@@ -335,4 +335,4 @@ def as_operand(x: Any) -> Operand:
 
 def as_arithmetic(x: Any) -> Any:
     """`as_operand`, except that Python scalars pass unchanged: they are weak in promotion."""
-    return x if type(x) in (int, float, bool) else as_operand(x)
+    return x if type(x) in SCALARS else as_operand(x)

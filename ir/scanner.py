@@ -16,7 +16,8 @@ from .types import DTYPES, StackType, TensorType
 # `%y_pred`, `%w.bar.1`, `%12`; letters of any alphabet, as in Python's names.
 NAME = re.compile(r"[^\W\d]\w*(?:\.\w+)*")
 UNNAMED = re.compile(r"[0-9]+")
-NUMBER = re.compile(r"-?(?:inf\b|nan\b(?:\(0x[0-9a-f]+\))?|[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)|true\b|false\b")
+_REAL = r"-?(?:inf\b|nan\b(?:\(0x[0-9a-f]+\))?|[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)"
+NUMBER = re.compile(rf"{_REAL}|true\b|false\b|\({_REAL}, *{_REAL}\)")
 STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 FILE = re.compile(r'(?![0-9]+(?::|\s|$))[^\s":#]+')  # a file name that needs no quotes in a location
 

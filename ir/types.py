@@ -24,12 +24,16 @@ DTYPE_NAMES: dict[DType, str] = {
         "f4": "f32", "f8": "f64", "?": "bool",
         "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64",
         "u1": "u8", "u2": "u16", "u4": "u32", "u8": "u64",
+        "c8": "c64", "c16": "c128",
     }.items()
 }  # fmt: skip
 DTYPES: dict[str, DType] = {name: dtype for dtype, name in DTYPE_NAMES.items()}
 F32, F64, BOOL = DTYPES["f32"], DTYPES["f64"], DTYPES["bool"]
 I8, I16, I32, I64 = (DTYPES[n] for n in ("i8", "i16", "i32", "i64"))
 U8, U16, U32, U64 = (DTYPES[n] for n in ("u8", "u16", "u32", "u64"))
+C64, C128 = DTYPES["c64"], DTYPES["c128"]
+
+SCALARS = (bool, int, float, complex)  # the Python classes whose values are weak in promotion
 
 MAX_BYTES = 2**62
 
@@ -86,6 +90,15 @@ class TensorType:
     @property
     def is_float(self) -> bool:
         return self.dtype.kind == "f"
+
+    @property
+    def is_complex(self) -> bool:
+        return self.dtype.kind == "c"
+
+    @property
+    def is_inexact(self) -> bool:
+        """Whether values are real or complex floating-point numbers, which have derivatives."""
+        return self.dtype.kind in "fc"
 
     def with_shape(self, shape: Sequence[int]) -> TensorType:
         return TensorType(self.dtype, shape)
@@ -159,21 +172,31 @@ def promote(*operands: Any) -> DType:
 
 def weak_example(dtype: DType) -> Any:
     """A Python scalar of dtype's kind: passed to `promote`, it represents a weakly typed value of that dtype."""
-    if dtype.kind == "f":
-        return 1.0
+    if dtype.kind in "fc":
+        return 1.0 if dtype.kind == "f" else 1j
     return dtype if dtype == BOOL else 1
 
 
 def float_dtype(dtype: DType) -> DType:
     """The dtype in which NumPy computes true division and means."""
-    return dtype if dtype.kind == "f" else F64
+    return dtype if dtype.kind in "fc" else F64
+
+
+def real_dtype(dtype: DType) -> DType:
+    """The dtype of the real and imaginary parts of complex numbers; other dtypes unchanged."""
+    return (F32 if dtype == C64 else F64) if dtype.kind == "c" else dtype
+
+
+def complex_dtype(dtype: DType) -> DType:
+    """The complex dtype that holds numbers of dtype: complex64 for float32, otherwise complex128."""
+    return dtype if dtype.kind == "c" else C64 if dtype == F32 else C128
 
 
 def math_dtype(*dtypes: DType) -> DType:
     """The dtype in which NumPy computes transcendental functions: float32 for 16-bit integers. For 8-bit integers it would be float16,
     which is not supported: those are computed in float64.
     """
-    if any(dtype.kind == "f" for dtype in dtypes):
+    if any(dtype.kind in "fc" for dtype in dtypes):
         return np.result_type(*dtypes)
     return F32 if max((dtype.itemsize for dtype in dtypes), default=8) == 2 else F64
 

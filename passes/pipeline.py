@@ -14,6 +14,7 @@ from adjit.ir.func import Func
 from adjit.ir.target import USUAL, Target
 
 from .autodiff.transparent import drop_custom_gradients
+from .complex import split_complex
 from .fusion.components import split_components
 from .fusion.fuse import fuse
 from .fusion.hosts import host_products
@@ -83,6 +84,7 @@ def verified(func: Func, after: str) -> None:
 # out of a loop and out of its adjoint are often equal, which the second CSE finds.
 OPTIMIZE = Pipeline(
     drop_custom_gradients,
+    split_complex,
     fold,
     simplify,
     eliminate_common_subexpressions,

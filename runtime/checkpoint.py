@@ -129,7 +129,7 @@ class Segment(Recorder):
         if op.differentiable:
             self.stmts.append((args, results))
             if any(self.watches(x) for x in args):
-                self.reached.update((id(r), r) for r in results if r.type.is_float)
+                self.reached.update((id(r), r) for r in results if r.type.is_inexact)
         self.events.append(lambda tape: tape.applied(op, args, results))
 
     def stand_ins(self, args: tuple[Operand, ...]) -> tuple[Operand, ...]:
@@ -183,13 +183,13 @@ class Segment(Recorder):
             inputs: dict[int, Operand] = {}
             own: set[int] = set()
             for args, results in self.stmts:
-                live = [x for x in args if x.type.is_float and (reached is None or id(x) in reached)]
+                live = [x for x in args if x.type.is_inexact and (reached is None or id(x) in reached)]
                 inputs.update((id(x), x) for x in live if id(x) not in own)
                 if live:
                     own.update(map(id, results))
                     if reached is not None:
-                        reached.update((id(r), r) for r in results if r.type.is_float)
-            given = {id(x): x for x in leaves if id(x) in own and x.type.is_float}
+                        reached.update((id(r), r) for r in results if r.type.is_inexact)
+            given = {id(x): x for x in leaves if id(x) in own and x.type.is_inexact}
             if given:
                 tape.applied(op, tuple(inputs.values()), tuple(given.values()))
 

@@ -21,6 +21,7 @@ from adjit.ir.errors import GradientError
 from adjit.ir.func import Block, Value
 from adjit.ir.operand import Literal, Operand, as_operand
 from adjit.ir.ops.base import Op
+from adjit.ir.ops.complex import conj
 from adjit.ir.ops.custom import NO_FORWARD, CustomGradient
 from adjit.ir.tracebacks import boundary
 from adjit.ir.types import TensorType
@@ -73,7 +74,7 @@ class Call:
         self.trees = (tree, keyword_tree)
         # one gradient for each of these, in the order in which `grad_fn` returns them
         self.places = [*self.given_args, *(x for x in self.given_kwargs if isinstance(x, Operand))]
-        self.inputs = [x for x in self.places if isinstance(x, Operand) and x.type.is_float]
+        self.inputs = [x for x in self.places if isinstance(x, Operand) and x.type.is_inexact]
         self.variables: list[Variable] = []
         self.out_tree: TreeDef | None = None
         self.grad_fn: Callable[..., Any] = lambda *_: None
@@ -126,10 +127,10 @@ class Call:
         region = trace.region()
         region.phase = "backward"
         names = [f"{v.name}.bar" if isinstance(v, Value) and v.name else None for v in values]
-        cotangents = [region.parameter(v.type, name) for v, name in zip(values, names, strict=True) if v.type.is_float]
+        cotangents = [region.parameter(v.type, name) for v, name in zip(values, names, strict=True) if v.type.is_inexact]
         with region:
             given = iter(cotangents)
-            found = self.gradients([self.present(next(given)) if v.type.is_float else None for v in values])
+            found = self.gradients([self.present(next(given)) if v.type.is_inexact else None for v in values])
             pulled = [i for i, d in enumerate(found) if d is not None]
             block = region.finish([d for d in found if d is not None])
         if region.written:
@@ -144,6 +145,7 @@ class Call:
     def gradients(self, cotangents: Sequence[Operand | None]) -> list[Operand | None]:
         """Call `grad_fn`, check its results, and return one gradient for each of `inputs`."""
         grad_fn = as_called(self.grad_fn)
+        cotangents = [None if c is None else self.present(conj(c)) if c.type.is_complex else c for c in cotangents]  # TensorFlow's
         if self.variables:
             if not takes_variables(self.grad_fn):
                 names = ", ".join(repr(v.name) for v in self.variables)
@@ -165,16 +167,16 @@ class Call:
             raise self.wrong(f"grad_fn should give {len(self.places)} gradients{hint}, and gave {len(mine)}")
         if len(theirs) != len(self.variables):
             raise self.wrong(f"grad_fn should give {len(self.variables)} gradients of variables, and gave {len(theirs)}")
-        kept = [d for d, x in zip(mine, self.places, strict=True) if isinstance(x, Operand) and x.type.is_float]
+        kept = [d for d, x in zip(mine, self.places, strict=True) if isinstance(x, Operand) and x.type.is_inexact]
         return [self.checked(d, x.type) for d, x in zip([*kept, *theirs], self.inputs, strict=True)]
 
     def checked(self, d: Any, type: TensorType) -> Operand | None:
         if d is None:
             return None
-        operand = Literal(d, type) if isinstance(d, bool | int | float) and not type.shape else as_operand(d)
+        operand = Literal(d, type) if isinstance(d, bool | int | float | complex) and not type.shape else as_operand(d)
         if operand.type.shape != type.shape:
             raise self.wrong(f"grad_fn gave a gradient of type {operand.type} for an argument of type {type}")
-        return operand if operand.type.dtype == type.dtype else operand.astype(type.dtype)
+        return conj(operand if operand.type.dtype == type.dtype else operand.astype(type.dtype))
 
 
 @dataclass(eq=False)
@@ -189,19 +191,19 @@ class EagerCustomGradient(Op, abstract=True):
         self, results: tuple[Operand, ...], args: tuple[Operand, ...], tangents: tuple[Operand | None, ...]
     ) -> list[Operand | None]:
         """Forward mode: transpose `grad_fn` with respect to its cotangents."""
-        floats = [r for r in results if r.type.is_float]
+        floats = [r for r in results if r.type.is_inexact]
 
         def pull(cotangents: list[Operand]) -> list[Operand | None]:
             given = iter(cotangents)
-            return self.call.gradients([self.call.present(next(given)) if r.type.is_float else None for r in results])
+            return self.call.gradients([self.call.present(next(given)) if r.type.is_inexact else None for r in results])
 
         found = iter(transposed(pull, floats, tangents, f"{self.call.name}: {NO_FORWARD}"))
-        return [next(found) if r.type.is_float else None for r in results]
+        return [next(found) if r.type.is_inexact else None for r in results]
 
     def pullback(
         self, results: tuple[Operand, ...], args: tuple[Operand, ...], cotangents: tuple[Operand | None, ...], needed: Sequence[bool]
     ) -> list[Operand | None]:
-        given = [self.seed(c, r) if r.type.is_float else None for c, r in zip(cotangents, results, strict=True)]
+        given = [self.seed(c, r) if r.type.is_inexact else None for c, r in zip(cotangents, results, strict=True)]
         return self.call.gradients(given)
 
     def seed(self, cotangent: Operand | None, result: Operand) -> Operand:

@@ -114,7 +114,7 @@ class Call:
         self.rule = rule
         leaves, self.tree = flatten(args)
         self.leaves = [argument(x) for x in leaves]
-        self.places = [i for i, x in enumerate(self.leaves) if isinstance(x, Operand) and x.type.is_float]
+        self.places = [i for i, x in enumerate(self.leaves) if isinstance(x, Operand) and x.type.is_inexact]
         self.inputs: list[Operand] = [self.leaves[i] for i in self.places]
         self.out_tree: TreeDef | None = None
         self.results: list[Operand] = []
@@ -187,10 +187,10 @@ class Call:
         found, tree = flatten(pair[1])
         if tree != self.out_tree:
             raise self.wrong(f"the tangent has the structure {tree}, the result {self.out_tree}")
-        return [self.checked(d, y) for d, y in zip(found, self.results, strict=True) if y.type.is_float]
+        return [self.checked(d, y) for d, y in zip(found, self.results, strict=True) if y.type.is_inexact]
 
     def checked(self, d: Any, result: Operand) -> Operand:
-        tangent = result.literal(d, result.type) if isinstance(d, bool | int | float) else as_operand(d)
+        tangent = result.literal(d, result.type) if isinstance(d, bool | int | float | complex) else as_operand(d)
         if tangent.type != result.type:
             raise self.wrong(f"a tangent of type {tangent.type} for a result of type {result.type}")
         return tangent
@@ -212,13 +212,13 @@ class EagerCustomJvp(Op, abstract=True):
     ) -> list[Operand | None]:
         given = [held(x.literal(0.0, x.type) if d is None else d) for x, d in zip(args, tangents, strict=True)]
         found = iter(self.call.tangents(args, given))
-        return [next(found) if r.type.is_float else None for r in results]
+        return [next(found) if r.type.is_inexact else None for r in results]
 
     def pullback(
         self, results: tuple[Operand, ...], args: tuple[Operand, ...], cotangents: tuple[Operand | None, ...], needed: Sequence[bool]
     ) -> list[Operand | None]:
         """Reverse mode: transpose the rule with respect to its tangents."""
-        given = [c for c, r in zip(cotangents, results, strict=True) if r.type.is_float]
+        given = [c for c, r in zip(cotangents, results, strict=True) if r.type.is_inexact]
         return transposed(lambda dots: self.call.tangents(args, dots), args, given, f"{self.call.name}: {NO_REVERSE}")
 
 

@@ -93,7 +93,7 @@ class Search:
 
 
 def is_bad(array: Array) -> bool:
-    return array.dtype.kind == "f" and not bool(np.isfinite(array).all())
+    return array.dtype.kind in "fc" and not bool(np.isfinite(array).all())
 
 
 def kind(array: Array) -> str:

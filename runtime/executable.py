@@ -70,7 +70,7 @@ class Executable:
         if config.dump or is_set("ADJIT_VERIFY"):
             func = self.optimized
             with compiling(self.func):
-                return program.compiled(func, target)
+                return program.compiled(func, target, traced=self.func)
         with compiling(self.func):
             return program.native_code(self.func, lambda: self.optimized, target)
 
@@ -160,9 +160,9 @@ class Call(Op, abstract=True):
         self, results: tuple[Operand, ...], args: tuple[Operand, ...], tangents: tuple[Operand | None, ...]
     ) -> list[Operand | None]:
         twin = self.executable.pushforward()
-        dots = [a.literal(0.0, a.type) if t is None else t for a, t in zip(args, tangents, strict=True) if a.type.is_float]
+        dots = [a.literal(0.0, a.type) if t is None else t for a, t in zip(args, tangents, strict=True) if a.type.is_inexact]
         found = iter(call(twin, *args, *dots)[len(results) :])
-        return [next(found) if r.type.is_float else None for r in results]
+        return [next(found) if r.type.is_inexact else None for r in results]
 
 
 def call(executable: Executable, *args: Operand) -> tuple[Operand, ...]:

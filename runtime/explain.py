@@ -36,7 +36,7 @@ def explain(record: Record | None, target: Any, source: Any, persistent: bool) -
     for role, x in (("target", target), ("source", source)):
         if not isinstance(x, Operand):
             raise GradientError(f"explain: the {role} must be a tensor or a variable, not {type(x).__name__}")
-        if not x.type.is_float:
+        if not x.type.is_inexact:
             return f"the {role} is {x.type}: only floats have gradients"
     return Search(record, target, source).answer()
 
@@ -70,7 +70,7 @@ class Search:
             given = [x for x in operands_read(stmt) if id(x) in alive]
             if not given:
                 continue
-            through = [r for r in stmt.results if r.type.is_float] if passes(stmt, given) else []
+            through = [r for r in stmt.results if r.type.is_inexact] if passes(stmt, given) else []
             alive.update(map(id, through))
             passed += bool(through)
             if not through and any(id(r) in leading for r in stmt.results):
@@ -91,7 +91,7 @@ class Search:
         for stmt in ordered(rest, found):
             given = [x for x in operands_read(stmt) if id(x) in found]
             if given and any(id(r) in leading for r in stmt.results) and passes(stmt, given):
-                found.update(id(r) for r in stmt.results if r.type.is_float)
+                found.update(id(r) for r in stmt.results if r.type.is_inexact)
         return bool(found & ends)
 
     # ---- reachability
@@ -144,9 +144,9 @@ class Search:
             return f"it passes through the state of {label}, assigned{where}: assignments block gradients"
         if isinstance(op, Detach):
             return f"stop_gradient{where} cuts the path"
-        if isinstance(op, Cast) and not stmt.result.type.is_float:
+        if isinstance(op, Cast) and not stmt.result.type.is_inexact:
             return f"it is cast to {DTYPE_NAMES[op.dtype]}{where}: integers and bools carry no gradients"
-        if op.differentiable and all(r.type.is_float for r in stmt.results):
+        if op.differentiable and all(r.type.is_inexact for r in stmt.results):
             return f"`{op.name}`{where} is not differentiable by the argument that leads there"
         return f"`{op.name}`{where} is not differentiable"
 
@@ -185,13 +185,13 @@ def ordered(stmts: Sequence[Stmt], known: Iterable[int]) -> list[Stmt]:
 
 def passes(stmt: Stmt, given: Sequence[Operand]) -> bool:
     """Whether a derivative passes from one of these operands to a result."""
-    if not stmt.op.differentiable or not any(r.type.is_float for r in stmt.results):
+    if not stmt.op.differentiable or not any(r.type.is_inexact for r in stmt.results):
         return False
     if isinstance(stmt.op, Region):
         return True
-    targets = [r for r in stmt.results if r.type.is_float]
+    targets = [r for r in stmt.results if r.type.is_inexact]
     seeds = [r.literal(1.0, r.type) for r in targets]
-    sources = [x for x in given if x.type.is_float]
+    sources = [x for x in given if x.type.is_inexact]
     with suspended():
         if any(isinstance(x, Value) for x in (*stmt.args, *stmt.results)):
             with Builder():  # what it emits is discarded

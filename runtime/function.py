@@ -22,6 +22,7 @@ from adjit.ir.locks import new_lock
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
 from adjit.ir.tracebacks import trim
+from adjit.ir.types import SCALARS
 from adjit.tracer.pytree import find_node_type, tree_map
 from adjit.tracer.trace import Program, current_trace, trace_function
 
@@ -453,7 +454,7 @@ def eager_call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
 
 def with_arrays(results: Any) -> Any:
     """Return the results of a Python function as a compiled call returns them: numbers become arrays, whose dtype counts in promotion."""
-    return tree_map(lambda x: tensor(x).strong() if is_array(x) or type(x) in (int, float, bool) else x, results)
+    return tree_map(lambda x: tensor(x).strong() if is_array(x) or type(x) in SCALARS else x, results)
 
 
 def resolve_static(fn: Callable[..., Any], static: Sequence[int | str] | int | str) -> tuple[int | str, ...]:

@@ -34,6 +34,8 @@ def jacobian_blocks(
     """
     if mode not in (None, "forward", "reverse"):
         raise GradientError(f"mode is 'forward', 'reverse' or None (the cheaper one), not {mode!r}")
+    if any(x.type.is_complex for x in (*targets, *sources)):
+        mode = complex_mode(targets, sources, mode)
     tall = sum(s.type.size for s in sources) <= sum(t.type.size for t in targets)
     if mode == "forward" or (mode is None and tall):
         try:
@@ -42,6 +44,18 @@ def jacobian_blocks(
             if mode is not None:
                 raise
     return [_rows(stmts, t, sources) for t in targets]
+
+
+def complex_mode(targets: Sequence[Operand], sources: Sequence[Operand], mode: Mode | None) -> Mode:
+    """Return the mode that yields whole derivatives: a sweep by one seed sees the derivative by, or of, the real part only."""
+    needed: Mode = "reverse" if any(s.type.is_complex for s in sources) else "forward"
+    if any(t.type.is_complex for t in targets) and needed == "reverse":
+        return mode or "reverse"
+    if mode == "reverse":
+        return mode  # the caller wants the derivatives of real parts
+    if mode not in (None, needed):
+        raise GradientError(f"of complex and real numbers, a Jacobian is computed in {needed} mode, not {mode!r}")
+    return needed
 
 
 def batch_jacobian_block(stmts: Sequence[Stmt], target: Operand, source: Operand) -> Operand | None:

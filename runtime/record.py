@@ -151,7 +151,7 @@ class EagerRecord(Record):
         stmt = Stmt(op, args, results)
         self.stmts.append(stmt)
         for result in results:
-            if result.type.is_float:
+            if result.type.is_inexact:
                 watched[id(result)] = result
             else:
                 stmt.location = user_location()
@@ -244,7 +244,7 @@ class TraceRecord(Record):
         for place, stmt in self.recorded():
             if stmt.op.differentiable and any(id(x) in since and since[id(x)] <= place for x in operands_read(stmt)):
                 kept.append(stmt)
-                since.update((id(r), place) for r in stmt.results if r.type.is_float)
+                since.update((id(r), place) for r in stmt.results if r.type.is_inexact)
         return kept
 
     def everything(self) -> Sequence[Stmt]:
@@ -261,7 +261,7 @@ class TraceRecord(Record):
             around = (*around, end)
 
     def connected(self, stmts: Sequence[Stmt]) -> Container[int]:
-        return self.watched.keys() | {id(r) for stmt in stmts for r in stmt.results if r.type.is_float}
+        return self.watched.keys() | {id(r) for stmt in stmts for r in stmt.results if r.type.is_inexact}
 
     def give(self, gradient: Operand) -> Operand:
         return Splat(gradient.value, gradient.type) if isinstance(gradient, Literal) else gradient.strong()

@@ -1,6 +1,6 @@
 """The signature of a call: which argument leaves are arrays, variables or static, and the key under which a compiled program is cached.
 
-Arrays are keyed by dtype and shape; Python ints and floats by their type only, as weakly typed scalars; variables by type and by which of
+Arrays are keyed by dtype and shape; Python numbers by their type only, as weakly typed scalars; variables by type and by which of
 them are identical; everything else (bools, strings, functions, ...) is static and keyed by value.
 """
 
@@ -16,7 +16,7 @@ from adjit.ir.errors import DTypeError, TraceError
 from adjit.ir.func import Value
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
-from adjit.ir.types import DTYPE_NAMES, F64, I64, TensorType
+from adjit.ir.types import C128, DTYPE_NAMES, F64, I64, TensorType
 from adjit.tracer.pytree import TreeDef, flatten
 from adjit.tracer.trace import Spec
 
@@ -25,6 +25,7 @@ from .tensor import Tensor, materialize, wrap
 from .variable import Store, Variable
 
 INT64 = np.iinfo(np.int64)
+NUMBERS = {int: I64, float: F64, complex: C128}  # Python numbers that are traced, and the dtypes of their arrays
 
 
 class Signature(NamedTuple):
@@ -81,7 +82,7 @@ def take_apart(args: tuple[Any, ...], kwargs: dict[str, Any], static: Sequence[i
         kind = type(leaf)
         if kind is Static:
             kinds.append(static_key(leaf.key, tree, i))
-        elif kind is float or kind is int:
+        elif kind is float or kind is int or kind is complex:
             kinds.append(kind.__name__)
             arrays.append(scalar_array(leaf))
         elif isinstance(leaf, Variable):
@@ -111,7 +112,7 @@ def probe(items: Iterable[Any], key: list[Any], arrays: list[Array], depth: int 
             x = x.buffer
         elif kind is not np.ndarray:
             key.append(kind)
-            if kind is float:
+            if kind is float or kind is complex:
                 arrays.append(np.array(x))
             elif kind is int:
                 if not INT64.min <= x <= INT64.max:
@@ -144,11 +145,11 @@ def probe(items: Iterable[Any], key: list[Any], arrays: list[Array], depth: int 
 
 
 def is_traced(leaf: Any) -> bool:
-    return type(leaf) in (int, float) or (is_array(leaf) and not isinstance(leaf, Variable))
+    return type(leaf) in NUMBERS or (is_array(leaf) and not isinstance(leaf, Variable))
 
 
 def is_weak(leaf: Any) -> bool:
-    return type(leaf) in (int, float) or (isinstance(leaf, Operand) and leaf.weak)
+    return type(leaf) in NUMBERS or (isinstance(leaf, Operand) and leaf.weak)
 
 
 def is_array(leaf: Any) -> bool:
@@ -163,10 +164,10 @@ def array_leaf(leaf: Any) -> Array:
     return as_array(leaf)
 
 
-def scalar_array(value: float | int) -> Array:
+def scalar_array(value: complex) -> Array:
     if type(value) is int and not INT64.min <= value <= INT64.max:
         raise DTypeError(f"the Python integer {value} does not fit {DTYPE_NAMES[I64]}")
-    return np.array(value, F64 if type(value) is float else I64)
+    return np.array(value, NUMBERS[type(value)])
 
 
 def static_key(value: Any, tree: TreeDef, leaf: int) -> Hashable:

@@ -157,7 +157,7 @@ class Specialization:
         for i, (wanted, x) in enumerate(zip(self._leaves, leaves, strict=True)):
             if isinstance(wanted, TensorSpec):
                 leaves[i] = conforming(wanted, x, f"{self._name}: argument {self._names[i]!r}")
-            elif type(wanted) is not type(x) or (type(x) not in (int, float) and wanted != x):
+            elif type(wanted) is not type(x) or (type(x) not in (int, float, complex) and wanted != x):
                 raise TypeError(f"{self.pretty_printed_signature()}: argument {self._names[i]!r} is {x!r}")
         args, kwargs = tree.unflatten(leaves)
         return self._function(*args, **kwargs)

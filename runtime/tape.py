@@ -15,6 +15,7 @@ from typing import Any
 
 from adjit.ir.errors import GradientError
 from adjit.ir.operand import Operand, as_operand
+from adjit.ir.ops.complex import conj
 from adjit.ir.tracebacks import boundary
 from adjit.ir.types import TensorType
 from adjit.tracer.pytree import flatten
@@ -87,7 +88,7 @@ class GradientTape:
             if isinstance(x, Variable):
                 record.watch_variable(x)
             elif isinstance(x, Operand):
-                if not x.type.is_float:
+                if not x.type.is_inexact:
                     warnings.warn(f"The dtype of the watched tensor must be floating, got {x.type}: it has no gradient", stacklevel=2)
                 record.watch(x)
             else:
@@ -136,8 +137,8 @@ class GradientTape:
         leaves, tree = flatten(sources)
         asked = [source_operands(record, s) for s in leaves]
         with self._spending():
-            found = iter(differentiate(record, targets, seeds, [x for xs in asked for x in xs]))
-            gradients = [total([next(found) for _ in xs]) for xs in asked]
+            found = iter(differentiate(record, targets, [conj(s) for s in seeds], [x for xs in asked for x in xs]))
+            gradients = [conjugated(total([next(found) for _ in xs])) for xs in asked]
         finished = [finish(record, g, s, s.type, zeros) for g, s in zip(gradients, leaves, strict=True)]
         return tree.unflatten(finished)
 
@@ -156,7 +157,7 @@ class GradientTape:
         with self._spending():
             for each in targets:
                 found = iter(jacobian_row(record, seeded_targets(record, each, None)[0], [x for xs in asked for x in xs]))
-                parts = [total([next(found) for _ in xs]) for xs in asked]
+                parts = [conjugated(total([next(found) for _ in xs])) for xs in asked]
                 types = [s.type.with_shape(each.type.shape + s.type.shape) for s in leaves]
                 row = [finish(record, d, s, t, zeros) for d, s, t in zip(parts, leaves, types, strict=True)]
                 out.append(tree.unflatten(row))
@@ -178,7 +179,7 @@ class GradientTape:
         with self._spending():
             stmts = record.statements()
             connected = record.connected(stmts)
-            found = total([batch_jacobian_block(stmts, t, x) for t in targets for x in asked if id(x) in connected])
+            found = conjugated(total([batch_jacobian_block(stmts, t, x) for t in targets for x in asked if id(x) in connected]))
         return finish(record, found, source, source.type.with_shape((*rows, *its[1:])), zeros)
 
     def explain(self, target: Any, source: Any) -> str:
@@ -246,7 +247,7 @@ def seeded_targets(record: Record, target: Any, output_gradients: Any) -> tuple[
         if not isinstance(leaf, Operand):
             raise GradientError(f"a target must be a tensor that the tape saw, not {type(leaf).__name__}")
         for x in record.values(leaf) if isinstance(leaf, Variable) else [record.resolve(leaf)]:
-            if not x.type.is_float:
+            if not x.type.is_inexact:
                 warnings.warn(NOT_FLOATING.format("target", x.type), stacklevel=3)
                 continue
             targets.append(x)
@@ -255,8 +256,8 @@ def seeded_targets(record: Record, target: Any, output_gradients: Any) -> tuple[
 
 
 def checked_seed(weight: Any, target: Operand) -> Operand:
-    if isinstance(weight, bool | int | float):
-        return target.literal(float(weight), target.type)
+    if isinstance(weight, bool | int | float | complex):
+        return target.literal(weight if target.type.is_complex else float(weight), target.type)  # type: ignore[arg-type]
     seed = as_operand(weight)
     if seed.type.shape != target.type.shape:
         raise GradientError(f"an output gradient of type {seed.type} does not fit its target of type {target.type}")
@@ -275,7 +276,7 @@ def source_operands(record: Record, source: Any) -> list[Operand]:
 
 
 def check_floating(source: Operand) -> None:
-    if not source.type.is_float:
+    if not source.type.is_inexact:
         warnings.warn(NOT_FLOATING.format("source", source.type), stacklevel=4)
 
 
@@ -292,8 +293,10 @@ def jacobian_row(record: Record, targets: Sequence[Operand], sources: Sequence[O
     """Return the derivatives of one target (for a variable, all its values that were read) by each source."""
     stmts = record.statements()
     connected = record.connected(stmts)
-    wanted = [s for s in sources if id(s) in connected and s.type.is_float]
-    rows = jacobian_blocks(stmts, targets, wanted) if wanted else []
+    wanted = [s for s in sources if id(s) in connected and s.type.is_inexact]
+    is_complex = any(x.type.is_complex for x in (*targets, *wanted))
+    # TensorFlow's derivatives of a complex target are those of its real part
+    rows = jacobian_blocks(stmts, targets, wanted, "reverse" if is_complex else None) if wanted else []
     found = {id(s): total([row[i] for row in rows]) for i, s in enumerate(wanted)}
     return [found.get(id(s)) for s in sources]
 
@@ -306,10 +309,15 @@ def total(parts: Sequence[Operand | None]) -> Operand | None:
     return out
 
 
+def conjugated(cotangent: Operand | None) -> Operand | None:
+    """Return a derivative by TensorFlow's convention: sweeps pair cotangents and tangents as Re(c t), users as Re(conj(c) t)."""
+    return None if cotangent is None else conj(cotangent)
+
+
 def finish(record: Record, gradient: Operand | None, source: Operand, type: TensorType, zeros: bool) -> Operand | None:
     """Return the derivative, of this type, in the form that users hold: a tensor, or in a trace a traced value or a constant."""
     if gradient is None:
-        if not zeros or not source.type.is_float:
+        if not zeros or not source.type.is_inexact:
             return None
         gradient = source.literal(0.0, type)
     return record.give(gradient)

@@ -14,9 +14,10 @@ from adjit.ir.arrays import as_array
 from adjit.ir.errors import DTypeError, GradientError
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.ops.base import apply
+from adjit.ir.ops.complex import conj
 from adjit.ir.ops.shape import Reshape
 from adjit.ir.tracebacks import boundary
-from adjit.tracer.pytree import TreeDef, flatten
+from adjit.tracer.pytree import TreeDef, flatten, tree_map
 from adjit.tracer.trace import Traced, current_trace
 
 from .conversion import as_called
@@ -24,21 +25,25 @@ from .internal import push_forward
 from .jacobians import Mode, jacobian_blocks
 from .record import new_record
 from .recording import join, leave
-from .tape import GradientTape, StrictTape, checked_seed, finish
+from .tape import GradientTape, StrictTape, checked_seed, conjugated, finish
 from .tensor import WeakTensor, tensor
 
 P = ParamSpec("P")
 
 
-def grad(fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[P, Any]:
+def grad(
+    fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]:
     """Return a function that computes the gradient of the scalar `fn(*args)` by the arguments at `argnums`, in their structure.
 
-    With `has_aux`, `fn` returns `(value, aux)`, and the new function returns `(gradient, aux)`.
+    With `has_aux`, `fn` returns `(value, aux)`, and the new function returns `(gradient, aux)`. The gradient by a complex argument is
+    TensorFlow's: the direction of steepest ascent. With `holomorphic`, value and arguments are complex, and the result is the complex
+    derivative.
 
     >>> grad(lambda x: x * x)(3.0)
     Tensor(6., f64[])
     """
-    both = value_and_grad(fn, argnums, has_aux)
+    both = value_and_grad(fn, argnums, has_aux, holomorphic)
 
     @boundary
     @functools.wraps(fn)
@@ -49,7 +54,9 @@ def grad(fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool =
     return gradient
 
 
-def value_and_grad(fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[P, Any]:
+def value_and_grad(
+    fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]:
     """Return a function that computes `fn(*args)` and its gradient by the arguments at `argnums`; arguments without influence get zeros."""
 
     @boundary
@@ -60,8 +67,12 @@ def value_and_grad(fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_a
             tape.watch(sources)
             out = as_called(fn)(*args, **kwargs)
         out, aux = parted(name_of(fn), out, has_aux)
-        value = scalar_value(name_of(fn), out)
+        value = scalar_value(name_of(fn), out, holomorphic)
+        if holomorphic:
+            check_complex(name_of(fn), sources)
         gradients = gradients_or_zeros(tape, value, sources)
+        if holomorphic:  # of a holomorphic function, the derivative is the conjugate of the gradient
+            gradients = tree_map(conj, gradients)
         return (value, aux) if has_aux else value, gradients[0] if isinstance(argnums, int) else tuple(gradients)
 
     return differentiated
@@ -113,12 +124,18 @@ def linearize(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
 
 
 def jacobian(
-    fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: Mode | None = None
+    fn: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    mode: Mode | None = None,
+    holomorphic: bool = False,
 ) -> Callable[P, Any]:
     """Return a function that computes the derivative of each array in `fn(*args)` by each array in the arguments at `argnums`.
 
     The result has the structure of `fn`'s result, with the structure of the arguments in place of each array; shapes are those of the
     result's array followed by those of the argument's. `mode` is "forward" or "reverse"; by default the one that needs fewer sweeps.
+    Complex results have complex derivatives by real arguments; by complex arguments only if the function is `holomorphic`. The rows of a
+    real result by complex arguments are gradients, as those of `grad`.
 
     >>> jacobian(lambda x: x * x)(tensor([1.0, 2.0]))
     Tensor([[2., 0.],
@@ -131,7 +148,16 @@ def jacobian(
         call = Linearization(fn, args, kwargs, positions_of(argnums), has_aux)
         results, tree = flatten(call.out)
         targets = [as_operand(r) for r in results]
+        if holomorphic:
+            check_complex(call.name, call.flat)
+        elif any(t.type.is_complex for t in targets) and any(s.type.is_complex for s in call.flat):
+            raise GradientError(
+                f"{call.name}: complex results have no complex derivative by complex arguments unless the function is holomorphic: say so "
+                "with holomorphic=True, or differentiate by real and imaginary parts (jvp, vjp and hvp need neither)"
+            )
         rows = jacobian_blocks(call.statements, targets, call.flat, mode)
+        if not holomorphic:
+            rows = [[conjugated(d) if s.type.is_complex else d for d, s in zip(row, call.flat, strict=True)] for row in rows]
         full = [
             [call.give(zeros(t, t.type.shape + s.type.shape) if d is None else d) for d, s in zip(row, call.flat, strict=True)]
             for t, row in zip(targets, rows, strict=True)
@@ -144,14 +170,18 @@ def jacobian(
 
 
 def hessian(
-    fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: Mode | None = None
+    fn: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    mode: Mode | None = None,
+    holomorphic: bool = False,
 ) -> Callable[P, Any]:
     """Return a function that computes the second derivatives of the scalar `fn(*args)` by the arguments at `argnums`.
 
     It is the Jacobian of the gradient. For one array x the shape is x.shape + x.shape; for structures, the structure of the arguments
     nested in itself.
     """
-    return jacobian(grad(fn, argnums, has_aux), argnums, has_aux, mode)
+    return jacobian(grad(fn, argnums, has_aux, holomorphic), argnums, has_aux, mode, holomorphic)
 
 
 def hvp(fn: Callable[..., Any], primals: Any, tangents: Any) -> Any:
@@ -242,14 +272,14 @@ def fresh(x: Any, what: Callable[[], str]) -> Operand:
     """Return the same value with a new identity, connected to the old one for the enclosing tapes; `what` names it in errors."""
     if isinstance(x, Operand):
         operand = as_operand(x)
-    elif type(x) is float:
+    elif type(x) in (float, complex):
         operand = WeakTensor(x)
     else:
         try:
             operand = tensor(as_array(x))
         except DTypeError as error:
             raise GradientError(f"{what()} cannot be differentiated by: {error}") from None
-    if not operand.type.is_float:
+    if not operand.type.is_inexact:
         hint = "; write it as a float" if type(x) is int else "; cast it with .astype('f4'), or leave it out of argnums"
         raise GradientError(f"{what()} is {operand.type}: only floats have gradients{hint}")
     identity = Reshape(operand.type.shape)
@@ -263,9 +293,19 @@ def fresh(x: Any, what: Callable[[], str]) -> Operand:
     return value
 
 
-def scalar_value(what: str, value: Any) -> Operand:
+def check_complex(what: str, sources: Any) -> None:
+    """Raise an error unless all sources are complex."""
+    for x in flatten(sources)[0]:
+        if not x.type.is_complex:
+            raise GradientError(f"{what}: holomorphic functions take complex numbers, and this argument is {x.type}; cast it first")
+
+
+def scalar_value(what: str, value: Any, holomorphic: bool = False) -> Operand:
     operand = as_operand(value) if isinstance(value, Operand) else None if flatten(value)[1].leaves != 1 else tensor(value)
-    if operand is None or operand.type.shape or not operand.type.is_float:
+    if operand is not None and operand.type.is_complex != holomorphic and not operand.type.shape and operand.type.is_inexact:
+        hint = "with holomorphic it must be complex" if holomorphic else "take its real part or abs, or give holomorphic=True"
+        raise GradientError(f"{what}: a gradient is that of a real scalar, and this is {operand.type}; {hint}")
+    if operand is None or operand.type.shape or not operand.type.is_inexact:
         got = operand.type if operand is not None else type(value).__name__
         raise GradientError(f"{what}: a gradient is that of a floating scalar, and this is {got}; sum it, or use vjp for other weights")
     return operand

@@ -214,7 +214,7 @@ class Variable(ArrayMethods, Operand):
             scope.closed_over.add(self.store)
 
     def _delta(self, value: Any) -> Any:
-        return value if isinstance(value, Operand | np.ndarray | np.generic | bool | int | float) else self._checked(value)
+        return value if isinstance(value, Operand | np.ndarray | np.generic | bool | int | float | complex) else self._checked(value)
 
     def _checked(self, value: Any) -> Operand:
         """Return the value as an operand of this variable's type, or raise an error that names both types."""

@@ -298,7 +298,7 @@ def spread_axes(axes: Any, structure: Any, what: str) -> list[int | None]:
 
 def is_static(leaf: Any) -> bool:
     """Whether a leaf is not an array, and therefore the same for all examples."""
-    if isinstance(leaf, Operand | np.ndarray | np.generic | int | float):
+    if isinstance(leaf, Operand | np.ndarray | np.generic | int | float | complex):
         return False
     try:
         as_array(leaf)

@@ -83,7 +83,7 @@ class ArrayMethods(Operand):
 
     @property
     def real(self) -> Operand:
-        return self
+        return elementwise.real(self)
 
     @property
     def imag(self) -> Operand:
@@ -242,7 +242,7 @@ class ArrayMethods(Operand):
         return elementwise.round(self, decimals)
 
     def conj(self) -> Operand:
-        return self
+        return elementwise.conjugate(self)
 
     conjugate = conj
 

@@ -18,11 +18,9 @@ from adjit.ir.func import Value
 from adjit.ir.operand import Concrete, Literal, Operand, as_operand
 from adjit.ir.ops.base import Array
 from adjit.ir.ops.maps import common_dtype
-from adjit.ir.types import TensorType, normalize_axis
+from adjit.ir.types import SCALARS, TensorType, normalize_axis
 
-Number: TypeAlias = Operand | bool | int | float  # arguments of elementwise functions: Python scalars stay weakly typed
-
-SCALARS = frozenset({bool, int, float})
+Number: TypeAlias = Operand | bool | int | float | complex  # arguments of elementwise functions: Python scalars stay weakly typed
 
 _concrete: Callable[[Array], Operand] = Concrete
 _splat: Callable[[Any, TensorType], Operand] = Literal

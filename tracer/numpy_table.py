@@ -32,7 +32,7 @@ NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
             rad2deg add subtract multiply divide floor_divide remainder power float_power maximum minimum fmax fmin fmod arctan2 hypot
             logaddexp logaddexp2 copysign heaviside divmod modf equal not_equal less less_equal greater greater_equal logical_and logical_or
             logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift
-            round clip select nan_to_num isclose sinc imag isreal isposinf isneginf angle real_if_close""",
+            round clip select nan_to_num isclose sinc real imag isreal iscomplex isposinf isneginf angle real_if_close""",
         reductions: """sum prod max min any all argmax argmin count_nonzero cumsum cumprod mean var std ptp average nansum nanmean nanmax
             nanmin allclose array_equal array_equiv trapezoid""",
         shapes: """reshape ravel transpose matrix_transpose swapaxes moveaxis squeeze expand_dims atleast_1d atleast_2d atleast_3d
@@ -120,7 +120,6 @@ NUMPY.update({
     np.radians: elementwise.deg2rad,
     np.invert: elementwise.bitwise_not,
     np.conjugate: elementwise.conjugate,
-    np.real: lambda x, /: as_operand(x),  # of a Python number, NumPy gives the number itself
     np.empty_like: create.zeros_like,
     np.where: where,
     np.result_type: result_type,
@@ -146,8 +145,8 @@ NUMPY.update({
     np.linalg.trace: linalg.trace,
     np.linalg.diagonal: linalg.diagonal,
     np.linalg.matrix_transpose: shapes.matrix_transpose,
-    np.isrealobj: lambda x, /: True,
-    np.iscomplexobj: lambda x, /: False,
+    np.isrealobj: lambda x, /: not x.type.is_complex,
+    np.iscomplexobj: lambda x, /: x.type.is_complex,
     np.array_repr: text,
     np.array_str: text,
 })  # fmt: skip

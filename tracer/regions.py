@@ -16,7 +16,7 @@ from adjit.ir.errors import DTypeError, ShapeError, TraceError
 from adjit.ir.func import Block, Value
 from adjit.ir.location import Location
 from adjit.ir.operand import Literal, Operand, as_operand
-from adjit.ir.types import BOOL, F64, I64, TensorType, as_dtype, promote, weak_example
+from adjit.ir.types import BOOL, C128, F64, I64, TensorType, as_dtype, promote, weak_example
 
 from .frames import is_from_outside, user_location
 from .trace import Trace, Traced
@@ -71,7 +71,7 @@ class Kind(NamedTuple):
     weak: bool
 
 
-_SCALARS = {bool: TensorType(BOOL), int: TensorType(I64), float: TensorType(F64)}
+_SCALARS = {bool: TensorType(BOOL), int: TensorType(I64), float: TensorType(F64), complex: TensorType(C128)}
 
 
 def kind_of(leaf: Any) -> Kind | None:
@@ -139,7 +139,7 @@ def same_static(a: Any, b: Any) -> bool:
     if isinstance(a, np.ndarray):
         return bool(a.dtype == b.dtype) and a.shape == b.shape and a.tobytes() == b.tobytes()
     try:
-        return repr(a) == repr(b) if isinstance(a, float) else bool(a == b)  # -0.0 is not 0.0
+        return repr(a) == repr(b) if isinstance(a, float | complex) else bool(a == b)  # -0.0 is not 0.0
     except Exception as error:
         if is_from_outside(error):
             raise

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from adjit.ir import ops
 from adjit.ir.errors import TraceError
 from adjit.ir.operand import Literal, Operand, as_operand
+from adjit.ir.types import SCALARS
 
 from .frames import user_location
 from .pytree import TreeDef, flatten
@@ -89,5 +90,5 @@ def filled(rows: Operand, count: int | Operand, fill: Any, length: int) -> Opera
     """Return the first `count` rows, followed by `fill` up to `length`."""
     out = resized(rows, length)
     there = ops.less(ops.iota((length,)), as_operand(count))
-    rest = fill if type(fill) in (bool, int, float) else as_operand(fill)  # a Python number takes the dtype of the rows
+    rest = fill if type(fill) in SCALARS else as_operand(fill)  # a Python number takes the dtype of the rows
     return ops.where(ops.reshape(there, (length, *(1,) * (out.ndim - 1))), out, rest)

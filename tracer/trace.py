@@ -318,7 +318,7 @@ def is_result(leaf: Any) -> bool:
     """Whether a leaf of a function's result is computed, rather than returned as the same object."""
     if isinstance(leaf, np.ndarray | np.generic):
         return leaf.dtype.kind in "biufc"
-    return isinstance(leaf, Operand | bool | int | float)
+    return isinstance(leaf, Operand | bool | int | float | complex)
 
 
 def check_opaque(leaf: Any, location: Location | None) -> None:

@@ -9,7 +9,9 @@ from .arithmetic import *
 from .base import REGISTRY as REGISTRY
 from .base import Op as Op
 from .base import apply as apply
+from .base import perform as perform
 from .bases import *
+from .complex import *
 from .convolution import *
 from .create import *
 from .division import *

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..types import BOOL, F64, float_dtype
 from .base import Array, Emitter, Reg, apply
+from .complex import from_parts, imag, real
 from .maps import Binary, Mul, Unary, binary, cast, common_dtype, float_binary, promoted, unary, where
 
 __all__ = [
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 class Add(Binary):
     """a + b; logical or for bools."""
 
+    kinds = "fiubc"
+
     def evaluate(self, *arrays: Array) -> Array:
         return np.add(*arrays)
 
@@ -35,7 +38,7 @@ class Add(Binary):
 class Sub(Binary):
     """a - b."""
 
-    kinds = "fiu"
+    kinds = "fiuc"
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.subtract(*arrays)
@@ -50,7 +53,7 @@ class Sub(Binary):
 class Div(Binary):
     """a / b, true division of floats."""
 
-    kinds = "f"
+    kinds = "fc"
     singular = True
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -66,7 +69,7 @@ class Div(Binary):
 class Neg(Unary):
     """-x."""
 
-    kinds = "fiu"
+    kinds = "fiuc"
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.negative(arrays[0])
@@ -262,10 +265,18 @@ def neg(x: Operand) -> Operand:
 
 
 def absolute(x: Operand) -> Operand:
+    if x.type.is_complex:
+        from .elementary import hypot  # noqa: PLC0415 - elementary functions are not needed by arithmetic of real numbers
+
+        return hypot(real(x), imag(x))
     return x if x.type.dtype.kind in "ub" else unary(Abs(), x)
 
 
 def sign(x: Operand) -> Operand:
+    """-1, 0 or 1; for complex numbers z / |z|, which is differentiable."""
+    if x.type.is_complex:
+        zero = x == 0
+        return where(zero, 0.0, x / where(zero, 1.0, absolute(x)))
     return unary(Sign(), x)
 
 
@@ -287,6 +298,8 @@ def trunc(x: Operand) -> Operand:
 
 def round(x: Operand, digits: int = 0) -> Operand:
     """Round half to even at a decimal digit: scaled by a power of ten, rounded and scaled back, as in NumPy."""
+    if x.type.is_complex:
+        return from_parts(round(real(x), digits), round(imag(x), digits))
     if not x.type.is_float and x.type.dtype != BOOL:
         return x if digits >= 0 else cast(round(cast(x, F64), digits), x.type.dtype)
     if digits == 0:

@@ -9,7 +9,7 @@ import numpy as np
 
 from .base import Array, Emitter, Reg
 from .elementary import sigmoid
-from .maps import Binary, FloatUnary, float_binary, float_unary, where
+from .maps import Binary, ComplexUnary, FloatUnary, float_binary, float_unary, where
 
 __all__ = ["exp2", "log2", "log10", "logaddexp", "logaddexp2", "cbrt"]
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LN2 = math.log(2.0)
 
 
-class Exp2(FloatUnary):
+class Exp2(ComplexUnary):
     """2 to the power of x."""
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -29,7 +29,7 @@ class Exp2(FloatUnary):
         return y * LN2
 
 
-class Log2(FloatUnary):
+class Log2(ComplexUnary):
     """Logarithm to base 2."""
 
     singular = True
@@ -41,7 +41,7 @@ class Log2(FloatUnary):
         return (1.0 / LN2) / args[0]
 
 
-class Log10(FloatUnary):
+class Log10(ComplexUnary):
     """Logarithm to base 10."""
 
     singular = True

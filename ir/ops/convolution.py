@@ -75,7 +75,7 @@ class Convolution(Op, abstract=True):
     def check(self, x: TensorType, w: TensorType, d: TensorType) -> None:
         """Check the types of the three arguments of the form, whichever of them is the result."""
         rank = len(self.strides)
-        if not x.dtype == w.dtype == d.dtype or not x.is_float:
+        if not x.dtype == w.dtype == d.dtype or not x.is_inexact:
             raise DTypeError(f"{self.name}: operands must be floats of one dtype, not {x}, {w} and {d}")
         if not x.rank == w.rank == d.rank == rank + 2 or len(self.dilations) != rank or rank < 1:
             raise ShapeError(

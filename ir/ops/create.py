@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import operand as operands  # import cycle: names are looked up at use
 from ..errors import DTypeError, ShapeError
-from ..types import BOOL, F64, I64, DType, Shape, TensorType, as_dtype, checked_type, normalize_axis
+from ..types import BOOL, F64, I64, DType, Shape, TensorType, as_dtype, checked_type, normalize_axis, real_dtype
 from .base import Array, Emitter, Op, Reg, perform
 from .maps import Map, cast, checked_scalar
 from .shape import broadcast_to, reshape
@@ -58,7 +58,7 @@ class Iota(Map):
     differentiable: ClassVar[bool] = False
 
     def infer(self, *types: TensorType) -> TensorType:
-        if self.dtype == BOOL or not self.shape:
+        if self.dtype.kind in "bc" or not self.shape:
             raise DTypeError(f"iota: {TensorType(self.dtype, self.shape)} does not count")
         return TensorType(self.dtype, self.shape)
 
@@ -105,6 +105,8 @@ def iota(shape: Any, axis: int = 0, dtype: Any = I64) -> Operand:
     type = checked_type(as_dtype(dtype), shape, "iota")
     if type.dtype == BOOL:
         raise DTypeError("iota: bools do not count; use an integer dtype")
+    if type.dtype.kind == "c":
+        return cast(iota(shape, axis, real_dtype(type.dtype)), type.dtype)
     return perform(Iota(type.dtype, type.shape, normalize_axis(axis, type.rank, "iota")))
 
 
@@ -145,6 +147,8 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any 
     kind = as_dtype(np.result_type(*(np.asarray(b) for b in (start, stop, step))) if dtype is None else dtype)
     if kind == BOOL:
         raise DTypeError("arange: bools do not count; use an integer dtype")
+    if kind.kind == "c":
+        return cast(arange(start, stop, step, real_dtype(kind)), kind)
     first = kind.type(start)
     stride = kind.type(start + step) - first  # rounds as NumPy does
     out = iota((max(0, math.ceil((stop - start) / step)),), 0, kind)

@@ -76,7 +76,7 @@ class CustomGradient(Op):
     def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
         inputs, values, read = types[: self.inputs], types[self.inputs : self.inputs + self.values], types[self.inputs + self.values :]
         if self.blocks is not None:
-            floats = [v for v in values if v.is_float]
+            floats = [v for v in values if v.is_inexact]
             self.check("pull", self.blocks[0], [*read, *floats], [inputs[i] for i in self.pulled])
             if self.blocks[1] is not None:
                 self.check("push", self.blocks[1], [*read, *inputs], floats)
@@ -97,13 +97,13 @@ class CustomGradient(Op):
         inputs, read = args[: self.inputs], args[self.inputs + self.values :]
         given = [x.literal(0.0, x.type) if d is None else d for x, d in zip(inputs, tangents)]
         found = iter(instantiate(self.push, [*read, *given]))
-        return [next(found) if r.type.is_float else None for r in results]
+        return [next(found) if r.type.is_inexact else None for r in results]
 
     def pullback(
         self, results: tuple[Operand, ...], args: tuple[Operand, ...], cotangents: tuple[Operand | None, ...], needed: Sequence[bool]
     ) -> list[Operand | None]:
         read = args[self.inputs + self.values :]
-        given = [r.literal(0.0, r.type) if c is None else c for r, c in zip(results, cotangents, strict=True) if r.type.is_float]
+        given = [r.literal(0.0, r.type) if c is None else c for r, c in zip(results, cotangents, strict=True) if r.type.is_inexact]
         out: list[Operand | None] = [None] * len(args)
         for position, d in zip(self.pulled, instantiate(self.block, [*read, *given]), strict=True):
             out[position] = d

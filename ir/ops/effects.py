@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from ..errors import AdjitError, DTypeError, ShapeError, UnsupportedError, raised_as
-from ..types import BOOL, TensorType
+from ..types import BOOL, TensorType, complex_dtype
 from .base import Array, Loops, Op, Window, apply, perform
 from .maps import cast
 from .reduce import all as all_true
@@ -117,6 +119,7 @@ class Print(Effect):
     stream: str = "stdout"
     style: str = "numpy"
     summarize: int = -1
+    complex: tuple[bool, ...] = ()  # operands whose last axis holds the parts of complex numbers, if there are any
 
     can_fail: ClassVar[bool] = True  # the stream may be closed, or unable to encode a character
     styles: ClassVar[dict[str, Callable[[Array, int], object]]] = {"numpy": lambda a, _: a if a.shape else a[()]}
@@ -127,6 +130,8 @@ class Print(Effect):
         places = [part[1:] for part in Formatter().parse(self.template) if part[1] is not None]
         if len(places) != len(types) or self.stream not in ("stdout", "stderr") or self.style not in self.styles:
             raise ShapeError(f"print: {self.template!r} to {self.stream!r}, as {self.style!r}, does not fit {len(types)} operands")
+        if self.complex:
+            types = tuple(complex_type(t) if pair else t for t, pair in zip(types, self.complex, strict=True))
         for (name, spec, conversion), type in zip(places, types, strict=True):
             if name or conversion not in (None, "r", "s", "a") or (spec and (type.shape or "{" in spec)):
                 raise ShapeError(f"print: {self.template!r} does not fit an operand of type {type}")
@@ -139,6 +144,8 @@ class Print(Effect):
             return ()
         text = self.styles[self.style]
         stream = sys.stderr if self.stream == "stderr" else sys.stdout
+        if self.complex:
+            arrays = tuple(of_parts(a) if pair else a for a, pair in zip(arrays, self.complex, strict=True))
         stream.write(self.template.format(*(text(a, self.summarize) for a in arrays)) + self.end)
         return ()
 
@@ -152,6 +159,16 @@ class Print(Effect):
         self, size: int, active: Operand, args: tuple[Operand, ...], batched: Sequence[bool]
     ) -> tuple[tuple[Operand, ...], Sequence[bool]]:
         raise UnsupportedError("print: in a branch or loop that some examples of a vmap take and others do not; print after it")
+
+
+def complex_type(parts: TensorType) -> TensorType:
+    """The type of the complex numbers whose parts are along the last axis."""
+    return TensorType(complex_dtype(parts.dtype), parts.shape[:-1])
+
+
+def of_parts(parts: Array) -> Array:
+    type = complex_type(TensorType(parts.dtype, parts.shape))
+    return np.ascontiguousarray(parts).view(type.dtype).reshape(type.shape)
 
 
 def check(condition: Operand, message: str = "", raises: str = "") -> None:

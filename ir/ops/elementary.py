@@ -12,7 +12,7 @@ import numpy as np
 
 from ..types import F32, F64
 from .base import Array, Emitter, Reg
-from .maps import Binary, FloatUnary, float_binary, float_unary, where
+from .maps import Binary, ComplexUnary, FloatUnary, float_binary, float_unary, where
 
 __all__ = [
     "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "hypot",
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # ---- exponentials and logarithms
 
 
-class Exp(FloatUnary):
+class Exp(ComplexUnary):
     """e to the power of x."""
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -36,7 +36,7 @@ class Exp(FloatUnary):
         return y
 
 
-class Expm1(FloatUnary):
+class Expm1(ComplexUnary):
     """exp(x) - 1, accurate near 0."""
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -46,7 +46,7 @@ class Expm1(FloatUnary):
         return y + 1.0
 
 
-class Log(FloatUnary):
+class Log(ComplexUnary):
     """Natural logarithm."""
 
     singular = True
@@ -58,7 +58,7 @@ class Log(FloatUnary):
         return 1.0 / args[0]
 
 
-class Log1p(FloatUnary):
+class Log1p(ComplexUnary):
     """log(1 + x), accurate near 0."""
 
     singular = True
@@ -96,7 +96,7 @@ class Softplus(FloatUnary):
 # ---- roots
 
 
-class Sqrt(FloatUnary):
+class Sqrt(ComplexUnary):
     """Square root; its derivative at 0 is infinite."""
 
     singular = True
@@ -111,7 +111,7 @@ class Sqrt(FloatUnary):
         return emit.sqrt(xs[0])
 
 
-class Rsqrt(FloatUnary):
+class Rsqrt(ComplexUnary):
     """1 / sqrt(x)."""
 
     singular = True
@@ -162,7 +162,7 @@ SCALES = {F32: (2.0**60, 2.0**-40, 2.0**-70, 2.0**100), F64: (2.0**500, 2.0**-40
 # ---- trigonometry
 
 
-class Sin(FloatUnary):
+class Sin(ComplexUnary):
     """Sine."""
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -172,7 +172,7 @@ class Sin(FloatUnary):
         return cos(args[0])
 
 
-class Cos(FloatUnary):
+class Cos(ComplexUnary):
     """Cosine."""
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -182,7 +182,7 @@ class Cos(FloatUnary):
         return -sin(args[0])
 
 
-class Tan(FloatUnary):
+class Tan(ComplexUnary):
     """Tangent."""
 
     singular = True
@@ -194,7 +194,7 @@ class Tan(FloatUnary):
         return 1.0 + y * y
 
 
-class Asin(FloatUnary):
+class Asin(ComplexUnary):
     """Inverse sine."""
 
     singular = True
@@ -206,7 +206,7 @@ class Asin(FloatUnary):
         return rsqrt((1.0 - args[0]) * (1.0 + args[0]))
 
 
-class Acos(FloatUnary):
+class Acos(ComplexUnary):
     """Inverse cosine."""
 
     singular = True
@@ -218,7 +218,7 @@ class Acos(FloatUnary):
         return -rsqrt((1.0 - args[0]) * (1.0 + args[0]))
 
 
-class Atan(FloatUnary):
+class Atan(ComplexUnary):
     """Inverse tangent."""
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -249,7 +249,7 @@ class Atan2(Binary):
 # ---- hyperbolic functions
 
 
-class Sinh(FloatUnary):
+class Sinh(ComplexUnary):
     """Hyperbolic sine."""
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -259,7 +259,7 @@ class Sinh(FloatUnary):
         return cosh(args[0])
 
 
-class Cosh(FloatUnary):
+class Cosh(ComplexUnary):
     """Hyperbolic cosine."""
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -269,7 +269,7 @@ class Cosh(FloatUnary):
         return sinh(args[0])
 
 
-class Tanh(FloatUnary):
+class Tanh(ComplexUnary):
     """Hyperbolic tangent."""
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -279,7 +279,7 @@ class Tanh(FloatUnary):
         return 1.0 - y * y
 
 
-class Asinh(FloatUnary):
+class Asinh(ComplexUnary):
     """Inverse hyperbolic sine."""
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -289,7 +289,7 @@ class Asinh(FloatUnary):
         return rsqrt(1.0 + args[0] * args[0])
 
 
-class Acosh(FloatUnary):
+class Acosh(ComplexUnary):
     """Inverse hyperbolic cosine, for x >= 1."""
 
     singular = True
@@ -298,10 +298,11 @@ class Acosh(FloatUnary):
         return np.arccosh(arrays[0])
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
-        return rsqrt((args[0] - 1.0) * (args[0] + 1.0))
+        # the product under one root would lie on the wrong branch for complex numbers
+        return rsqrt(args[0] - 1.0) * rsqrt(args[0] + 1.0) if args[0].type.is_complex else rsqrt((args[0] - 1.0) * (args[0] + 1.0))
 
 
-class Atanh(FloatUnary):
+class Atanh(ComplexUnary):
     """Inverse hyperbolic tangent, for x between -1 and 1."""
 
     singular = True

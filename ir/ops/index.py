@@ -109,7 +109,7 @@ class ScatterAdd(Scatter):
     """`x[i, j, ...] += updates`; updates at equal indices are all added."""
 
     def infer(self, *types: TensorType) -> TensorType:
-        if types[0].dtype.kind not in "fiu":
+        if types[0].dtype.kind not in "fiuc":
             raise DTypeError(f"scatter_add: {types[0]} operands are not supported")
         return super().infer(*types)
 

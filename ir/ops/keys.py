@@ -77,7 +77,7 @@ def setitem(x: Operand, key: Any, value: Any) -> Operand:
 
 def additem(x: Operand, key: Any, value: Any) -> Operand:
     """A copy of `x` after `x[key] += value`, where values at equal indices are all added."""
-    given = value if isinstance(value, bool | int | float) else operands.as_operand(value).type.dtype
+    given = value if isinstance(value, SCALAR) else operands.as_operand(value).type.dtype
     if not np.can_cast(np.result_type(given), x.type.dtype, "same_kind"):
         raise DTypeError(f"additem: adding {value_type(value)} to {x.type} would lose its kind; cast either first")
     mask = traced_mask(x, key)
@@ -101,7 +101,7 @@ def scatter(op: Scatter, x: Operand, selection: Selection, what: str, key: Any, 
 def fitted(what: str, x: Operand, key: Any, value: Any, shape: Shape) -> Operand:
     """A value to write, in x's dtype and the shape that the key selects; extra leading axes of size 1 are dropped, as in NumPy."""
     dtype = x.type.dtype
-    if isinstance(value, bool | int | float):
+    if isinstance(value, SCALAR):
         return x.literal(checked_scalar(what, value, dtype), TensorType(dtype, shape))
     update = cast(operands.as_operand(value), dtype)
     given = update.type.shape
@@ -114,7 +114,7 @@ def fitted(what: str, x: Operand, key: Any, value: Any, shape: Shape) -> Operand
 
 
 def value_type(value: Any) -> str:
-    return type(value).__name__ if isinstance(value, bool | int | float) else str(operands.as_operand(value).type)
+    return type(value).__name__ if isinstance(value, SCALAR) else str(operands.as_operand(value).type)
 
 
 # ---- masks that are not known while tracing

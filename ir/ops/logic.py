@@ -10,7 +10,8 @@ import numpy as np
 from ..layout import Layout
 from ..types import BOOL, I8, U64, TensorType, float_dtype
 from .base import Array, Emitter, Reg, View, apply
-from .maps import Binary, Unary, binary, cast, common_dtype, promoted, where
+from .complex import imag, real
+from .maps import SCALAR, Binary, Unary, binary, cast, common_dtype, promoted, where
 
 __all__ = [
     "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
@@ -46,12 +47,14 @@ class Comparison(Binary, abstract=True):
 class Equal(Comparison):
     """a == b."""
 
+    kinds = "fiubc"
     predicate, ufunc = "eq", np.equal
 
 
 class NotEqual(Comparison):
     """a != b."""
 
+    kinds = "fiubc"
     predicate, ufunc = "ne", np.not_equal
 
 
@@ -85,7 +88,7 @@ def compare(op: Comparison, a: Operand | float, b: Operand | float) -> Operand:
         return b.literal(bool(op.ufunc(a, 0)), b.type.with_dtype(BOOL))
     if isinstance(b, int) and never_holds(a, b):
         return a.literal(bool(op.ufunc(0, b)), a.type.with_dtype(BOOL))
-    signs = ["" if isinstance(x, bool | int | float) or x.weak else x.type.dtype.kind for x in (a, b)]
+    signs = ["" if isinstance(x, SCALAR) or x.weak else x.type.dtype.kind for x in (a, b)]
     if sorted(signs) == ["i", "u"] and common_dtype(a, b).kind == "f":
         return compare_signed(op, a, b, signs.index("i"))
     return binary(op, a, b)
@@ -100,7 +103,7 @@ def compare_signed(op: Comparison, a: Any, b: Any, signed: int) -> Operand:
 
 def never_holds(x: Operand | float, value: int) -> TypeGuard[Operand]:
     """Whether an integer is out of range for the dtype of an integer operand."""
-    if isinstance(x, bool | int | float) or x.type.dtype.kind not in "iu":
+    if isinstance(x, SCALAR) or x.type.dtype.kind not in "iu":
         return False
     info = np.iinfo(x.type.dtype)
     return not info.min <= value <= info.max
@@ -258,7 +261,7 @@ def shift(op: LeftShift | RightShift, a: Operand | int, b: Operand | int) -> Ope
 
 
 def truth(x: Operand | float) -> Operand | bool:
-    return bool(x) if isinstance(x, bool | int | float) else cast(x, BOOL)
+    return bool(x) if isinstance(x, SCALAR) else cast(x, BOOL)
 
 
 def logical_and(a: Operand | float, b: Operand | float) -> Operand:
@@ -281,14 +284,18 @@ def logical_not(x: Operand) -> Operand:
 
 
 def isnan(x: Operand) -> Operand:
-    return not_equal(x, x) if x.type.is_float else x.literal(False, x.type.with_dtype(BOOL))
+    return not_equal(x, x) if x.type.is_inexact else x.literal(False, x.type.with_dtype(BOOL))
 
 
 def isinf(x: Operand) -> Operand:
+    if x.type.is_complex:
+        return logical_or(isinf(real(x)), isinf(imag(x)))
     return equal(abs(x), math.inf) if x.type.is_float else x.literal(False, x.type.with_dtype(BOOL))
 
 
 def isfinite(x: Operand) -> Operand:
+    if x.type.is_complex:
+        return logical_and(isfinite(real(x)), isfinite(imag(x)))
     return less(abs(x), math.inf) if x.type.is_float else x.literal(True, x.type.with_dtype(BOOL))
 
 
@@ -321,4 +328,4 @@ class Detach(View):
 
 
 def stop_gradient(x: Operand) -> Operand:
-    return apply(Detach(), x) if x.type.is_float else x
+    return apply(Detach(), x) if x.type.is_inexact else x

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 
-KINDS = {"f": "floats", "i": "integers", "u": "unsigned integers", "b": "bools"}
+KINDS = {"f": "floats", "c": "complex numbers", "i": "integers", "u": "unsigned integers", "b": "bools"}
 
 
 _works: dict[tuple[Op, tuple[DType, ...]], Work] = {}
@@ -52,7 +52,7 @@ class Map(Op, abstract=True):
     zero.
     """
 
-    kinds: ClassVar[str] = "fiub"  # supported dtype kinds: float, int, unsigned, bool
+    kinds: ClassVar[str] = "fiub"  # supported dtype kinds: float, int, unsigned, bool; "c" for complex
     singular: ClassVar[bool] = False
 
     def infer(self, *types: TensorType) -> TensorType:
@@ -128,6 +128,12 @@ class FloatUnary(Unary, abstract=True):
         return emit.call(self.name, *xs)
 
 
+class ComplexUnary(FloatUnary, abstract=True):
+    """A function of one operand that is holomorphic, so that one derivative serves real and complex numbers."""
+
+    kinds = "fc"
+
+
 class Binary(Map, abstract=True):
     """Two operands of one type."""
 
@@ -147,7 +153,7 @@ def calls_math(stmt: Stmt) -> bool:
 
 # ---- promotion and broadcasting: the basis of the frontend functions
 
-SCALAR = bool | int | float  # built once: building the union at every call is a good part of the cost of a traced op
+SCALAR = bool | int | float | complex  # built once: building the union at every call is a good part of the cost of a traced op
 
 
 def cast(x: Operand, dtype: Any) -> Operand:
@@ -159,15 +165,20 @@ def cast(x: Operand, dtype: Any) -> Operand:
 def common_dtype(*operands: Operand | float) -> DType:
     """The dtype to which NumPy promotes the operands; Python scalars and weakly typed values do not determine it."""
     strong = {x.type.dtype for x in operands if not isinstance(x, SCALAR) and not x.weak}
-    if len(strong) == 1 and next(iter(strong)).kind == "f":
+    if len(strong) == 1 and next(iter(strong)).kind == "f" and not any(is_weak_complex(x) for x in operands):
         return strong.pop()
     return promote(*(x if isinstance(x, SCALAR) else weak_example(x.type.dtype) if x.weak else x.type.dtype for x in operands))
+
+
+def is_weak_complex(x: Operand | complex) -> bool:
+    """Whether x is a Python complex number, or represents one: next to real numbers it makes the result complex."""
+    return type(x) is complex if isinstance(x, SCALAR) else x.weak and x.type.dtype.kind == "c"
 
 
 def common_math_dtype(*operands: Operand | float) -> DType:
     """The dtype in which NumPy computes a transcendental function of several operands."""
     common = common_dtype(*operands)
-    if common.kind == "f":
+    if common.kind in "fc":
         return common
     return math_dtype(*(x.type.dtype for x in operands if not isinstance(x, SCALAR) and not x.weak))
 
@@ -224,25 +235,28 @@ def strong_mul(d: Operand, partial: Operand | float) -> Operand:
 
 @dataclass(eq=False, repr=False)
 class Cast(Unary):
-    """Change of dtype, as NumPy's `astype`."""
+    """Change of dtype, as NumPy's `astype`; of a complex number, only the real part becomes a real number."""
 
     dtype: DType
+    kinds: ClassVar[str] = "fiubc"
 
     def result(self, operand: TensorType) -> TensorType:
         return operand.with_dtype(self.dtype)
 
     def evaluate(self, *arrays: Array) -> Array:
         (x,) = arrays
+        if x.dtype.kind == "c" and self.dtype.kind not in "cb":
+            x = x.real
         with np.errstate(invalid="ignore", over="ignore"):
             if x.dtype.kind == "f" and self.dtype.kind in "iu":
                 return saturated(x, self.dtype)
             return x.astype(self.dtype)
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
-        return cast(d, self.dtype) if args[0].type.is_float and self.dtype.kind == "f" else None
+        return cast(d, self.dtype) if args[0].type.is_inexact and self.dtype.kind in "fc" else None
 
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
-        return cast(d, args[0].type.dtype) if args[0].type.is_float and self.dtype.kind == "f" else None
+        return cast(d, args[0].type.dtype) if args[0].type.is_inexact and self.dtype.kind in "fc" else None
 
     def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
         return emit.convert(xs[0], self.dtype)
@@ -260,6 +274,8 @@ def saturated(x: Array, dtype: DType) -> Array:
 class Mul(Binary):
     """a * b; logical and for bools."""
 
+    kinds = "fiubc"
+
     def evaluate(self, *arrays: Array) -> Array:
         return np.multiply(*arrays)
 
@@ -273,7 +289,7 @@ class Mul(Binary):
 class StrongMul(Binary):
     """d * p, but 0 wherever d is 0: a product with a derivative p that may be infinite where its value is not needed."""
 
-    kinds = "f"
+    kinds = "fc"
 
     def evaluate(self, *arrays: Array) -> Array:
         d, p = arrays
@@ -326,6 +342,8 @@ def where(condition: Operand, a: Operand | float, b: Operand | float) -> Operand
 
 class Copy(Unary):
     """The operand in a separate, contiguous buffer: inserted by the buffer planner where a view is not enough."""
+
+    kinds = "fiubc"
 
     def evaluate(self, *arrays: Array) -> Array:
         return arrays[0].copy()

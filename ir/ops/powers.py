@@ -14,7 +14,7 @@ from ..types import BOOL, F32, F64, I8, TensorType
 from .base import Array, Emitter, Reg, apply
 from .effects import check
 from .elementary import log, sqrt
-from .maps import Binary, Unary, cast, common_dtype, masking, promoted, strong_mul, where
+from .maps import SCALAR, Binary, Unary, cast, common_dtype, masking, promoted, strong_mul, where
 from .reduce import all as all_true
 
 __all__ = ["power", "square"]
@@ -39,11 +39,11 @@ class Power(Binary):
     """a to the power of b. An integer to a negative power raises: here, or by the check that `power` emits before it; native code itself
     truncates it to 0, 1 or -1.
 
-    The derivative with respect to the exponent is 0 where the base is not positive, and that with respect to the base where the exponent
+    The derivative with respect to the exponent is 0 where a real base is not positive and a complex base is 0, and that with respect to the base where the exponent
     is 0.
     """
 
-    kinds = "fiu"
+    kinds = "fiuc"
     singular = True
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -54,7 +54,7 @@ class Power(Binary):
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
         a, b = args
-        return where(b == 0.0, 0.0, b * power(a, b - 1.0)) if i == 0 else where(a > 0.0, y * log(a), 0.0)
+        return where(b == 0.0, 0.0, b * power(a, b - 1.0)) if i == 0 else where(a != 0.0 if a.type.is_complex else a > 0.0, y * log(a), 0.0)
 
     def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
         return emit.call("pow", *xs) if xs[0].dtype.kind == "f" else integer_power(emit, *xs)
@@ -85,16 +85,16 @@ class IntegerPow(Unary):
     """x to the power of a static integer."""
 
     n: int
-    kinds: ClassVar[str] = "fiu"
+    kinds: ClassVar[str] = "fiuc"
 
     def infer(self, *types: TensorType) -> TensorType:
-        if self.n < 0 and not types[0].is_float:
+        if self.n < 0 and not types[0].is_inexact:
             raise NegativePowerError(f"integer_pow: {types[0]} to the power of {self.n} is no integer; cast the base to a float")
         return super().infer(*types)
 
     def evaluate(self, *arrays: Array) -> Array:
         (x,) = arrays
-        if x.dtype.kind == "f" and self.n not in ROUNDED:
+        if x.dtype.kind in "fc" and self.n not in ROUNDED:
             return np.asarray(np.power(x, x.dtype.type(self.n)))
         return multiplied(x if self.n > 0 else np.divide(x.dtype.type(1), x), abs(self.n), np.multiply) if self.n else np.ones_like(x)
 
@@ -161,7 +161,7 @@ def multiplied(x: T, n: int, mul: Callable[[T, T], T]) -> T:
 def power(a: Operand | float, b: Operand | float) -> Operand:
     """a to the power of b; a Python scalar exponent is expanded into multiplications, or a square root, as in NumPy."""
     dtype = common_dtype(a, b)
-    if isinstance(b, bool | int | float) and not isinstance(a, bool | int | float):
+    if isinstance(b, bool | int | float) and not isinstance(a, SCALAR):
         dtype = I8 if dtype == BOOL else dtype
         if dtype.kind in "iu" or (abs(b) <= MULTIPLIED and b == int(b)):
             return apply(IntegerPow(int(b)), cast(a, dtype))

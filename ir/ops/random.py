@@ -195,7 +195,7 @@ def random_uniform(key: Operand, shape: Any = (), dtype: Any = F32, low: Operand
     kind = float_kind("random_uniform", dtype)
     bits = random_bits(key, shape, FORMATS[kind].unsigned)
     bound = bits.type.with_dtype(kind)
-    bounds = (key.literal(x, bound) if isinstance(x, bool | int | float) else broadcast_to(cast(x, kind), bound.shape) for x in (low, high))
+    bounds = (key.literal(x, bound) if isinstance(x, SCALAR) else broadcast_to(cast(x, kind), bound.shape) for x in (low, high))
     return apply(Uniform(), bits, *bounds)
 
 

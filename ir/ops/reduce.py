@@ -56,6 +56,8 @@ class Reduce(Op, abstract=True):
 class Sum(Reduce):
     """Sum over axes."""
 
+    kinds = "fiuc"
+
     def evaluate(self, *arrays: Array) -> Array:
         return np.asarray(np.sum(arrays[0], axis=self.axes, dtype=arrays[0].dtype))
 
@@ -74,6 +76,8 @@ class Sum(Reduce):
 
 class Prod(Reduce):
     """Product over axes. The derivative is the product of all other elements, never a quotient: zeros need no special case."""
+
+    kinds = "fiuc"
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.asarray(np.prod(arrays[0], axis=self.axes, dtype=arrays[0].dtype))

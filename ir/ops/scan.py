@@ -30,7 +30,7 @@ class Scan(Op, abstract=True):
 
     def infer(self, *types: TensorType) -> TensorType:
         x = types[0]
-        if x.dtype.kind not in "fiu":
+        if x.dtype.kind not in "fiuc":
             raise DTypeError(f"{self.name}: {DTYPE_NAMES[x.dtype]} operands are not supported")
         if any(other != x for other in types):
             raise ShapeError(f"{self.name}: types differ: {', '.join(map(str, types))}")

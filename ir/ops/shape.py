@@ -325,6 +325,12 @@ def pad(
         fill = x.type.dtype.type(value).item()
     except (OverflowError, TypeError, ValueError):
         raise DTypeError(f"pad: {value!r} does not fit {x.type}") from None
+    if isinstance(fill, complex):  # attributes are real numbers
+        if fill.imag or math.copysign(1.0, fill.imag) < 0 or (fill == 0 and math.copysign(1.0, fill.real) < 0):
+            from .complex import from_parts, imag, real  # noqa: PLC0415 - complex numbers are made of arrays of some shape
+
+            return from_parts(*(pad(part, low, high, interior, v) for part, v in ((real(x), fill.real), (imag(x), fill.imag))))
+        fill = fill.real
     if fill == 0 and math.copysign(1.0, fill) < 0:  # attributes are compared by value, where 0.0 and -0.0 are equal
         return -pad(-x, low, high, interior, 0.0)
     return apply(Pad(before, after, between, fill), x)

@@ -24,7 +24,7 @@ def initial_carries(stmt: Stmt) -> tuple[Operand, ...]:
 
 
 def mark(into: set[int], values: Iterable[Operand]) -> None:
-    into.update(id(v) for v in values if v.type.is_float)
+    into.update(id(v) for v in values if v.type.is_inexact)
 
 
 def reached(stmts: Sequence[Stmt], sources: Sequence[Operand]) -> set[int]:

@@ -17,13 +17,13 @@ def value_and_grad_func(func: Func, wrt: Sequence[int] | None = None) -> Func:
 
     `wrt` lists positions; the default is all floating-point parameters. A parameter that the result does not depend on has gradient zero.
     """
-    positions = [i for i, p in enumerate(func.params) if p.type.is_float] if wrt is None else list(wrt)
+    positions = [i for i, p in enumerate(func.params) if p.type.is_inexact] if wrt is None else list(wrt)
     for i in positions:
         if not -len(func.params) <= i < len(func.params):
             raise GradientError(f"@{func.name} has {len(func.params)} parameters: there is no gradient by parameter {i}")
-        if not func.params[i].type.is_float:
+        if not func.params[i].type.is_inexact:
             raise GradientError(f"@{func.name}: parameter {i} is {func.params[i].type}: only floats have gradients")
-    if not func.results or not func.results[0].type.is_float:
+    if not func.results or not func.results[0].type.is_inexact:
         kind = f"is {func.results[0].type}" if func.results else "is missing"
         raise GradientError(f"@{func.name}: its first result {kind}: only floats have gradients")
     target, sources = func.results[0], [func.params[i] for i in positions]

@@ -20,7 +20,7 @@ from .forward_regions import push_region
 
 def push_forward(stmts: Sequence[Stmt], sources: Sequence[Operand], tangents: Sequence[Operand]) -> dict[int, Operand]:
     """The tangent of every value that depends differentiably on a source, by the value's id. The statements have already been emitted."""
-    known = {id(s): t for s, t in zip(sources, tangents, strict=True) if s.type.is_float}
+    known = {id(s): t for s, t in zip(sources, tangents, strict=True) if s.type.is_inexact}
     for stmt in stmts:
         with tangent_of(stmt):
             if isinstance(stmt.op, Region):
@@ -53,7 +53,7 @@ def push(stmt: Stmt, known: dict[int, Operand]) -> None:
 
         op = with_push(op, stmt.args)
     for result, d in zip(stmt.results, op.pushforward(stmt.results, stmt.args, given), strict=True):
-        if d is not None and result.type.is_float:
+        if d is not None and result.type.is_inexact:
             known[id(result)] = d
             if isinstance(d, Value) and d.name is None and isinstance(result, Value) and result.name:
                 d.name = f"{result.name}.dot"
@@ -67,11 +67,11 @@ def tangent_of(stmt: Stmt) -> AbstractContextManager[None]:
 
 def jvp_func(func: Func) -> Func:
     """`@f.jvp`: takes the parameters, then a tangent per floating parameter; returns the results, then a tangent per floating result."""
-    sources = [p for p in func.params if p.type.is_float]
+    sources = [p for p in func.params if p.type.is_inexact]
     tangents = [Value(p.type, f"{p.name}.dot" if p.name else None) for p in sources]
     known: dict[int, Operand] = {id(s): t for s, t in zip(sources, tangents, strict=True)}
     with Builder([*func.params, *tangents]) as builder:
         append_with_tangents(func.stmts, known)
-        dots = [known.get(id(r), Literal(0.0, r.type)) for r in func.results if r.type.is_float]
+        dots = [known.get(id(r), Literal(0.0, r.type)) for r in func.results if r.type.is_inexact]
         block = builder.finish([*func.results, *dots], func.block.saving)
     return func.replace(name=f"{func.name}.jvp", block=block, plan=None)

@@ -42,7 +42,7 @@ def with_push(op: CustomGradient, args: Sequence[Operand]) -> CustomGradient:
     block, reached = transpose(op.block, count, op.function, NO_FORWARD)
     read, dots = block.params[:count], dict(zip(op.pulled, block.params[count:], strict=True))
     found = dict(zip(reached, block.results, strict=True))
-    floats = [v.type for v in values if v.type.is_float]
+    floats = [v.type for v in values if v.type.is_inexact]
     params = [*read, *(dots[i] if i in dots else Value(x.type) for i, x in enumerate(inputs))]
     push = Block(params, block.stmts, [found.get(i, Literal(0.0, type)) for i, type in enumerate(floats)])
     return CustomGradient.of(op.function, op.inputs, op.values, op.pulled, op.block, push)

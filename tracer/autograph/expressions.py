@@ -298,7 +298,7 @@ def is_numeric(x: Any) -> bool:
     """Whether a list or tuple can be converted to an array."""
     if isinstance(x, list | tuple):
         return bool(x) and all(map(is_numeric, x))
-    return isinstance(x, np.ndarray | np.generic | Operand | bool | int | float)
+    return isinstance(x, np.ndarray | np.generic | Operand | bool | int | float | complex)
 
 
 # ---- in-place updates

@@ -9,7 +9,7 @@ import numpy as np
 
 from adjit.ir.errors import DTypeError
 from adjit.ir.operand import Operand, as_operand
-from adjit.ir.types import DTYPE_NAMES, DType, as_dtype, weak_example
+from adjit.ir.types import DTYPE_NAMES, DType, as_dtype, real_dtype, weak_example
 
 from ..convert import to_operand
 from . import elementwise
@@ -24,18 +24,18 @@ from .elementwise import (
     arctanh,
     bitwise_not,
     left_shift,
-    positive,
     power,
     right_shift,
 )  # fmt: skip
+from .elementwise import conjugate as conj
 from .elementwise import imag as imag
+from .elementwise import real as real
 from .reductions import cumulative_prod as cumulative_prod
 from .reductions import cumulative_sum as cumulative_sum
 from .shapes import concatenate, transpose
 
 acos, acosh, asin, asinh, atan, atan2, atanh = arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh
 bitwise_invert, bitwise_left_shift, bitwise_right_shift, pow = bitwise_not, left_shift, right_shift, power
-conj = real = positive
 bool = np.bool_
 
 KINDS = {
@@ -95,9 +95,9 @@ def dtype_of(x: Any) -> DType:
 def finfo(type: Any, /) -> SimpleNamespace:
     """Return the limits of a floating-point dtype (or of an array's)."""
     dtype = dtype_of(type)
-    if dtype.kind != "f":
+    if dtype.kind not in "fc":
         raise DTypeError(f"finfo: {dtype} is no dtype of floats")
-    info = np.finfo(dtype)
+    info, dtype = np.finfo(dtype), real_dtype(dtype)
     numbers = {name: float(getattr(info, name)) for name in ("eps", "max", "min", "smallest_normal")}
     return SimpleNamespace(bits=info.bits, dtype=dtype, **numbers)
 
@@ -149,7 +149,7 @@ class Info:
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
         check_device(device)
-        return {"real floating": np.dtype("f8"), "integral": np.dtype("i8"), "indexing": np.dtype("i8")}
+        return {"real floating": np.dtype("f8"), "complex floating": np.dtype("c16"), "integral": np.dtype("i8"), "indexing": np.dtype("i8")}
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
         check_device(device)

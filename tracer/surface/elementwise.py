@@ -12,7 +12,7 @@ from adjit.ir import ops
 from adjit.ir.errors import DTypeError, UnsupportedError
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.ops.maps import common_math_dtype, promoted
-from adjit.ir.types import BOOL, F64, I8, math_dtype
+from adjit.ir.types import BOOL, C128, F64, I8, SCALARS, math_dtype
 
 from ..convert import Number, arithmetic, numbers, present, to_operand
 
@@ -56,7 +56,7 @@ def named(function: F, name: str, doc: str) -> F:
 
 def floating(x: Operand) -> Operand:
     """Convert integers and bools to the float dtype that NumPy uses for means."""
-    return x if x.type.is_float else ops.cast(x, F64)
+    return x if x.type.is_inexact else ops.cast(x, F64)
 
 
 def as_ufuncs(x: Any) -> Operand:
@@ -152,20 +152,36 @@ def positive(x: Any, /) -> Operand:
 
 
 def conjugate(x: Any, /) -> Operand:
-    """Return x itself, since complex numbers are not supported. Bools become integers, as in NumPy."""
+    """Return the complex conjugate; real numbers unchanged. Bools become integers, as in NumPy."""
     operand = to_operand(x)
-    return ops.cast(operand, I8) if operand.dtype == BOOL else operand
+    return ops.cast(operand, I8) if operand.dtype == BOOL else ops.conj(operand)
+
+
+def real(x: Any, /) -> Operand:
+    """Return the real part; real numbers unchanged, also Python numbers that are traced."""
+    return ops.real(as_operand(x) if isinstance(x, Operand) else to_operand(x))
 
 
 def imag(x: Any, /) -> Operand:
-    """Return zeros, since complex numbers are not supported."""
+    """Return the imaginary part, which is 0 for real numbers."""
     x = x if isinstance(x, Operand) else to_operand(x)
-    return x.literal(0, x.type) if x.weak else present(ops.full(x.shape, 0, x.dtype))  # of a Python number, NumPy gives a Python number
+    return x.literal(0, x.type) if x.weak and not x.type.is_complex else present(ops.imag(x))  # of a Python number, NumPy gives a number
 
 
 def isreal(x: Any, /) -> Operand:
-    """Return True everywhere, since complex numbers are not supported."""
-    return present(ops.full(to_operand(x).shape, True, BOOL))
+    """Whether the imaginary part of each element is 0."""
+    return present(ops.equal(ops.imag(to_operand(x)), 0))
+
+
+def iscomplex(x: Any, /) -> Operand:
+    """Whether the imaginary part of each element differs from 0."""
+    return present(ops.not_equal(ops.imag(to_operand(x)), 0))
+
+
+def complex(real: Any, imag: Any, /) -> Operand:
+    """Return the complex numbers with these real and imaginary parts."""
+    given = numbers(real, imag)
+    return ops.from_parts(*promoted("complex", tuple(given), common_math_dtype(*given)))
 
 
 def isposinf(x: Any, /) -> Operand:
@@ -181,7 +197,7 @@ def isneginf(x: Any, /) -> Operand:
 def reciprocal(x: Any, /) -> Operand:
     """Compute 1 / x. For integers it is truncated: 0 except for 1 and -1 (also for 0, where NumPy's result depends on the machine)."""
     operand = to_operand(x)
-    if operand.type.is_float:
+    if operand.type.is_inexact:
         return 1.0 / operand
     integer = ops.cast(operand, I8) if operand.dtype == BOOL else operand
     return ops.where(ops.equal(ops.absolute(integer), 1), integer, 0)
@@ -220,8 +236,9 @@ def modf(x: Any, /) -> tuple[Operand, Operand]:
 
 
 def float_power(a: Any, b: Any, /) -> Operand:
-    """Raise a to the power b, in float64."""
-    a, b = (ops.cast(to_operand(v), F64) for v in numbers(a, b))
+    """Raise a to the power b, in float64 or complex128."""
+    operands = [to_operand(v) for v in numbers(a, b)]
+    a, b = (ops.cast(v, C128 if any(o.type.is_complex for o in operands) else F64) for v in operands)
     return ops.power(a, b)
 
 
@@ -278,7 +295,7 @@ def where(condition: Any, a: Any, b: Any, /) -> Operand:
     """Return a where the condition holds, else b. Derivatives are masked too, so a NaN in the branch not chosen does not propagate."""
     condition, a, b = numbers(condition, a, b)
     condition = to_operand(condition)
-    if type(a) in (bool, int, float) and type(b) in (bool, int, float):
+    if type(a) in SCALARS and type(b) in SCALARS:
         b = to_operand(b)
     return ops.where(condition, a, b)
 
@@ -294,6 +311,8 @@ def select(conditions: Any, choices: Any, /, default: Any = 0) -> Operand:
 def nan_to_num(x: Any, /, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Operand:
     """Replace NaN by 0 and infinities by the largest finite numbers of the dtype (or by the given values)."""
     operand = to_operand(x)
+    if operand.type.is_complex:
+        return ops.from_parts(*(nan_to_num(part, True, nan, posinf, neginf) for part in (ops.real(operand), ops.imag(operand))))
     if not operand.type.is_float:
         return operand
     limits = np.finfo(operand.dtype)
@@ -322,12 +341,18 @@ def cast(x: Any, dtype: Any, /) -> Operand:
 
 
 def angle(x: Any, /, deg: bool = False) -> Operand:
-    """Return the angle of real numbers in the complex plane: 0, or pi (180 degrees) for negative numbers."""
+    """Return the angle of numbers in the complex plane, in radians or degrees."""
     x = floating(to_operand(x))
+    if x.type.is_complex:
+        out = ops.atan2(ops.imag(x), ops.real(x))
+        return out * (180.0 / math.pi) if deg else out
     out = ops.where(signbit(x), 180.0 if deg else math.pi, ops.cast(to_operand(0.0), x.dtype))
     return ops.where(ops.isnan(x), x, out)
 
 
 def real_if_close(x: Any, /, tol: float = 100) -> Operand:
-    """Return x itself, which is real."""
-    return to_operand(x)
+    """Return x itself if it is real; whether a complex array is close to a real one is only known eagerly."""
+    operand = to_operand(x)
+    if operand.type.is_complex:
+        raise UnsupportedError("real_if_close: whether the result is complex would depend on values; take .real")
+    return operand

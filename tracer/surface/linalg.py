@@ -74,17 +74,17 @@ def dot(a: Any, b: Any, /) -> Operand:
 
 
 def vdot(a: Any, b: Any, /) -> Operand:
-    """Compute the dot product of the flattened operands."""
+    """Compute the dot product of the flattened operands, the first of them conjugated."""
     a, b = to_operands(a, b)
-    return ops.matmul(ops.reshape(a, -1), ops.reshape(b, -1))
+    return ops.matmul(ops.conj(ops.reshape(a, -1)), ops.reshape(b, -1))
 
 
 def vecdot(a: Any, b: Any, /, axis: int = -1) -> Operand:
-    """Compute dot products of vectors along one axis of both operands."""
+    """Compute dot products of vectors along one axis of both operands, the first of them conjugated."""
     a, b = (moveaxis(x, axis, -1) for x in to_operands(a, b))
     if a.shape[-1] != b.shape[-1]:
         raise ShapeError(f"vecdot: vectors of different lengths: {a.type} and {b.type} ({a.shape[-1]} != {b.shape[-1]})")
-    return same_dtype(ops.sum(a * b, -1), a, b)
+    return same_dtype(ops.sum(ops.conj(a) * b, -1), a, b)
 
 
 def inner(a: Any, b: Any, /) -> Operand:
@@ -134,11 +134,11 @@ def matvec(a: Any, b: Any, /) -> Operand:
 
 
 def vecmat(a: Any, b: Any, /) -> Operand:
-    """Multiply (stacks of) vectors by matrices."""
+    """Multiply (stacks of) vectors, conjugated, by matrices."""
     a, b = to_operands(a, b)
     if a.ndim < 1 or b.ndim < 2:
         raise ShapeError(f"vecmat: takes vectors and matrices, not {a.type} and {b.type}")
-    out = ops.matmul(ops.reshape(a, (*a.shape[:-1], 1, a.shape[-1])), b)
+    out = ops.matmul(ops.reshape(ops.conj(a), (*a.shape[:-1], 1, a.shape[-1])), b)
     return ops.reshape(out, (*out.shape[:-2], out.shape[-1]))
 
 
@@ -330,11 +330,11 @@ def convolve(a: Any, v: Any, /, mode: str = "full") -> Operand:
 
 
 def correlate(a: Any, v: Any, /, mode: str = "valid") -> Operand:
-    """Compute the cross-correlation of two vectors."""
+    """Compute the cross-correlation of two vectors, the second of them conjugated."""
     a, v = to_operands(a, v)
     if v.shape[0] > a.shape[0]:
-        return ops.flip(correlated(v, a, mode, "correlate"), 0)
-    return correlated(a, v, mode, "correlate")
+        return ops.flip(correlated(ops.conj(v), a, mode, "correlate"), 0)
+    return correlated(a, ops.conj(v), mode, "correlate")
 
 
 def correlated(a: Operand, v: Operand, mode: str, what: str) -> Operand:

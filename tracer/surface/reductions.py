@@ -184,7 +184,7 @@ def var(
     centre = ops.sum(x, axis, True) / float(counted(x, axis, "var")) if mean is None else to_operand(mean)
     distance = x - centre
     number = counted(x, axis, "var") - (ddof if correction is None else correction)
-    return ops.sum(distance * distance, axis, keepdims) / float(number if number > 0 else 0)
+    return ops.sum(squared(distance), axis, keepdims) / float(number if number > 0 else 0)
 
 
 def std(
@@ -202,6 +202,14 @@ def std(
     """Compute the standard deviation; its derivative where all elements are equal is 0."""
     unwritten("std", out)
     return root(var(x, axis, dtype, ddof=ddof, keepdims=keepdims, mean=mean, correction=correction))
+
+
+def squared(x: Operand) -> Operand:
+    """Return |x| squared."""
+    if not x.type.is_complex:
+        return x * x
+    re, im = ops.real(x), ops.imag(x)
+    return re * re + im * im
 
 
 def root(x: Operand) -> Operand:
@@ -240,14 +248,14 @@ def nansum(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, kee
     """Sum the elements, ignoring NaN."""
     unwritten("nansum", out)
     x = to_operand(x)
-    return sum(x, axis, dtype, keepdims=keepdims, where=ops.logical_not(ops.isnan(x)) if x.type.is_float else True)
+    return sum(x, axis, dtype, keepdims=keepdims, where=ops.logical_not(ops.isnan(x)) if x.type.is_inexact else True)
 
 
 def nanmean(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Operand:
     """Compute the mean, ignoring NaN."""
     unwritten("nanmean", out)
     x = to_operand(x)
-    return mean(x, axis, dtype, keepdims=keepdims, where=ops.logical_not(ops.isnan(x)) if x.type.is_float else True)
+    return mean(x, axis, dtype, keepdims=keepdims, where=ops.logical_not(ops.isnan(x)) if x.type.is_inexact else True)
 
 
 def nanmax(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -> Operand:
@@ -307,7 +315,7 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
     """Compute the norm of a vector or a matrix, as np.linalg.norm does; the derivative of the Euclidean norm at 0 is 0."""
     x = floating(to_operand(x))
     if axis is None and ord is None:
-        return root(ops.sum(x * x, None, keepdims))
+        return root(ops.sum(squared(x), None, keepdims))
     axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
     if len(axes) == 1:
         return vector_norm(x, 2 if ord is None else ord, axes, keepdims)
@@ -319,13 +327,13 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
 def vector_norm(x: Operand, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Operand:
     size = ops.absolute(x)
     if ord == 2:
-        return root(ops.sum(x * x, axes, keepdims))
+        return root(ops.sum(squared(x), axes, keepdims))
     if ord == math.inf:
         return ops.max(size, axes, keepdims)
     if ord == -math.inf:
         return ops.min(size, axes, keepdims)
     if ord == 0:
-        return ops.cast(ops.sum(ops.not_equal(x, 0.0), axes, keepdims), x.dtype)
+        return ops.cast(ops.sum(ops.not_equal(x, 0.0), axes, keepdims), size.dtype)
     if ord == 1:
         return ops.sum(size, axes, keepdims)
     if not isinstance(ord, int | float):
@@ -336,7 +344,7 @@ def vector_norm(x: Operand, ord: Any, axes: tuple[int, ...], keepdims: bool) -> 
 
 def matrix_norm(x: Operand, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Operand:
     if ord == "fro":
-        return root(ops.sum(x * x, axes, keepdims))
+        return root(ops.sum(squared(x), axes, keepdims))
     if ord in (2, -2, "nuc"):
         from .spectral import nuclear_norm  # noqa: PLC0415 - few programs need singular values
 
@@ -362,7 +370,7 @@ def array_equal(a: Any, b: Any, /, equal_nan: bool = False) -> Any:
     if a.shape != b.shape:
         return False
     same = ops.equal(a, b)
-    if equal_nan and a.type.is_float and b.type.is_float:
+    if equal_nan and a.type.is_inexact and b.type.is_inexact:
         same = ops.logical_or(same, ops.logical_and(ops.isnan(a), ops.isnan(b)))
     return ops.all(same)
 

@@ -72,7 +72,7 @@ def fill_diagonal(x: Any, value: Any, /, wrap: bool = False) -> Operand:
 
 
 def same_kind(values: Any, x: Operand) -> Operand:
-    (given,) = to_operands(values) if not isinstance(values, bool | int | float) else numbers(values)
+    (given,) = to_operands(values) if not isinstance(values, bool | int | float | complex) else numbers(values)
     return ops.cast(to_operand(given), x.dtype)
 
 

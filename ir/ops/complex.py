@@ -1,0 +1,109 @@
+"""Complex numbers and their parts: `real`, `imag`, `conj`, and the complex number of two real ones.
+
+Derivatives: a cotangent c of z pairs with a tangent t as Re(c t), without a conjugate. So every rule that is written for real numbers holds
+for complex ones as well, and the ops here are the only ones whose rules differ. Users see the conjugates of these cotangents (TensorFlow's
+convention): `runtime` conjugates what goes in and out.
+
+Native code has no complex numbers: `passes.complex` replaces each by a pair of real ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..types import TensorType, complex_dtype, real_dtype
+from .base import Array, apply
+from .maps import Binary, Unary, cast, promoted
+
+__all__ = ["real", "imag", "conj", "from_parts"]
+
+if TYPE_CHECKING:
+    from ..operand import Operand
+
+
+class Part(Unary, abstract=True):
+    """A real number of a complex one."""
+
+    kinds = "c"
+
+    def result(self, operand: TensorType) -> TensorType:
+        return operand.with_dtype(real_dtype(operand.dtype))
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        return apply(self, d)
+
+
+class Real(Part):
+    """The real part."""
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return arrays[0].real
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        return cast(d, args[0].type.dtype)
+
+
+class Imag(Part):
+    """The imaginary part."""
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return arrays[0].imag
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        return apply(Complex(), d.literal(0.0, d.type), -d)
+
+
+class Complex(Binary):
+    """a + ib."""
+
+    kinds = "f"
+
+    def result(self, operand: TensorType) -> TensorType:
+        return operand.with_dtype(complex_dtype(operand.dtype))
+
+    def evaluate(self, *arrays: Array) -> Array:
+        a, b = arrays
+        out = np.empty(np.broadcast_shapes(a.shape, b.shape), complex_dtype(a.dtype))
+        out.real, out.imag = a, b
+        return out
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        zero = d.literal(0.0, d.type)
+        return apply(self, d, zero) if i == 0 else apply(self, zero, d)
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        return apply(Real(), d) if i == 0 else -apply(Imag(), d)
+
+
+class Conj(Unary):
+    """The complex conjugate."""
+
+    kinds = "c"
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.conjugate(arrays[0])
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        return apply(self, d)
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        return apply(self, d)
+
+
+def real(x: Operand) -> Operand:
+    return apply(Real(), x) if x.type.is_complex else x
+
+
+def imag(x: Operand) -> Operand:
+    return apply(Imag(), x) if x.type.is_complex else x.literal(0, x.type)
+
+
+def conj(x: Operand) -> Operand:
+    return apply(Conj(), x) if x.type.is_complex else x
+
+
+def from_parts(a: Operand | float, b: Operand | float) -> Operand:
+    """The complex numbers with these real and imaginary parts."""
+    return apply(Complex(), *promoted("complex", (a, b)))

@@ -26,7 +26,7 @@ from .types import DTYPE_NAMES, DTYPES, F64, DType, TensorType, real_dtype
 
 
 def scalar_text(value: np.generic) -> str:
-    """`true`, `3`, `0.1`, `-inf`, `(0.0, 1.0)` (a complex number): the shortest text that gives the same bits when parsed with the same dtype."""
+    """`true`, `3`, `0.1`, `-inf`, `(0.0, 1.0)` (complex): the shortest text that gives the same bits if parsed with the same dtype."""
     kind = value.dtype.kind
     if kind == "b":
         return "true" if value else "false"

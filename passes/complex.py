@@ -16,7 +16,7 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.builder import Builder
-from adjit.ir.errors import UnsupportedError
+from adjit.ir.errors import UnsupportedError, VerifyError
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops import pairs
@@ -133,11 +133,14 @@ class _Splitting:
         rule = each_part if isinstance(op, View) else RULES.get(type(op))
         if rule is None:
             raise UnsupportedError(f"{op.name}: complex numbers are not supported here").at(stmt.location)
-        out = rule(op, *(self[a] if is_complex(a) else self.renaming[a] for a in stmt.args))
+        args: list[Pair | Operand] = [self[a] if is_complex(a) else self.renaming[a] for a in stmt.args]
+        out: Any = rule(op, *args)
         if not stmt.results:
             return
         result = stmt.result
         if is_complex(result):
+            if any(part.type != part_type(result.type) for part in out):
+                raise VerifyError(f"{op.name}: the parts of {result.type} are {out[0].type} and {out[1].type}")
             self.parts[id(result)] = Pair(*out)
             self.name(out, result)
         else:

@@ -258,7 +258,8 @@ def owned_array(value: Any, dtype: Any = None) -> Array:
     if wanted is not None and wanted != array.dtype:
         check_integers(value, array, wanted)
         return array.astype(wanted)
-    made_here = isinstance(value, bool | int | float | complex | np.generic | list | tuple)  # else the caller may hold the array, and write to it
+    # otherwise the caller may hold the array, and write to it
+    made_here = isinstance(value, bool | int | float | complex | np.generic | list | tuple)
     return array if made_here else array.copy()
 
 

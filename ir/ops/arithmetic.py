@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -275,9 +276,18 @@ def absolute(x: Operand) -> Operand:
 def sign(x: Operand) -> Operand:
     """-1, 0 or 1; for complex numbers z / |z|, which is differentiable."""
     if x.type.is_complex:
-        zero = x == 0
-        return where(zero, 0.0, x / where(zero, 1.0, absolute(x)))
+        return complex_sign(x)
     return unary(Sign(), x)
+
+
+def complex_sign(z: Operand) -> Operand:
+    """z / |z|: 0 at 0, the direction of the infinite part where one is, NaN where both are."""
+    parts, size = (real(z), imag(z)), absolute(z)
+    zero, infinite = size == 0.0, size == math.inf
+    both = (absolute(parts[0]) == math.inf) & (absolute(parts[1]) == math.inf)
+    unit = where(zero, 1.0, where(infinite, 1.0, size))
+    directions = [where(absolute(p) == math.inf, where(both, math.nan, copysign(1.0, p)), where(infinite, 0.0, p / unit)) for p in parts]
+    return from_parts(*directions)
 
 
 def copysign(a: Operand | float, b: Operand | float) -> Operand:
@@ -285,15 +295,15 @@ def copysign(a: Operand | float, b: Operand | float) -> Operand:
 
 
 def floor(x: Operand) -> Operand:
-    return unary(Floor(), x) if x.type.is_float else x
+    return unary(Floor(), x) if x.type.is_inexact else x
 
 
 def ceil(x: Operand) -> Operand:
-    return unary(Ceil(), x) if x.type.is_float else x
+    return unary(Ceil(), x) if x.type.is_inexact else x
 
 
 def trunc(x: Operand) -> Operand:
-    return unary(Trunc(), x) if x.type.is_float else x
+    return unary(Trunc(), x) if x.type.is_inexact else x
 
 
 def round(x: Operand, digits: int = 0) -> Operand:

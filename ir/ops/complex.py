@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..types import TensorType, complex_dtype, real_dtype
+from ..cost import Work
+from ..types import DType, TensorType, complex_dtype, real_dtype
 from .base import Array, apply
 from .maps import Binary, Unary, cast, promoted
 
@@ -30,6 +31,9 @@ class Part(Unary, abstract=True):
 
     def result(self, operand: TensorType) -> TensorType:
         return operand.with_dtype(real_dtype(operand.dtype))
+
+    def work(self, *dtypes: DType) -> Work:
+        return Work(0, 0)  # the part exists by itself
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return apply(self, d)
@@ -69,6 +73,9 @@ class Complex(Binary):
         out.real, out.imag = a, b
         return out
 
+    def work(self, *dtypes: DType) -> Work:
+        return Work(0, 0)
+
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         zero = d.literal(0.0, d.type)
         return apply(self, d, zero) if i == 0 else apply(self, zero, d)
@@ -84,6 +91,9 @@ class Conj(Unary):
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.conjugate(arrays[0])
+
+    def work(self, *dtypes: DType) -> Work:
+        return Work(1, 1)
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return apply(self, d)

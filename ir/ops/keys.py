@@ -18,7 +18,7 @@ from ..types import BOOL, DTYPE_NAMES, Shape, TensorType, broadcast_shapes
 from .base import apply
 from .index import Gather, Scatter, ScatterAdd, ScatterSet, wrapped
 from .join import concatenate, write_window
-from .maps import cast, checked_scalar, where
+from .maps import SCALAR, cast, checked_scalar, where
 from .shape import broadcast_to, inverse, read_window, reshape, span, transpose
 
 __all__ = ["getitem", "setitem", "additem", "updateitem"]

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..cost import MATH, Counted, Counting, Work
 from ..errors import DTypeError, ShapeError
-from ..types import BOOL, DTYPE_NAMES, DType, TensorType, broadcast_shapes, math_dtype, promote, weak_example
+from ..types import BOOL, DTYPE_NAMES, DType, TensorType, broadcast_shapes, math_dtype, promote, real_dtype, weak_example
 from .base import Array, Emitter, Op, Reg, apply
 from .shape import broadcast_to
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 KINDS = {"f": "floats", "c": "complex numbers", "i": "integers", "u": "unsigned integers", "b": "bools"}
 
+
+COMPLEX = 4  # operations on real numbers for one on complex numbers, roughly
 
 _works: dict[tuple[Op, tuple[DType, ...]], Work] = {}
 
@@ -99,6 +101,9 @@ class Map(Op, abstract=True):
     def work(self, *dtypes: DType) -> Work:
         """The work per element, counted in its lowering."""
         key = (self, dtypes)
+        if key not in _works and any(dtype.kind == "c" for dtype in dtypes):
+            real = self.work(*map(real_dtype, dtypes))
+            _works[key] = Work(COMPLEX * real.operations, real.latency)  # the operations are those on its parts
         if key not in _works:
             emit = Counting()
             result = self.scalar(emit, *(Counted(dtype, 0) for dtype in dtypes))
@@ -162,7 +167,7 @@ def cast(x: Operand, dtype: Any) -> Operand:
     return x if x.type.dtype == dtype else apply(Cast(dtype), x)
 
 
-def common_dtype(*operands: Operand | float) -> DType:
+def common_dtype(*operands: Operand | complex) -> DType:
     """The dtype to which NumPy promotes the operands; Python scalars and weakly typed values do not determine it."""
     strong = {x.type.dtype for x in operands if not isinstance(x, SCALAR) and not x.weak}
     if len(strong) == 1 and next(iter(strong)).kind == "f" and not any(is_weak_complex(x) for x in operands):
@@ -175,7 +180,7 @@ def is_weak_complex(x: Operand | complex) -> bool:
     return type(x) is complex if isinstance(x, SCALAR) else x.weak and x.type.dtype.kind == "c"
 
 
-def common_math_dtype(*operands: Operand | float) -> DType:
+def common_math_dtype(*operands: Operand | complex) -> DType:
     """The dtype in which NumPy computes a transcendental function of several operands."""
     common = common_dtype(*operands)
     if common.kind in "fc":
@@ -183,7 +188,7 @@ def common_math_dtype(*operands: Operand | float) -> DType:
     return math_dtype(*(x.type.dtype for x in operands if not isinstance(x, SCALAR) and not x.weak))
 
 
-def promoted(name: str, operands: tuple[Operand | float, ...], dtype: DType | None = None) -> list[Operand]:
+def promoted(name: str, operands: tuple[Operand | complex, ...], dtype: DType | None = None) -> list[Operand]:
     """Operands converted to one dtype and one shape, Python scalars as literals."""
     if dtype is None:
         dtype = common_dtype(*operands)
@@ -199,12 +204,14 @@ def promoted(name: str, operands: tuple[Operand | float, ...], dtype: DType | No
     return out
 
 
-def checked_scalar(name: str, value: float | int | bool, dtype: DType) -> float | int | bool:
+def checked_scalar(name: str, value: complex, dtype: DType) -> complex:
     """A Python scalar that fits dtype: raises for integers out of range, as NumPy does."""
     if dtype.kind in "iu" and isinstance(value, int):
         info = np.iinfo(dtype)
         if not info.min <= value <= info.max:
             raise DTypeError(f"{name}: the Python integer {value} is out of bounds for {DTYPE_NAMES[dtype]}")
+    if type(value) is complex and dtype.kind != "c":
+        raise DTypeError(f"{name}: the complex number {value} does not fit {DTYPE_NAMES[dtype]}; take its real part")
     return value
 
 
@@ -327,7 +334,7 @@ class Where(Map):
         return emit.select(*xs)
 
 
-def where(condition: Operand, a: Operand | float, b: Operand | float) -> Operand:
+def where(condition: Operand, a: Operand | complex, b: Operand | complex) -> Operand:
     dtype = common_dtype(a, b)
     operands = [x for x in (condition, a, b) if not isinstance(x, SCALAR)]
     shape = broadcast_shapes("where", *(x.type.shape for x in operands))

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..types import F32
 from . import arithmetic, elementary, logic
 from .arithmetic import absolute, copysign, maximum
-from .elementary import atan2, cos, exp, expm1, hypot, log1p, sin, sqrt
 from .elementary import asinh as real_asinh
+from .elementary import atan2, cos, exp, expm1, hypot, log1p, sin, sqrt
 from .elementary import log as real_log
 from .maps import where
 
@@ -57,6 +57,11 @@ def limits(x: Operand) -> Limits:
     return SINGLE if x.type.dtype == F32 else DOUBLE
 
 
+def choice(x: Operand, condition: Operand, a: Operand | float, b: Operand | float) -> Operand:
+    """One of two constants, in the dtype of x: `where` gives two Python numbers float64."""
+    return where(condition, *(x.literal(v, x.type) if isinstance(v, float) else v for v in (a, b)))
+
+
 def isfinite(x: Operand) -> Operand:
     return logic.isfinite(x)
 
@@ -92,7 +97,7 @@ def div(a: Pair, b: Pair) -> Pair:
     ratio = q / p
     scale = 1.0 / (p + q * ratio)
     re, im = (x + y * ratio) * scale, (y - x * ratio) * scale
-    zero = p == 0.0
+    zero = logic.logical_and(p == 0.0, q == 0.0)
     return Pair(where(zero, a.re * math.inf, re), where(zero, a.im * math.inf, where(plain, im, -im)))
 
 
@@ -133,10 +138,10 @@ def cexp(z: Pair) -> Pair:
     most = limits(x).exp
     high = logic.logical_and(x > most, x < math.inf)
     grown = exp(where(high, x - most, x))
-    scale = where(high, math.exp(most), 1.0)
+    scale = choice(x, high, math.exp(most), 1.0)
     odd = logic.logical_and(absolute(x) == math.inf, logic.logical_not(isfinite(y)))
     re, im = grown * cos(y) * scale, grown * sin(y) * scale
-    lost = where(x > 0.0, math.nan, 0.0 * x.literal(1.0, x.type))
+    lost = choice(x, x > 0.0, math.nan, 0.0)
     return Pair(where(odd, grown, re), where(y == 0.0, y, where(odd, lost, im)))
 
 
@@ -152,10 +157,11 @@ def clog(z: Pair) -> Pair:
     length = hypot(a, b)
     near = logic.logical_and(length > 0.5, length < 2.0)
     excess = (large - 1.0) * (large + 1.0) + small * small
-    # components that underflow together: their logarithm is that of scaled ones
-    tiny = large < limits(a).small
-    scale = limits(a).up
-    far = real_log(where(tiny, hypot(a * scale, b * scale), length)) - where(tiny, math.log(scale), 0.0)
+    # where the length over- or underflows, the logarithm is that of a scaled length
+    tiny, huge = large < limits(a).small, large > limits(a).large
+    up, down = limits(a).up, 0.0625
+    scale = choice(a, tiny, up, choice(a, huge, down, 1.0))
+    far = real_log(hypot(a * scale, b * scale)) - choice(a, tiny, math.log(up), choice(a, huge, math.log(down), 0.0))
     return Pair(where(near, 0.5 * log1p(where(near, excess, 0.0)), far), atan2(z.im, z.re))
 
 
@@ -171,8 +177,8 @@ def csqrt(z: Pair) -> Pair:
     bound = limits(z.re)
     largest = maximum(absolute(z.re), absolute(z.im))
     huge, tiny = largest > bound.large, largest < bound.small
-    scale = where(huge, 0.0625, where(tiny, bound.up, 1.0))
-    back = where(huge, 4.0, where(tiny, bound.up**-0.5, 1.0))
+    scale = choice(z.re, huge, 0.0625, choice(z.re, tiny, bound.up, 1.0))
+    back = choice(z.re, huge, 4.0, choice(z.re, tiny, bound.up**-0.5, 1.0))
     x, y = z.re * scale, z.im * scale
     root = sqrt(0.5 * (absolute(x) + hypot(x, y)))
     other = absolute(y) / (2.0 * root)
@@ -191,7 +197,7 @@ def crsqrt(z: Pair) -> Pair:
 def cpow(a: Pair, b: Pair) -> Pair:
     """a to the power of b, by logarithms; 1 where b is 0, and 0 or NaN where a is 0."""
     out = cexp(mul(b, clog(a)))
-    nothing = where(b.re > 0.0, 0.0, b.re.literal(math.nan, b.re.type))
+    nothing = choice(b.re, b.re > 0.0, 0.0, math.nan)
     out = select(is_nonzero(a), out, Pair(nothing, nothing))
     return select(is_nonzero(b), out, Pair(a.one, a.zero))
 
@@ -208,7 +214,7 @@ def hyperbolic(x: Operand) -> tuple[Operand, Operand, Operand]:
     whole = grown + 1.0
     inverse = where(high, 0.0, 1.0 / whole)
     rising = where(logic.logical_or(high, size == math.inf), whole, grown + grown * inverse)
-    return copysign(0.5 * rising, x), 0.5 * (whole + inverse), where(high, math.exp(most), 1.0)
+    return copysign(0.5 * rising, x), 0.5 * (whole + inverse), choice(x, high, math.exp(most), 1.0)
 
 
 def csinh(z: Pair) -> Pair:
@@ -234,7 +240,7 @@ def ctanh(z: Pair) -> Pair:
     bound = limits(x)
     size = absolute(x)
     sine, cosine = sin(y), cos(y)
-    grown = expm1(where(size < bound.vanishing, size, bound.vanishing))
+    grown = expm1(where(size >= bound.vanishing, bound.vanishing, size))
     whole = grown + 1.0
     inverse = 1.0 / whole
     moderate = size < bound.tanh
@@ -275,7 +281,8 @@ def roots(z: Pair) -> tuple[Pair, Pair]:
 
 
 def is_far(z: Pair) -> Operand:
-    return maximum(absolute(z.re), absolute(z.im)) > limits(z.re).near
+    near = limits(z.re).near
+    return logic.logical_or(absolute(z.re) > near, absolute(z.im) > near)
 
 
 def log_of_twice(z: Pair) -> Operand:
@@ -289,19 +296,16 @@ def casin(z: Pair) -> Pair:
     re = atan2(z.re, left.re * right.re - left.im * right.im)
     im = real_asinh(left.re * right.im - left.im * right.re)
     far = is_far(z)
-    return Pair(
-        where(far, atan2(z.re, absolute(z.im)), re), copysign(where(far, log_of_twice(z), absolute(im)), z.im)
-    )
+    re = where(z.re == 0.0, z.re, re)
+    return Pair(where(far, atan2(z.re, absolute(z.im)), re), copysign(where(far, log_of_twice(z), absolute(im)), z.im))
 
 
 def cacos(z: Pair) -> Pair:
     left, right = roots(z)
-    re = 2.0 * atan2(left.re, right.re)
+    re = where(z.re == 0.0, math.pi / 2, 2.0 * atan2(left.re, right.re))
     im = real_asinh(right.re * left.im - right.im * left.re)
     far = is_far(z)
-    return Pair(
-        where(far, atan2(absolute(z.im), z.re), re), copysign(where(far, log_of_twice(z), absolute(im)), -z.im)
-    )
+    return Pair(where(far, atan2(absolute(z.im), z.re), re), copysign(where(far, log_of_twice(z), absolute(im)), -z.im))
 
 
 def cacosh(z: Pair) -> Pair:
@@ -317,14 +321,17 @@ def casinh(z: Pair) -> Pair:
 def catanh(z: Pair) -> Pair:
     x, y = z
     far = is_far(z)
-    near = Pair(where(far, 0.5, x), where(far, 0.5, y))
+    near = Pair(where(far, 0.5, absolute(x)), where(far, 0.5, y))
     gap = (1.0 - near.re) * (1.0 - near.re) + near.im * near.im
-    re = 0.25 * log1p(4.0 * near.re / gap)
+    pole = 0.5 * (real_log(hypot(2.0, y)) - real_log(absolute(y)))  # where the square of a tiny y would vanish
+    size = where(absolute(x) == 1.0, pole, 0.25 * log1p(4.0 * near.re / gap))
+    re = where(x == 0.0, x, copysign(size, x))
     im = 0.5 * atan2(2.0 * near.im, (1.0 - near.re) * (1.0 + near.re) - near.im * near.im)
     endless = logic.logical_or(absolute(x) == math.inf, absolute(y) == math.inf)
-    inverse = where(endless, copysign(z.zero, x), div(Pair(z.one, z.zero), z).re)
-    quarter = where(logic.isnan(y), y, copysign(z.one * (math.pi / 2), y))
-    return Pair(where(far, inverse, re), where(far, quarter, im))
+    inverse = div(Pair(z.one, z.zero), z)
+    inverse = Pair(*(where(endless, copysign(z.zero, part), rest) for part, rest in zip((x, -y), inverse, strict=True)))
+    quarter = where(logic.isnan(y), y, copysign(z.one * (math.pi / 2), y) + inverse.im)
+    return Pair(where(far, inverse.re, re), where(far, quarter, im))
 
 
 def catan(z: Pair) -> Pair:

@@ -39,8 +39,8 @@ class Power(Binary):
     """a to the power of b. An integer to a negative power raises: here, or by the check that `power` emits before it; native code itself
     truncates it to 0, 1 or -1.
 
-    The derivative with respect to the exponent is 0 where a real base is not positive and a complex base is 0, and that with respect to the base where the exponent
-    is 0.
+    The derivative with respect to the exponent is 0 where a real base is not positive or a complex base is 0, and that with respect to
+    the base where the exponent is 0.
     """
 
     kinds = "fiuc"

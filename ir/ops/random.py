@@ -17,7 +17,7 @@ from ..types import DTYPE_NAMES, F32, F64, I64, U32, U64, DType, Shape, TensorTy
 from .base import Array, Emitter, Reg, apply, perform
 from .create import Iota
 from .host import HostEmitter, by_pieces
-from .maps import Map, Unary, cast
+from .maps import SCALAR, Map, Unary, cast
 from .normal import FORMATS, normal_quantile
 from .shape import broadcast_to, reshape, slice_
 

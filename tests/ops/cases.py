@@ -37,6 +37,8 @@ class Domain:
     def draw(self, rng: np.random.Generator, shape: Sequence[int], dtype: DType) -> Array:
         if dtype.kind == "b":
             return rng.integers(0, 2, shape).astype(dtype)
+        if dtype.kind == "c":
+            return (rng.uniform(self.low, self.high, shape) + 1j * rng.uniform(self.low, self.high, shape)).astype(dtype)
         if dtype.kind == "f":
             return np.asarray(rng.uniform(self.low, self.high, shape)).astype(dtype)
         low, high = self.ints
@@ -61,16 +63,28 @@ class Case:
 
     def draw(self, dtype: DType, shape: Sequence[int] = (3, 5), seed: int = 0) -> list[Array]:
         rng = np.random.default_rng([seed, *self.name.encode()])
+        if self.arrays is not None and dtype.kind == "c":
+            return [complex_of(a, b, dtype) for a, b in zip(self.arrays(rng), self.arrays(rng), strict=True)]
         if self.arrays is not None:
             return [np.asarray(a, dtype) if np.asarray(a).dtype.kind == "f" else np.asarray(a) for a in self.arrays(rng)]
         return [d.draw(rng, shape, dtype) for d in self.domains]
 
     def differentiable(self, arrays: Sequence[Array]) -> list[int]:
-        floats = [i for i, a in enumerate(arrays) if a.dtype.kind == "f"]
+        floats = [i for i, a in enumerate(arrays) if a.dtype.kind in "fc"]
         return floats if self.wrt is None else [i for i in self.wrt if i in floats]
+
+    @property
+    def widest(self) -> DType:
+        """The dtype in which derivatives are compared with differences."""
+        return DTYPES["f64" if "f64" in self.dtypes else "c128"]
 
     def __repr__(self) -> str:
         return self.name
+
+
+def complex_of(a: Array, b: Array, dtype: DType) -> Array:
+    """Complex numbers of two draws of real ones; integers stay."""
+    return np.asarray(a + 1j * b, dtype) if np.asarray(a).dtype.kind == "f" else np.asarray(a)
 
 
 ANY = Domain()

@@ -44,11 +44,15 @@ def eager(call: Callable[..., Any], arrays: Sequence[Array]) -> tuple[Array, ...
 
 
 def floats(arrays: Sequence[Array]) -> list[Array]:
-    return [a for a in arrays if a.dtype.kind == "f"]
+    return [a for a in arrays if a.dtype.kind in "fc"]
 
 
 def random_like(rng: np.random.Generator, arrays: Sequence[Array]) -> list[Array]:
-    return [np.asarray(rng.normal(size=a.shape)).astype(a.dtype) for a in arrays]
+    return [as_complex(rng, a) if a.dtype.kind == "c" else np.asarray(rng.normal(size=a.shape)).astype(a.dtype) for a in arrays]
+
+
+def as_complex(rng: np.random.Generator, like: Array) -> Array:
+    return np.asarray(rng.normal(size=like.shape) + 1j * rng.normal(size=like.shape)).astype(like.dtype)
 
 
 class Row:
@@ -80,7 +84,7 @@ class Row:
         with Builder([*params, *dots]) as builder:
             results = several(self.case.call(*params))
             known = push_forward(tuple(builder.stmts), [params[i] for i in self.wrt], dots)
-            out = [known.get(id(r), Literal(0.0, r.type)) for r in results if r.type.is_float]
+            out = [known.get(id(r), Literal(0.0, r.type)) for r in results if r.type.is_inexact]
             func = verify(Func("jvp", builder.finish(out)))
         return list(run(func, *self.args, *self.tangents))
 
@@ -91,7 +95,7 @@ class Row:
         sources = [params[i] for i in self.wrt]
         with Builder([*params, *bars, *weights]) as builder:
             results = several(self.case.call(*params))
-            targets = [r for r in results if r.type.is_float]
+            targets = [r for r in results if r.type.is_inexact]
             found = gradients(builder, targets, bars, sources)
             if order == 2:
                 found = gradients(builder, found, weights, sources)
@@ -117,7 +121,8 @@ def differences(f: Callable[[float], list[Array]]) -> list[Array]:
 
 
 def dot(a: Sequence[Array], b: Sequence[Array]) -> float:
-    return float(sum(np.vdot(x, y) for x, y in zip(a, b, strict=True)))
+    """How cotangents pair with tangents: no part is conjugated."""
+    return float(sum(np.sum(x * y).real for x, y in zip(a, b, strict=True)))
 
 
 # ---- comparisons
@@ -134,8 +139,8 @@ def assert_close(got: Sequence[Array], wanted: Sequence[Array], f64: float = 1e-
     """Close to a relative tolerance by dtype; integers and bools equal. `absolute` is counted in tolerances of 1."""
     for a, b in zip(got, wanted, strict=True):
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
-        if a.dtype.kind == "f":
-            tolerance = f32 if a.dtype == np.float32 else f64
+        if a.dtype.kind in "fc":
+            tolerance = f32 if a.dtype in (np.float32, np.complex64) else f64
             np.testing.assert_allclose(a, b, rtol=tolerance, atol=absolute * tolerance)
         else:
             np.testing.assert_array_equal(a, b)
@@ -174,7 +179,7 @@ class Bundle:
     def _gradient(self, row: Row) -> Callable[..., Any]:
         def gradient(*given: Operand) -> list[Operand]:
             params, bars = given[: len(row.args)], given[len(row.args) :]
-            targets = [r for r in several(row.case.call(*params)) if r.type.is_float]
+            targets = [r for r in several(row.case.call(*params)) if r.type.is_inexact]
             return gradients(self.builder, targets, bars, [params[i] for i in row.wrt])
 
         return gradient
@@ -187,4 +192,4 @@ class Bundle:
     def interpreted_and_compiled(self) -> tuple[tuple[Array, ...], list[Array]]:
         func = verify(self.func())
         arrays = [np.array(a, order="C") for a in self.arrays]
-        return run(func, *arrays), compile_func(OPTIMIZE(func))(arrays)
+        return run(func, *arrays), compile_func(OPTIMIZE(func), traced=func)(arrays)

@@ -27,13 +27,13 @@ from .elementwise import (
     power,
     right_shift,
 )  # fmt: skip
-from .elementwise import conjugate as conj
 from .elementwise import imag as imag
 from .elementwise import real as real
 from .reductions import cumulative_prod as cumulative_prod
 from .reductions import cumulative_sum as cumulative_sum
 from .shapes import concatenate, transpose
 
+conj = elementwise.conjugate
 acos, acosh, asin, asinh, atan, atan2, atanh = arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh
 bitwise_invert, bitwise_left_shift, bitwise_right_shift, pow = bitwise_not, left_shift, right_shift, power
 bool = np.bool_
@@ -149,7 +149,8 @@ class Info:
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
         check_device(device)
-        return {"real floating": np.dtype("f8"), "complex floating": np.dtype("c16"), "integral": np.dtype("i8"), "indexing": np.dtype("i8")}
+        whole = np.dtype("i8")
+        return {"real floating": np.dtype("f8"), "complex floating": np.dtype("c16"), "integral": whole, "indexing": whole}
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
         check_device(device)

@@ -16,7 +16,7 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.errors import UnsupportedError
-from adjit.ir.operand import Operand, as_operand
+from adjit.ir.operand import Operand
 from adjit.ir.types import DType, as_dtype, weak_example
 
 from .convert import to_operand

@@ -56,10 +56,57 @@ def results() -> Workload:
     return Workload("33 results of 249 KiB", lambda: f(arrays), {"numpy": lambda: [2.0 * x for x in arrays]})
 
 
+def factorisation(name: str, n: int) -> Workload:
+    """One of NumPy's functions of square matrices."""
+    a, b = rng.standard_normal((2, n, n))
+    calls: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+        "cholesky": (np.linalg.cholesky, (a @ a.T + n * np.eye(n),)),
+        "solve": (np.linalg.solve, (a, b[0])),
+        "inv": (np.linalg.inv, (a,)),
+        "qr": (np.linalg.qr, (a,)),
+    }
+    function, args = calls[name]
+    f = aj.function(lambda *args: function(*args))
+    return Workload(f"{name} {n} x {n}", lambda: f(*args), {"numpy": lambda: function(*args)})
+
+
+def gaussian_process(n: int) -> Workload:
+    """Marginal likelihood of n points with a squared exponential kernel, by Cholesky factors; gradient by three parameters."""
+    x, y = np.sort(rng.uniform(0.0, 10.0, n)), rng.standard_normal(n)
+    squares = (x[:, None] - x[None, :]) ** 2
+
+    def likelihood(p: Any) -> Any:
+        kernel = np.exp(p[0] - np.exp(-2.0 * p[1]) * squares) + (np.exp(p[2]) + 1e-6) * np.eye(n)
+        low = np.linalg.cholesky(kernel)
+        z = np.linalg.solve(low, y)
+        return 0.5 * np.sum(z * z) + np.sum(np.log(np.diag(low)))
+
+    p, torch = np.array([0.1, 0.2, -2.0]), peer("torch")
+    f = aj.function(aj.value_and_grad(likelihood))
+    peers: dict[str, Callable[[], Any]] = {"numpy, value only": lambda: likelihood(p)}
+    if torch is not None:
+        distances, targets, eye = torch.tensor(squares), torch.tensor(y), torch.eye(n, dtype=torch.float64)
+
+        def step() -> Any:
+            q = torch.tensor(p, requires_grad=True)
+            low = torch.linalg.cholesky(torch.exp(q[0] - torch.exp(-2.0 * q[1]) * distances) + (torch.exp(q[2]) + 1e-6) * eye)
+            z = torch.linalg.solve_triangular(low, targets[:, None], upper=False)
+            (0.5 * (z * z).sum() + low.diagonal().log().sum()).backward()
+            return q.grad
+
+        peers["torch"] = step
+    return Workload(f"Gaussian process, {n} points, with gradient", lambda: f(p), peers)
+
+
 def workloads() -> Iterator[Callable[[], Workload]]:
     yield results
     for n in (64, 256):
         yield lambda n=n: heat(n)  # type: ignore[misc]
+    for name in ("cholesky", "solve", "inv", "qr"):
+        for n in (100, 500, 2000):
+            yield lambda name=name, n=n: factorisation(name, n)  # type: ignore[misc]
+    for n in (500, 1000):
+        yield lambda n=n: gaussian_process(n)  # type: ignore[misc]
 
 
 def page_faults() -> int:

@@ -159,8 +159,7 @@ def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Any:
 def triangular_solve(matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None) -> Any:
     """x with `matrix @ x = rhs`, where only one triangle of the matrix is read."""
     a, b = _matrices("MatrixTriangularSolve", matrix, rhs)
-    a = indexing.tril(a) if lower else indexing.triu(a)
-    return ops.solve(shapes.matrix_transpose(a) if adjoint else a, b)
+    return ops.solve_triangular(a, b, upper=not lower, transposed=adjoint)
 
 
 @public
@@ -172,7 +171,7 @@ def cholesky(input: Any, name: str | None = None) -> Any:
 def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Any:
     """x with `chol @ chol.T @ x = rhs`."""
     a, b = _matrices("CholeskySolve", chol, rhs)
-    return ops.solve(shapes.matrix_transpose(a), ops.solve(a, b))
+    return ops.solve_triangular(a, ops.solve_triangular(a, b), transposed=True)
 
 
 @public

@@ -31,6 +31,7 @@ from .simplify.cse import eliminate_common_subexpressions
 from .simplify.dce import eliminate_dead_code
 from .simplify.fold import fold
 from .simplify.simplify import simplify
+from .simplify.triangles import substitute_triangles
 from .targeted import takes_target
 
 Pass: TypeAlias = Callable[..., Func]  # takes a Func, and also a Target if it is marked by `for_target`
@@ -91,6 +92,7 @@ OPTIMIZE = Pipeline(
     simplify,
     hoist_invariants,
     eliminate_common_subexpressions,
+    substitute_triangles,
     eliminate_dead_code,
     split_components,
     unpack_small_arrays,

@@ -201,16 +201,17 @@ class LoopKernel(Kernel):
         return Window(self.text, self.pointer(root, layout), value.type, layout.strides)
 
     @contextmanager
-    def loop(self, size: int) -> Iterator[Reg]:
+    def loop(self, size: int | Reg) -> Iterator[Reg]:
         if size == 1:
             yield Reg("0", I64)
             return
         text, over = self.text, self.text.fresh_label()
-        if size == 0:  # the body is emitted, but unreachable
-            never = text.fresh_label()
-            text.put(f"br i1 false, label %{never}, label %{over}")
-            text.start(never)
-        with Loop(text, "0", str(size)) as loop:
+        stop = size.name if isinstance(size, Reg) else str(size)
+        if size == 0 or isinstance(size, Reg):  # the body is emitted, but may never run
+            some = text.fresh_label()
+            text.put(f"br i1 {text.define(f'icmp sgt i64 {stop}, 0')}, label %{some}, label %{over}")
+            text.start(some)
+        with Loop(text, "0", stop) as loop:
             yield Reg(loop.index, I64)
         text.jump(over)
         text.start(over)
@@ -305,6 +306,18 @@ class LoopKernel(Kernel):
 
     def lapack(self, routine: str, dtype: DType, *args: str | int | Window) -> Reg:
         return lapack.call(self, routine, dtype, *args)
+
+    def product(
+        self,
+        target: Window,
+        a: Window,
+        b: Window,
+        m: Reg | None = None,
+        n: Reg | None = None,
+        k: Reg | None = None,
+        accumulate: bool = False,
+    ) -> None:
+        products.sized_product(self, target, a, b, (m, n, k), accumulate)
 
     def scratch(self, type: TensorType) -> Window:
         offset = -(-self.work_bytes // 64) * 64

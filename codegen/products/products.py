@@ -9,6 +9,7 @@ performance of OpenBLAS's threads collapses (docs/adr/0002).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,7 +60,7 @@ def matrix_product(kernel: LoopKernel, target: Window, a: Window, b: Window, acc
         elif _takes_blas(kernel, target, a, b):
             call_blas(kernel, product, a, b, accumulate, _threads(kernel, a, b) > 1)
         else:
-            _call_gemm(kernel, product, a, b, accumulate, *work)
+            _call_gemm(kernel, product, a, b, accumulate, work[0])
         if isinstance(target, Hosted) and product is not target:
             _follow(kernel, target, product)
 
@@ -72,6 +73,27 @@ def brief_product(kernel: LoopKernel, target: Window, a: Window, b: Window, accu
         call_blas(kernel, target, a, b, accumulate, _threads(kernel, a, b) > 1)
     else:
         _call_gemm(kernel, target, a, b, accumulate, kernel.scratch(TensorType(BYTE, (_packing_bytes(kernel, a, b),))))
+
+
+def sized_product(
+    kernel: LoopKernel, target: Window, a: Window, b: Window, sizes: tuple[Reg | None, Reg | None, Reg | None], accumulate: bool
+) -> None:
+    """The same by the shared routine, for the first rows and columns of the windows: m, n and k are registers, or None for all of them."""
+    (m, k), n = a.type.shape, b.type.shape[1]
+    if 0 in (m, n, k):
+        return
+    names = [str(whole) if size is None else size.name for size, whole in zip(sizes, (m, n, k), strict=True)]
+    work = kernel.scratch(TensorType(BYTE, (_packing_bytes(kernel, a, b),)))
+    with gemm.only_if(kernel.text, _all_positive(kernel, sizes)):
+        _call_gemm(kernel, target, a, b, accumulate, work, (names[0], names[1], names[2]))
+
+
+def _all_positive(kernel: LoopKernel, sizes: Sequence[Reg | None]) -> str:
+    condition = "true"
+    for size in sizes:
+        if size is not None:
+            condition = kernel.text.define(f"and i1 {condition}, {kernel.text.define(f'icmp sgt i64 {size.name}, 0')}")
+    return condition
 
 
 def matrix_products(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool) -> None:
@@ -208,18 +230,21 @@ def _follow(kernel: LoopKernel, target: Hosted, product: Window) -> None:
         kernel.copy(target, product)
 
 
-def _call_gemm(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool, work: Window) -> None:
+def _call_gemm(
+    kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool, work: Window, sizes: tuple[str, str, str] | None = None
+) -> None:
+    """Call the routine, for the sizes of the windows unless others are given."""
     (m, k), n, dtype = a.type.shape, b.type.shape[1], a.type.dtype
     threads = _threads(kernel, a, b)
     rows = gemm.block_rows(m, threads)
     groups = gemm.column_groups(m, n, rows, threads, dtype, kernel.vector_bytes)
-    run = library.runner(threads)
+    run = _runner(kernel, threads, sizes)
     packed = kernel.packed_pointer(b)
     name = (library.NAMES if packed is None else library.PACKED_NAMES)[dtype]
-    kernel.text.declares |= {f"declare void @{name}({gemm.TYPES})", f"declare void @{run}({library.RUNNER})"}
-    kernel.imports |= {name, run}
+    kernel.text.declares.add(f"declare void @{name}({gemm.TYPES})")
+    kernel.imports.add(name)
     where = [(f"ptr {p}", f"i64 {w.strides[0]}", f"i64 {w.strides[1]}") for p, w in ((a.pointer, a), (packed or b.pointer, b))]
-    sizes = f"i64 {m}, i64 {n}, i64 {k}"
+    given = ", ".join(f"i64 {size}" for size in sizes or (m, n, k))
     apart = _apart(kernel, target, a, b)
     sums, (finish, pointers) = _sums(kernel, target, apart, work), epilogue(kernel, target)
     span = gemm.span_tiles(n, dtype, kernel.vector_bytes)
@@ -229,12 +254,25 @@ def _call_gemm(kernel: LoopKernel, target: Window, a: Window, b: Window, accumul
     then = f"ptr {finish}, ptr {pointers}, i64 {span}, i64 {int(all(apart) and k <= gemm.KC)}"
     looks = kernel.text.may_look and m * n * k // MULTIPLIED >= PIECE
     kernel.text.put(
-        f"call void @{name}({sizes}, {matrices}, ptr {work.pointer}, {how}, {then}, "
-        f"ptr {'%error' if looks else 'null'}, i64 {threads}, ptr @{run})"
+        f"call void @{name}({given}, {matrices}, ptr {work.pointer}, {how}, {then}, "
+        f"ptr {'%error' if looks else 'null'}, i64 {threads}, ptr {run})"
     )
     kernel.text.charge(m * n * k / MULTIPLIED, looks)
     if looks:
         leave_if_stopped(kernel.text)
+
+
+def _runner(kernel: LoopKernel, threads: int, sizes: tuple[str, str, str] | None) -> str:
+    """The routine that runs the chunks of a product: if its sizes are known at run time only, one that suits them."""
+    names = {library.runner(threads), library.runner(1 if sizes is not None else threads)}
+    kernel.text.declares |= {f"declare void @{name}({library.RUNNER})" for name in names}
+    kernel.imports |= names
+    if sizes is None or threads == 1:
+        return f"@{library.runner(threads)}"
+    m, n, k = sizes
+    work = kernel.text.define(f"mul i64 {m}, {kernel.text.define(f'mul i64 {n}, {k}')}")
+    is_large = kernel.text.define(f"icmp sge i64 {work}, {PARALLEL}")
+    return kernel.text.define(f"select i1 {is_large}, ptr @{library.runner(threads)}, ptr @{library.runner(1)}")
 
 
 def _loops(kernel: LoopKernel, target: Window, a: Window, b: Window) -> None:

@@ -11,6 +11,7 @@ from .base import Op as Op
 from .base import apply as apply
 from .base import perform as perform
 from .bases import *
+from .cholesky import *
 from .complex import *
 from .convolution import *
 from .create import *
@@ -33,3 +34,4 @@ from .scan import *
 from .shape import *
 from .solve import *
 from .sort import *
+from .triangular import *

@@ -278,8 +278,8 @@ class Loops(Protocol):
 
     @property
     def scalar(self) -> Emitter: ...
-    def loop(self, size: int) -> Any:
-        """`with k.loop(n) as i:` runs the body for i = 0 .. n-1; `i` is an i64 register."""
+    def loop(self, size: int | Reg) -> Any:
+        """`with k.loop(n) as i:` runs the body for i = 0 .. n-1; `i` is an i64 register, and so is n if it is known at run time only."""
         ...
 
     def fold(self, size: int, initial: Reg, step: Callable[[Reg, Reg], Reg]) -> None:
@@ -316,6 +316,22 @@ class Loops(Protocol):
     def fill(self, target: Window, value: float | int | bool) -> None: ...
     def matmul(self, target: Window, a: Window, b: Window, accumulate: bool = False, brief: bool = False) -> None:
         """target = a @ b, or target += a @ b. `brief` calls a routine that all kernels share, so that many shapes need little code."""
+        ...
+
+    def product(
+        self,
+        target: Window,
+        a: Window,
+        b: Window,
+        m: Reg | None = None,
+        n: Reg | None = None,
+        k: Reg | None = None,
+        accumulate: bool = False,
+    ) -> None:
+        """target = a @ b, or target += a @ b, for float matrices of at most the windows' sizes: the first m rows of target and a, n columns
+        of target and b, k columns of a and rows of b, as i64 registers. The columns of target are contiguous. If a size is 0, nothing is
+        stored.
+        """
         ...
 
     def scratch(self, type: TensorType) -> Window:

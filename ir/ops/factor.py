@@ -1,4 +1,4 @@
-"""Matrix factorisations: determinants, Cholesky and QR. Ops take (stacks of) floating-point matrices.
+"""Matrix factorisations: determinants and QR. Ops take (stacks of) floating-point matrices.
 
 Factors that belong together are stored in one array and extracted as views: an op has one result.
 """
@@ -7,30 +7,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..cost import MATH
-from ..errors import AdjitError, DTypeError, ShapeError, SingularMatrixError
+from ..errors import DTypeError, ShapeError
 from ..types import I64, TensorType
 from .base import Array, Loops, Op, Reg, Window, apply, nest
-from .create import iota
 from .join import concatenate
 from .linalg import matmul, swap
-from .logic import less_equal
 from .lu import Lu, check_square, lu
 from .maps import where
 from .reduce import sum as total
 from .shape import broadcast_to, reshape, slice_
-from .solve import SolveWith, apply_solve, harmless_matrices, identity
+from .solve import SolveWith, identity
+from .triangular import SolveTriangular, lower
 
-__all__ = ["cholesky", "qr", "slogdet"]
+__all__ = ["qr", "slogdet"]
 
 if TYPE_CHECKING:
     from ..operand import Operand
-
-NOT_POSITIVE = "cholesky: the matrix is not positive definite"
 
 
 class Slogdet(Op):
@@ -87,67 +84,6 @@ class Slogdet(Op):
                 k.store(found, emit.add(k.load(found, second), emit.call("log", emit.fabs(pivot))), second)
 
 
-class Cholesky(Op):
-    """The lower triangular `l` with `l @ l.T = a`. As in NumPy, only the lower triangle of `a` is read."""
-
-    arity: ClassVar[int | None] = 1
-
-    can_fail = True
-    error: ClassVar[type[AdjitError]] = SingularMatrixError
-
-    def infer(self, *types: TensorType) -> TensorType:
-        check_square("cholesky", types[0])
-        return types[0]
-
-    def evaluate(self, *arrays: Array) -> Array:
-        try:
-            return np.asarray(np.linalg.cholesky(arrays[0]))
-        except np.linalg.LinAlgError:
-            raise SingularMatrixError(NOT_POSITIVE) from None
-
-    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
-        symmetric = lower(d) + swap(lower(d, -1))
-        return matmul(y, halved(swap(apply_solve(y, swap(apply_solve(y, symmetric))))))
-
-    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
-        inner = halved(matmul(swap(y), lower(d)))
-        outer = swap(apply_solve(y, swap(apply_solve(y, inner, transposed=True)), transposed=True))
-        return lower(outer) + lower(swap(outer), -1)
-
-    def widened(self, size: int) -> Cholesky:
-        return self
-
-    def guarded(
-        self, size: int, active: Operand, args: tuple[Operand, ...], batched: Sequence[bool]
-    ) -> tuple[tuple[Operand, ...], Sequence[bool]]:
-        return (harmless_matrices(size, active, args[0], batched[0]),), (True,)
-
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return args[0].size * args[0].shape[-1] / 3
-
-    def lower(self, k: Loops, out: Window, a: Window) -> None:
-        """A column is complete when all earlier ones have been subtracted; a rank-1 update then subtracts it from the later ones."""
-        *batch, n, _ = a.type.shape
-        dtype, emit = a.type.dtype, k.scalar
-        if not a.type.size:
-            return
-        work, column, row = (k.scratch(TensorType(dtype, shape)) for shape in ((n, n), (n, 1), (1, n)))
-        first = emit.const(I64, 0)
-        with nest(k, batch) as at:
-            k.copy(work, a.at(*at))
-            with k.loop(n) as j:
-                pivot = k.load(work, j, j)
-                k.fail_if(emit.or_(emit.compare("le", pivot, emit.like(pivot, 0.0)), emit.unordered(pivot, pivot)), NOT_POSITIVE)
-                root = emit.sqrt(pivot)
-                with k.loop(n) as r:
-                    below = emit.compare("ge", r, j)
-                    share = emit.select(below, emit.fdiv(k.load(work, r, j), root), emit.like(root, 0.0))
-                    k.store(out.at(*at), share, r, j)
-                    k.store(column, emit.neg(share), r, first)
-                    k.store(row, share, first, r)
-                k.matmul(work, column, row, accumulate=True)
-
-
 class Qr(Op):
     """Orthonormal columns `q` and an upper triangular `r` with `q @ r = a`, for matrices with at least as many rows m as columns n.
 
@@ -169,7 +105,7 @@ class Qr(Op):
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         q, r = parts(y)
-        x = swap(apply_solve(r, swap(d), transposed=True))
+        x = swap(apply(SolveTriangular(upper=True, transposed=True), r, swap(d)))
         inside = matmul(swap(q), x)
         turn = lower(inside, -1) - swap(lower(inside, -1))
         dq = matmul(q, turn) + x - matmul(q, inside)
@@ -180,7 +116,7 @@ class Qr(Op):
         dq, dr = parts(d)
         mixed = matmul(r, swap(upper(dr))) - matmul(swap(dq), q)
         symmetric = lower(mixed) + swap(lower(mixed, -1))
-        return swap(apply_solve(r, swap(dq + matmul(q, symmetric))))
+        return swap(apply(SolveTriangular(upper=True), r, swap(dq + matmul(q, symmetric))))
 
     def widened(self, size: int) -> Qr:
         return self
@@ -250,18 +186,8 @@ def parts(packed: Operand) -> tuple[Operand, Operand]:
     return slice_(packed, [*head, slice(0, m)]), swap(slice_(packed, [*head, slice(m, m + n)]))
 
 
-def lower(x: Operand, k: int = 0) -> Operand:
-    """The elements on and below the k-th diagonal; zeros elsewhere."""
-    return where(less_equal(iota(x.shape, x.ndim - 1), iota(x.shape, x.ndim - 2) + k), x, 0.0)
-
-
 def upper(x: Operand) -> Operand:
     return swap(lower(swap(x)))
-
-
-def halved(x: Operand) -> Operand:
-    """The lower triangle, with half of the diagonal."""
-    return where(identity(x), 0.5 * x, lower(x))
 
 
 def slogdet(a: Operand) -> tuple[Operand, Operand]:
@@ -271,11 +197,6 @@ def slogdet(a: Operand) -> tuple[Operand, Operand]:
     head = [slice(None)] * (both.ndim - 1)
     sign, size = (reshape(slice_(both, [*head, slice(i, i + 1)]), both.shape[:-1]) for i in range(2))
     return sign, size
-
-
-def cholesky(a: Operand) -> Operand:
-    """The lower triangular l with `l @ l.T = a`."""
-    return apply(Cholesky(), a)
 
 
 def qr(a: Operand) -> tuple[Operand, Operand]:

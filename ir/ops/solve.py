@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,7 +17,7 @@ from .logic import equal
 from .lu import Lu, check_square, exchange, lu
 from .maps import cast, common_dtype, where
 from .shape import broadcast_to, lead, reshape, trail, transpose
-from .triangle import Triangles, blocks
+from .triangle import Triangles, cut
 
 __all__ = ["solve"]
 
@@ -76,11 +76,7 @@ class SolveWith(Op):
         if any(batched[:2]):
             return super().batch(size, args, batched)
         a, factors, b = args
-        *stack, n, m = b.shape[1:]
-        last = [*range(1, b.ndim - 1), 0, b.ndim - 1]
-        beside = reshape(transpose(b, last), (*stack, n, size * m))
-        found = reshape(apply(self, a, factors, beside), (*stack, n, size, m))
-        return transpose(found, [b.ndim - 2, *range(b.ndim - 2), b.ndim - 1])
+        return batch_beside(size, b, lambda b: apply(self, a, factors, b))
 
     def guarded(
         self, size: int, active: Operand, args: tuple[Operand, ...], batched: Sequence[bool]
@@ -96,7 +92,7 @@ class SolveWith(Op):
         *batch, n, m = b.type.shape
         if not n:
             return
-        triangles = Triangles(k, blocks(n)[0][1], m, b.type.dtype)
+        triangles = Triangles(k, cut(n).width, m, b.type.dtype)
         with nest(k, batch) as at:
             packed, sides = factors.at(*at), out.at(*at)
             matrix, exchanges = packed.slice(0, 0, n), packed.slice(0, n, 1).at(k.scalar.const(I64, 0))
@@ -121,12 +117,20 @@ class SolveWith(Op):
             exchange(k, sides, i, emit.add(i, emit.convert(k.load(exchanges, i), I64)))
 
 
-def check_system(a: TensorType, b: TensorType) -> None:
+def check_system(a: TensorType, b: TensorType, what: str = "solve") -> None:
     if a.dtype != b.dtype or not a.is_float:
-        raise DTypeError(f"solve: both operands are floats of one dtype, not {a} and {b}")
-    check_square("solve", a)
+        raise DTypeError(f"{what}: both operands are floats of one dtype, not {a} and {b}")
+    check_square(what, a)
     if b.rank < 2 or a.shape[:-1] != b.shape[:-1]:
-        raise ShapeError(f"solve: the right-hand sides {b} do not fit the matrices {a}")
+        raise ShapeError(f"{what}: the right-hand sides {b} do not fit the matrices {a}")
+
+
+def batch_beside(size: int, b: Operand, solve: Callable[[Operand], Operand]) -> Operand:
+    """The solutions for a batch of right-hand sides of one system: they are solved for side by side."""
+    *stack, n, m = b.shape[1:]
+    beside = reshape(transpose(b, [*range(1, b.ndim - 1), 0, b.ndim - 1]), (*stack, n, size * m))
+    found = reshape(solve(beside), (*stack, n, size, m))
+    return transpose(found, [b.ndim - 2, *range(b.ndim - 2), b.ndim - 1])
 
 
 def harmless_matrices(size: int, active: Operand, a: Operand, batched: bool) -> Operand:
@@ -146,11 +150,16 @@ def apply_solve(a: Operand, b: Operand, transposed: bool = False) -> Operand:
     return apply(SolveWith(transposed), a, lu(a), b)
 
 
-def solve(a: Operand, b: Operand) -> Operand:
-    """x with `a @ x = b`; b is a vector, or (a stack of) matrices. Integers are solved as float64, as in NumPy."""
+def floats(a: Operand, b: Operand) -> tuple[Operand, Operand]:
+    """Both in the float dtype in which NumPy solves them."""
     dtype = common_dtype(a, b)
     dtype = dtype if dtype.kind == "f" else F64
-    a, b = cast(a, dtype), cast(b, dtype)
+    return cast(a, dtype), cast(b, dtype)
+
+
+def solve(a: Operand, b: Operand) -> Operand:
+    """x with `a @ x = b`; b is a vector, or (a stack of) matrices. Integers are solved as float64, as in NumPy."""
+    a, b = floats(a, b)
     if b.ndim == 1:
         return reshape(solve(a, reshape(b, (*b.shape, 1))), (*a.shape[:-2], *b.shape)) if a.ndim > 1 else apply_solve(a, b)
     if a.ndim < 2:

@@ -15,7 +15,6 @@ import numpy as np
 from ..errors import DTypeError, ShapeError
 from ..types import I64, TensorType
 from .base import Array, Loops, Op, Reg, Window, apply, nest
-from .factor import lower
 from .jacobi import by_rotations, singular_by_rotations
 from .join import concatenate
 from .linalg import matmul, swap
@@ -24,6 +23,7 @@ from .maps import strong_mul, where
 from .reduce import sum as total
 from .shape import broadcast_to, reshape, slice_
 from .solve import identity
+from .triangular import lower
 
 __all__ = ["eigh", "svd"]
 

@@ -248,6 +248,18 @@ EQUATIONS = [
     row("solve_none", ops.solve, np.linalg.solve, normal(0, 0), normal(0, 2)),
     row("solve_pivots", ops.solve, np.linalg.solve, PIVOTS, normal(3, 3)),
     row("solve_transposed", lambda a, b: apply_solve(a, b, True), lambda a, b: np.linalg.solve(a.T, b), PIVOTS, normal(3, 2)),
+    *(
+        row(f"solve_triangular_{name}", lambda a, b, s=settings: ops.solve_triangular(a, b, **s), None, a, b)
+        for name, settings, a, b in [
+            ("lower", {}, regular(3, 3), normal(3, 2)),
+            ("upper", {"upper": True}, regular(3, 3), normal(3)),
+            ("transposed", {"transposed": True}, regular(2, 3, 3), normal(3, 1)),
+            ("upper_transposed", {"upper": True, "transposed": True}, regular(3, 3), normal(3, 4)),
+            ("unit", {"unit": True}, normal(4, 4), normal(4, 2)),
+            ("upper_unit", {"upper": True, "unit": True, "transposed": True}, normal(3, 3), normal(2, 3, 2)),
+            ("none", {}, normal(0, 0), normal(0, 2)),
+        ]
+    ),
     fixed("solve_of_ints", ops.solve, np.linalg.solve, given([[2, 1], [1, 3]]), given([1, 2])),
 ]
 

@@ -260,7 +260,7 @@ def lstsq(a: Any, b: Any, /) -> tuple[Any, ...]:
         raise UnsupportedError(f"lstsq: takes a matrix with at least as many rows as columns, not {a.type}")
     q, r = ops.qr(a)
     check_independent(r, a.shape[-2], "lstsq")
-    x = ops.solve(r, ops.matmul(matrix_transpose(q), b))
+    x = ops.solve_triangular(r, ops.matmul(matrix_transpose(q), b), upper=True)
     rest = b - ops.matmul(a, x)
     residuals = ops.reshape(ops.sum(rest * rest, 0), (-1,)) if a.shape[0] > a.shape[1] else present(ops.full((0,), 0, a.dtype))
     return x, residuals, a.shape[1], None
@@ -278,7 +278,7 @@ def pinv(a: Any, /) -> Operand:
         return matrix_transpose(pinv(matrix_transpose(x)))
     q, r = ops.qr(x)
     check_independent(r, x.shape[-2], "pinv")
-    return ops.solve(r, matrix_transpose(q))
+    return ops.solve_triangular(r, matrix_transpose(q), upper=True)
 
 
 def check_independent(r: Operand, rows: int, what: str) -> None:

@@ -21,7 +21,6 @@ from ..convert import counting, pick, present, to_operand, to_operands
 from . import linalg
 from .create import eye
 from .elementwise import floating
-from .indexing import tril, triu
 from .shapes import concatenate, matrix_transpose, moveaxis
 
 __all__ = [
@@ -176,13 +175,10 @@ def sqrtm(a: Any, /) -> Operand:
 
 def solve_triangular(a: Any, b: Any, /, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False) -> Operand:
     """Solve `a @ x = b` for a triangular a, of which the other triangle is not read; `trans=1` or "T" solves with its transpose."""
-    a, b = (floating(x) for x in to_operands(a, b))
-    matrix = tril(a) if lower else triu(a)
-    if unit_diagonal:
-        matrix = ops.where(ops.equal(ops.iota(a.shape, a.ndim - 1), ops.iota(a.shape, a.ndim - 2)), 1.0, matrix)
     if trans not in (0, 1, "N", "T"):
         raise ValueError(f"solve_triangular: trans must be 0, 1, 'N' or 'T', not {trans!r}")
-    return ops.solve(matrix_transpose(matrix) if trans in (1, "T") else matrix, b)
+    a, b = (floating(x) for x in to_operands(a, b))
+    return ops.solve_triangular(a, b, not lower, trans in (1, "T"), unit_diagonal)
 
 
 def cho_solve(c_and_lower: tuple[Any, bool], b: Any, /) -> Operand:

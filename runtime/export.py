@@ -140,10 +140,15 @@ def outside(traced: trace.Program, target: Target, name: str) -> Outside:
 def result_names(traced: trace.Program) -> list[str]:
     """Names for the results: the user's own, or the way to them through the structure that the function returns."""
     skipped = {position for position, _ in traced.static}
-    paths = [dotted(path).lstrip(".") for k, path in enumerate(traced.out_tree.key_paths()) if k not in skipped]
+    paths = [path for k, path in enumerate(traced.out_tree.key_paths()) if k not in skipped]
     out = []
     for result, path in zip(traced.func.results, paths, strict=True):
-        own = result.name if isinstance(result, Value) and all(result is not p for p in traced.func.params) else None
-        own = None if own is not None and "." in own else own  # a derivative: its place in the structure says more
-        out.append(own or (f"out_{path}" if path[:1].isdigit() else path) or "out")
+        is_labelled = any(kind != "index" for kind, _ in path)
+        is_own = isinstance(result, Value) and all(result is not p for p in traced.func.params)
+        own = result.name if isinstance(result, Value) and is_own and not is_labelled else None
+        if own is not None and "." not in own:  # else a derivative: its place in the structure says more
+            out.append(own)
+        else:
+            place = dotted(path).lstrip(".")
+            out.append(f"out_{place}" if place[:1].isdigit() else place or "out")
     return out

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 
 from adjit.ir.errors import UnsupportedError
 from adjit.ir.target import Target
@@ -38,7 +41,8 @@ def shared(code: bytes, path: str, target: Target) -> None:
             file.write(code)
         name = os.path.basename(path)
         libraries = ["-lm", *(["-lpthread"] if target.threads > 1 else [])]
-        command = [*compiler, "-shared", "-o", made, source, f"-Wl,-soname,{name}", "-Wl,-z,defs", *libraries]
+        options = [f"-Wl,-soname,{name}", "-Wl,-z,defs"] if "linux" in target.triple else []
+        command = [*compiler, "-shared", "-o", made, source, *options, *libraries]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise UnsupportedError(f"export: {' '.join(compiler)} could not link {name}:\n{done.stderr}")
@@ -53,7 +57,7 @@ def _compiler(target: Target) -> list[str]:
     given = os.environ.get("CC", "").split()
     if given:
         return given
-    candidates = [f"{machine}-linux-gnu-gcc"] if machine != os.uname().machine else ["cc", "gcc", "clang"]
+    candidates = [f"{machine}-linux-gnu-gcc"] if machine != platform.machine() else ["cc", "gcc", "clang"]
     for name in candidates:
         if shutil.which(name):
             return [name]
@@ -66,19 +70,13 @@ def _compiler(target: Target) -> list[str]:
 def write(path: str, content: bytes | str) -> str:
     """Write a file; whoever reads it meanwhile sees the old content or the new."""
     data = content.encode() if isinstance(content, str) else content
-    handle, made = tempfile.mkstemp(dir=os.path.dirname(path) or ".", prefix=".adjit")
+    made = f"{path}.{os.getpid()}.{threading.get_ident()}"
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(made, "wb") as file:
             file.write(data)
-        os.chmod(made, 0o666 & ~_umask())
         os.replace(made, path)
     except BaseException:
-        os.unlink(made)
+        with suppress(FileNotFoundError):
+            os.unlink(made)
         raise
     return path
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -212,17 +212,18 @@ class _Rest:
 def _function(interface: Interface, count: int) -> str:
     name, buffers, taken, given, arguments = interface.name, [], [], [], []
     for slot in interface.arguments:
-        kind, size = C_TYPES[slot.type.dtype], slot.type.size
-        buffers.append(f"    static {kind} {slot.name}[{max(1, size)}];")
-        taken.append(f"        take({slot.name}, {size} * sizeof *{slot.name});")
-        arguments.append(slot.name if slot.type.shape else f"*{slot.name}")
+        kind, size, own = C_TYPES[slot.type.dtype], slot.type.size, f"given_{slot.name}"
+        buffers.append(f"    static {kind} {own}[{max(1, size)}];")
+        taken.append(f"        take({own}, {size} * sizeof *{own});")
+        arguments.append(own if slot.type.shape else f"*{own}")
     if interface.is_stateful:
         buffers.append(f"    {name}_state *state = ({name}_state *)malloc(sizeof *state);\n    *state = {name}_initial;")
         arguments.append("state")
     for slot in interface.results:
-        buffers.append(f"    static {C_TYPES[slot.type.dtype]} {slot.name}[{max(1, slot.type.size)}];")
-        given.append(f"        put({slot.name}, {slot.type.size} * sizeof *{slot.name});")
-        arguments.append(slot.name)
+        own = f"result_{slot.name}"
+        buffers.append(f"    static {C_TYPES[slot.type.dtype]} {own}[{max(1, slot.type.size)}];")
+        given.append(f"        put({own}, {slot.type.size} * sizeof *{own});")
+        arguments.append(own)
     fields = [f"    put(&state->{f.name}, sizeof state->{f.name});" for f in interface.fields]
     return FUNCTION.format(
         name=name, upper=name.upper(), count=count, buffers="\n".join(buffers), taken="\n".join(taken), given="\n".join(given),

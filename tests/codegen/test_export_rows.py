@@ -69,11 +69,11 @@ def nearly(batch: Batch, every: int, *how: Any) -> None:
 
 def test_rows_on_aarch64(tmp_path: Path) -> None:
     need("qemu-aarch64")
-    nearly(Batch(tmp_path, "aarch64-linux"), 1 if EVERYTHING else 4, ARM, ["qemu-aarch64"])
+    nearly(Batch(tmp_path, "aarch64-linux"), 1 if EVERYTHING else 6, ARM, ["qemu-aarch64"])
 
 
 def test_rows_as_wasm(tmp_path: Path) -> None:
-    nearly(Batch(tmp_path, "wasm32"), 1 if EVERYTHING else 4)
+    nearly(Batch(tmp_path, "wasm32"), 1 if EVERYTHING else 6)
 
 
 @pytest.mark.parametrize("level", ["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"])

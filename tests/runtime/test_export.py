@@ -389,6 +389,17 @@ def test_a_library_for_another_machine_needs_its_compiler(tmp_path: Path, monkey
     double.export(tmp_path / "double_of.a", 1.0, target="aarch64-linux")
 
 
+def test_files_are_the_same_each_time(tmp_path: Path) -> None:
+    """So that builds can be compared, and files cached."""
+    step = stepped()
+    for kind in ("o", "a", "wasm"):
+        made = step.export(tmp_path / f"step.{kind}", np.zeros(40), 3).files
+        before = [Path(file).read_bytes() for file in made]
+        step.export(tmp_path / f"step.{kind}", np.zeros(40), 3)
+        assert [Path(file).read_bytes() for file in made] == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["step.a", "step.d.mts", "step.d.ts", "step.h", "step.mjs", "step.o", "step.wasm"]
+
+
 # ---- refusals and names
 
 

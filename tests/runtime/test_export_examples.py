@@ -1,0 +1,134 @@
+"""The functions that the examples compile, exported and called from C, with the bits of Python; the page that trains in a browser."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adjit.codegen.export import targets
+from adjit.ir.errors import UnsupportedError
+from adjit.ir.ops.base import Array
+from adjit.runtime.concrete import ConcreteFunction
+from adjit.runtime.export import Outside, outside
+from adjit.runtime.function import Function
+from adjit.runtime.signature import Signature
+from tests.codegen.export_harness import EVERYTHING, Batch, need
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+FUNCTIONS = 6 if EVERYTHING else 1  # of each example
+QUICK = ("inspect_ir", "linear_regression", "newton", "ode_fit", "rnn", "seeds_train_step", "series_lstm", "train_mlp")
+NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py") if EVERYTHING or path.stem in QUICK)
+
+
+class Done(BaseException):
+    """Enough of the example has run."""
+
+
+class Recorded:
+    """The functions that an example compiles, with the arguments and variables of their first calls."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[Outside, list[Array], list[Array], Any]] = []
+
+    def add(self, concrete: ConcreteFunction, signature: Signature) -> None:
+        with contextlib.suppress(UnsupportedError):  # it prints
+            made = outside(concrete.program, targets.named("host", 1), f"f{len(self.found)}")
+            given = [np.array(a) for a in signature.arrays]
+            values = concrete.convention.copies([np.array(a) for a in given], signature.stores, every=True)
+            self.found.append((made, given, values, concrete.executable.native))
+        if len(self.found) >= FUNCTIONS:
+            raise Done
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorded]:
+    out, specialize = Recorded(), Function._specialize
+
+    def watched(self: Function, signature: Signature, instance: Any) -> ConcreteFunction:
+        concrete = specialize(self, signature, instance)
+        out.add(concrete, signature)
+        return concrete
+
+    monkeypatch.setattr(Function, "_specialize", watched)
+    monkeypatch.setattr(sys, "path", [str(EXAMPLES), *sys.path])
+    yield out
+    for name in NAMES:
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_examples_give_the_same_bits(name: str, recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [name])
+    monkeypatch.chdir(tmp_path)
+    with contextlib.suppress(Done), contextlib.redirect_stdout(io.StringIO()):
+        runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    if not recorded.found:
+        pytest.skip("it compiles nothing that can be exported")
+    batch = Batch(tmp_path)
+    for made, given, _, _ in recorded.found:
+        batch._add(made, [given])
+    for outcome, (made, _, values, native) in zip(batch.run(), recorded.found, strict=True):
+        results = native(values)
+        variables = [a for a in values[len(made.interface.arguments) :][: len(made.interface.state)] if a.size]
+        assert outcome.codes == [0]
+        assert [a.tobytes() for a in outcome.results[0]] == [a.tobytes() for a in results]
+        assert [a.tobytes() for a in outcome.state] == [a.tobytes() for a in variables]
+
+
+# ---- the browser
+
+
+def browser() -> str:
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        pytest.skip("there is no Chromium")
+    return found
+
+
+def test_the_page_learns_in_a_browser(tmp_path: Path) -> None:
+    chromium = browser()
+    subprocess.run([sys.executable, EXAMPLES / "export_moons.py", "--output", tmp_path], check=True, capture_output=True)
+    command = [
+        chromium, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=1500", "--dump-dom",
+        f"--user-data-dir={tmp_path / 'profile'}", f"file://{tmp_path / 'moons.html'}",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env={**os.environ, "HOME": str(tmp_path)})
+    found = re.search(r'<body data-step="(\d+)" data-loss="([\d.e-]+)" data-accuracy="([\d.]+)"', done.stdout)
+    assert found is not None, done.stderr[-2000:]
+    assert "CONSOLE" not in done.stderr, done.stderr
+    assert int(found[1]) > 100
+    assert float(found[2]) < 0.1
+    assert float(found[3]) > 0.95
+
+
+def test_the_page_computes_what_python_does(tmp_path: Path) -> None:
+    """The same module, the same points, in Node."""
+    need("node")
+    sys.path.insert(0, str(EXAMPLES))
+    try:
+        import export_moons
+    finally:
+        sys.path.remove(str(EXAMPLES))
+    points, labels = np.zeros((export_moons.POINTS, 2), "f4"), np.zeros(export_moons.POINTS, "f4")
+    points[:200], labels[:200] = export_moons.moons(np.random.default_rng(1), 200)
+    counts = (np.arange(export_moons.POINTS) < 200).astype("f4")
+    frame = export_moons.trained_field()
+    call = [points, labels, counts, np.int64(20), np.float64(0.01)]
+    batch = Batch(tmp_path, "wasm32")
+    batch.add(frame, [call], (points, labels, counts, 20, 0.01))
+    (outcome,) = batch.run()
+    wanted = frame(points, labels, counts, 20, 0.01)
+    for got, name in zip(outcome.results[0], sorted(wanted), strict=True):
+        np.testing.assert_allclose(got, np.asarray(wanted[name]), rtol=2e-4, atol=2e-4)

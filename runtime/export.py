@@ -7,23 +7,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from adjit.codegen.export import files, targets
 from adjit.codegen.export.header import header
 from adjit.codegen.export.interface import Interface, Slot, check_name, fields, identifiers
 from adjit.codegen.export.program import Program, object_code, program, refuse_python
 from adjit.codegen.export.wrapper import public
-from adjit.ir.errors import UnsupportedError
+from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.func import Func, Value
 from adjit.ir.ops.base import Array
 from adjit.ir.target import Target
 from adjit.tracer import trace
-from adjit.tracer.pytree import dotted
+from adjit.tracer.pytree import dotted, tree_map
 
 from .config import check_threads
 from .executable import optimize
 from .internal import compiling
+from .signatures import TensorSpec, example
 from .stores import Store, snapshot
 
 KINDS = (".o", ".a", ".so", ".wasm")
@@ -64,6 +65,18 @@ def export(traced: trace.Program, where: str | os.PathLike[str], name: str | Non
     shown = f"{target_name} ({target.cpu})" if target_name == targets.HOST else target_name
     written = _as_wasm(made, target, path) if kind == ".wasm" else _as_object(made, target, path, kind, shown)
     return Exported(made.interface.name, written, made.interface.arena_bytes, made.interface.state_bytes)
+
+
+def examples(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments with arrays in place of each `TensorSpec`, which must know all sizes."""
+
+    def one(leaf: Any) -> Any:
+        if isinstance(leaf, TensorSpec) and not leaf.is_static:
+            raise ShapeError(f"export: code is compiled for one size, and {leaf!r} leaves it open")
+        return example(leaf)
+
+    given: tuple[tuple[Any, ...], dict[str, Any]] = tree_map(one, (args, kwargs))
+    return given
 
 
 def target_for(path: str, kind: str, name: str) -> str:

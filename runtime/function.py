@@ -308,7 +308,10 @@ class Function:
         return address(self._outside(args, kwargs, None), signature)
 
     def _outside(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Program:
-        """Trace for code that runs outside of Python."""
+        """Trace for code that runs outside of Python; a `TensorSpec` may stand for an argument."""
+        from .export import examples  # noqa: PLC0415 - as above
+
+        args, kwargs = examples(*self._signed(args, kwargs))
         if self._specs is not None:
             args, kwargs = self._specs.bound(args, kwargs, instance is not None)
         with self._lock, collection_paused():

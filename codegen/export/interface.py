@@ -42,6 +42,19 @@ KEYWORDS = (
 RESERVED = frozenset(KEYWORDS.split())
 
 
+NUMERIC = (
+    "acos asin atan atan2 cos sin tan acosh asinh atanh cosh sinh tanh exp exp2 expm1 frexp ilogb ldexp log log10 log1p log2 logb modf "
+    "scalbn scalbln cbrt fabs hypot pow sqrt erf erfc lgamma tgamma ceil floor nearbyint rint lrint llrint round lround llround trunc fmod "
+    "remainder remquo copysign nan nextafter nexttoward fdim fmax fmin fma j0 j1 jn y0 y1 yn gamma"
+)
+OTHERS = (
+    "abs labs llabs div ldiv lldiv rand srand random malloc calloc realloc free abort exit atexit system getenv bsearch qsort atoi atof "
+    "memcpy memmove memset memcmp strlen strcpy strcat strcmp index rindex printf scanf puts gets open close read write link signal time "
+    "clock raise select send recv accept bind listen connect socket fork kill pause sleep wait remove rename"
+)
+LIBRARY = frozenset(each + end for each in NUMERIC.split() for end in ("", "f", "l")) | frozenset(OTHERS.split())  # functions of libc, libm
+
+
 class Slot(NamedTuple):
     """An argument or a result."""
 
@@ -148,7 +161,7 @@ def is_identifier(name: str) -> bool:
 
 def check_name(name: str) -> str:
     """The given name of the function, which is the prefix of all symbols."""
-    if not is_identifier(name):
+    if not is_identifier(name) or name in LIBRARY:
         raise UnsupportedError(f"{name!r} cannot be the name of a C function; give another as name=")
     return name
 

@@ -8,6 +8,7 @@ arguments, state, results and arena, whose sizes are known. Memory for the stack
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ from .interface import ALIGNMENT, Interface
 from .program import Program, object_code
 
 PAGE = 65536
-STACK = 4 * PAGE
+FRAMES = 4 * PAGE  # of the stack, for what LLVM itself puts there
 CUSTOM, IMPORT, TABLE, MEMORY, GLOBAL, EXPORT, ELEMENTS, DATA = 0, 2, 4, 5, 6, 7, 9, 11  # ids of sections
 FUNCTION_KIND, TABLE_KIND, MEMORY_KIND, GLOBAL_KIND = range(4)
 SYMBOLS = 8  # sub-section of the linking section
@@ -195,7 +196,7 @@ def module(made: Program, interface: Interface, constants: Sequence[Array], targ
     uses_wide = any("i128" in text or "mul.with.overflow.i64" in text for text in made.texts)
     more = [*([ALLOCATOR] if any("@realloc(" in text for text in made.texts) else []), *([PRODUCT] if uses_wide else [])]
     parsed = _Object(object_code(made, interface, constants, target, more, [WIDE] if uses_wide else []))
-    stack = _aligned(parsed.data_end) + STACK
+    stack = _aligned(parsed.data_end + FRAMES + sum(map(_reserved, made.texts)))
     at = stack
 
     def buffer(nbytes: int) -> int:
@@ -209,6 +210,13 @@ def module(made: Program, interface: Interface, constants: Sequence[Array], targ
     results = [Place(s.name, s.type, buffer(s.type.nbytes)) for s in interface.results]
     arena = buffer(interface.arena_bytes)
     return WasmModule(parsed.finished(wrapper.public(interface), stack, -(-at // PAGE)), arguments, state, results, state_address, arena)
+
+
+def _reserved(text: str) -> int:
+    """Bytes of the stack slots of all functions: no function is active twice, so a call never has more."""
+    scalars = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "float": 4, "ptr": 4}
+    found = re.findall(r"= alloca (?:\[(\d+) x )?<?(?:(\d+) x )?(\w+)", text)
+    return sum(int(count or 1) * int(lanes or 1) * scalars.get(kind, 8) + ALIGNMENT for count, lanes, kind in found)
 
 
 def _aligned(address: int) -> int:

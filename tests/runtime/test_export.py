@@ -242,6 +242,25 @@ def test_scalars_of_every_dtype(tmp_path: Path) -> None:
         assert [a.tobytes() for a in outcome.results[0]] == [np.asarray(a).tobytes() for a in function(*values)]
 
 
+def test_long_rows_fit_the_stack_of_a_module(tmp_path: Path) -> None:
+    """WebAssembly would overwrite its constants in silence."""
+    table = RNG.standard_normal(8192)
+
+    def rows(x: Any) -> Any:
+        for k in range(5):
+            x = x - np.max(x, axis=1, keepdims=True)
+            x = np.exp(x) * (table + k)
+            x = x / np.sqrt(np.sum(x * x, axis=1, keepdims=True))
+        return x
+
+    function, x = aj.function(rows), floats(64, 8192, dtype="f8")
+    batch = Batch(tmp_path, "wasm32")
+    batch.add(function, [[x]] * 2, (x,))
+    (outcome,) = batch.run()
+    for results in outcome.results:
+        assert ulps(results[0], np.asarray(function(x))) <= 64
+
+
 # ---- files
 
 
@@ -428,6 +447,8 @@ def test_paths_and_targets_that_do_not_fit(tmp_path: Path) -> None:
         double.export(tmp_path / "f.wasm", 1.0, threads=2)
     with pytest.raises(UnsupportedError, match="'two words' cannot be the name of a C function"):
         double.export(tmp_path / "f.o", 1.0, name="two words")
+    with pytest.raises(UnsupportedError, match="'exp' cannot be the name of a C function"):
+        double.export(tmp_path / "exp.o", 1.0)
     with pytest.raises(ValueError, match="threads"):
         double.export(tmp_path / "f.o", 1.0, threads=0)
 
@@ -444,6 +465,18 @@ def test_names_of_arguments_and_results(tmp_path: Path) -> None:
     assert found[1] == (
         "double state_, double arena_, double x_1st, double *all_0, double *all_1, double *all_2, double *loss, double *named, void *arena"
     )
+
+
+def test_specs_stand_for_arguments(tmp_path: Path) -> None:
+    total = aj.function(lambda x, n: np.sum(x) * n)
+    total.export(tmp_path / "total.o", aj.TensorSpec([4, 2], "f4"), 3)
+    assert "int total(const float *x, int64_t n, float *out, void *arena);" in (tmp_path / "total.h").read_text()
+    with pytest.raises(ValueError, match=r"compiled for one size, and TensorSpec\(f32\[None,2\]\) leaves it open"):
+        total.export(tmp_path / "total.o", aj.TensorSpec([None, 2], "f4"), 3)
+    signed = aj.function(lambda x: np.sum(x), input_signature=[aj.TensorSpec([5], "f8")])
+    signed.export(tmp_path / "signed.o")
+    assert "int signed_(const double *x, double *out, void *arena);" in (tmp_path / "signed.h").read_text()
+    assert signed.address().signature == "int (const double *, double *)"
 
 
 def test_methods_and_keyword_arguments(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ class Target:
     rounding: bool = False  # it rounds vectors of floats to integers in one instruction
     caches: tuple[int, int] = (1 << 15, 1 << 20)  # bytes of the L1 and L2 cache of a core
     threads: int = 1  # that large kernels may use
-    hosted: bool = True  # the code runs inside this Python process: it checks for signals, and may call OpenBLAS
+    hosted: bool = True  # the code runs inside this Python process: it checks for signals, and may call OpenBLAS and LAPACK
 
     @property
     def key(self) -> tuple[str, ...]:

@@ -302,7 +302,7 @@ class LoopKernel(Kernel):
         multiply(self, target, a, b, accumulate)
 
     def has_lapack(self) -> bool:
-        return lapack.is_found()
+        return self.target.hosted and lapack.is_found()
 
     def lapack(self, routine: str, dtype: DType, *args: str | int | Window) -> Reg:
         return lapack.call(self, routine, dtype, *args)

@@ -5,8 +5,10 @@ The program reads the arguments of all calls from one file and writes codes, res
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -46,6 +48,7 @@ static void put(const void *at, size_t size) {{ if (size && fwrite(at, 1, size, 
 {functions}
 int main(int count, char **names)
 {{
+    (void)take, (void)put;
     if (count != 3 || !(from = fopen(names[1], "rb")) || !(to = fopen(names[2], "wb"))) return 1;
 {calls}
     return fclose(from) || fclose(to);
@@ -67,15 +70,7 @@ static void run_{name}(void)
 {fields}
 }}
 """
-NODE = """
-import fs from "node:fs";
-const [plan, from, to] = process.argv.slice(2);
-const input = fs.readFileSync(from), out = [];
-let at = 0;
-const bytes = (view) => new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
-for (const [file, calls] of JSON.parse(fs.readFileSync(plan))) {
-  const { load } = await import(file);
-  const run = await load();
+RUN = """
   for (let k = 0; k < calls; k++) {
     for (const view of Object.values(run.inputs)) {
       bytes(view).set(input.subarray(at, at + view.byteLength));
@@ -87,9 +82,57 @@ for (const [file, calls] of JSON.parse(fs.readFileSync(plan))) {
     for (const view of Object.values(run.results)) out.push(bytes(view).slice());
   }
   for (const view of Object.values(run.state)) out.push(bytes(view).slice());
+"""
+NODE = """
+import fs from "node:fs";
+const [plan, from, to] = process.argv.slice(2);
+const input = fs.readFileSync(from), out = [];
+let at = 0;
+const bytes = (view) => new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
+for (const [file, calls] of JSON.parse(fs.readFileSync(plan))) {
+  const { load } = await import(file);
+  const run = await load();
+%s
 }
 fs.writeFileSync(to, Buffer.concat(out));
 """
+PAGE = """
+<!doctype html><body></body>
+<script type="module">
+WebAssembly.compile = async (code) => new WebAssembly.Module(code); // a page that is dumped does not wait for other threads
+WebAssembly.instantiate = async (module) => new WebAssembly.Instance(module);
+const MODULES = [%s], INPUT = "%s";
+const decoded = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+const bytes = (view) => new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
+const hex = (array) => Array.from(array, (b) => b.toString(16).padStart(2, "0")).join("");
+const input = decoded(INPUT), out = [];
+let at = 0;
+for (const [load, wasm, calls] of MODULES) {
+  const run = await load(decoded(wasm));
+%s
+}
+document.body.textContent = `DONE ${out.map(hex).join("")} DONE`;
+</script>
+"""
+
+
+def browser() -> str:
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        pytest.skip("there is no Chromium")
+    return found
+
+
+def shown(page: Path, fragment: str = "", milliseconds: int = 3000) -> str:
+    """The page after some time in a browser, which must not complain."""
+    profile = page.parent / "profile"
+    command = [
+        browser(), "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", f"--virtual-time-budget={milliseconds}",
+        "--dump-dom", f"--user-data-dir={profile}", f"file://{page}{fragment}",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env={**os.environ, "HOME": str(page.parent)})
+    assert "CONSOLE" not in done.stderr, done.stderr
+    return done.stdout
 
 
 def compiled(folder: Path, source: str, *objects: str, compiler: Sequence[str] = C99, flags: Sequence[str] = ()) -> str:
@@ -162,7 +205,7 @@ class Batch:
     def run(self, compiler: Sequence[str] = C99, runner: Sequence[str] = ()) -> list[Outcome]:
         """Call all functions from one program."""
         given, got = self.folder / "given", self.folder / "got"
-        given.write_bytes(b"".join(a.tobytes() for e in self.entries for call in e.calls for a in call))
+        given.write_bytes(self._given())
         if self.target_name == "wasm32":
             need("node")
             command = ["node", *self._script(), str(given), str(got)]
@@ -174,6 +217,24 @@ class Batch:
         rest = _Rest(got.read_bytes())
         return [self._outcome(entry, rest) for entry in self.entries]
 
+    def run_in_browser(self) -> list[Outcome]:
+        """The same in a page of Chromium, for WebAssembly."""
+        encoded = lambda data: base64.b64encode(data).decode()  # noqa: E731
+        modules = []
+        for entry in self.entries:
+            script, wasm = (self.folder / f"{entry.made.interface.name}.{kind}" for kind in ("mjs", "wasm"))
+            text = script.read_text().replace("export async function load", "async function load")
+            modules.append(f'[(() => {{ {text}; return load; }})(), "{encoded(wasm.read_bytes())}", {len(entry.calls)}]')
+        page = self.folder / "page.html"
+        page.write_text(PAGE % (", ".join(modules), encoded(self._given()), RUN))
+        found = re.search(r"DONE ([0-9a-f]+) DONE", shown(page, milliseconds=20_000))
+        assert found is not None
+        rest = _Rest(bytes.fromhex(found[1]))
+        return [self._outcome(entry, rest) for entry in self.entries]
+
+    def _given(self) -> bytes:
+        return b"".join(a.tobytes() for e in self.entries for call in e.calls for a in call)
+
     def _outcome(self, entry: Entry, rest: _Rest) -> Outcome:
         interface, codes, results = entry.made.interface, [], []
         for _ in entry.calls:
@@ -183,7 +244,7 @@ class Batch:
 
     def _script(self) -> list[str]:
         path, plan = self.folder / "run.mjs", self.folder / "plan.json"
-        path.write_text(NODE)
+        path.write_text(NODE % RUN)
         plan.write_text(json.dumps([[str(self.folder / f"{e.made.interface.name}.mjs"), len(e.calls)] for e in self.entries]))
         return [str(path), str(plan)]
 

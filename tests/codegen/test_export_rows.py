@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from adjit.codegen.compile import compile_func
 from adjit.codegen.llvm.target import current
+from adjit.codegen.products import tuning
 from adjit.ir.func import Func
 from adjit.ir.ops.base import Array
 from adjit.ir.types import DTYPES
 from adjit.passes.pipeline import OPTIMIZE
-from tests.codegen.export_harness import ARM, C99, CPP, EVERYTHING, Batch, need, ulps
+from tests.codegen.export_harness import ARM, C99, CPP, EVERYTHING, Batch, Outcome, browser, need, ulps
 from tests.ops.harness import Row, func_of
 from tests.ops.test_rows import ROWS, SMOOTH
 
@@ -35,8 +35,10 @@ def programs(every: int = 1) -> Iterator[tuple[str, Func, list[Array]]]:
 
 
 def native(func: Func, args: list[Array]) -> list[Array]:
+    """What native code in Python gives, without LAPACK, which exported code does not have."""
     target = current().with_threads(1)
-    return compile_func(OPTIMIZE.run(func, None, target), target)([np.ascontiguousarray(a) for a in args])
+    with tuning.only("own"):
+        return compile_func(OPTIMIZE.run(func, None, target), target)([np.ascontiguousarray(a) for a in args])
 
 
 @pytest.mark.parametrize("compiler", [C99, CPP], ids=["C99", "C++"])
@@ -52,12 +54,12 @@ def test_rows_give_the_same_bits(tmp_path: Path, compiler: list[str]) -> None:
             assert got.tobytes() == wanted.tobytes(), name
 
 
-def nearly(batch: Batch, every: int, *how: Any) -> None:
+def nearly(batch: Batch, every: int, run: Callable[[Batch], list[Outcome]] = Batch.run) -> None:
     found = list(programs(every))
     for _, func, args in found:
         batch.add_func(func, args)
-    worst = {}
-    for (name, func, args), outcome in zip(found, batch.run(*how), strict=True):
+    worst: dict[str, float] = {}
+    for (name, func, args), outcome in zip(found, run(batch), strict=True):
         assert outcome.codes == [0], name
         for got, wanted in zip(outcome.results[0], native(func, args), strict=True):
             if got.dtype.kind == "f":
@@ -69,11 +71,16 @@ def nearly(batch: Batch, every: int, *how: Any) -> None:
 
 def test_rows_on_aarch64(tmp_path: Path) -> None:
     need("qemu-aarch64")
-    nearly(Batch(tmp_path, "aarch64-linux"), 1 if EVERYTHING else 6, ARM, ["qemu-aarch64"])
+    nearly(Batch(tmp_path, "aarch64-linux"), 1 if EVERYTHING else 6, lambda batch: batch.run(ARM, ["qemu-aarch64"]))
 
 
 def test_rows_as_wasm(tmp_path: Path) -> None:
     nearly(Batch(tmp_path, "wasm32"), 1 if EVERYTHING else 6)
+
+
+def test_rows_in_a_browser(tmp_path: Path) -> None:
+    browser()
+    nearly(Batch(tmp_path, "wasm32"), 4 if EVERYTHING else 24, Batch.run_in_browser)
 
 
 @pytest.mark.parametrize("level", ["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"])

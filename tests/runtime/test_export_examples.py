@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import re
 import runpy
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,7 +22,7 @@ from adjit.runtime.concrete import ConcreteFunction
 from adjit.runtime.export import Outside, outside
 from adjit.runtime.function import Function
 from adjit.runtime.signature import Signature
-from tests.codegen.export_harness import EVERYTHING, Batch, need
+from tests.codegen.export_harness import EVERYTHING, Batch, browser, need, shown
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FUNCTIONS = 6 if EVERYTHING else 1  # of each example
@@ -90,27 +88,18 @@ def test_examples_give_the_same_bits(name: str, recorded: Recorded, tmp_path: Pa
 # ---- the browser
 
 
-def browser() -> str:
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if found is None:
-        pytest.skip("there is no Chromium")
-    return found
-
-
 def test_the_page_learns_in_a_browser(tmp_path: Path) -> None:
-    chromium = browser()
+    browser()
     subprocess.run([sys.executable, EXAMPLES / "export_moons.py", "--output", tmp_path], check=True, capture_output=True)
-    command = [
-        chromium, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=1500", "--dump-dom",
-        f"--user-data-dir={tmp_path / 'profile'}", f"file://{tmp_path / 'moons.html'}",
-    ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env={**os.environ, "HOME": str(tmp_path)})
-    found = re.search(r'<body data-step="(\d+)" data-loss="([\d.e-]+)" data-accuracy="([\d.]+)"', done.stdout)
-    assert found is not None, done.stderr[-2000:]
-    assert "CONSOLE" not in done.stderr, done.stderr
-    assert int(found[1]) > 100
-    assert float(found[2]) < 0.1
-    assert float(found[3]) > 0.95
+    for milliseconds in (3_000, 10_000, 30_000):  # how many frames there are depends on how busy the machine is
+        text = shown(tmp_path / "moons.html", "#steps=40", milliseconds)
+        found = re.search(r'<body data-step="(\d+)" data-loss="([\d.e-]+)" data-accuracy="([\d.]+)"', text)
+        if found is not None:
+            break
+    assert found is not None
+    assert int(found[1]) >= 40
+    assert float(found[2]) < 0.2
+    assert float(found[3]) > 0.9
 
 
 def test_the_page_computes_what_python_does(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from adjit.codegen.export import files, targets
 from adjit.codegen.export.header import header
-from adjit.codegen.export.interface import Interface, Slot, check_name, fields, identifiers
+from adjit.codegen.export.interface import Interface, Slot, check_name, fields, identifiers, in_pairs
 from adjit.codegen.export.program import Program, object_code, program, refuse_python
 from adjit.codegen.export.wrapper import public
 from adjit.ir.errors import ShapeError, UnsupportedError
@@ -136,14 +136,14 @@ def outside(traced: trace.Program, target: Target, name: str) -> Outside:
     written = {id(param) for param, _ in func.updates}
     interface = Interface(
         name,
-        tuple(Slot(n, p.type) for n, p in zip(inputs, func.params)),
+        tuple(Slot(n, in_pairs(p.type)) for n, p in zip(inputs, func.params)),
         fields(
             identifiers(v.name or f"variable{k}" for k, v in enumerate(stores)),
-            [v.type for v in stores],
+            [in_pairs(v.type) for v in stores],
             snapshot(stores),
             [id(p) in written for p in variables],
         ),
-        tuple(Slot(n, r.type) for n, r in zip(outputs, func.results, strict=True)),
+        tuple(Slot(n, in_pairs(r.type)) for n, r in zip(outputs, func.results, strict=True)),
         made.errors,
         made.memory,
     )

@@ -14,7 +14,7 @@ import numpy as np
 
 from adjit.ir.errors import UnsupportedError
 from adjit.ir.ops.base import Array
-from adjit.ir.types import DType, TensorType
+from adjit.ir.types import DType, TensorType, real_dtype
 
 from ..cache.image import Failure
 
@@ -55,8 +55,13 @@ OTHERS = (
 LIBRARY = frozenset(each + end for each in NUMERIC.split() for end in ("", "f", "l")) | frozenset(OTHERS.split())  # functions of libc, libm
 
 
+def in_pairs(type: TensorType) -> TensorType:
+    """The type as C sees it: complex numbers are pairs of their real and imaginary parts."""
+    return TensorType(real_dtype(type.dtype), (*type.shape, 2)) if type.dtype.kind == "c" else type
+
+
 class Slot(NamedTuple):
-    """An argument or a result."""
+    """An argument or a result. Its type, and that of a field, is one of `in_pairs`."""
 
     name: str
     type: TensorType

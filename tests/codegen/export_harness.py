@@ -21,7 +21,7 @@ import pytest
 
 from adjit.codegen.export import targets
 from adjit.codegen.export.header import header
-from adjit.codegen.export.interface import C_TYPES, Interface, Slot
+from adjit.codegen.export.interface import C_TYPES, Interface, Slot, in_pairs
 from adjit.codegen.export.javascript import script
 from adjit.codegen.export.program import object_code, program
 from adjit.codegen.export.wasm import module
@@ -183,7 +183,8 @@ class Batch:
     def add_func(self, func: Func, *calls: Sequence[Array]) -> None:
         """A Func without variables."""
         made = program(OPTIMIZE.run(func, None, self.target), self.target)
-        slots = [[Slot(f"{kind}{k}", v.type) for k, v in enumerate(values)] for kind, values in (("x", func.params), ("r", func.results))]
+        both = (("x", func.params), ("r", func.results))
+        slots = [[Slot(f"{kind}{k}", in_pairs(v.type)) for k, v in enumerate(values)] for kind, values in both]
         interface = Interface(f"f{len(self.entries)}", tuple(slots[0]), (), tuple(slots[1]), made.errors, made.memory)
         self._add(Outside(func, made, interface, []), calls)
 
@@ -298,7 +299,8 @@ def need(tool: str) -> None:
 
 
 def ulps(got: Array, wanted: Array) -> float:
-    """The largest difference, in units of the last place of the largest number of the array."""
+    """The largest difference, in units of the last place of the largest number of the array; complex numbers are pairs."""
+    wanted = np.ascontiguousarray(wanted).view(got.dtype).reshape(got.shape)
     finite = np.isfinite(wanted)
     np.testing.assert_array_equal(np.isnan(got), np.isnan(wanted))
     np.testing.assert_array_equal(got[~finite & ~np.isnan(wanted)], wanted[~finite & ~np.isnan(wanted)])

@@ -261,6 +261,31 @@ def test_long_rows_fit_the_stack_of_a_module(tmp_path: Path) -> None:
         assert ulps(results[0], np.asarray(function(x))) <= 64
 
 
+def test_complex_numbers_are_pairs(tmp_path: Path) -> None:
+    z = aj.Variable(np.array([1 + 2j, 3 - 1j]), name="z")
+
+    @aj.function
+    def turned(x: Any, by: Any) -> Any:
+        z.assign(z * by)
+        return np.exp(x) * z, by * by
+
+    x, by = np.array([0.5j, 1.0 - 1j]), np.complex128(0.5 + 1j)
+    for target in ("host", "wasm32"):
+        folder = tmp_path / target
+        folder.mkdir()
+        batch = Batch(folder, target)
+        batch.add(turned, [[x, by]], (x, by))
+        (outcome,) = batch.run()
+        before = np.asarray(z)
+        wanted = [np.asarray(r) for r in turned(x, by)]
+        assert max(map(ulps, outcome.results[0], wanted)) <= (0 if target == "host" else 4)
+        assert ulps(outcome.state[0], np.asarray(z)) <= (0 if target == "host" else 4)
+        z.assign(before)
+    text = (tmp_path / "host" / "f0.h").read_text()
+    assert "double z[2][2];" in text
+    assert "int f0(const double *x, const double *by, f0_state *state, double *out_0, double *out_1, void *arena);" in text
+
+
 # ---- files
 
 

@@ -168,7 +168,7 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def check_checkpoint(checkpoint: str | int) -> None:
     if checkpoint not in CHECKPOINTS and (not isinstance(checkpoint, int) or isinstance(checkpoint, bool) or checkpoint < 1):
-        raise ValueError(f"checkpoint is 'none', 'sqrt', 'binomial' or a positive number of trips between saved states, not {checkpoint!r}")
+        raise ValueError(f"checkpoint is 'none', 'sqrt', 'binomial' or a positive number of iterations, not {checkpoint!r}")
 
 
 def bound(x: Any, what: str) -> Operand | int:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..func import Block, Stmt
 
 CONDITION, INDEX = TensorType(BOOL), TensorType(I64)
-SCHEDULES = ("none", "sqrt", "binomial")  # of checkpoints; or a number of iterations
+SCHEDULES = ("none", "sqrt", "binomial")  # of checkpoints; or an iteration count
 
 
 class If(Region):
@@ -72,7 +72,7 @@ class Loop(Region, abstract=True):
 
     def check_body(self, rules: Rules, stmt: Stmt, body: Block, params: Sequence[TensorType], carried: Sequence[TensorType]) -> None:
         if not self.has_schedule():
-            rules.fail(f'checkpoint={self.checkpoint!r}: it is "none", "sqrt", "binomial" or a number of trips')
+            rules.fail(f'checkpoint={self.checkpoint!r}: it is "none", "sqrt", "binomial" or an iteration count')
         rules.same_types(body.params, params, "the parameters of its body")
         rules.yields(body, carried, may_save=True)
         rules.same_types(stmt.results, [*carried, *(StackType(x.type) for x in body.saving)], "its results")

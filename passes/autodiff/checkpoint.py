@@ -31,7 +31,7 @@ def segmented(stmt: Stmt) -> Stmt:
     assert isinstance(stmt.op, For | While)
     how = stmt.op.checkpoint
     if how != "none" and how not in ("sqrt", "binomial") and not (isinstance(how, int) and how > 0):
-        raise AdjitError(f'{stmt.op.name}: checkpoint={how!r}: it is "none", "sqrt", "binomial" or a number of trips').at(stmt.location)
+        raise AdjitError(f'{stmt.op.name}: checkpoint={how!r}: it is "none", "sqrt", "binomial" or an iteration count').at(stmt.location)
     if how == "none" or stmt.blocks[-1].saving:
         return stmt
     return _segmented_for(stmt, how) if isinstance(stmt.op, For) else _segmented_while(stmt, how)

@@ -405,7 +405,7 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] =
      "and `assert`: it is called by `calls_without_converting`, which is not: it is marked do_not_convert; or choose"),
     (calls_from_library, (V,), TraceError, "it is called by code that is not converted: call it in a function of your own; or choose"),
     (namespace["loop_without_source"], (3, items.range), TraceError,
-     "the number of trips is only known when the function runs; `loop_without_source` was not converted to trace `if`, `while`"),
+     "the number of iterations is only known when the function runs; `loop_without_source` was not converted to trace `if`, `while`"),
     (namespace["lambda_without_source"], (1.0,), TraceError, "`<lambda>` was not converted to trace"),
     (namespace["without_source"], (1.0,), TraceError,
      "its source is not at hand (typed at a prompt, read from a pipe, or made by exec): put it in a file; or choose"),

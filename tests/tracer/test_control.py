@@ -78,7 +78,7 @@ def test_checkpoint_is_kept() -> None:
     (stmt,) = trace(lambda x: while_loop(lambda s: s > 1, lambda s: s / 2, x, checkpoint=4), 1.0).func.stmts
     assert stmt.op.checkpoint == 4
     for wrong in ("sometimes", 0, True, 1.5):
-        with pytest.raises(ValueError, match="checkpoint is 'none', 'sqrt', 'binomial' or a positive number of trips"):
+        with pytest.raises(ValueError, match="checkpoint is 'none', 'sqrt', 'binomial' or a positive number of iterations"):
             fori_loop(0, 3, lambda i, s: s, 1.0, checkpoint=wrong)  # type: ignore[arg-type]
 
 

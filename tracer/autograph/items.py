@@ -45,7 +45,7 @@ class Items:
         if not isinstance(self.length, int):
             from .convert import undecided  # noqa: PLC0415 - only an error needs it
 
-            raise TraceError(f"the number of trips is only known when the function runs; {undecided()}").at(user_location())
+            raise TraceError(f"the number of iterations is only known when the function runs; {undecided()}").at(user_location())
         return (self.item(k) for k in builtins.range(self.length))
 
     def like(self, item: Callable[[Any], Any]) -> Stream:

@@ -9,7 +9,8 @@ import numpy as np
 
 import adjit as aj
 
-SHAPES = [(n, n, n) for n in (8, 32, 64, 128, 256, 1024)] + [(128, 512, 784), (784, 512, 128), (128, 10, 256)]
+SHAPES = [(n, n, n) for n in (8, 16, 32, 64, 128, 256, 500, 1024, 2048)]
+SHAPES += [(128, 512, 784), (784, 512, 128), (128, 10, 256), (4, 512, 512), (20, 20, 1000), (1848, 544, 4), (4096, 64, 64)]
 
 
 def best(call: Callable[[], object], seconds: float = 0.3) -> float:

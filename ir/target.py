@@ -19,6 +19,7 @@ class Target:
     features: str = ""
     vector_bytes: int = 16
     vector_registers: int = 16
+    in_halves: bool = False  # it computes with its widest vectors in two steps
     fma: bool = False  # it multiplies and adds with one rounding, in one instruction
     rounding: bool = False  # it rounds vectors of floats to integers in one instruction
     caches: tuple[int, int] = (1 << 15, 1 << 20)  # bytes of the L1 and L2 cache of a core
@@ -33,7 +34,7 @@ class Target:
     @property
     def settings(self) -> tuple[str, ...]:
         """The fields that determine the LLVM text as well."""
-        rest = self.vector_bytes, self.vector_registers, self.fma, self.rounding, self.caches, self.threads, self.hosted
+        rest = self.vector_bytes, self.vector_registers, self.in_halves, self.fma, self.rounding, self.caches, self.threads, self.hosted
         return *self.key, *map(str, rest)
 
     @property

@@ -30,6 +30,7 @@ LEVELS: dict[str, tuple[str, ...]] = {
     "x86-64-v3": ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"),
     "x86-64-v4": ("avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"),
 }
+IN_HALVES = ("znver4",)  # CPUs that compute with vectors of 64 bytes in two steps
 CACHES = "/sys/devices/system/cpu/cpu0/cache"
 USUAL_CACHES = (1 << 15, 1 << 20)
 
@@ -75,7 +76,7 @@ def described(triple: str, cpu: str, features: Mapping[str, bool], words: frozen
         return Target(triple, cpu, listed, 16, 32 if is_arm else 16, fma=is_arm, rounding=is_arm)
     width = 64 if "avx512f" in words else 32 if "avx" in words else 16
     registers = 32 if "avx512vl" in words else 16
-    return Target(triple, cpu, listed, width, registers, fma="fma" in words, rounding="sse4.1" in words)
+    return Target(triple, cpu, listed, width, registers, width == 64 and cpu in IN_HALVES, fma="fma" in words, rounding="sse4.1" in words)
 
 
 def _words(features: Mapping[str, bool]) -> frozenset[str]:

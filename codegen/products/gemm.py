@@ -39,7 +39,7 @@ from ..llvm.counted import Loop
 from ..llvm.lanes import LLVM_TYPE, Text
 from ..threads import library
 
-MR = 6  # rows of a tile
+ROWS, MANY_ROWS = 6, 12  # rows of a tile; if there are 32 registers for vectors of 64 bytes
 VECTORS = 2  # vector registers across a tile
 KC = 256  # depth of a panel: MR x KC of a and NR x KC of b stay in the first-level cache
 UNROLL = 4
@@ -53,17 +53,23 @@ FEW_ROWS = 48  # up to here, a is one block, and the columns are divided among t
 PACK_TYPES = "i64, i64, ptr, i64, i64, ptr, i64, ptr, ptr"
 
 
+def tile_rows(target: Target) -> int:
+    """Rows of a tile. A CPU that computes with vectors of 64 bytes in halves is kept busy by few of them."""
+    return MANY_ROWS if target.vector_bytes >= 64 and target.vector_registers >= 32 and not target.in_halves else ROWS
+
+
 def tile_columns(dtype: DType, vector_bytes: int) -> int:
     return VECTORS * vector_bytes // dtype.itemsize
 
 
-def block_rows(m: int, threads: int) -> int:
+def block_rows(m: int, threads: int, target: Target) -> int:
     """Rows of a block of a: no larger than the cache holds, and cut so that no thread gets much more work than the others."""
-    best = min(MAX_ROWS, -(-m // MR) * MR)
+    mr = tile_rows(target)
+    best = min(MAX_ROWS, -(-m // mr) * mr)
     if m <= FEW_ROWS:
         return best
     for blocks in (threads, 2 * threads, 3 * threads, 4 * threads) if threads > 1 else ():
-        rows = min(MAX_ROWS, max(4 * MR, -(-m // (blocks * MR)) * MR))
+        rows = min(MAX_ROWS, max(4 * ROWS, -(-m // (blocks * mr)) * mr))
         if _longest(m, rows, threads) <= _longest(m, best, threads):
             best = rows
     return best
@@ -103,7 +109,7 @@ def gemm_ir(dtype: DType, target: Target, is_packed: bool = False) -> str:
     """The text of the routine for a dtype of `library.NAMES`, or of the two routines for factors that are packed in advance."""
     gemm = _Gemm(dtype, target)
     routines = [gemm.routine(is_packed), *([gemm.pack()] if is_packed else [])]
-    return "\n".join([*sorted(gemm.declares), gemm.micro(False), gemm.micro(True), gemm.pack_b(), gemm.block(), *routines])
+    return "\n".join([*sorted(gemm.declares), *gemm.micros(), gemm.pack_b(), gemm.block(), *routines])
 
 
 @contextmanager
@@ -123,6 +129,7 @@ class _Gemm:
         self.name = DTYPE_NAMES[dtype]
         self.lanes = target.vector_bytes // dtype.itemsize
         self.nr = VECTORS * self.lanes
+        self.mr = tile_rows(target)
         self.scalar = LLVM_TYPE[dtype]
         self.vector = f"<{self.lanes} x {self.scalar}>"
         self.align = dtype.itemsize
@@ -174,25 +181,30 @@ class _Gemm:
 
     # ---- the micro-kernel
 
-    def micro(self, packed: bool) -> str:
+    def micros(self) -> list[str]:
+        """The micro-kernels; wide tiles also have one for edges with few rows."""
+        heights = [self.mr, *([ROWS] if self.mr > ROWS else [])]
+        return [self.micro(packed, height) for packed in (False, True) for height in heights]
+
+    def micro(self, packed: bool, height: int) -> str:
         """A tile of c, from a packed as [k][MR] or MR rows read in place (`row` apart), and b packed as [k][NR]; added to c unless `first`.
 
         Edge tiles have fewer rows or columns: missing rows are zeros, or repeat the last one, and their results are discarded.
         """
         text = Text(self.target)
-        tile = text.reserve(f"[{MR * self.nr} x {self.scalar}]")
+        tile = text.reserve(f"[{height * self.nr} x {self.scalar}]")
         last = text.define("sub i64 %m, 1")
-        for r in range(MR):  # c is needed once the sums are complete
+        for r in range(height):  # c is needed once the sums are complete
             row = self.at(text, "%c", text.define(f"mul i64 %ldc, {self.smin(text, str(r), last)}"))
             text.put(f"call void @llvm.prefetch.p0(ptr {row}, i32 1, i32 3, i32 1)")
         self.rows = None
         if not packed:
-            self.rows = [self.at(text, "%a", text.define(f"mul i64 %row, {self.smin(text, str(r), last)}")) for r in range(MR)]
+            self.rows = [self.at(text, "%a", text.define(f"mul i64 %row, {self.smin(text, str(r), last)}")) for r in range(height)]
         whole = text.define(f"and i64 %depth, -{UNROLL}")
-        acc = [["zeroinitializer"] * VECTORS for _ in range(MR)]
+        acc = [["zeroinitializer"] * VECTORS for _ in range(height)]
         acc = self.steps(text, acc, "0", whole, UNROLL)
         acc = self.steps(text, acc, whole, "%depth", 1)
-        full = text.define(f"icmp eq i64 %m, {MR}")
+        full = text.define(f"icmp eq i64 %m, {height}")
         wide = text.define(f"icmp eq i64 %n, {self.nr}")
         both = text.define(f"and i1 {full}, {wide}")
         inside, edge, fresh, add, done = (text.fresh_label() for _ in range(5))
@@ -201,7 +213,7 @@ class _Gemm:
         text.put(f"br i1 %first, label %{fresh}, label %{add}")
         for label, adding in ((fresh, False), (add, True)):
             text.start(label)
-            for r in range(MR):
+            for r in range(height):
                 row = self.at(text, "%c", text.define(f"mul i64 %ldc, {r}"))
                 for v in range(VECTORS):
                     target, value = self.at(text, row, str(v * self.lanes)), acc[r][v]
@@ -210,7 +222,7 @@ class _Gemm:
                     text.put(f"store {self.vector} {value}, ptr {target}, align {self.align}")
             text.jump(done)
         text.start(edge)
-        for r in range(MR):
+        for r in range(height):
             for v in range(VECTORS):
                 target = self.at(text, tile, str(r * self.nr + v * self.lanes))
                 text.put(f"store {self.vector} {acc[r][v]}, ptr {target}, align {self.align}")
@@ -227,28 +239,36 @@ class _Gemm:
         text.start(done)
         text.put("ret void")
         params = "ptr %a, i64 %row, ptr %b, i64 %depth, ptr %c, i64 %ldc, i64 %m, i64 %n, i1 %first"
-        return self.function(f"internal void @{'packed' if packed else 'plain'}_{self.name}({params})", text)
+        return self.function(f"internal void @{self.micro_name(packed, height)}({params})", text)
+
+    def chosen_micro(self, text: Text, is_packed: str, height: int) -> str:
+        names = (self.micro_name(packed, height) for packed in (True, False))
+        return text.define(f"select i1 {is_packed}, {', '.join(f'ptr @{name}' for name in names)}")
+
+    def micro_name(self, packed: bool, height: int) -> str:
+        return f"{'packed' if packed else 'plain'}{height}_{self.name}"
 
     def steps(self, text: Text, acc: list[list[str]], start: str, stop: str, step: int) -> list[list[str]]:
         """Rank-one updates of the tile for k in start..stop, `step` at a time; none if start >= stop."""
+        height = len(acc)
         before, head, inside, after = text.block, *(text.fresh_label() for _ in range(3))
         text.jump(head)
         text.start(head)
         k = text.fresh()
         phis = [[text.fresh() for _ in row] for row in acc]
         line = len(text.lines)
-        text.lines += [""] * (1 + MR * VECTORS)
+        text.lines += [""] * (1 + height * VECTORS)
         text.put(f"br i1 {text.define(f'icmp slt i64 {k}, {stop}')}, label %{inside}, label %{after}")
         text.start(inside)
         b = self.at(text, "%b", text.define(f"mul i64 {k}, {self.nr}"))
-        a = self.at(text, "%a", text.define(f"mul i64 {k}, {MR}"))
+        a = self.at(text, "%a", text.define(f"mul i64 {k}, {self.mr}"))
         now = phis
         for u in range(step):
             along = text.define(f"add i64 {k}, {u}")
             columns = [self.load(text, self.at(text, b, str(u * self.nr + v * self.lanes))) for v in range(VECTORS)]
             rows = []
-            for r in range(MR):
-                place = self.at(text, a, str(u * MR + r)) if self.rows is None else self.at(text, self.rows[r], along)
+            for r in range(height):
+                place = self.at(text, a, str(u * self.mr + r)) if self.rows is None else self.at(text, self.rows[r], along)
                 one = text.define(f"load {self.scalar}, ptr {place}")
                 first = text.define(f"insertelement {self.vector} poison, {self.scalar} {one}, i64 0")
                 all_ = text.define(f"shufflevector {self.vector} {first}, {self.vector} poison, <{self.lanes} x i32> zeroinitializer")
@@ -256,7 +276,7 @@ class _Gemm:
             now = rows
         following = text.define(f"add i64 {k}, {step}")
         text.lines[line] = f"{k} = phi i64 [{start}, %{before}], [{following}, %{text.block}]"
-        for r in range(MR):
+        for r in range(height):
             for v in range(VECTORS):
                 line += 1
                 text.lines[line] = f"{phis[r][v]} = phi {self.vector} [{acc[r][v]}, %{before}], [{now[r][v]}, %{text.block}]"
@@ -368,38 +388,39 @@ class _Gemm:
     def pack_rows(self, text: Text, source: str, row: str, column: str, target: str, count: str, depth: str) -> None:
         """target[k][r] = source[r * row + k * column]: full contiguous columns are copied, contiguous rows transposed in squares."""
         copy, ask, turn, gather, done = (text.fresh_label() for _ in range(5))
-        full = text.define(f"icmp eq i64 {count}, {MR}")
+        full = text.define(f"icmp eq i64 {count}, {self.mr}")
         plain = text.define(f"and i1 {full}, {text.define(f'icmp eq i64 {row}, 1')}")
         text.put(f"br i1 {plain}, label %{copy}, label %{ask}")
         text.start(copy)
         with Loop(text, "0", depth) as loop:
-            column_ = f"<{MR} x {self.scalar}>, ptr {self.at(text, source, text.define(f'mul i64 {loop.index}, {column}'))}"
-            to = self.at(text, target, text.define(f"mul i64 {loop.index}, {MR}"))
+            column_ = f"<{self.mr} x {self.scalar}>, ptr {self.at(text, source, text.define(f'mul i64 {loop.index}, {column}'))}"
+            to = self.at(text, target, text.define(f"mul i64 {loop.index}, {self.mr}"))
             value = text.define(f"load {column_}, align {self.align}")
-            text.put(f"store <{MR} x {self.scalar}> {value}, ptr {to}, align {self.align}")
+            text.put(f"store <{self.mr} x {self.scalar}> {value}, ptr {to}, align {self.align}")
         text.jump(done)
         text.start(ask)
         whole = text.define(f"and i1 {full}, {text.define(f'icmp eq i64 {column}, 1')}")
-        groups = range(0, MR, self.lanes)
-        over = len(groups) * self.lanes - MR  # columns are stored as whole vectors, overlapping the next columns, which must exist
-        blocks = text.define(f"and i64 {text.define(f'sub i64 {depth}, {-(-over // MR)}')}, -{self.lanes}")
+        groups = range(0, self.mr, self.lanes)
+        over = len(groups) * self.lanes - self.mr  # columns are stored as whole vectors, overlapping the next columns, which must exist
+        blocks = text.define(f"and i64 {text.define(f'sub i64 {depth}, {-(-over // self.mr)}')}, -{self.lanes}")
         some = text.define(f"and i1 {whole}, {text.define(f'icmp sgt i64 {blocks}, 0')}")
         before = text.block
         text.put(f"br i1 {some}, label %{turn}, label %{gather}")
         text.start(turn)
         with Loop(text, "0", blocks, self.lanes) as loop:
             from_ = self.at(text, source, loop.index)
-            to = self.at(text, target, text.define(f"mul i64 {loop.index}, {MR}"))
-            rows = [self.load(text, self.at(text, from_, text.define(f"mul i64 {row}, {min(r, MR - 1)}"))) for r in range(MR + over)]
+            to = self.at(text, target, text.define(f"mul i64 {loop.index}, {self.mr}"))
+            lines = [min(r, self.mr - 1) for r in range(self.mr + over)]
+            rows = [self.load(text, self.at(text, from_, text.define(f"mul i64 {row}, {r}"))) for r in lines]
             squares = [self.transposed(text, rows[group : group + self.lanes]) for group in groups]
             for k in range(self.lanes):
                 for group, square in zip(groups, squares, strict=True):
-                    self.store(text, square[k], self.at(text, to, str(k * MR + group)))
+                    self.store(text, square[k], self.at(text, to, str(k * self.mr + group)))
         turned = text.block
         text.jump(gather)
         text.start(gather)
         start = text.define(f"phi i64 [0, %{before}], [{blocks}, %{turned}]")
-        self.gather(text, source, row, column, target, count, start, depth, MR)
+        self.gather(text, source, row, column, target, count, start, depth, self.mr)
         text.jump(done)
         text.start(done)
 
@@ -433,12 +454,12 @@ class _Gemm:
         target = text.define(f"mul i64 {ldc}, {text.define(f'select i1 {is_apart}, i64 {own}, i64 {top}')}")
 
         is_packed = text.define(f"icmp ne i64 {packs}, 0")
-        with only_if(text, is_packed), Loop(text, "0", height, MR) as loop:
-            count = self.smin(text, text.define(f"sub i64 {height}, {loop.index}"), str(MR))
+        with only_if(text, is_packed), Loop(text, "0", height, self.mr) as loop:
+            count = self.smin(text, text.define(f"sub i64 {height}, {loop.index}"), str(self.mr))
             from_ = self.at(text, source, text.define(f"mul i64 {loop.index}, {row}"))
             into = self.at(text, packed, text.define(f"mul i64 {loop.index}, {depth}"))
             self.pack_rows(text, from_, row, column, into, count, depth)
-        micro = text.define(f"select i1 {is_packed}, ptr @packed_{self.name}, ptr @plain_{self.name}")
+        micro, low = (self.chosen_micro(text, is_packed, h) for h in (self.mr, ROWS))
         strips = text.define(f"select i1 {is_packed}, ptr {packed}, ptr {source}")
         between = text.define(f"select i1 {is_packed}, i64 {depth}, i64 {row}")  # distance between strips, divided by MR
         with Loop(text, left_most, right_most, span) as wide:
@@ -453,12 +474,13 @@ class _Gemm:
                 columns = self.smin(text, text.define(f"sub i64 {n}, {at}"), str(self.nr))
                 panel = self.at(text, b, text.define(f"mul i64 {at}, {depth}"))
                 first_tile = self.at(text, corner, right)
-                with Loop(text, "0", height, MR) as loop:
-                    count = self.smin(text, text.define(f"sub i64 {height}, {loop.index}"), str(MR))
+                with Loop(text, "0", height, self.mr) as loop:
+                    count = self.smin(text, text.define(f"sub i64 {height}, {loop.index}"), str(self.mr))
                     strip = self.at(text, strips, text.define(f"mul i64 {loop.index}, {between}"))
                     tile = self.at(text, first_tile, text.define(f"mul i64 {loop.index}, {ldc}"))
                     where = f"ptr {strip}, i64 {row}, ptr {panel}, i64 {depth}, ptr {tile}, i64 {ldc}"
-                    text.put(f"call void {micro}({where}, i64 {count}, i64 {columns}, i1 {first})")
+                    fits = text.define(f"select i1 {text.define(f'icmp sle i64 {count}, {ROWS}')}, ptr {low}, ptr {micro}")
+                    text.put(f"call void {fits}({where}, i64 {count}, i64 {columns}, i1 {first})")
             with only_if(text, text.define(f"icmp ne ptr {finish}, null")):
                 width = text.define(f"mul i64 {side_by_side}, {self.nr}")
                 columns = self.smin(text, width, text.define(f"sub i64 {n}, {left}"))

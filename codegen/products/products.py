@@ -173,7 +173,7 @@ def room(kernel: LoopKernel, target: Window, a: Window, b: Window) -> list[Tenso
 
 def _packing_bytes(kernel: LoopKernel, a: Window, b: Window) -> int:
     (m, k), n, threads = a.type.shape, b.type.shape[1], _threads(kernel, a, b)
-    return gemm.work_bytes(n, k, gemm.block_rows(m, threads), threads, a.type.dtype, kernel.vector_bytes)
+    return gemm.work_bytes(n, k, gemm.block_rows(m, threads, kernel.target), threads, a.type.dtype, kernel.vector_bytes)
 
 
 def _apart(kernel: LoopKernel, target: Window, a: Window, b: Window) -> tuple[int, int]:
@@ -191,7 +191,7 @@ def _apart(kernel: LoopKernel, target: Window, a: Window, b: Window) -> tuple[in
         return m, n
     threads = _threads(kernel, a, b)
     width = gemm.span_tiles(n, dtype, kernel.vector_bytes) * gemm.tile_columns(dtype, kernel.vector_bytes)
-    return threads * gemm.block_rows(m, threads), width
+    return threads * gemm.block_rows(m, threads, kernel.target), width
 
 
 def _sums(kernel: LoopKernel, target: Window, shape: tuple[int, int], *work: Window) -> Window:
@@ -236,7 +236,7 @@ def _call_gemm(
     """Call the routine, for the sizes of the windows unless others are given."""
     (m, k), n, dtype = a.type.shape, b.type.shape[1], a.type.dtype
     threads = _threads(kernel, a, b)
-    rows = gemm.block_rows(m, threads)
+    rows = gemm.block_rows(m, threads, kernel.target)
     groups = gemm.column_groups(m, n, rows, threads, dtype, kernel.vector_bytes)
     run = _runner(kernel, threads, sizes)
     packed = kernel.packed_pointer(b)

@@ -114,6 +114,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], list[Array]]] = {
     "floats turned around": (lambda x: x.transpose((1, 0)) * 2.0, [floats(130, 200)]),
     "a small product": (ops.matmul, [floats(13, 17), floats(17, 11)]),
     "a product": (ops.matmul, [floats(131, 70), floats(70, 97)]),
+    "a product of few rows": (ops.matmul, [floats(5, 80), floats(80, 97)]),
+    "a product with few rows left over": (ops.matmul, [floats(29, 70), floats(70, 97)]),
     "a product of doubles": (ops.matmul, [floats(67, 70, dtype="f8"), floats(70, 45, dtype="f8")]),
     "a product of turned factors": (
         lambda a, b: ops.matmul(a.transpose((1, 0)), b.transpose((1, 0))), [floats(70, 131), floats(97, 70)],

@@ -30,6 +30,7 @@ from .collection import collection_paused
 from .concrete import ConcreteFunction
 from .config import check_threads, config
 from .conversion import converted
+from .exporting import Exportable
 from .inspection import Inspection
 from .recording import listening, suspended
 from .retracing import Retraces
@@ -40,9 +41,6 @@ from .tensor import tensor
 from .variable import Store, Variable, scope, undone_by_errors
 
 if TYPE_CHECKING:
-    import os
-
-    from .export import Exported
     from .profile import Profile
 
 SINGLETON = (
@@ -53,7 +51,7 @@ SINGLETON = (
 _stamps = count(1)
 
 
-class Function:
+class Function(Exportable):
     """A Python function that runs as native code. Called on traced values, inside another function, it is inlined into that function."""
 
     kind: type[Function]
@@ -284,32 +282,9 @@ class Function:
         signature = take_apart(args, kwargs, self._static)
         return check_finite(self._concrete(signature), signature)
 
-    def export(
-        self, path: str | os.PathLike[str], /, *args: Any, name: str | None = None, target: str = "host", threads: int = 1, **kwargs: Any
-    ) -> Exported:
-        """Write what a call with these arguments runs as native code that does not need Python, for C, C++ or JavaScript.
-
-        The end of the path decides what is made: `.o`, `.a` or `.so` with a C header, or `.wasm` with a JavaScript module. Variables become
-        a struct that every call updates, with their present values as its initial contents. `name`, by default that of the file, is the
-        name of the C function and the prefix of all symbols. Targets are host, x86-64, x86-64-v2, -v3 and -v4, aarch64-linux, and wasm32.
-        """
-        from .export import export  # noqa: PLC0415 - few functions are exported
-
-        return export(self._outside(args, kwargs, None), path, name, target, threads)
-
-    def address(self, *args: Any, signature: str | None = None, **kwargs: Any) -> Any:
-        """Return a C function pointer to what a call with these arguments computes, as a function of ctypes.
-
-        Its attributes `pointer` and `signature` are the address and the C type, for `scipy.LowLevelCallable`, cffi, Numba and C libraries.
-        The code neither needs nor holds the GIL, and any number of threads may call it at once; it lives as long as the returned object.
-        """
-        from .address import address  # noqa: PLC0415 - as above
-
-        return address(self._outside(args, kwargs, None), signature)
-
-    def _outside(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Program:
-        """Trace for code that runs outside of Python; a `TensorSpec` may stand for an argument."""
-        from .export import examples  # noqa: PLC0415 - as above
+    def _traced_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any = None) -> Program:
+        """Trace for code that runs without Python; a `TensorSpec` may stand for an argument."""
+        from .export import examples  # noqa: PLC0415 - few functions are exported
 
         args, kwargs = examples(*self._signed(args, kwargs))
         if self._specs is not None:
@@ -377,7 +352,7 @@ class Function:
 Function.kind = Function  # the native entry gives each function a class of its own
 
 
-class BoundFunction:
+class BoundFunction(Exportable):
     """A function bound to an object as its method."""
 
     __slots__ = ("_function", "__self__")
@@ -410,17 +385,8 @@ class BoundFunction:
         signature = take_apart(args, kwargs, self._function._static)
         return check_finite(self._concrete(signature), signature)
 
-    def export(
-        self, path: str | os.PathLike[str], /, *args: Any, name: str | None = None, target: str = "host", threads: int = 1, **kwargs: Any
-    ) -> Exported:
-        from .export import export  # noqa: PLC0415 - as above
-
-        return export(self._function._outside(args, kwargs, self.__self__), path, name, target, threads)
-
-    def address(self, *args: Any, signature: str | None = None, **kwargs: Any) -> Any:
-        from .address import address  # noqa: PLC0415 - as above
-
-        return address(self._function._outside(args, kwargs, self.__self__), signature)
+    def _traced_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
+        return self._function._traced_alone(args, kwargs, self.__self__)
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> Specialization:
         return self._function._specialization(self, self.__self__, args, kwargs)

@@ -190,7 +190,7 @@ class Batch:
 
     def add(self, function: Function, calls: Sequence[Sequence[Array]], args: tuple[Any, ...]) -> None:
         """A compiled function as it is exported for `args`; `calls` are the arrays of its traced arguments."""
-        self._add(outside(function._outside(args, {}, None), self.target, f"f{len(self.entries)}"), calls)
+        self._add(outside(function._traced_alone(args, {}), self.target, f"f{len(self.entries)}"), calls)
 
     def _add(self, made: Outside, calls: Sequence[Sequence[Array]]) -> None:
         self.entries.append(Entry(made, calls))

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,31 @@ from adjit.tracer.surface.elementwise import floating
 
 __all__ = [
     "key", "split", "fold_in", "bits", "uniform", "normal", "integers", "bernoulli", "exponential", "gumbel", "categorical", "permutation",
+    "beta", "cauchy", "choice", "dirichlet", "gamma", "laplace", "logistic", "multivariate_normal", "poisson", "truncated_normal",
 ]  # fmt: skip
+
+if TYPE_CHECKING:
+    from .distributions import (
+        beta,
+        cauchy,
+        choice,
+        dirichlet,
+        gamma,
+        laplace,
+        logistic,
+        multivariate_normal,
+        poisson,
+        truncated_normal,
+    )  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Load the distributions that need more, when one is used."""
+    if name in __all__:
+        from . import distributions  # noqa: PLC0415 - which imports this
+
+        return getattr(distributions, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -80,6 +80,7 @@ if _TYPE_CHECKING:
     from adjit.runtime.custom_gradient import custom_gradient
     from adjit.runtime.custom_jvp import custom_jvp
     from adjit.runtime.custom_vjp import custom_vjp
+    from adjit.runtime.sparse import sparse_hessian, sparse_jacobian
     from adjit.runtime.tune import tune
     from adjit.tracer.control import cond, fori_loop, map, scan, switch, while_loop
     from adjit.tracer.surface.array_api import (
@@ -122,6 +123,7 @@ _LATE = {
     "custom_gradient": "adjit.runtime.custom_gradient", "custom_jvp": "adjit.runtime.custom_jvp",
     "custom_vjp": "adjit.runtime.custom_vjp",
     "stack": "adjit.tracer.stacking", "tune": "adjit.runtime.tune",
+    "sparse_jacobian": "adjit.runtime.sparse", "sparse_hessian": "adjit.runtime.sparse",
     **{name: f"adjit.tracer.surface.{module}" for module, names in {
         "array_api": """acos acosh asin asinh atan atan2 atanh bitwise_invert bitwise_left_shift bitwise_right_shift bool can_cast clip
             concat conj cumulative_prod cumulative_sum empty empty_like finfo from_dlpack iinfo imag isdtype permute_dims pow real
@@ -158,6 +160,7 @@ __all__ = [
     "constant", "function", "grad", "hessian", "hvp", "jacobian", "jvp", "linearize", "random", "ravel_pytree", "register_pytree_node",
     "stop_gradient", "tensor", "tree_flatten", "tree_leaves", "tree_map", "tree_structure", "tree_unflatten", "tune", "value_and_grad",
     "vjp", "vmap",
+    "sparse_hessian", "sparse_jacobian",
     # control flow
     "checkpoint", "cond", "custom_gradient", "custom_jvp", "custom_vjp", "do_not_convert", "fori_loop", "map", "range", "scan",
     "switch", "while_loop",

@@ -80,6 +80,7 @@ if _TYPE_CHECKING:
     from adjit.runtime.custom_gradient import custom_gradient
     from adjit.runtime.custom_jvp import custom_jvp
     from adjit.runtime.custom_vjp import custom_vjp
+    from adjit.runtime import implicit as implicit, scientific as scipy
     from adjit.runtime.sparse import sparse_hessian, sparse_jacobian
     from adjit.runtime.tune import tune
     from adjit.tracer.control import cond, fori_loop, map, scan, switch, while_loop
@@ -117,7 +118,8 @@ pi, e, inf, nan, newaxis = _np.pi, _np.e, _np.inf, _np.nan, None
 # Loaded on first access, so that `import adjit` stays cheap (and `map` and `range` stay Python's builtins inside this module).
 _CONTROL = "adjit.tracer.control"
 _LATE = {
-    "nn": "adjit.nn", "tf": "adjit.tf", "special": "adjit.tracer.surface.special",
+    "nn": "adjit.nn", "tf": "adjit.tf", "special": "adjit.tracer.surface.special", "implicit": "adjit.runtime.implicit",
+    "scipy": "adjit.runtime.scientific",
     "cond": _CONTROL, "switch": _CONTROL, "while_loop": _CONTROL, "fori_loop": _CONTROL, "scan": _CONTROL, "map": _CONTROL,
     "range": "adjit.tracer.autograph.items", "do_not_convert": "adjit.tracer.autograph.marks", "checkpoint": "adjit.runtime.checkpoint",
     "custom_gradient": "adjit.runtime.custom_gradient", "custom_jvp": "adjit.runtime.custom_jvp",
@@ -144,7 +146,7 @@ def __getattr__(name: str) -> _Any:
         from importlib import import_module  # noqa: PLC0415 - see above
 
         module = import_module(_LATE[name])
-        return module if name in ("nn", "tf", "special") else getattr(module, name)
+        return module if name in ("nn", "tf", "special", "implicit", "scipy") else getattr(module, name)
     from adjit.runtime.hints import hint  # noqa: PLC0415 - see above
 
     raise AttributeError(f"module 'adjit' has no attribute {name!r}{hint(name, __dir__())}")
@@ -160,7 +162,7 @@ __all__ = [
     "constant", "function", "grad", "hessian", "hvp", "jacobian", "jvp", "linearize", "random", "ravel_pytree", "register_pytree_node",
     "stop_gradient", "tensor", "tree_flatten", "tree_leaves", "tree_map", "tree_structure", "tree_unflatten", "tune", "value_and_grad",
     "vjp", "vmap",
-    "sparse_hessian", "sparse_jacobian",
+    "implicit", "scipy", "sparse_hessian", "sparse_jacobian",
     # control flow
     "checkpoint", "cond", "custom_gradient", "custom_jvp", "custom_vjp", "do_not_convert", "fori_loop", "map", "range", "scan",
     "switch", "while_loop",

@@ -11,7 +11,7 @@ from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.custom import NO_FORWARD, NO_REVERSE, CustomGradient
 
 from ..batch import inline
-from ..simplify.dce import eliminate_dead_code
+from ..simplify.dce import eliminate_repeated_checks
 from .reverse import backpropagate
 
 
@@ -25,7 +25,7 @@ def transpose(push: Block, read: int, what: str, refusal: str = NO_REVERSE) -> t
         results = inline(push, [*given, *tangents])
         found = backpropagate(tuple(builder.stmts), results, cotangents, tangents)
         whole = builder.finish([d for d in found if d is not None])
-    block = eliminate_dead_code(Func(what, whole)).block
+    block = eliminate_repeated_checks(Func(what, whole)).block  # a solve with the tangents could fail, and would keep them alive
     values = set(map(id, tangents))
     if any(id(x) in values for x in block.uses()):
         raise GradientError(f"{what}: {refusal}")

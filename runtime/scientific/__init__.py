@@ -1,0 +1,19 @@
+"""`aj.scipy`: differentiable counterparts of SciPy's functions, by SciPy's names. They run eagerly and compiled; SciPy is not needed.
+
+Sub-modules are imported when they are first used.
+"""
+
+from importlib import import_module as _import_module
+from types import ModuleType as _ModuleType
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+if _TYPE_CHECKING:
+    from . import optimize as optimize
+
+__all__ = ["optimize"]
+
+
+def __getattr__(name: str) -> _ModuleType:
+    if name in __all__:
+        return _import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module 'aj.scipy' has no attribute {name!r}; it has {', '.join(__all__)}")

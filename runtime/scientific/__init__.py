@@ -8,9 +8,15 @@ from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 if _TYPE_CHECKING:
+    from . import integrate as integrate
+    from . import interpolate as interpolate
+    from . import ndimage as ndimage
     from . import optimize as optimize
+    from . import signal as signal
+    from . import spatial as spatial
+    from . import stats as stats
 
-__all__ = ["optimize"]
+__all__ = ["integrate", "interpolate", "ndimage", "optimize", "signal", "spatial", "stats"]
 
 
 def __getattr__(name: str) -> _ModuleType:

@@ -163,6 +163,15 @@ class Splat(ArrayMethods, Literal):
         assert out is not None
         return (WeakSplat if weak else Splat)(out.value, out.type)
 
+    def copy(self, order: str = "C") -> Operand:
+        return type(self)(self.value, self.type)  # a value of its own, which a function may write to while the original is unchanged
+
+    def __copy__(self) -> Operand:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Operand:
+        return self.copy()
+
     def numpy(self) -> Array:
         return np.array(self.array())
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import adjit as aj
 from adjit.ir.errors import TraceError
 from adjit.tracer.autograph.convert import convert
 from tests.tracer.running import run_traced, same
@@ -68,3 +69,17 @@ def test_what_numpy_gives_or_an_error(block: int, tmp_path: Path) -> None:
             continue
         same(actual, tuple(np.asarray(v, float) for v in expected), f"seed {seed}")
     assert 5 < refused < 38, "most programs of this kind share some arrays, and many do not"
+
+
+def test_a_copy_of_a_constant_is_another_array() -> None:
+    """A gradient that depends on nothing is a constant."""
+
+    def program(x: Any) -> Any:
+        first = aj.grad(lambda u: np.sum(x) * 1.0)(x)
+        second = first.copy()
+        second[::2] = second[::2] + x[::2]
+        return first, second
+
+    first, second = aj.function(program)(np.ones(3))
+    np.testing.assert_array_equal(first, np.zeros(3))
+    np.testing.assert_array_equal(second, [1.0, 0.0, 1.0])

@@ -224,7 +224,7 @@ class Reference:
 
     @staticmethod
     def stop_gradient(x: Any) -> Any:
-        return x
+        return aj.stop_gradient(x) if isinstance(x, aj.Tensor) else x  # inside of `grad`, which is adjit's on this side too
 
     @staticmethod
     def sigmoid(x: Any) -> Any:

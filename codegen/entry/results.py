@@ -13,7 +13,7 @@ fill:
   %data.at = getelementptr i8, ptr %tensor, i64 %data.slot
   store ptr %array, ptr %data.at
   %its.type = item %record[3]
-  call void @Py_IncRef(ptr %its.type)
+  own %its.type
   %type.slot = word %route[TYPE_SLOT]
   %type.at = getelementptr i8, ptr %tensor, i64 %type.slot
   store ptr %its.type, ptr %type.at

@@ -20,7 +20,9 @@ from adjit.ir.types import BOOL, F32, F64
 from .expr import Expr, Symbolic, minimum, variable
 from .ir import Access, Body, Carry, Chunk, Close, Finish, Fold, Loop, Merge, Nest, Node, Open, Reduction, Row, Spill, Square, Vector
 
-ADDITIONS = 64  # per lane before a block is added to the row's total: bounds the error equally for every vector width
+# Additions per lane before a block is added to the row's total: bounds the error equally for every vector width. The end of a block costs
+# about as much as five vectors, so blocks of float64, which has digits to spare, are longer.
+ADDITIONS = {F32: 128, F64: 256}
 LONG_ROW = 1 << 13  # vectors in a row, beyond which the loop is split so that it can check for signals
 TOTALS = 8  # vectors of totals held in registers while short rows are summed elementwise
 MAX_WRITTEN = 64  # operations in such a row, which is fully unrolled
@@ -199,12 +201,11 @@ class NestPlan:
         axis = self.order[-1] if self.order else None
         rank = len(self.order)
         sums = tuple(k for k, depth in enumerate(self.kept_depth) if depth < rank - 1 or rank == 0)
-        sums_floats = any(_sums_floats(self.reductions[k]) for k in sums)
+        length = min((ADDITIONS[r.output.dtype] for r in map(self.reductions.__getitem__, sums) if _sums_floats(r)), default=LONG_ROW)
         if not isinstance(size, int):
-            return self._inner_at_run_time(size, sums, sums_floats)
+            return self._inner_at_run_time(size, sums, length)
         (main, count), *tails = self._widths(size, axis)
-        exact = count > 2 * ADDITIONS and sums_floats
-        blocked = exact or count > 2 * LONG_ROW
+        blocked = count > 2 * length
         local = [k for k in sums if k not in self.slots] if blocked else []
         nodes: list[Node] = [Row((main, *(width for width, _ in tails))), *map(Open, local)]
         self.slots.update(local)
@@ -212,7 +213,7 @@ class NestPlan:
         if count == 1:
             nodes += self._vector(Vector(0, main), sums)
         elif blocked:
-            nodes.append(self._blocks(covered, main, ADDITIONS if exact else LONG_ROW, sums))
+            nodes.append(self._blocks(covered, main, length, sums))
         else:
             nodes += self._main_loop(0, covered, main, sums)
         for width, at in tails:
@@ -223,14 +224,14 @@ class NestPlan:
             nodes += self._closed(k)
         return nodes
 
-    def _inner_at_run_time(self, size: Expr, sums: tuple[int, ...], sums_floats: bool) -> list[Node]:
-        """The innermost axis if its size is an expression: blocks of vectors, then single elements."""
+    def _inner_at_run_time(self, size: Expr, sums: tuple[int, ...], length: int) -> list[Node]:
+        """The innermost axis if its size is an expression: blocks of so many vectors, then single elements."""
         axis = self.order[-1]
         main = self.lanes() if all(isinstance(a.strides[axis], int) for a in self.accesses) else 1
         local = [k for k in sums if k not in self.slots]
         self.slots.update(local)
         covered = size // main * main if main > 1 else size
-        blocks = self._blocks(covered, main, ADDITIONS if sums_floats else LONG_ROW, sums)
+        blocks = self._blocks(covered, main, length, sums)
         blocks.may_be_empty = True
         nodes: list[Node] = [Row((main, 1) if main > 1 else (1,)), *map(Open, local), blocks]
         if main > 1:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+
+import adjit as aj
+from adjit.codegen.entry import entry
 
 PROGRAM = """
 import sys
@@ -38,3 +43,21 @@ assert step.trace_count == 1
 def test_an_unknown_python_calls_through_python(version: tuple[object, ...]) -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM.format(version=version)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not entry.available(), reason="calls go through Python")
+def test_results_own_their_types_and_calls_give_the_routes_back() -> None:
+    double = aj.function(lambda x: (2.0 * x, -x))
+    x = np.ones(3)
+    double(x)
+    type_ = double(x)[0].type
+    routes = [each for each in gc.get_objects() if isinstance(each, entry._Installed) and any(type_ in r._kept[3] for r in each.routes)]
+
+    def counts() -> list[int]:
+        return [sys.getrefcount(each) for each in (x.dtype, type_, *routes)]
+
+    before = counts()
+    held = [double(x) for _ in range(100)]
+    assert counts() == [before[0] + 200, before[1] + 100, *before[2:]]
+    held.clear()
+    assert counts() == before

@@ -17,7 +17,7 @@ from adjit.ir.builder import Builder
 from adjit.ir.func import Func, Value
 from adjit.ir.interpreter import run
 from adjit.ir.operand import Literal
-from adjit.ir.types import TensorType
+from adjit.ir.types import F32, TensorType
 from adjit.passes.autodiff.reverse import backpropagate
 from adjit.passes.pipeline import OPTIMIZE
 
@@ -74,7 +74,7 @@ def test_integer_reductions(dtype: str) -> None:
 def test_long_float_sums_keep_their_digits() -> None:
     x = np.full(3_000_001, 0.1, np.float32)
     (total,) = compile_func(OPTIMIZE(build(lambda x: x.sum(), x)))([x])
-    roundings = 2 * ADDITIONS + 8  # of one element at most: in its lane, and when the lanes are added; one total would lose four digits
+    roundings = 2 * ADDITIONS[F32] + 8  # of one element: in its lane, and when the lanes are added; one total would lose four digits
     assert total == pytest.approx(float(x[0]) * 3_000_001, rel=roundings * 2.0**-24)
 
 

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from adjit.ir.builder import Builder
 from adjit.ir.environment import is_set
@@ -18,12 +18,14 @@ from adjit.ir.func import Block, Func, Value
 from adjit.ir.locks import lazy, new_lock
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array, Op, apply
-from adjit.ir.target import Target
 from adjit.ir.types import TensorType
 from adjit.passes.rewrite import silenced
 
 from .config import config
 from .internal import backpropagate, compiling, guarded
+
+if TYPE_CHECKING:
+    from adjit.ir.target import Target  # compiling imports it
 
 Mask: TypeAlias = tuple[bool, ...]
 

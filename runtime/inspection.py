@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from adjit.ir.func import Block, Func
 from adjit.ir.locks import lazy
-from adjit.passes.autodiff.split import split
 
 from .executable import optimize
 
@@ -61,6 +60,8 @@ class Inspection:
     @lazy
     def _halves(self) -> tuple[Func, Func | None]:
         """Return the parts after simplification but before division into kernels, the most readable form."""
+        from adjit.passes.autodiff.split import split  # noqa: PLC0415 - keeps the passes out of `import adjit`
+
         return split(next(func for (_, func), (name, _) in pairwise(self._stages) if name == KERNELS))
 
     @property

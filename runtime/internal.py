@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import ParamSpec, TypeVar
@@ -18,8 +18,8 @@ from typing import ParamSpec, TypeVar
 from adjit.ir.errors import AdjitError, InternalError, UnsupportedError
 from adjit.ir.func import Block, Func, Stmt
 from adjit.ir.location import Location
+from adjit.ir.operand import Operand
 from adjit.ir.tracebacks import LIBRARIES, entries, package_of
-from adjit.passes.autodiff import forward, reverse
 from adjit.tracer.trace import Trace, current_trace
 
 P = ParamSpec("P")
@@ -60,8 +60,20 @@ def guarded(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-backpropagate = guarded(reverse.backpropagate)
-push_forward = guarded(forward.push_forward)
+@guarded
+def backpropagate(
+    stmts: Sequence[Stmt], targets: Sequence[Operand], seeds: Sequence[Operand], sources: Sequence[Operand]
+) -> list[Operand | None]:
+    from adjit.passes.autodiff import reverse  # noqa: PLC0415 - keeps the passes out of `import adjit`
+
+    return reverse.backpropagate(stmts, targets, seeds, sources)
+
+
+@guarded
+def push_forward(stmts: Sequence[Stmt], sources: Sequence[Operand], tangents: Sequence[Operand]) -> dict[int, Operand]:
+    from adjit.passes.autodiff import forward  # noqa: PLC0415 - as above
+
+    return forward.push_forward(stmts, sources, tangents)
 
 
 def frames_of(traceback: TracebackType | None) -> Iterator[FrameType]:

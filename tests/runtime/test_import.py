@@ -17,6 +17,7 @@ def loaded_by(module: str) -> set[str]:
 
 def test_what_is_loaded_late() -> None:
     late = {"llvmlite", "astunparse", "inspect", "ast", "dis", "ctypes.util", "adjit.codegen.compile", "adjit.passes.pipeline"}
+    late |= {"adjit.passes.autodiff", "adjit.ir.target"}
     assert not late & (loaded_by("adjit") - loaded_by("numpy"))
 
 

@@ -36,11 +36,9 @@ from adjit.runtime.variable import Variable
 from adjit.runtime.vmap import vmap
 from adjit.tracer.pytree import register_pytree_node, tree_map
 from adjit.tracer.surface import linalg
-from adjit.tracer.surface.calculus import geomspace, gradient, logspace, polyder, polyfit, polyint, unwrap, vander
 from adjit.tracer.surface.create import (
     arange, asarray, eye, full, full_like, identity, linspace, meshgrid, ones, ones_like, tri, zeros, zeros_like,
 )  # fmt: skip
-from adjit.tracer.surface.einsum import einsum, einsum_path
 from adjit.tracer.surface.elementwise import (
     absolute, add, angle, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, astype, bitwise_and, bitwise_not, bitwise_or,
     bitwise_xor, cast, cbrt, ceil, copysign, cos, cosh, deg2rad, divide, equal, erf, exp, exp2, expm1, floor, floor_divide, fmax,
@@ -66,11 +64,6 @@ from adjit.tracer.surface.shapes import (
     vstack,
 )  # fmt: skip
 
-from adjit.tracer.surface.statistics import (
-    bincount, corrcoef, cov, digitize, histogram, histogram2d, histogram_bin_edges, histogramdd, median, nanargmax, nanargmin, nanmedian,
-    nanpercentile, nanprod, nanquantile, nanstd, nanvar, percentile, quantile,
-)  # fmt: skip
-
 if _TYPE_CHECKING:
     from adjit import nn as nn, tf as tf
     from adjit.tracer.autograph.items import range
@@ -94,10 +87,16 @@ if _TYPE_CHECKING:
     from adjit.tracer.surface.bits import (
         bitwise_count, frexp, gcd, lcm, ldexp, nextafter, packbits, ravel_multi_index, spacing, unpackbits,
     )  # fmt: skip
+    from adjit.tracer.surface.calculus import geomspace, gradient, logspace, polyder, polyfit, polyint, unwrap, vander
+    from adjit.tracer.surface.einsum import einsum, einsum_path
     from adjit.tracer.surface.polynomials import poly, polyadd, polydiv, polymul, polysub
     from adjit.tracer.surface.sets import (
         argwhere, flatnonzero, intersect1d, nonzero, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts, unique_inverse,
         unique_values,
+    )  # fmt: skip
+    from adjit.tracer.surface.statistics import (
+        bincount, corrcoef, cov, digitize, histogram, histogram2d, histogram_bin_edges, histogramdd, median, nanargmax, nanargmin,
+        nanmedian, nanpercentile, nanprod, nanquantile, nanstd, nanvar, percentile, quantile,
     )  # fmt: skip
     from adjit.tracer.surface.trees import ravel_pytree, tree_flatten, tree_leaves, tree_structure, tree_unflatten
     from adjit.tracer.surface.updates import apply_along_axis, apply_over_axes, fill_diagonal, place, put, put_along_axis, putmask
@@ -131,6 +130,10 @@ _LATE = {
             concat conj cumulative_prod cumulative_sum empty empty_like finfo from_dlpack iinfo imag isdtype permute_dims pow real
             result_type __array_namespace_info__""",
         "special": "i0",
+        "calculus": "geomspace gradient logspace polyder polyfit polyint unwrap vander",
+        "einsum": "einsum einsum_path",
+        "statistics": """bincount corrcoef cov digitize histogram histogram2d histogram_bin_edges histogramdd median nanargmax nanargmin
+            nanmedian nanpercentile nanprod nanquantile nanstd nanvar percentile quantile""",
         "bits": "bitwise_count frexp gcd lcm ldexp nextafter packbits ravel_multi_index spacing unpackbits",
         "polynomials": "poly polyadd polydiv polymul polysub",
         "sets": """argwhere flatnonzero intersect1d nonzero setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse

@@ -22,7 +22,7 @@ from adjit.ir.types import DType, as_dtype, weak_example
 from .convert import to_operand
 from .frames import user_location
 from .numpy_fallback import by_numpy, called_by_library, may_fall_back
-from .surface import calculus, create, einsum, elementwise, indexing, linalg, reductions, shapes, statistics
+from .surface import create, elementwise, indexing, linalg, reductions, shapes
 
 NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
     getattr(np, name): getattr(module, name)
@@ -41,12 +41,8 @@ NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
         indexing: """take take_along_axis argsort sort searchsorted interp tril triu diagonal trace diag diagflat diff ediff1d delete insert
             compress extract choose piecewise isin partition argpartition lexsort unravel_index tril_indices_from triu_indices_from
             diag_indices_from ix_""",
-        statistics: """median quantile percentile nanmedian digitize bincount histogram cov corrcoef nanprod nanvar nanstd nancumsum
-            nancumprod nanargmax nanargmin nanquantile nanpercentile histogram_bin_edges histogram2d histogramdd""",
-        calculus: "gradient unwrap logspace geomspace vander polyfit polyder polyint",
         create: "full_like zeros_like ones_like linspace meshgrid copy shape ndim size",
         linalg: "matmul dot vdot vecdot inner outer tensordot kron cross convolve correlate polyval block",
-        einsum: "einsum einsum_path",
     }.items()
     for name in names.split()
 }
@@ -55,6 +51,10 @@ NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
 LATE: dict[str, str] = {
     name: module
     for module, names in {
+        "statistics": """median quantile percentile nanmedian digitize bincount histogram cov corrcoef nanprod nanvar nanstd nancumsum
+            nancumprod nanargmax nanargmin nanquantile nanpercentile histogram_bin_edges histogram2d histogramdd""",
+        "calculus": "gradient unwrap logspace geomspace vander polyfit polyder polyint",
+        "einsum": "einsum einsum_path",
         "sets": """nonzero flatnonzero argwhere unique unique_all unique_counts unique_inverse unique_values intersect1d union1d setdiff1d
             setxor1d""",
         "bits": "gcd lcm bitwise_count packbits unpackbits ravel_multi_index frexp ldexp nextafter spacing",
@@ -71,14 +71,24 @@ def rule_for(function: Callable[..., Any]) -> Callable[..., Any] | None:
     """Return adjit's function for one of NumPy's; None if there is none."""
     found = NUMPY.get(function)
     if found is None:
-        name = getattr(function, "__name__", "")
-        if name in LATE_LINALG and getattr(np.linalg, name, None) is function:
-            found = NUMPY[function] = getattr(import_module("adjit.tracer.surface.spectral"), name)
-        elif name in LATE and getattr(np, name, None) is function:
-            found = NUMPY[function] = getattr(import_module(f"adjit.tracer.surface.{LATE[name]}"), name)
+        module = late_module(function)
+        if module is not None:
+            found = NUMPY[function] = getattr(surface(module), function.__name__)
         elif isinstance(function, np.ufunc):
             found = special_rule(function)
     return found
+
+
+def late_module(function: Callable[..., Any]) -> str | None:
+    """Return the module of `surface` that implements one of NumPy's functions, if it is imported late."""
+    name = getattr(function, "__name__", "")
+    if name in LATE_LINALG and getattr(np.linalg, name, None) is function:
+        return "spectral"
+    return LATE[name] if name in LATE and getattr(np, name, None) is function else None
+
+
+def surface(module: str) -> Any:
+    return import_module(f"adjit.tracer.surface.{module}")
 
 
 def special_rule(ufunc: np.ufunc) -> Callable[..., Any] | None:
@@ -87,7 +97,7 @@ def special_rule(ufunc: np.ufunc) -> Callable[..., Any] | None:
     name = ufunc.__name__.removeprefix("_")
     if scipy is None or getattr(scipy, ufunc.__name__, getattr(scipy, name, None)) is None:
         return None
-    found: Callable[..., Any] | None = import_module("adjit.tracer.surface.special").UFUNCS.get(ufunc.__name__)
+    found: Callable[..., Any] | None = surface("special").UFUNCS.get(ufunc.__name__)
     if found is not None:
         NUMPY[ufunc] = found
     return found
@@ -173,8 +183,8 @@ REDUCTIONS: dict[np.ufunc, Callable[..., Operand]] = {
 ACCUMULATIONS: dict[np.ufunc, Callable[..., Operand]] = {
     np.add: reductions.cumsum,
     np.multiply: reductions.cumprod,
-    np.maximum: statistics.running_max,
-    np.minimum: statistics.running_min,
+    np.maximum: lambda *args, **options: surface("statistics").running_max(*args, **options),
+    np.minimum: lambda *args, **options: surface("statistics").running_min(*args, **options),
 }
 
 _SHAPE = "the shape of its result depends on values, and shapes are static; mask with np.where(condition, a, b) instead"

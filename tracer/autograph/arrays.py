@@ -17,7 +17,7 @@ from .. import stacking
 from ..convert import arithmetic, holds_operands, of_rows, to_operand, to_operands
 from ..frames import user_location
 from ..growing import TracedList
-from ..numpy_table import NUMPY, call_function
+from ..numpy_table import NUMPY, call_function, late_module
 from ..pytree import flatten
 from ..regions import is_traced
 from ..surface import create, shapes
@@ -52,7 +52,7 @@ def _array(numpy: Callable[..., Any], copies: bool = False) -> Callable[..., Any
 def is_numpy(function: Any) -> bool:
     """Whether this is a NumPy function that adjit implements."""
     try:
-        return function in NUMPY and not isinstance(function, np.ufunc)
+        return (function in NUMPY or late_module(function) is not None) and not isinstance(function, np.ufunc)
     except TypeError:  # not hashable
         return False
 

@@ -14,7 +14,9 @@ from adjit.ir.target import Target
 
 from .cache.image import Image, store
 from .cost import operations
+from .llvm.parts import Texts
 from .llvm.target import current
+from .loops.printer import print_program
 from .main import callbacks as host
 from .main import stacks
 from .main.module import Module
@@ -65,6 +67,14 @@ def built(func: Func, target: Target, probes: Probes | None = None) -> Built:
         enterable=not module.hosts and all(t.nbytes < pooled_from(results) for t in results),
     )
     return Built(image, module.parts.texts, {host.symbol(k): host.HostFunction(fn) for k, fn in enumerate(module.hosts)})
+
+
+def loops_text(func: Func, target: Target) -> str:
+    """The loop programs of the kernels of an optimised Func."""
+    module = Module(func, target)
+    module.parts = Texts(target, module.level)  # nothing is compiled
+    module.build()
+    return "\n".join(print_program(name, program) for name, program in module.programs.items())
 
 
 def compile_func(

@@ -40,3 +40,10 @@ def foresee(func: Func, target: Target) -> None:
     if entry.available():
         entry.begin()
     products.foresee(func, target)
+
+
+def loops_text(func: Func, target: Target) -> str:
+    """The loop programs of the kernels of an optimised Func, as text."""
+    from .compile import loops_text  # noqa: PLC0415 - see above
+
+    return loops_text(func, target)

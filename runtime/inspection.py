@@ -79,6 +79,13 @@ class Inspection:
         """The IR that native code was generated from."""
         return str(self._executable.optimized)
 
+    @lazy
+    def loops(self) -> str:
+        """The loops of every kernel: trip counts, vector widths, threads, accesses."""
+        from adjit.codegen.program import loops_text  # noqa: PLC0415 - keeps llvmlite out of `import adjit`
+
+        return loops_text(self._executable.optimized, self._executable.target)
+
     @property
     def llvm(self) -> str:
         return self._executable.native.llvm

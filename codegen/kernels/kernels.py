@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from adjit.ir.errors import AdjitError, UnsupportedError
+from adjit.ir.errors import AdjitError, UnsupportedError, VerifyError
 from adjit.ir.func import Stmt, Value
 from adjit.ir.layout import Layout
 from adjit.ir.location import Location
@@ -29,7 +29,7 @@ from ..llvm import memory
 from ..llvm.counted import Loop
 from ..llvm.lanes import Outlined, Reg, Text
 from ..loops.chunks import CHUNKS, Limits, add_nest
-from ..loops.ir import Access, Chunk, LoopProgram, Reduction
+from ..loops.ir import Access, Chunk, Extent, LoopProgram, Node, Reduction
 from ..loops.nest import NestPlan, NestSpec
 from ..loops.renderer import render
 from ..products import contraction, lapack, products
@@ -53,6 +53,7 @@ class Context:
     packed: dict[tuple[object, ...], Place] = field(default_factory=dict)  # factors packed by enclosing loops, see packing.py
     awake: bool = False  # whether the other threads are always busy, so that they need not be woken
     is_final: bool = False  # variables are being written: from here on, the call is not interrupted
+    checked: bool = False  # whether loop programs are checked
 
     @property
     def repeats_ops(self) -> bool:
@@ -83,9 +84,23 @@ class Kernel:
         self.imports: set[str] = set()
         self.work_bytes = 0  # size of its scratch memory, which is passed as the last pointer
         self.helpers: list[str] = []  # functions that only this kernel calls, named after it
+        self.checked = context.checked
+        self.program = LoopProgram()  # its loop nests
 
     def pointer(self, root: Value, layout: Layout) -> str:
-        return self.pointer_to(self.plan.places[id(root)], layout.offset * root.type.dtype.itemsize)
+        offset = layout.offset * root.type.dtype.itemsize
+        place = self.plan.places[id(root)]
+        name = self.pointer_to(place, offset)
+        if place.kind != "view":  # a part of another buffer, with that buffer's strides
+            self.set_extent(name, -offset, root.type.nbytes - offset)
+        return name
+
+    def set_extent(self, pointer: str, start: int, stop: int) -> None:
+        """The bytes around a pointer that may be accessed. Values that share a place may have different sizes: the largest counts."""
+        known = self.program.extents.get(pointer)
+        if known is not None and isinstance(known.stop, int):
+            stop = max(stop, known.stop)
+        self.program.extents[pointer] = Extent(start, stop)
 
     def pointer_to(self, place: Place, offset: int = 0) -> str:
         return self.pointers.setdefault((place, offset), f"%p{len(self.pointers)}")
@@ -118,10 +133,22 @@ class Kernel:
         add_nest(program, spec, self.limits)
         self.run(program)
 
-    def run(self, program: LoopProgram) -> None:
+    def run(self, part: LoopProgram) -> None:
         """Append the text of a program that accesses the kernel's pointers."""
-        self.work_bytes = max(self.work_bytes, program.work_bytes)
-        render(self.text, program.nodes, self)
+        self.work_bytes = max(self.work_bytes, part.work_bytes)
+        self.keep(part.nodes)
+        render(self.text, part.nodes, self)
+
+    def keep(self, nodes: list[Node]) -> None:
+        """Make nodes a part of the kernel's program, for `inspect`, and check them."""
+        self.program.nodes += nodes
+        if self.checked:
+            from ..loops.checker import check  # noqa: PLC0415 - loaded only where programs are checked
+
+            try:
+                check(LoopProgram(nodes, self.program.extents, self.work_bytes))
+            except VerifyError as error:
+                raise error.at(self.location) from None
 
     @property
     def leaves(self) -> bool:
@@ -174,6 +201,7 @@ def fused_kernel(stmt: Stmt, context: Context) -> Kernel:
     if host is not None:
         return hosting_kernel(stmt, host, context)
     kernel = Kernel(context)
+    kernel.location = stmt.location
     if context.literals is None:
         kernel.add_region(region_of(stmt, kernel.access))
         return kernel
@@ -352,7 +380,9 @@ class LoopKernel(Kernel):
 
     def nest(self, spec: NestSpec) -> None:
         """Emit a nest on the current thread."""
-        render(self.text, NestPlan(self.vector_bytes, spec).nodes())
+        nodes = NestPlan(self.vector_bytes, spec).nodes()
+        self.keep(nodes)
+        render(self.text, nodes)
 
     def reduce(self, op: Reduce, function: Callable[..., Reg], target: Window, sources: Sequence[Window]) -> None:
         shape = sources[0].type.shape
@@ -454,5 +484,5 @@ def add_kernel(target: Access, source: Access, shape: Shape, context: Context) -
     kernel.take_pointers(2)
     body = lambda chunk: chunk.put(0, chunk.emit.add(chunk.load(0), chunk.load(1)))  # noqa: E731
     spec = NestSpec(shape, [target, source], [target], [], body, aliased=frozenset((0,)))
-    render(kernel.text, NestPlan(kernel.vector_bytes, spec).nodes())
+    kernel.run(LoopProgram(NestPlan(kernel.vector_bytes, spec).nodes()))
     return kernel

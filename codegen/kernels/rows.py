@@ -25,6 +25,7 @@ ROW = variable("row")
 
 def rows_kernel(stmt: Stmt, context: Context) -> Kernel:
     kernel = Kernel(context)
+    kernel.location = stmt.location
     slots: dict[int, Local] = {}  # root -> the buffer of its row
 
     def access(value: Operand) -> Access:
@@ -37,7 +38,8 @@ def rows_kernel(stmt: Stmt, context: Context) -> Kernel:
         return Access(slot.pointer, (0, *layout.strides[1:]), value.type.dtype, inside)
 
     members = [region_of(s, access).spec for s in stmt.blocks[0].stmts if isinstance(s.op, Fuse)]
-    rows = stmt_rows(members)
+    rows = members[0].domain[0]
+    assert isinstance(rows, int)
 
     def walk(start: Expr, stop: Expr) -> list[Node]:
         nests = [node for spec in members for node in _member(kernel.vector_bytes, spec)]
@@ -51,12 +53,6 @@ def rows_kernel(stmt: Stmt, context: Context) -> Kernel:
         nodes = [Parallel(rows, each, walk(CHUNK * each, minimum(CHUNK * each + each, rows)))]
     kernel.run(LoopProgram(nodes))
     return kernel
-
-
-def stmt_rows(members: list[NestSpec]) -> int:
-    rows = members[0].domain[0]
-    assert isinstance(rows, int)
-    return rows
 
 
 def _member(vector_bytes: int, spec: NestSpec) -> list[Node]:

@@ -70,6 +70,7 @@ def add_boxes(program: LoopProgram, spec: NestSpec, body: PaddedBody, borders: S
             spec.ops,
             spec.indexed,
             spec.aliased,
+            frozenset(border.input for k, border in enumerate(borders) if k in outside and border.input is not None),
         )
         add_nest(program, part, limits)
         reductions = [replace(r, adding=True) for r in reductions]
@@ -90,7 +91,7 @@ def _inputs(spec: NestSpec, borders: Sequence[Border], box: Box, outside: frozen
         if border.input is None:
             continue
         source = spec.inputs[border.input]
-        if k in outside:  # never read; zero strides keep the address valid
+        if k in outside:  # not read: zero strides do not keep axes from being merged
             inputs[border.input] = source._replace(strides=(0,) * len(source.strides))
         else:
             inputs[border.input] = source.moved([at - low for at, low in zip(box.start, border.low, strict=True)])

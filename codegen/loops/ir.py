@@ -37,6 +37,11 @@ CHUNK = variable("chunk")  # the number of a chunk inside of `Parallel`
 WORK = "%work"  # the scratch memory of a kernel
 
 
+def index_of(axis: int) -> Symbolic:
+    """The variable of the loop along an axis of a nest."""
+    return variable(f"i{axis}")
+
+
 class Access(NamedTuple):
     """A buffer as accessed by a nest. In elements: a stride for each axis of the domain, and the offset of the first element."""
 
@@ -177,9 +182,11 @@ class Nest:
     reductions: list[Reduction]
     body: Body
     order: list[int]  # axes from the outermost loop to the innermost
+    sizes: list[Expr]  # of these axes
     nodes: list[Node]
     aliased: frozenset[int] = frozenset()  # outputs that share a buffer with an input, which are stored last
     row: Symbolic | None = None  # position on an additional first axis, which is looped over outside of the nest
+    unread: frozenset[int] = frozenset()  # inputs that the body does not load
 
     @property
     def accesses(self) -> Iterator[Access]:

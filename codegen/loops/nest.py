@@ -18,7 +18,26 @@ from adjit.ir.ops.reduce import Sum
 from adjit.ir.types import BOOL, F32, F64
 
 from .expr import Expr, Symbolic, minimum, variable
-from .ir import Access, Body, Carry, Chunk, Close, Finish, Fold, Loop, Merge, Nest, Node, Open, Reduction, Row, Spill, Square, Vector
+from .ir import (
+    Access,
+    Body,
+    Carry,
+    Chunk,
+    Close,
+    Finish,
+    Fold,
+    Loop,
+    Merge,
+    Nest,
+    Node,
+    Open,
+    Reduction,
+    Row,
+    Spill,
+    Square,
+    Vector,
+    index_of,
+)
 
 # Additions per lane before a block is added to the row's total: bounds the error equally for every vector width. The end of a block costs
 # about as much as five vectors, so blocks of float64, which has digits to spare, are longer.
@@ -44,6 +63,7 @@ class NestSpec:
     ops: int = 1  # number of operations in the body
     indexed: frozenset[int] = frozenset()  # axes whose index the body reads
     aliased: frozenset[int] = frozenset()  # outputs that share a buffer with an input
+    unread: frozenset[int] = frozenset()  # inputs that the body does not load
 
 
 class NestPlan:
@@ -129,8 +149,8 @@ class NestPlan:
         self.slots: set[int] = set()
         self.span = span
         nodes = self._level(0) if self.order else self._inner(1)
-        spec = self.spec
-        return Nest(spec.inputs, spec.outputs, spec.reductions, spec.body, self.order, nodes, spec.aliased, self.row)
+        s = self.spec
+        return Nest(s.inputs, s.outputs, s.reductions, s.body, self.order, self.sizes, nodes, s.aliased, self.row, s.unread)
 
     def _level(self, position: int) -> list[Node]:
         rank = len(self.order)
@@ -281,11 +301,6 @@ class NestPlan:
         if left:
             out.append((left, at))
         return out
-
-
-def index_of(axis: int) -> Symbolic:
-    """The variable of the loop along an axis."""
-    return variable(f"i{axis}")
 
 
 def fill(vector_bytes: int, domain: Sequence[Expr], r: Reduction) -> list[Node]:

@@ -230,7 +230,7 @@ class _NestRenderer:
             self._row_pointer(access)
         self.splats = {}
         for k, access in enumerate(self.nest.inputs):
-            if self.inner_axis is None or access.strides[self.inner_axis] == 0:
+            if k not in self.nest.unread and (self.inner_axis is None or access.strides[self.inner_axis] == 0):
                 scalar = memory.load(self.text, self._row_pointer(access), access.dtype, "0", 1, 1)
                 for width in row.widths:
                     self.splats[k, width] = memory.splat(self.text, scalar, width)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from adjit.ir.environment import is_set
 from adjit.ir.errors import AdjitError
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
@@ -36,7 +37,7 @@ from ..llvm import memory
 from ..llvm import toolchain as llvm
 from ..llvm.lanes import Reg, Text
 from ..llvm.parts import Parts, Texts
-from ..loops.ir import Access
+from ..loops.ir import Access, LoopProgram
 from ..loops.nest import NestSpec
 from ..products.packing import Packing
 from ..threads import library
@@ -66,8 +67,9 @@ class Module:
         literals = Literals() if large else None
         self.level = LARGE_LEVEL if large else llvm.LEVEL
         self.parts = (Parts if target.hosted else Texts)(target, self.level)
-        self.context = Context(func.plan, target, {} if outline else None, literals)
+        self.context = Context(func.plan, target, {} if outline else None, literals, checked=is_set("ADJIT_VERIFY"))
         self.functions: dict[str, str] = {}  # definition without its name -> name
+        self.programs: dict[str, LoopProgram] = {}  # the loops of the functions
         self.outlined: set[str] = set()  # vector math functions already added to the parts
         self.declares: set[str] = set()
         self.imports: set[str] = set()
@@ -255,6 +257,7 @@ class Module:
         definition = kernel.definition()
         if definition not in self.functions:
             name = self.functions[definition] = f"k{len(self.functions)}"
+            self.programs[name] = kernel.program
             self.define(kernel, definition.replace("@{}", f"@{name}"), kernel.declaration(name))
         return self.functions[definition]
 

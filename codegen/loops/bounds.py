@@ -1,0 +1,106 @@
+"""Proofs about expressions from the ranges of their variables: lower bounds, and divisibility."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from .expr import Atom, Expr, Minimum, Monomial, Quotient, Symbolic, Var, minimum, substituted
+
+
+class Range(NamedTuple):
+    """The values of a loop variable: from `low` to `high`, in expressions of the variables around it, and all multiples of `multiple`."""
+
+    low: Expr
+    high: Expr
+    multiple: int = 1
+
+
+class Ranges:
+    """The variables in scope, from the outermost to the innermost. All other variables are sizes, of at least `least_size`."""
+
+    def __init__(self, least_size: int = 1) -> None:
+        self.known: dict[Var, Range] = {}
+        self.least_size = least_size
+
+    def limits(self, expr: Expr) -> tuple[int, int] | None:
+        """The least and the greatest value of an expression, as far as known, if both are numbers."""
+        least, greatest = self.least(expr), self.least(-expr)
+        return None if least is None or greatest is None else (least, -greatest)
+
+    def loop(self, start: Expr, stop: Expr, step: int) -> Range:
+        """The range of the variable of a loop with at least one iteration."""
+        return Range(start, self._last(start, stop, step), math.gcd(step, self.multiple(start)))
+
+    def _last(self, start: Expr, stop: Expr, step: int) -> Expr:
+        if isinstance(stop, Symbolic) and stop.constant == 0 and len(stop.terms) == 1:
+            ((monomial, factor),) = stop.terms.items()
+            if factor == 1 and len(monomial) == 1 and isinstance(monomial[0], Minimum):
+                least = monomial[0]
+                return minimum(self._last(start, least.a, step), self._last(start, least.b, step))
+        distance = stop - start
+        if isinstance(distance, int):
+            return start + (distance - 1) // step * step
+        return stop - step if self.multiple(distance) % step == 0 else stop - 1
+
+    def multiple(self, expr: Expr) -> int:
+        """A number that the value of an expression is a multiple of; 0 for the expression 0."""
+        if isinstance(expr, int):
+            return abs(expr)
+        out = abs(expr.constant)
+        for monomial, factor in expr.terms.items():
+            out = math.gcd(out, factor * math.prod(map(self._multiple, monomial)))
+        return out
+
+    def _multiple(self, atom: Atom) -> int:
+        if isinstance(atom, Minimum):
+            return math.gcd(self.multiple(atom.a), self.multiple(atom.b))
+        return self.known[atom].multiple if isinstance(atom, Var) and atom in self.known else 1
+
+    def at_least(self, expr: Expr, bound: int) -> bool:
+        """Whether the expression is proven to be at least `bound`."""
+        least = self.least(expr)
+        return least is not None and least >= bound
+
+    def least(self, expr: Expr) -> int | None:
+        """A lower bound of an expression, if one is found: variables are eliminated one by one, the innermost first."""
+        if isinstance(expr, int):
+            return expr
+        atoms = {atom for monomial in expr.terms for atom in monomial}
+        for atom in atoms:
+            if isinstance(atom, Minimum):
+                return self._without_minimum(expr, atom)
+            if isinstance(atom, Quotient):
+                return self._without_quotient(expr, atom)
+        inner = next((v for v in reversed(self.known) if v in atoms), None)
+        if inner is not None:
+            return self.least(_replaced(expr, inner, *self.known[inner][:2]))
+        if any(factor < 0 for factor in expr.terms.values()):
+            return None  # sizes have no upper bound
+        return expr.constant + sum(factor * math.prod([self.least_size] * len(monomial)) for monomial, factor in expr.terms.items())
+
+    def _without_minimum(self, expr: Symbolic, atom: Minimum) -> int | None:
+        bounds = [self.least(substituted(expr, atom, value)) for value in (atom.a, atom.b)]
+        terms = [(monomial, factor) for monomial, factor in expr.terms.items() if atom in monomial]
+        if all(factor < 0 and monomial == (atom,) for monomial, factor in terms):  # either value is an upper bound of the minimum
+            return max((b for b in bounds if b is not None), default=None)
+        return None if None in bounds else min(b for b in bounds if b is not None)
+
+    def _without_quotient(self, expr: Symbolic, atom: Quotient) -> int | None:
+        """divisor * quotient = dividend - remainder, with 0 <= remainder < divisor."""
+        factor = expr.terms.get((atom,))
+        rest = substituted(expr, atom, 0)
+        if factor is None or expr - Symbolic({(atom,): factor}) != rest:
+            return None  # a product with other variables
+        dividend = atom.dividend - (atom.divisor - 1 if factor > 0 else 0)
+        scaled = self.least(dividend * factor + rest * atom.divisor)
+        return None if scaled is None else -(-scaled // atom.divisor)
+
+
+def _replaced(expr: Symbolic, atom: Atom, low: Expr, high: Expr) -> Expr:
+    """A lower bound of the expression without a variable: its least value in terms that grow with it, its greatest in the others."""
+    out: Expr = expr.constant
+    for monomial, factor in expr.terms.items():
+        term: dict[Monomial, int] = {monomial: factor}
+        out = out + substituted(Symbolic(term), atom, low if factor > 0 else high)
+    return out

@@ -1,0 +1,187 @@
+"""The text of a loop program, as `inspect().loops` shows it.
+
+The body of a nest is shown by running it on an emitter that writes down what it is asked to emit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from adjit.ir.target import USUAL
+from adjit.ir.types import BOOL, I64, DType
+
+from ..llvm.lanes import Reg, Text
+from .expr import Expr
+from .ir import (
+    Access,
+    Chunk,
+    Close,
+    Finish,
+    Fold,
+    Local,
+    Loop,
+    LoopProgram,
+    Merge,
+    Nest,
+    Node,
+    Open,
+    Parallel,
+    Row,
+    Spill,
+    Square,
+    Vector,
+    index_of,
+)
+
+
+def print_program(name: str, program: LoopProgram) -> str:
+    """The text of a kernel's program, ending in a newline."""
+    sizes = ", ".join(f"{pointer}: {extent.stop - extent.start} bytes" for pointer, extent in program.extents.items())
+    work = f", work: {program.work_bytes} bytes" if program.work_bytes else ""
+    return "\n".join([f"kernel {name}({sizes}{work}) {{", *_indented(_lines(program.nodes)), "}", ""])
+
+
+def _indented(lines: Iterable[str]) -> list[str]:
+    return [f"  {line}" for line in lines]
+
+
+def _block(head: str, lines: Iterable[str]) -> list[str]:
+    return [f"{head} {{", *_indented(lines), "}"]
+
+
+def _lines(nodes: Sequence[Node], nest: Nest | None = None) -> list[str]:
+    return [line for node in nodes for line in _node(node, nest)]
+
+
+def _node(node: Node, nest: Nest | None) -> list[str]:
+    match node:
+        case Nest():
+            return _block(f"nest {' x '.join(map(str, node.sizes)) or 'of one element'}", _lines(node.nodes, node))
+        case Parallel():
+            return _block(f"parallel chunk in 0..{node.count}", _lines(node.body))
+        case Local():
+            return [f"local {node.pointer}: {node.nbytes} bytes"]
+        case Loop():
+            return _block(_head(node), _lines(node.body, nest))
+    assert nest is not None
+    return _inside(node, nest)
+
+
+def _head(loop: Loop) -> str:
+    step = f" step {loop.step}" if loop.step != 1 else ""
+    carries = ", ".join(f"{_sum(c.reduction, c.piece)} x{c.width}" for c in loop.carries)
+    return f"for {loop.variable} in {loop.start}..{loop.stop}{step}{f' carry {carries}' if carries else ''}"
+
+
+def _inside(node: Node, nest: Nest) -> list[str]:
+    match node:
+        case Row():
+            return []
+        case Vector(at, width, piece):
+            return _block(f"vector {at} x{width}", _body(nest, at, piece))
+        case Square(side, inputs):
+            transposed = ", ".join(nest.inputs[k].pointer for k in inputs)
+            return _block(f"square {side} x {side} transposing {transposed}", _body(nest, 0, 0))
+        case Open(k):
+            return [f"slot{k} = {nest.reductions[k].op.identity(nest.reductions[k].output.dtype)}"]
+        case Fold(reductions, width):
+            return [f"total{k} = fold {_sum(k, 0)} x{width}" for k in reductions]
+        case Spill(k):
+            return [f"slot{k} = {nest.reductions[k].op.name} slot{k}, total{k}"]
+        case Close(k):
+            return [f"total{k} = slot{k}"]
+        case Finish(k, adding):
+            out = _element(nest, nest.reductions[k].output, 0)
+            return [f"{out} = {nest.reductions[k].op.name} {out}, total{k}" if adding else f"{out} = total{k}"]
+        case Merge(k, vector):
+            out = _element(nest, nest.reductions[k].output, vector.at)
+            return [f"{out} = {nest.reductions[k].op.name} {out}, {_sum(k, vector.piece)}"]
+    raise TypeError(f"a {type(node).__name__} inside of a nest")
+
+
+def _sum(k: int, piece: int) -> str:
+    return f"sum{k}.{piece}" if piece else f"sum{k}"
+
+
+def _element(nest: Nest, access: Access, at: Expr) -> str:
+    """The element of an access at the position of the loops around, and `at` on the innermost axis."""
+    index = access.offset
+    for axis in nest.order:
+        index = index + (at if axis == nest.order[-1] else index_of(axis)) * access.strides[axis]
+    return f"{access.pointer}[{index}]"
+
+
+def _body(nest: Nest, at: Expr, piece: int) -> list[str]:
+    """The body of a nest at a position of its innermost axis."""
+    emit = _Recorder(nest, at)
+    loaded: dict[int, Reg] = {}
+
+    def load(k: int) -> Reg:
+        if k not in loaded:
+            loaded[k] = emit.define(nest.inputs[k].dtype, f"load {_element(nest, nest.inputs[k], at)}")
+        return loaded[k]
+
+    def put(k: int, value: Reg) -> None:
+        emit.lines.append(f"store {_element(nest, nest.outputs[k], at)}, {value.name}")
+
+    def reduce(k: int, value: Reg) -> None:
+        emit.lines.append(f"{nest.reductions[k].op.name} {_sum(k, piece)}, {value.name}")
+
+    nest.body(Chunk(emit, load, put, reduce))  # type: ignore[arg-type]
+    return emit.lines
+
+
+class _Recorder:
+    """An `Emitter` that writes down the operations in the order in which they are emitted."""
+
+    width = 1
+
+    def __init__(self, nest: Nest, at: Expr) -> None:
+        self.nest = nest
+        self.at = at
+        self.lines: list[str] = []
+        self.text = Text(USUAL)  # of loads from the table of literals
+        self._count = 0
+
+    def define(self, dtype: DType, operation: str) -> Reg:
+        name = f"%{self._count}"
+        self._count += 1
+        self.lines.append(f"{name} = {operation}")
+        return Reg(name, dtype)
+
+    def const(self, dtype: DType, value: Any) -> Reg:
+        return Reg(str(value), dtype)
+
+    def like(self, x: Reg, value: Any) -> Reg:
+        return Reg(str(value), x.dtype)
+
+    def index(self, axis: int) -> Reg:
+        return Reg(f"index{axis}", I64)
+
+    def strict(self) -> _Recorder:
+        return self
+
+    def call(self, function: str, *args: Reg) -> Reg:
+        return self.define(args[0].dtype, f"{function} {', '.join(x.name for x in args)}")
+
+    def iterate(self, limit: int, state: Sequence[Reg], step: Callable[..., tuple[Reg, Sequence[Reg]]]) -> list[Reg]:
+        self.lines.append(f"at most {limit} times:")
+        done, results = step(*state)
+        self.lines.append(f"until {done.name}")
+        return list(results)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        def operation(*operands: Any) -> Reg:
+            registers = [x for x in operands if isinstance(x, Reg)]
+            given = next((x for x in operands if isinstance(x, np.dtype)), None)
+            dtype = BOOL if name in ("compare", "unordered") else given or registers[-1].dtype
+            words = ", ".join(x.name if isinstance(x, Reg) else str(x) for x in operands)
+            return self.define(dtype, f"{name.rstrip('_')} {words}")
+
+        return operation

@@ -1,0 +1,232 @@
+"""The checker accepts what the planner makes, and rejects it once something in it is changed."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjit as aj
+from adjit.codegen.loops.checker import check
+from adjit.codegen.loops.expr import variable
+from adjit.codegen.loops.ir import (
+    CHUNK,
+    Access,
+    Close,
+    Finish,
+    Fold,
+    Loop,
+    LoopProgram,
+    Merge,
+    Nest,
+    Node,
+    Open,
+    Parallel,
+    Row,
+    Spill,
+    Square,
+    Vector,
+)  # fmt: skip
+from adjit.codegen.main.module import Module
+from adjit.ir.errors import VerifyError
+
+RNG = np.random.default_rng(0)
+
+
+def sample(*shape: int, dtype: str = "f4") -> Any:
+    return RNG.standard_normal(shape).astype(dtype)
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - np.max(x, -1, keepdims=True))
+    return e / np.sum(e, -1, keepdims=True)
+
+
+FUNCTIONS: dict[str, tuple[Callable[..., Any], Any]] = {
+    "map": (lambda x: np.tanh(x) * 2, sample(37, 53)),
+    "long row": (lambda x: np.sum(x * x), sample(40_003)),
+    "sums of rows": (lambda x: (np.sum(x, 1), np.max(x)), sample(37, 53)),
+    "sums of columns": (lambda x: np.sum(np.exp(x), 0), sample(300, 7)),
+    "sums of long columns": (lambda x: np.sum(x, 0), sample(30, 400)),
+    "chunks": (lambda x: (np.sum(np.exp(x)), np.exp(x), np.sum(x, 0)), sample(700, 600)),
+    "chunks of one axis": (lambda x: (np.exp(x) + 1, np.sum(np.tanh(x))), sample(300_001)),
+    "rows": (softmax, sample(50, 30)),
+    "rows in chunks": (softmax, sample(3000, 200)),
+    "pads": (lambda x: np.pad(x, ((1, 2), (3, 1))) * 2, sample(9, 11)),
+    "flipped": (lambda x: x[:, ::-1] + x, sample(20, 70)),
+    "crossing": (lambda x: x.T * 1.0, sample(256, 256, dtype="u1")),
+    "positions": (lambda x: x * np.arange(40.0)[:, None], sample(40, 30, dtype="f8")),
+}
+
+
+def programs(name: str) -> list[LoopProgram]:
+    fn, x = FUNCTIONS[name]
+    executable = aj.function(fn).inspect(x)._executable
+    module = Module(executable.optimized, executable.target)
+    module.build()
+    return [p for p in module.programs.values() if p.nodes]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_planned_programs_are_accepted(name: str) -> None:
+    found = programs(name)
+    assert found
+    for program in found:
+        check(program)
+        assert program.extents
+
+
+# ---- mutations: each changes one thing in one node; a broken program must not pass
+
+
+def lists(nodes: list[Node]) -> Iterator[list[Node]]:
+    yield nodes
+    for node in nodes:
+        if isinstance(node, Loop | Parallel):
+            yield from lists(node.body)
+        elif isinstance(node, Nest):
+            yield from lists(node.nodes)
+
+
+def loop_mutations(loop: Loop) -> Iterator[Loop]:
+    yield dataclasses.replace(loop, start=loop.start + 1)
+    yield dataclasses.replace(loop, start=loop.start - 1)
+    yield dataclasses.replace(loop, stop=loop.stop + loop.step)
+    yield dataclasses.replace(loop, stop=loop.stop - loop.step)
+    yield dataclasses.replace(loop, stop=loop.start)
+    yield dataclasses.replace(loop, step=loop.step + 1)
+    yield dataclasses.replace(loop, step=0)
+    yield dataclasses.replace(loop, body=[])
+    if loop.carries:
+        yield dataclasses.replace(loop, carries=loop.carries[1:])
+        first = loop.carries[0]
+        yield dataclasses.replace(loop, carries=(first._replace(width=first.width + 1), *loop.carries[1:]))
+        yield dataclasses.replace(loop, carries=(first._replace(reduction=99), *loop.carries[1:]))
+
+
+def vector_mutations(vector: Vector) -> Iterator[Vector]:
+    yield vector._replace(at=vector.at + 1)
+    yield vector._replace(at=variable("nowhere"))
+    yield vector._replace(width=vector.width + 1)
+    yield vector._replace(width=0)
+
+
+def access_mutations(nest: Nest, extents: dict[str, Any]) -> Iterator[Nest]:
+    """Every access outside of its buffer: a little before it, behind it, and with a stride that is too large."""
+    outer = [axis for axis, size in zip(nest.order, nest.sizes, strict=True) if size != 1]
+    for field in ("inputs", "outputs"):
+        for k, access in enumerate(getattr(nest, field)):
+            extent = extents.get(access.pointer)
+            if extent is None or (field == "inputs" and k in nest.unread):
+                continue
+            size = (extent.stop - extent.start) // access.dtype.itemsize
+            changed: list[Access] = [access._replace(offset=access.offset - size), access._replace(offset=access.offset + size)]
+            for axis in outer:
+                strides = list(access.strides)
+                strides[axis] += size
+                changed.append(access._replace(strides=tuple(strides)))
+            for each in changed:
+                items = list(getattr(nest, field))
+                items[k] = each
+                yield dataclasses.replace(nest, **{field: items})
+
+
+def nest_mutations(nest: Nest) -> Iterator[Nest]:
+    if nest.order:
+        yield dataclasses.replace(nest, sizes=[*nest.sizes[:-1], nest.sizes[-1] + 1])
+        yield dataclasses.replace(nest, sizes=[nest.sizes[0] + 1, *nest.sizes[1:]])
+        yield dataclasses.replace(nest, order=nest.order[:-1])
+    for k, r in enumerate(nest.reductions):
+        moved = r.output._replace(strides=tuple(1 if axis in r.axes else s for axis, s in enumerate(r.output.strides)))
+        if moved != r.output:
+            yield dataclasses.replace(
+                nest, reductions=[*nest.reductions[:k], dataclasses.replace(r, output=moved), *nest.reductions[k + 1 :]]
+            )
+
+
+def mutations(program: LoopProgram) -> Iterator[tuple[str, LoopProgram]]:
+    for number in range(len(list(lists(program.nodes)))):
+        places = list(lists(program.nodes))[number]
+        for k, node in enumerate(places):
+            changed: list[Any] = []
+            match node:
+                case Loop():
+                    changed = list(loop_mutations(node))
+                case Vector():
+                    changed = list(vector_mutations(node))
+                case Nest():
+                    changed = [*nest_mutations(node), *access_mutations(node, program.extents)]
+                case Parallel():
+                    changed = [dataclasses.replace(node, rows=node.rows + 1), dataclasses.replace(node, total=node.total + node.rows)]
+                case Square():
+                    changed = [node._replace(side=node.side * 2)]
+                case Fold():
+                    changed = [node._replace(width=node.width + 1), node._replace(reductions=())]
+                case Row():
+                    changed = [node._replace(widths=(0,))]
+            for each in changed:
+                yield f"{node} became {each}", replaced(program, number, k, [each])
+            if isinstance(node, Loop | Vector | Row | Open | Fold | Spill | Close | Finish | Merge):
+                yield f"{node} was removed", replaced(program, number, k, [])
+                yield f"{node} was doubled", replaced(program, number, k, [node, node])
+
+
+def replaced(program: LoopProgram, number: int, k: int, nodes: list[Any]) -> LoopProgram:
+    """The program with other nodes for the k-th of one of its lists of nodes."""
+    memo = {id(nest.body): nest.body for place in lists(program.nodes) for nest in place if isinstance(nest, Nest)}
+    other = copy.deepcopy(program, memo)
+    list(lists(other.nodes))[number][k : k + 1] = nodes
+    return other
+
+
+def is_undecidable(what: str) -> bool:
+    """A second `Row` computes the same addresses again; and how many rows a program has is known only to whoever made it."""
+    return (what.startswith("Row(") and what.endswith("was doubled")) or (
+        what.startswith("Loop(variable=row") and ("was" in what[-12:] or "stop=49" in what)
+    )
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_broken_programs_are_rejected(name: str) -> None:
+    count, accepted = 0, []
+    for program in programs(name):
+        for what, broken in mutations(program):
+            if is_undecidable(what):
+                continue
+            count += 1
+            try:
+                check(broken)
+            except VerifyError:
+                continue
+            accepted.append(what)
+    assert count >= 20
+    assert not accepted, f"{len(accepted)} of {count} broken programs pass: {accepted[:3]}"
+
+
+def test_chunks_may_not_write_the_same_elements() -> None:
+    (program,) = programs("chunks")
+    parallel = next(node for node in program.nodes if isinstance(node, Parallel))
+    nest = next(node for node in parallel.body if isinstance(node, Nest) and node.reductions)
+    axis = nest.order[0]
+    output = nest.outputs[0]
+    nest.outputs[0] = output._replace(strides=tuple(0 if a == axis else s for a, s in enumerate(output.strides)))
+    with pytest.raises(VerifyError, match="all chunks write to the same elements"):
+        check(program)
+    nest.outputs[0] = output
+    partial = next(r for r in nest.reductions if r.output.pointer == "%work")
+    partial.output = partial.output._replace(offset=partial.output.offset - CHUNK)
+    with pytest.raises(VerifyError, match="all chunks write to the same elements"):
+        check(program)
+
+
+def test_the_compiler_names_the_line_of_a_broken_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    from adjit.codegen.loops import nest as planner
+
+    widths = planner.NestPlan._widths
+    monkeypatch.setattr(planner.NestPlan, "_widths", lambda self, size, axis: widths(self, size + 1, axis))
+    with pytest.raises(Exception, match=r"loop program: .*\n.*test_checker\.py"):
+        aj.function(lambda x: np.tanh(x) + 1.0)(sample(5, 7))

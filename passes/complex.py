@@ -27,12 +27,13 @@ from adjit.ir.ops.complex import Complex, Conj, Imag, Real
 from adjit.ir.ops.convolution import Convolve, ConvolveFilter, ConvolveInput
 from adjit.ir.ops.create import Constant
 from adjit.ir.ops.effects import Print
+from adjit.ir.ops.fft import Fft
 from adjit.ir.ops.index import Gather, ScatterAdd, ScatterSet
 from adjit.ir.ops.join import Concatenate, SetSlice
 from adjit.ir.ops.linalg import Matmul
 from adjit.ir.ops.logic import Equal, NotEqual
 from adjit.ir.ops.maps import Cast, Copy, Mul, StrongMul, Where, cast
-from adjit.ir.ops.pairs import Pair
+from adjit.ir.ops.pairs import Pair, joined, parted
 from adjit.ir.ops.powers import IntegerPow, Power, multiplied
 from adjit.ir.ops.reduce import Prod, Sum
 from adjit.ir.ops.scan import Cumprod, Cumsum, Recurrence
@@ -141,7 +142,7 @@ class _Splitting:
         if is_complex(result):
             if any(part.type != part_type(result.type) for part in out):
                 raise VerifyError(f"{op.name}: the parts of {result.type} are {out[0].type} and {out[1].type}")
-            self.parts[id(result)] = Pair(*out)
+            self.parts[id(result)] = out
             self.name(out, result)
         else:
             self.renaming[result] = out
@@ -151,20 +152,6 @@ class _Splitting:
         for part, suffix in zip(parts, ("re", "im"), strict=True):
             if hint and isinstance(part, Value) and part.name is None:
                 part.name = f"{hint}.{suffix}"
-
-
-# ---- the memory of callers
-
-
-def parted(x: Operand) -> Pair:
-    """The parts of an array with neighbouring parts, as views."""
-    *shape, _ = x.type.shape
-    whole = [slice(None)] * len(shape)
-    return Pair(*(ops.reshape(ops.slice_(x, [*whole, slice(k, k + 1)]), shape) for k in (0, 1)))
-
-
-def joined(z: Pair) -> Operand:
-    return ops.concatenate([ops.reshape(part, (*part.type.shape, 1)) for part in z], -1)
 
 
 # ---- rules
@@ -297,6 +284,12 @@ def print_numbers(op: Print, *args: Pair | Operand) -> None:
     ops.perform(replace(op, complex=marks), *(joined(a) if isinstance(a, Pair) else a for a in args))
 
 
+def transform(op: Fft, z: Pair) -> Pair:
+    from .fourier import transformed  # noqa: PLC0415 - few programs need it
+
+    return parted(transformed(op, joined(z)))
+
+
 RULES: dict[type[Op], Rule] = {
     **dict.fromkeys((Add, Sub, Neg, Sum, Where, Copy, Concatenate, SetSlice, Gather, ScatterAdd, ScatterSet, Cumsum), each_part),
     **dict.fromkeys((StackRead, StackAdd, StackAccumulate), each_part),
@@ -325,4 +318,5 @@ RULES: dict[type[Op], Rule] = {
     StackZeros: stack_zeros,
     StackLength: lambda op, stack: apply(op, stack.re),
     Print: print_numbers,
+    Fft: transform,
 }

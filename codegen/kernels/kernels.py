@@ -15,6 +15,7 @@ from adjit.ir.func import Stmt, Value
 from adjit.ir.layout import Layout
 from adjit.ir.location import Location
 from adjit.ir.operand import Literal, Operand
+from adjit.ir.ops.base import nest as loops
 from adjit.ir.ops.control import hosted_by
 from adjit.ir.ops.maps import Map
 from adjit.ir.ops.reduce import Reduce
@@ -246,6 +247,26 @@ class LoopKernel(Kernel):
 
     def is_large(self, work: float) -> bool:
         return work >= PARALLEL
+
+    def lanes(self, dtype: DType) -> int:
+        return self.vector_bytes // dtype.itemsize
+
+    def interleave(self, target: Window, a: Window, b: Window) -> None:
+        lanes, shape = self.lanes(a.type.dtype), a.type.shape
+        count = shape[-1] // lanes if shape else 0
+        whole = count * lanes
+        if a.strides[-1:] == b.strides[-1:] == (1,) and target.strides[-2:] == (2, 1) and count:
+            with loops(self, shape[:-1]) as index, self.loop(count) as i:
+                memory.store_pairs(self.text, *(w.at(*index) for w in (target, a, b)), i.name, lanes)
+        else:
+            whole = 0
+        axis = len(shape) - 1
+        for k, source in enumerate((a, b)):
+            part = target.slice(axis + 1, k, 1)
+            if shape and whole < shape[axis]:
+                part, source = (w.slice(axis, whole, shape[axis] - whole) for w in (part, source))
+            if not shape or whole < shape[axis]:
+                self.copy(part, source.expanded(axis + 1))
 
     def tile_width(self, dtype: DType) -> int:
         return contraction.VECTORS * self.vector_bytes // dtype.itemsize

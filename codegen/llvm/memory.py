@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from adjit.ir.ops.base import Window
 from adjit.ir.types import BOOL, DType
 
 from .lanes import LLVM_TYPE, Reg, Text
@@ -57,6 +58,12 @@ def load(text: Text, pointer: str, dtype: DType, index: str, stride: int, width:
             name = text.define(f"shufflevector {vector} {name}, {vector} poison, <{width} x i32> <{order}>")
     elif stride == 0:
         return splat(text, load(text, pointer, dtype, "0", 1, 1), width)
+    elif stride == 2:  # two overlapping loads, which end with the last element
+        vector = f"<{width} x {scalar}>"
+        start = element(text, pointer, dtype, scaled(text, index, stride))
+        halves = [text.define(f"load {vector}, ptr {element(text, start, dtype, at)}, align {dtype.itemsize}") for at in ("0", str(width - 1))]
+        order = ", ".join(f"i32 {2 * lane if 2 * lane < width else 2 * lane + 1}" for lane in range(width))
+        name = text.define(f"shufflevector {vector} {halves[0]}, {vector} {halves[1]}, <{width} x i32> <{order}>")
     else:
         vector, name = f"<{width} x {scalar}>", "poison"
         start = element(text, pointer, dtype, scaled(text, index, stride))
@@ -82,6 +89,17 @@ def store(text: Text, pointer: str, value: Reg, index: str, stride: int, width: 
     for lane in range(width):
         one = text.define(f"extractelement {vector} {name}, i64 {lane}")
         text.put(f"store {scalar} {one}, ptr {element(text, start, dtype, str(lane * stride))}, align {dtype.itemsize}")
+
+
+def store_pairs(text: Text, target: Window, a: Window, b: Window, index: str, lanes: int) -> None:
+    """Store vector number `index` of two contiguous buffers, element by element in turn."""
+    dtype, at = a.type.dtype, scaled(text, index, lanes)
+    parts = [load(text, w.pointer, dtype, at, 1, lanes).name for w in (a, b)]
+    scalar = memory_type(dtype)
+    order = ", ".join(f"i32 {lane}, i32 {lane + lanes}" for lane in range(lanes))
+    vector = f"<{lanes} x {scalar}>"
+    both = text.define(f"shufflevector {vector} {parts[0]}, {vector} {parts[1]}, <{2 * lanes} x i32> <{order}>")
+    text.put(f"store <{2 * lanes} x {scalar}> {both}, ptr {element(text, target.pointer, dtype, scaled(text, at, 2))}, align {dtype.itemsize}")
 
 
 def transposed(text: Text, rows: Sequence[Reg]) -> list[Reg]:

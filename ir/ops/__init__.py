@@ -19,6 +19,7 @@ from .division import *
 from .effects import *
 from .elementary import *
 from .factor import *
+from .fft import *
 from .index import *
 from .join import *
 from .keys import *

@@ -261,6 +261,11 @@ class Window(Protocol):
 
     @property
     def type(self) -> TensorType: ...
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Distances in memory, in elements, between neighbours along each axis."""
+        ...
+
     def slice(self, axis: int, start: int, size: int, step: int = 1) -> Window: ...
     def at(self, *index: Reg) -> Window:
         """Drop leading axes by fixing them at run-time indices (i64 registers)."""
@@ -300,6 +305,14 @@ class Loops(Protocol):
 
     def is_large(self, work: float) -> bool:
         """Whether this many operations are worth several threads."""
+        ...
+
+    def lanes(self, dtype: DType) -> int:
+        """The number of elements in a vector."""
+        ...
+
+    def interleave(self, target: Window, a: Window, b: Window) -> None:
+        """The last axis of the target, of size 2, gets an element of each source."""
         ...
 
     def tile_width(self, dtype: DType) -> int:

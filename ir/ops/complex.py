@@ -9,13 +9,15 @@ Native code has no complex numbers: `passes.complex` replaces each by a pair of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..cost import Work
 from ..types import DType, TensorType, complex_dtype, real_dtype
-from .base import Array, apply
+from ..errors import ShapeError
+from .base import Array, Loops, Op, Window, apply
 from .maps import Binary, Unary, cast, promoted
 
 __all__ = ["real", "imag", "conj", "from_parts"]
@@ -100,6 +102,40 @@ class Conj(Unary):
 
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return apply(self, d)
+
+
+class Interleave(Op):
+    """Two arrays as one, whose last axis holds an element of each: the parts of complex numbers as they lie in memory."""
+
+    arity = 2
+    differentiable = False  # inserted by passes, after differentiation
+
+    def infer(self, *types: TensorType) -> TensorType:
+        a, b = types
+        if a != b:
+            raise ShapeError(f"interleave: types differ: {a} and {b}")
+        return a.with_shape((*a.shape, 2))
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.stack(arrays, -1)
+
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return 0.0  # it moves data
+
+    def lower(self, k: Loops, out: Window, a: Window, b: Window) -> None:
+        *_, size = a.type.shape or (1,)
+        if a.type.rank == 1 and size >= 4 * CHUNK:
+            count = size // CHUNK
+            parts = [w.sliding(0, count, CHUNK, CHUNK) for w in (out, a, b)]
+            k.each(count, 4.0 * size, lambda i, *windows: k.interleave(*(w.at(i) for w in windows)), *parts)
+            out, a, b = (w.slice(0, count * CHUNK, size % CHUNK) for w in (out, a, b))
+        elif a.type.rank > 1:
+            k.each(a.type.shape[0], 4.0 * a.type.size, lambda i, *windows: k.interleave(*(w.at(i) for w in windows)), out, a, b)
+            return
+        k.interleave(out, a, b)
+
+
+CHUNK = 4096  # elements that a thread interleaves at a time
 
 
 def real(x: Operand) -> Operand:

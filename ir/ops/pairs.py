@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..types import F32
 from . import arithmetic, elementary, logic
 from .arithmetic import absolute, copysign, maximum
+from .base import apply
+from .complex import Interleave
 from .elementary import asinh as real_asinh
 from .elementary import atan2, cos, exp, expm1, hypot, log1p, sin, sqrt
 from .elementary import log as real_log
 from .maps import where
+from .shape import reshape, slice_
 
 if TYPE_CHECKING:
     from ..operand import Operand
@@ -35,6 +38,26 @@ class Pair(NamedTuple):
     @property
     def one(self) -> Operand:
         return self.re.literal(1.0, self.re.type)
+
+
+class Parted(Pair):
+    """The parts of an array whose last axis holds them, which is `whole`."""
+
+    whole: Operand
+
+
+def parted(x: Operand) -> Parted:
+    """The parts along the last axis of x, as views."""
+    *shape, _ = x.type.shape
+    whole = [slice(None)] * len(shape)
+    out = Parted(*(reshape(slice_(x, [*whole, slice(k, k + 1)]), shape) for k in (0, 1)))
+    out.whole = x
+    return out
+
+
+def joined(z: Pair) -> Operand:
+    """An array whose last axis holds the parts: the one that they come from, if there is one."""
+    return z.whole if isinstance(z, Parted) else apply(Interleave(), z.re, z.im)
 
 
 class Limits(NamedTuple):

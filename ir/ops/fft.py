@@ -1,0 +1,335 @@
+"""The discrete Fourier transform along an axis, of any length.
+
+`Fft` is what users and derivatives see: complex numbers, any length. `passes.complex` replaces it by `FftParts`, which transforms lengths
+without large prime factors, of arrays whose last axis holds the parts of complex numbers: one for a short axis, two with factors between
+for a long one (the four-step algorithm), and two transforms of a larger power of two for other lengths (Bluestein's algorithm).
+
+Native code uses Stockham's algorithm: a pass for each factor of the length, from one buffer to another, with results in natural order. It
+transforms as many columns at a time as a few vectors hold, so that every pass works on whole vectors; columns are other axes of the array.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ..errors import DTypeError, ShapeError
+from ..types import I64, TensorType, complex_dtype, normalize_axis
+from .base import Array, Emitter, Loops, Op, Reg, Window, apply, nest
+from .butterflies import dft, mul
+from .maps import cast
+
+if TYPE_CHECKING:
+    from ..operand import Operand
+
+__all__ = ["fft"]
+
+RADICES = (8, 4, 2, 3, 5, 7, 11, 13)
+
+
+@dataclass(eq=False, repr=False)
+class Fft(Op):
+    """y[j] = scale * sum x[k] exp(-2πi jk/n) along an axis; with `inverse`, exp(2πi jk/n). It is its own transpose."""
+
+    axis: int
+    inverse: bool = False
+    scale: float = 1.0
+
+    def infer(self, *types: TensorType) -> TensorType:
+        (x,) = types
+        if not x.is_complex:
+            raise DTypeError(f"fft: takes complex numbers, not {x}")
+        if not x.shape or not x.shape[normalize_axis(self.axis, x.rank, "fft")]:
+            raise ShapeError(f"fft: axis {self.axis} of {x} is empty")
+        return x
+
+    def evaluate(self, *arrays: Array) -> Array:
+        x = arrays[0]
+        out = np.fft.ifft(x, axis=self.axis, norm="forward") if self.inverse else np.fft.fft(x, axis=self.axis)
+        return np.asarray(out if self.scale == 1.0 else out * self.scale).astype(x.dtype, copy=False)
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        return apply(self, d)
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
+        return apply(self, d)
+
+    def widened(self, size: int) -> Fft:
+        return replace(self, axis=self.axis + 1)
+
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return work(args[0].size, args[0].shape[self.axis])
+
+
+def work(size: int, n: int) -> float:
+    return 5.0 * size * max(1.0, math.log2(n or 1))
+
+
+@dataclass(eq=False, repr=False)
+class FftParts(Op):
+    """`Fft` of complex numbers whose parts are along the last axis: args x, the roots of unity of all passes (`roots(n)`), and perhaps
+    factors of the results, [2, n, m] for results whose last axes are [n, m, 2]. Inserted by `passes.complex`.
+    """
+
+    axis: int
+    inverse: bool = False
+    scale: float = 1.0
+    differentiable: ClassVar[bool] = False
+
+    def infer(self, *types: TensorType) -> TensorType:
+        x, table, *factors = types
+        n = x.shape[self.axis] if x.rank > 1 and 0 <= self.axis < x.rank - 1 else 0
+        if not x.is_float or not n or x.shape[-1] != 2 or table.dtype != x.dtype or table.shape != (2, count_of_roots(n)):
+            raise ShapeError(f"fft_parts: {x} along axis {self.axis}, with roots {table}")
+        if factors and factors != [x.with_shape((2, *x.shape[-3:-1]))]:
+            raise ShapeError(f"fft_parts: factors {factors[0]} for {x}")
+        return x
+
+    def evaluate(self, *arrays: Array) -> Array:
+        x, _, *factors = arrays
+        z = x[..., 0] + 1j * x[..., 1]
+        out = Fft(self.axis, self.inverse, self.scale).evaluate(z.astype(np.result_type(x.dtype, np.complex64)))
+        if factors:
+            out = out * (factors[0][0] + (-1j if self.inverse else 1j) * factors[0][1])
+        return np.stack([out.real, out.imag], -1).astype(x.dtype, copy=False)
+
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return work(args[0].size // 2, args[0].shape[self.axis])
+
+    def lower(self, k: Loops, out: Window, x: Window, table: Window, *factors: Window) -> None:
+        if not x.type.size:
+            return
+        out, x = self.in_columns(out), self.in_columns(x)
+        *rest, columns, n, _ = x.type.shape
+        width = min(columns, k.tile_width(x.type.dtype))
+        buffers = k.private(TensorType(x.type.dtype, (6, n, width)))
+        total = self.operations([x.type], [])
+
+        def block(o: Window, w: Window, memory: Window, table: Window, *f: Window) -> None:
+            Block(k, self, o, w, memory.slice(2, 0, w.type.shape[0]), table, f).transform()
+
+        def blocks(o: Window, w: Window, memory: Window, table: Window, *f: Window, alone: bool) -> None:
+            """All columns, `width` at a time; `alone`: no loop around this one uses threads."""
+            count = columns // width
+            parted = [*(v.sliding(0, count, width, width) for v in (o, w)), *(v.transposed(2, 0, 1).sliding(0, count, width, width) for v in f)]
+
+            def one(i: Reg, memory: Window, table: Window, *windows: Window) -> None:
+                o, w, *f = (v.at(i) for v in windows)
+                block(o, w, memory, table, *(v.transposed(1, 2, 0) for v in f))
+
+            k.each(count, total if alone else 0.0, one, memory, table, *parted)
+            if columns % width:
+                o, w = (v.slice(0, count * width, columns % width) for v in (o, w))
+                here = memory.at(k.scalar.const(I64, 0)) if alone else memory
+                block(o, w, here, table, *(v.slice(2, count * width, columns % width) for v in f))
+
+        if not rest:
+            blocks(out, x, buffers, table, *factors, alone=True)
+            return
+
+        def each(i: Reg, o: Window, w: Window, memory: Window, table: Window, *f: Window) -> None:
+            with nest(k, rest[1:]) as index:
+                blocks(o.at(i, *index), w.at(i, *index), memory, table, *f, alone=False)
+
+        k.each(rest[0], total, each, out, x, buffers, table, *factors)
+
+    def in_columns(self, w: Window) -> Window:
+        """The window with the axes [..., columns, n, 2]; columns are the last of the other axes that has several elements."""
+        others = [a for a in range(w.type.rank - 1) if a != self.axis]
+        long = [a for a in others if w.type.shape[a] > 1] or others[-1:]
+        if not long:  # a single column
+            return w.sliding(0, 1, 0, w.type.shape[0])
+        return w.transposed(*(a for a in others if a != long[-1]), long[-1], self.axis, w.type.rank - 1)
+
+
+class Block:
+    """The transform of a few columns, in six buffers [n, columns]: two pairs for the passes, one pair around them."""
+
+    def __init__(self, k: Loops, op: FftParts, out: Window, x: Window, memory: Window, table: Window, factors: Sequence[Window]) -> None:
+        self.k, self.op, self.out, self.x, self.table, self.factors = k, op, out, x, table, factors
+        self.width, self.n, _ = x.type.shape
+        planes = [memory.at(k.scalar.const(I64, i)) for i in range(6)]
+        self.pairs = [planes[0:2], planes[2:4]]
+        self.around = memory.slice(0, 4, 2).transposed(1, 0, 2)  # [n, 2, columns]
+
+    def transform(self) -> None:
+        stages = passes(self.n)
+        current = self.loaded()
+        for i, stage in enumerate(stages):
+            is_last = i == len(stages) - 1
+            target = self.target() if is_last else self.pairs[i % 2]
+            self.stage(stage, target, current, is_last)
+            current = target
+        self.stored(current)
+
+    def parts(self, numbers: Window) -> list[Window]:
+        """The real and imaginary parts of [n, 2, columns]; exchanged for the inverse, which is the transform of exchanged numbers."""
+        parts = [self.picked(numbers.transposed(1, 0, 2), i) for i in (0, 1)]
+        return parts[::-1] if self.op.inverse else parts
+
+    def picked(self, w: Window, i: int) -> Window:
+        return w.at(self.k.scalar.const(I64, i))
+
+    def is_row_major(self, w: Window) -> bool:
+        """Whether the numbers of a column, rather than those of a row, are neighbours in memory."""
+        return w.strides[1:] == (2, 1) and w.strides[0] != 2 and self.width > 1
+
+    def loaded(self) -> list[Window]:
+        if not self.is_row_major(self.x):
+            return self.parts(self.x.transposed(1, 2, 0))
+        self.turn(self.around, self.x.transposed(1, 2, 0), rows=0)
+        return self.parts(self.around)
+
+    def target(self) -> list[Window]:
+        if self.is_row_major(self.out):
+            return self.parts(self.around)
+        if self.out.strides[0] == 2:
+            return self.parts(self.around)
+        return self.parts(self.out.transposed(1, 2, 0))
+
+    def stored(self, parts: list[Window]) -> None:
+        if self.is_row_major(self.out):
+            self.turn(self.out, self.around.transposed(2, 0, 1), rows=1)
+        elif self.out.strides[0] == 2:
+            re, im = (self.picked(self.around.transposed(1, 0, 2), i) for i in (0, 1))
+            self.k.interleave(self.out.transposed(1, 0, 2), re, im)
+
+    def turn(self, target: Window, source: Window, rows: int) -> None:
+        """Copy [n, 2, columns] (rows: 0) or [columns, n, 2] (rows: 1), by squares that are transposed in registers."""
+        k, side = self.k, self.k.lanes(target.type.dtype)
+        if self.width % side or side % 2 or self.n < side:
+            k.copy(target, source)
+            return
+        half = side // 2
+        count = self.n // half
+
+        def cut(w: Window) -> Window:
+            """[tiles of rows, tiles of columns, a tile]."""
+            if rows == 0:
+                return w.sliding(0, count, half, half).sliding(3, self.width // side, side, side).transposed(0, 3, 1, 2, 4)
+            return w.sliding(1, count, half, half).sliding(0, self.width // side, side, side).transposed(2, 0, 1, 3, 4)
+
+        tiles = cut(target), cut(source)
+        with k.loop(count) as i, k.loop(self.width // side) as j:
+            k.copy(tiles[0].at(i, j), tiles[1].at(i, j))
+        if self.n % half:
+            k.copy(*(w.slice(rows, count * half, self.n % half) for w in (target, source)))
+
+    def stage(self, stage: Stage, target: Sequence[Window], source: Sequence[Window], is_last: bool) -> None:
+        r, m, s, at = stage
+        index = [self.k.scalar.const(I64, j) for j in range(r)]
+        sources = [w.sliding(0, r, m * s, m * s).sliding(1, m, s, s) for w in source]
+        targets = [w.sliding(0, m, r * s, r * s).sliding(1, r, s, s).transposed(1, 0, 2, 3) for w in target]
+        given = [w.at(j) for w in sources for j in index]
+        if m > 1:
+            given += [self.roots(part, at + (j - 1) * m, m, s) for part in (0, 1) for j in range(1, r)]
+        factored = is_last and bool(self.factors)
+        if factored:  # the rows of the results are those of the factors: m is 1
+            tables = [self.picked(self.factors[0], part).sliding(0, 1, 0, self.n).sliding(1, r, s, s).transposed(1, 0, 2, 3) for part in (0, 1)]
+            given += [w.at(j) for w in tables for j in index]
+        scale = self.op.scale if is_last else 1.0
+
+        def butterfly(emit: Emitter, *xs: Reg) -> list[Reg]:
+            parts = iter(xs)
+            numbers, factors = taken(parts, r), taken(parts, r - 1) if m > 1 else []
+            out = dft(emit, numbers)
+            if m > 1:
+                out = [out[0], *(mul(emit, y, w) for y, w in zip(out[1:], factors, strict=True))]
+            if factored:
+                out = [mul(emit, y, w) for y, w in zip(out, taken(parts, r), strict=True)]
+            if scale != 1.0:
+                out = [(emit.mul(a, emit.like(a, scale)), emit.mul(b, emit.like(b, scale))) for a, b in out]
+            return [y[part] for part in (0, 1) for y in out]
+
+        self.k.map(butterfly, [w.at(j) for w in targets for j in index], given)
+
+    def roots(self, part: int, start: int, m: int, s: int) -> Window:
+        """Roots of unity, one for each of m rows, broadcast over the rest of [m, s, columns]."""
+        return self.picked(self.table, part).slice(0, start, m).sliding(0, m, 1, s, 0).sliding(1, s, 0, self.width, 0)
+
+
+def taken(parts: Iterator[Reg], count: int) -> list[tuple[Reg, Reg]]:
+    """The next complex numbers of a list with all real parts first."""
+    re = [next(parts) for _ in range(count)]
+    return list(zip(re, [next(parts) for _ in range(count)], strict=True))
+
+
+# ---- passes and their roots of unity
+
+
+class Stage(NamedTuple):
+    """A pass: x[r, m, s] to y[m, r, s], with roots of unity of r * m from `at` on in the table."""
+
+    r: int
+    m: int
+    s: int
+    at: int
+
+
+@lru_cache(maxsize=256)
+def passes(n: int) -> tuple[Stage, ...]:
+    """The passes of a transform of n, the larger factors first."""
+    out, s, at = [], 1, 0
+    for r in factors_of(n):
+        m = n // (r * s)
+        out.append(Stage(r, m, s, at))
+        at += (r - 1) * m if m > 1 else 0
+        s *= r
+    return tuple(out)
+
+
+def factors_of(n: int) -> list[int]:
+    """Factors for which there are butterflies, and what is left. A power of two is cut into 8s, with 4s for the rest."""
+    out: list[int] = []
+    twos = (n & -n).bit_length() - 1
+    n >>= twos
+    if twos == 1:
+        out.append(2)
+    elif twos:
+        out += {0: [], 1: [4, 4], 2: [4]}[twos % 3] + [8] * (twos // 3 - (twos % 3 == 1))
+    for r in RADICES[3:]:
+        while n % r == 0:
+            out.append(r)
+            n //= r
+    return sorted(out, reverse=True) + ([n] if n > 1 or not out else [])
+
+
+def is_smooth(n: int) -> bool:
+    return all(r in (1, *RADICES) for r in factors_of(n))
+
+
+def count_of_roots(n: int) -> int:
+    return max(1, sum((stage.r - 1) * stage.m for stage in passes(n) if stage.m > 1))
+
+
+@lru_cache(maxsize=64)
+def roots(n: int) -> Array:
+    """The table [2, count] of the passes of n."""
+    found = [unit_root(np.outer(np.arange(1, stage.r), np.arange(stage.m)).ravel(), stage.r * stage.m) for stage in passes(n) if stage.m > 1]
+    z = np.concatenate(found) if found else np.ones(1, complex)
+    return np.stack([z.real, z.imag])
+
+
+def unit_root(k: Array, n: int) -> Array:
+    """exp(-2πi k/n), rounded correctly but for an ULP: angles are reduced to an eighth of the circle, in integers."""
+    k = np.asarray(k, np.int64) % n
+    octant, rest = np.divmod(8 * k, n)
+    mirrored = octant % 2 == 1
+    angle = np.where(mirrored, n - rest, rest) * (math.pi / (4 * n))
+    c, s = np.cos(angle), np.sin(angle)
+    c, s = np.where(mirrored, s, c), np.where(mirrored, c, s)  # within a quarter
+    quarter = octant // 2
+    re = np.choose(quarter, [c, -s, -c, s])
+    im = np.choose(quarter, [s, c, -s, -c])
+    return np.asarray(re - 1j * im)
+
+
+def fft(x: Operand, axis: int = -1, inverse: bool = False, scale: float = 1.0) -> Operand:
+    """The discrete Fourier transform along an axis; real numbers become complex ones of their precision."""
+    z = cast(x, complex_dtype(x.type.dtype))
+    return apply(Fft(normalize_axis(axis, len(z.type.shape), "fft"), inverse, scale), z)

@@ -1,0 +1,113 @@
+"""How a Fourier transform of any length is composed of those that native code has; called by `passes.complex`.
+
+A length without large prime factors is one `fft_parts` if the axis is short and there are many columns, otherwise two: the axis is a matrix
+whose columns are transformed, multiplied by roots of unity, and whose rows are then transformed. Other lengths are convolutions with a
+chirp, by transforms of a larger size (Bluestein's algorithm).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.operand import Operand
+from adjit.ir.ops import pairs
+from adjit.ir.ops.base import Array, apply
+from adjit.ir.ops.create import Constant
+from adjit.ir.ops.fft import Fft, FftParts, factors_of, is_smooth, roots, unit_root
+from adjit.ir.ops.pairs import Pair
+from adjit.ir.types import DType
+
+SHORT = 1024  # elements of an axis that is transformed at once: the buffers of a few columns stay in the cache
+FEW = 16  # columns: with fewer, vectors would be filled badly
+SPLIT = 64  # elements from which an axis is worth being cut in two
+
+
+def transformed(op: Fft, x: Operand) -> Operand:
+    """The transform of numbers whose parts are along the last axis."""
+    n = x.type.shape[op.axis]
+    if not is_smooth(n):
+        return chirped(op, x)
+    columns = max((size for a, size in enumerate(x.type.shape[:-1]) if a != op.axis), default=1)
+    if n <= SHORT and (columns >= FEW or n < SPLIT or halves(n)[0] == 1):
+        return direct(op, x)
+    return in_two_steps(op, x) if halves(n)[0] > 1 else direct(op, x)
+
+
+def direct(op: Fft, x: Operand, *factors: Operand) -> Operand:
+    table = constant(roots(x.type.shape[op.axis]), x.type.dtype)
+    return apply(FftParts(op.axis, op.inverse, op.scale), x, table, *factors)
+
+
+def constant(array: Array, dtype: DType) -> Operand:
+    return ops.perform(Constant.of(array.astype(dtype)))
+
+
+def halves(n: int) -> tuple[int, int]:
+    """Two factors of n, as near to each other as they can be, the smaller first."""
+    small = next(d for d in range(math.isqrt(n), 0, -1) if n % d == 0)
+    return small, n // small
+
+
+def in_two_steps(op: Fft, x: Operand) -> Operand:
+    """x[a, b]: transform the columns, multiply element (j, b) by the root of unity of j * b, and transform the rows."""
+    shape, axis = x.type.shape, op.axis
+    rows, columns = halves(shape[axis])
+    matrix = ops.reshape(x, (*shape[:axis], rows, columns, *shape[axis + 1 :]))
+    inner = shape[axis + 1 : -1]
+    z = unit_root(np.outer(np.arange(rows), np.arange(columns)), rows * columns)
+    first = Fft(axis, op.inverse)
+    if inner:
+        half = direct(first, matrix) if rows <= SHORT else transformed(first, matrix)
+        trail = (1,) * len(inner)
+        factors = Pair(*(constant(np.ascontiguousarray(p).reshape(rows, columns, *trail), x.type.dtype) for p in (z.real, z.imag)))
+        half = times(half, pairs.conj(factors) if op.inverse else factors)
+    else:
+        half = direct(first, matrix, constant(np.stack([z.real, z.imag]), x.type.dtype))
+    order = [*range(axis), axis + 1, axis, *range(axis + 2, len(shape) + 1)]
+    second = Fft(axis, op.inverse, op.scale)
+    return ops.reshape(direct(second, ops.transpose(half, order)), shape)
+
+
+def times(x: Operand, factors: Pair) -> Operand:
+    """x, whose last axis holds parts, times factors that broadcast."""
+    z = pairs.parted(x)
+    wide = Pair(*(ops.broadcast_to(f, z.re.type.shape) for f in factors))
+    return pairs.joined(pairs.mul(z, wide))
+
+
+def chirped(op: Fft, x: Operand) -> Operand:
+    """Bluestein's algorithm: jk = (j² + k² - (j - k)²) / 2 makes the transform a convolution, which any larger size computes."""
+    shape, axis = x.type.shape, op.axis
+    n, dtype = shape[axis], x.type.dtype
+    size = good_size(2 * n - 1)
+    squares = np.arange(n) ** 2 % (2 * n)
+    chirp = unit_root(squares, 2 * n)
+    kernel = np.zeros(size, complex)
+    kernel[:n] = chirp.conj()
+    kernel[size - n + 1 :] = chirp[1:][::-1].conj()
+    spectrum = np.fft.fft(kernel) / size
+    if op.inverse:
+        chirp, spectrum = chirp.conj(), np.roll(spectrum[::-1], 1).conj()
+    trail = (1,) * (len(shape) - axis - 2)
+
+    def along(z: Array) -> Pair:
+        return Pair(*(constant(np.ascontiguousarray(p).reshape(-1, *trail), dtype) for p in (z.real, z.imag)))
+
+    low, high = [0] * len(shape), [0] * len(shape)
+    high[axis] = size - n
+    wide = ops.pad(times(x, along(chirp)), low, high)
+    product = times(transformed(Fft(axis), wide), along(spectrum))
+    back = transformed(Fft(axis, inverse=True), product)
+    cut = ops.slice_(back, [*[slice(None)] * axis, slice(n)])
+    return times(cut, along(chirp * op.scale))
+
+
+def good_size(least: int) -> int:
+    """The smallest size from `least` on that has no prime factors but 2, 3 and 5, and is cut well."""
+    size = least
+    while max(factors_of(size)) > 8:
+        size += 1
+    return size

@@ -1,8 +1,7 @@
 """How a Fourier transform of any length is composed of those that native code has; called by `passes.complex`.
 
-A length without large prime factors is one `fft_parts` if the axis is short and there are many columns, otherwise two: the axis is a matrix
-whose columns are transformed, multiplied by roots of unity, and whose rows are then transformed. Other lengths are convolutions with a
-chirp, by transforms of a larger size (Bluestein's algorithm).
+A length without large prime factors is one `fft_parts`: in two steps, unless the axis is short or other axes offer columns whose numbers
+are neighbours. Other lengths are convolutions with a chirp, by transforms of a larger size (Bluestein's algorithm).
 """
 
 from __future__ import annotations
@@ -20,9 +19,10 @@ from adjit.ir.ops.fft import Fft, FftParts, factors_of, is_smooth, roots, unit_r
 from adjit.ir.ops.pairs import Pair
 from adjit.ir.types import DType
 
-SHORT = 1024  # elements of an axis that is transformed at once: the buffers of a few columns stay in the cache
-FEW = 16  # columns: with fewer, vectors would be filled badly
-SPLIT = 64  # elements from which an axis is worth being cut in two
+SHORT = 512  # elements of an axis that is transformed at once: the buffers of a few columns stay in the cache
+FEW = 8  # columns: with fewer, vectors would be filled badly
+SPLIT = 64  # elements from which the last axis is cut in two, so that its own parts are the columns
+LEAST = 4  # the smallest part worth cutting off
 
 
 def transformed(op: Fft, x: Operand) -> Operand:
@@ -30,15 +30,13 @@ def transformed(op: Fft, x: Operand) -> Operand:
     n = x.type.shape[op.axis]
     if not is_smooth(n):
         return chirped(op, x)
-    columns = max((size for a, size in enumerate(x.type.shape[:-1]) if a != op.axis), default=1)
-    if n <= SHORT and (columns >= FEW or n < SPLIT or halves(n)[0] == 1):
-        return direct(op, x)
-    return in_two_steps(op, x) if halves(n)[0] > 1 else direct(op, x)
+    columns = math.prod(x.type.shape[op.axis + 1 : -1])  # whose numbers are neighbours
+    most = SHORT if columns >= FEW else SPLIT - 1
+    return direct(op, x) if n <= most or halves(n)[0] < LEAST else in_two_steps(op, x)
 
 
-def direct(op: Fft, x: Operand, *factors: Operand) -> Operand:
-    table = constant(roots(x.type.shape[op.axis]), x.type.dtype)
-    return apply(FftParts(op.axis, op.inverse, op.scale), x, table, *factors)
+def direct(op: Fft, x: Operand) -> Operand:
+    return apply(FftParts(op.axis, op.inverse, op.scale), x, constant(roots(x.type.shape[op.axis]), x.type.dtype))
 
 
 def constant(array: Array, dtype: DType) -> Operand:
@@ -52,23 +50,11 @@ def halves(n: int) -> tuple[int, int]:
 
 
 def in_two_steps(op: Fft, x: Operand) -> Operand:
-    """x[a, b]: transform the columns, multiply element (j, b) by the root of unity of j * b, and transform the rows."""
-    shape, axis = x.type.shape, op.axis
-    rows, columns = halves(shape[axis])
-    matrix = ops.reshape(x, (*shape[:axis], rows, columns, *shape[axis + 1 :]))
-    inner = shape[axis + 1 : -1]
-    z = unit_root(np.outer(np.arange(rows), np.arange(columns)), rows * columns)
-    first = Fft(axis, op.inverse)
-    if inner:
-        half = direct(first, matrix) if rows <= SHORT else transformed(first, matrix)
-        trail = (1,) * len(inner)
-        factors = Pair(*(constant(np.ascontiguousarray(p).reshape(rows, columns, *trail), x.type.dtype) for p in (z.real, z.imag)))
-        half = times(half, pairs.conj(factors) if op.inverse else factors)
-    else:
-        half = direct(first, matrix, constant(np.stack([z.real, z.imag]), x.type.dtype))
-    order = [*range(axis), axis + 1, axis, *range(axis + 2, len(shape) + 1)]
-    second = Fft(axis, op.inverse, op.scale)
-    return ops.reshape(direct(second, ops.transpose(half, order)), shape)
+    """The axis as a matrix: element (j, k) of its transformed columns is multiplied by the root of unity of j * k."""
+    sizes = halves(x.type.shape[op.axis])
+    z = unit_root(np.outer(*map(np.arange, sizes)), math.prod(sizes))
+    tables = [constant(table, x.type.dtype) for table in (*map(roots, sizes), np.stack([z.real, z.imag]))]
+    return apply(FftParts(op.axis, op.inverse, op.scale), x, *tables)
 
 
 def times(x: Operand, factors: Pair) -> Operand:

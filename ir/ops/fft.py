@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..errors import DTypeError, ShapeError
-from ..types import I64, TensorType, complex_dtype, normalize_axis
+from ..types import I64, DType, TensorType, complex_dtype, normalize_axis
 from .base import Array, Emitter, Loops, Op, Reg, Window, apply, nest
 from .butterflies import dft, mul
 from .maps import cast
@@ -72,8 +72,10 @@ def work(size: int, n: int) -> float:
 
 @dataclass(eq=False, repr=False)
 class FftParts(Op):
-    """`Fft` of complex numbers whose parts are along the last axis: args x, the roots of unity of all passes (`roots(n)`), and perhaps
-    factors of the results, [2, n, m] for results whose last axes are [n, m, 2]. Inserted by `passes.complex`.
+    """`Fft` of complex numbers whose parts are along the last axis: args x and the roots of unity of its passes (`roots(n)`).
+
+    In two steps, for n = a * b: args x, the roots of a, those of b, and factors [2, a, b], the roots of unity of n. Inserted by
+    `passes.complex`.
     """
 
     axis: int
@@ -82,61 +84,27 @@ class FftParts(Op):
     differentiable: ClassVar[bool] = False
 
     def infer(self, *types: TensorType) -> TensorType:
-        x, table, *factors = types
+        x, *tables = types
         n = x.shape[self.axis] if x.rank > 1 and 0 <= self.axis < x.rank - 1 else 0
-        if not x.is_float or not n or x.shape[-1] != 2 or table.dtype != x.dtype or table.shape != (2, count_of_roots(n)):
-            raise ShapeError(f"fft_parts: {x} along axis {self.axis}, with roots {table}")
-        if factors and factors != [x.with_shape((2, *x.shape[-3:-1]))]:
-            raise ShapeError(f"fft_parts: factors {factors[0]} for {x}")
+        sizes = [n] if len(tables) == 1 else list(tables[-1].shape[1:]) if len(tables) == 3 else []
+        wanted = [x.with_shape((2, count_of_roots(size))) for size in sizes if size]
+        if not x.is_float or not n or x.shape[-1] != 2 or math.prod(sizes) != n or tables[: len(sizes)] != wanted:
+            raise ShapeError(f"fft_parts: {x} along axis {self.axis}, with tables {', '.join(map(str, tables))}")
         return x
 
     def evaluate(self, *arrays: Array) -> Array:
-        x, _, *factors = arrays
-        z = x[..., 0] + 1j * x[..., 1]
-        out = Fft(self.axis, self.inverse, self.scale).evaluate(z.astype(np.result_type(x.dtype, np.complex64)))
-        if factors:
-            out = out * (factors[0][0] + (-1j if self.inverse else 1j) * factors[0][1])
-        return np.stack([out.real, out.imag], -1).astype(x.dtype, copy=False)
+        x = arrays[0]
+        z = (x[..., 0] + 1j * x[..., 1]).astype(np.result_type(x.dtype, np.complex64))
+        out = Fft(self.axis, self.inverse, self.scale).evaluate(z)
+        return np.stack([out.real, out.imag], -1)
 
     def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
         return work(args[0].size // 2, args[0].shape[self.axis])
 
-    def lower(self, k: Loops, out: Window, x: Window, table: Window, *factors: Window) -> None:
-        if not x.type.size:
-            return
-        out, x = self.in_columns(out), self.in_columns(x)
-        *rest, columns, n, _ = x.type.shape
-        width = min(columns, k.tile_width(x.type.dtype))
-        buffers = k.private(TensorType(x.type.dtype, (6, n, width)))
-        total = self.operations([x.type], [])
-
-        def block(o: Window, w: Window, memory: Window, table: Window, *f: Window) -> None:
-            Block(k, self, o, w, memory.slice(2, 0, w.type.shape[0]), table, f).transform()
-
-        def blocks(o: Window, w: Window, memory: Window, table: Window, *f: Window, alone: bool) -> None:
-            """All columns, `width` at a time; `alone`: no loop around this one uses threads."""
-            count = columns // width
-            parted = [*(v.sliding(0, count, width, width) for v in (o, w)), *(v.transposed(2, 0, 1).sliding(0, count, width, width) for v in f)]
-
-            def one(i: Reg, memory: Window, table: Window, *windows: Window) -> None:
-                o, w, *f = (v.at(i) for v in windows)
-                block(o, w, memory, table, *(v.transposed(1, 2, 0) for v in f))
-
-            k.each(count, total if alone else 0.0, one, memory, table, *parted)
-            if columns % width:
-                o, w = (v.slice(0, count * width, columns % width) for v in (o, w))
-                here = memory.at(k.scalar.const(I64, 0)) if alone else memory
-                block(o, w, here, table, *(v.slice(2, count * width, columns % width) for v in f))
-
-        if not rest:
-            blocks(out, x, buffers, table, *factors, alone=True)
-            return
-
-        def each(i: Reg, o: Window, w: Window, memory: Window, table: Window, *f: Window) -> None:
-            with nest(k, rest[1:]) as index:
-                blocks(o.at(i, *index), w.at(i, *index), memory, table, *f, alone=False)
-
-        k.each(rest[0], total, each, out, x, buffers, table, *factors)
+    def lower(self, k: Loops, out: Window, x: Window, *tables: Window) -> None:
+        if x.type.size:
+            total = self.operations([x.type], [])
+            (Direct if len(tables) == 1 else TwoSteps)(k, self, total, self.in_columns(out), self.in_columns(x), *tables).emit()
 
     def in_columns(self, w: Window) -> Window:
         """The window with the axes [..., columns, n, 2]; columns are the last of the other axes that has several elements."""
@@ -147,13 +115,93 @@ class FftParts(Op):
         return w.transposed(*(a for a in others if a != long[-1]), long[-1], self.axis, w.type.rank - 1)
 
 
+class Columns:
+    """Transforms of all columns of windows [columns, n, 2], as many at a time as fill a few vectors."""
+
+    def __init__(self, k: Loops, inverse: bool, scale: float, columns: int, n: int, dtype: DType) -> None:
+        self.k, self.inverse, self.scale, self.columns, self.n = k, inverse, scale, columns, n
+        self.width = min(columns, k.tile_width(dtype))
+        self.memory = k.private(TensorType(dtype, (6, n, self.width)))
+
+    def emit(self, work: float, out: Window, x: Window, memory: Window, table: Window, *factors: Window) -> None:
+        """`work`: the operations in all, if threads may share them; `factors` [2, n, columns] multiply the results."""
+        k, width, count = self.k, self.width, self.columns // self.width
+        cut = [w.sliding(0, count, width, width) for w in (out, x, *(f.transposed(2, 0, 1) for f in factors))]
+
+        def one(i: Reg, memory: Window, table: Window, *windows: Window) -> None:
+            o, w, *f = (v.at(i) for v in windows)
+            Block(self, o, w, memory, table, [v.transposed(1, 2, 0) for v in f]).transform()
+
+        k.each(count, work, one, memory, table, *cut)
+        rest = self.columns % width
+        if rest:
+            o, w = (v.slice(0, count * width, rest) for v in (out, x))
+            here = memory.at(k.scalar.const(I64, 0)) if memory is self.memory else memory
+            Block(self, o, w, here.slice(2, 0, rest), table, [f.slice(2, count * width, rest) for f in factors]).transform()
+
+
+class Direct:
+    """One transform for each column, other axes in loops around them."""
+
+    def __init__(self, k: Loops, op: FftParts, work: float, out: Window, x: Window, table: Window) -> None:
+        self.k, self.work, self.out, self.x, self.table = k, work, out, x, table
+        *self.rest, columns, n, _ = x.type.shape
+        self.columns = Columns(k, op.inverse, op.scale, columns, n, x.type.dtype)
+
+    def emit(self) -> None:
+        memory = self.columns.memory
+        if not self.rest:
+            self.columns.emit(self.work, self.out, self.x, memory, self.table)
+            return
+
+        def each(i: Reg, o: Window, w: Window, memory: Window, table: Window) -> None:
+            with nest(self.k, self.rest[1:]) as index:
+                self.columns.emit(0.0, o.at(i, *index), w.at(i, *index), memory, table)
+
+        self.k.each(self.rest[0], self.work, each, self.out, self.x, memory, self.table)
+
+
+class TwoSteps:
+    """Each column as a matrix [a, b]: its columns are transformed and multiplied by factors, then its rows."""
+
+    def __init__(self, k: Loops, op: FftParts, work: float, out: Window, x: Window, first: Window, second: Window, factors: Window) -> None:
+        self.k, self.work, self.out, self.x, self.tables = k, work, out, x, (first, second, factors)
+        _, self.a, self.b = factors.type.shape
+        dtype = x.type.dtype
+        self.rows = x.type.shape[:-2]
+        self.shared = math.prod(self.rows) == 1
+        self.columns = Columns(k, op.inverse, 1.0, self.b, self.a, dtype), Columns(k, op.inverse, op.scale, self.a, self.b, dtype)
+        between = TensorType(dtype, (2, self.a, self.b))
+        self.between = k.scratch(between) if self.shared else k.private(between)
+
+    def emit(self) -> None:
+        k = self.k
+        first, second = (c.memory for c in self.columns)
+        if self.shared:
+            zero = [k.scalar.const(I64, 0)] * len(self.rows)
+            self.one(self.work, self.out.at(*zero), self.x.at(*zero), self.between, first, second, *self.tables)
+            return
+
+        def each(i: Reg, o: Window, w: Window, *windows: Window) -> None:
+            with nest(k, self.rows[1:]) as index:
+                self.one(0.0, o.at(i, *index), w.at(i, *index), *windows)
+
+        k.each(self.rows[0], self.work, each, self.out, self.x, self.between, first, second, *self.tables)
+
+    def one(self, work: float, out: Window, x: Window, between: Window, *windows: Window) -> None:
+        memory, other, first, second, factors = windows
+        matrix = x.sliding(0, self.a, self.b, self.b).transposed(1, 0, 2)
+        self.columns[0].emit(work, between.transposed(2, 1, 0), matrix, memory, first, factors)
+        self.columns[1].emit(work, out.sliding(0, self.b, self.a, self.a).transposed(1, 0, 2), between.transposed(1, 2, 0), other, second)
+
+
 class Block:
     """The transform of a few columns, in six buffers [n, columns]: two pairs for the passes, one pair around them."""
 
-    def __init__(self, k: Loops, op: FftParts, out: Window, x: Window, memory: Window, table: Window, factors: Sequence[Window]) -> None:
-        self.k, self.op, self.out, self.x, self.table, self.factors = k, op, out, x, table, factors
+    def __init__(self, of: Columns, out: Window, x: Window, memory: Window, table: Window, factors: Sequence[Window]) -> None:
+        self.k, self.of, self.out, self.x, self.table, self.factors = of.k, of, out, x, table, factors
         self.width, self.n, _ = x.type.shape
-        planes = [memory.at(k.scalar.const(I64, i)) for i in range(6)]
+        planes = [memory.at(self.k.scalar.const(I64, i)) for i in range(6)]
         self.pairs = [planes[0:2], planes[2:4]]
         self.around = memory.slice(0, 4, 2).transposed(1, 0, 2)  # [n, 2, columns]
 
@@ -165,60 +213,74 @@ class Block:
             target = self.target() if is_last else self.pairs[i % 2]
             self.stage(stage, target, current, is_last)
             current = target
-        self.stored(current)
+        self.stored()
 
     def parts(self, numbers: Window) -> list[Window]:
         """The real and imaginary parts of [n, 2, columns]; exchanged for the inverse, which is the transform of exchanged numbers."""
         parts = [self.picked(numbers.transposed(1, 0, 2), i) for i in (0, 1)]
-        return parts[::-1] if self.op.inverse else parts
+        return parts[::-1] if self.of.inverse else parts
 
     def picked(self, w: Window, i: int) -> Window:
         return w.at(self.k.scalar.const(I64, i))
 
-    def is_row_major(self, w: Window) -> bool:
+    def runs_down(self, w: Window) -> bool:
         """Whether the numbers of a column, rather than those of a row, are neighbours in memory."""
         return w.strides[1:] == (2, 1) and w.strides[0] != 2 and self.width > 1
 
     def loaded(self) -> list[Window]:
-        if not self.is_row_major(self.x):
-            return self.parts(self.x.transposed(1, 2, 0))
-        self.turn(self.around, self.x.transposed(1, 2, 0), rows=0)
+        x = self.x.transposed(1, 2, 0)
+        if self.runs_down(self.x):
+            self.turn(self.around, x, rows=0)
+        elif self.x.strides[1] == 1 and self.width > 1:  # the parts are planes
+            for i in (0, 1):
+                self.turn_plane(self.picked(self.around.transposed(1, 0, 2), i), self.picked(x.transposed(1, 0, 2), i))
+        else:
+            return self.parts(x)
         return self.parts(self.around)
 
     def target(self) -> list[Window]:
-        if self.is_row_major(self.out):
-            return self.parts(self.around)
-        if self.out.strides[0] == 2:
-            return self.parts(self.around)
-        return self.parts(self.out.transposed(1, 2, 0))
+        is_apart = self.runs_down(self.out) or self.out.strides[0] == 2
+        return self.parts(self.around if is_apart else self.out.transposed(1, 2, 0))
 
-    def stored(self, parts: list[Window]) -> None:
-        if self.is_row_major(self.out):
+    def stored(self) -> None:
+        if self.runs_down(self.out):
             self.turn(self.out, self.around.transposed(2, 0, 1), rows=1)
         elif self.out.strides[0] == 2:
-            re, im = (self.picked(self.around.transposed(1, 0, 2), i) for i in (0, 1))
-            self.k.interleave(self.out.transposed(1, 0, 2), re, im)
+            self.k.interleave(self.out.transposed(1, 0, 2), *(self.picked(self.around.transposed(1, 0, 2), i) for i in (0, 1)))
 
     def turn(self, target: Window, source: Window, rows: int) -> None:
         """Copy [n, 2, columns] (rows: 0) or [columns, n, 2] (rows: 1), by squares that are transposed in registers."""
         k, side = self.k, self.k.lanes(target.type.dtype)
-        if self.width % side or side % 2 or self.n < side:
+        half = side // 2
+        if not half or self.width % side or self.n < half:
             k.copy(target, source)
             return
-        half = side // 2
-        count = self.n // half
+        count, across = self.n // half, self.width // side
 
         def cut(w: Window) -> Window:
             """[tiles of rows, tiles of columns, a tile]."""
             if rows == 0:
-                return w.sliding(0, count, half, half).sliding(3, self.width // side, side, side).transposed(0, 3, 1, 2, 4)
-            return w.sliding(1, count, half, half).sliding(0, self.width // side, side, side).transposed(2, 0, 1, 3, 4)
+                return w.sliding(0, count, half, half).sliding(3, across, side, side).transposed(0, 3, 1, 2, 4)
+            return w.sliding(1, count, half, half).sliding(0, across, side, side).transposed(2, 0, 1, 3, 4)
 
         tiles = cut(target), cut(source)
-        with k.loop(count) as i, k.loop(self.width // side) as j:
+        with k.loop(count) as i, k.loop(across) as j:
             k.copy(tiles[0].at(i, j), tiles[1].at(i, j))
         if self.n % half:
             k.copy(*(w.slice(rows, count * half, self.n % half) for w in (target, source)))
+
+    def turn_plane(self, target: Window, source: Window) -> None:
+        """Copy [n, columns] from a plane whose columns are contiguous."""
+        k, side = self.k, self.k.lanes(target.type.dtype)
+        if self.width % side or self.n < side:
+            k.copy(target, source)
+            return
+        count, across = self.n // side, self.width // side
+        tiles = [w.sliding(0, count, side, side).sliding(2, across, side, side).transposed(0, 2, 1, 3) for w in (target, source)]
+        with k.loop(count) as i, k.loop(across) as j:
+            k.copy(tiles[0].at(i, j), tiles[1].at(i, j))
+        if self.n % side:
+            k.copy(*(w.slice(0, count * side, self.n % side) for w in (target, source)))
 
     def stage(self, stage: Stage, target: Sequence[Window], source: Sequence[Window], is_last: bool) -> None:
         r, m, s, at = stage
@@ -232,7 +294,7 @@ class Block:
         if factored:  # the rows of the results are those of the factors: m is 1
             tables = [self.picked(self.factors[0], part).sliding(0, 1, 0, self.n).sliding(1, r, s, s).transposed(1, 0, 2, 3) for part in (0, 1)]
             given += [w.at(j) for w in tables for j in index]
-        scale = self.op.scale if is_last else 1.0
+        scale = self.of.scale if is_last else 1.0
 
         def butterfly(emit: Emitter, *xs: Reg) -> list[Reg]:
             parts = iter(xs)

@@ -82,7 +82,7 @@ if _TYPE_CHECKING:
         conj, cumulative_prod, cumulative_sum, empty, empty_like, finfo, from_dlpack, iinfo, imag, isdtype, permute_dims, pow,
         real, result_type,
     )  # fmt: skip
-    from adjit.tracer.surface import special as special
+    from adjit.tracer.surface import fft as fft, special as special
     from adjit.tracer.surface.special import i0
     from adjit.tracer.surface.bits import (
         bitwise_count, frexp, gcd, lcm, ldexp, nextafter, packbits, ravel_multi_index, spacing, unpackbits,
@@ -119,6 +119,7 @@ _CONTROL = "adjit.tracer.control"
 _LATE = {
     "nn": "adjit.nn", "tf": "adjit.tf", "special": "adjit.tracer.surface.special", "implicit": "adjit.runtime.implicit",
     "scipy": "adjit.runtime.scientific",
+    "fft": "adjit.tracer.surface.fft",
     "cond": _CONTROL, "switch": _CONTROL, "while_loop": _CONTROL, "fori_loop": _CONTROL, "scan": _CONTROL, "map": _CONTROL,
     "range": "adjit.tracer.autograph.items", "do_not_convert": "adjit.tracer.autograph.marks", "checkpoint": "adjit.runtime.checkpoint",
     "custom_gradient": "adjit.runtime.custom_gradient", "custom_jvp": "adjit.runtime.custom_jvp",
@@ -149,7 +150,7 @@ def __getattr__(name: str) -> _Any:
         from importlib import import_module  # noqa: PLC0415 - see above
 
         module = import_module(_LATE[name])
-        return module if name in ("nn", "tf", "special", "implicit", "scipy") else getattr(module, name)
+        return module if name in ("nn", "tf", "special", "fft", "implicit", "scipy") else getattr(module, name)
     from adjit.runtime.hints import hint  # noqa: PLC0415 - see above
 
     raise AttributeError(f"module 'adjit' has no attribute {name!r}{hint(name, __dir__())}")
@@ -215,6 +216,6 @@ __all__ = [
     "isdtype", "permute_dims", "positive", "pow", "real", "result_type",
     # products
     "convolve", "correlate", "cross", "dot", "einsum", "einsum_path", "inner", "kron", "linalg", "matmul", "matrix_power", "outer",
-    "polyval", "special", "tensordot",
+    "fft", "polyval", "special", "tensordot",
     "vdot", "vecdot",
 ]  # fmt: skip

@@ -64,6 +64,10 @@ LATE: dict[str, str] = {
     }.items()
     for name in names.split()
 }
+LATE_FFT = {
+    "fft", "fft2", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2",
+    "rfftn",
+}  # fmt: skip
 LATE_LINALG = frozenset({"eigh", "eigvalsh", "svd", "svdvals", "cond", "matrix_rank", "tensorinv"})
 
 
@@ -84,6 +88,8 @@ def late_module(function: Callable[..., Any]) -> str | None:
     name = getattr(function, "__name__", "")
     if name in LATE_LINALG and getattr(np.linalg, name, None) is function:
         return "spectral"
+    if name in LATE_FFT and getattr(np.fft, name, None) is function:
+        return "fft"
     return LATE[name] if name in LATE and getattr(np, name, None) is function else None
 
 

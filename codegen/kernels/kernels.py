@@ -7,7 +7,7 @@ identical text and share one function.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from adjit.ir.errors import AdjitError, UnsupportedError, VerifyError
@@ -15,7 +15,6 @@ from adjit.ir.func import Stmt, Value
 from adjit.ir.layout import Layout
 from adjit.ir.location import Location
 from adjit.ir.operand import Literal, Operand
-from adjit.ir.ops.base import nest as loops
 from adjit.ir.ops.control import hosted_by
 from adjit.ir.ops.maps import Map
 from adjit.ir.ops.reduce import Reduce
@@ -256,8 +255,11 @@ class LoopKernel(Kernel):
         count = shape[-1] // lanes if shape else 0
         whole = count * lanes
         if a.strides[-1:] == b.strides[-1:] == (1,) and target.strides[-2:] == (2, 1) and count:
-            with loops(self, shape[:-1]) as index, self.loop(count) as i:
-                memory.store_pairs(self.text, *(w.at(*index) for w in (target, a, b)), i.name, lanes)
+            with ExitStack() as around:
+                index = [around.enter_context(self.loop(size)) for size in shape[:-1]]
+                i = around.enter_context(self.loop(count))
+                sources = [w.at(*index).pointer for w in (a, b)]
+                memory.store_pairs(self.text, target.at(*index).pointer, sources, a.type.dtype, i.name, lanes)
         else:
             whole = 0
         axis = len(shape) - 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from adjit.ir.ops.base import Window
 from adjit.ir.types import BOOL, DType
 
 from .lanes import LLVM_TYPE, Reg, Text
@@ -61,7 +60,8 @@ def load(text: Text, pointer: str, dtype: DType, index: str, stride: int, width:
     elif stride == 2:  # two overlapping loads, which end with the last element
         vector = f"<{width} x {scalar}>"
         start = element(text, pointer, dtype, scaled(text, index, stride))
-        halves = [text.define(f"load {vector}, ptr {element(text, start, dtype, at)}, align {dtype.itemsize}") for at in ("0", str(width - 1))]
+        places = [element(text, start, dtype, at) for at in ("0", str(width - 1))]
+        halves = [text.define(f"load {vector}, ptr {place}, align {dtype.itemsize}") for place in places]
         order = ", ".join(f"i32 {2 * lane if 2 * lane < width else 2 * lane + 1}" for lane in range(width))
         name = text.define(f"shufflevector {vector} {halves[0]}, {vector} {halves[1]}, <{width} x i32> <{order}>")
     else:
@@ -91,15 +91,14 @@ def store(text: Text, pointer: str, value: Reg, index: str, stride: int, width: 
         text.put(f"store {scalar} {one}, ptr {element(text, start, dtype, str(lane * stride))}, align {dtype.itemsize}")
 
 
-def store_pairs(text: Text, target: Window, a: Window, b: Window, index: str, lanes: int) -> None:
+def store_pairs(text: Text, target: str, sources: Sequence[str], dtype: DType, index: str, lanes: int) -> None:
     """Store vector number `index` of two contiguous buffers, element by element in turn."""
-    dtype, at = a.type.dtype, scaled(text, index, lanes)
-    parts = [load(text, w.pointer, dtype, at, 1, lanes).name for w in (a, b)]
-    scalar = memory_type(dtype)
+    at, scalar = scaled(text, index, lanes), memory_type(dtype)
+    a, b = (load(text, pointer, dtype, at, 1, lanes).name for pointer in sources)
     order = ", ".join(f"i32 {lane}, i32 {lane + lanes}" for lane in range(lanes))
-    vector = f"<{lanes} x {scalar}>"
-    both = text.define(f"shufflevector {vector} {parts[0]}, {vector} {parts[1]}, <{2 * lanes} x i32> <{order}>")
-    text.put(f"store <{2 * lanes} x {scalar}> {both}, ptr {element(text, target.pointer, dtype, scaled(text, at, 2))}, align {dtype.itemsize}")
+    vector, wide = f"<{lanes} x {scalar}>", f"<{2 * lanes} x {scalar}>"
+    both = text.define(f"shufflevector {vector} {a}, {vector} {b}, <{2 * lanes} x i32> <{order}>")
+    text.put(f"store {wide} {both}, ptr {element(text, target, dtype, scaled(text, at, 2))}, align {dtype.itemsize}")
 
 
 def transposed(text: Text, rows: Sequence[Reg]) -> list[Reg]:

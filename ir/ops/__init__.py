@@ -19,7 +19,6 @@ from .division import *
 from .effects import *
 from .elementary import *
 from .factor import *
-from .fft import *
 from .index import *
 from .join import *
 from .keys import *

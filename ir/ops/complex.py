@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..cost import Work
-from ..types import DType, TensorType, complex_dtype, real_dtype
 from ..errors import ShapeError
+from ..types import DType, TensorType, complex_dtype, real_dtype
 from .base import Array, Loops, Op, Window, apply
 from .maps import Binary, Unary, cast, promoted
 

@@ -27,8 +27,6 @@ from .maps import cast
 if TYPE_CHECKING:
     from ..operand import Operand
 
-__all__ = ["fft"]
-
 RADICES = (8, 4, 2, 3, 5, 7, 11, 13)
 
 
@@ -292,8 +290,8 @@ class Block:
             given += [self.roots(part, at + (j - 1) * m, m, s) for part in (0, 1) for j in range(1, r)]
         factored = is_last and bool(self.factors)
         if factored:  # the rows of the results are those of the factors: m is 1
-            tables = [self.picked(self.factors[0], part).sliding(0, 1, 0, self.n).sliding(1, r, s, s).transposed(1, 0, 2, 3) for part in (0, 1)]
-            given += [w.at(j) for w in tables for j in index]
+            tables = [self.picked(self.factors[0], part).sliding(0, 1, 0, self.n) for part in (0, 1)]
+            given += [w.sliding(1, r, s, s).transposed(1, 0, 2, 3).at(j) for w in tables for j in index]
         scale = self.of.scale if is_last else 1.0
 
         def butterfly(emit: Emitter, *xs: Reg) -> list[Reg]:
@@ -372,7 +370,7 @@ def count_of_roots(n: int) -> int:
 @lru_cache(maxsize=64)
 def roots(n: int) -> Array:
     """The table [2, count] of the passes of n."""
-    found = [unit_root(np.outer(np.arange(1, stage.r), np.arange(stage.m)).ravel(), stage.r * stage.m) for stage in passes(n) if stage.m > 1]
+    found = [unit_root(np.outer(np.arange(1, r), np.arange(m)).ravel(), r * m) for r, m, _, _ in passes(n) if m > 1]
     z = np.concatenate(found) if found else np.ones(1, complex)
     return np.stack([z.real, z.imag])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-MODULES = ("special", "spectral")
+MODULES = ("fft", "special", "spectral")
 
 
 def load() -> None:

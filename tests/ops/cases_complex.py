@@ -8,12 +8,13 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.operand import Concrete, Literal
+from adjit.ir.ops.fft import fft
 from adjit.ir.types import TensorType
 from tests.ops.cases import CASES as ELEMENTWISE
 from tests.ops.cases import FLOATS, Case, Domain, binary, unary
 from tests.ops.cases_convolution import CASES as CONVOLUTION
 from tests.ops.cases_structure import CASES as STRUCTURE
-from tests.ops.cases_structure import MATRIX, row
+from tests.ops.cases_structure import MATRIX, normal, row
 
 COMPLEX = ("c128", "c64")
 NEAR = Domain(-1.0, 1.0)  # away from the poles of the tangents
@@ -60,8 +61,20 @@ OWN = [
         lambda x: x * x.dtype.type(complex(-0.0, float("inf"))), MATRIX, dtypes=COMPLEX, smooth=False, wrt=()),
 ]  # fmt: skip
 
+FOURIER = [
+    row(f"fft_{'x'.join(map(str, shape))}_{axis}{'_inverse' * inverse}", lambda z, a=axis, i=inverse: fft(z, a, i, 0.5),
+        lambda z, a=axis, i=inverse: 0.5 * (np.fft.ifft(z, axis=a, norm="forward") if i else np.fft.fft(z, axis=a)),
+        normal(*shape), dtypes=COMPLEX)
+    for shape, axis, inverse in [
+        ((1,), 0, False), ((2, 2), 1, False), ((8,), 0, True), ((60,), 0, False), ((13,), 0, True), ((17,), 0, False), ((19, 3), 0, True),
+        ((64,), 0, True), ((98,), 0, False), ((5, 12), 1, False), ((12, 5), 0, True), ((20, 16), 1, True), ((3, 4, 6), 1, False),
+        ((2, 1, 81), 2, False), ((18, 18), 1, False), ((0, 3), 1, False),
+    ]
+]  # fmt: skip
+
 CASES: list[Case] = [
     *OWN,
+    *FOURIER,
     *(
         replace(case, name=f"{case.name}_complex", dtypes=COMPLEX, domains=(NEAR,) if case.name in ("tan", "tanh") else case.domains)
         for case in [*(KNOWN[name] for name in TAKE_COMPLEX), *PRODUCTS, *(c for c in CONVOLUTION if "conv" in c.name)]

@@ -29,7 +29,8 @@ every_elementwise_row = pytest.mark.parametrize("case", ELEMENTWISE, ids=repr)
 SMOOTH = [row for row in ROWS if row.smooth and {"f64", "c128"} & {*row.dtypes} and row.differentiable(row.draw(row.widest))]
 every_smooth_row = pytest.mark.parametrize("case", SMOOTH, ids=repr)
 
-NO_ROW = {"copy", "custom_gradient", "fft_parts", "fill", "interleave", "matmul_add", "print"}  # put in by passes, or without a result: tested with those who use them
+# put in by passes, or without a result: tested with those who use them
+NO_ROW = {"copy", "custom_gradient", "fft_parts", "fill", "interleave", "matmul_add", "print"}
 EPSILON = {dtype: float(np.finfo(dtype).eps) for dtype in (F32, F64, C64, C128)}
 SHAPES = ((), (1,), (0,), (3, 0), (17,), (2, 3, 4))
 

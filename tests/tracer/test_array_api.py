@@ -121,6 +121,10 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("linalg.tensordot", (X, Y), K(axes=2)),
     ("linalg.trace", (S,), K(offset=1)),
     ("linalg.vecdot", (X, Y), {}),
+    *((f"fft.{name}", (X + 1j * Y,), K(norm="ortho")) for name in ("fft", "ifft", "fftn", "ifftn", "irfft", "irfftn", "hfft")),
+    *((f"fft.{name}", (X,), K(norm="forward")) for name in ("rfft", "rfftn", "ihfft")),
+    *((f"fft.{name}", (X,), K(axes=0)) for name in ("fftshift", "ifftshift")),
+    *((f"fft.{name}", (5,), K(d=0.5)) for name in ("fftfreq", "rfftfreq")),
     ("linalg.vector_norm", (X,), K(axis=0, ord=3)),
 ]
 

@@ -174,7 +174,8 @@ __all__ = [
     "AdjitError", "CheckError", "DTypeError", "GradientError", "IndexingError", "InternalError", "NonFiniteError", "OutOfBoundsError",
     "ParseError", "ShapeError", "SingularMatrixError", "StateError", "TraceError", "UnsupportedError", "VerifyError",
     # dtypes and constants
-    "bool_", "e", "complex64", "complex128", "float32", "float64", "inf", "int8", "int16", "int32", "int64", "nan", "newaxis", "pi", "uint8", "uint16", "uint32",
+    "bool_", "complex64", "complex128", "e",
+    "float32", "float64", "inf", "int8", "int16", "int32", "int64", "nan", "newaxis", "pi", "uint8", "uint16", "uint32",
     "uint64",
     # array creation
     "arange", "array", "asarray", "eye", "full", "full_like", "geomspace", "identity", "linspace", "logspace", "meshgrid", "ones",

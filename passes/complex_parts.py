@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.builder import Builder
+from adjit.ir.builder import Builder, current_builder
 from adjit.ir.errors import UnsupportedError, VerifyError
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
@@ -140,12 +140,20 @@ class _Splitting:
             return
         result = stmt.result
         if is_complex(result):
+            if not all(isinstance(part, Value | Literal) for part in out):  # rules evaluate what they compute of literals
+                out = Pair(*map(self.standing, out))
             if any(part.type != part_type(result.type) for part in out):
                 raise VerifyError(f"{op.name}: the parts of {result.type} are {out[0].type} and {out[1].type}")
             self.parts[id(result)] = out
             self.name(out, result)
         else:
-            self.renaming[result] = out
+            self.renaming[result] = self.standing(out)
+
+    def standing(self, x: Operand) -> Operand:
+        """The operand as the IR has it: an array becomes a constant."""
+        builder = current_builder()
+        assert builder is not None
+        return x if isinstance(x, Value | Literal) else builder.constant(x)
 
     def name(self, parts: Sequence[Operand], value: Operand) -> None:
         hint = value.name if isinstance(value, Value) else None

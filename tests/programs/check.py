@@ -23,7 +23,7 @@ from adjit.tracer.trace import trace_function
 from tests.programs.program import OPAQUE, STATE, TRACED, Program
 from tests.programs.reference import adjit_side, arrays_of, numpy_side, plain
 
-NEEDED = {"drop_custom_gradients", "legalize", "fuse", "plan_buffers"}  # without these, there is no native code
+NEEDED = {"drop_custom_gradients", "split_complex", "legalize", "fuse", "plan_buffers"}  # without these, there is no native code
 OPTIONAL = sorted({name.partition(".")[0] for name in OPTIMIZE.passes} - NEEDED)
 
 
@@ -75,8 +75,9 @@ class Checks:
                 raise Mismatch(f"{where} dtype", f"result {k} is {a.dtype}{a.shape}, not {b.dtype}{b.shape}")
             if a.shape != b.shape:
                 raise Mismatch(f"{where} shape", f"result {k} is {a.dtype}{a.shape}, not {b.dtype}{b.shape}")
-            allowed = self.tolerance * max(1.0, float(np.abs(b).max(initial=0.0))) if b.dtype.kind == "f" else 0.0
-            if not (np.abs(a.astype(float) - b.astype(float)) <= allowed).all():
+            allowed = self.tolerance * max(1.0, float(np.abs(b).max(initial=0.0))) if b.dtype.kind in "fc" else 0.0
+            wide = complex if b.dtype.kind == "c" else float
+            if not (np.abs(a.astype(wide) - b.astype(wide)) <= allowed).all():
                 raise Mismatch(f"{where} value", f"result {k} is\n{a}\nnot\n{b}")
 
     # ---- values
@@ -91,7 +92,7 @@ class Checks:
     def eager(self) -> None:
         functions, variables = self.ours()
         out = functions["program"](*self.tensors())
-        strange = [type(v).__name__ for v in out if not isinstance(v, aj.Tensor | np.ndarray | np.generic | bool | int | float)]
+        strange = [type(v).__name__ for v in out if not isinstance(v, aj.Tensor | np.ndarray | np.generic | bool | int | float | complex)]
         if strange:
             raise Mismatch("eager class", f"results of {strange}")
         self.same("eager", out, self.want)
@@ -144,8 +145,8 @@ class Checks:
         off = OPTIONAL[self.program.seed % len(OPTIONAL)]
         less = Pipeline(*(each for name, each in OPTIMIZE.passes.items() if name.partition(".")[0] != off))
         optimized = self.stage(f"without {off}", lambda: less.run(func))
-        self.same(f"interpreted without {off}", run(optimized, *arrays), want)
-        native = self.stage(f"compiled without {off}", lambda: compile_func(optimized)(arrays))
+        self.same(f"interpreted without {off}", run(optimized, *map(in_parts, arrays)), want)
+        native = self.stage(f"compiled without {off}", lambda: compile_func(optimized, traced=func)(arrays))
         self.same(f"compiled without {off}", [*native, *(arrays[k] for k in places)], want)
 
     def tangent(self, at: list[int], along: Sequence[Any], dot: float, size: float) -> None:
@@ -185,6 +186,14 @@ class Checks:
         scale = max(1.0, size)
         if abs(slopes[0] - slopes[1]) <= 1e-5 * scale and abs(slopes[1] - dot) > 2e-4 * scale:
             raise Mismatch("differences", f"{slopes} are not {dot}")
+
+
+def in_parts(array: Any) -> Any:
+    """An array as optimised functions take it: complex numbers as pairs of real ones."""
+    if array.dtype.kind != "c":
+        return array
+    parts = np.finfo(array.dtype).dtype
+    return np.ascontiguousarray(array).view(parts).reshape(*array.shape, 2)
 
 
 def traced(function: Callable[..., Any], inputs: Sequence[Any]) -> tuple[Func, list[Any]]:

@@ -137,10 +137,11 @@ def acceptable(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return all(map(acceptable, value))
     array = np.asarray(value)
-    if array.dtype.kind not in "fiub" or array.dtype == np.float16 or array.dtype.itemsize > 8 or array.size > MAX_SIZE or array.ndim > 4:
+    wide = array.dtype.itemsize > (16 if array.dtype.kind == "c" else 8)
+    if array.dtype.kind not in "fiubc" or array.dtype == np.float16 or wide or array.size > MAX_SIZE or array.ndim > 4:
         return False
-    most = MAX_VALUE if array.dtype.kind == "f" else MAX_INTEGER
-    return bool((np.abs(array.astype(float)) <= most).all())
+    most = MAX_VALUE if array.dtype.kind in "fc" else MAX_INTEGER
+    return bool((np.abs(array.astype(complex if array.dtype.kind == "c" else float)) <= most).all())
 
 
 def draw_input(d: Draw, k: int) -> Any:
@@ -220,8 +221,9 @@ def is_steady(program: Program) -> bool:
         for a, b in zip(out, wanted, strict=True):
             if a.shape != b.shape or a.dtype != b.dtype:
                 return False
-            allowed = 300 * step * (1.0 + np.abs(b.astype(float)).max(initial=0.0)) if b.dtype.kind == "f" else 0.0
-            if not (np.abs(a.astype(float) - b.astype(float)) <= allowed).all():
+            kind = complex if b.dtype.kind == "c" else float
+            allowed = 300 * step * (1.0 + np.abs(b.astype(kind)).max(initial=0.0)) if b.dtype.kind in "fc" else 0.0
+            if not (np.abs(a.astype(kind) - b.astype(kind)) <= allowed).all():
                 return False
     return True
 

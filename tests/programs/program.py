@@ -92,8 +92,8 @@ class Program:
         """Whether anything is of single precision, which sets how closely results can agree."""
         values = (*self.inputs.values(), *self.variables.values())
         texts = (inner.text + "".join(h for h, _ in inner.parts) for node in self.body for inner in node.walk())
-        narrow = any(getattr(v, "dtype", None) in (np.float32, np.int16, np.uint16) for v in values)
-        return narrow or any(word in text for text in texts for word in ("f4", "float32", "i2", "u2"))
+        narrow = any(getattr(v, "dtype", None) in (np.float32, np.complex64, np.int16, np.uint16) for v in values)
+        return narrow or any(word in text for text in texts for word in ("f4", "c8", "float32", "i2", "u2"))
 
     @property
     def differentiated(self) -> list[int]:

@@ -20,9 +20,13 @@ SMOOTH = [
     "np.arcsinh({z})", "np.arctan(0.1 * {z})", "np.roll({z}, 1)", "np.where(np.isfinite({z}), {z}, 0.0)", "(0.2 + 1j) ** (0.1 * {z})",
     "np.fft.fftshift({z})", "{z}.astype('c16')", "np.float32(0.5) * {z}", "np.expm1(0.1 * {z})", "np.outer({z}, {z})[:3] * 0.1",
 ]  # fmt: skip
-BINARY = ["{z} + {y}", "{z} * {y} * 0.2", "{z} - {y}", "{z} / ({y} * {y} + 30.0)", "np.vdot({z}, {z}) * 0.01 + {y}", "{y} * np.conj({z}) * 0.2"]
+BINARY = [
+    "{z} + {y}", "{z} * {y} * 0.2", "{z} - {y}", "{z} / ({y} * {y} + 30.0)", "np.vdot({z}, {z}) * 0.01 + {y}",
+    "{y} * np.conj({z}) * 0.2",
+]  # fmt: skip
 BACK = [
-    "np.real({z})", "{z}.imag", "np.real({z} * np.conj({z})) * 0.1", "np.fft.irfft({z}) * 0.5", "np.linalg.norm({z})", "np.real(np.sum({z}))",
+    "np.real({z})", "{z}.imag", "np.real({z} * np.conj({z})) * 0.1", "np.fft.irfft({z}) * 0.5", "np.linalg.norm({z})",
+    "np.real(np.sum({z}))",
     "np.fft.hfft({z}) * 0.1", "np.var({z}) * 0.1", "np.imag(np.fft.fft({z}) * (1 - 2j)) * 0.1", "np.real(np.fft.irfft({z}, n=7))",
 ]  # fmt: skip
 APART = ["np.abs({z})", "np.angle({z})", "np.sign({z})", "np.abs({z}) * 1j + {z}", "{z} == {z}", "{z} != 0"]

@@ -35,7 +35,9 @@ shown = Shown()
 
 
 def package_of(frame: FrameType) -> str:
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    """The top-level package of a frame's module. The constructor that `namedtuple` generates has a module name of its own."""
+    name = str(frame.f_globals.get("__name__", ""))
+    return "collections" if name.startswith("namedtuple_") else name.partition(".")[0]
 
 
 def trim(error: BaseException) -> None:

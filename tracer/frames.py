@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from adjit.ir.errors import InternalError
 from adjit.ir.location import Location
-from adjit.ir.tracebacks import entries
+from adjit.ir.tracebacks import entries, package_of
 
-OURS = ("adjit", "numpy", "contextlib", "functools")
+OURS = ("adjit", "numpy", "contextlib", "functools", "collections")
 REMEMBERED = 2048  # code objects; the table keeps them alive, so it is cleared when it grows past this
 
 _CACHE = opmap["CACHE"]
@@ -117,7 +117,7 @@ def is_ours(frame: FrameType) -> bool:
     module = frame.f_globals.get("__name__", "")
     found = _inside.get(module)
     if found is None:
-        found = _inside[module] = isinstance(module, str) and module.partition(".")[0] in OURS
+        found = _inside[module] = isinstance(module, str) and package_of(frame) in OURS
     return found
 
 

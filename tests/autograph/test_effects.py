@@ -22,7 +22,8 @@ def test_python_or_an_error(effect: Effect) -> None:
         if effect.refused:
             with pytest.raises((TraceError, UnsupportedError)) as caught:
                 function(*deepcopy(args))
-            assert any(module.__file__ in str(caught.value) for module in (effects, effects_of_syntax, effects_on_objects))
+            message = str(caught.value)
+            assert any(module.__file__ in message for module in (effects, effects_of_syntax, effects_on_objects)), message
             continue
         expected = effect.fn(*deepcopy(args))
         actual = function(*deepcopy(args))

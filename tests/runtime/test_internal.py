@@ -12,7 +12,7 @@ import pytest
 
 import adjit as aj
 from adjit.codegen import compile as compiling
-from adjit.codegen.kernels import kernels, registers
+from adjit.codegen.kernels import kernels, region, registers
 from adjit.codegen.main import module
 from adjit.ir.errors import UnsupportedError
 from adjit.ir.ops.elementary import Tanh
@@ -63,7 +63,7 @@ def test_a_fault_in_a_pass(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("where", "what"),
     [
-        (module, "fused_kernel"), (module, "register_kernel"), (kernels, "emit_boxes"), (compiling, "Module"),
+        (module, "fused_kernel"), (module, "register_kernel"), (region, "add_nest"), (compiling, "Module"),
         (registers.RegisterKernel, "statement"), (kernels.Kernel, "definition"), (compiling, "Image"),
     ],
     ids=lambda x: x if isinstance(x, str) else "",

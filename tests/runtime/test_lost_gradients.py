@@ -61,7 +61,7 @@ LEAKS: dict[str, Callable[[Any], Any]] = {
     "numpy": lambda x: np.sum(x.numpy() * x),
     "math": lambda x: np.sum(x) * math.sin(x[0]),
     "math of a float": lambda x: np.sum(x) * math.sin(float(x[0])),
-    "a ufunc of SciPy": lambda x: np.sum(special.gamma(x)),
+    "a ufunc of SciPy": lambda x: np.sum(special.airy(x)[0]),
     "a function of SciPy": lambda x: np.sum(signal.convolve(x, np.ones(2))),
     "what NumPy alone has": lambda x: np.sum(np.trim_zeros(x)),
     "an item of an array": written,

@@ -42,6 +42,7 @@ from .variable import Store, Variable, scope, undone_by_errors
 
 if TYPE_CHECKING:
     from .profile import Profile
+    from .source import Source
 
 SINGLETON = (
     "a function only supports singleton variables created on the first call: make sure that the Variable is created once "
@@ -292,6 +293,11 @@ class Function(Exportable):
         with self._lock, collection_paused():
             return self._trace(take_apart(args, kwargs, self._static), instance, set())
 
+    def source(self, *args: Any, **kwargs: Any) -> Source:
+        """Return what a call with these arguments computes as NumPy Python: text to read, and functions to run and to debug."""
+        signature = take_apart(args, kwargs, self._static)
+        return source_of(self._concrete(signature), signature, self._fn)
+
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> Specialization:
         """Return the function for one signature: that of these arguments, or of the `TensorSpec`s given in their place."""
         return self._specialization(self, None, args, kwargs)
@@ -388,6 +394,10 @@ class BoundFunction(Exportable):
     def _traced_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
         return self._function._traced_alone(args, kwargs, self.__self__)
 
+    def source(self, *args: Any, **kwargs: Any) -> Source:
+        signature = take_apart(args, kwargs, self._function._static)
+        return source_of(self._concrete(signature), signature, self._function._fn)
+
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> Specialization:
         return self._function._specialization(self, self.__self__, args, kwargs)
 
@@ -408,6 +418,15 @@ def check_finite(concrete: ConcreteFunction, signature: Signature) -> Any:
     from .debug import check_finite  # noqa: PLC0415 - only who looks for a NaN needs the interpreter
 
     return check_finite(concrete, signature)
+
+
+def source_of(concrete: ConcreteFunction, signature: Signature, fn: Callable[..., Any]) -> Source:
+    from .source import Source, text_of  # noqa: PLC0415 - brings in `ast` and astunparse
+
+    arguments = concrete.convention.copies(signature.arrays, signature.stores, every=True)
+    captured = len(concrete.convention.constants)
+    seen = Inspection(concrete, fn)
+    return Source(text_of(concrete, seen.simplified, seen.halves), arguments[: len(arguments) - captured])
 
 
 def bind(fn: Callable[..., Any], instance: Any) -> Callable[..., Any]:

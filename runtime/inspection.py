@@ -33,6 +33,7 @@ class Inspection:
 
     def __init__(self, concrete: ConcreteFunction, function: Callable[..., Any]) -> None:
         self._function = function
+        self._concrete = concrete
         self._executable = concrete.executable
         self._func = concrete.executable.func
 
@@ -58,21 +59,32 @@ class Inspection:
         return stages
 
     @lazy
-    def _halves(self) -> tuple[Func, Func | None]:
-        """Return the parts after simplification but before division into kernels, the most readable form."""
+    def simplified(self) -> Func:
+        """The function after simplification but before division into kernels, the most readable form."""
+        return next(func for (_, func), (name, _) in pairwise(self._stages) if name == KERNELS)
+
+    @lazy
+    def halves(self) -> tuple[Func, Func | None]:
         from adjit.passes.autodiff.split import split  # noqa: PLC0415 - keeps the passes out of `import adjit`
 
-        return split(next(func for (_, func), (name, _) in pairwise(self._stages) if name == KERNELS))
+        return split(self.simplified)
 
     @property
     def forward(self) -> str:
         """IR of the forward part, including what it saves for the backward part."""
-        return str(self._halves[0])
+        return str(self.halves[0])
 
     @property
     def backward(self) -> str:
         """IR of the backward part; empty for a function that computes no gradient."""
-        return str(self._halves[1]) if self._halves[1] is not None else ""
+        return str(self.halves[1]) if self.halves[1] is not None else ""
+
+    @lazy
+    def source(self) -> str:
+        """Both parts as NumPy Python, to read and to run: see `function.source`."""
+        from .source import text_of  # noqa: PLC0415 - brings in `ast` and astunparse
+
+        return text_of(self._concrete, self.simplified, self.halves).text
 
     @property
     def optimized(self) -> str:

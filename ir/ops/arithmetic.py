@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 class Add(Binary):
     """a + b; logical or for bools."""
 
+    numpy = "{} + {}"
+    counts = True
     kinds = "fiubc"
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -39,6 +41,8 @@ class Add(Binary):
 class Sub(Binary):
     """a - b."""
 
+    numpy = "{} - {}"
+    counts = True
     kinds = "fiuc"
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -54,6 +58,7 @@ class Sub(Binary):
 class Div(Binary):
     """a / b, true division of floats."""
 
+    numpy = "{} / {}"
     kinds = "fc"
     singular = True
 
@@ -70,6 +75,7 @@ class Div(Binary):
 class Neg(Unary):
     """-x."""
 
+    numpy = "-{}"
     kinds = "fiuc"
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -88,6 +94,7 @@ class Neg(Unary):
 class Abs(Unary):
     """|x|; its derivative at 0 is 0."""
 
+    numpy = "np.abs({})"
     kinds = "fiu"
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -106,6 +113,7 @@ class Abs(Unary):
 class Sign(Unary):
     """-1, 0 or 1; NaN stays NaN."""
 
+    numpy = "np.sign({})"
     kinds = "fiu"
     differentiable = False
 
@@ -126,6 +134,7 @@ class Sign(Unary):
 class Copysign(Binary):
     """|a| with the sign of b."""
 
+    numpy = "np.copysign({}, {})"
     kinds = "f"
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -145,6 +154,7 @@ class Copysign(Binary):
 class Floor(Unary):
     """The largest integer that is at most x."""
 
+    numpy = "np.floor({})"
     kinds = "f"
     differentiable = False
 
@@ -158,6 +168,7 @@ class Floor(Unary):
 class Ceil(Unary):
     """The smallest integer that is at least x."""
 
+    numpy = "np.ceil({})"
     kinds = "f"
     differentiable = False
 
@@ -171,6 +182,7 @@ class Ceil(Unary):
 class Round(Unary):
     """The nearest integer; ties go to the even one."""
 
+    numpy = "np.rint({})"
     kinds = "f"
     differentiable = False
 
@@ -184,6 +196,7 @@ class Round(Unary):
 class Trunc(Unary):
     """The nearest integer towards zero."""
 
+    numpy = "np.trunc({})"
     kinds = "f"
     differentiable = False
 
@@ -221,6 +234,7 @@ class Extremum(Binary, abstract=True):
 class Maximum(Extremum):
     """The larger of a and b."""
 
+    numpy = "np.maximum({}, {})"
     predicate = "ge"
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -233,6 +247,7 @@ class Maximum(Extremum):
 class Minimum(Extremum):
     """The smaller of a and b."""
 
+    numpy = "np.minimum({}, {})"
     predicate = "le"
 
     def evaluate(self, *arrays: Array) -> Array:

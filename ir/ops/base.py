@@ -23,6 +23,7 @@ from ..errors import AdjitError, OutOfBoundsError, UnsupportedError
 from ..types import DType, TensorType
 
 if TYPE_CHECKING:
+    from ..func import Stmt
     from ..layout import Layout
     from ..operand import Operand
     from .reduce import Reduce
@@ -49,6 +50,7 @@ class Op:
     arity: ClassVar[int | None] = None  # the number of operands, if the type rule does not check it
     error: ClassVar[type[AdjitError]] = OutOfBoundsError  # what native code raises on failure
     differentiable: ClassVar[bool] = True
+    unread: ClassVar[tuple[int, ...]] = ()  # operands that `evaluate` and `python` ignore, because native code alone needs them
     in_place: ClassVar[int | None] = None  # the argument that native code may overwrite with the result, if it is not read afterwards
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
@@ -87,6 +89,10 @@ class Op:
     def evaluate(self, *arrays: Array) -> Any:
         """Eager NumPy evaluation: the reference for everything else."""
         raise AdjitError(f"{self.name}: no eager evaluation")
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        """The same as an expression of NumPy Python (`ir.source`): a node, or one per result; None if it was written as statements."""
+        raise UnsupportedError(f"{self.name}: this op does not say how it is written in Python; define `python` beside `evaluate`")
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
         raise AdjitError(f"{self.name}: no forward derivative")
@@ -203,6 +209,78 @@ def perform(op: Op, *args: Operand) -> Operand:
 
     out: Operand = perform_op(op, args)
     return out
+
+
+class Writing(Protocol):
+    """Python source, as ops write it; implemented by `ir.source`. Nodes are those of `ast`, and opaque here."""
+
+    def __call__(self, template: str, *nodes: Any) -> Any:
+        """An expression: `{}` in the template stands for the nodes, in order."""
+        ...
+
+    def elementwise(self, template: str, *args: Operand) -> Any:
+        """The same for the operands of an elementwise op, which NumPy broadcasts."""
+        ...
+
+    def elements(self, *args: Operand) -> list[Any]:
+        """The operands of an elementwise op."""
+        ...
+
+    def array(self, x: Operand) -> Any:
+        """An operand with its own shape and dtype."""
+        ...
+
+    def index(self, x: Operand) -> Any:
+        """An integer operand, as an index or a bound."""
+        ...
+
+    def indices(self, *args: Operand) -> list[Any]:
+        """Operands that index together."""
+        ...
+
+    def atom(self, x: Operand) -> Any:
+        """An operand that the expression reads several times."""
+        ...
+
+    def inside(self, x: Operand) -> Stmt | None:
+        """The statement of an operand whose expression is written only here."""
+        ...
+
+    def value(self, value: Any) -> Any:
+        """A Python number or string, or a tuple or list of them."""
+        ...
+
+    def dtype(self, dtype: DType) -> Any: ...
+    def constant(self, array: Array) -> Any: ...
+    def filled(self, value: Any, dtype: DType, shape: Sequence[int]) -> Any:
+        """A new array filled with one value."""
+        ...
+
+    def hoist(self, hint: str, node: Any) -> Any:
+        """A constant of the module."""
+        ...
+
+    def formula(self, op: Any, *args: Operand) -> Any:
+        """An elementwise op as a function that its lowering is written out in."""
+        ...
+
+    def loose(self, node: Any, shape: Sequence[int]) -> Any:
+        """A result that is smaller than its type: those who read it broadcast it."""
+        ...
+
+    def run(self, template: str, *nodes: Any) -> None:
+        """Write a line."""
+        ...
+
+    def new(self, node: Any) -> Any:
+        """A variable for the result, which following lines change."""
+        ...
+
+    def changed(self, x: Operand, copy: str) -> Any:
+        """The variable of an operand that following lines change into the result; of a copy of it, if it is read elsewhere."""
+        ...
+
+    def temporary(self, hint: str, node: Any) -> Any: ...
 
 
 class Emitter(Protocol):

@@ -22,6 +22,8 @@ LN2 = math.log(2.0)
 class Exp2(ComplexUnary):
     """2 to the power of x."""
 
+    numpy = "np.exp2({})"
+
     def evaluate(self, *arrays: Array) -> Array:
         return np.exp2(arrays[0])
 
@@ -32,6 +34,7 @@ class Exp2(ComplexUnary):
 class Log2(ComplexUnary):
     """Logarithm to base 2."""
 
+    numpy = "np.log2({})"
     singular = True
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -44,6 +47,7 @@ class Log2(ComplexUnary):
 class Log10(ComplexUnary):
     """Logarithm to base 10."""
 
+    numpy = "np.log10({})"
     singular = True
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -56,6 +60,7 @@ class Log10(ComplexUnary):
 class Cbrt(FloatUnary):
     """Cube root, of negative numbers too; its derivative at 0 is infinite."""
 
+    numpy = "np.cbrt({})"
     singular = True
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -90,6 +95,7 @@ class LogSum(Binary, abstract=True):
 class Logaddexp(LogSum):
     """log(exp(a) + exp(b)) without overflow. If both are -inf, the gradients are zero."""
 
+    numpy = "np.logaddexp({}, {})"
     log_base, exponential = 1.0, "exp"
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -99,6 +105,7 @@ class Logaddexp(LogSum):
 class Logaddexp2(LogSum):
     """log2(2**a + 2**b) without overflow. If both are -inf, the gradients are zero."""
 
+    numpy = "np.logaddexp2({}, {})"
     log_base, exponential = LN2, "exp2"
 
     def evaluate(self, *arrays: Array) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import AdjitError, SingularMatrixError
 from ..types import I64, DType, TensorType
-from .base import Array, Emitter, Loops, Op, Reg, Window, apply, nest
+from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest
 from .linalg import matmul, swap
 from .lu import check_square
 from .maps import where
@@ -42,6 +42,9 @@ class Cholesky(Op):
             return np.asarray(np.linalg.cholesky(arrays[0]))
         except np.linalg.LinAlgError:
             raise SingularMatrixError(NOT_POSITIVE) from None
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return write("np.linalg.cholesky({})", write.array(args[0]))
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         symmetric = lower(d) + swap(lower(d, -1))

@@ -17,7 +17,7 @@ import numpy as np
 from ..cost import Work
 from ..errors import ShapeError
 from ..types import DType, TensorType, complex_dtype, real_dtype
-from .base import Array, Loops, Op, Window, apply
+from .base import Array, Loops, Op, Window, Writing, apply
 from .maps import Binary, Unary, cast, promoted
 
 __all__ = ["real", "imag", "conj", "from_parts"]
@@ -44,6 +44,8 @@ class Part(Unary, abstract=True):
 class Real(Part):
     """The real part."""
 
+    numpy = "{}.real"
+
     def evaluate(self, *arrays: Array) -> Array:
         return arrays[0].real
 
@@ -53,6 +55,8 @@ class Real(Part):
 
 class Imag(Part):
     """The imaginary part."""
+
+    numpy = "{}.imag"
 
     def evaluate(self, *arrays: Array) -> Array:
         return arrays[0].imag
@@ -75,6 +79,13 @@ class Complex(Binary):
         out.real, out.imag = a, b
         return out
 
+    def python(self, write: Writing, *args: Operand) -> Any:
+        parts = [write.array(x) for x in args]
+        type = self.result(args[0].type)
+        out = write.new(write("np.empty({}, {})", write.value(type.shape), write.dtype(type.dtype)))
+        for name, part in zip(("real", "imag"), parts, strict=True):
+            write.run(f"{{}}.{name} = {{}}", out, part)
+
     def work(self, *dtypes: DType) -> Work:
         return Work(0, 0)
 
@@ -89,6 +100,7 @@ class Complex(Binary):
 class Conj(Unary):
     """The complex conjugate."""
 
+    numpy = "np.conj({})"
     kinds = "c"
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -118,6 +130,9 @@ class Interleave(Op):
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.stack(arrays, -1)
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return write("np.stack([{}, {}], -1)", *map(write.array, args))
 
     def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
         return 0.0  # it moves data

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ..types import BOOL, I64, StackType, TensorType
 from .base import Array
 from .fused import Fuse, Rows, hosted_by
-from .region import Batching, Forward, Region, Reverse, Rules, RunBlock
+from .region import Batching, Forward, Region, Reverse, Rules, RunBlock, WritingRegions
 
 __all__ = ["Checkpoint", "For", "Fuse", "If", "Region", "Rows", "RunBlock", "While", "hosted_by"]
 
@@ -32,6 +32,9 @@ class If(Region):
     def interpret(self, blocks: Sequence[RunBlock], *arrays: Array) -> tuple[Any, ...]:
         return blocks[0]() if arrays[0] else blocks[1]()
 
+    def python_region(self, write: WritingRegions, stmt: Stmt) -> None:
+        write.branches(stmt)
+
     def pull_back(self, reverse: Reverse, stmt: Stmt) -> None:
         reverse.branches(stmt, may_keep=True)
 
@@ -53,6 +56,9 @@ class Checkpoint(Region):
 
     def interpret(self, blocks: Sequence[RunBlock], *arrays: Array) -> tuple[Any, ...]:
         return blocks[0]()
+
+    def python_region(self, write: WritingRegions, stmt: Stmt) -> None:
+        write.inline(stmt)
 
     def pull_back(self, reverse: Reverse, stmt: Stmt) -> None:
         reverse.branches(stmt, may_keep=False)
@@ -108,6 +114,9 @@ class For(Loop):
         trips = (blocks[0](start.dtype.type(k), *carry) for k in range(int(start), int(stop)))
         return _gathered(carry, trips, blocks[-1].saves)
 
+    def python_region(self, write: WritingRegions, stmt: Stmt) -> None:
+        write.for_loop(stmt)
+
     def batch_region(self, batching: Batching, stmt: Stmt) -> Any:
         return batching.for_loop(stmt)
 
@@ -129,6 +138,9 @@ class While(Loop):
         carry = list(arrays)
         trips = (blocks[1](*carry) for _ in iter(lambda: bool(blocks[0](*carry)[0]), False))
         return _gathered(carry, trips, blocks[-1].saves)
+
+    def python_region(self, write: WritingRegions, stmt: Stmt) -> None:
+        write.while_loop(stmt)
 
     def batch_region(self, batching: Batching, stmt: Stmt) -> Any:
         return batching.while_loop(stmt)

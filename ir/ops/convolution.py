@@ -15,11 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
+from .. import source_helpers
 from ..errors import DTypeError, ShapeError
 from ..types import Shape, TensorType
-from .base import Array, Loops, Op, Reg, Window, apply
+from .base import Array, Loops, Op, Reg, Window, Writing, apply
 from .maps import cast, common_dtype
 from .shape import lead, move_lead, move_to_lead, pad, reshape, slice_
 
@@ -97,18 +96,8 @@ class Convolution(Op, abstract=True):
 
     # ---- NumPy
 
-    def places(self, x: Array, sizes: Shape, places: Shape) -> list[tuple[tuple[int, ...], tuple[slice, ...]]]:
-        """For each element of the filter, the part of x that it is multiplied with at the positions of a result of these sizes."""
-        out = []
-        for place in np.ndindex(*places):
-            starts = [r * b for r, b in zip(place, self.dilations)]
-            cut = [slice(a, a + (n - 1) * s + 1 if n else a, s) for a, n, s in zip(starts, sizes, self.strides)]
-            out.append((place, (slice(None), *cut)))
-        return out
-
-    def grouped(self, x: Array) -> Array:
-        """The last axis as (groups, the rest)."""
-        return x.reshape(*x.shape[:-1], self.groups, x.shape[-1] // self.groups)
+    def settings(self) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+        return self.strides, self.dilations, self.groups
 
     # ---- native code: einsum letters are n batch, A.. positions, a.. filter elements, g groups, c channels, k features
 
@@ -153,12 +142,10 @@ class Convolve(Convolution):
 
     def evaluate(self, *arrays: Array) -> Array:
         x, w = arrays
-        sizes = self.output_sizes(x.shape[1:-1], w.shape[:-2])
-        out = np.zeros((x.shape[0], *sizes, self.groups, w.shape[-1] // self.groups), x.dtype)
-        filters = self.grouped(w)
-        for place, part in self.places(x, sizes, w.shape[:-2]):
-            out += np.einsum("...gc,cgk->...gk", self.grouped(x[part]), filters[place], optimize=True)
-        return out.reshape(*out.shape[:-2], w.shape[-1])
+        return source_helpers.convolve(x, w, *self.settings())  # type: ignore[no-any-return]
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return write("convolve({}, {}, {}, {}, {})", *map(write.array, args), *map(write.value, self.settings()))
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return apply(self, d, args[1]) if i == 0 else apply(self, args[0], d)
@@ -205,12 +192,11 @@ class ConvolveInput(Convolution):
 
     def evaluate(self, *arrays: Array) -> Array:
         d, w = arrays
-        out = np.zeros((d.shape[0], *self.sizes, w.shape[-2] * self.groups), d.dtype)
-        filters, cotangent = self.grouped(w), self.grouped(d)
-        for place, part in self.places(out, d.shape[1:-1], w.shape[:-2]):
-            meets = np.einsum("...gk,cgk->...gc", cotangent, filters[place], optimize=True)
-            out[part] += meets.reshape(*d.shape[:-1], out.shape[-1])
-        return out
+        return source_helpers.convolve_input(d, w, *self.settings(), self.sizes)  # type: ignore[no-any-return]
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        given = *map(write.array, args), *map(write.value, (*self.settings(), self.sizes))
+        return write("convolve_input({}, {}, {}, {}, {}, {})", *given)
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return apply(self, d, args[1]) if i == 0 else apply(self, args[0], d)
@@ -262,12 +248,11 @@ class ConvolveFilter(Convolution):
 
     def evaluate(self, *arrays: Array) -> Array:
         x, d = arrays
-        out = np.zeros((*self.sizes, x.shape[-1] // self.groups, self.groups, d.shape[-1] // self.groups), x.dtype)
-        cotangent = self.grouped(d)
-        for place, part in self.places(x, d.shape[1:-1], self.sizes):
-            rows = [a.reshape(-1, *a.shape[-2:]) for a in (self.grouped(x[part]), cotangent)]
-            out[place] = np.einsum("mgc,mgk->cgk", *rows, optimize=True)
-        return out.reshape(*out.shape[:-2], d.shape[-1])
+        return source_helpers.convolve_filter(x, d, *self.settings(), self.sizes)  # type: ignore[no-any-return]
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        given = *map(write.array, args), *map(write.value, (*self.settings(), self.sizes))
+        return write("convolve_filter({}, {}, {}, {}, {}, {})", *given)
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return apply(self, d, args[1]) if i == 0 else apply(self, args[0], d)

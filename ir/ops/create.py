@@ -11,7 +11,7 @@ import numpy as np
 from .. import operand as operands  # import cycle: names are looked up at use
 from ..errors import DTypeError, ShapeError
 from ..types import BOOL, F64, I64, DType, Shape, TensorType, as_dtype, checked_type, normalize_axis, real_dtype
-from .base import Array, Emitter, Op, Reg, perform
+from .base import Array, Emitter, Op, Reg, Writing, perform
 from .maps import Map, cast, checked_scalar
 from .shape import broadcast_to, reshape
 
@@ -45,6 +45,9 @@ class Constant(Op):
     def evaluate(self, *arrays: Array) -> Array:
         return np.frombuffer(self.data, self.dtype).reshape(self.shape)
 
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return write.constant(self.evaluate())
+
 
 @dataclass(eq=False, repr=False)
 class Iota(Map):
@@ -65,6 +68,12 @@ class Iota(Map):
     def evaluate(self, *arrays: Array) -> Array:
         line = np.arange(self.shape[self.axis], dtype=self.dtype)
         return np.broadcast_to(line.reshape([-1 if a == self.axis else 1 for a in range(len(self.shape))]), self.shape)
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        size, after = self.shape[self.axis], len(self.shape) - self.axis - 1
+        dtype = "" if self.dtype == I64 else f", dtype=np.{self.dtype.name}"
+        line = write(f"np.arange({size}{dtype}){'[:' + ', None' * after + ']' if after else ''}")
+        return write.loose(line, (size, *(1,) * after))
 
     def splat(self, *values: object) -> None:
         return None
@@ -89,6 +98,9 @@ class Fill(Map):
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.full(self.shape, self.value, self.dtype)
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        write.new(write.filled(self.value, self.dtype, self.shape))
 
     def splat(self, *values: object) -> None:
         return None

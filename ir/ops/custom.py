@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ..errors import GradientError, ShapeError
 from ..types import TensorType
-from .base import Array, Op, perform
+from .base import Array, Op, Writing, perform
 
 if TYPE_CHECKING:
     from ..func import Block
@@ -88,6 +88,10 @@ class CustomGradient(Op):
 
     def evaluate(self, *arrays: Array) -> tuple[Array, ...]:
         return arrays[self.inputs : self.inputs + self.values]
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        nodes = [write.array(x) for x in args[self.inputs : self.inputs + self.values]]
+        return nodes[0] if len(nodes) == 1 else nodes
 
     def pushforward(
         self, results: tuple[Operand, ...], args: tuple[Operand, ...], tangents: tuple[Operand | None, ...]

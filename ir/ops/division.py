@@ -29,6 +29,7 @@ class Division(Binary, abstract=True):
 class FloorDivide(Division):
     """The largest integer that is at most a / b. Integers: division by zero gives 0, the lowest by -1 gives itself, as in NumPy."""
 
+    numpy = "{} // {}"
     differentiable = False
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -50,6 +51,7 @@ class FloorDivide(Division):
 class Remainder(Division):
     """a - b * floor(a / b), with the sign of b; 0 for integers if b is 0, as in NumPy."""
 
+    numpy = "{} % {}"
     singular = True
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -70,6 +72,7 @@ class Remainder(Division):
 class Fmod(Division):
     """a - b * trunc(a / b), with the sign of a; 0 for integers if b is 0, as in NumPy."""
 
+    numpy = "np.fmod({}, {})"
     singular = True
 
     def evaluate(self, *arrays: Array) -> Array:

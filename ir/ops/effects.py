@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..errors import AdjitError, DTypeError, ShapeError, UnsupportedError, raised_as
+from ..errors import AdjitError, CheckError, DTypeError, ShapeError, UnsupportedError, raised_as
 from ..types import BOOL, TensorType, complex_dtype
-from .base import Array, Loops, Op, Window, apply, perform
+from .base import Array, Loops, Op, Window, Writing, apply, perform
 from .maps import cast
 from .reduce import all as all_true
 from .shape import lead, reshape, slice_
@@ -89,6 +89,14 @@ class Assert(Effect):
             raise self.error(self.message)
         return ()
 
+    def python(self, write: Writing, *args: Operand) -> Any:
+        condition = write.array(args[0])
+        if self.error is CheckError:
+            write.run("assert {}, {}" if self.message else "assert {}", condition, write.value(self.message))
+            return
+        write.run("if {}:", write("not {}", condition))
+        write.run(f"    raise {self.raises}({{}})", write.value(self.message))
+
     def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Any:
         return apply(self, all_true(args[0]))
 
@@ -148,6 +156,15 @@ class Print(Effect):
             arrays = tuple(of_parts(a) if pair else a for a, pair in zip(arrays, self.complex, strict=True))
         stream.write(self.template.format(*(text(a, self.summarize) for a in arrays)) + self.end)
         return ()
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        if self.style != "numpy":
+            raise UnsupportedError(f"print: the style {self.style!r} is not NumPy's, and cannot be written as Python that needs NumPy only")
+        values = [write("{}[()]", write.array(x)) if not x.type.shape else write.array(x) for x in args]
+        text = write(f"{{}}.format({', '.join(['{}'] * len(values))})", write.value(self.template), *values)
+        end = "" if self.end == "\n" else ", end={}"
+        stream = ", file=sys.stderr" if self.stream == "stderr" else ""
+        write.run(f"print({{}}{end}{stream})", text, *([write.value(self.end)] if end else []))
 
     def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Any:
         for k in range(size):

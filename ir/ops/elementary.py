@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .. import source_helpers
 from ..types import F32, F64
 from .base import Array, Emitter, Reg
 from .maps import Binary, ComplexUnary, FloatUnary, float_binary, float_unary, where
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 class Exp(ComplexUnary):
     """e to the power of x."""
 
+    numpy = "np.exp({})"
+
     def evaluate(self, *arrays: Array) -> Array:
         return np.exp(arrays[0])
 
@@ -38,6 +41,8 @@ class Exp(ComplexUnary):
 
 class Expm1(ComplexUnary):
     """exp(x) - 1, accurate near 0."""
+
+    numpy = "np.expm1({})"
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.expm1(arrays[0])
@@ -49,6 +54,7 @@ class Expm1(ComplexUnary):
 class Log(ComplexUnary):
     """Natural logarithm."""
 
+    numpy = "np.log({})"
     singular = True
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -61,6 +67,7 @@ class Log(ComplexUnary):
 class Log1p(ComplexUnary):
     """log(1 + x), accurate near 0."""
 
+    numpy = "np.log1p({})"
     singular = True
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -73,11 +80,10 @@ class Log1p(ComplexUnary):
 class Sigmoid(FloatUnary):
     """1 / (1 + exp(-x))."""
 
+    numpy = "sigmoid({})"
+
     def evaluate(self, *arrays: Array) -> Array:
-        (x,) = arrays
-        one = x.dtype.type(1)
-        e = np.exp(-np.abs(x))  # never overflows, so that small results are not lost
-        return np.asarray(np.where(x < 0, e, one) / (one + e))
+        return np.asarray(source_helpers.sigmoid(arrays[0]))
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
         return y * (1.0 - y)
@@ -85,6 +91,8 @@ class Sigmoid(FloatUnary):
 
 class Softplus(FloatUnary):
     """log(1 + exp(x)) without overflow."""
+
+    numpy = "np.logaddexp({}, 0)"
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.asarray(np.logaddexp(arrays[0], arrays[0].dtype.type(0)))
@@ -99,6 +107,7 @@ class Softplus(FloatUnary):
 class Sqrt(ComplexUnary):
     """Square root; its derivative at 0 is infinite."""
 
+    numpy = "np.sqrt({})"
     singular = True
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -114,6 +123,7 @@ class Sqrt(ComplexUnary):
 class Rsqrt(ComplexUnary):
     """1 / sqrt(x)."""
 
+    numpy = "1 / np.sqrt({})"
     singular = True
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -129,6 +139,7 @@ class Rsqrt(ComplexUnary):
 class Hypot(Binary):
     """sqrt(a*a + b*b) without overflow; its derivative at the origin is 0, like that of `norm`."""
 
+    numpy = "np.hypot({}, {})"
     kinds = "f"
     singular = True
 
@@ -165,6 +176,8 @@ SCALES = {F32: (2.0**60, 2.0**-40, 2.0**-70, 2.0**100), F64: (2.0**500, 2.0**-40
 class Sin(ComplexUnary):
     """Sine."""
 
+    numpy = "np.sin({})"
+
     def evaluate(self, *arrays: Array) -> Array:
         return np.sin(arrays[0])
 
@@ -174,6 +187,8 @@ class Sin(ComplexUnary):
 
 class Cos(ComplexUnary):
     """Cosine."""
+
+    numpy = "np.cos({})"
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.cos(arrays[0])
@@ -185,6 +200,7 @@ class Cos(ComplexUnary):
 class Tan(ComplexUnary):
     """Tangent."""
 
+    numpy = "np.tan({})"
     singular = True
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -197,6 +213,7 @@ class Tan(ComplexUnary):
 class Asin(ComplexUnary):
     """Inverse sine."""
 
+    numpy = "np.arcsin({})"
     singular = True
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -209,6 +226,7 @@ class Asin(ComplexUnary):
 class Acos(ComplexUnary):
     """Inverse cosine."""
 
+    numpy = "np.arccos({})"
     singular = True
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -221,6 +239,8 @@ class Acos(ComplexUnary):
 class Atan(ComplexUnary):
     """Inverse tangent."""
 
+    numpy = "np.arctan({})"
+
     def evaluate(self, *arrays: Array) -> Array:
         return np.arctan(arrays[0])
 
@@ -231,6 +251,7 @@ class Atan(ComplexUnary):
 class Atan2(Binary):
     """The angle of the point (b, a)."""
 
+    numpy = "np.arctan2({}, {})"
     kinds = "f"
     singular = True
 
@@ -252,6 +273,8 @@ class Atan2(Binary):
 class Sinh(ComplexUnary):
     """Hyperbolic sine."""
 
+    numpy = "np.sinh({})"
+
     def evaluate(self, *arrays: Array) -> Array:
         return np.sinh(arrays[0])
 
@@ -261,6 +284,8 @@ class Sinh(ComplexUnary):
 
 class Cosh(ComplexUnary):
     """Hyperbolic cosine."""
+
+    numpy = "np.cosh({})"
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.cosh(arrays[0])
@@ -272,6 +297,8 @@ class Cosh(ComplexUnary):
 class Tanh(ComplexUnary):
     """Hyperbolic tangent."""
 
+    numpy = "np.tanh({})"
+
     def evaluate(self, *arrays: Array) -> Array:
         return np.tanh(arrays[0])
 
@@ -281,6 +308,8 @@ class Tanh(ComplexUnary):
 
 class Asinh(ComplexUnary):
     """Inverse hyperbolic sine."""
+
+    numpy = "np.arcsinh({})"
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.arcsinh(arrays[0])
@@ -292,6 +321,7 @@ class Asinh(ComplexUnary):
 class Acosh(ComplexUnary):
     """Inverse hyperbolic cosine, for x >= 1."""
 
+    numpy = "np.arccosh({})"
     singular = True
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -305,6 +335,7 @@ class Acosh(ComplexUnary):
 class Atanh(ComplexUnary):
     """Inverse hyperbolic tangent, for x between -1 and 1."""
 
+    numpy = "np.arctanh({})"
     singular = True
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -320,9 +351,10 @@ class Atanh(ComplexUnary):
 class Erf(FloatUnary):
     """The error function, 2 / sqrt(pi) times the integral of exp(-t*t) from 0 to x."""
 
+    numpy = "erf({})"
+
     def evaluate(self, *arrays: Array) -> Array:
-        (x,) = arrays
-        return np.fromiter(map(math.erf, x.flat), x.dtype, x.size).reshape(x.shape)
+        return np.asarray(source_helpers.erf(arrays[0]))
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
         return 2.0 / math.sqrt(math.pi) * exp(-args[0] * args[0])

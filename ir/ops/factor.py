@@ -14,7 +14,7 @@ import numpy as np
 from ..cost import MATH
 from ..errors import DTypeError, ShapeError
 from ..types import I64, TensorType
-from .base import Array, Loops, Op, Reg, Window, apply, nest
+from .base import Array, Loops, Op, Reg, Window, Writing, apply, nest
 from .join import concatenate
 from .linalg import matmul, swap
 from .lu import Lu, check_square, lu
@@ -45,6 +45,9 @@ class Slogdet(Op):
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.stack(np.linalg.slogdet(arrays[0]), -1)
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return write("np.stack(np.linalg.slogdet({}), -1)", write.array(args[0]))
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
         if i == 1:
@@ -102,6 +105,10 @@ class Qr(Op):
     def evaluate(self, *arrays: Array) -> Array:
         q, r = np.linalg.qr(arrays[0])
         return np.concatenate([q, np.swapaxes(r, -1, -2)], -2)
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        qr = write.temporary("qr", write("np.linalg.qr({})", write.array(args[0])))
+        return write("np.concatenate([{}.Q, np.swapaxes({}.R, -1, -2)], -2)", qr, qr)
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         q, r = parts(y)

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..errors import DTypeError, ShapeError
 from ..types import I64, DType, TensorType, complex_dtype, normalize_axis
-from .base import Array, Emitter, Loops, Op, Reg, Window, apply, nest
+from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest
 from .butterflies import dft, mul
 from .maps import cast
 
@@ -51,6 +51,14 @@ class Fft(Op):
         out = np.fft.ifft(x, axis=self.axis, norm="forward") if self.inverse else np.fft.fft(x, axis=self.axis)
         return np.asarray(out if self.scale == 1.0 else out * self.scale).astype(x.dtype, copy=False)
 
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return self.written(write, write.array(args[0]))
+
+    def written(self, write: Writing, x: Any) -> Any:
+        call = 'np.fft.ifft({}, axis={}, norm="forward")' if self.inverse else "np.fft.fft({}, axis={})"
+        scaled = "" if self.scale == 1.0 else f" * {self.scale!r}"
+        return write(f"{call}{scaled}", x, write.value(self.axis))
+
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return apply(self, d)
 
@@ -80,6 +88,7 @@ class FftParts(Op):
     inverse: bool = False
     scale: float = 1.0
     differentiable: ClassVar[bool] = False
+    unread: ClassVar[tuple[int, ...]] = (1, 2, 3)  # tables
 
     def infer(self, *types: TensorType) -> TensorType:
         x, *tables = types
@@ -95,6 +104,12 @@ class FftParts(Op):
         z = (x[..., 0] + 1j * x[..., 1]).astype(np.result_type(x.dtype, np.complex64))
         out = Fft(self.axis, self.inverse, self.scale).evaluate(z)
         return np.stack([out.real, out.imag], -1)
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        x = write.atom(args[0])
+        z = write("{}[..., 0] + 1j * {}[..., 1]", x, x)
+        out = write.temporary("z", Fft(self.axis, self.inverse, self.scale).written(write, z))
+        return write("np.stack([{}.real, {}.imag], -1)", out, out)
 
     def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
         return work(args[0].size // 2, args[0].shape[self.axis])

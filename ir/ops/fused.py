@@ -15,7 +15,7 @@ from .base import Array, View
 from .create import Iota
 from .maps import Map
 from .reduce import Reduce
-from .region import Batching, Forward, Region, Reverse, Rules, RunBlock
+from .region import Batching, Forward, Region, Reverse, Rules, RunBlock, WritingRegions
 from .shape import Broadcast, Pad, Reshape, Slice, Transpose
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ class Group(Region, abstract=True):
 
     def interpret(self, blocks: Sequence[RunBlock], *arrays: Array) -> tuple[Any, ...]:
         return blocks[0]()
+
+    def python_region(self, write: WritingRegions, stmt: Stmt) -> None:
+        write.inline(stmt)
 
     def check_block(self, rules: Rules, stmt: Stmt) -> Block:
         (body,) = rules.blocks(stmt, 1)

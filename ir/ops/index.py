@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import Detail, DTypeError, OutOfBoundsError, ShapeError
 from ..types import I64, U64, DType, TensorType
-from .base import Array, Emitter, Loops, Op, Reg, Window, apply, nest
+from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest
 from .create import iota
 from .maps import where
 from .shape import broadcast_to, lead, move_lead, move_to_lead, reshape, trail
@@ -60,6 +60,10 @@ class Gather(Indexing):
     def evaluate(self, *arrays: Array) -> Array:
         x, *indices = arrays
         return x[positions(self.name, TensorType(x.dtype, x.shape), indices)]
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        x, *indices = args
+        return write(f"{{}}[{', '.join(['{}'] * len(indices))}]", write.array(x), *write.indices(*indices))
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
         return apply(self, d, *args[1:]) if i == 0 else None
@@ -119,6 +123,13 @@ class ScatterAdd(Scatter):
         np.add.at(out, positions(self.name, TensorType(x.dtype, x.shape), indices), updates)
         return out
 
+    def python(self, write: Writing, *args: Operand) -> Any:
+        x, updates, *indices = args
+        given, places = write.array(updates), write.indices(*indices)
+        out = write.changed(x, 'np.array({}, order="C")')
+        key = "{}" if len(places) == 1 else f"({', '.join(['{}'] * len(places))})"
+        write.run(f"np.add.at({{}}, {key}, {{}})", out, *places, given)
+
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
         if i == 1:
             return apply(self, d.literal(0, args[0].type), d, *args[2:])
@@ -146,6 +157,12 @@ class ScatterSet(Scatter):
         out = np.array(x, order="C")
         out[positions(self.name, TensorType(x.dtype, x.shape), indices)] = updates
         return out
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        x, updates, *indices = args
+        given, places = write.array(updates), write.indices(*indices)
+        out = write.changed(x, 'np.array({}, order="C")')
+        write.run(f"{{}}[{', '.join(['{}'] * len(places))}] = {{}}", out, *places, given)
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
         if i > 1:
@@ -195,6 +212,10 @@ class CheckIndex(Indexing):
     def evaluate(self, *arrays: Array) -> tuple[()]:
         positions(self.of, self.x, arrays)
         return ()
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        key = ", ".join(["{}"] * len(args))
+        return write(f"np.broadcast_to(0, {{}})[{key}]", write.value(self.x.shape), *write.indices(*args))
 
     def guard(self, *types: TensorType) -> tuple[Op, slice]:
         return self, slice(None)

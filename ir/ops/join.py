@@ -10,9 +10,9 @@ import numpy as np
 
 from ..errors import DTypeError, ShapeError
 from ..types import TensorType, normalize_axis
-from .base import Array, Loops, Op, Window, apply
+from .base import Array, Loops, Op, Window, Writing, apply
 from .maps import cast, common_dtype
-from .shape import flip, read_window, reshape, same_bits, window_of, window_shape
+from .shape import flip, read_window, reshape, same_bits, window_of, window_shape, window_text
 
 __all__ = ["concatenate"]
 
@@ -38,6 +38,10 @@ class Concatenate(Op):
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.concatenate(arrays, self.axis)
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        axis = "" if self.axis == 0 else f", axis={self.axis}"
+        return write(f"np.concatenate([{', '.join(['{}'] * len(args))}]{axis})", *map(write.array, args))
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return apply(self, *(d if j == i else d.literal(0, x.type) for j, x in enumerate(args)))
@@ -107,6 +111,12 @@ class SetSlice(Op):
         out = np.array(arrays[0], order="C")
         out[tuple(map(slice, self.starts, self.stops, self.steps))] = arrays[1]
         return out
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        x, update = args
+        given = write.array(update)
+        out = write.changed(x, 'np.array({}, order="C")')
+        write.run(f"{{}}[{window_text(x.type.shape, self.starts, self.stops, self.steps)}] = {{}}", out, given)
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         zero = d.literal(0, args[1 - i].type)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import DTypeError, ShapeError
 from ..types import BOOL, I64, TensorType, broadcast_shapes, matmul_shape
-from .base import Array, Loops, Op, Window, apply
+from .base import Array, Loops, Op, Window, Writing, apply
 from .maps import cast, common_dtype
 from .shape import broadcast_to, lead, reshape, transpose
 
@@ -34,6 +34,9 @@ class Matmul(Op):
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.asarray(np.matmul(*arrays))
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return write("{} @ {}", *map(write.array, args))
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return apply(self, d, args[1]) if i == 0 else apply(self, args[0], d)
@@ -90,6 +93,9 @@ class MatmulAdd(Op):
     def evaluate(self, *arrays: Array) -> Array:
         c, a, b = arrays
         return np.asarray(c + np.matmul(a, b))
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return write("{} + {} @ {}", *map(write.array, args))
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return d if i == 0 else Matmul().jvp(i - 1, y, args[1:], d)

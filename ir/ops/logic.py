@@ -9,7 +9,7 @@ import numpy as np
 
 from ..layout import Layout
 from ..types import BOOL, I8, U64, TensorType, float_dtype
-from .base import Array, Emitter, Reg, View, apply
+from .base import Array, Emitter, Reg, View, Writing, apply
 from .complex import imag, real
 from .maps import SCALAR, Binary, Unary, binary, cast, common_dtype, promoted, where
 
@@ -47,6 +47,7 @@ class Comparison(Binary, abstract=True):
 class Equal(Comparison):
     """a == b."""
 
+    numpy = "{} == {}"
     kinds = "fiubc"
     predicate, ufunc = "eq", np.equal
 
@@ -54,6 +55,7 @@ class Equal(Comparison):
 class NotEqual(Comparison):
     """a != b."""
 
+    numpy = "{} != {}"
     kinds = "fiubc"
     predicate, ufunc = "ne", np.not_equal
 
@@ -61,24 +63,28 @@ class NotEqual(Comparison):
 class Less(Comparison):
     """a < b."""
 
+    numpy = "{} < {}"
     predicate, ufunc = "lt", np.less
 
 
 class LessEqual(Comparison):
     """a <= b."""
 
+    numpy = "{} <= {}"
     predicate, ufunc = "le", np.less_equal
 
 
 class Greater(Comparison):
     """a > b."""
 
+    numpy = "{} > {}"
     predicate, ufunc = "gt", np.greater
 
 
 class GreaterEqual(Comparison):
     """a >= b."""
 
+    numpy = "{} >= {}"
     predicate, ufunc = "ge", np.greater_equal
 
 
@@ -139,6 +145,7 @@ def greater_equal(a: Operand | float, b: Operand | float) -> Operand:
 class BitwiseAnd(Binary):
     """a & b; logical and for bools."""
 
+    numpy = "{} & {}"
     kinds = "iub"
     differentiable = False
 
@@ -152,6 +159,7 @@ class BitwiseAnd(Binary):
 class BitwiseOr(Binary):
     """a | b; logical or for bools."""
 
+    numpy = "{} | {}"
     kinds = "iub"
     differentiable = False
 
@@ -165,6 +173,7 @@ class BitwiseOr(Binary):
 class BitwiseXor(Binary):
     """a ^ b; logical exclusive or for bools."""
 
+    numpy = "{} ^ {}"
     kinds = "iub"
     differentiable = False
 
@@ -178,6 +187,7 @@ class BitwiseXor(Binary):
 class BitwiseNot(Unary):
     """~x; logical not for bools."""
 
+    numpy = "~{}"
     kinds = "iub"
     differentiable = False
 
@@ -193,6 +203,7 @@ class BitwiseNot(Unary):
 class LeftShift(Binary):
     """a << b; 0 if b is negative or at least the bit width, as in NumPy."""
 
+    numpy = "{} << {}"
     kinds = "iu"
     differentiable = False
 
@@ -209,6 +220,7 @@ class LeftShift(Binary):
 class RightShift(Binary):
     """Arithmetic a >> b; only the sign remains if b is negative or at least the bit width, as in NumPy."""
 
+    numpy = "{} >> {}"
     kinds = "iu"
     differentiable = False
 
@@ -319,6 +331,9 @@ class Detach(View):
 
     def evaluate(self, *arrays: Array) -> Any:
         return arrays[0]
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return write.array(args[0])
 
     def widened(self, size: int) -> Detach:
         return self

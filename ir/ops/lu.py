@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from .. import source_helpers
 from ..errors import DTypeError, ShapeError
 from ..types import I64, DType, TensorType
-from .base import Array, Emitter, Loops, Op, Reg, Window, apply, nest
+from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest
 from .reduce import Max, Min
 from .triangle import Triangles, blocks, part, spread, take_product
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 
 HEIGHTS = 2  # of panels, for each of which code is generated
-EAGER_BLOCK = 48  # columns that NumPy eliminates before the rest is updated by one product
 
 
 class Lu(Op):
@@ -39,22 +37,10 @@ class Lu(Op):
         return a.with_shape((*a.shape[:-2], a.shape[-1] + 1, a.shape[-1]))
 
     def evaluate(self, *arrays: Array) -> Array:
-        (a,) = arrays
-        n = a.shape[-1]
-        out = np.zeros((*a.shape[:-2], n + 1, n), a.dtype)
-        out[..., :n, :] = a
-        for matrix in out.reshape(-1, n + 1, n) if a.size else ():
-            for start in range(0, n, EAGER_BLOCK):
-                stop = min(start + EAGER_BLOCK, n)
-                for i in range(start, stop):
-                    matrix[n, i] = ahead = int(np.argmax(np.abs(matrix[i:n, i])))
-                    matrix[[i, i + ahead]] = matrix[[i + ahead, i]]
-                    matrix[i + 1 : n, i] /= matrix[i, i] or 1
-                    matrix[i + 1 : n, i + 1 : stop] -= np.outer(matrix[i + 1 : n, i], matrix[i, i + 1 : stop])
-                for i in range(start + 1, stop):
-                    matrix[i, stop:] -= matrix[i, start:i] @ matrix[start:i, stop:]
-                matrix[stop:n, stop:] -= matrix[stop:n, start:stop] @ matrix[start:stop, stop:]
-        return out
+        return source_helpers.lu_factors(arrays[0])  # type: ignore[no-any-return]
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return write("lu_factors({})", write.array(args[0]))
 
     def widened(self, size: int) -> Lu:
         return self

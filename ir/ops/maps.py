@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from .. import source_helpers
 from ..cost import MATH, Counted, Counting, Work
 from ..errors import DTypeError, ShapeError
 from ..types import BOOL, DTYPE_NAMES, DType, TensorType, broadcast_shapes, math_dtype, promote, real_dtype, weak_example
-from .base import Array, Emitter, Op, Reg, apply
+from .base import Array, Emitter, Op, Reg, Writing, apply
 from .shape import broadcast_to
 
 __all__ = ["cast", "where", "strong_mul"]
@@ -56,6 +57,8 @@ class Map(Op, abstract=True):
 
     kinds: ClassVar[str] = "fiub"  # supported dtype kinds: float, int, unsigned, bool; "c" for complex
     singular: ClassVar[bool] = False
+    numpy: ClassVar[str] = ""  # the op as an expression of NumPy Python, with `{}` for each operand: see `Op.python`
+    counts: ClassVar[bool] = False  # whether Python computes the same on the counters of loops
 
     def infer(self, *types: TensorType) -> TensorType:
         first = types[0]
@@ -74,6 +77,9 @@ class Map(Op, abstract=True):
 
     def result(self, operand: TensorType) -> TensorType:
         return operand
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return write.elementwise(self.numpy, *args) if self.numpy else super().python(write, *args)
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand | float | None:
         """d result / d args[i], elementwise; None if the op is not differentiable with respect to it."""
@@ -256,8 +262,14 @@ class Cast(Unary):
             x = x.real
         with np.errstate(invalid="ignore", over="ignore"):
             if x.dtype.kind == "f" and self.dtype.kind in "iu":
-                return saturated(x, self.dtype)
+                return np.asarray(source_helpers.saturate(x, self.dtype))
             return x.astype(self.dtype)
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        (x,) = args
+        saturates = x.type.dtype.kind in "fc" and self.dtype.kind in "iu"
+        part = "{}.real" if x.type.is_complex and self.dtype.kind not in "cb" else "{}"
+        return write(f"saturate({part}, {{}})" if saturates else f"{part}.astype({{}})", write.array(x), write.dtype(self.dtype))
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
         return cast(d, self.dtype) if args[0].type.is_inexact and self.dtype.kind in "fc" else None
@@ -269,18 +281,10 @@ class Cast(Unary):
         return emit.convert(xs[0], self.dtype)
 
 
-def saturated(x: Array, dtype: DType) -> Array:
-    """Float to integer, with out-of-range values clamped and NaN converted to 0: as in native code, where C leaves it undefined."""
-    info = np.iinfo(dtype)
-    wide = np.nan_to_num(np.trunc(x), nan=0.0, posinf=np.inf, neginf=-np.inf)
-    low, high = wide <= info.min, wide >= info.max
-    safe = np.where(low | high, 0, wide).astype(dtype)
-    return np.asarray(np.where(low, info.min, np.where(high, info.max, safe)).astype(dtype))
-
-
 class Mul(Binary):
     """a * b; logical and for bools."""
 
+    numpy = "{} * {}"
     kinds = "fiubc"
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -296,12 +300,12 @@ class Mul(Binary):
 class StrongMul(Binary):
     """d * p, but 0 wherever d is 0: a product with a derivative p that may be infinite where its value is not needed."""
 
+    numpy = "strong_mul({}, {})"
     kinds = "fc"
 
     def evaluate(self, *arrays: Array) -> Array:
-        d, p = arrays
         with np.errstate(invalid="ignore", over="ignore"):
-            return np.where(d == 0, d, d * p)
+            return source_helpers.strong_mul(*arrays)  # type: ignore[no-any-return]
 
     def _chain(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return strong_mul(d, args[1]) if i == 0 else strong_mul(args[0], d)
@@ -313,6 +317,8 @@ class StrongMul(Binary):
 
 class Where(Map):
     """`a` where the condition holds, else `b`. Each branch's derivative is masked, never multiplied."""
+
+    numpy = "np.where({}, {}, {})"
 
     def infer(self, *types: TensorType) -> TensorType:
         condition, a, b = types
@@ -350,6 +356,7 @@ def where(condition: Operand, a: Operand | complex, b: Operand | complex) -> Ope
 class Copy(Unary):
     """The operand in a separate, contiguous buffer: inserted by the buffer planner where a view is not enough."""
 
+    numpy = "{}.copy()"
     kinds = "fiubc"
 
     def evaluate(self, *arrays: Array) -> Array:

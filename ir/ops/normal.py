@@ -7,7 +7,7 @@ implemented here. Coefficients were fitted with mpmath (benchmarks/fit_normal.py
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -86,6 +86,12 @@ def normal_quantile(emit: Emitter, bits: Reg, dtype: DType) -> Reg:
     z = emit.select(emit.compare("lt", c, emit.const(dtype, SPLIT)), centre, rational(emit, form.tail, far))
     sign = emit.and_(bits, emit.like(bits, largest + 1))
     return emit.bitcast(emit.or_(emit.bitcast(z, form.unsigned), sign), dtype)
+
+
+def normal_table(dtype: DType) -> tuple[Any, ...]:
+    """What `source_helpers.normal` takes besides dtypes."""
+    form = FORMATS[dtype]
+    return form.fraction, form.root_half, SPLIT, TAIL, tuple(form.logarithm), form.centre, form.tail
 
 
 def logarithm(emit: Emitter, x: Reg, form: Format) -> Reg:

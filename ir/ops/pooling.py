@@ -6,6 +6,7 @@ maximum of each window, as in TensorFlow. Padding is a separate `pad`.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,9 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from .. import source_helpers
 from ..errors import DTypeError, ShapeError
 from ..types import Shape, TensorType
-from .base import Array, Emitter, Loops, Op, Reg, Window, apply, nest
+from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest
 from .convolution import paddings, per_axis
 from .shape import lead, pad, reshape
 
@@ -55,15 +57,15 @@ class Pooling(Op, abstract=True):
     def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
         return float(min(type.size for type in (*args, *results)) * math.prod(self.window))
 
-    def places(self, sizes: Shape) -> list[tuple[slice, ...]]:
-        """For each position in a window, a view of the elements at that position of all windows."""
-        return [
-            (slice(None), *(slice(r, r + (n - 1) * s + 1 if n else r, s) for r, n, s in zip(place, sizes, self.strides)))
-            for place in np.ndindex(*self.window)
-        ]
+    def parts(self, write: Writing, x: Any) -> Any:
+        """The elements of an array by their place in a window, as text."""
+        return write("pooled({}, {}, {})", x, write.value(self.window), write.value(self.strides))
+
+    def spread(self, write: Writing, parts: Any, sizes: Shape) -> Any:
+        return write("unpooled({}, {}, {}, {})", parts, *map(write.value, (sizes, self.window, self.strides)))
 
     def native_places(self, x: Window, sizes: Shape) -> list[Window]:
-        """The same for one image."""
+        """For each position in a window, a view of the elements of an image at that position of all windows."""
         out = []
         for place in np.ndindex(*self.window):
             window = x
@@ -104,11 +106,10 @@ class SumPool(Pooling):
         return self.pooled(types[0])
 
     def evaluate(self, *arrays: Array) -> Array:
-        (x,) = arrays
-        out = np.zeros(self.pooled(TensorType(x.dtype, x.shape)).shape, x.dtype)
-        for part in self.places(out.shape[1:-1]):
-            out += x[part]
-        return out
+        return sum(source_helpers.pooled(arrays[0], self.window, self.strides))  # type: ignore[no-any-return]
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return write("sum({})", self.parts(write, write.array(args[0])))
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return apply(self, d)
@@ -137,11 +138,12 @@ class SpreadPool(Pooling):
         return out
 
     def evaluate(self, *arrays: Array) -> Array:
-        (d,) = arrays
-        out = np.zeros((d.shape[0], *self.sizes, d.shape[-1]), d.dtype)
-        for part in self.places(d.shape[1:-1]):
-            out[part] += d
-        return out
+        copies = [arrays[0]] * math.prod(self.window)
+        return source_helpers.unpooled(copies, self.sizes, self.window, self.strides)  # type: ignore[no-any-return]
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        copies = write("[{}] * {}", write.array(args[0]), write.value(math.prod(self.window)))
+        return self.spread(write, copies, self.sizes)
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return apply(self, d)
@@ -167,12 +169,6 @@ def beats(emit: Emitter, rival: Reg, best: Reg) -> Reg:
     return emit.or_(emit.compare("gt", rival, best), first_nan)
 
 
-def first_maxima(x: Array, places: Sequence[tuple[slice, ...]]) -> Array:
-    """The position of the first maximum within each window; NaN wins."""
-    parts = np.stack([x[part] for part in places])
-    return np.asarray(np.argmax(parts, axis=0))  # NumPy's argmax returns the first maximum, or the first NaN if there is one
-
-
 class MaxPool(Pooling):
     """The largest element of each window; NaN wins."""
 
@@ -182,13 +178,10 @@ class MaxPool(Pooling):
         return self.pooled(types[0])
 
     def evaluate(self, *arrays: Array) -> Array:
-        (x,) = arrays
-        shape = self.pooled(TensorType(x.dtype, x.shape)).shape
-        parts = self.places(shape[1:-1])
-        out = x[parts[0]].copy()
-        for part in parts[1:]:
-            np.maximum(out, x[part], out=out)
-        return out
+        return functools.reduce(np.maximum, source_helpers.pooled(arrays[0], self.window, self.strides))
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return write("reduce(np.maximum, {})", self.parts(write, write.array(args[0])))
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return apply(PickMax(self.window, self.strides), args[0], d)
@@ -213,10 +206,13 @@ class PickMax(Pooling):
         return self.pooled(x)
 
     def evaluate(self, *arrays: Array) -> Array:
-        x, v = arrays
-        parts = self.places(self.pooled(TensorType(x.dtype, x.shape)).shape[1:-1])
-        at = first_maxima(x, parts)
-        return np.asarray(np.take_along_axis(np.stack([v[part] for part in parts]), at[None], 0)[0])
+        x, v = (source_helpers.pooled(a, self.window, self.strides) for a in arrays)
+        return np.asarray(np.take_along_axis(np.stack(v), np.argmax(x, axis=0)[None], 0)[0])
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        at = write.temporary("at", write("np.argmax({}, axis=0)", self.parts(write, write.array(args[0]))))
+        values = write("np.stack({})", self.parts(write, write.array(args[1])))
+        return write("np.take_along_axis({}, {}[None], 0)[0]", values, at)
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
         return apply(self, args[0], d) if i == 1 else None
@@ -255,12 +251,16 @@ class PlaceMax(Pooling):
 
     def evaluate(self, *arrays: Array) -> Array:
         x, d = arrays
-        out = np.zeros(x.shape, x.dtype)
-        parts = self.places(d.shape[1:-1])
-        at = first_maxima(x, parts)
-        for number, part in enumerate(parts):
-            out[part] += np.where(at == number, d, 0)
-        return out
+        at = np.argmax(source_helpers.pooled(x, self.window, self.strides), axis=0)
+        parts = [np.where(at == i, d, 0) for i in range(math.prod(self.window))]
+        return source_helpers.unpooled(parts, x.shape[1:-1], self.window, self.strides)  # type: ignore[no-any-return]
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        x, d = args
+        at = write.temporary("at", write("np.argmax({}, axis=0)", self.parts(write, write.array(x))))
+        count = write.value(math.prod(self.window))
+        given = write("[np.where({} == i, {}, 0) for i in range({})]", at, write.array(d), count)
+        return self.spread(write, given, x.type.shape[1:-1])
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
         return apply(self, args[0], d) if i == 1 else None

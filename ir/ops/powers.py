@@ -11,7 +11,7 @@ import numpy as np
 from .. import operand as operands  # import cycle: names are looked up at use
 from ..errors import DTypeError
 from ..types import BOOL, F32, F64, I8, TensorType
-from .base import Array, Emitter, Reg, apply
+from .base import Array, Emitter, Reg, Writing, apply
 from .effects import check
 from .elementary import log, sqrt
 from .maps import SCALAR, Binary, Unary, cast, common_dtype, masking, promoted, strong_mul, where
@@ -43,6 +43,7 @@ class Power(Binary):
     the base where the exponent is 0.
     """
 
+    numpy = "np.power({}, {})"
     kinds = "fiuc"
     singular = True
 
@@ -97,6 +98,20 @@ class IntegerPow(Unary):
         if x.dtype.kind in "fc" and self.n not in ROUNDED:
             return np.asarray(np.power(x, x.dtype.type(self.n)))
         return multiplied(x if self.n > 0 else np.divide(x.dtype.type(1), x), abs(self.n), np.multiply) if self.n else np.ones_like(x)
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        (x,) = args
+        if x.type.is_float and self.n not in ROUNDED:
+            return write("np.power({}, {})", write.array(x), write.value(self.n))
+        if self.n == 0:
+            return write("np.ones_like({})", write.array(x))
+        if self.n == 3:
+            base = write.atom(x)
+            return write("{} * np.square({})", base, base)
+        if not x.type.is_float and self.n not in ROUNDED:
+            return write("np.power({}, {})", write.array(x), write.value(self.n))
+        base = write.array(x) if self.n > 0 else write("1 / {}", write.array(x))
+        return write({1: "{}", 2: "np.square({})", 4: "np.square(np.square({}))"}[abs(self.n)], base)
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand | float:
         return float(self.n) if self.n in (0, 1) else float(self.n) * apply(IntegerPow(self.n - 1), args[0])

@@ -14,11 +14,11 @@ import numpy as np
 
 from ..errors import DTypeError, ShapeError
 from ..types import DTYPE_NAMES, F32, F64, I64, U32, U64, DType, Shape, TensorType, as_dtype, as_shape, checked_type, row_major
-from .base import Array, Emitter, Reg, apply, perform
+from .base import Array, Emitter, Reg, Writing, apply, perform
 from .create import Iota
 from .host import HostEmitter, by_pieces
 from .maps import SCALAR, Map, Unary, cast
-from .normal import FORMATS, normal_quantile
+from .normal import FORMATS, normal_quantile, normal_table
 from .shape import broadcast_to, reshape, slice_
 
 __all__ = [
@@ -67,6 +67,9 @@ class RandomBits(Map):
     def evaluate(self, *arrays: Array) -> Array:
         return by_pieces(lambda *words: self.scalar(HostEmitter(), *words), self.dtype, *arrays)
 
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return write.elementwise(f"random_bits({{}}, {{}}, {{}}, {{}}, np.{self.dtype.name})", *args)
+
     def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
         low, high = threefry(emit, *xs)
         if self.dtype == U32:
@@ -87,6 +90,9 @@ class Uniform(Map):
 
     def evaluate(self, *arrays: Array) -> Array:
         return by_pieces(lambda *xs: self.scalar(HostEmitter(), *xs), arrays[1].dtype, *arrays)
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return write.elementwise("uniform({}, {}, {})", *args)
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand | None:
         if i == 0:
@@ -119,6 +125,11 @@ class Normal(Unary):
 
     def evaluate(self, *arrays: Array) -> Array:
         return by_pieces(lambda bits: self.scalar(HostEmitter(), bits), self.dtype, *arrays)
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        types, rest = (self.dtype, FORMATS[self.dtype].signed), normal_table(self.dtype)
+        table = write(f"({', '.join(['{}'] * (2 + len(rest)))})", *map(write.dtype, types), *map(write.value, rest))
+        return write("normal({}, {})", write.array(args[0]), write.hoist("normal_table", table))
 
     def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
         return normal_quantile(emit, xs[0], self.dtype)

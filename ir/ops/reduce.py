@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import DTypeError, ShapeError
 from ..types import BOOL, DTYPE_NAMES, I64, U8, U64, DType, TensorType, kept_shape, normalize_axes, normalize_axis, reduced_shape
-from .base import Array, Emitter, Loops, Op, Reg, Window, apply, nest
+from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest
 from .maps import cast, where
 from .shape import broadcast_to, flip, inverse, pad, reshape, slice_, transpose
 
@@ -37,6 +37,15 @@ class Reduce(Op, abstract=True):
         (x,) = types
         check_kind(self, x)
         return x.with_shape(reduced_shape(x.shape, normalize_axes(self.axes, x.rank, self.name)))
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        (x,) = args
+        every = len(self.axes) == len(x.type.shape) > 0
+        axis = "" if every else ", axis={}"
+        dtype = ", dtype={}" if self.name in ("sum", "prod") and not x.type.is_float and x.type.dtype.itemsize < 8 else ""
+        axes = self.axes[0] if len(self.axes) == 1 else self.axes
+        given = [*([] if every else [write.value(axes)]), *([write.dtype(x.type.dtype)] if dtype else [])]
+        return write(f"np.{self.name}({{}}{axis}{dtype})", write.array(x), *given)
 
     def widened(self, size: int) -> Reduce:
         return replace(self, axes=tuple(a + 1 for a in self.axes))
@@ -223,6 +232,9 @@ class ArgExtremum(Op, abstract=True):
         if x.shape[normalize_axis(self.axis, x.rank, self.name)] == 0:
             raise ShapeError(f"{self.name}: axis {self.axis} of {x} is empty, and has no such position")
         return TensorType(I64, reduced_shape(x.shape, (self.axis,)))
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return write(f"np.{self.name.replace('_', '')}({{}}, axis={{}})", write.array(args[0]), write.value(self.axis))
 
     def widened(self, size: int) -> ArgExtremum:
         return replace(self, axis=self.axis + 1)

@@ -1,8 +1,8 @@
-"""The definition of an op with blocks: one class that defines how it is checked, run, differentiated and batched.
+"""The definition of an op with blocks: one class that defines how it is checked, run, written, differentiated and batched.
 
-Those five methods are abstract: a region op that lacks one cannot be defined. Each is written against a protocol of its caller: the
-verifier (`Rules`), reverse mode (`Reverse`), forward mode (`Forward`) and batching (`Batching`) each offer a few ways to treat blocks, and
-the op chooses. The passes implement them, as codegen implements `Loops` for `Op.lower`.
+Those methods are abstract: a region op that lacks one cannot be defined. Each is written against a protocol of its caller: the verifier
+(`Rules`), the writer of Python source (`WritingRegions`), reverse mode (`Reverse`), forward mode (`Forward`) and batching (`Batching`) each
+offer a few ways to treat blocks, and the op chooses. The passes implement them, as codegen implements `Loops` for `Op.lower`.
 """
 
 from __future__ import annotations
@@ -73,6 +73,18 @@ class Batching(Protocol):
     def while_loop(self, stmt: Stmt) -> Any: ...
 
 
+class WritingRegions(Protocol):
+    """Python source (`ir.source`): the region as statements."""
+
+    def inline(self, stmt: Stmt) -> None:
+        """One block, which runs once."""
+        ...
+
+    def branches(self, stmt: Stmt) -> None: ...
+    def for_loop(self, stmt: Stmt) -> None: ...
+    def while_loop(self, stmt: Stmt) -> None: ...
+
+
 class Region(Op, abstract=True):
     """An op with blocks. Regions use values of the enclosing blocks; carried values are block parameters."""
 
@@ -91,6 +103,9 @@ class Region(Op, abstract=True):
 
     @abstractmethod
     def interpret(self, blocks: Sequence[RunBlock], *arrays: Array) -> tuple[Any, ...]: ...
+
+    @abstractmethod
+    def python_region(self, write: WritingRegions, stmt: Stmt) -> None: ...
 
     @abstractmethod
     def pull_back(self, reverse: Reverse, stmt: Stmt) -> None: ...

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from .. import source_helpers
 from ..errors import DTypeError, ShapeError
 from ..types import DTYPE_NAMES, I64, TensorType, normalize_axis
-from .base import Array, Emitter, Loops, Op, Reg, Window, apply, nest
+from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest
 from .maps import cast
 from .reduce import accumulator
 from .shape import pad, reshape, slice_
@@ -43,6 +44,13 @@ class Scan(Op, abstract=True):
     def forwards(self, array: Array) -> Array:
         """The array in the order of the scan; its own inverse."""
         return np.flip(array, self.axis) if self.reverse else array
+
+    def scanned(self, write: Writing, template: str, x: Operand) -> Any:
+        return write(template, self.restored(write, write.array(x)), write.value(self.axis), write.dtype(x.type.dtype))
+
+    def restored(self, write: Writing, node: Any) -> Any:
+        """`forwards`, as text."""
+        return write("np.flip({}, {})", node, write.value(self.axis)) if self.reverse else node
 
     def position(self, k: Loops, i: Reg, size: int) -> Reg:
         """The position along the axis of step `i` of the scan."""
@@ -147,6 +155,14 @@ class Cumsum(Scan):
             total[(slice(None),) * self.axis + (slice(1),)] = 0
         return self.forwards(total)
 
+    def python(self, write: Writing, *args: Operand) -> Any:
+        total = self.scanned(write, "np.cumsum({}, {}, dtype={})", *args)
+        if not self.exclusive:
+            return self.restored(write, total)
+        out = write.temporary("total", write("np.roll({}, 1, {})", total, write.value(self.axis)))
+        write.run(f"{{}}[{':, ' * self.axis}:1] = 0", out)
+        return self.restored(write, out)
+
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return apply(self, d)
 
@@ -165,6 +181,9 @@ class Cumprod(Scan):
     def evaluate(self, *arrays: Array) -> Array:
         return self.forwards(np.cumprod(self.forwards(arrays[0]), self.axis, dtype=arrays[0].dtype))
 
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return self.restored(write, self.scanned(write, "np.cumprod({}, {}, dtype={})", *args))
+
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return apply(Recurrence(self.axis, self.reverse), args[0], d * self.delayed(y, 1.0))
 
@@ -182,11 +201,12 @@ class Recurrence(Scan):
     arity: ClassVar[int | None] = 2
 
     def evaluate(self, *arrays: Array) -> Array:
-        a, b = (np.moveaxis(self.forwards(x), self.axis, 0) for x in arrays)
-        out = np.array(b)
-        for t in range(1, len(b)):
-            out[t] += a[t] * out[t - 1]
-        return self.forwards(np.moveaxis(out, 0, self.axis))
+        a, b = map(self.forwards, arrays)
+        return self.forwards(source_helpers.recurrence(a, b, self.axis))
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        a, b = (self.restored(write, write.array(x)) for x in args)
+        return self.restored(write, write("recurrence({}, {}, {})", a, b, write.value(self.axis)))
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return apply(self, args[0], d * self.delayed(y) if i == 0 else d)

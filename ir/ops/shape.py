@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import AdjitError, DTypeError, ShapeError
 from ..layout import Layout
 from ..types import (
+    I64,
     Shape,
     TensorType,
     as_shape,
@@ -25,7 +26,7 @@ from ..types import (
     resolve_reshape,
     strided_size,
 )
-from .base import Array, Loops, Op, View, Window, apply
+from .base import Array, Loops, Op, View, Window, Writing, apply
 
 __all__ = ["broadcast_to", "reshape", "transpose", "slice_", "flip", "pad"]
 
@@ -47,6 +48,9 @@ class Broadcast(View):
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.broadcast_to(arrays[0], self.shape)
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return write.loose(write.array(args[0]), args[0].type.shape)
 
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         source = args[0].type.shape
@@ -101,6 +105,18 @@ class Reshape(View):
     def evaluate(self, *arrays: Array) -> Array:
         return arrays[0].reshape(self.shape)
 
+    def python(self, write: Writing, *args: Operand) -> Any:
+        (x,) = args
+        stmt = write.inside(x)
+        if stmt is not None and isinstance(stmt.op, Slice):
+            key = stmt.op.dropped(stmt.args[0].type.shape, self.shape)
+            if key is not None:
+                return write(f"{{}}[{', '.join(key)}]", write.array(stmt.args[0]))
+        key = inserted_ones(x.type.shape, self.shape)
+        if key is not None:
+            return write(f"{{}}[{', '.join(key)}]", write.array(x))
+        return write(f"{{}}.reshape({', '.join(map(str, self.shape)) or '()'})", write.array(x))
+
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return reshape(d, args[0].type.shape)
 
@@ -130,6 +146,11 @@ class Transpose(View):
 
     def evaluate(self, *arrays: Array) -> Array:
         return arrays[0].transpose(self.axes)
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        if self.axes == tuple(range(len(self.axes)))[::-1]:
+            return write("{}.T", write.array(args[0]))
+        return write(f"{{}}.transpose({', '.join(map(str, self.axes))})", write.array(args[0]))
 
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return transpose(d, inverse(self.axes))
@@ -167,6 +188,20 @@ class Slice(View):
     def evaluate(self, *arrays: Array) -> Array:
         return arrays[0][tuple(map(slice, self.starts, self.stops, self.steps))]
 
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return write(f"{{}}[{window_text(args[0].type.shape, self.starts, self.stops, self.steps)}]", write.array(args[0]))
+
+    def dropped(self, shape: Shape, wanted: Shape) -> list[str] | None:
+        """The key that selects the same without the axes of size 1, if `wanted` is the shape of that."""
+        sizes = window_shape(self.name, TensorType(I64, shape), self.starts, self.stops, self.steps)
+        single = [n == 1 != size for n, size in zip(sizes, shape)]
+        if tuple(n for n, drop in zip(sizes, single) if not drop) != wanted:
+            return None
+        key = [str(a) if drop else slice_text(n, a, b, c) for n, a, b, c, drop in zip(shape, self.starts, self.stops, self.steps, single)]
+        while len(key) > 1 and key[-1] == ":":
+            key.pop()
+        return key
+
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         low, high = [], []
         for start, step, size, kept in zip(self.starts, self.steps, args[0].type.shape, d.type.shape, strict=True):
@@ -201,6 +236,35 @@ def slice_(x: Operand, slices: Sequence[slice]) -> Operand:
         raise ShapeError(f"slice: {len(slices)} slices for {x.type}")
     spans = [span(s, n) for s, n in zip(slices, shape)] + [range(n) for n in shape[len(slices) :]]
     return read_window(x, spans)
+
+
+def slice_text(size: int, start: int, stop: int, step: int) -> str:
+    """`start:stop:step` for an axis, without what is understood."""
+    last = "" if stop >= size else str(stop)
+    return f"{start or ''}:{last}" + ("" if step == 1 else f":{step}")
+
+
+def window_text(shape: Shape, starts: Sequence[int], stops: Sequence[int], steps: Sequence[int]) -> str:
+    """The key of a window, as Python: `1:, :3`."""
+    key = [slice_text(*each) for each in zip(shape, starts, stops, steps, strict=True)]
+    while len(key) > 1 and key[-1] == ":":
+        key.pop()
+    return ", ".join(key)
+
+
+def inserted_ones(shape: Shape, wanted: Shape) -> list[str] | None:
+    """The key that inserts axes of size 1 to get the wanted shape, as Python: `[":", "None"]`; None if they are not all that is added."""
+    rest = list(shape)
+    key = []
+    for n in wanted:
+        same = bool(rest) and n == rest[0]
+        if not same and n != 1:
+            return None
+        key.append(":" if same else "None")
+        del rest[: int(same)]
+    while key and key[-1] == ":":
+        key.pop()
+    return None if rest or not key else key
 
 
 def span(s: slice, size: int) -> range:
@@ -242,6 +306,9 @@ class Flip(View):
     def evaluate(self, *arrays: Array) -> Array:
         return np.flip(arrays[0], self.axes)
 
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return write("np.flip({}, {})", write.array(args[0]), write.value(self.axes[0] if len(self.axes) == 1 else self.axes))
+
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return flip(d, self.axes)
 
@@ -280,6 +347,13 @@ class Pad(Op):
         out = np.full(self.infer(TensorType(x.dtype, x.shape)).shape, self.value, x.dtype)
         out[tuple(map(slice, *self._window(x.shape)))] = x
         return out
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        (x,) = args
+        type = self.infer(x.type)
+        inner = write.array(x)
+        out = write.new(write.filled(self.value, type.dtype, type.shape))
+        write.run(f"{{}}[{window_text(type.shape, *self._window(x.type.shape))}] = {{}}", out, inner)
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return apply(replace(self, value=type(self.value)(0)), d)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import AdjitError, DTypeError, ShapeError, SingularMatrixError
 from ..types import F64, I64, TensorType, broadcast_shapes
-from .base import Array, Loops, Op, Window, apply, nest
+from .base import Array, Loops, Op, Window, Writing, apply, nest
 from .create import iota
 from .linalg import matmul, swap
 from .logic import equal
@@ -35,6 +35,7 @@ class SolveWith(Op):
     """
 
     transposed: bool = False
+    unread: ClassVar[tuple[int, ...]] = (1,)  # the factors
 
     can_fail = True
     error: ClassVar[type[AdjitError]] = SingularMatrixError
@@ -52,6 +53,10 @@ class SolveWith(Op):
             return np.asarray(np.linalg.solve(np.swapaxes(a, -1, -2) if self.transposed else a, b))
         except np.linalg.LinAlgError:
             raise SingularMatrixError(SINGULAR) from None
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        a, b = write.array(args[0]), write.array(args[2])
+        return write("np.linalg.solve({}, {})", write("np.swapaxes({}, -1, -2)", a) if self.transposed else a, b)
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
         a, factors, _ = args

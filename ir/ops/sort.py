@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..types import BOOL, I64, U8, TensorType, normalize_axis
-from .base import Array, Emitter, Loops, Op, Reg, Window, apply, nest
+from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest
 from .create import iota
 from .index import Gather
 from .maps import cast
@@ -42,6 +42,11 @@ class Argsort(Op):
         if self.descending:
             x = -x if x.dtype.kind == "f" else ~x
         return np.argsort(x, self.axis, kind="stable")
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        (x,) = args
+        order = "{}" if not self.descending else "-{}" if x.type.is_float else "~{}"
+        return write(f'np.argsort({order}, {{}}, kind="stable")', write.array(x), write.value(self.axis))
 
     def widened(self, size: int) -> Argsort:
         return replace(self, axis=self.axis + 1)

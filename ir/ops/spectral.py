@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import DTypeError, ShapeError
 from ..types import I64, TensorType
-from .base import Array, Loops, Op, Reg, Window, apply, nest
+from .base import Array, Loops, Op, Reg, Window, Writing, apply, nest
 from .jacobi import by_rotations, singular_by_rotations
 from .join import concatenate
 from .linalg import matmul, swap
@@ -55,6 +55,10 @@ class Eigh(Op):
         except np.linalg.LinAlgError:
             return np.full((*a.shape[:-2], a.shape[-1] + 1, a.shape[-1]), np.nan, a.dtype)
         return np.concatenate([w[..., None, :], np.swapaxes(v, -1, -2)], -2)
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        w = write.temporary("eigh", write("np.linalg.eigh({})", write.array(args[0])))
+        return write("np.concatenate([{}[0][..., None, :], np.swapaxes({}[1], -1, -2)], -2)", w, w)
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         w, rows = eigen_parts(y)
@@ -133,6 +137,10 @@ class Svd(Op):
         except np.linalg.LinAlgError:
             return np.full((*a.shape[:-2], n + 1 + m, n), np.nan, a.dtype)
         return np.concatenate([vt, s[..., None, :], u], -2)
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        svd = write.temporary("svd", write("np.linalg.svd({}, full_matrices=False)", write.array(args[0])))
+        return write("np.concatenate([{}[2], {}[1][..., None, :], {}[0]], -2)", svd, svd, svd)
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         u, s, vt = singular_parts(y)

@@ -16,7 +16,7 @@ import numpy as np
 from ..effects import effects_of
 from ..errors import DTypeError, OutOfBoundsError
 from ..types import I64, StackType, TensorType
-from .base import Array, Op, apply
+from .base import Array, Op, Writing, apply
 
 if TYPE_CHECKING:
     from ..operand import Operand
@@ -75,6 +75,9 @@ class StackRead(CheckedStackOp):
         stack, index = arrays
         return stack[self.position(stack, index)]
 
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return write("{}[{}]", write.array(args[0]), write.index(args[1]))
+
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
         return apply(self, d, args[1]) if i == 0 else None
 
@@ -99,6 +102,13 @@ class StackZeros(StackOp):
         type = self.element
         return [np.zeros_like(x) if type is None else np.zeros(type.shape, type.dtype) for x in arrays[0]]
 
+    def python(self, write: Writing, *args: Operand) -> Any:
+        if self.element is None:
+            write.new(write("[np.zeros_like(e) for e in {}]", write.array(args[0])))
+            return
+        shape, dtype = write.value(self.element.shape), write.dtype(self.element.dtype)
+        write.new(write("[np.zeros({}, {}) for _ in {}]", shape, dtype, write.array(args[0])))
+
     def widened(self, size: int) -> StackZeros:
         return self if self.element is None else StackZeros(self.element.with_shape((size, *self.element.shape)))
 
@@ -114,6 +124,9 @@ class StackLength(StackOp):
 
     def evaluate(self, *arrays: Array) -> Any:
         return np.asarray(len(arrays[0]))
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return write("np.int64(len({}))", write.array(args[0]))
 
 
 class StackAccumulate(CheckedStackOp):
@@ -134,6 +147,12 @@ class StackAccumulate(CheckedStackOp):
         stack, index, x = arrays
         at = self.position(stack, index)
         return [*stack[:at], stack[at] + x, *stack[at + 1 :]]
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        stack, index, x = args
+        given, at = write.array(x), write.index(index)
+        out = write.changed(stack, "list({})")
+        write.run("{}[{}] = {}", out, at, write("{}[{}] + {}", out, at, given))
 
     def pushforward(
         self, results: tuple[Operand, ...], args: tuple[Operand, ...], tangents: tuple[Operand | None, ...]
@@ -170,6 +189,9 @@ class StackArray(CheckedStackOp):
             raise OutOfBoundsError(self.message.format(len(stack)))
         return np.stack(stack)
 
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return write("np.stack({})", write.array(args[0]))
+
 
 class StackAdd(CheckedStackOp):
     """The elementwise sum of two stacks of equal length, of floats."""
@@ -192,6 +214,9 @@ class StackAdd(CheckedStackOp):
             raise OutOfBoundsError(self.message.format(len(b)))
         return [x + y for x, y in zip(a, b, strict=True)]
 
+    def python(self, write: Writing, *args: Operand) -> Any:
+        write.new(write("[a + b for a, b in zip({}, {})]", *map(write.array, args)))
+
     def pushforward(
         self, results: tuple[Operand, ...], args: tuple[Operand, ...], tangents: tuple[Operand | None, ...]
     ) -> list[Operand | None]:
@@ -212,6 +237,9 @@ class StackCopy(StackOp):
 
     def evaluate(self, *arrays: Array) -> Any:
         return list(arrays[0])
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        write.new(write("list({})", write.array(args[0])))
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
         return d

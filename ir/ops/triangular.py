@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import AdjitError, SingularMatrixError
 from ..types import TensorType, broadcast_shapes
-from .base import Array, Loops, Op, Window, apply, nest
+from .base import Array, Loops, Op, Window, Writing, apply, nest
 from .create import iota
 from .linalg import matmul, swap
 from .logic import less_equal
@@ -53,6 +53,18 @@ class SolveTriangular(Op):
         elif not np.all(np.diagonal(t, 0, -2, -1)):
             raise SingularMatrixError(SINGULAR)
         return np.asarray(np.linalg.solve(np.swapaxes(t, -1, -2) if self.transposed else t, b)) if b.size else b
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        a, b = args
+        if not b.type.size:
+            return write.array(b)
+        half = "triu" if self.upper else "tril"
+        t = write(f"np.{half}({{}})", write.array(a))
+        if self.unit:
+            strict = write.value(1 if self.upper else -1)
+            eye = write("np.eye({}, dtype={})", write.value(a.type.shape[-1]), write.dtype(a.type.dtype))
+            t = write(f"np.{half}({{}}, {{}}) + {{}}", write.array(a), strict, eye)
+        return write("np.linalg.solve({}, {})", write("np.swapaxes({}, -1, -2)", t) if self.transposed else t, write.array(b))
 
     def triangle(self, x: Operand) -> Operand:
         """The elements of a matrix that the op reads; zeros elsewhere."""

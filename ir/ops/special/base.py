@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...types import F64, math_dtype
-from ..base import Array, Emitter, Reg, apply
+from ..base import Array, Emitter, Reg, Writing, apply
 from ..maps import SCALAR, Map, cast, common_math_dtype, promoted
 from .arrays import evaluated
 from .numbers import Num, seeded, top
@@ -29,6 +29,9 @@ class Special(Map, abstract=True):
 
     def evaluate(self, *arrays: Array) -> Array:
         return evaluated(self.scalar, arrays[0].dtype, *arrays)
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return write.formula(self, *args)
 
     def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
         strict = emit.strict()

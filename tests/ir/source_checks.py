@@ -1,0 +1,70 @@
+"""What the tests of Python source share: a Func written, run, and compared with the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from adjit.ir.func import Func
+from adjit.ir.interpreter import run, run_block
+from adjit.ir.operand import Literal
+from adjit.ir.source_module import write_module
+from adjit.passes.autodiff.split import split
+from adjit.passes.pipeline import OPTIMIZE, Pipeline
+from adjit.runtime.inspection import KERNELS
+from adjit.runtime.source import Source
+
+names = list(OPTIMIZE.passes)
+SIMPLIFY = Pipeline(*(OPTIMIZE.passes[name] for name in names[: names.index(KERNELS)]))
+
+
+def assert_same_bits(got: Any, wanted: Sequence[Any], text: str) -> None:
+    """The same types and bits; NaNs may differ in theirs."""
+    found = got if isinstance(got, tuple) else () if got is None else (got,)
+    assert len(found) == len(wanted), text
+    for a, b in zip(found, wanted):
+        if isinstance(b, list):
+            assert_same_bits(tuple(a), b, text)
+            continue
+        a = np.asarray(a)
+        assert (a.dtype, a.shape) == (b.dtype, b.shape), text
+        same = (a == b) & (np.signbit(a) == np.signbit(b)) if a.dtype.kind == "f" else a == b
+        assert np.all(same | ((a != a) & (b != b))), f"{a} is not {b}\n{text}"
+
+
+def check_func(func: Func, arrays: Sequence[Any]) -> Source:
+    """The text of a Func computes what the interpreter does."""
+    source = Source(write_module(func, func, None, {}))
+    assert_same_bits(source(*(np.array(a) for a in arrays)), run(func, *arrays), source.text)
+    return source
+
+
+def interpreted(func: Func, given: Sequence[Any]) -> list[Any]:
+    """The outputs of a Func whose parameters may be stacks, which `run` does not take."""
+    env: dict[int, Any] = {}
+    run_block(func.block, given, env)
+    return [x.array() if isinstance(x, Literal) else env[id(x)] for x in func.outputs()]
+
+
+def check_halves(func: Func, arrays: Sequence[Any]) -> Source:
+    """The same for the simplified halves of a traced Func, which is what users see."""
+    simple = SIMPLIFY.run(func)
+    forward, backward = split(simple)
+    source = Source(write_module(simple, forward, backward, {}))
+    if source.backward is None:  # one of the halves has nothing to do
+        forward, backward = simple, None
+    outputs = run(forward, *arrays)
+    kept = dict(zip(map(id, forward.params), arrays)) | dict(zip(map(id, forward.outputs()), outputs))
+    args = [np.array(a) for a in arrays]
+    assert_same_bits(source.forward(*args), outputs, source.text)
+    wanted = run(simple, *arrays)
+    if backward is not None:
+        given = [kept[id(p)] for p in backward.params]
+        assert source.backward is not None
+        assert_same_bits(source.backward(*given), interpreted(backward, given), source.text)
+    assert_same_bits(source(*args), wanted, source.text)
+    for a, b in zip(args, arrays, strict=True):
+        np.testing.assert_array_equal(a, b, err_msg=f"an argument was changed\n{source.text}")
+    return source

@@ -70,11 +70,12 @@ class Ranges:
         for atom in atoms:
             if isinstance(atom, Minimum):
                 return self._without_minimum(expr, atom)
-            if isinstance(atom, Quotient):
-                return self._without_quotient(expr, atom)
         inner = next((v for v in reversed(self.known) if v in atoms), None)
         if inner is not None:
-            return self.least(_replaced(expr, inner, *self.known[inner][:2]))
+            return self._without_variable(expr, inner)
+        for atom in atoms:
+            if isinstance(atom, Quotient):
+                return self._without_quotient(expr, atom)
         if any(factor < 0 for factor in expr.terms.values()):
             return None  # sizes have no upper bound
         return expr.constant + sum(factor * math.prod([self.least_size] * len(monomial)) for monomial, factor in expr.terms.items())
@@ -82,25 +83,31 @@ class Ranges:
     def _without_minimum(self, expr: Symbolic, atom: Minimum) -> int | None:
         bounds = [self.least(substituted(expr, atom, value)) for value in (atom.a, atom.b)]
         terms = [(monomial, factor) for monomial, factor in expr.terms.items() if atom in monomial]
-        if all(factor < 0 and monomial == (atom,) for monomial, factor in terms):  # either value is an upper bound of the minimum
+        others_are_positive = all(sum(not isinstance(each, Var) for each in monomial) == 1 for monomial, _ in terms)
+        if others_are_positive and all(factor < 0 for _, factor in terms):  # either value is an upper bound of the minimum
             return max((b for b in bounds if b is not None), default=None)
         return None if None in bounds else min(b for b in bounds if b is not None)
 
+    def _without_variable(self, expr: Symbolic, variable: Var) -> int | None:
+        """The least value of the variable in the terms that grow with it, the greatest in the others."""
+        low, high, _ = self.known[variable]
+        out: Expr = expr.constant
+        for monomial, factor in expr.terms.items():
+            if variable in monomial and not all(isinstance(atom, Var) for atom in monomial):
+                return None  # other atoms may be negative
+            term: dict[Monomial, int] = {monomial: factor}
+            out = out + substituted(Symbolic(term), variable, low if factor > 0 else high)
+        return self.least(out)
+
     def _without_quotient(self, expr: Symbolic, atom: Quotient) -> int | None:
-        """divisor * quotient = dividend - remainder, with 0 <= remainder < divisor."""
+        """divisor * quotient = dividend - remainder, with 0 <= remainder < divisor; and the quotient is an integer."""
         factor = expr.terms.get((atom,))
         rest = substituted(expr, atom, 0)
         if factor is None or expr - Symbolic({(atom,): factor}) != rest:
             return None  # a product with other variables
         dividend = atom.dividend - (atom.divisor - 1 if factor > 0 else 0)
         scaled = self.least(dividend * factor + rest * atom.divisor)
-        return None if scaled is None else -(-scaled // atom.divisor)
-
-
-def _replaced(expr: Symbolic, atom: Atom, low: Expr, high: Expr) -> Expr:
-    """A lower bound of the expression without a variable: its least value in terms that grow with it, its greatest in the others."""
-    out: Expr = expr.constant
-    for monomial, factor in expr.terms.items():
-        term: dict[Monomial, int] = {monomial: factor}
-        out = out + substituted(Symbolic(term), atom, low if factor > 0 else high)
-    return out
+        bounds = [] if scaled is None else [-(-scaled // atom.divisor)]
+        least = self.least(atom.dividend) if factor > 0 else None
+        rounded = None if least is None else self.least(rest + factor * (least // atom.divisor))
+        return max([*bounds, *([] if rounded is None else [rounded])], default=None)

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from ..kernels.kernels import Kernel
 
 
-def render(text: Text, nodes: Iterable[Node], kernel: Kernel | None = None) -> None:
-    """Append the text of these nodes; `kernel` is the one whose text this is, needed for parts that run in parallel."""
-    _Renderer(text, kernel).all(nodes)
+def render(text: Text, nodes: Iterable[Node], kernel: Kernel | None = None, sizes: dict[Expr, str] | None = None) -> None:
+    """Append the text of these nodes. `kernel`: whose text it is, needed for parts that run in parallel; `sizes`: registers with sizes."""
+    _Renderer(text, kernel, sizes).all(nodes)
 
 
 class _Renderer:

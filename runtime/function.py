@@ -21,7 +21,7 @@ from adjit.ir.builder import current_builder, unwinding
 from adjit.ir.locks import new_lock
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
-from adjit.ir.tracebacks import trim
+from adjit.ir.tracebacks import boundary, trim
 from adjit.ir.types import SCALARS
 from adjit.tracer.pytree import find_node_type, tree_map
 from adjit.tracer.trace import Program, current_trace, trace_function
@@ -264,10 +264,12 @@ class Function(Exportable):
 
     # ---- inspection
 
+    @boundary
     def inspect(self, *args: Any, **kwargs: Any) -> Inspection:
         """Return what a call with these arguments runs: IR at every stage, native code, timings. Compiles if necessary, without running."""
         return Inspection(self._concrete(take_apart(args, kwargs, self._static)), self._fn)
 
+    @boundary
     def profile(self, *args: Any, repeat: int | None = None, **kwargs: Any) -> Profile:
         """Measure where the time of a call with these arguments goes, kernel by kernel.
 
@@ -278,6 +280,7 @@ class Function(Exportable):
         signature = take_apart(args, kwargs, self._static)
         return profile(self._concrete(signature), signature, repeat)
 
+    @boundary
     def debug(self, *args: Any, **kwargs: Any) -> Any:
         """Run op by op and raise NonFiniteError where the first NaN or infinity arises, forward or backward. Assigns no variable."""
         signature = take_apart(args, kwargs, self._static)
@@ -293,11 +296,13 @@ class Function(Exportable):
         with self._lock, collection_paused():
             return self._trace(take_apart(args, kwargs, self._static), instance, set())
 
+    @boundary
     def source(self, *args: Any, **kwargs: Any) -> Source:
         """Return what a call with these arguments computes as NumPy Python: text to read, and functions to run and to debug."""
         signature = take_apart(args, kwargs, self._static)
         return source_of(self._concrete(signature), signature, self._fn)
 
+    @boundary
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> Specialization:
         """Return the function for one signature: that of these arguments, or of the `TensorSpec`s given in their place."""
         return self._specialization(self, None, args, kwargs)
@@ -378,15 +383,18 @@ class BoundFunction(Exportable):
             trim(error)
             raise
 
+    @boundary
     def inspect(self, *args: Any, **kwargs: Any) -> Inspection:
         return Inspection(self._concrete(take_apart(args, kwargs, self._function._static)), self._function._fn)
 
+    @boundary
     def profile(self, *args: Any, repeat: int | None = None, **kwargs: Any) -> Profile:
         from .profile import profile  # noqa: PLC0415 - as above
 
         signature = take_apart(args, kwargs, self._function._static)
         return profile(self._concrete(signature), signature, repeat)
 
+    @boundary
     def debug(self, *args: Any, **kwargs: Any) -> Any:
         signature = take_apart(args, kwargs, self._function._static)
         return check_finite(self._concrete(signature), signature)
@@ -394,10 +402,12 @@ class BoundFunction(Exportable):
     def _traced_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
         return self._function._traced_alone(args, kwargs, self.__self__)
 
+    @boundary
     def source(self, *args: Any, **kwargs: Any) -> Source:
         signature = take_apart(args, kwargs, self._function._static)
         return source_of(self._concrete(signature), signature, self._function._fn)
 
+    @boundary
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> Specialization:
         return self._function._specialization(self, self.__self__, args, kwargs)
 

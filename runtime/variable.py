@@ -22,6 +22,7 @@ from adjit.ir.func import Value
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.ops.base import Array, Op, apply
 from adjit.ir.ops.maps import cast
+from adjit.ir.tracebacks import boundary
 from adjit.ir.types import DType, TensorType
 from adjit.tracer.arrays import ArrayMethods, immutable
 from adjit.tracer.trace import current_trace
@@ -169,6 +170,7 @@ class Variable(ArrayMethods, Operand):
 
     # ---- assigning
 
+    @boundary
     def assign(self, value: Any) -> Variable:
         """Assign a new value of the same type; Python numbers and lists are converted to the variable's dtype."""
         operand = self._checked(value)
@@ -192,9 +194,11 @@ class Variable(ArrayMethods, Operand):
             entries[self.store] = entries.get(self.store, (before,))[0], data
         return True
 
+    @boundary
     def assign_add(self, delta: Any) -> Variable:
         return self._change(operator.add, delta)
 
+    @boundary
     def assign_sub(self, delta: Any) -> Variable:
         return self._change(operator.sub, delta)
 

@@ -68,6 +68,12 @@ CALLS: dict[str, Callable[[], Any]] = {
     "eager function": lambda: np.concatenate([aj.tensor(X), W]),
     "eager index": lambda: aj.tensor(X)[9],
     "tape": lambda: taped(X),
+    "inspect": lambda: aj.function(wrong).inspect(X),
+    "profile": lambda: aj.function(wrong).profile(X),
+    "debug": lambda: aj.function(lambda x: np.sum(np.log(x - 1.0))).debug(X),
+    "concrete function": lambda: aj.function(wrong).get_concrete_function(X),
+    "variable": lambda: aj.Variable(X).assign(W),
+    "variable in a function": lambda: aj.function(lambda v, x: v.assign_sub(x))(aj.Variable(X), W),
 }  # fmt: skip
 
 

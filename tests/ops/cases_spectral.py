@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from adjit.ir.ops import spectral as ours
 from adjit.ir.ops.base import Array
+from adjit.ir.ops.lu_parts import lu_parts
 from tests.ops.cases import Case
 
 
@@ -39,7 +41,14 @@ def spread(rng: np.random.Generator, *shape: int) -> list[Array]:
     return [a]
 
 
+def lu_numpy(a: Array) -> tuple[Array, Array]:
+    p, left, right = scipy.linalg.lu(a)
+    return np.swapaxes(p, -1, -2), np.tril(left, -1) + right
+
+
 CASES = [
+    Case("lu_parts", lu_parts, lu_numpy, dtypes=("f64",), arrays=lambda rng: [rng.normal(size=(4, 4))]),
+    Case("lu_parts_stack", lu_parts, lu_numpy, dtypes=("f64",), arrays=lambda rng: [rng.normal(size=(2, 3, 3))]),
     Case("eigh", eigen, eigen_numpy, dtypes=("f64",), arrays=lambda rng: spread(rng, 4, 4)),
     Case("eigh_stack", eigen, eigen_numpy, dtypes=("f64",), arrays=lambda rng: spread(rng, 2, 3, 3)),
     Case("svd", singular, singular_numpy, dtypes=("f64",), arrays=lambda rng: spread(rng, 5, 3)),

@@ -43,6 +43,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...
         lambda a, b: L.solve_triangular(a, b, unit_diagonal=True), lambda a, b: sl.solve_triangular(a, b, unit_diagonal=True), (A, B[:5]),
     ),
     "cho_solve": (lambda c, b: L.cho_solve((c, True), b), lambda c, b: sl.cho_solve((c, True), b), (TRIANGLE, B[:5])),
+    "lu": (lambda a: aj.concatenate(L.lu(a)[1:]), lambda a: np.concatenate(sl.lu(a)[1:]), (A,)),
+    "permuted lu": (lambda a: L.lu(a, True)[0], lambda a: sl.lu(a, True)[0], (A,)),
     "block_diag": (L.block_diag, sl.block_diag, (A, B[0], B)),
     "toeplitz": (L.toeplitz, sl.toeplitz, (A[0], B[0])),
     "tensorinv": (
@@ -111,6 +113,13 @@ def test_rank() -> None:
         assert int(rank(B @ B.T)) == 4
         assert np.array_equal(np.asarray(rank(np.stack([A, 0 * A]))), [5, 0])
         assert int(rank(A[0])) == 1
+
+
+def test_lu_puts_the_matrix_together_again() -> None:
+    stack = RNG.normal(size=(3, 6, 6))
+    p, left, right = map(np.asarray, aj.function(lambda a: L.lu(a))(stack))
+    np.testing.assert_allclose(p @ left @ right, stack, atol=1e-14)
+    np.testing.assert_allclose(np.asarray(aj.vmap(lambda a: L.lu(a)[2])(stack)), right, atol=1e-14)
 
 
 def test_errors() -> None:

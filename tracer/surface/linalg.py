@@ -24,7 +24,7 @@ from .shapes import concatenate, matrix_transpose, moveaxis, stack
 __all__ = [
     "cholesky", "cross", "det", "inv", "lstsq", "matmul", "matrix_power", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve",
     "tensordot", "tensorsolve", "vecdot",
-    "block_diag", "cho_solve", "cond", "eigh", "eigvalsh", "expm", "matrix_rank", "solve_triangular", "sqrtm", "svd", "svdvals",
+    "block_diag", "cho_solve", "cond", "eigh", "eigvalsh", "expm", "lu", "matrix_rank", "solve_triangular", "sqrtm", "svd", "svdvals",
     "tensorinv", "toeplitz",
 ]  # fmt: skip
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         eigh,
         eigvalsh,
         expm,
+        lu,
         matrix_rank,
         solve_triangular,
         sqrtm,

@@ -14,6 +14,8 @@ from adjit.ir import ops
 from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.operand import Operand
 from adjit.ir.ops import spectral
+from adjit.ir.ops.lu_parts import lu_parts
+from adjit.ir.ops.triangular import lower
 from adjit.ir.types import I64, normalize_axis
 
 from ..control import fori_loop
@@ -24,7 +26,7 @@ from .elementwise import floating
 from .shapes import concatenate, matrix_transpose, moveaxis
 
 __all__ = [
-    "block_diag", "cho_solve", "cond", "eigh", "eigvalsh", "expm", "matrix_rank", "nuclear_norm", "solve_triangular", "sqrtm", "svd",
+    "block_diag", "cho_solve", "cond", "eigh", "eigvalsh", "expm", "lu", "matrix_rank", "nuclear_norm", "solve_triangular", "sqrtm", "svd",
     "svdvals", "tensorinv", "toeplitz",
 ]  # fmt: skip
 
@@ -179,6 +181,19 @@ def solve_triangular(a: Any, b: Any, /, trans: Any = 0, lower: bool = False, uni
         raise ValueError(f"solve_triangular: trans must be 0, 1, 'N' or 'T', not {trans!r}")
     a, b = (floating(x) for x in to_operands(a, b))
     return ops.solve_triangular(a, b, not lower, trans in (1, "T"), unit_diagonal)
+
+
+def lu(a: Any, /, permute_l: bool = False) -> tuple[Operand, ...]:
+    """Return a permutation matrix p, a lower triangle l with a diagonal of 1, and an upper triangle u with `p @ l @ u = a`.
+
+    With `permute_l`, the first two are one matrix. Takes (stacks of) square matrices; derivatives need invertible ones.
+    """
+    exchanges, packed = lu_parts(floating(to_operand(a)))
+    below = lower(packed, -1)
+    is_diagonal = ops.equal(ops.iota(packed.shape, packed.ndim - 1), ops.iota(packed.shape, packed.ndim - 2))
+    left, right = ops.where(is_diagonal, 1.0, below), packed - below
+    p = matrix_transpose(exchanges)
+    return (ops.matmul(p, left), right) if permute_l else (p, left, right)
 
 
 def cho_solve(c_and_lower: tuple[Any, bool], b: Any, /) -> Operand:

@@ -214,7 +214,10 @@ def refuse(function: Callable[..., Any], why: str = "") -> NoReturn:
 
 
 def spelled(function: Callable[..., Any]) -> str:
-    """Return a function's name as users write it: `np.linalg.norm`."""
+    """Return a function's name as users write it: `np.linalg.norm`, `scipy.special.gamma`."""
+    name = getattr(function, "__name__", "")
+    if isinstance(function, np.ufunc) and getattr(sys.modules.get("scipy.special"), name, None) is function:
+        return f"scipy.special.{name}"
     module = getattr(function, "__module__", None) or "numpy"
     return f"{'np' + module.removeprefix('numpy')}.{getattr(function, '__name__', function)}"
 

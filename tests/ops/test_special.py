@@ -192,3 +192,10 @@ def test_orders_are_static() -> None:
         aj.special.jn(1.5, np.ones(2))
     with pytest.raises(ValueError, match="branches 0 and -1"):
         aj.special.lambertw(np.ones(2), 3)
+
+
+def test_a_ufunc_without_a_rule_is_named_as_scipys() -> None:
+    x = np.array([0.3])
+    with pytest.raises(aj.UnsupportedError, match=r"scipy\.special\.gammaincinv is not supported"):
+        aj.function(lambda x: sp.gammaincinv(2.0, x))(x)
+    np.testing.assert_allclose(np.asarray(sp.gammaincinv(2.0, aj.tensor(x))), sp.gammaincinv(2.0, x))

@@ -49,7 +49,7 @@ from adjit.tracer.surface.elementwise import (
 )  # fmt: skip
 from adjit.tracer.surface.indexing import (
     argsort, choose, compress, delete, diag, diagonal, diff, insert, interp, isin, ix_, lexsort, one_hot, piecewise, searchsorted, sort,
-    take, take_along_axis, trace, tril, triu, unravel_index,
+    take, take_along_axis, top_k, trace, tril, triu, unravel_index,
 )  # fmt: skip
 from adjit.tracer.surface.linalg import (
     convolve, correlate, cross, dot, inner, kron, matmul, matrix_power, outer, polyval, tensordot, vdot, vecdot,
@@ -205,7 +205,7 @@ __all__ = [
     # indexing
     "argsort", "choose", "compress", "delete", "diag", "diagonal", "diff", "insert", "interp", "isin", "ix_", "lexsort", "one_hot",
     "piecewise",
-    "searchsorted", "sort", "take", "take_along_axis", "trace", "tril", "triu", "unravel_index",
+    "searchsorted", "sort", "take", "take_along_axis", "top_k", "trace", "tril", "triu", "unravel_index",
     # sets, bits and updates
     "apply_along_axis", "apply_over_axes", "argwhere", "bitwise_count", "fill_diagonal", "flatnonzero", "frexp", "gcd", "i0", "intersect1d",
     "lcm", "ldexp", "nextafter", "nonzero", "packbits", "place", "poly", "polyadd", "polydiv", "polymul", "polysub", "put",

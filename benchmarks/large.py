@@ -98,6 +98,22 @@ def gaussian_process(n: int) -> Workload:
     return Workload(f"Gaussian process, {n} points, with gradient", lambda: f(p), peers)
 
 
+def top_k(spelling: str) -> Workload:
+    """The 100 largest of a million."""
+    x, jax = rng.standard_normal(1_000_000).astype("f4"), peer("jax")
+    calls: dict[str, Callable[[Any], Any]] = {
+        "top_k": lambda x: aj.top_k(x, 100),
+        "sort(x)[-k:]": lambda x: np.sort(x)[-100:],
+        "argpartition(x, -k)[-k:]": lambda x: np.argpartition(x, -100)[-100:],
+    }
+    f = aj.function(calls[spelling])
+    peers: dict[str, Callable[[], Any]] = {"numpy": lambda: np.argpartition(x, -100)[-100:]}
+    if jax is not None:
+        on_device, selected = jax.numpy.asarray(x), jax.jit(lambda x: jax.lax.top_k(x, 100))
+        peers["jax"] = lambda: jax.block_until_ready(selected(on_device))
+    return Workload(f"{spelling}, 100 of 1e6", lambda: f(x), peers)
+
+
 def workloads() -> Iterator[Callable[[], Workload]]:
     yield results
     for n in (64, 256):
@@ -105,6 +121,8 @@ def workloads() -> Iterator[Callable[[], Workload]]:
     for name in ("cholesky", "solve", "inv", "qr"):
         for n in (100, 500, 2000):
             yield lambda name=name, n=n: factorisation(name, n)  # type: ignore[misc]
+    for spelling in ("top_k", "sort(x)[-k:]", "argpartition(x, -k)[-k:]"):
+        yield lambda spelling=spelling: top_k(spelling)  # type: ignore[misc]
     for n in (500, 1000):
         yield lambda n=n: gaussian_process(n)  # type: ignore[misc]
 

@@ -58,11 +58,17 @@ def kernels() -> list[Kernel]:
             r = 0.5 * (r + s / r)
         return r
 
+    positive = a.astype(np.float64) @ a.T + 256 * np.eye(256)
+    cholesky = aj.function(np.linalg.cholesky)
+    largest = aj.function(lambda x: np.sort(x)[-100:])
+
     return [
         Kernel("a call on 8 floats", lambda: affine(small), lambda: np.float32(2) * small + np.float32(1), 1.0),
         Kernel("tanh chain with gradient", lambda: chain(x, w), numpy_chain, 0.7),
         Kernel("softmax of 512 rows", lambda: softmax(logits), numpy_softmax, 0.7),
         Kernel("product of 256 x 256", lambda: product(a), lambda: a @ a, 2.5),
+        Kernel("cholesky of 256 x 256", lambda: cholesky(positive), lambda: np.linalg.cholesky(positive), 1.5),
+        Kernel("100 largest of 200,000", lambda: largest(x), lambda: np.partition(x, -100)[-100:], 0.7),
         Kernel("scalar while loop", lambda: newton(2e6), python_newton, 1.0),
     ]
 

@@ -303,8 +303,8 @@ def top_k(input: Any, k: int = 1, sorted: bool = True, index_type: Any = int32, 
     x = convert_to_tensor(input)
     if not x.type.shape or x.type.shape[-1] < k:
         raise InvalidShape(f"top_k: input must have at least k={k} columns, not {list(x.type.shape)}")
-    order = ops.slice_(ops.argsort(x, -1, True), [slice(None)] * (x.ndim - 1) + [slice(int(k))])
-    return TopK(dress(indexing.take_along_axis(x, order, axis=-1)), dress(ops.cast(order, as_dtype(index_type).dtype)))
+    values, order = ops.top_k(x, int(k))
+    return TopK(dress(values), dress(ops.cast(order, as_dtype(index_type).dtype)))
 
 
 @public

@@ -30,6 +30,7 @@ from .memory.buffers import plan_buffers
 from .simplify.cse import eliminate_common_subexpressions
 from .simplify.dce import eliminate_dead_code
 from .simplify.fold import fold
+from .simplify.selections import select_parts
 from .simplify.simplify import simplify
 from .simplify.triangles import substitute_triangles
 from .targeted import takes_target
@@ -93,6 +94,7 @@ OPTIMIZE = Pipeline(
     hoist_invariants,
     eliminate_common_subexpressions,
     substitute_triangles,
+    select_parts,
     eliminate_dead_code,
     split_components,
     unpack_small_arrays,

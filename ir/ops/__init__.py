@@ -31,6 +31,7 @@ from .powers import *
 from .random import *
 from .reduce import *
 from .scan import *
+from .select import *
 from .shape import *
 from .solve import *
 from .sort import *

@@ -7,15 +7,16 @@ their digit; equal digits keep their order, so that after the last pass, over th
 from __future__ import annotations
 
 from ..types import I64, U8, U16, U32, U64, DType, TensorType
-from .base import Loops, Reg, Window, nest
+from .base import Emitter, Loops, Reg, Window, nest
 
 UNSIGNED = {1: U8, 2: U16, 4: U32, 8: U64}
 FEW = 8192  # elements: up to here, smaller tables of counts are faster, despite more passes
 
 
-def lower_by_digits(k: Loops, out: Window, x: Window, descending: bool) -> None:
-    """The indices that sort each row along the last axis."""
+def lower_by_digits(k: Loops, out: Window, x: Window, descending: bool, count: Reg | None = None) -> None:
+    """The indices that sort each row along the last axis: the first `count` elements of it, if given."""
     *lines, n = x.type.shape
+    size = n if count is None else count
     key = UNSIGNED[x.type.dtype.itemsize]
     width = min(8 if n <= FEW else 11, 8 * key.itemsize)
     passes = -(-8 * key.itemsize // width)
@@ -25,27 +26,27 @@ def lower_by_digits(k: Loops, out: Window, x: Window, descending: bool) -> None:
     total = k.scratch(TensorType(I64, (1,)))
     with nest(k, lines) as line:
         k.fill(counts, 0)
-        with k.loop(n) as i:
-            value = ordered_bits(k, k.load(x.at(*line), i), key, descending)
+        with k.loop(size) as i:
+            value = ordered_bits(k.scalar, k.load(x.at(*line), i), key, descending)
             k.store(keys[0], value, i)
             for step in range(passes):
-                count(k, counts, step, digit(k, value, step, width))
+                tally(k, counts, step, digit(k, value, step, width))
         for step in range(passes):
             add_up(k, counts, step, total)
         for step in range(passes):
             last = step == passes - 1
             target = out.at(*line) if last else indices[(step + 1) % 2]
-            with k.loop(n) as i:
+            with k.loop(size) as i:
                 value = k.load(keys[step % 2], i)
-                place = count(k, counts, step, digit(k, value, step, width))
+                place = tally(k, counts, step, digit(k, value, step, width))
                 k.store(target, k.load(indices[step % 2], i) if step else i, place)
                 if not last:
                     k.store(keys[(step + 1) % 2], value, place)
 
 
-def ordered_bits(k: Loops, x: Reg, key: DType, descending: bool) -> Reg:
+def ordered_bits(emit: Emitter, x: Reg, key: DType, descending: bool) -> Reg:
     """An unsigned integer that orders like the element (reversed if `descending`); NaN is the largest in both directions."""
-    emit, bits = k.scalar, 8 * key.itemsize
+    bits = 8 * key.itemsize
     top, ones = emit.const(key, 1 << (bits - 1)), emit.const(key, (1 << bits) - 1)
     if x.dtype.kind != "f":
         out = emit.bitcast(x, key)
@@ -64,7 +65,7 @@ def digit(k: Loops, value: Reg, step: int, width: int) -> Reg:
     return emit.convert(emit.and_(moved, emit.like(value, (1 << width) - 1)), I64)
 
 
-def count(k: Loops, counts: Window, step: int, at: Reg) -> Reg:
+def tally(k: Loops, counts: Window, step: int, at: Reg) -> Reg:
     """Increment a count and return its old value."""
     emit = k.scalar
     row = emit.const(I64, step)

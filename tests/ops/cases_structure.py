@@ -138,6 +138,16 @@ SORTS = [
         "argsort_descending_ties", lambda x: ops.argsort(x, 0, True), lambda x: np.argsort(~x, 0, kind="stable"),
         given([0, 255, 7, 255, 0, 3, 7], np.uint8), wrt=(),
     ),
+    fixed("select_first", lambda x: ops.select(x, 2), lambda x: np.argsort(x, kind="stable")[..., :2], WITH_NAN, wrt=()),
+    fixed(
+        "select_last", lambda x: ops.select(x, 3, 0, last=True), lambda x: np.argsort(x, 0, kind="stable")[-3:],
+        given([[3, 1], [1, 3], [3, 3], [1, 3], [2, 0]]), wrt=(),
+    ),
+    fixed(
+        "select_of_many", lambda x: ops.select(x, 5, descending=True), lambda x: np.argsort(~x, kind="stable")[:5],
+        given(np.arange(1500) * 37 % 101, np.int16), wrt=(),
+    ),
+    row("top_k", lambda x: ops.top_k(x, 2), lambda x: (-np.sort(-x)[..., :2], np.argsort(-x)[..., :2]), normal(3, 4)),
     fixed("argsort_of_bools", ops.argsort, lambda x: np.argsort(x, kind="stable"), given([True, False, True, False]), wrt=()),
     fixed("argsort_long", ops.argsort, lambda x: np.argsort(x, kind="stable"), given(np.arange(300) * 37 % 101, np.int16), wrt=()),
 ]  # fmt: skip

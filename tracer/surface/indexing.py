@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -59,6 +59,21 @@ def sort(x: Any, /, axis: int | None = -1, *, descending: bool = False, stable: 
     """Sort along an axis (None: the flattened array). Derivatives go to the original positions of the elements."""
     x = to_operand(x)
     return ops.sort(ops.reshape(x, -1), 0, descending) if axis is None else ops.sort(x, axis, descending)
+
+
+class TopKResult(NamedTuple):
+    """The result of `top_k`."""
+
+    values: Operand
+    indices: Operand
+
+
+def top_k(x: Any, k: int, /, axis: int = -1) -> TopKResult:
+    """Return the k largest elements along an axis, in descending order, and their indices; the first of equal elements, NaN last.
+
+    They are selected, which is much faster than sorting for small k. Derivatives go to the positions of the elements.
+    """
+    return TopKResult(*ops.top_k(to_operand(x), operator.index(k), axis))
 
 
 def searchsorted(a: Any, v: Any, /, side: str = "left", sorter: Any = None) -> Operand:

@@ -1,0 +1,97 @@
+"""Sorts of which a small part is used become selections, and give the same elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import adjit as aj
+from adjit.ir import ops
+from adjit.tracer.convert import to_operand
+
+RNG = np.random.default_rng(0)
+N = 3000
+ROWS: dict[str, np.ndarray[Any, Any]] = {
+    "normal": RNG.normal(size=N),
+    "rising": np.arange(float(N)),
+    "falling": -np.arange(N, dtype="f4"),
+    "equal": np.zeros(N),
+    "few values": RNG.integers(0, 3, N).astype("i4"),
+    "not numbers": np.where(RNG.random(N) < 0.4, np.nan, RNG.integers(-2, 2, N)).astype("f4"),
+    "signed zeros and infinities": np.where(RNG.random(N) < 0.01, np.inf, np.copysign(0.0, RNG.normal(size=N))),
+    "bytes": RNG.integers(0, 256, N).astype("u1"),
+    "bools": RNG.random(N) < 0.01,
+    "long": RNG.integers(-(2**62), 2**62, N),
+}
+PARTS: dict[str, Callable[[Any], Any]] = {
+    "the largest": lambda x: np.sort(x)[-40:],
+    "the smallest": lambda x: np.sort(x)[:7],
+    "one": lambda x: np.sort(x)[-1:],
+    "positions of the largest": lambda x: np.argsort(x, kind="stable")[-40:],
+    "positions of the smallest": lambda x: np.argsort(x, kind="stable")[:40],
+    "both": lambda x: (np.sort(x)[-9:], np.argsort(x, kind="stable")[-9:]),
+}
+WHOLES: dict[str, Callable[[Any], Any]] = {
+    "all": np.sort,
+    "the middle": lambda x: np.sort(x)[1000:1010],
+    "two parts": lambda x: (np.sort(x)[:5], np.sort(x)[-5:]),
+    "more": lambda x: (np.sort(x)[-5:], np.sort(x)[1]),
+    "every other": lambda x: np.sort(x)[:10:2],
+    "most": lambda x: np.sort(x)[:2000],
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("part", PARTS)
+def test_parts(part: str, name: str) -> None:
+    f, x = PARTS[part], ROWS[name]
+    for ours, wanted in zip(np.atleast_1d(aj.function(f)(x)), np.atleast_1d(f(x)), strict=True):
+        assert_array_equal(ours, wanted)
+
+
+@pytest.mark.parametrize("name", [*PARTS, *WHOLES])
+def test_only_parts_are_selected(name: str) -> None:
+    text = str(aj.function({**PARTS, **WHOLES}[name]).inspect(ROWS["normal"]).optimized)
+    assert (" = select " in text, " = argsort " in text) == (name in PARTS, name in WHOLES)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("last", [False, True])
+def test_axes(axis: int, last: bool) -> None:
+    shape = [2, 3, 2]
+    shape[axis] = 1100
+    x = RNG.integers(0, 50, shape).astype("f4")
+    part = tuple(slice(None) if a != axis else slice(-6, None) if last else slice(6) for a in range(3))
+    f = aj.function(lambda x: (np.sort(x, axis)[part], np.argsort(x, axis, kind="stable")[part]))
+    assert " = argsort " not in str(f.inspect(x).optimized)
+    assert_array_equal(f(x)[0], np.sort(x, axis)[part])
+    assert_array_equal(f(x)[1], np.argsort(x, axis, kind="stable")[part])
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("last", [False, True])
+def test_descending(name: str, last: bool) -> None:
+    x = ROWS[name]
+    select = lambda x: ops.select(to_operand(x), 33, last=last, descending=True)  # noqa: E731
+    whole = aj.argsort(x, descending=True).numpy()
+    assert_array_equal(aj.function(select)(x), whole[-33:] if last else whole[:33])
+
+
+def test_top_k_and_its_gradient() -> None:
+    x = RNG.normal(size=(2, 2000)).astype("f4")
+    values, indices = aj.function(lambda x: aj.top_k(x, 10))(x)
+    assert_array_equal(values, -np.sort(-x)[:, :10])
+    assert_array_equal(indices, np.argsort(-x, kind="stable")[:, :10])
+    gradient = aj.function(aj.grad(lambda x: np.sum(aj.top_k(x, 10).values * np.arange(10.0))))(x).numpy()
+    assert_array_equal(np.take_along_axis(gradient, np.asarray(indices), 1), np.broadcast_to(np.arange(10.0), (2, 10)))
+    assert np.count_nonzero(gradient) == 18
+
+
+def test_the_same_for_any_number_of_threads() -> None:
+    x = RNG.normal(size=400_000)
+    one, three = (aj.function(lambda x: np.argsort(x)[-50:], threads=n)(x) for n in (1, 3))
+    assert_array_equal(one, three)

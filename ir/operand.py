@@ -224,7 +224,7 @@ class Operand:
         return ops.transpose(self, tuple(given) if given else None)
 
     def astype(self, dtype: Any) -> Operand:
-        return ops.cast(self, as_dtype(dtype))
+        return ops.astype(self, as_dtype(dtype))
 
 
 class Literal(Operand):

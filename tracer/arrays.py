@@ -231,7 +231,7 @@ class ArrayMethods(Operand):
     # ---- elements
 
     def astype(self, dtype: Any, copy: bool = True) -> Operand:
-        return ops.cast(self, as_dtype(dtype))
+        return ops.astype(self, as_dtype(dtype))
 
     def clip(self, min: Any = None, max: Any = None, out: None = None) -> Operand:
         reductions.unwritten("clip", out)

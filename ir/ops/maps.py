@@ -19,7 +19,7 @@ from ..types import BOOL, DTYPE_NAMES, DType, TensorType, broadcast_shapes, math
 from .base import Array, Emitter, Op, Reg, Writing, apply
 from .shape import broadcast_to
 
-__all__ = ["cast", "where", "strong_mul"]
+__all__ = ["astype", "cast", "where", "strong_mul"]
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -168,8 +168,15 @@ SCALAR = bool | int | float | complex  # built once: building the union at every
 
 
 def cast(x: Operand, dtype: Any) -> Operand:
-    """`x` as `dtype`; emits nothing if it already has it."""
+    """`x` as `dtype`; emits nothing if it already has it. Complex numbers do not lose their imaginary part: see `astype`."""
     dtype = dtype if isinstance(dtype, np.dtype) else np.dtype(dtype.dtype)  # the `.dtype` of TensorFlow's tensors is not a NumPy dtype
+    if x.type.dtype.kind == "c" and dtype.kind not in "cb":
+        raise DTypeError(f"{x.type} would lose its imaginary part as {DTYPE_NAMES.get(dtype, dtype)}; take .real, or cast with .astype")
+    return x if x.type.dtype == dtype else apply(Cast(dtype), x)
+
+
+def astype(x: Operand, dtype: DType) -> Operand:
+    """`x` as `dtype`; of complex numbers, real dtypes take the real part."""
     return x if x.type.dtype == dtype else apply(Cast(dtype), x)
 
 
@@ -272,10 +279,10 @@ class Cast(Unary):
         return write(f"saturate({part}, {{}})" if saturates else f"{part}.astype({{}})", write.array(x), write.dtype(self.dtype))
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
-        return cast(d, self.dtype) if args[0].type.is_inexact and self.dtype.kind in "fc" else None
+        return astype(d, self.dtype) if args[0].type.is_inexact and self.dtype.kind in "fc" else None
 
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
-        return cast(d, args[0].type.dtype) if args[0].type.is_inexact and self.dtype.kind in "fc" else None
+        return astype(d, args[0].type.dtype) if args[0].type.is_inexact and self.dtype.kind in "fc" else None
 
     def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
         return emit.convert(xs[0], self.dtype)

@@ -11,12 +11,14 @@ import numpy as np
 from ..errors import AdjitError, DTypeError, ShapeError, SingularMatrixError
 from ..types import F64, I64, TensorType, broadcast_shapes
 from .base import Array, Loops, Op, Window, Writing, apply, nest
+from .complex import from_parts, imag, real
 from .create import iota
+from .join import concatenate
 from .linalg import matmul, swap
 from .logic import equal
 from .lu import Lu, check_square, exchange, lu
 from .maps import cast, common_dtype, where
-from .shape import broadcast_to, lead, reshape, trail, transpose
+from .shape import broadcast_to, lead, reshape, slice_, trail, transpose
 from .triangle import Triangles, cut
 
 __all__ = ["solve"]
@@ -162,8 +164,24 @@ def floats(a: Operand, b: Operand) -> tuple[Operand, Operand]:
     return cast(a, dtype), cast(b, dtype)
 
 
+def complex_solve(a: Operand, b: Operand) -> Operand:
+    """Solve for real and imaginary parts at once: a system of real numbers, twice as large."""
+    dtype = common_dtype(a, b)
+    a, b = cast(a, dtype), cast(b, dtype)
+    n, axis = b.shape[0 if b.ndim == 1 else -2] if b.ndim else 0, 0 if b.ndim < 2 else b.ndim - 2
+    if a.ndim < 2 or not b.ndim:
+        return apply_solve(a, b)  # which refuses it
+    rows = [concatenate(parts, a.ndim - 1) for parts in ([real(a), -imag(a)], [imag(a), real(a)])]
+    x = solve(concatenate(rows, a.ndim - 2), concatenate([real(b), imag(b)], axis))
+    at = x.ndim - (1 if b.ndim == 1 else 2)
+    whole = [slice(None)] * at
+    return from_parts(*(slice_(x, [*whole, part]) for part in (slice(n), slice(n, None))))
+
+
 def solve(a: Operand, b: Operand) -> Operand:
     """x with `a @ x = b`; b is a vector, or (a stack of) matrices. Integers are solved as float64, as in NumPy."""
+    if a.type.is_complex or b.type.is_complex:
+        return complex_solve(a, b)
     a, b = floats(a, b)
     if b.ndim == 1:
         return reshape(solve(a, reshape(b, (*b.shape, 1))), (*a.shape[:-2], *b.shape)) if a.ndim > 1 else apply_solve(a, b)

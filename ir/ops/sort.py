@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..errors import DTypeError
 from ..types import BOOL, I64, U8, TensorType, normalize_axis
 from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest
 from .create import iota
@@ -34,6 +35,8 @@ class Argsort(Op):
 
     def infer(self, *types: TensorType) -> TensorType:
         (x,) = types
+        if x.is_complex:
+            raise DTypeError(f"{self.name}: {x}: complex numbers have no order; sort their parts, or their absolute values")
         normalize_axis(self.axis, x.rank, self.name)
         return TensorType(I64, x.shape)
 

@@ -24,6 +24,7 @@ UNSIGNED = ("u8", "u16", "u32", "u64")
 INTS = SIGNED + UNSIGNED
 WIDE_INTS = ("i32", "i64", "u32", "u64")  # NumPy computes narrower integers in float16 and float32, we in float64
 ALL = (*FLOATS, *INTS, "bool")
+WIDE = ("f64", "c128")  # the dtypes of finite differences
 
 
 @dataclass(frozen=True)
@@ -262,14 +263,14 @@ MAPS = [
         dtypes=ALL, wrt=(1, 2), edges=False,
     ),
     *(
-        unary(f"cast_{name}", lambda x, d=d: ops.cast(x, d), lambda x, d=d: x.astype(d), dtypes=ALL, smooth=name == "f64", edges=False)
+        unary(f"cast_{name}", lambda x, d=d: ops.cast(x, d), lambda x, d=d: x.astype(d), dtypes=ALL, smooth=name in WIDE, edges=False)
         for name, d in DTYPES.items()
-        if d.kind == "f"
+        if d.kind in "fc"
     ),
     *(
         unary(f"cast_{name}", lambda x, d=d: ops.cast(x, d), lambda x, d=d: x.astype(d), 0, 9, ints=(0, 9), dtypes=ALL, wrt=(), edges=False)
         for name, d in DTYPES.items()
-        if d.kind != "f"
+        if d.kind not in "fc"
     ),
 ]  # fmt: skip
 

@@ -45,11 +45,11 @@ OWN = [
     unary("sign_complex", ops.sign, np.sign, dtypes=COMPLEX),
     binary("complex", ops.from_parts, lambda a, b: (a + a.dtype.type(1) * b * 1j).astype(np.result_type(a, 1j)), dtypes=FLOATS),
     *(
-        unary(f"cast_complex_to_{name}", lambda x, d=d: ops.cast(x, d), lambda x, d=d: x.real.astype(d) if d.kind == "f" else x.astype(d),
+        unary(f"cast_complex_to_{name}", lambda x, d=d: ops.astype(x, d), lambda x, d=d: x.real.astype(d) if d.kind == "f" else x.astype(d),
               dtypes=COMPLEX, smooth=name in ("f64", "c128"))
         for name, d in (("f32", np.dtype("f4")), ("f64", np.dtype("f8")), ("c64", np.dtype("c8")), ("c128", np.dtype("c16")))
     ),
-    unary("cast_complex_to_i64", lambda x: ops.cast(x, np.dtype("i8")), lambda x: x.real.astype("i8"), dtypes=COMPLEX, wrt=()),
+    unary("cast_complex_to_i64", lambda x: ops.astype(x, np.dtype("i8")), lambda x: x.real.astype("i8"), dtypes=COMPLEX, wrt=()),
     unary("times_i", lambda x: 1j * x, lambda x: x.dtype.type(0) + 1j * x, dtypes=(*FLOATS, *COMPLEX)),
     row("constant_complex", lambda x: x + Concrete(np.array([1j, 2, 3, 4 - 1j])), lambda x: x + np.array([1j, 2, 3, 4 - 1j]), MATRIX,
         dtypes=("c128",)),

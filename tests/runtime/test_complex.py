@@ -103,6 +103,27 @@ def test_parts_and_products_of_the_surface() -> None:
             np.testing.assert_allclose(np.asarray(out), wanted, rtol=1e-13 if wanted.dtype != np.complex64 else 1e-6)
 
 
+def test_systems_of_equations() -> None:
+    for b in (Z, A[::-1].T):
+        for solve in (np.linalg.solve, aj.function(np.linalg.solve)):
+            np.testing.assert_allclose(solve(aj.tensor(A), b), np.linalg.solve(A, b), rtol=1e-10)
+    np.testing.assert_allclose(aj.function(np.linalg.inv)(A), np.linalg.inv(A), rtol=1e-11)
+    stack = np.stack([A, 2j * A])
+    np.testing.assert_allclose(aj.function(np.linalg.solve)(stack, A[:, :2]), np.linalg.solve(stack, A[:, :2]), atol=1e-13)
+
+
+def test_nothing_loses_its_imaginary_part_silently() -> None:
+    refused = [np.linalg.qr, np.linalg.cholesky, np.linalg.det, np.median, np.sort, lambda z: np.quantile(z, 0.3)]
+    for call in [*refused, lambda z: np.geomspace(z[0], 2, 3)]:
+        with pytest.raises((TypeError, ValueError)):
+            aj.function(call)(A)
+    with pytest.raises(DTypeError, match="imaginary part"):
+        aj.tensor(X).at[0].set(aj.tensor(1j))
+    with pytest.raises(DTypeError, match="complex number"):
+        aj.tensor(X).at[0].set(1j)
+    assert aj.tensor(Z).astype(np.float64).dtype == np.float64  # as asked for
+
+
 def test_python_numbers_are_weak() -> None:
     single, double = np.ones(2, np.float32), np.ones(2)
     f = aj.function(lambda x, c: x * c)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import ShapeError, UnsupportedError
+from adjit.ir.errors import DTypeError, ShapeError, UnsupportedError
 from adjit.ir.operand import Operand
 from adjit.ir.types import I64, normalize_axes, normalize_axis, promote
 
@@ -86,6 +86,8 @@ def logspace(
 def geomspace(start: Any, stop: Any, num: int = 50, /, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Operand:
     """Return a geometric sequence from start to stop, which must have the same sign."""
     first, last = (floating(x) for x in to_operands(start, stop))
+    if first.type.is_complex or last.type.is_complex:
+        raise DTypeError(f"geomspace: between complex numbers ({first.type} and {last.type}) is not supported; use exp and linspace")
     sizes = ops.exp(linspace(ops.log(ops.absolute(first)), ops.log(ops.absolute(last)), num, endpoint=endpoint, axis=axis))
     out = ops.where(ops.less(first, 0.0), -sizes, sizes)
     return out if dtype is None else out.astype(dtype)

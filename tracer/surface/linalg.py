@@ -209,7 +209,7 @@ def solve(a: Any, b: Any, /) -> Operand:
 def inv(a: Any, /) -> Operand:
     """Invert (stacks of) matrices; where the inverse would be multiplied, `solve` is faster and more accurate."""
     x = to_operand(a)
-    return ops.solve(x, eye(x.shape[-1] if x.ndim else 0, dtype=x.dtype if x.type.is_float else F64))
+    return ops.solve(x, eye(x.shape[-1] if x.ndim else 0, dtype=x.dtype if x.type.is_inexact else F64))
 
 
 class SlogdetResult(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.operand import Concrete, Operand
-from adjit.ir.types import F64, I64, as_dtype, kept_shape, normalize_axes
+from adjit.ir.types import C128, F64, I64, as_dtype, kept_shape, normalize_axes
 
 from ..convert import pick, present, to_operand, to_operands
 from .create import linspace
@@ -250,13 +250,15 @@ def histogramdd(
 
 def cov(x: Any, /, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: float | None = None) -> Operand:
     """Compute covariances of variables, which are rows, or columns if `rowvar` is false."""
-    given = [ops.cast(v, F64) for v in to_operands(*([x] if y is None else [x, y]))]  # as in NumPy, for any dtype
+    operands = to_operands(*([x] if y is None else [x, y]))
+    dtype = C128 if any(v.type.is_complex for v in operands) else F64  # as in NumPy, for any dtype
+    given = [ops.cast(v, dtype) for v in operands]
     if any(v.ndim > 2 for v in given):
         raise ShapeError(f"cov: takes vectors and matrices, not {given[0].type}")
     rows = concatenate([ops.reshape(v, (1, -1)) if v.ndim < 2 else v if rowvar else ops.transpose(v, (1, 0)) for v in given], 0)
     number = rows.shape[1] - ((0 if bias else 1) if ddof is None else ddof)
     centred = rows - mean(rows, 1, keepdims=True)
-    out = ops.matmul(centred, ops.transpose(centred, (1, 0))) / float(builtins.max(number, 0))
+    out = ops.matmul(centred, ops.conj(ops.transpose(centred, (1, 0)))) / float(builtins.max(number, 0))
     return ops.reshape(out, ()) if out.type.size == 1 else out
 
 
@@ -266,15 +268,18 @@ def corrcoef(x: Any, /, y: Any = None, rowvar: bool = True) -> Operand:
     if not c.ndim:
         return c / c
     n = c.shape[0]
-    deviation = ops.sqrt(ops.slice_(ops.reshape(c, -1), [slice(0, n * n, n + 1)]))
-    return ops.clip(c / ops.reshape(deviation, (n, 1)) / deviation, -1.0, 1.0)
+    deviation = ops.sqrt(ops.real(ops.slice_(ops.reshape(c, -1), [slice(0, n * n, n + 1)])))
+    out = c / ops.reshape(deviation, (n, 1)) / deviation
+    if out.type.is_complex:
+        return ops.from_parts(*(ops.clip(part, -1.0, 1.0) for part in (ops.real(out), ops.imag(out))))
+    return ops.clip(out, -1.0, 1.0)
 
 
 # ---- ignoring NaN
 
 
 def numbers_in(x: Operand) -> Any:
-    return ops.logical_not(ops.isnan(x)) if x.type.is_float else True
+    return ops.logical_not(ops.isnan(x)) if x.type.is_inexact else True
 
 
 def nanprod(x: Any, /, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Operand:
@@ -328,7 +333,7 @@ def some_number(x: Any, axis: int | None, what: str, value: float) -> Operand:
 
 def filled(x: Any, value: float) -> Operand:
     x = to_operand(x)
-    return ops.where(ops.isnan(x), value, x) if x.type.is_float else x
+    return ops.where(ops.isnan(x), value, x) if x.type.is_inexact else x
 
 
 # ---- cumulative extremes

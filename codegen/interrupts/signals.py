@@ -21,8 +21,8 @@ declare i32 @PyErr_CheckSignals()
 declare void @PyErr_Fetch(ptr, ptr, ptr)
 """
 
+CLOCK_DECLARATION = "declare i32 @clock_gettime(i32, ptr)"  # also of the clock in `probes.py`
 POSIX_CLOCK = """
-declare i32 @clock_gettime(i32, ptr)
 define internal i64 @adjit_milliseconds() nounwind {
   %time = alloca [2 x i64]
   %failed = call i32 @clock_gettime(i32 CLOCK, ptr %time)
@@ -35,8 +35,8 @@ define internal i64 @adjit_milliseconds() nounwind {
   ret i64 %all
 }
 """
+WINDOWS_CLOCK_DECLARATION = "declare i64 @GetTickCount64()"
 WINDOWS_CLOCK = """
-declare i64 @GetTickCount64()
 define internal i64 @adjit_milliseconds() nounwind {
   %all = call i64 @GetTickCount64()
   ret i64 %all
@@ -110,8 +110,12 @@ define internal i1 @adjit_interrupted(ptr %error) nounwind noinline {
 """
 
 
+def clock_declaration(triple: str) -> str:
+    return WINDOWS_CLOCK_DECLARATION if "windows" in triple else CLOCK_DECLARATION
+
+
 def question(triple: str) -> str:
-    """The text of `adjit_ask`, for inclusion in a module."""
+    """The text of `adjit_ask`, for inclusion in a module that has the `clock_declaration`."""
     clock = WINDOWS_CLOCK if "windows" in triple else POSIX_CLOCK.replace("CLOCK", str(_clock(triple)))
     return PYTHON + clock + QUESTION.replace("INTERVAL", str(INTERVAL)).replace("RAISED", str(RAISED)).replace("FLAG", str(FLAG))
 
@@ -123,7 +127,7 @@ def look_ir(triple: str) -> str:
     text = SHARED
     for word, meaning in names.items():
         text = text.replace(f"@{word}(", f"@{meaning}(").replace(f"i64 {word}", f"i64 {meaning}")
-    return question(triple) + text
+    return clock_declaration(triple) + question(triple) + text
 
 
 def loops_ir(triple: str) -> str:

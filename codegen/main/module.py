@@ -44,7 +44,7 @@ from ..threads import library
 from . import callbacks as host
 from . import flow, lookup, stacks
 from . import saving as stacked
-from .probes import CLOCK_DECLARATION, Probes
+from .probes import Probes
 
 LARGE_LEVEL = 1  # LLVM optimisation level for very large programs: a fifth less compile time, and code of the same speed
 INLINE_MATH = 32  # vector math calls: programs with more of them call the functions instead of inlining them
@@ -113,11 +113,13 @@ class Module:
         self.declares |= text.declares
         body = "\n".join([*entry, *text.slots, *text.lines])
         main = f"define i64 @adjit_main(ptr %buffers, ptr %arena, ptr %error) nounwind {{\nentry:\n{body}\n}}\n"
-        runtime = [stacks.runtime(target)] if self.uses_runtime or self.handles else []
+        runtime = []
+        if self.uses_runtime or self.handles:
+            runtime.append(stacks.runtime(target))
+            self.declares |= stacks.declarations(target)
         if self.probes is not None:
             runtime.append(self.probes.runtime())
-            if not any(CLOCK_DECLARATION in text for text in runtime):
-                self.declares.add(CLOCK_DECLARATION)
+            self.declares.add(signals.CLOCK_DECLARATION)
         if self.handles:
             release = "\n".join(self.shrinking(0, 0))
             main += f"define void @{stacks.RELEASE}(ptr %arena) nounwind {{\nentry:\n{release}\nret void\n}}\n"

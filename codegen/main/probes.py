@@ -26,7 +26,6 @@ WHOLE, CLOCK = 0, 1
 EVENTS = 1 << 16  # kept individually; the sums include all
 HEADER, SITE, EVENT = 2, 2, 3  # sizes in words
 
-CLOCK_DECLARATION = "declare i32 @clock_gettime(i32, ptr)"
 IR = """
 @adjit_log = global [WORDS x i64] zeroinitializer, align 64
 

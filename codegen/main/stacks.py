@@ -176,6 +176,11 @@ def runtime(target: Target) -> str:
     return RUNTIME + interrupts + "".join(ADD.format(type=type) for type in ("float", "double"))
 
 
+def declarations(target: Target) -> set[str]:
+    """What the runtime needs to be declared in a module, besides its own declarations."""
+    return {signals.clock_declaration(target.triple)} if target.hosted else set()
+
+
 def count(text: Text, stack: str) -> Reg:
     """The number of elements."""
     at = text.define(f"getelementptr i64, ptr {stack}, i64 1")

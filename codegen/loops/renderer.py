@@ -52,7 +52,7 @@ class _Renderer:
         """`known`: registers that hold the values of expressions."""
         self.text = text
         self.kernel = kernel
-        self.known: dict[Expr, str] = known or {}
+        self.known: dict[Expr, str] = dict(known or {})
         self.addresses: dict[tuple[str, Expr, DType], str] = {}  # of the first elements of accesses
 
     def all(self, nodes: Iterable[Node]) -> None:
@@ -187,7 +187,7 @@ class _NestRenderer:
                 first = self._identity(carry.reduction, emit)
                 carried[carry.reduction, carry.piece] = Reg(counter.carry(emit.type(dtype), first.name), dtype)
             self.carried |= carried
-            known, self.around.known = self.around.known, {**self.around.known, loop.variable: counter.index}
+            self.around.known[loop.variable] = counter.index
             if loop.axis is not None and loop.axis != self.inner_axis:
                 self.indices[loop.axis] = counter.index
             self.all(loop.body)
@@ -196,7 +196,7 @@ class _NestRenderer:
                 del self.carried[key]
             if loop.axis in self.indices:
                 del self.indices[loop.axis]
-            self.around.known = known
+            del self.around.known[loop.variable]
         if loop.axis is not None and loop.axis != self.inner_axis:
             self.row_pointers = {}
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from .attributes import attributes_text, scalar_text
 from .func import Block, Func, Phase, Stmt, Value
@@ -63,6 +64,19 @@ def literal_type(op: type[Op], values: Iterable[TensorType], results: Sequence[T
         return None
     found = next((t for t in values if t.dtype != BOOL), None)
     return found if found is not None else results[0] if results else None
+
+
+class Annotated(NamedTuple):
+    """A text of the IR without locations, the line of each statement (by its id), and the names of values."""
+
+    lines: list[str]
+    line_of: dict[int, int]
+    names: Names
+
+
+def annotated(func: Func) -> Annotated:
+    printer = _Printer(func, False)
+    return Annotated("\n".join(printer.lines).split("\n"), printer.line_of, printer.names)
 
 
 class Names:

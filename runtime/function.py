@@ -41,6 +41,9 @@ from .tensor import tensor
 from .variable import Store, Variable, scope, undone_by_errors
 
 if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
     from .profile import Profile
     from .source import Source
 
@@ -267,7 +270,8 @@ class Function(Exportable):
     @boundary
     def inspect(self, *args: Any, **kwargs: Any) -> Inspection:
         """Return what a call with these arguments runs: IR at every stage, native code, timings. Compiles if necessary, without running."""
-        return Inspection(self._concrete(take_apart(args, kwargs, self._static)), self._fn)
+        signature = take_apart(args, kwargs, self._static)
+        return inspection(self._concrete(signature), signature, self._fn)
 
     @boundary
     def profile(self, *args: Any, repeat: int | None = None, **kwargs: Any) -> Profile:
@@ -295,6 +299,15 @@ class Function(Exportable):
             args, kwargs = self._specs.bound(args, kwargs, instance is not None)
         with self._lock, collection_paused():
             return self._trace(take_apart(args, kwargs, self._static), instance, set())
+
+    @boundary
+    def explore(self, *args: Any, path: str | os.PathLike[str] = "explore.html", open: bool = True, **kwargs: Any) -> Path:
+        """Write a page that links source, IR of every stage, native code, time and memory of a call with these arguments, and show it.
+
+        It is one file without external parts. The call is run on copies of the variables, so that none of them changes.
+        """
+        signature = take_apart(args, kwargs, self._static)
+        return explored(self._concrete(signature), signature, self._fn, path, open)
 
     @boundary
     def source(self, *args: Any, **kwargs: Any) -> Source:
@@ -385,7 +398,8 @@ class BoundFunction(Exportable):
 
     @boundary
     def inspect(self, *args: Any, **kwargs: Any) -> Inspection:
-        return Inspection(self._concrete(take_apart(args, kwargs, self._function._static)), self._function._fn)
+        signature = take_apart(args, kwargs, self._function._static)
+        return inspection(self._concrete(signature), signature, self._function._fn)
 
     @boundary
     def profile(self, *args: Any, repeat: int | None = None, **kwargs: Any) -> Profile:
@@ -401,6 +415,11 @@ class BoundFunction(Exportable):
 
     def _traced_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
         return self._function._traced_alone(args, kwargs, self.__self__)
+
+    @boundary
+    def explore(self, *args: Any, path: str | os.PathLike[str] = "explore.html", open: bool = True, **kwargs: Any) -> Path:
+        signature = take_apart(args, kwargs, self._function._static)
+        return explored(self._concrete(signature), signature, self._function._fn, path, open)
 
     @boundary
     def source(self, *args: Any, **kwargs: Any) -> Source:
@@ -428,6 +447,18 @@ def check_finite(concrete: ConcreteFunction, signature: Signature) -> Any:
     from .debug import check_finite  # noqa: PLC0415 - only who looks for a NaN needs the interpreter
 
     return check_finite(concrete, signature)
+
+
+def inspection(concrete: ConcreteFunction, signature: Signature, fn: Callable[..., Any]) -> Inspection:
+    return Inspection(concrete, fn, lambda: concrete.convention.copies(signature.arrays, signature.stores, every=True))
+
+
+def explored(
+    concrete: ConcreteFunction, signature: Signature, fn: Callable[..., Any], path: str | os.PathLike[str], show: bool
+) -> Path:
+    from .explore import explore, written  # noqa: PLC0415 - profiles, which `import adjit` does without
+
+    return written(explore(concrete, concrete.convention.copies(signature.arrays, signature.stores, every=True), fn), path, show)
 
 
 def source_of(concrete: ConcreteFunction, signature: Signature, fn: Callable[..., Any]) -> Source:

@@ -5,7 +5,7 @@ Texts are generated on demand; the passes are rerun to show the IR after each, s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,8 +31,10 @@ class PassResult(NamedTuple):
 class Inspection:
     """The stages of one compiled function; `print` it for a summary."""
 
-    def __init__(self, concrete: ConcreteFunction, function: Callable[..., Any]) -> None:
+    def __init__(self, concrete: ConcreteFunction, function: Callable[..., Any], arrays: Callable[[], Sequence[Any]] | None = None) -> None:
+        """`arrays` gives those of the call that was inspected, for what can only be shown by running it."""
         self._function = function
+        self._arrays = arrays
         self._concrete = concrete
         self._executable = concrete.executable
         self._func = concrete.executable.func
@@ -53,7 +55,7 @@ class Inspection:
         return str(self._func)
 
     @lazy
-    def _stages(self) -> list[tuple[str, Func]]:
+    def stages(self) -> list[tuple[str, Func]]:
         stages = [("traced", self._func)]
         optimize(self._func, self._executable.target, lambda name, func: stages.append((name, func)))
         return stages
@@ -61,7 +63,7 @@ class Inspection:
     @lazy
     def simplified(self) -> Func:
         """The function after simplification but before division into kernels, the most readable form."""
-        return next(func for (_, func), (name, _) in pairwise(self._stages) if name == KERNELS)
+        return next(func for (_, func), (name, _) in pairwise(self.stages) if name == KERNELS)
 
     @lazy
     def halves(self) -> tuple[Func, Func | None]:
@@ -119,7 +121,7 @@ class Inspection:
     @lazy
     def passes(self) -> list[PassResult]:
         """The function as traced, then after each pass."""
-        return [PassResult(name, str(func), count_ops(func.block)) for name, func in self._stages]
+        return [PassResult(name, str(func), count_ops(func.block)) for name, func in self.stages]
 
     def __str__(self) -> str:
         kernels = len(self._executable.optimized.stmts)
@@ -129,6 +131,14 @@ class Inspection:
         head = f"@{self._func.name}: {times}; {kernels} statements in the end, {self.arena_bytes:,} bytes of arena"
         parts = [head, table, f"forward:\n{self.forward}", f"backward:\n{self.backward}" if self.backward else "no backward part"]
         return "\n\n".join(part.rstrip() for part in parts)
+
+    def _repr_html_(self) -> str | None:
+        """In notebooks: the explorer page, see `function.explore`."""
+        if self._arrays is None:
+            return None
+        from .explore import explore, framed  # noqa: PLC0415 - profiles, which `import adjit` does without
+
+        return framed(explore(self._concrete, self._arrays(), self._function))
 
     def __repr__(self) -> str:
         return f"<inspection of @{self._func.name}: {count_ops(self._func.block)} ops traced>"

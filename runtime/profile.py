@@ -25,6 +25,7 @@ from adjit.ir.func import Func, Stmt, Value
 from adjit.ir.location import Location
 from adjit.ir.locks import lazy
 from adjit.ir.operand import Operand
+from adjit.ir.ops.base import Array
 from adjit.ir.plan import Plan
 from adjit.ir.types import F32, F64, DType, StackType
 
@@ -95,11 +96,13 @@ class Profile:
         clock = statistics.median(int(run.nanoseconds[CLOCK]) for run in runs)
         times = np.median([run.nanoseconds - clock * run.calls for run in runs], axis=0)
         found = [
-            self._kernel(site, max(0.0, float(times[k])) / 1e9, int(self._fastest.calls[k]))
+            (self._kernel(site, max(0.0, float(times[k])) / 1e9, int(self._fastest.calls[k])), site.stmt)
             for k, site in enumerate(self._sites)
             if k not in (WHOLE, CLOCK) and self._fastest.calls[k]
         ]
-        self.kernels = sorted(found, key=lambda kernel: -kernel.seconds)
+        found.sort(key=lambda each: -each[0].seconds)
+        self.kernels = [kernel for kernel, _ in found]
+        self.stmts = [stmt for _, stmt in found]  # of each kernel; None for a copy
 
     def _kernel(self, site: Site, seconds: float, calls: int) -> KernelProfile:
         stmt = site.stmt
@@ -121,6 +124,10 @@ class Profile:
     @lazy
     def _live(self) -> list[int]:
         return live_bytes(self._func)
+
+    def live(self) -> list[int]:
+        """Live bytes of the arena during each top-level statement."""
+        return self._live
 
     # ---- text
 
@@ -195,21 +202,25 @@ def profile(concrete: ConcreteFunction, signature: Signature, repeat: int | None
     """Compile the timed version, run both, and collect the figures."""
     if repeat is not None and repeat < 1:
         raise ValueError(f"profile: repeat must be at least 1, not {repeat}")
+    return profile_arrays(concrete, concrete.convention.copies(signature.arrays, signature.stores), repeat)
+
+
+def profile_arrays(concrete: ConcreteFunction, given: Sequence[Array], repeat: int | None, budget: float = BUDGET) -> Profile:
+    """The same for the arrays that the native code takes; those of variables are changed."""
     func = concrete.executable.optimized
-    given = concrete.convention.copies(signature.arrays, signature.stores)
     twin, native = Timed(func, concrete.executable.target), concrete.executable.native
     # interleaved, so that disturbances of the machine affect both alike
-    runs, plain = zip(*repeated(lambda: (twin.run(given), elapsed(lambda: native(given))), repeat), strict=True)
+    runs, plain = zip(*repeated(lambda: (twin.run(given), elapsed(lambda: native(given))), repeat, budget), strict=True)
     return Profile(func, twin, runs, plain, sum(a.nbytes for a in given))
 
 
-def repeated(call: Callable[[], T], repeat: int | None) -> list[T]:
+def repeated(call: Callable[[], T], repeat: int | None, budget: float) -> list[T]:
     """Return the results of `repeat` calls, or of as many as fit the budget; the first two calls warm the caches and are not counted."""
     call()
     began = time.perf_counter()
     call()
     if repeat is None:
-        repeat = int(min(MOST, max(FEWEST, BUDGET / (time.perf_counter() - began))))
+        repeat = int(min(MOST, max(FEWEST, budget / (time.perf_counter() - began))))
     return [call() for _ in range(repeat)]
 
 

@@ -1,0 +1,72 @@
+"""LLVM IR and assembly of a compiled function, kernel by kernel, with the statements that each kernel computes."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from adjit.ir.func import Func, Stmt
+from adjit.ir.target import Target
+
+from .kernels.kernels import Kernel
+from .llvm import toolchain as llvm
+from .llvm.parts import Texts
+from .main.module import Module
+
+LABEL = re.compile(r"^([A-Za-z_][\w.$]*):", re.MULTILINE)
+NOISE = re.compile(r"\t\.(?:cfi|size|type|p2align|section|globl|hidden|text|file|ident|addrsig)")
+DEFINED = re.compile(r"^define [^@]*@([\w.$]+)\(", re.MULTILINE)
+
+
+class KernelText(NamedTuple):
+    """A kernel: its function, and the statements that call it."""
+
+    name: str
+    stmts: tuple[Stmt, ...]
+    llvm: str
+    asm: str
+
+
+class Recording(Module):
+    """A module that remembers which statement calls which function."""
+
+    def __init__(self, func: Func, target: Target) -> None:
+        super().__init__(func, target)
+        self.parts = Texts(target, self.level)
+        self.calls: dict[str, list[Stmt]] = {}
+
+    def function(self, kernel: Kernel) -> str:
+        name = super().function(kernel)
+        if self.stmt is not None:
+            self.calls.setdefault(name, []).append(self.stmt)
+        return name
+
+
+def kernel_texts(func: Func, target: Target) -> list[KernelText]:
+    """The kernels of an optimised Func, in the order of their first calls. Generates its code anew, without compiling objects."""
+    module = Recording(func, target)
+    module.build()
+    sources: dict[str, list[str]] = {}
+    codes: dict[str, list[str]] = {}
+    for text in module.parts.texts:
+        for name, part in cut(text, DEFINED):
+            sources.setdefault(owner(name), []).append(part.split("\n}\n", 1)[0] + "\n}")
+        for name, part in cut(llvm.assembly(text, target), LABEL):
+            lines = [line for line in part.splitlines() if not NOISE.match(line) and line.strip()]
+            codes.setdefault(owner(name), []).append("\n".join(lines))
+    return [
+        KernelText(name, tuple(stmts), "\n\n".join(sources.get(name, ())), "\n\n".join(codes.get(name, ())))
+        for name, stmts in module.calls.items()
+    ]  # fmt: skip
+
+
+def cut(text: str, head: re.Pattern[str]) -> list[tuple[str, str]]:
+    """The parts of a text that begin with a head, with its name."""
+    found = list(head.finditer(text))
+    ends = [*(m.start() for m in found[1:]), len(text)]
+    return [(m[1], text[m.start() : end]) for m, end in zip(found, ends)]
+
+
+def owner(name: str) -> str:
+    """The kernel that a function is part of: bodies of threads are `k3.body`."""
+    return name.partition(".")[0]

@@ -58,7 +58,6 @@ UNSUPPORTED: dict[str, tuple[Callable[..., Any], str]] = {
     "np.put": (lambda x: np.put(x, 0, 1.0), "x.at[index].set"),
     "np.roots": (lambda x: np.roots(x), "outside of the function"),
     "np.sort_complex": (lambda x: np.sort_complex(x), "outside of the function"),
-    "np.fft.fft": (lambda x: np.fft.fft(x), "outside of the function"),
     "np.add": (lambda x: np.add.at(x, 0, 1.0), "x.at[index]"),
     "np.subtract": (lambda x: np.subtract.reduce(x), ".reduce"),
     "np.sum": (lambda x: np.sum(x, out=np.zeros(())), "assign the result instead"),

@@ -9,6 +9,7 @@ from adjit.ir.errors import (
     AdjitError,
     CheckError,
     DTypeError,
+    DistributedError,
     GradientError,
     IndexingError,
     InternalError,
@@ -73,7 +74,7 @@ if _TYPE_CHECKING:
     from adjit.runtime.custom_gradient import custom_gradient
     from adjit.runtime.custom_jvp import custom_jvp
     from adjit.runtime.custom_vjp import custom_vjp
-    from adjit.runtime import implicit as implicit, scientific as scipy
+    from adjit.runtime import distributed as distributed, implicit as implicit, scientific as scipy
     from adjit.runtime.sparse import sparse_hessian, sparse_jacobian
     from adjit.runtime.tune import tune
     from adjit.tracer.control import cond, fori_loop, map, scan, switch, while_loop
@@ -118,6 +119,7 @@ pi, e, inf, nan, newaxis = _np.pi, _np.e, _np.inf, _np.nan, None
 _CONTROL = "adjit.tracer.control"
 _LATE = {
     "nn": "adjit.nn", "tf": "adjit.tf", "special": "adjit.tracer.surface.special", "implicit": "adjit.runtime.implicit",
+    "distributed": "adjit.runtime.distributed",
     "scipy": "adjit.runtime.scientific",
     "fft": "adjit.tracer.surface.fft",
     "cond": _CONTROL, "switch": _CONTROL, "while_loop": _CONTROL, "fori_loop": _CONTROL, "scan": _CONTROL, "map": _CONTROL,
@@ -150,7 +152,7 @@ def __getattr__(name: str) -> _Any:
         from importlib import import_module  # noqa: PLC0415 - see above
 
         module = import_module(_LATE[name])
-        return module if name in ("nn", "tf", "special", "fft", "implicit", "scipy") else getattr(module, name)
+        return module if name in ("nn", "tf", "special", "fft", "distributed", "implicit", "scipy") else getattr(module, name)
     from adjit.runtime.hints import hint  # noqa: PLC0415 - see above
 
     raise AttributeError(f"module 'adjit' has no attribute {name!r}{hint(name, __dir__())}")
@@ -166,13 +168,13 @@ __all__ = [
     "constant", "function", "grad", "hessian", "hvp", "jacobian", "jvp", "linearize", "random", "ravel_pytree", "register_pytree_node",
     "stop_gradient", "tensor", "tree_flatten", "tree_leaves", "tree_map", "tree_structure", "tree_unflatten", "tune", "value_and_grad",
     "vjp", "vmap",
-    "implicit", "scipy", "sparse_hessian", "sparse_jacobian",
+    "distributed", "implicit", "scipy", "sparse_hessian", "sparse_jacobian",
     # control flow
     "checkpoint", "cond", "custom_gradient", "custom_jvp", "custom_vjp", "do_not_convert", "fori_loop", "map", "range", "scan",
     "switch", "while_loop",
     # errors
-    "AdjitError", "CheckError", "DTypeError", "GradientError", "IndexingError", "InternalError", "NonFiniteError", "OutOfBoundsError",
-    "ParseError", "ShapeError", "SingularMatrixError", "StateError", "TraceError", "UnsupportedError", "VerifyError",
+    "AdjitError", "CheckError", "DTypeError", "DistributedError", "GradientError", "IndexingError", "InternalError", "NonFiniteError",
+    "OutOfBoundsError", "ParseError", "ShapeError", "SingularMatrixError", "StateError", "TraceError", "UnsupportedError", "VerifyError",
     # dtypes and constants
     "bool_", "complex64", "complex128", "e",
     "float32", "float64", "inf", "int8", "int16", "int32", "int64", "nan", "newaxis", "pi", "uint8", "uint16", "uint32",

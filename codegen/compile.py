@@ -6,12 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from adjit.ir.effects import effects_of
 from adjit.ir.func import Block, Func
 from adjit.ir.ops.base import Array, View
 from adjit.ir.ops.control import For, Region, While
 from adjit.ir.ops.effects import Print
 from adjit.ir.target import Target
 
+from . import collectives
 from .cache.image import Image, store
 from .cost import operations
 from .llvm.parts import Texts
@@ -28,11 +30,11 @@ QUICK = 200_000  # operations: about twenty microseconds, for which other Python
 def work(block: Block) -> float:
     """A rough upper bound of the operations, to separate calls of microseconds, which keep the GIL, from longer ones.
 
-    Loops and calls into Python may take any time.
+    Loops, calls into Python and waiting for other ranks may take any time.
     """
     total = 0.0
     for stmt in block.stmts:
-        if isinstance(stmt.op, For | While | Print):
+        if isinstance(stmt.op, For | While | Print) or (stmt.results and effects_of(stmt.op).ordered):
             return math.inf
         if isinstance(stmt.op, Region):
             total += sum(map(work, stmt.blocks))
@@ -55,6 +57,7 @@ def built(func: Func, target: Target, probes: Probes | None = None) -> Built:
     module.build()
     results = [r.type for r in func.results]
     exports = [MAIN, *([stacks.RELEASE] if module.handles else []), *([LOG] if probes is not None else [])]
+    has_collectives = any(map(collectives.is_routine, module.imports))
     image = Image(
         tuple(module.parts.objects()),
         tuple(exports),
@@ -64,7 +67,7 @@ def built(func: Func, target: Target, probes: Probes | None = None) -> Built:
         module.buffer_count,
         quick=work(func.block) < QUICK,
         # results in recycled buffers, and effects that a retry would repeat, need Python
-        enterable=not module.hosts and all(t.nbytes < pooled_from(results) for t in results),
+        enterable=not module.hosts and not has_collectives and all(t.nbytes < pooled_from(results) for t in results),
     )
     return Built(image, module.parts.texts, {host.symbol(k): host.HostFunction(fn) for k, fn in enumerate(module.hosts)})
 

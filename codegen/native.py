@@ -18,6 +18,7 @@ from adjit.ir.ops.base import Array
 from adjit.ir.target import Target
 from adjit.ir.types import TensorType
 
+from . import collectives
 from .cache.image import Image
 from .interrupts import signals
 from .llvm import toolchain as llvm
@@ -155,5 +156,6 @@ def recycled(type: TensorType, pool: deque[Array]) -> Array:
 def addresses(names: Sequence[str], target: Target) -> dict[str, int]:
     """Where the routines are that a program imports."""
     of_blas = [name for name in names if name.startswith(blas.PREFIX)]
-    found = library.addresses((name for name in names if name not in of_blas), target)
-    return found | {name: blas.addresses(target)[name] for name in of_blas}
+    of_mpi = [name for name in names if collectives.is_routine(name)]
+    found = library.addresses((name for name in names if name not in of_blas and name not in of_mpi), target)
+    return found | {name: blas.addresses(target)[name] for name in of_blas} | collectives.addresses(of_mpi, target)

@@ -5,7 +5,7 @@ Variables are parameters and updates of a Func, and random numbers are functions
 The remaining effects are:
 
     fails     may raise: an index out of bounds, an assertion, a matrix that has no factorisation
-    ordered   happens once, in program order, and is never dead code: printing, assertions
+    ordered   happens once, in program order, and is never dead code: printing, assertions, collectives of MPI
     stops     may end early whatever its operands are: a loop is interrupted, a stack runs out of memory
 
 A call that raises must not have changed a variable, so no statement that `fails` or `stops` may follow the first write to one.
@@ -14,6 +14,8 @@ A call that raises must not have changed a variable, so no statement that `fails
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
+
+from .errors import UnsupportedError
 
 if TYPE_CHECKING:
     from .func import Block, Stmt
@@ -61,6 +63,14 @@ def block_effects(block: Block) -> Effects:
 def effects_of(op: Op) -> Effects:
     """The effects of the op itself, without those of blocks."""
     return _ALL[op.can_fail, op.effect, op.can_stop]
+
+
+def cannot_repeat(op: Op) -> UnsupportedError:
+    """The error for a derivative that would have to compute the results of an ordered op a second time."""
+    return UnsupportedError(
+        f"{op.name}: a derivative would have to repeat it; use it outside of `checkpoint`, and take the derivative inside of the compiled "
+        "function"
+    )
 
 
 def _joined(a: Effects, b: Effects) -> Effects:

@@ -11,6 +11,7 @@
     ├── CheckError (AssertionError)       a user's assertion that failed, eager or in native code
     ├── SingularMatrixError (np.linalg.LinAlgError)   equations without a unique solution, eager or in native code
     ├── StateError (RuntimeError)         a variable that is only partly written
+    ├── DistributedError (RuntimeError)   MPI failed or is not there, or ranks run different programs
     ├── NonFiniteError (FloatingPointError)      a NaN or an infinity, if checks for them are on
     ├── InternalError (RuntimeError)      a bug in adjit: an unexpected failure inside the compiler
     ├── ParseError (ValueError)           text that is not valid IR
@@ -106,6 +107,10 @@ class StateError(AdjitError, RuntimeError):
 
 class SingularMatrixError(AdjitError, LinAlgError):
     """Equations without a unique solution."""
+
+
+class DistributedError(AdjitError, RuntimeError):
+    """A failure of MPI, or ranks that do not run the same program."""
 
 
 class NonFiniteError(AdjitError, FloatingPointError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from adjit.ir.effects import effects, effects_of
+from adjit.ir.effects import cannot_repeat, effects, effects_of
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Operand
 from adjit.ir.ops.arithmetic import Add, Maximum, Minimum
@@ -154,13 +154,22 @@ def silenced(stmts: Iterable[Stmt]) -> list[Stmt]:
     """The statements without prints and checks, at any depth: for a run that repeats one in which these have already happened."""
     out = []
     for stmt in stmts:
-        if effects_of(stmt.op).ordered:
+        if happens_once(stmt):
             continue
         if effects(stmt).ordered:
             blocks = [Block(b.params, silenced(b.stmts), b.results, b.saving) for b in stmt.blocks]
             stmt = stmt.replace(blocks=tuple(blocks))
         out.append(stmt)
     return out
+
+
+def happens_once(stmt: Stmt) -> bool:
+    """Whether a run that repeats this statement leaves it out: a print, a check. One with results can be neither repeated nor left out."""
+    if not effects_of(stmt.op).ordered:
+        return False
+    if stmt.results:
+        raise cannot_repeat(stmt.op).at(stmt.location)
+    return True
 
 
 def operands_read(stmt: Stmt) -> Iterator[Operand]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from adjit.ir.effects import effects_of
 from adjit.ir.errors import UnsupportedError
 from adjit.ir.func import Block, Func
 from adjit.ir.ops.base import Array
@@ -29,10 +30,12 @@ class Program(NamedTuple):
 
 
 def refuse_python(block: Block) -> None:
-    """Raise an error for what only Python can do, with the user's line."""
+    """Raise an error for what needs Python or MPI, with the user's line."""
     for stmt in block.stmts:
         if isinstance(stmt.op, Print):
             raise UnsupportedError("export: print needs Python; remove it, or return what it prints").at(stmt.location)
+        if stmt.results and effects_of(stmt.op).ordered:
+            raise UnsupportedError(f"export: {stmt.op.name} needs an MPI program around it; remove it").at(stmt.location)
         for inner in stmt.blocks:
             refuse_python(inner)
 

@@ -20,8 +20,9 @@ from adjit.ir.ops.maps import Map
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.plan import Place, Plan
 from adjit.ir.target import Target
-from adjit.ir.types import I64, DType, Shape, TensorType, row_major
+from adjit.ir.types import BOOL, I64, DType, Shape, TensorType, row_major
 
+from .. import collectives
 from ..cache.image import Failure
 from ..interrupts.signals import LOOK
 from ..interrupts.stopping import leave_if_stopped
@@ -357,6 +358,20 @@ class LoopKernel(Kernel):
 
     def lapack(self, routine: str, dtype: DType, *args: str | int | Window) -> Reg:
         return lapack.call(self, routine, dtype, *args)
+
+    def collective(self, name: str, target: Window, source: Window, count: int, root: int) -> None:
+        there = target if target.is_row_major else self.scratch(target.type)
+        if source is target:
+            here = there
+        else:
+            here = source if source.is_row_major else self.scratch(source.type)
+        if here is not source:
+            self.copy(here, source)
+        code = collectives.call(self, name, there, here, count, root)
+        failed = Reg(self.text.define(f"icmp ne i64 {code.name}, 0"), BOOL)
+        self.fail_if(failed, f"{name}: MPI failed with error {{}}", code)
+        if there is not target:
+            self.copy(target, there)
 
     def product(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from adjit.ir.types import I64, DType, TensorType
+from adjit.ir.types import I64, DType, TensorType, row_major
 
 from ..llvm import memory
 from ..llvm.lanes import Reg, Text
@@ -28,6 +28,11 @@ class Window:
     @property
     def access(self) -> Access:
         return Access(self.pointer, self.strides, self.type.dtype)
+
+    @property
+    def is_row_major(self) -> bool:
+        whole = row_major(self.type.shape)
+        return all(n == 1 or s == w for n, s, w in zip(self.type.shape, self.strides, whole, strict=True))
 
     @property
     def windows(self) -> list[Window]:

@@ -450,6 +450,10 @@ class Loops(Protocol):
         """Call a routine of LAPACK, named without its first letter, on scratch memory; returns whether it reported a failure."""
         ...
 
+    def collective(self, name: str, target: Window, source: Window, count: int, root: int) -> None:
+        """Call a collective of MPI on row-major copies of the windows, or on themselves; leave the native function if it fails."""
+        ...
+
     def fail_if(self, condition: Reg, what: str, *details: Reg) -> None:
         """Leave the native function if `condition` holds; the runtime raises `what`, formatted with the details (i64 registers)."""
         ...

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from adjit.ir.effects import effects, effects_of
+from adjit.ir.effects import effects
 from adjit.ir.errors import UnsupportedError
 from adjit.ir.func import Block, Phase, Stmt, Value
 from adjit.ir.operand import Operand
@@ -27,7 +27,7 @@ from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.stack import StackRead
 from adjit.ir.types import StackType
 
-from ..rewrite import Renaming, operands_read
+from ..rewrite import Renaming, happens_once, operands_read
 
 
 class Choice(NamedTuple):
@@ -209,6 +209,7 @@ class _Cut:
 
 def copied(stmt: Stmt, renaming: Renaming, phase: Phase | None = None, origin: Stmt | None = None) -> Stmt:
     """A copy with renamed operands and new values for its results and in its blocks. Effects are dropped: they have already happened."""
+    happens_once(stmt)  # an error, for a statement with an effect and results
     stmt = stmt.replace(args=renaming.all(stmt.args), blocks=tuple(copied_block(b, renaming, phase, origin) for b in stmt.blocks))
     results = fresh(stmt.results, renaming)
     return stmt.replace(results=results) if phase is None else stmt.replace(results=results, phase=phase, origin=origin)
@@ -216,7 +217,7 @@ def copied(stmt: Stmt, renaming: Renaming, phase: Phase | None = None, origin: S
 
 def copied_block(block: Block, renaming: Renaming, phase: Phase | None = None, origin: Stmt | None = None) -> Block:
     params = fresh(block.params, renaming)
-    stmts = [copied(s, renaming, phase, origin) for s in block.stmts if not effects_of(s.op).ordered]
+    stmts = [copied(s, renaming, phase, origin) for s in block.stmts if not happens_once(s)]
     return Block(params, stmts, renaming.all(block.results), renaming.all(block.saving))
 
 

@@ -14,6 +14,7 @@ from adjit.ir.printer import print_func
 from adjit.ir.types import C64, C128, DTYPES, F32, F64
 from adjit.ir.verifier import verify
 from tests.ops.cases import CASES, Case
+from tests.ops.cases_collective import CASES as COLLECTIVE
 from tests.ops.cases_complex import CASES as COMPLEX
 from tests.ops.cases_convolution import CASES as CONVOLUTION
 from tests.ops.cases_special import CASES as SPECIAL
@@ -21,7 +22,7 @@ from tests.ops.cases_spectral import CASES as SPECTRAL
 from tests.ops.cases_structure import CASES as STRUCTURE
 from tests.ops.harness import Array, Bundle, Row, assert_close, assert_same, assert_same_bits, differences, dot, eager, func_of, several
 
-ROWS: list[Case] = [*CASES, *STRUCTURE, *CONVOLUTION, *SPECIAL, *SPECTRAL, *COMPLEX]
+ROWS: list[Case] = [*CASES, *STRUCTURE, *CONVOLUTION, *SPECIAL, *SPECTRAL, *COMPLEX, *COLLECTIVE]
 ELEMENTWISE = [row for row in ROWS if row.domains]
 
 every_row = pytest.mark.parametrize("case", ROWS, ids=repr)

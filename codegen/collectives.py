@@ -1,0 +1,128 @@
+"""Collectives of MPI, called from native code.
+
+Programs import routines with names and parameters of our own, which are the same for every MPI library, rank and number of ranks: their
+images can be cached and shared. The routines hold what differs, the library's handles and the width of its types, and are compiled in each
+process. Without MPI there is one rank, and they copy.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from adjit.ir.locks import once
+from adjit.ir.target import Target
+from adjit.ir.types import DTYPE_NAMES, DTYPES, I64
+from adjit.ir.world import World, world
+
+from .llvm import toolchain as llvm
+from .llvm.lanes import Reg
+
+if TYPE_CHECKING:
+    from .kernels.kernels import LoopKernel
+    from .kernels.window import Window
+
+PREFIX = "adjit_mpi_"
+PARAMETERS = "ptr, ptr, i64, i32"  # target, source, elements, root
+MOVE = "adjit_memmove"
+# The functions of MPI, and their arguments: to, from (the address that stands for "in place", if both are one), n, type, op, root, comm
+CALLS = {
+    "all_reduce": ("MPI_Allreduce", "from to n type op comm"),
+    "broadcast_from": ("MPI_Bcast", "to n type root comm"),
+    "reduce_to": ("MPI_Reduce", "from to n type op root comm"),
+    "all_gather": ("MPI_Allgather", "from n type to n type comm"),
+    "reduce_scatter": ("MPI_Reduce_scatter_block", "from to n type op comm"),
+    "all_to_all": ("MPI_Alltoall", "from n type to n type comm"),
+}
+
+
+def is_routine(name: str) -> bool:
+    return name.startswith(PREFIX)
+
+
+def call(kernel: LoopKernel, name: str, target: Window, source: Window, count: int, root: int) -> Reg:
+    """Emit a call; returns MPI's error code as an i64, 0 for success."""
+    text, routine = kernel.text, f"{PREFIX}{name}.{DTYPE_NAMES[target.type.dtype]}"
+    text.declares.add(f"declare i32 @{routine}({PARAMETERS})")
+    kernel.imports.add(routine)
+    code = text.define(f"call i32 @{routine}(ptr {target.pointer}, ptr {source.pointer}, i64 {count}, i32 {root})")
+    return Reg(text.define(f"sext i32 {code} to i64"), I64)
+
+
+def addresses(names: Sequence[str], target: Target) -> dict[str, int]:
+    """Where the routines are."""
+    plain = Target(target.triple, target.cpu, target.features)
+    return {name: _routine(name, plain) for name in names}
+
+
+@once
+def _routine(name: str, target: Target) -> int:
+    collective, _, dtype = name.removeprefix(PREFIX).partition(".")
+    ranks = world()
+    if ranks.mpi is None:
+        text, imports = copying(name, DTYPES[dtype].itemsize), {MOVE: _memmove()}
+    else:
+        function, _ = CALLS[collective]
+        library = ctypes.CDLL(ranks.mpi.__file__)  # its symbols include those of the library that it is linked with
+        text, imports = calling(name, ranks), {function: ctypes.cast(getattr(library, function), ctypes.c_void_p).value or 0}
+    # not kept on disk: the handles of some libraries are addresses, which differ from run to run
+    loaded = llvm.Library([llvm.Object(name.encode(), llvm.compiled(text, target, 0))], [name], imports)
+    _keep.append(loaded)
+    return loaded.address[name]
+
+
+def calling(name: str, ranks: World) -> str:
+    """A routine that calls MPI, on the communicator of all ranks."""
+    collective, _, dtype = name.removeprefix(PREFIX).partition(".")
+    function, order = CALLS[collective]
+    mpi = ranks.mpi
+    kind = mpi.BYTE if dtype == "bool" else _datatype(mpi, dtype)
+    values = {
+        "to": "ptr %to",
+        "from": "ptr %send",
+        "n": "i32 %count",
+        "root": "i32 %root",
+        "type": handle(mpi, kind),
+        "op": handle(mpi, mpi.SUM),
+        "comm": handle(mpi, ranks.comm),
+    }
+    arguments = [values[word] for word in order.split()]
+    types = ", ".join(argument.partition(" ")[0] for argument in arguments)
+    return f"""declare i32 @{function}({types})
+define i32 @{name}(ptr %to, ptr %from, i64 %n, i32 %root) nounwind {{
+  %count = trunc i64 %n to i32
+  %same = icmp eq ptr %to, %from
+  %send = select i1 %same, ptr inttoptr (i64 {int(mpi.IN_PLACE)} to ptr), ptr %from
+  %code = call i32 @{function}({", ".join(arguments)})
+  ret i32 %code
+}}
+"""
+
+
+def handle(mpi: Any, thing: Any) -> str:
+    """A handle as an argument: an int in MPICH's ABI, a pointer in Open MPI's and in the standard one."""
+    value = mpi._handleof(thing)
+    return f"i32 {value & 0xFFFFFFFF}" if mpi._sizeof(thing) == 4 else f"ptr inttoptr (i64 {value} to ptr)"
+
+
+def _datatype(mpi: Any, dtype: str) -> Any:
+    return mpi.Datatype.fromcode(DTYPES[dtype].char)
+
+
+def copying(name: str, itemsize: int) -> str:
+    """The routine for a single rank without MPI."""
+    return f"""declare ptr @{MOVE}(ptr, ptr, i64)
+define i32 @{name}(ptr %to, ptr %from, i64 %n, i32 %root) nounwind {{
+  %bytes = mul i64 %n, {itemsize}
+  %end = call ptr @{MOVE}(ptr %to, ptr %from, i64 %bytes)
+  ret i32 0
+}}
+"""
+
+
+def _memmove() -> int:
+    return ctypes.cast(ctypes.memmove, ctypes.c_void_p).value or 0
+
+
+_keep: list[llvm.Library] = []

@@ -1,0 +1,266 @@
+"""Collectives: ops in which all ranks of an MPI program take part.
+
+They are ordered effects with a result. A rank that removed, repeated or reordered one would leave the others waiting, so no pass may, and
+a derivative that would have to compute one again is an error. All are linear; the objective that reverse mode differentiates is the sum
+over all ranks of each rank's own, so the derivative of a collective is its transpose, again a collective.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ..effects import cannot_repeat
+from ..errors import AdjitError, DistributedError, DTypeError, ShapeError, UnsupportedError
+from ..types import BOOL, TensorType
+from ..world import World, world
+from .base import Array, Loops, Op, Window, perform
+from .complex import from_parts, imag, real
+from .effects import is_repeating
+from .shape import transpose
+
+__all__ = ["all_gather", "all_reduce", "all_to_all", "broadcast_from", "reduce_scatter", "reduce_to"]
+
+if TYPE_CHECKING:
+    from ..operand import Operand
+
+LARGEST = 2**31 - 1  # elements: MPI counts them in an int
+
+
+class Collective(Op, abstract=True):
+    """An op that every rank executes together with all others."""
+
+    effect = True
+    can_fail = True
+    error = DistributedError
+    sums: ClassVar[bool] = False
+
+    def transposed(self) -> Op:
+        raise AdjitError(f"{self.name}: no transpose")
+
+    def exchange(self, ranks: World, x: Array, out: Array) -> None:
+        """Call MPI through mpi4py; `out` holds zeros."""
+        raise AdjitError(f"{self.name}: no eager evaluation")
+
+    def result(self, x: TensorType) -> TensorType:
+        return x
+
+    def infer(self, *types: TensorType) -> TensorType:
+        (x,) = types
+        if x.dtype.kind == "c" or (self.sums and x.dtype == BOOL):
+            raise DTypeError(f"{self.name}: takes no {x}" + ("; cast it to integers to count" if x.dtype == BOOL else ""))
+        if x.size > LARGEST:
+            raise ShapeError(f"{self.name}: {x} has more elements than MPI can count ({LARGEST}); split it")
+        return self.result(x)
+
+    def evaluate(self, *arrays: Array) -> Array:
+        if is_repeating():
+            raise cannot_repeat(self)
+        x = np.ascontiguousarray(arrays[0]).reshape(arrays[0].shape)
+        type = self.infer(TensorType(x.dtype, x.shape))
+        ranks = world()
+        if ranks.mpi is None:
+            return x.reshape(type.shape).copy()
+        out = np.zeros(type.shape, type.dtype)
+        try:
+            self.exchange(ranks, x, out)
+        except ranks.mpi.Exception as error:
+            raise DistributedError(f"{self.name}: {error}") from error
+        return out
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        return perform(self, d)
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        return perform(self.transposed(), d)
+
+    def widened(self, size: int) -> Op:
+        return self
+
+    def guarded(
+        self, size: int, active: Operand, args: tuple[Operand, ...], batched: Sequence[bool]
+    ) -> tuple[tuple[Operand, ...], Sequence[bool]]:
+        raise UnsupportedError(f"{self.name}: in a branch or loop that some examples of a vmap take and others do not; move it out")
+
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return float(max(args[0].size, results[0].size))
+
+
+class InPlace(Collective, abstract=True):
+    """A collective whose result replaces its operand in memory."""
+
+    in_place = 0
+
+    def lower(self, k: Loops, out: Window, x: Window) -> None:
+        k.copy(out, x)
+        k.collective(self.name, out, out, out.type.size, getattr(self, "root", 0))
+
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return float(args[0].size)
+
+
+class AllReduce(InPlace):
+    """The sum over all ranks, on every rank."""
+
+    sums = True
+
+    def transposed(self) -> Op:
+        return self
+
+    def exchange(self, ranks: World, x: Array, out: Array) -> None:
+        ranks.comm.Allreduce(x, out)
+
+
+@dataclass(eq=False, repr=False)
+class BroadcastFrom(InPlace):
+    """The operand of the rank `root`, on every rank."""
+
+    root: int = 0
+
+    def transposed(self) -> Op:
+        return ReduceTo(self.root)
+
+    def exchange(self, ranks: World, x: Array, out: Array) -> None:
+        out[...] = x
+        ranks.comm.Bcast(out, self.root)
+
+
+class Moving(Collective, abstract=True):
+    """A collective whose result has memory of its own."""
+
+    def count(self, x: TensorType, y: TensorType) -> int:
+        """The number of elements that MPI is told."""
+        return min(x.size, y.size)
+
+    def lower(self, k: Loops, out: Window, x: Window) -> None:
+        k.collective(self.name, out, x, self.count(x.type, out.type), getattr(self, "root", 0))
+
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return float(args[0].size + results[0].size)
+
+
+@dataclass(eq=False, repr=False)
+class ReduceTo(Moving):
+    """The sum over all ranks on the rank `root`, and zeros on the others."""
+
+    root: int = 0
+    sums: ClassVar[bool] = True
+
+    def transposed(self) -> Op:
+        return BroadcastFrom(self.root)
+
+    def exchange(self, ranks: World, x: Array, out: Array) -> None:
+        ranks.comm.Reduce(x, out if ranks.rank == self.root else None, root=self.root)
+
+    def lower(self, k: Loops, out: Window, x: Window) -> None:
+        k.fill(out, 0)  # MPI writes to it on one rank only
+        super().lower(k, out, x)
+
+
+@dataclass(eq=False, repr=False)
+class Ranked(Moving, abstract=True):
+    """A collective one of whose operands or results has a leading axis with an element for each of the `ranks`."""
+
+    ranks: int
+
+    def check(self, x: TensorType) -> None:
+        if x.shape[:1] != (self.ranks,):
+            raise ShapeError(f"{self.name}: the first axis of {x} must have an element for each of the {self.ranks} ranks")
+
+    def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Any:
+        """The axis of ranks stays the first one."""
+        (x,) = args
+        x = x if isinstance(self, AllGather) else exchanged(x)
+        y = perform(self, x)
+        return y if isinstance(self, ReduceScatter) else exchanged(y)
+
+
+class AllGather(Ranked):
+    """The operands of all ranks, along a new first axis, on every rank."""
+
+    def result(self, x: TensorType) -> TensorType:
+        return x.with_shape((self.ranks, *x.shape))
+
+    def transposed(self) -> Op:
+        return ReduceScatter(self.ranks)
+
+    def exchange(self, ranks: World, x: Array, out: Array) -> None:
+        ranks.comm.Allgather(x, out)
+
+
+class ReduceScatter(Ranked):
+    """The sum over all ranks of the elements of the first axis, of which each rank gets its own."""
+
+    sums = True
+
+    def result(self, x: TensorType) -> TensorType:
+        self.check(x)
+        return x.with_shape(x.shape[1:])
+
+    def transposed(self) -> Op:
+        return AllGather(self.ranks)
+
+    def exchange(self, ranks: World, x: Array, out: Array) -> None:
+        ranks.comm.Reduce_scatter_block(x, out)
+
+
+class AllToAll(Ranked):
+    """Element s of the first axis goes to rank s, where it becomes element r, if it comes from rank r."""
+
+    def result(self, x: TensorType) -> TensorType:
+        self.check(x)
+        return x
+
+    def count(self, x: TensorType, y: TensorType) -> int:
+        return x.size // self.ranks
+
+    def transposed(self) -> Op:
+        return self
+
+    def exchange(self, ranks: World, x: Array, out: Array) -> None:
+        ranks.comm.Alltoall(x, out)
+
+
+def exchanged(x: Operand) -> Operand:
+    """The operand with its first two axes exchanged."""
+    return transpose(x, (1, 0, *range(2, x.type.rank)))
+
+
+def emitted(op: Op, x: Operand) -> Operand:
+    """The result; complex numbers are exchanged as two arrays."""
+    if x.type.dtype.kind == "c":
+        return from_parts(perform(op, real(x)), perform(op, imag(x)))
+    return perform(op, x)
+
+
+def all_reduce(x: Operand) -> Operand:
+    return emitted(AllReduce(), x)
+
+
+def broadcast_from(x: Operand, root: int) -> Operand:
+    return emitted(BroadcastFrom(valid(root)), x)
+
+
+def reduce_to(x: Operand, root: int) -> Operand:
+    return emitted(ReduceTo(valid(root)), x)
+
+
+def all_gather(x: Operand) -> Operand:
+    return emitted(AllGather(world().size), x)
+
+
+def reduce_scatter(x: Operand) -> Operand:
+    return emitted(ReduceScatter(world().size), x)
+
+
+def all_to_all(x: Operand) -> Operand:
+    return emitted(AllToAll(world().size), x)
+
+
+def valid(root: int) -> int:
+    if not 0 <= root < world().size:
+        raise ShapeError(f"there is no rank {root}: they are numbered from 0 to {world().size - 1}")
+    return root

@@ -1,0 +1,78 @@
+"""Programs that test_distributed.py runs on several ranks: `mpiexec -n 2 python ranks.py NAME`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+import adjit as aj
+from adjit import distributed as d
+
+RANK, SIZE = d.rank(), d.size()
+ALL = [np.arange(6.0).reshape(2, 3) * (r + 1) + r for r in range(SIZE)]  # what every rank has
+
+
+def same(got: Any, wanted: Any) -> None:
+    np.testing.assert_array_equal(np.asarray(got), wanted)
+
+
+def every(x: Any) -> tuple[Any, ...]:
+    """All collectives, of operands in several layouts."""
+    g = d.all_gather(x)
+    return d.all_reduce(x), d.all_reduce(x.T, "mean"), d.broadcast(x.T, SIZE - 1), g, d.reduce_scatter(g), d.all_to_all(g + RANK)
+
+
+def collectives() -> None:
+    x, total, stacked = ALL[RANK], sum(ALL), np.stack(ALL)
+    sent = np.stack([ALL[RANK] + r for r in range(SIZE)])
+    wanted = total, total.T / SIZE, ALL[-1].T, stacked, SIZE * x, sent
+    for run in (every, aj.function(every)):
+        for got, right in zip(run(x), wanted, strict=True):
+            same(got, right)
+    for dtype in ("f4", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "c8", "c16"):
+        for run in (d.all_reduce, aj.function(lambda x: d.all_reduce(x))):
+            got = np.asarray(run(x.astype(dtype)))
+            assert got.dtype == dtype
+            same(got, total.astype(dtype))
+    same(aj.function(lambda x: d.broadcast(x, 0))(np.array([True, RANK > 0])), [True, False])
+    d.barrier()
+
+
+def loss(x: Any) -> Any:
+    return aj.sum(d.broadcast(x) ** 2) + aj.sum(d.all_gather(x) ** 3) + aj.sum(d.all_reduce(x) ** 2)
+
+
+def derivatives() -> None:
+    """The objective is the sum of the losses of all ranks, each of which is the same here."""
+    x = ALL[RANK]
+    wanted = SIZE * (3 * x**2 + 2 * sum(ALL) + (2 * x if RANK == 0 else 0))
+    for run in (aj.grad(loss), aj.function(aj.grad(loss))):
+        np.testing.assert_allclose(run(x), wanted, rtol=1e-12)
+    moved = [np.cos(a) for a in ALL]
+    _, pushed = aj.function(lambda x, v: aj.jvp(loss, (x,), (v,)))(x, moved[RANK])
+    slopes = [3 * a**2 + 2 * sum(ALL) + (2 * a if r == 0 else 0) for r, a in enumerate(ALL)]
+    np.testing.assert_allclose(pushed, sum(np.sum(s * m) for s, m in zip(slopes, moved, strict=True)), rtol=1e-12)
+
+
+def loops() -> None:
+    @aj.function
+    def f(x: Any, n: Any) -> Any:
+        for _ in aj.range(n):
+            x = d.all_reduce(x) / SIZE + 1.0
+        return x
+
+    same(f(np.full(3, float(RANK)), 5), np.full(3, (SIZE - 1) / 2 + 5))
+
+
+def vmapped() -> None:
+    x = np.stack([np.stack([a + k for _ in range(SIZE)]) for k, a in enumerate([ALL[RANK]] * 3)])  # 3 examples, an element for each rank
+    for fn in (d.all_reduce, d.all_gather, d.reduce_scatter, d.all_to_all):
+        same(aj.function(aj.vmap(fn))(x), np.stack([np.asarray(fn(e)) for e in x]))
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        globals()[name]()
+    print(f"rank {RANK} of {SIZE}: done", flush=True)

@@ -17,7 +17,7 @@ from ..effects import cannot_repeat
 from ..errors import AdjitError, DistributedError, DTypeError, ShapeError, UnsupportedError
 from ..types import BOOL, TensorType
 from ..world import World, world
-from .base import Array, Loops, Op, Window, perform
+from .base import Array, Loops, Op, Window, Writing, perform
 from .complex import from_parts, imag, real
 from .effects import is_repeating
 from .shape import transpose
@@ -70,6 +70,9 @@ class Collective(Op, abstract=True):
         except ranks.mpi.Exception as error:
             raise DistributedError(f"{self.name}: {error}") from error
         return out
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        raise UnsupportedError(f"{self.name}: needs MPI, and cannot be written as Python that needs NumPy only")
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
         return perform(self, d)

@@ -23,8 +23,12 @@ from adjit.ir.source_text import quoted
 from adjit.ir.types import DTYPES
 from tests.ir.source_checks import check_func, check_halves
 from tests.ops.cases import Case
+from tests.ops.cases_collective import CASES as COLLECTIVE
 from tests.ops.harness import Row, func_of
-from tests.ops.test_rows import ROWS, SMOOTH
+from tests.ops.test_rows import ROWS as EVERY_ROW
+from tests.ops.test_rows import SMOOTH as EVERY_SMOOTH_ROW
+
+ROWS, SMOOTH = ([row for row in rows if row not in COLLECTIVE] for rows in (EVERY_ROW, EVERY_SMOOTH_ROW))  # those need MPI
 
 
 def formatted(folder: Path) -> str:

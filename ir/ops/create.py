@@ -88,7 +88,7 @@ class Fill(Map):
 
     arity: ClassVar[int | None] = 0
 
-    value: float | int | bool
+    value: float | int | bool | complex
     dtype: DType
     shape: Shape
     differentiable: ClassVar[bool] = False
@@ -106,6 +106,7 @@ class Fill(Map):
         return None
 
     def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        assert not isinstance(self.value, complex)  # pairs of real numbers by then
         return emit.const(self.dtype, self.value)
 
 

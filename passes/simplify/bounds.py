@@ -74,7 +74,7 @@ class Bounds:
         op = stmt.op
         if isinstance(op, Iota):
             return Interval(0, op.shape[op.axis] - 1)
-        if isinstance(op, Fill):
+        if isinstance(op, Fill) and not isinstance(op.value, complex):
             return Interval(int(op.value), int(op.value))
         if isinstance(op, Constant):
             data = op.evaluate()

@@ -198,7 +198,7 @@ def join_casts(r: Rewriter, stmt: Stmt) -> Operand | None:
     if not is_lossless(source, between):
         return None
     # Floats saturate where integers wrap around: between two integer dtypes this makes a difference, unless every value fits.
-    if between.kind == "f" and source.kind in "iu" and target.kind in "iu" and not is_lossless(source, target):
+    if between.kind in "fc" and source.kind in "iu" and target.kind in "iu" and not is_lossless(source, target):
         return None
     return r.emit(stmt.op, inner.args)
 

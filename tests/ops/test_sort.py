@@ -27,7 +27,7 @@ def sample(name: str, n: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("n", [31, 300, 9000])
-@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("name", [name for name, dtype in DTYPES.items() if dtype.kind != "c"])
 def test_order(name: str, n: int) -> None:
     x = sample(name, n)
     order = np.argsort(x, kind="stable")

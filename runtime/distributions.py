@@ -40,25 +40,41 @@ def spread(what: str, shape: Any, dtype: Any, *parameters: Any) -> tuple[tuple[i
 
 
 def laplace(key: Any, shape: Any = (), dtype: Any = "f32") -> Operand:
-    """Draw floats from the Laplace distribution with mean 0 and scale 1."""
+    """Return floats from the Laplace distribution with mean 0 and scale 1.
+
+    >>> aj.random.laplace(aj.random.key(0), (3,)).round(3)
+    Tensor([-0.178, -0.463, -0.24 ], f32[3])
+    """
     u = uniform(key, shape, dtype, -1.0, 1.0)
     return present(-elementwise.sign(u) * elementwise.log1p(-elementwise.absolute(u)))
 
 
 def logistic(key: Any, shape: Any = (), dtype: Any = "f32") -> Operand:
-    """Draw floats from the logistic distribution with mean 0 and scale 1."""
+    """Return floats from the logistic distribution with mean 0 and scale 1.
+
+    >>> aj.random.logistic(aj.random.key(0), (3,)).round(3)
+    Tensor([-0.329, -0.778, -0.434], f32[3])
+    """
     tiny = float(np.finfo(as_dtype(dtype)).tiny)
     u = elementwise.maximum(uniform(key, shape, dtype), tiny)
     return present(elementwise.log(u) - elementwise.log1p(-u))
 
 
 def cauchy(key: Any, shape: Any = (), dtype: Any = "f32") -> Operand:
-    """Draw floats from the standard Cauchy distribution."""
+    """Return floats from the standard Cauchy distribution.
+
+    >>> aj.random.cauchy(aj.random.key(0), (3,)).round(3)
+    Tensor([-0.262, -0.658, -0.349], f32[3])
+    """
     return present(elementwise.tan(math.pi * (uniform(key, shape, dtype) - 0.5)))
 
 
 def truncated_normal(key: Any, lower: Any = -2.0, upper: Any = 2.0, shape: Any = None, dtype: Any = "f32") -> Operand:
-    """Draw floats from the standard normal distribution between two bounds, differentiable with respect to the bounds."""
+    """Return floats from the standard normal distribution between two bounds, differentiable with respect to the bounds.
+
+    >>> aj.random.truncated_normal(aj.random.key(0), -1.0, 1.0, (3,)).round(3)
+    Tensor([-0.14 , -0.323, -0.184], f32[3])
+    """
     from adjit.tracer.surface import special  # noqa: PLC0415 - loaded when used
 
     wanted, (low, high) = spread("truncated_normal", shape, dtype, lower, upper)
@@ -68,7 +84,11 @@ def truncated_normal(key: Any, lower: Any = -2.0, upper: Any = 2.0, shape: Any =
 
 
 def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None) -> Operand:
-    """Draw vectors from the normal distribution with this mean and covariance; `shape` is that of the result without the last axis."""
+    """Return vectors from the normal distribution with this mean and covariance; `shape` is that of the result without the last axis.
+
+    >>> aj.random.multivariate_normal(aj.random.key(0), [0.0, 5.0], [[1.0, 0.5], [0.5, 1.0]]).round(3)
+    Tensor([-1.279,  3.786], f64[2])
+    """
     mean, cov = to_operand(mean), to_operand(cov)
     if mean.ndim < 1 or cov.ndim < 2 or cov.shape[-1] != cov.shape[-2] or cov.shape[-1] != mean.shape[-1]:
         raise ShapeError(f"multivariate_normal: a mean of n elements needs a covariance of n x n; given are {mean.type} and {cov.type}")
@@ -84,9 +104,12 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
 
 
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = "f32") -> Operand:
-    """Draw floats from the gamma distribution with shape parameter `a` and scale 1, differentiable with respect to `a`.
+    """Return floats from the gamma distribution with shape parameter `a` and scale 1, differentiable with respect to `a`.
 
     The derivative is that of the quantile at a fixed probability (implicit reparameterisation).
+
+    >>> aj.random.gamma(aj.random.key(0), [0.5, 2.0]).round(3)
+    Tensor([0.077, 1.034], f32[2])
     """
     _, (alpha,) = spread("gamma", shape, dtype, a)
     return present(_gamma(alpha, to_operand(key)))
@@ -143,7 +166,11 @@ def _marsaglia_tsang(key: Any, alpha: Any) -> Any:
 
 
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = "f32") -> Operand:
-    """Draw floats from the beta distribution, differentiable with respect to both parameters."""
+    """Return floats from the beta distribution, differentiable with respect to both parameters.
+
+    >>> aj.random.beta(aj.random.key(0), 2.0, 3.0, (3,)).round(3)
+    Tensor([0.394, 0.216, 0.164], f32[3])
+    """
     wanted, _ = spread("beta", shape, dtype, a, b)
     keys = split(key)
     x, y = gamma(keys[0], a, wanted, dtype), gamma(keys[1], b, wanted, dtype)
@@ -151,7 +178,11 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = "f32") -> Ope
 
 
 def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = "f32") -> Operand:
-    """Draw vectors of probabilities from the Dirichlet distribution; `shape` is that of the result without the last axis."""
+    """Return vectors of probabilities from the Dirichlet distribution; `shape` is that of the result without the last axis.
+
+    >>> aj.random.dirichlet(aj.random.key(0), [1.0, 2.0, 3.0]).round(3)
+    Tensor([0.102, 0.374, 0.525], f32[3])
+    """
     alpha = to_operand(alpha)
     if not alpha.ndim:
         raise ShapeError("dirichlet: the parameter is a vector, or vectors along the last axis")
@@ -164,7 +195,11 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = "f32") -> Op
 
 
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = "i64") -> Operand:
-    """Draw integers from the Poisson distribution with mean `lam`."""
+    """Return integers from the Poisson distribution with mean `lam`.
+
+    >>> aj.random.poisson(aj.random.key(0), 4.0, (5,))
+    Tensor([2, 3, 1, 6, 4], i64[5])
+    """
     _, (rate,) = spread("poisson", shape, "f64", lam)
     keys = split(key)
     small = elementwise.where(rate < 10.0, rate, 1.0)
@@ -224,9 +259,12 @@ def _by_rejection(key: Any, rate: Any) -> Any:
 
 
 def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None) -> Operand:
-    """Draw elements from the rows of an array, or from 0 to a - 1 for an integer, with probabilities `p` if given.
+    """Return elements from the rows of an array, or from 0 to a - 1 for an integer, with probabilities `p` if given.
 
     Without `replace`, no element is drawn twice.
+
+    >>> aj.random.choice(aj.random.key(0), 5, (3,), replace=False)
+    Tensor([3, 0, 4], i64[3])
     """
     wanted = as_shape(shape, "choice")
     rows = None if isinstance(a, int | np.integer) else to_operand(a)

@@ -56,7 +56,14 @@ _stamps = count(1)
 
 
 class Function(Exportable):
-    """A Python function that runs as native code. Called on traced values, inside another function, it is inlined into that function."""
+    """A Python function that runs as native code. Called on traced values, inside another function, it is inlined into that function.
+
+    >>> @aj.function
+    ... def square(x):
+    ...     return x * x
+    >>> isinstance(square, aj.Function), square(3.0)
+    (True, Tensor(9., f64[]))
+    """
 
     kind: type[Function]
 
@@ -534,7 +541,7 @@ def function(
     reduce_retracing: bool = False,
     threads: int | None = None,
 ) -> Any:
-    """Compile a Python function: `@function`, `@function(static=["n"])` or `function(f)`.
+    """Return a Python function compiled to native code: `@function`, `@function(static=["n"])` or `function(f)`.
 
     It is traced once for each combination of structure, dtypes, shapes and static values of its arguments. Arrays and Python ints and
     floats are traced; bools, strings, None and other hashable objects are static, as are the arguments listed in `static` (by position or

@@ -29,7 +29,17 @@ class PassResult(NamedTuple):
 
 
 class Inspection:
-    """The stages of one compiled function; `print` it for a summary."""
+    """The stages of one compiled function; `print` it for a summary.
+
+    >>> @aj.function
+    ... def square(x):
+    ...     return x * x
+    >>> print(square.inspect(3.0).traced, end="")
+    func @square(%x: f64[]) -> f64[] !...:2:1 {
+      %0: f64[] = mul %x, %x !3:12
+      return %0
+    }
+    """
 
     def __init__(self, concrete: ConcreteFunction, function: Callable[..., Any], arrays: Callable[[], Sequence[Any]] | None = None) -> None:
         """`arrays` gives those of the call that was inspected, for what can only be shown by running it."""

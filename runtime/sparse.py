@@ -47,6 +47,9 @@ def sparse_jacobian(fn: Callable[P, Any], argnums: int = 0) -> Callable[P, Any]:
 
     Its rows are the elements of the result (the arrays of a structure one after the other), its columns those of the argument. The pattern
     follows from the operations of `fn`, whatever the values; elements that happen to be zero are stored.
+
+    >>> aj.sparse_jacobian(lambda x: x[1:] - x[:-1])(np.ones(3)).toarray().tolist()
+    [[-1.0, 1.0, 0.0], [0.0, -1.0, 1.0]]
     """
     return Sparse(fn, argnums, symmetric=False).wrapped()
 

@@ -228,7 +228,12 @@ def wrap(array: Array) -> Tensor:
 
 
 def tensor(value: Any, dtype: Any = None) -> Tensor:
-    """Convert anything array-like to a tensor. Tensors and traced values are returned as they are, or cast; variables are read."""
+    """Return anything array-like as a tensor. Tensors and traced values are returned as they are, or cast; variables are read.
+
+    >>> aj.array([[1, 2], [3, 4]], dtype="float32")
+    Tensor([[1., 2.],
+            [3., 4.]], f32[2,2])
+    """
     if not isinstance(value, Operand):
         return Tensor(value, dtype)
     operand = as_operand(value)

@@ -57,7 +57,11 @@ def grad(
 def value_and_grad(
     fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[P, Any]:
-    """Return a function that computes `fn(*args)` and its gradient by the arguments at `argnums`; arguments without influence get zeros."""
+    """Return a function that computes `fn(*args)` and its gradient by the arguments at `argnums`; arguments without influence get zeros.
+
+    >>> aj.value_and_grad(lambda x: (x * x).sum())(np.array([1.0, 2.0]))
+    (Tensor(5., f64[]), Tensor([2., 4.], f64[2]))
+    """
 
     @boundary
     @functools.wraps(fn)
@@ -83,6 +87,10 @@ def vjp(fn: Callable[..., Any], *args: Any, has_aux: bool = False) -> tuple[Any,
     """Return `fn(*args)` and a function that maps cotangents of the result (None: zero) to a tuple of cotangents of the arguments.
 
     With `has_aux`, `fn` returns `(result, aux)`, and `vjp` returns `(result, pullback, aux)`.
+
+    >>> y, pullback = aj.vjp(lambda a, b: a * b, 2.0, 3.0)
+    >>> y, pullback(1.0)
+    (Tensor(6., f64[]), (Tensor(3., f64[]), Tensor(2., f64[])))
     """
     args, sources = with_fresh(name_of(fn), args, range(len(args)))
     with StrictTape(persistent=True) as tape:
@@ -103,6 +111,9 @@ def jvp(fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any],
     """Return `fn(*primals)` and its derivative in the direction of `tangents`, which have the structure of `primals`.
 
     With `has_aux`, `fn` returns `(result, aux)`, and `jvp` returns `(result, tangent, aux)`.
+
+    >>> aj.jvp(lambda x: x * x, (3.0,), (1.0,))
+    (Tensor(9., f64[]), Tensor(6., f64[]))
     """
     call = Linearization(fn, tuple(primals), {}, range(len(primals)), has_aux)
     tangent = call.push(tangents)
@@ -114,6 +125,10 @@ def linearize(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
     """Return `fn(*primals)` and its derivative there, a linear function of tangents. `fn` runs once, however often that function is called.
 
     With `has_aux`, `fn` returns `(result, aux)`, and `linearize` returns `(result, linear, aux)`.
+
+    >>> y, derivative = aj.linearize(lambda x: x * x, 3.0)
+    >>> y, derivative(1.0), derivative(2.0)
+    (Tensor(9., f64[]), Tensor(6., f64[]), Tensor(12., f64[]))
     """
     call = Linearization(fn, primals, {}, range(len(primals)), has_aux)
 
@@ -180,6 +195,10 @@ def hessian(
 
     It is the Jacobian of the gradient. For one array x the shape is x.shape + x.shape; for structures, the structure of the arguments
     nested in itself.
+
+    >>> aj.hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 3.0]))
+    Tensor([[6., 2.],
+            [2., 0.]], f64[2,2])
     """
     return jacobian(grad(fn, argnums, has_aux, holomorphic), argnums, has_aux, mode, holomorphic)
 
@@ -188,6 +207,9 @@ def hvp(fn: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     """Return the product of the Hessian of the scalar `fn(*primals)` and `tangents`, in the structure of `primals`; no matrix is formed.
 
     A single argument may be passed without a tuple.
+
+    >>> aj.hvp(lambda x: (x**3).sum(), np.array([1.0, 2.0]), np.array([1.0, 0.0]))
+    Tensor([6., 0.], f64[2])
     """
     several = isinstance(primals, tuple | list)
     points, directions = (primals, tangents) if several else ((primals,), (tangents,))

@@ -36,10 +36,12 @@ class Case(NamedTuple):
 
 
 def tune(seconds: float = SECONDS, file: TextIO | None = None) -> dict[str, int]:
-    """Measure products of many shapes, print a table to `file` (default: standard output) and store it in the cache.
+    """Return how often adjit's and OpenBLAS's matrix products were faster, measured for many shapes.
 
-    Returns how often each implementation was faster. Raises UnsupportedError if there is no OpenBLAS to compare with, or no directory to
-    store the table in.
+    Prints a table to `file` (default: standard output) and stores it in the cache, for all later programs. Raises UnsupportedError if there
+    is no OpenBLAS to compare with, or no directory to store the table in.
+
+    >>> aj.tune()                                                       # doctest: +SKIP
     """
     from adjit.codegen.llvm import target  # noqa: PLC0415 - keeps llvmlite out of `import adjit`
     from adjit.codegen.products import blas, tuning  # noqa: PLC0415 - keeps llvmlite out of `import adjit`

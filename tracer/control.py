@@ -45,7 +45,11 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
-    """Return `branches[index](*operands)`; an index below 0 selects the first branch, one past the end the last."""
+    """Return `branches[index](*operands)`; an index below 0 selects the first branch, one past the end the last.
+
+    >>> aj.switch(1, [lambda x: x, lambda x: x * x], 3.0)
+    9.0
+    """
     functions = [converted(f) for f in branches]
     if not functions:
         raise TraceError("switch: no branches").at(user_location())
@@ -66,7 +70,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 
 
 def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], init: Any, *, checkpoint: str | int = "none") -> Any:
-    """Run `while cond_fn(state): state = body_fn(state)`, starting from `init`, and return the last state.
+    """Return the last state of `while cond_fn(state): state = body_fn(state)`, starting from `init`.
 
     `checkpoint` limits the memory of reverse mode by recomputation: "none", a number of iterations between saved states, "sqrt" or
     "binomial".
@@ -88,7 +92,7 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
 
 
 def fori_loop(lower: Any, upper: Any, body_fn: Callable[[Any, Any], Any], init: Any, *, checkpoint: str | int = "none") -> Any:
-    """Run `for i in range(lower, upper): state = body_fn(i, state)`, starting from `init`, and return the last state.
+    """Return the last state of `for i in range(lower, upper): state = body_fn(i, state)`, starting from `init`.
 
     `checkpoint` has the same meaning as in `while_loop`.
 
@@ -114,10 +118,13 @@ def scan(
     f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None, reverse: bool = False, *,
     checkpoint: str | int = "none",
 ) -> tuple[Any, Any]:  # fmt: skip
-    """Run `for x in xs: carry, y = f(carry, x)`; return the last carry, and the ys stacked along a new first axis.
+    """Return the last carry of `for x in xs: carry, y = f(carry, x)`, and the ys stacked along a new first axis.
 
     `xs` is a structure of arrays with the same first axis, or None with a `length`. With `reverse`, iteration goes from the last x to the
     first, and each y is stored at the position of its x. `checkpoint` has the same meaning as in `while_loop`.
+
+    >>> aj.scan(lambda total, x: (total + x, total * x), 0.0, np.array([1.0, 2.0, 3.0]))
+    (Tensor(6., f64[]), Tensor([0., 2., 9.], f64[3]))
     """
     check_checkpoint(checkpoint)
     leaves, tree = flatten(xs)
@@ -149,7 +156,11 @@ def scan(
 
 
 def map(f: Callable[[Any], Any], xs: Any) -> Any:
-    """Return `np.stack([f(x) for x in xs])`; `xs` and the results may be structures of arrays."""
+    """Return `np.stack([f(x) for x in xs])`; `xs` and the results may be structures of arrays.
+
+    >>> aj.map(lambda row: row.sum(), np.array([[1.0, 2.0], [3.0, 4.0]]))
+    Tensor([3., 7.], f64[2])
+    """
     function = converted(f)
     return scan(lambda carry, x: (carry, function(x)), None, xs)[1]
 

@@ -115,7 +115,11 @@ def flatten(structure: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
 
 
 def tree_map(function: Callable[..., Any], structure: Any, *others: Any) -> Any:
-    """Apply `function` to each leaf (and to the corresponding leaves of `others`) and return the results in the same structure."""
+    """Return the structure with `function` applied to each leaf (and to the corresponding leaves of `others`).
+
+    >>> aj.tree_map(lambda w, g: w - 0.5 * g, {"w": [1.0, 2.0]}, {"w": [1.0, 1.0]})
+    {'w': [0.5, 1.5]}
+    """
     leaves, tree = flatten(structure)
     columns = [leaves]
     for other in others:
@@ -144,7 +148,15 @@ _types: dict[type[Any], NodeType] = {}
 def register_pytree_node(
     cls: type[Any], flatten: Callable[[Any], tuple[Iterable[Any], Hashable]], unflatten: Callable[[Any, Sequence[Any]], Any]
 ) -> None:
-    """Register `cls` as a pytree node. `flatten(x)` returns children and hashable data, `unflatten(data, children)` rebuilds x."""
+    """Register `cls` as a pytree node; returns None. `flatten(x)` returns children and hashable data, `unflatten(data, children)` x.
+
+    >>> class Point:
+    ...     def __init__(self, x, y):
+    ...         self.x, self.y = x, y
+    >>> aj.register_pytree_node(Point, lambda p: ((p.x, p.y), None), lambda _, children: Point(*children))
+    >>> aj.grad(lambda p: p.x * p.y)(Point(2.0, 3.0)).x
+    Tensor(3., f64[])
+    """
     if cls in _types and _types[cls] not in (_NAMED_TUPLE, _DICT, _DATACLASS):
         raise TraceError(f"{cls.__name__} is already a pytree node")
     _types[cls] = NodeType(flatten, lambda _, kept, children: unflatten(kept, children), indices)

@@ -15,7 +15,7 @@ from .surface import shapes
 
 
 def stack(xs: Any, /, axis: int = 0, dtype: Any = None, *, fill: Any = None, length: int | None = None) -> Operand:
-    """Join arrays of one shape along a new axis.
+    """Return arrays of one shape joined along a new axis.
 
     With `fill`, the result is padded with rows of it up to `length`. A list that a compiled loop appends to may have a length known only at
     run time: `fill` makes an array of it, with as many rows as the list can have unless `length` is given.

@@ -80,9 +80,18 @@ class Stream(Items):
 
 
 def range(*bounds: Any, checkpoint: str | int = "none") -> Any:
-    """Return a range like Python's; a loop over it stays a loop in compiled code, whatever its trip count.
+    """Return a range like Python's; a loop over it stays a loop in compiled code, however many iterations it has.
 
     `checkpoint` limits the memory of reverse mode: "none", a number of iterations between saved states, "sqrt" or "binomial".
+
+    >>> @aj.function
+    ... def power(x, n):
+    ...     y = 1.0
+    ...     for _ in aj.range(n):
+    ...         y = y * x
+    ...     return y
+    >>> power(2.0, 10)
+    Tensor(1024., f64[])
     """
     check_checkpoint(checkpoint)
     return make_range(bounds, True, checkpoint)

@@ -12,7 +12,14 @@ _marked: dict[int, CodeType] = {}  # the code is kept alive, so that its id stay
 
 
 def do_not_convert(function: F) -> F:
-    """Decorator: trace the function as written, without conversion; its `if` and `while` must not depend on traced values."""
+    """Return the function, marked to be traced as written, without conversion; its `if` and `while` must not depend on traced values.
+
+    >>> @aj.do_not_convert
+    ... def double(x):
+    ...     return x * 2
+    >>> aj.function(lambda x: double(x) + 1.0)(3.0)
+    Tensor(7., f64[])
+    """
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType):
         raise TypeError(f"do_not_convert takes a Python function, not {type(function).__name__}")

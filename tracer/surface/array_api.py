@@ -53,17 +53,29 @@ KINDS = {
 
 
 def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Operand:
-    """Return an array of zeros: arrays are immutable, so it could not be filled later."""
+    """Return an array of zeros: arrays are immutable, so it could not be filled later.
+
+    >>> aj.empty(2)
+    Tensor([0., 0.], f64[2])
+    """
     return zeros(shape, as_dtype(float if dtype is None else dtype), device=device)
 
 
 def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Operand:
-    """Return zeros with the shape and dtype of x."""
+    """Return zeros with the shape and dtype of x.
+
+    >>> aj.empty_like([1, 2])
+    Tensor([0, 0], i64[2])
+    """
     return zeros_like(x, dtype, device=device)
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Operand:
-    """Import an array of another library through DLPack. It is copied, since its owner may write to it."""
+    """Return a copy of an array of another library, imported through DLPack: its owner may write to the original.
+
+    >>> aj.from_dlpack(np.array([1.0, 2.0]))
+    Tensor([1., 2.], f64[2])
+    """
     check_device(device)
     if copy is False:
         raise BufferError("from_dlpack: arrays of adjit are immutable, and the other library may write to its own: a copy is needed")
@@ -71,17 +83,31 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Operand:
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Operand:
-    """Join arrays along an existing axis."""
+    """Return the arrays joined along an existing axis.
+
+    >>> aj.concat([[1, 2], [3]])
+    Tensor([1, 2, 3], i64[3])
+    """
     return concatenate(arrays, axis)
 
 
 def permute_dims(x: Any, /, axes: Any) -> Operand:
-    """Permute the axes."""
+    """Return x with its axes permuted.
+
+    >>> aj.permute_dims(aj.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
     return transpose(x, axes)
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Operand:
-    """Limit the elements to the range from min to max."""
+    """Return the elements limited to the range from min to max.
+
+    >>> aj.clip([-1.0, 0.5, 2.0], 0.0, 1.0)
+    Tensor([0. , 0.5, 1. ], f64[3])
+    >>> aj.grad(lambda x: aj.clip(x, 0.0, 1.0))(2.0)
+    Tensor(0., f64[])
+    """
     return elementwise.clip(x, min, max)
 
 
@@ -93,7 +119,11 @@ def dtype_of(x: Any) -> DType:
 
 
 def finfo(type: Any, /) -> SimpleNamespace:
-    """Return the limits of a floating-point dtype (or of an array's)."""
+    """Return the limits of a floating-point dtype (or of an array's).
+
+    >>> aj.finfo("float64").eps
+    2.220446049250313e-16
+    """
     dtype = dtype_of(type)
     if dtype.kind not in "fc":
         raise DTypeError(f"finfo: {dtype} is no dtype of floats")
@@ -103,7 +133,11 @@ def finfo(type: Any, /) -> SimpleNamespace:
 
 
 def iinfo(type: Any, /) -> SimpleNamespace:
-    """Return the limits of an integer dtype (or of an array's)."""
+    """Return the limits of an integer dtype (or of an array's).
+
+    >>> aj.iinfo("int8").max
+    127
+    """
     dtype = dtype_of(type)
     if dtype.kind not in "iu":
         raise DTypeError(f"iinfo: {dtype} is no dtype of integers")
@@ -112,7 +146,11 @@ def iinfo(type: Any, /) -> SimpleNamespace:
 
 
 def isdtype(dtype: Any, kind: Any) -> Any:
-    """Whether a dtype equals another dtype, or belongs to a kind ("integral", "real floating", ...), or to any of a tuple of them."""
+    """Return whether a dtype equals another dtype, or belongs to a kind ("integral", "real floating", ...), or to any of a tuple of them.
+
+    >>> aj.isdtype(np.dtype("float32"), "real floating")
+    True
+    """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, each) for each in kind)
     if isinstance(kind, str) and kind not in KINDS:
@@ -121,12 +159,20 @@ def isdtype(dtype: Any, kind: Any) -> Any:
 
 
 def can_cast(from_: Any, to: Any, /) -> Any:
-    """Whether a dtype (or an array) can be cast to another without loss, by the promotion rules."""
+    """Return whether a dtype (or an array) can be cast to another without loss, by the promotion rules.
+
+    >>> aj.can_cast("int32", "float64")
+    True
+    """
     return np.can_cast(dtype_of(from_), dtype_of(to))
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
-    """Return the dtype that arrays, dtypes and Python numbers promote to."""
+    """Return the dtype that arrays, dtypes and Python numbers promote to.
+
+    >>> aj.result_type("int32", "float32")
+    dtype('float64')
+    """
     given = [(weak_example(x.dtype) if x.weak else x.dtype) if isinstance(x, Operand) else x for x in arrays_and_dtypes]
     return np.result_type(*given)
 

@@ -25,7 +25,11 @@ U64 = np.dtype("u8")
 
 
 def gcd(a: Any, b: Any, /) -> Operand:
-    """Compute the greatest common divisor, elementwise."""
+    """Return the greatest common divisor, elementwise.
+
+    >>> aj.gcd([12, 7], 18)
+    Tensor([6, 1], i64[2])
+    """
     first, second = integers("gcd", a, b)
 
     def step(state: Any) -> Any:
@@ -39,7 +43,11 @@ def gcd(a: Any, b: Any, /) -> Operand:
 
 
 def lcm(a: Any, b: Any, /) -> Operand:
-    """Compute the least common multiple, elementwise."""
+    """Return the least common multiple, elementwise.
+
+    >>> aj.lcm([4, 7], 6)
+    Tensor([12, 42], i64[2])
+    """
     first, second = integers("lcm", a, b)
     return first // ops.maximum(gcd(first, second), 1) * second
 
@@ -56,7 +64,11 @@ def integers(what: str, *xs: Any) -> list[Operand]:
 
 
 def bitwise_count(x: Any, /) -> Operand:
-    """Count the bits set in the absolute value of each integer."""
+    """Return the number of bits set in the absolute value of each integer.
+
+    >>> aj.bitwise_count([7, -8])
+    Tensor([3, 1], u8[2])
+    """
     x = to_operand(x)
     if x.dtype.kind not in "iu":
         raise DTypeError(f"bitwise_count: takes integers, not {x.type}")
@@ -69,7 +81,11 @@ def bitwise_count(x: Any, /) -> Operand:
 
 
 def packbits(x: Any, /, axis: int | None = None, bitorder: str = "big") -> Operand:
-    """Pack groups of eight flags into bytes, along an axis."""
+    """Return flags packed into bytes, eight at a time, along an axis.
+
+    >>> aj.packbits([1, 0, 0, 0, 0, 0, 1, 1])
+    Tensor([131], u8[1])
+    """
     x, axis = along(to_operand(x), axis, "packbits")
     if x.dtype.kind not in "iub":
         raise DTypeError(f"packbits: takes integers or bools, not {x.type}")
@@ -81,7 +97,11 @@ def packbits(x: Any, /, axis: int | None = None, bitorder: str = "big") -> Opera
 
 
 def unpackbits(x: Any, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Operand:
-    """Unpack the eight bits of each byte along an axis; only the first `count` of them, or, if it is negative, all but the last -count."""
+    """Return the eight bits of each byte along an axis; only the first `count` of them, or, if it is negative, all but the last -count.
+
+    >>> aj.unpackbits(np.array([131], dtype="uint8"))
+    Tensor([1, 0, 0, 0, 0, 0, 1, 1], u8[8])
+    """
     x, axis = along(to_operand(x), axis, "unpackbits")
     if x.dtype != U8:
         raise DTypeError(f"unpackbits: takes bytes (u8), not {x.type}")
@@ -108,7 +128,11 @@ def moved(x: Operand, source: int, target: int) -> Operand:
 
 
 def ravel_multi_index(multi_index: Any, dims: Any, /, mode: Any = "raise", order: str = "C") -> Operand:
-    """Convert indices along each axis to indices into the flattened array."""
+    """Return the indices into the flattened array for indices along each axis.
+
+    >>> aj.ravel_multi_index(([0, 1], [2, 0]), (2, 3))
+    Tensor([2, 3], i64[2])
+    """
     sizes = as_sizes(dims)
     modes = (mode,) * len(sizes) if isinstance(mode, str) else tuple(mode)
     places = to_operands(*multi_index)
@@ -130,7 +154,11 @@ def checked(place: Operand, size: int) -> Operand:
 
 
 def frexp(x: Any, /) -> tuple[Operand, Operand]:
-    """Decompose floats into a mantissa in [0.5, 1) and an exponent of 2."""
+    """Return the mantissas, in [0.5, 1), and the exponents of 2 that floats consist of.
+
+    >>> aj.frexp([8.0, 0.75])
+    (Tensor([0.5 , 0.75], f64[2]), Tensor([4, 0], i32[2]))
+    """
     x = floating(to_operand(x))
     info = np.finfo(x.dtype)
     bits = info.nmant + 1
@@ -147,7 +175,11 @@ def frexp(x: Any, /) -> tuple[Operand, Operand]:
 
 
 def ldexp(x: Any, n: Any, /) -> Operand:
-    """Compute x * 2**n for integer n, rounded once."""
+    """Return x * 2**n for integer n, rounded once.
+
+    >>> aj.ldexp([1.5, 1.0], [1, -2])
+    Tensor([3.  , 0.25], f64[2])
+    """
     n, x = to_operand(n), floating(to_operand(x))
     if n.dtype.kind not in "iub":
         raise DTypeError(f"ldexp: the exponent must be an integer, not {n.type}")
@@ -162,7 +194,11 @@ def ldexp(x: Any, n: Any, /) -> Operand:
 
 
 def spacing(x: Any, /) -> Operand:
-    """Return the distance to the next float away from zero."""
+    """Return the distance to the next float away from zero.
+
+    >>> aj.spacing(1.0)
+    Tensor(2.22044605e-16, f64[])
+    """
     x = ops.stop_gradient(floating(to_operand(x)))
     step = ops.where(ops.equal(ops.absolute(x), float(np.finfo(x.dtype).max)), math.inf, ulp(x))
     return ops.where(ops.less(x, 0), -step, step)
@@ -177,7 +213,11 @@ def ulp(x: Operand) -> Operand:
 
 
 def nextafter(x: Any, y: Any, /) -> Operand:
-    """Return the next float after x in the direction of y."""
+    """Return the next float after x in the direction of y.
+
+    >>> aj.nextafter(1.0, 2.0) - 1.0
+    Tensor(2.22044605e-16, f64[])
+    """
     x, y = numbers(x, y)
     dtype = common_dtype(x, y)
     x, y = (floating(ops.cast(to_operand(v), dtype)) for v in (x, y))

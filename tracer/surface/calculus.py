@@ -23,9 +23,14 @@ from .shapes import concatenate, stack
 
 
 def gradient(f: Any, /, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
-    """Differentiate a sampled function, by central differences inside and one-sided ones at the ends; returns one array per axis.
+    """Return the derivative of a sampled function, one array per axis: central differences inside, one-sided ones at the ends.
 
     `varargs` are the distances between samples, or their coordinates: one for all axes, or one for each.
+
+    >>> aj.gradient([0.0, 1.0, 4.0, 9.0])
+    Tensor([1., 2., 4., 5.], f64[4])
+    >>> aj.gradient([0.0, 1.0, 4.0, 9.0], 0.5)
+    Tensor([ 2.,  4.,  8., 10.], f64[4])
     """
     x = floating(to_operand(f))
     axes = normalize_axes(axis, x.ndim, "gradient")
@@ -59,7 +64,11 @@ def gradient_along(x: Operand, axis: int, spacing: Any) -> Operand:
 
 
 def unwrap(p: Any, /, discont: Any = None, axis: int = -1, *, period: float = 2 * math.pi) -> Operand:
-    """Remove jumps from phases: steps of more than half a period are reduced by whole periods."""
+    """Return phases without jumps: steps of more than half a period are reduced by whole periods.
+
+    >>> aj.unwrap([0.0, 3.0, -3.0])
+    Tensor([0.        , 3.        , 3.28318531], f64[3])
+    """
     x = floating(to_operand(p))
     axis = normalize_axis(axis, x.ndim, "unwrap")
     half = period / 2
@@ -78,13 +87,21 @@ def unwrap(p: Any, /, discont: Any = None, axis: int = -1, *, period: float = 2 
 def logspace(
     start: Any, stop: Any, num: int = 50, /, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
 ) -> Operand:
-    """Return numbers evenly spaced on a logarithmic scale, from base**start to base**stop."""
+    """Return numbers evenly spaced on a logarithmic scale, from base**start to base**stop.
+
+    >>> aj.logspace(0.0, 2.0, 3)
+    Tensor([  1.,  10., 100.], f64[3])
+    """
     out = ops.power(base, linspace(start, stop, num, endpoint=endpoint, axis=axis))
     return out if dtype is None else out.astype(dtype)
 
 
 def geomspace(start: Any, stop: Any, num: int = 50, /, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Operand:
-    """Return a geometric sequence from start to stop, which must have the same sign."""
+    """Return a geometric sequence from start to stop, which must have the same sign.
+
+    >>> aj.geomspace(1.0, 8.0, 4)
+    Tensor([1., 2., 4., 8.], f64[4])
+    """
     first, last = (floating(x) for x in to_operands(start, stop))
     if first.type.is_complex or last.type.is_complex:
         raise DTypeError(f"geomspace: between complex numbers ({first.type} and {last.type}) is not supported; use exp and linspace")
@@ -97,7 +114,13 @@ def geomspace(start: Any, stop: Any, num: int = 50, /, endpoint: bool = True, dt
 
 
 def vander(x: Any, n: int | None = None, /, increasing: bool = False) -> Operand:
-    """Return a Vandermonde matrix: columns of powers of a vector, from the highest down unless `increasing`."""
+    """Return a Vandermonde matrix: columns of powers of a vector, from the highest down unless `increasing`.
+
+    >>> aj.vander([1, 2, 3], 3)
+    Tensor([[1, 1, 1],
+            [4, 2, 1],
+            [9, 3, 1]], i64[3,3])
+    """
     x = to_operand(x)
     x = ops.cast(x, promote(x.dtype, I64))
     if x.ndim != 1:
@@ -108,7 +131,11 @@ def vander(x: Any, n: int | None = None, /, increasing: bool = False) -> Operand
 
 
 def polyfit(x: Any, y: Any, deg: int, /, w: Any = None) -> Operand:
-    """Fit a polynomial to points by least squares; returns its coefficients, highest power first."""
+    """Return the coefficients of the polynomial that fits points by least squares, highest power first.
+
+    >>> aj.round(aj.polyfit([0.0, 1.0, 2.0, 3.0], [1.0, 3.0, 5.0, 7.0], 1), 6)
+    Tensor([2., 1.], f64[2])
+    """
     x, y = (floating(v) for v in to_operands(x, y))
     columns, sides = vander(x, operator.index(deg) + 1), y
     if w is not None:
@@ -122,7 +149,11 @@ def polyfit(x: Any, y: Any, deg: int, /, w: Any = None) -> Operand:
 
 
 def polyder(p: Any, /, m: int = 1) -> Operand:
-    """Differentiate a polynomial; coefficients have the highest power first."""
+    """Return the derivative of a polynomial; coefficients have the highest power first.
+
+    >>> aj.polyder([1, 2, 3])
+    Tensor([2, 2], i64[2])
+    """
     out = to_operand(p)
     for _ in range(operator.index(m)):
         degree = out.shape[0] - 1
@@ -131,7 +162,11 @@ def polyder(p: Any, /, m: int = 1) -> Operand:
 
 
 def polyint(p: Any, /, m: int = 1, k: float | Sequence[float] | None = None) -> Operand:
-    """Integrate a polynomial; coefficients have the highest power first, `k` are the integration constants."""
+    """Return the integral of a polynomial; coefficients have the highest power first, `k` are the integration constants.
+
+    >>> aj.polyint([2.0, 2.0], k=3.0)
+    Tensor([1., 2., 3.], f64[3])
+    """
     out = floating(to_operand(p))
     constants = [0.0] * m if k is None else [float(k)] * m if not isinstance(k, Sequence) else list(k)
     for constant in constants:

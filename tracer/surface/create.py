@@ -24,52 +24,92 @@ def check_device(device: Any) -> None:
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Operand:
-    """Return an array filled with one value."""
+    """Return an array filled with one value.
+
+    >>> aj.full((2, 3), 7)
+    Tensor([[7, 7, 7],
+            [7, 7, 7]], i64[2,3])
+    """
     check_device(device)
     (value,) = numbers(fill_value, to_operand(0))[:1]
     return present(ops.full(as_shape(shape, "full"), value, dtype))
 
 
 def zeros(shape: Any, dtype: Any = F64, *, device: Any = None) -> Operand:
-    """Return an array of zeros."""
+    """Return an array of zeros.
+
+    >>> aj.zeros((2, 2), "float32")
+    Tensor([[0., 0.],
+            [0., 0.]], f32[2,2])
+    """
     return full(shape, 0, as_dtype(F64 if dtype is None else dtype), device=device)
 
 
 def ones(shape: Any, dtype: Any = F64, *, device: Any = None) -> Operand:
-    """Return an array of ones."""
+    """Return an array of ones.
+
+    >>> aj.ones(3)
+    Tensor([1., 1., 1.], f64[3])
+    """
     return full(shape, 1, as_dtype(F64 if dtype is None else dtype), device=device)
 
 
 def full_like(x: Any, /, fill_value: Any, dtype: Any = None, *, shape: Any = None, device: Any = None) -> Operand:
-    """Return an array filled with one value, with the shape and dtype of x."""
+    """Return an array filled with one value, with the shape and dtype of x.
+
+    >>> aj.full_like([1, 2, 3], 7)
+    Tensor([7, 7, 7], i64[3])
+    """
     x = to_operand(x)
     return full(x.shape if shape is None else shape, fill_value, x.dtype if dtype is None else as_dtype(dtype), device=device)
 
 
 def zeros_like(x: Any, /, dtype: Any = None, *, shape: Any = None, device: Any = None) -> Operand:
-    """Return zeros with the shape and dtype of x."""
+    """Return zeros with the shape and dtype of x.
+
+    >>> aj.zeros_like([1.5, 2.5])
+    Tensor([0., 0.], f64[2])
+    """
     return full_like(x, 0, dtype, shape=shape, device=device)
 
 
 def ones_like(x: Any, /, dtype: Any = None, *, shape: Any = None, device: Any = None) -> Operand:
-    """Return ones with the shape and dtype of x."""
+    """Return ones with the shape and dtype of x.
+
+    >>> aj.ones_like([1.5, 2.5])
+    Tensor([1., 1.], f64[2])
+    """
     return full_like(x, 1, dtype, shape=shape, device=device)
 
 
 def eye(n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: Any = F64, *, device: Any = None) -> Operand:
-    """Return a matrix with ones on a diagonal and zeros elsewhere."""
+    """Return a matrix with ones on a diagonal and zeros elsewhere.
+
+    >>> aj.eye(2, 3, k=1)
+    Tensor([[0., 1., 0.],
+            [0., 0., 1.]], f64[2,3])
+    """
     check_device(device)
     kind = as_dtype(F64 if dtype is None else dtype)
     return present(ops.eye(operator.index(n_rows), None if n_cols is None else operator.index(n_cols), operator.index(k), kind))
 
 
 def identity(n: int, /, dtype: Any = F64) -> Operand:
-    """Return the identity matrix."""
+    """Return the n×n identity matrix.
+
+    >>> aj.identity(2)
+    Tensor([[1., 0.],
+            [0., 1.]], f64[2,2])
+    """
     return eye(n, dtype=dtype)
 
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Operand:
-    """Return evenly spaced numbers from start (default: 0) up to, but not including, stop."""
+    """Return evenly spaced numbers from start (default: 0) up to, but not including, stop.
+
+    >>> aj.arange(3), aj.arange(0.0, 1.0, 0.25)
+    (Tensor([0, 1, 2], i64[3]), Tensor([0.  , 0.25, 0.5 , 0.75], f64[4]))
+    """
     check_device(device)
     return present(ops.arange(start, stop, step, dtype))
 
@@ -78,7 +118,13 @@ def linspace(
     start: Any, stop: Any, /, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0, *,
     device: Any = None,
 ) -> Any:  # fmt: skip
-    """Return `num` evenly spaced numbers from start to stop, which may be traced."""
+    """Return `num` evenly spaced numbers from start to stop, which may be traced.
+
+    >>> aj.linspace(0.0, 1.0, 5)
+    Tensor([0.  , 0.25, 0.5 , 0.75, 1.  ], f64[5])
+    >>> aj.grad(lambda stop: aj.linspace(0.0, stop, 3).sum())(1.0)
+    Tensor(1.5, f64[])
+    """
     check_device(device)
     num = operator.index(num)
     intervals = num - 1 if endpoint else num
@@ -100,7 +146,13 @@ def linspace(
 
 
 def meshgrid(*xs: Any, indexing: str = "xy", sparse: bool = False) -> tuple[Operand, ...]:
-    """Return coordinate arrays of a grid, from the coordinates along its axes."""
+    """Return coordinate arrays of a grid, from the coordinates along its axes.
+
+    >>> x, y = aj.meshgrid([1, 2, 3], [10, 20])
+    >>> x + y
+    Tensor([[11, 12, 13],
+            [21, 22, 23]], i64[2,3])
+    """
     lines = [ops.reshape(x, -1) for x in to_operands(*xs)]
     order = list(range(len(lines)))
     if indexing == "xy" and len(lines) > 1:
@@ -113,14 +165,24 @@ def meshgrid(*xs: Any, indexing: str = "xy", sparse: bool = False) -> tuple[Oper
 
 
 def tri(n: int, m: int | None = None, /, k: int = 0, dtype: Any = F64) -> Operand:
-    """Return a matrix with ones on and below a diagonal, zeros above."""
+    """Return a matrix with ones on and below a diagonal, zeros above.
+
+    >>> aj.tri(3)
+    Tensor([[1., 0., 0.],
+            [1., 1., 0.],
+            [1., 1., 1.]], f64[3,3])
+    """
     shape = (operator.index(n), operator.index(n if m is None else m))
     below = ops.less_equal(ops.iota(shape, 1), ops.iota(shape, 0) + operator.index(k))
     return present(ops.cast(below, as_dtype(dtype)))
 
 
 def asarray(x: Any, /, dtype: Any = None, *, device: Any = None, copy: Any = None) -> Operand:
-    """Convert to an array; lists of traced values are stacked. Tensors are immutable and therefore not copied; other arrays are."""
+    """Return x as an array; lists of traced values are stacked. Tensors are immutable and therefore not copied; other arrays are.
+
+    >>> aj.asarray([1, 2], dtype="float64")
+    Tensor([1., 2.], f64[2])
+    """
     check_device(device)
     if copy is False and not isinstance(x, Operand):
         raise ValueError("asarray: an array of adjit needs memory of its own, so that copy=False is not possible")

@@ -26,7 +26,11 @@ Labels: TypeAlias = tuple[str, ...]
 
 
 def einsum(*operands: Any, dtype: Any = None, optimize: Any = None) -> Operand:
-    """Compute the Einstein sum: `einsum("ij,jk->ik", a, b)`."""
+    """Return the Einstein sum: `einsum("ij,jk->ik", a, b)`.
+
+    >>> aj.einsum("ij,j->i", [[1.0, 2.0], [3.0, 4.0]], [1.0, 10.0])
+    Tensor([21., 43.], f64[2])
+    """
     if not operands:
         raise ShapeError("einsum: needs subscripts and operands")
     if isinstance(operands[0], str):
@@ -210,6 +214,11 @@ def product(a: Operand, a_labels: Labels, b: Operand, b_labels: Labels, keep: se
 
 
 def einsum_path(*operands: Any, optimize: Any = "greedy") -> Any:
-    """Return NumPy's contraction order, which depends on shapes only."""
+    """Return NumPy's contraction order, which depends on shapes only.
+
+    >>> a, b, c = aj.ones((2, 100)), aj.ones((100, 100)), aj.ones((100, 2))
+    >>> aj.einsum_path("ij,jk,kl->il", a, b, c)[0]
+    ['einsum_path', (0, 1), (0, 1)]
+    """
     dummies = [np.broadcast_to(x.dtype.type(0), x.shape) if isinstance(x, Operand) else x for x in operands]
     return np.einsum_path(*dummies, optimize=optimize)

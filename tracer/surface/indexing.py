@@ -18,7 +18,13 @@ from .shapes import as_sizes, broadcast_arrays, moveaxis, stack
 
 
 def take(x: Any, indices: Any, /, axis: int | None = None, mode: str = "raise") -> Operand:
-    """Take the elements at indices along an axis (or of the flattened array)."""
+    """Return the elements at indices along an axis (or of the flattened array).
+
+    >>> aj.take([[1, 2], [3, 4]], [1, 0, 1], axis=0)
+    Tensor([[3, 4],
+            [1, 2],
+            [3, 4]], i64[3,2])
+    """
     x, positions = to_operands(x, indices)
     x, axis = along(x, axis, "take")
     return pick(x, (*[slice(None)] * axis, wrapped(positions, x.shape[axis], mode, "take")))
@@ -36,7 +42,13 @@ def wrapped(positions: Operand, size: int, mode: str, what: str) -> Operand:
 
 
 def take_along_axis(x: Any, indices: Any, /, axis: int | None = -1) -> Operand:
-    """Take elements at indices given for each slice along an axis."""
+    """Return elements at indices given for each slice along an axis.
+
+    >>> x = aj.array([[3, 1], [2, 4]])
+    >>> aj.take_along_axis(x, aj.argsort(x, axis=1), axis=1)
+    Tensor([[1, 3],
+            [2, 4]], i64[2,2])
+    """
     x, positions = to_operands(x, indices)
     if axis is None:
         return pick(ops.reshape(x, -1), ops.reshape(positions, -1))
@@ -50,13 +62,24 @@ def take_along_axis(x: Any, indices: Any, /, axis: int | None = -1) -> Operand:
 
 
 def argsort(x: Any, /, axis: int | None = -1, *, descending: bool = False, stable: bool | None = True) -> Operand:
-    """Return the indices that sort along an axis (None: the flattened array). The sort is stable; NaN comes last."""
+    """Return the indices that sort along an axis (None: the flattened array). The sort is stable; NaN comes last.
+
+    >>> aj.argsort([3, 1, 2])
+    Tensor([1, 2, 0], i64[3])
+    """
     x = to_operand(x)
     return ops.argsort(ops.reshape(x, -1), 0, descending) if axis is None else ops.argsort(x, axis, descending)
 
 
 def sort(x: Any, /, axis: int | None = -1, *, descending: bool = False, stable: bool | None = True) -> Operand:
-    """Sort along an axis (None: the flattened array). Derivatives go to the original positions of the elements."""
+    """Return x sorted along an axis (None: the flattened array). Derivatives go to the original positions of the elements.
+
+    >>> aj.sort([[3, 1], [2, 4]], axis=1)
+    Tensor([[1, 3],
+            [2, 4]], i64[2,2])
+    >>> aj.grad(lambda x: aj.sort(x)[0])(np.array([3.0, 1.0, 2.0]))
+    Tensor([0., 1., 0.], f64[3])
+    """
     x = to_operand(x)
     return ops.sort(ops.reshape(x, -1), 0, descending) if axis is None else ops.sort(x, axis, descending)
 
@@ -77,7 +100,11 @@ def top_k(x: Any, k: int, /, axis: int = -1) -> TopKResult:
 
 
 def searchsorted(a: Any, v: Any, /, side: str = "left", sorter: Any = None) -> Operand:
-    """Return where to insert elements in a sorted vector: the number of smaller (or not larger) elements. Compares with all of them."""
+    """Return where to insert elements in a sorted vector: the number of smaller (or not larger) elements. Compares with all of them.
+
+    >>> aj.searchsorted([1, 2, 3], [0, 2, 9], side="right")
+    Tensor([0, 2, 3], i64[3])
+    """
     a, v = to_operands(a, v)
     a = a if sorter is None else take(a, sorter)
     if a.ndim != 1:
@@ -93,7 +120,11 @@ def searchsorted(a: Any, v: Any, /, side: str = "left", sorter: Any = None) -> O
 
 
 def interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None) -> Operand:
-    """Interpolate linearly between the points (xp, fp)."""
+    """Return the linear interpolation at x between the points (xp, fp).
+
+    >>> aj.interp([0.5, 1.5], [0.0, 1.0, 2.0], [0.0, 10.0, 0.0])
+    Tensor([5., 5.], f64[2])
+    """
     x, xp, fp = (floating(v) for v in to_operands(x, xp, fp))
     if xp.ndim != 1 or xp.shape != fp.shape:
         raise ShapeError(f"interp: xp and fp must be vectors of one length, not {xp.type} and {fp.type}")
@@ -113,13 +144,23 @@ def interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None) -> 
 
 
 def tril(x: Any, /, k: int = 0) -> Operand:
-    """Return the lower triangle: elements above the k-th diagonal are zero."""
+    """Return the lower triangle: elements above the k-th diagonal are zero.
+
+    >>> aj.tril([[1, 2], [3, 4]])
+    Tensor([[1, 0],
+            [3, 4]], i64[2,2])
+    """
     x = to_operand(x)
     return ops.where(triangle(x, k), x, zero(x))
 
 
 def triu(x: Any, /, k: int = 0) -> Operand:
-    """Return the upper triangle: elements below the k-th diagonal are zero."""
+    """Return the upper triangle: elements below the k-th diagonal are zero.
+
+    >>> aj.triu([[1, 2], [3, 4]])
+    Tensor([[1, 2],
+            [0, 4]], i64[2,2])
+    """
     x = to_operand(x)
     return ops.where(triangle(x, k - 1), zero(x), x)
 
@@ -137,7 +178,11 @@ def triangle(x: Operand, k: int) -> Operand:
 
 
 def diagonal(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Operand:
-    """Return the diagonal of two axes, as a new last axis."""
+    """Return the diagonal of two axes, as a new last axis.
+
+    >>> aj.diagonal([[1, 2, 3], [4, 5, 6]], offset=1)
+    Tensor([2, 6], i64[2])
+    """
     x = moveaxis(x, (axis1, axis2), (-2, -1))
     rows, columns = x.shape[-2:]
     size = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
@@ -149,13 +194,22 @@ def diagonal(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Oper
 
 
 def trace(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Operand:
-    """Sum the elements on the diagonal."""
+    """Return the sum of the elements on the diagonal.
+
+    >>> aj.trace([[1, 2], [3, 4]])
+    Tensor(5, i64[])
+    """
     line = diagonal(x, offset, axis1, axis2)
     return ops.sum(line if dtype is None else line.astype(dtype), -1)
 
 
 def diag(x: Any, /, k: int = 0) -> Operand:
-    """Return the diagonal of a matrix, or a matrix with a vector on its diagonal."""
+    """Return the diagonal of a matrix, or a matrix with a vector on its diagonal.
+
+    >>> aj.diag([1, 2])
+    Tensor([[1, 0],
+            [0, 2]], i64[2,2])
+    """
     x = to_operand(x)
     if x.ndim == 2:
         return diagonal(x, k)
@@ -173,13 +227,22 @@ def diagflat(x: Any, /, k: int = 0) -> Operand:
 
 
 def one_hot(indices: Any, depth: int, /, dtype: Any = np.float32, axis: int = -1) -> Operand:
-    """Encode indices as vectors of zeros with a single 1, along a new axis; out-of-bounds indices give zeros only."""
+    """Return indices encoded as vectors of zeros with a single 1, along a new axis; out-of-bounds indices give zeros only.
+
+    >>> aj.one_hot([0, 2], 3)
+    Tensor([[1., 0., 0.],
+            [0., 0., 1.]], f32[2,3])
+    """
     out = present(ops.one_hot(to_operand(indices), operator.index(depth), dtype=np.dtype(dtype)))
     return out if axis == -1 else moveaxis(out, -1, axis)
 
 
 def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Operand:
-    """Compute differences of adjacent elements along an axis, n times."""
+    """Return the differences of adjacent elements along an axis, taken n times.
+
+    >>> aj.diff([1, 4, 9, 16]), aj.diff([1, 4, 9, 16], n=2)
+    (Tensor([3, 5, 7], i64[3]), Tensor([2, 2], i64[2]))
+    """
     out = to_operand(x)
     axis = normalize_axis(axis, out.ndim, "diff")
     parts = [out]
@@ -208,7 +271,11 @@ def ediff1d(x: Any, /, to_end: Any = None, to_begin: Any = None) -> Operand:
 
 
 def delete(x: Any, obj: Any, /, axis: int | None = None) -> Operand:
-    """Remove the elements at indices, which must be known while tracing."""
+    """Return x without the elements at indices, which must be known while tracing.
+
+    >>> aj.delete([1, 2, 3, 4], [0, 2])
+    Tensor([2, 4], i64[2])
+    """
     x = to_operand(x)
     x, axis = along(x, axis, "delete")
     index, size, before = static_index("delete", obj), x.shape[axis], [slice(None)] * axis
@@ -219,7 +286,11 @@ def delete(x: Any, obj: Any, /, axis: int | None = None) -> Operand:
 
 
 def insert(x: Any, obj: Any, values: Any, /, axis: int | None = None) -> Operand:
-    """Insert values before an index, which must be known while tracing."""
+    """Return x with values inserted before an index, which must be known while tracing.
+
+    >>> aj.insert([1, 2, 3], 1, 9)
+    Tensor([1, 9, 2, 3], i64[4])
+    """
     x, values = to_operands(x, values)
     x, axis = along(x, axis, "insert")
     at = static_index("insert", obj)
@@ -240,7 +311,11 @@ def insert(x: Any, obj: Any, values: Any, /, axis: int | None = None) -> Operand
 
 
 def compress(condition: Any, x: Any, /, axis: int | None = None) -> Operand:
-    """Select the elements along an axis where a condition holds, which must be known while tracing."""
+    """Return the elements along an axis where a condition holds, which must be known while tracing.
+
+    >>> aj.compress([True, False, True], [1, 2, 3])
+    Tensor([1, 3], i64[2])
+    """
     mask = np.asarray(static_index("compress", condition), bool)
     x = to_operand(x)
     return take(x, np.flatnonzero(mask), axis)
@@ -262,14 +337,23 @@ def static_index(what: str, index: Any) -> Any:
 
 
 def choose(index: Any, choices: Any, /, mode: str = "raise") -> Operand:
-    """Select, for each element, from the broadcast array that an index names."""
+    """Return, for each element, the one from the broadcast array that an index names.
+
+    >>> aj.choose([0, 1, 0], [[1, 2, 3], [10, 20, 30]])
+    Tensor([ 1, 20,  3], i64[3])
+    """
     index, *arrays = to_operands(index, *choices)
     index, *arrays = broadcast_arrays(index, *arrays)
     return take_along_axis(stack(arrays), ops.reshape(wrapped(index, len(arrays), mode, "choose"), (1, *index.shape)), 0)[0]
 
 
 def piecewise(x: Any, condlist: Any, funclist: Any, /, *args: Any, **kwargs: Any) -> Operand:
-    """Evaluate, for each element, the last function whose condition holds; an extra function is the default."""
+    """Return, for each element, the value of the last function whose condition holds; an extra function is the default.
+
+    >>> x = aj.array([-2.0, 1.0, 3.0])
+    >>> aj.piecewise(x, [x < 0, x > 2], [lambda x: -x, 9.0, lambda x: x])
+    Tensor([2., 1., 9.], f64[3])
+    """
     x = to_operand(x)
     conditions = list(condlist) if isinstance(condlist, list | tuple) else [condlist]
     values = [f(x, *args, **kwargs) if callable(f) else f for f in funclist]
@@ -282,7 +366,11 @@ def piecewise(x: Any, condlist: Any, funclist: Any, /, *args: Any, **kwargs: Any
 
 
 def isin(x: Any, test: Any, /, *, invert: bool = False) -> Operand:
-    """Whether each element occurs in another array. Compares with all of its elements."""
+    """Return whether each element occurs in another array. Compares with all of its elements.
+
+    >>> aj.isin([1, 2, 3], [3, 1])
+    Tensor([ True, False,  True], bool[3])
+    """
     x, test = to_operands(x, test)
     found = ops.any(ops.equal(ops.reshape(x, (*x.shape, 1)), ops.reshape(test, -1)), -1)
     return ops.logical_not(found) if invert else found
@@ -299,7 +387,11 @@ def argpartition(x: Any, kth: Any, /, axis: int | None = -1) -> Operand:
 
 
 def lexsort(keys: Any, /, axis: int = -1) -> Operand:
-    """Return the indices that sort by the last key, then by the one before it, and so on."""
+    """Return the indices that sort by the last key, then by the one before it, and so on.
+
+    >>> aj.lexsort(([1, 0, 2], [5, 5, 4]))
+    Tensor([2, 1, 0], i64[3])
+    """
     given = to_operands(*keys)
     order = argsort(given[0], axis)
     for key in given[1:]:
@@ -308,7 +400,11 @@ def lexsort(keys: Any, /, axis: int = -1) -> Operand:
 
 
 def unravel_index(index: Any, shape: Any, /) -> tuple[Operand, ...]:
-    """Convert indices into the flattened array to indices along each axis."""
+    """Return the indices along each axis for indices into the flattened array.
+
+    >>> aj.unravel_index(5, (2, 3))
+    (Tensor(1, i64[]), Tensor(2, i64[]))
+    """
     index = to_operand(index)
     out: list[Operand] = []
     for size in reversed(as_sizes(shape)[1:]):
@@ -318,7 +414,13 @@ def unravel_index(index: Any, shape: Any, /) -> tuple[Operand, ...]:
 
 
 def ix_(*xs: Any) -> tuple[Operand, ...]:
-    """Return index arrays for the grid of several index vectors, for x[ix_(rows, columns)]."""
+    """Return index arrays for the grid of several index vectors, for x[ix_(rows, columns)].
+
+    >>> x = aj.arange(9).reshape(3, 3)
+    >>> x[aj.ix_([0, 2], [0, 1])]
+    Tensor([[0, 1],
+            [6, 7]], i64[2,2])
+    """
     out: list[Operand] = []
     for axis, given in enumerate(xs):
         x = to_operand(given)

@@ -60,12 +60,21 @@ def __dir__() -> list[str]:
 
 
 def matmul(a: Any, b: Any, /) -> Operand:
-    """Multiply (stacks of) matrices and vectors."""
+    """Return the product of (stacks of) matrices and vectors.
+
+    >>> aj.matmul([[1, 2], [3, 4]], [[0, 1], [1, 0]])
+    Tensor([[2, 1],
+            [4, 3]], i64[2,2])
+    """
     return ops.matmul(*to_operands(a, b))
 
 
 def dot(a: Any, b: Any, /) -> Operand:
-    """Multiply vectors or matrices; with more axes, sum over the last axis of a and the second-to-last of b."""
+    """Return the product of vectors or matrices; with more axes, the sum over the last axis of a and the second-to-last of b.
+
+    >>> aj.dot([[1, 2], [3, 4]], [1, 10])
+    Tensor([21, 43], i64[2])
+    """
     a, b = to_operands(a, b)
     if not a.ndim or not b.ndim:
         return ops.mul(a, b)
@@ -75,13 +84,21 @@ def dot(a: Any, b: Any, /) -> Operand:
 
 
 def vdot(a: Any, b: Any, /) -> Operand:
-    """Compute the dot product of the flattened operands, the first of them conjugated."""
+    """Return the dot product of the flattened operands, the first of them conjugated.
+
+    >>> aj.vdot([1j, 2.0], [1j, 1.0])
+    Tensor(3.+0.j, c128[])
+    """
     a, b = to_operands(a, b)
     return ops.matmul(ops.conj(ops.reshape(a, -1)), ops.reshape(b, -1))
 
 
 def vecdot(a: Any, b: Any, /, axis: int = -1) -> Operand:
-    """Compute dot products of vectors along one axis of both operands, the first of them conjugated."""
+    """Return the dot products of vectors along one axis of both operands, the first of them conjugated.
+
+    >>> aj.vecdot([[1, 2], [3, 4]], [1, 10])
+    Tensor([21, 43], i64[2])
+    """
     a, b = (moveaxis(x, axis, -1) for x in to_operands(a, b))
     if a.shape[-1] != b.shape[-1]:
         raise ShapeError(f"vecdot: vectors of different lengths: {a.type} and {b.type} ({a.shape[-1]} != {b.shape[-1]})")
@@ -89,19 +106,32 @@ def vecdot(a: Any, b: Any, /, axis: int = -1) -> Operand:
 
 
 def inner(a: Any, b: Any, /) -> Operand:
-    """Sum products over the last axes."""
+    """Return the sum of products over the last axes.
+
+    >>> aj.inner([1, 2], [3, 4])
+    Tensor(11, i64[])
+    """
     a, b = to_operands(a, b)
     return a * b if not a.ndim or not b.ndim else tensordot(a, b, axes=(-1, -1))
 
 
 def outer(a: Any, b: Any, /) -> Operand:
-    """Compute the outer product of the flattened operands."""
+    """Return the outer product of the flattened operands.
+
+    >>> aj.outer([1, 2], [10, 20])
+    Tensor([[10, 20],
+            [20, 40]], i64[2,2])
+    """
     a, b = to_operands(a, b)
     return ops.reshape(a, (-1, 1)) * ops.reshape(b, (1, -1))
 
 
 def tensordot(a: Any, b: Any, /, axes: Any = 2) -> Operand:
-    """Sum products over pairs of axes; an integer n means the last n axes of a and the first n of b."""
+    """Return the sum of products over pairs of axes; an integer n means the last n axes of a and the first n of b.
+
+    >>> aj.tensordot(aj.ones((2, 3)), aj.ones((3, 4)), axes=1).shape
+    (2, 4)
+    """
     a, b = to_operands(a, b)
     if isinstance(axes, Iterable):
         given_a, given_b = axes
@@ -144,7 +174,11 @@ def vecmat(a: Any, b: Any, /) -> Operand:
 
 
 def kron(a: Any, b: Any, /) -> Operand:
-    """Compute the Kronecker product: b scaled by each element of a."""
+    """Return the Kronecker product: b scaled by each element of a.
+
+    >>> aj.kron([1, 10], [1, 2])
+    Tensor([ 1,  2, 10, 20], i64[4])
+    """
     a, b = to_operands(a, b)
     rank = max(a.ndim, b.ndim)
     sizes_a, sizes_b = ((1,) * (rank - x.ndim) + x.shape for x in (a, b))
@@ -154,7 +188,11 @@ def kron(a: Any, b: Any, /) -> Operand:
 
 
 def cross(a: Any, b: Any, /, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Operand:
-    """Compute the cross product of vectors of three elements."""
+    """Return the cross product of vectors of three elements.
+
+    >>> aj.cross([1, 0, 0], [0, 1, 0])
+    Tensor([0, 0, 1], i64[3])
+    """
     a, b = to_operands(a, b)
     if axis is not None:
         axisa = axisb = axisc = axis
@@ -166,7 +204,11 @@ def cross(a: Any, b: Any, /, axisa: int = -1, axisb: int = -1, axisc: int = -1, 
 
 
 def multi_dot(xs: Any, /) -> Operand:
-    """Multiply several matrices in the order that needs the fewest multiplications; the first and the last may be vectors."""
+    """Return the product of several matrices, in the order that needs the fewest multiplications; the first and last may be vectors.
+
+    >>> aj.linalg.multi_dot([aj.ones((2, 10)), aj.ones((10, 3)), aj.ones(3)])
+    Tensor([30., 30.], f64[2])
+    """
     chain = list(to_operands(*xs))
     if len(chain) < 2:
         raise ShapeError("multi_dot: takes at least two arrays")
@@ -202,12 +244,21 @@ def chain_cuts(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
 
 
 def solve(a: Any, b: Any, /) -> Operand:
-    """Solve `a @ x = b` for x."""
+    """Return the solution x of `a @ x = b`.
+
+    >>> aj.linalg.solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 2.0])
+    Tensor([1. , 0.5], f64[2])
+    """
     return ops.solve(*to_operands(a, b))
 
 
 def inv(a: Any, /) -> Operand:
-    """Invert (stacks of) matrices; where the inverse would be multiplied, `solve` is faster and more accurate."""
+    """Return the inverse of (stacks of) matrices; where the inverse would be multiplied, `solve` is faster and more accurate.
+
+    >>> aj.linalg.inv([[2.0, 0.0], [0.0, 4.0]])
+    Tensor([[0.5 , 0.  ],
+            [0.  , 0.25]], f64[2,2])
+    """
     x = to_operand(a)
     return ops.solve(x, eye(x.shape[-1] if x.ndim else 0, dtype=x.dtype if x.type.is_inexact else F64))
 
@@ -227,24 +278,42 @@ class QRResult(NamedTuple):
 
 
 def slogdet(a: Any, /) -> SlogdetResult:
-    """Return the sign and the logarithm of the absolute determinant: 0 and -inf for a singular matrix, which has no derivative."""
+    """Return the sign and the logarithm of the absolute determinant: 0 and -inf for a singular matrix, which has no derivative.
+
+    >>> aj.linalg.slogdet([[-1.0, 0.0], [0.0, 1.0]])
+    SlogdetResult(sign=Tensor(-1., f64[]), logabsdet=Tensor(0., f64[]))
+    """
     return SlogdetResult(*ops.slogdet(floating(to_operand(a))))
 
 
 def det(a: Any, /) -> Operand:
-    """Compute the determinant; there is no derivative at a singular matrix."""
+    """Return the determinant; there is no derivative at a singular matrix.
+
+    >>> aj.linalg.det([[2.0, 0.0], [1.0, 3.0]])
+    Tensor(6., f64[])
+    """
     sign, size = slogdet(a)
     return sign * ops.exp(size)
 
 
 def cholesky(a: Any, /, *, upper: bool = False) -> Operand:
-    """Return the lower triangular l with `l @ l.T = a` (or, with `upper`, its transpose). Reads only that triangle of a, as NumPy does."""
+    """Return the lower triangular l with `l @ l.T = a` (or, with `upper`, its transpose). Reads only that triangle of a, as NumPy does.
+
+    >>> aj.linalg.cholesky([[4.0, 2.0], [2.0, 5.0]])
+    Tensor([[2., 0.],
+            [1., 2.]], f64[2,2])
+    """
     x = floating(to_operand(a))
     return matrix_transpose(ops.cholesky(matrix_transpose(x))) if upper else ops.cholesky(x)
 
 
 def qr(a: Any, /, mode: str = "reduced") -> Any:
-    """Return q with orthonormal columns and triangular r with `q @ r = a`; with mode "r", only r."""
+    """Return q with orthonormal columns and triangular r with `q @ r = a`; with mode "r", only r.
+
+    >>> q, r = aj.linalg.qr([[3.0, 1.0], [4.0, 2.0]])
+    >>> aj.allclose(q @ r, [[3.0, 1.0], [4.0, 2.0]])
+    Tensor(True, bool[])
+    """
     if mode not in ("reduced", "r"):
         raise UnsupportedError(f"qr: mode {mode!r}; 'reduced' and 'r' are supported")
     found = QRResult(*ops.qr(floating(to_operand(a))))
@@ -252,9 +321,13 @@ def qr(a: Any, /, mode: str = "reduced") -> Any:
 
 
 def lstsq(a: Any, b: Any, /) -> tuple[Any, ...]:
-    """Solve `a @ x = b` by least squares; returns x, the squared residuals, the rank, and None in place of the singular values.
+    """Return the least-squares solution x of `a @ x = b`, the squared residuals, the rank, and None in place of the singular values.
 
     Raises an error unless the columns of `a` are linearly independent.
+
+    >>> x, residuals, rank, _ = aj.linalg.lstsq([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]], [1.0, 4.0, 3.0])
+    >>> x, residuals
+    (Tensor([1., 2.], f64[2]), Tensor([9.], f64[1]))
     """
     a, b = (floating(x) for x in to_operands(a, b))
     if a.ndim != 2 or a.shape[0] < a.shape[1]:
@@ -268,9 +341,13 @@ def lstsq(a: Any, b: Any, /) -> tuple[Any, ...]:
 
 
 def pinv(a: Any, /) -> Operand:
-    """Compute the pseudoinverse of a matrix.
+    """Return the pseudoinverse of a matrix.
 
     Raises an error unless its columns (or its rows, if there are fewer) are linearly independent.
+
+    >>> a = aj.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    >>> aj.allclose(aj.linalg.pinv(a) @ a, aj.eye(2))
+    Tensor(True, bool[])
     """
     x = floating(to_operand(a))
     if x.ndim < 2:
@@ -295,7 +372,12 @@ def check_independent(r: Operand, rows: int, what: str) -> None:
 
 
 def tensorsolve(a: Any, b: Any, /, axes: Any = None) -> Operand:
-    """Solve `tensordot(a, x, x.ndim) = b` for x."""
+    """Return the solution x of `tensordot(a, x, x.ndim) = b`.
+
+    >>> aj.linalg.tensorsolve(2.0 * aj.eye(4).reshape(2, 2, 2, 2), aj.ones((2, 2)))
+    Tensor([[0.5, 0.5],
+            [0.5, 0.5]], f64[2,2])
+    """
     a, b = to_operands(a, b)
     if axes is not None:
         a = moveaxis(a, axes, tuple(range(-len(axes), 0)))
@@ -304,7 +386,12 @@ def tensorsolve(a: Any, b: Any, /, axes: Any = None) -> Operand:
 
 
 def matrix_power(x: Any, n: int, /) -> Operand:
-    """Raise a square matrix to the integer power n; if n is negative, its inverse to the power -n."""
+    """Return a square matrix to the integer power n; if n is negative, its inverse to the power -n.
+
+    >>> aj.matrix_power([[1, 1], [0, 1]], 3)
+    Tensor([[1, 3],
+            [0, 1]], i64[2,2])
+    """
     base = to_operand(x)
     n = operator.index(n)
     if n < 0:
@@ -323,7 +410,11 @@ def matrix_power(x: Any, n: int, /) -> Operand:
 
 
 def convolve(a: Any, v: Any, /, mode: str = "full") -> Operand:
-    """Compute the discrete convolution of two vectors."""
+    """Return the discrete convolution of two vectors.
+
+    >>> aj.convolve([1, 2, 3], [1, 1]), aj.convolve([1, 2, 3], [1, 1], mode="valid")
+    (Tensor([1, 3, 5, 3], i64[4]), Tensor([3, 5], i64[2]))
+    """
     a, v = to_operands(a, v)
     if v.shape[0] > a.shape[0]:
         a, v = v, a
@@ -331,7 +422,11 @@ def convolve(a: Any, v: Any, /, mode: str = "full") -> Operand:
 
 
 def correlate(a: Any, v: Any, /, mode: str = "valid") -> Operand:
-    """Compute the cross-correlation of two vectors, the second of them conjugated."""
+    """Return the cross-correlation of two vectors, the second of them conjugated.
+
+    >>> aj.correlate([1, 2, 3], [0, 1])
+    Tensor([2, 3], i64[2])
+    """
     a, v = to_operands(a, v)
     if v.shape[0] > a.shape[0]:
         return ops.flip(correlated(ops.conj(v), a, mode, "correlate"), 0)
@@ -354,7 +449,11 @@ def correlated(a: Operand, v: Operand, mode: str, what: str) -> Operand:
 
 
 def polyval(p: Any, x: Any, /) -> Operand:
-    """Evaluate at x the polynomial with coefficients p, highest power first."""
+    """Return the value at x of the polynomial with coefficients p, highest power first.
+
+    >>> aj.polyval([1, 0, -1], [2, 3])
+    Tensor([3, 8], i64[2])
+    """
     p, x = to_operands(p, x)
     out: Operand = ops.cast(to_operand(0), p.dtype)
     out = ops.broadcast_to(out, x.shape)

@@ -15,7 +15,11 @@ from .shapes import concatenate
 
 
 def poly(roots: Any, /) -> Operand:
-    """Return the polynomial with the given roots."""
+    """Return the coefficients of the polynomial with the given roots, highest power first.
+
+    >>> aj.poly([1.0, 2.0])
+    Tensor([ 1., -3.,  2.], f64[3])
+    """
     roots = floating(to_operand(roots))
     if roots.ndim == 2:
         raise UnsupportedError("poly: of a matrix needs its eigenvalues; give the roots themselves")
@@ -34,25 +38,41 @@ def product(p: Operand, root: Operand) -> Operand:
 
 
 def polyadd(a: Any, b: Any, /) -> Operand:
-    """Add two polynomials."""
+    """Return the sum of two polynomials.
+
+    >>> aj.polyadd([1, 2], [1, 0, 0])
+    Tensor([1, 1, 2], i64[3])
+    """
     first, second = aligned(a, b)
     return first + second
 
 
 def polysub(a: Any, b: Any, /) -> Operand:
-    """Subtract one polynomial from another."""
+    """Return the difference of two polynomials.
+
+    >>> aj.polysub([1, 0, 0], [1, 2])
+    Tensor([ 1, -1, -2], i64[3])
+    """
     first, second = aligned(a, b)
     return first - second
 
 
 def polymul(a: Any, b: Any, /) -> Operand:
-    """Multiply two polynomials."""
+    """Return the product of two polynomials.
+
+    >>> aj.polymul([1, 1], [1, -1])
+    Tensor([ 1,  0, -1], i64[3])
+    """
     first, second = vectors(a, b)
     return convolve(first, second)
 
 
 def polydiv(u: Any, v: Any, /) -> tuple[Operand, Operand]:
-    """Return the quotient and remainder. The remainder has one coefficient fewer than the divisor, including leading zeros."""
+    """Return the quotient and remainder. The remainder has one coefficient fewer than the divisor, including leading zeros.
+
+    >>> aj.polydiv([1.0, 0.0, -1.0], [1.0, -1.0])
+    (Tensor([1., 1.], f64[2]), Tensor([0.], f64[1]))
+    """
     u, v = (floating(x) for x in vectors(u, v))
     rest, steps = u + 0.0 * pick(v, 0), u.shape[0] - v.shape[0] + 1
     quotient: list[Operand] = []

@@ -48,7 +48,12 @@ def restored(out: Operand, dtype: Any) -> Operand:
 def sum(
     x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Operand:
-    """Sum the elements over the given axes."""
+    """Return the sum of the elements over the given axes.
+
+    >>> x = aj.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> aj.sum(x), aj.sum(x, axis=0)
+    (Tensor(10., f64[]), Tensor([4., 6.], f64[2]))
+    """
     unwritten("sum", out)
     found = restored(ops.sum(prepared(x, dtype, where, lambda _: 0), axis, keepdims), dtype)
     return found if initial is None else found + started(initial, found)
@@ -57,14 +62,25 @@ def sum(
 def prod(
     x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Operand:
-    """Multiply the elements over the given axes."""
+    """Return the product of the elements over the given axes.
+
+    >>> aj.prod([[1, 2], [3, 4]], axis=1)
+    Tensor([ 2, 12], i64[2])
+    """
     unwritten("prod", out)
     found = restored(ops.prod(prepared(x, dtype, where, lambda _: 1), axis, keepdims), dtype)
     return found if initial is None else found * started(initial, found)
 
 
 def max(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
-    """Return the largest element; ties share the derivative equally."""
+    """Return the largest element; ties share the derivative equally.
+
+    >>> aj.max([[1, 5], [3, 2]], axis=1, keepdims=True)
+    Tensor([[5],
+            [3]], i64[2,1])
+    >>> aj.grad(aj.max)(np.array([1.0, 2.0, 2.0]))
+    Tensor([0. , 0.5, 0.5], f64[3])
+    """
     unwritten("max", out)
     if where is not True and initial is None:
         raise ShapeError("max: where= needs initial=, the maximum of nothing")
@@ -76,7 +92,11 @@ def max(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, i
 
 
 def min(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
-    """Return the smallest element; ties share the derivative equally."""
+    """Return the smallest element; ties share the derivative equally.
+
+    >>> aj.min([[1, 5], [3, 2]], axis=0)
+    Tensor([1, 2], i64[2])
+    """
     unwritten("min", out)
     if where is not True and initial is None:
         raise ShapeError("min: where= needs initial=, the minimum of nothing")
@@ -110,43 +130,71 @@ def highest(dtype: DType) -> Any:
 
 
 def any(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True) -> Operand:
-    """Whether any element is true."""
+    """Return whether any element is true.
+
+    >>> aj.any([[True, False], [False, False]], axis=1)
+    Tensor([ True, False], bool[2])
+    """
     unwritten("any", out)
     return ops.any(prepared(x, BOOL, where, lambda _: False), axis, keepdims)
 
 
 def all(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True) -> Operand:
-    """Whether all elements are true."""
+    """Return whether all elements are true.
+
+    >>> aj.all([[True, True], [True, False]], axis=1)
+    Tensor([ True, False], bool[2])
+    """
     unwritten("all", out)
     return ops.all(prepared(x, BOOL, where, lambda _: True), axis, keepdims)
 
 
 def argmax(x: Any, /, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Operand:
-    """Return the index of the first largest element; not differentiable."""
+    """Return the index of the first largest element; not differentiable.
+
+    >>> aj.argmax([[1, 5, 5], [3, 2, 1]], axis=1)
+    Tensor([1, 0], i64[2])
+    """
     unwritten("argmax", out)
     return ops.argmax(to_operand(x), axis, keepdims)
 
 
 def argmin(x: Any, /, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Operand:
-    """Return the index of the first smallest element; not differentiable."""
+    """Return the index of the first smallest element; not differentiable.
+
+    >>> aj.argmin([[1, 5, 5], [3, 2, 1]], axis=1)
+    Tensor([0, 2], i64[2])
+    """
     unwritten("argmin", out)
     return ops.argmin(to_operand(x), axis, keepdims)
 
 
 def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Operand:
-    """Count the nonzero elements."""
+    """Return the number of nonzero elements.
+
+    >>> aj.count_nonzero([[0, 1], [2, 3]], axis=0)
+    Tensor([1, 2], i64[2])
+    """
     return ops.sum(ops.cast(to_operand(x), BOOL), axis, keepdims)
 
 
 def cumsum(x: Any, /, axis: int | None = None, dtype: Any = None, out: None = None) -> Operand:
-    """Compute cumulative sums along an axis."""
+    """Return the cumulative sums along an axis.
+
+    >>> aj.cumsum([1, 2, 3])
+    Tensor([1, 3, 6], i64[3])
+    """
     unwritten("cumsum", out)
     x = to_operand(x)
     return restored(ops.cumsum(x if dtype is None else ops.cast(x, as_dtype(dtype)), axis), dtype)
 
 
 def cumprod(x: Any, /, axis: int | None = None, dtype: Any = None, out: None = None) -> Operand:
-    """Compute cumulative products along an axis."""
+    """Return the cumulative products along an axis.
+
+    >>> aj.cumprod([1, 2, 3])
+    Tensor([1, 2, 6], i64[3])
+    """
     unwritten("cumprod", out)
     x = to_operand(x)
     return restored(ops.cumprod(x if dtype is None else ops.cast(x, as_dtype(dtype)), axis), dtype)
@@ -156,7 +204,11 @@ def cumprod(x: Any, /, axis: int | None = None, dtype: Any = None, out: None = N
 
 
 def mean(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True) -> Operand:
-    """Compute the arithmetic mean."""
+    """Return the arithmetic mean.
+
+    >>> aj.mean([[1.0, 2.0], [3.0, 4.0]], axis=0)
+    Tensor([2., 3.], f64[2])
+    """
     unwritten("mean", out)
     x = floating(to_operand(x)) if dtype is None else ops.cast(to_operand(x), as_dtype(dtype))
     if where is True:
@@ -178,7 +230,11 @@ def var(
     mean: Any = None,
     correction: float | None = None,
 ) -> Operand:
-    """Compute the mean of squared deviations from the mean; `ddof` (or `correction`) is subtracted from the number of elements."""
+    """Return the mean of squared deviations from the mean; `ddof` (or `correction`) is subtracted from the number of elements.
+
+    >>> aj.var([1.0, 3.0]), aj.var([1.0, 3.0], ddof=1)
+    (Tensor(1., f64[]), Tensor(2., f64[]))
+    """
     unwritten("var", out)
     x = floating(to_operand(x)) if dtype is None else ops.cast(to_operand(x), as_dtype(dtype))
     centre = ops.sum(x, axis, True) / float(counted(x, axis, "var")) if mean is None else to_operand(mean)
@@ -199,7 +255,11 @@ def std(
     mean: Any = None,
     correction: float | None = None,
 ) -> Operand:
-    """Compute the standard deviation; its derivative where all elements are equal is 0."""
+    """Return the standard deviation; its derivative where all elements are equal is 0.
+
+    >>> aj.std([[1.0, 3.0], [2.0, 8.0]], axis=1)
+    Tensor([1., 3.], f64[2])
+    """
     unwritten("std", out)
     return root(var(x, axis, dtype, ddof=ddof, keepdims=keepdims, mean=mean, correction=correction))
 
@@ -218,14 +278,22 @@ def root(x: Operand) -> Operand:
 
 
 def ptp(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -> Operand:
-    """Return the range of the elements: maximum minus minimum."""
+    """Return the range of the elements: maximum minus minimum.
+
+    >>> aj.ptp([[1, 5], [3, 2]], axis=1)
+    Tensor([4, 1], i64[2])
+    """
     unwritten("ptp", out)
     x = to_operand(x)
     return ops.max(x, axis, keepdims) - ops.min(x, axis, keepdims)
 
 
 def average(x: Any, /, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False) -> Any:
-    """Compute the weighted mean; with `returned`, also the sum of the weights."""
+    """Return the weighted mean; with `returned`, also the sum of the weights.
+
+    >>> aj.average([1.0, 2.0], weights=[3.0, 1.0])
+    Tensor(1.25, f64[])
+    """
     x = to_operand(x)
     if weights is None:
         out = mean(x, axis, keepdims=keepdims)
@@ -245,27 +313,43 @@ def average(x: Any, /, axis: Any = None, weights: Any = None, returned: bool = F
 
 
 def nansum(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Operand:
-    """Sum the elements, ignoring NaN."""
+    """Return the sum of the elements, ignoring NaN.
+
+    >>> aj.nansum([1.0, aj.nan, 2.0])
+    Tensor(3., f64[])
+    """
     unwritten("nansum", out)
     x = to_operand(x)
     return sum(x, axis, dtype, keepdims=keepdims, where=ops.logical_not(ops.isnan(x)) if x.type.is_inexact else True)
 
 
 def nanmean(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Operand:
-    """Compute the mean, ignoring NaN."""
+    """Return the mean, ignoring NaN.
+
+    >>> aj.nanmean([1.0, aj.nan, 2.0])
+    Tensor(1.5, f64[])
+    """
     unwritten("nanmean", out)
     x = to_operand(x)
     return mean(x, axis, dtype, keepdims=keepdims, where=ops.logical_not(ops.isnan(x)) if x.type.is_inexact else True)
 
 
 def nanmax(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -> Operand:
-    """Return the largest element, ignoring NaN."""
+    """Return the largest element, ignoring NaN.
+
+    >>> aj.nanmax([1.0, aj.nan, 2.0])
+    Tensor(2., f64[])
+    """
     unwritten("nanmax", out)
     return _nan_extreme(to_operand(x), axis, keepdims, ops.max, -math.inf)
 
 
 def nanmin(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -> Operand:
-    """Return the smallest element, ignoring NaN."""
+    """Return the smallest element, ignoring NaN.
+
+    >>> aj.nanmin([1.0, aj.nan, 2.0])
+    Tensor(1., f64[])
+    """
     unwritten("nanmin", out)
     return _nan_extreme(to_operand(x), axis, keepdims, ops.min, math.inf)
 
@@ -288,7 +372,11 @@ def shifted(x: Operand, axis: Any) -> tuple[Operand, Operand]:
 
 
 def logsumexp(x: Any, /, axis: Any = None, keepdims: bool = False) -> Operand:
-    """Compute log(sum(exp(x))) without overflow."""
+    """Return log(sum(exp(x))), without overflow.
+
+    >>> aj.logsumexp([1000.0, 1000.0])
+    Tensor(1000.69314718, f64[])
+    """
     x = floating(to_operand(x))
     moved, peak = shifted(x, axis)
     out = ops.log(ops.sum(ops.exp(moved), axis, True)) + peak
@@ -297,13 +385,22 @@ def logsumexp(x: Any, /, axis: Any = None, keepdims: bool = False) -> Operand:
 
 
 def softmax(x: Any, /, axis: Any = -1) -> Operand:
-    """Compute exp(x) / sum(exp(x)) without overflow."""
+    """Return exp(x) / sum(exp(x)), without overflow.
+
+    >>> aj.softmax([[0.0, 0.0], [1000.0, 0.0]], axis=1)
+    Tensor([[0.5, 0.5],
+            [1. , 0. ]], f64[2,2])
+    """
     powers = ops.exp(shifted(floating(to_operand(x)), axis)[0])
     return powers / ops.sum(powers, axis, True)
 
 
 def log_softmax(x: Any, /, axis: Any = -1) -> Operand:
-    """Compute the logarithm of softmax without overflow."""
+    """Return the logarithm of softmax, without overflow.
+
+    >>> aj.log_softmax([0.0, 0.0])
+    Tensor([-0.69314718, -0.69314718], f64[2])
+    """
     moved, _ = shifted(floating(to_operand(x)), axis)
     return moved - ops.log(ops.sum(ops.exp(moved), axis, True))
 
@@ -312,7 +409,13 @@ def log_softmax(x: Any, /, axis: Any = -1) -> Operand:
 
 
 def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Operand:
-    """Compute the norm of a vector or a matrix, as np.linalg.norm does; the derivative of the Euclidean norm at 0 is 0."""
+    """Return the norm of a vector or a matrix, as np.linalg.norm does; the derivative of the Euclidean norm at 0 is 0.
+
+    >>> aj.norm([[3.0, 4.0], [6.0, 8.0]], axis=1)
+    Tensor([ 5., 10.], f64[2])
+    >>> aj.grad(aj.norm)(np.zeros(2))
+    Tensor([0., 0.], f64[2])
+    """
     x = floating(to_operand(x))
     if axis is None and ord is None:
         return root(ops.sum(squared(x), None, keepdims))
@@ -360,12 +463,20 @@ def matrix_norm(x: Operand, ord: Any, axes: tuple[int, ...], keepdims: bool) -> 
 
 
 def allclose(a: Any, b: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Operand:
-    """Whether all elements are close, as defined by `isclose`."""
+    """Return whether all elements are close, as defined by `isclose`.
+
+    >>> aj.allclose([1.0, 2.0], [1.0, 2.0 + 1e-9])
+    Tensor(True, bool[])
+    """
     return ops.all(isclose(a, b, rtol, atol, equal_nan))
 
 
 def array_equal(a: Any, b: Any, /, equal_nan: bool = False) -> Any:
-    """Whether shapes and all elements are equal; with `equal_nan`, NaN equals NaN."""
+    """Return whether shapes and all elements are equal; with `equal_nan`, NaN equals NaN.
+
+    >>> aj.array_equal([1, 2], [1, 2])
+    Tensor(True, bool[])
+    """
     a, b = to_operands(a, b)
     if a.shape != b.shape:
         return False
@@ -376,7 +487,7 @@ def array_equal(a: Any, b: Any, /, equal_nan: bool = False) -> Any:
 
 
 def array_equiv(a: Any, b: Any, /) -> Operand | bool:
-    """Whether arrays are equal after broadcasting."""
+    """Return whether the arrays are equal after broadcasting."""
     a, b = to_operands(a, b)
     try:
         return ops.all(ops.equal(a, b))
@@ -385,12 +496,20 @@ def array_equiv(a: Any, b: Any, /) -> Operand | bool:
 
 
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Operand:
-    """Compute cumulative sums along an axis; with `include_initial`, starting with 0."""
+    """Return the cumulative sums along an axis; with `include_initial`, starting with 0.
+
+    >>> aj.cumulative_sum([1, 2, 3], include_initial=True)
+    Tensor([0, 1, 3, 6], i64[4])
+    """
     return cumulative(to_operand(x), axis, cumsum, dtype, 0 if include_initial else None)
 
 
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Operand:
-    """Compute cumulative products along an axis; with `include_initial`, starting with 1."""
+    """Return the cumulative products along an axis; with `include_initial`, starting with 1.
+
+    >>> aj.cumulative_prod([1, 2, 3], include_initial=True)
+    Tensor([1, 1, 2, 6], i64[4])
+    """
     return cumulative(to_operand(x), axis, cumprod, dtype, 1 if include_initial else None)
 
 
@@ -406,7 +525,11 @@ def cumulative(x: Operand, axis: int | None, scan: Callable[..., Operand], dtype
 
 
 def trapezoid(y: Any, /, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Operand:
-    """Integrate y by the trapezoidal rule, over points x or steps dx."""
+    """Return the integral of y by the trapezoidal rule, over points x or steps dx.
+
+    >>> aj.trapezoid([1.0, 2.0, 3.0], x=[0.0, 1.0, 3.0])
+    Tensor(6.5, f64[])
+    """
     y = floating(to_operand(y))
     (axis,) = normalize_axes(axis, y.ndim, "trapezoid")
     head = [slice(None)] * axis

@@ -35,7 +35,11 @@ class Unique(NamedTuple):
 
 
 def nonzero(x: Any, /, *, size: int | None = None, fill_value: int = 0) -> tuple[Operand, ...]:
-    """Return the indices of nonzero elements, one array per axis; `size` of them if x is traced."""
+    """Return the indices of nonzero elements, one array per axis; `size` of them if x is traced.
+
+    >>> aj.nonzero([[0, 1], [2, 0]])
+    (Tensor([0, 1], i64[2]), Tensor([1, 0], i64[2]))
+    """
     x = to_operand(x)
     if not x.ndim:
         raise ShapeError("nonzero: a 0-dimensional value has no positions; use np.atleast_1d(x).nonzero()")
@@ -47,13 +51,22 @@ def nonzero(x: Any, /, *, size: int | None = None, fill_value: int = 0) -> tuple
 
 
 def flatnonzero(x: Any, /, *, size: int | None = None, fill_value: int = 0) -> Operand:
-    """Return the indices of nonzero elements in the flattened array; `size` of them if x is traced."""
+    """Return the indices of nonzero elements in the flattened array; `size` of them if x is traced.
+
+    >>> aj.flatnonzero([0, 3, 0, 4])
+    Tensor([1, 3], i64[2])
+    """
     mask = ops.not_equal(ops.reshape(to_operand(x), -1), 0)
     return positions(mask, "flatnonzero", size, fill_value)
 
 
 def argwhere(x: Any, /, *, size: int | None = None, fill_value: int = 0) -> Operand:
-    """Return the indices of nonzero elements, one row each; `size` of them if x is traced."""
+    """Return the indices of nonzero elements, one row each; `size` of them if x is traced.
+
+    >>> aj.argwhere([[0, 1], [2, 0]])
+    Tensor([[0, 1],
+            [1, 0]], i64[2,2])
+    """
     return stack(nonzero(x, size=size, fill_value=fill_value), axis=1)
 
 
@@ -96,6 +109,11 @@ def unique(
     """Return the distinct elements, sorted; `size` of them if x is traced. Derivatives go to the first occurrence of each.
 
     Optionally also returns the index of each first occurrence, the index of each element among the distinct ones, and their counts.
+
+    >>> aj.unique([3, 1, 3])
+    Tensor([1, 3], i64[2])
+    >>> aj.unique([3, 1, 3], return_counts=True)
+    (Tensor([1, 3], i64[2]), Tensor([1, 2], i64[2]))
     """
     if axis is not None:
         raise UnsupportedError("unique: along an axis; only that of all elements is supported")
@@ -105,23 +123,41 @@ def unique(
 
 
 def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Unique:
-    """Return the distinct elements, their first indices, the index of each element among them, and their counts."""
+    """Return the distinct elements, their first indices, the index of each element among them, and their counts.
+
+    >>> aj.unique_all([3, 1, 3]).indices
+    Tensor([1, 0], i64[2])
+    """
     return distinct(to_operand(x), False, size, fill_value, "unique_all")
 
 
 def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Operand:
-    """Return the distinct elements, sorted."""
+    """Return the distinct elements, sorted.
+
+    >>> aj.unique_values([3, 1, 3])
+    Tensor([1, 3], i64[2])
+    """
     return distinct(to_operand(x), False, size, fill_value, "unique_values").values
 
 
 def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """Return the distinct elements and their counts."""
+    """Return the distinct elements and their counts.
+
+    >>> values, counts = aj.unique_counts([3, 1, 3])
+    >>> counts
+    Tensor([1, 2], i64[2])
+    """
     found = distinct(to_operand(x), False, size, fill_value, "unique_counts")
     return UniqueCounts(found.values, found.counts)
 
 
 def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """Return the distinct elements, and the index of each element among them."""
+    """Return the distinct elements, and the index of each element among them.
+
+    >>> values, inverse = aj.unique_inverse([3, 1, 3])
+    >>> inverse
+    Tensor([1, 0, 1], i64[3])
+    """
     found = distinct(to_operand(x), False, size, fill_value, "unique_inverse")
     return UniqueInverse(found.values, found.inverse_indices)
 
@@ -165,19 +201,31 @@ def is_first(ordered: Operand, equal_nan: bool = True) -> Operand:
 
 
 def union1d(a: Any, b: Any, /, *, size: int | None = None, fill_value: Any = None) -> Operand:
-    """Return the distinct elements of either array, sorted."""
+    """Return the distinct elements of either array, sorted.
+
+    >>> aj.union1d([1, 2], [2, 3])
+    Tensor([1, 2, 3], i64[3])
+    """
     ordered = sorted_together(a, b)
     return chosen(ordered, is_first(ordered), "union1d", size, fill_value)
 
 
 def intersect1d(a: Any, b: Any, /, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None) -> Operand:
-    """Return the distinct elements that occur in both arrays, sorted."""
+    """Return the distinct elements that occur in both arrays, sorted.
+
+    >>> aj.intersect1d([3, 1, 2], [2, 3, 4])
+    Tensor([2, 3], i64[2])
+    """
     ordered = sorted_together(a)
     return chosen(ordered, ops.logical_and(is_first(ordered, False), isin(ordered, b)), "intersect1d", size, fill_value)
 
 
 def setdiff1d(a: Any, b: Any, /, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None) -> Operand:
-    """Return the distinct elements of `a` that are not in `b`: sorted, or in their original order with `assume_unique`."""
+    """Return the distinct elements of `a` that are not in `b`: sorted, or in their original order with `assume_unique`.
+
+    >>> aj.setdiff1d([3, 1, 2], [2])
+    Tensor([1, 3], i64[2])
+    """
     ordered = ops.reshape(to_operand(a), -1) if assume_unique else sorted_together(a)
     missing = ops.logical_not(isin(ordered, b))
     mask = missing if assume_unique else ops.logical_and(is_first(ordered), missing)
@@ -185,7 +233,11 @@ def setdiff1d(a: Any, b: Any, /, assume_unique: bool = False, *, size: int | Non
 
 
 def setxor1d(a: Any, b: Any, /, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None) -> Operand:
-    """Return the distinct elements that occur in exactly one of the arrays, sorted."""
+    """Return the distinct elements that occur in exactly one of the arrays, sorted.
+
+    >>> aj.setxor1d([1, 2], [2, 3])
+    Tensor([1, 3], i64[2])
+    """
     ordered = sorted_together(a, b)
     mask = ops.logical_and(is_first(ordered, False), ops.not_equal(isin(ordered, a), isin(ordered, b)))
     return chosen(ordered, mask, "setxor1d", size, fill_value)

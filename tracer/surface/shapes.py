@@ -18,7 +18,12 @@ from ..convert import along, counting, pick, present, to_operand, to_operands
 
 
 def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> Operand:
-    """Change the shape without changing the elements; one size may be -1."""
+    """Return the elements of x in another shape; one size may be -1.
+
+    >>> aj.reshape([1, 2, 3, 4], (2, -1))
+    Tensor([[1, 2],
+            [3, 4]], i64[2,2])
+    """
     if order == "F":
         return ops.transpose(ops.reshape(ops.transpose(to_operand(x)), tuple(reversed(as_sizes(shape)))))
     return ops.reshape(to_operand(x), shape)
@@ -29,22 +34,42 @@ def as_sizes(shape: Any) -> tuple[int, ...]:
 
 
 def ravel(x: Any, /, order: str = "C") -> Operand:
-    """Flatten to one axis."""
+    """Return x flattened to one axis.
+
+    >>> aj.ravel([[1, 2], [3, 4]])
+    Tensor([1, 2, 3, 4], i64[4])
+    """
     return reshape(x, -1, order=order)
 
 
 def transpose(x: Any, /, axes: Any = None) -> Operand:
-    """Permute the axes; by default, reverse them."""
+    """Return x with its axes permuted; by default, reversed.
+
+    >>> aj.transpose([[1, 2, 3], [4, 5, 6]])
+    Tensor([[1, 4],
+            [2, 5],
+            [3, 6]], i64[3,2])
+    >>> aj.transpose(aj.ones((2, 3, 4)), (0, 2, 1)).shape
+    (2, 4, 3)
+    """
     return ops.transpose(to_operand(x), axes)
 
 
 def matrix_transpose(x: Any, /) -> Operand:
-    """Swap the last two axes."""
+    """Return x with its last two axes swapped.
+
+    >>> aj.matrix_transpose(aj.ones((5, 2, 3))).shape
+    (5, 3, 2)
+    """
     return swapaxes(x, -1, -2)
 
 
 def swapaxes(x: Any, axis1: int, axis2: int, /) -> Operand:
-    """Swap two axes."""
+    """Return x with two axes swapped.
+
+    >>> aj.swapaxes(aj.ones((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
     x = to_operand(x)
     order = list(range(x.ndim))
     a, b = normalize_axis(axis1, x.ndim, "swapaxes"), normalize_axis(axis2, x.ndim, "swapaxes")
@@ -53,7 +78,11 @@ def swapaxes(x: Any, axis1: int, axis2: int, /) -> Operand:
 
 
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Operand:
-    """Move axes to other positions; the others keep their order."""
+    """Return x with axes moved to other positions; the others keep their order.
+
+    >>> aj.moveaxis(aj.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
     x = to_operand(x)
     sources = [normalize_axis(a, x.ndim, "moveaxis") for a in as_sizes(source)]
     places = [normalize_axis(a, x.ndim, "moveaxis") for a in as_sizes(destination)]
@@ -66,7 +95,11 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Operand:
 
 
 def squeeze(x: Any, /, axis: Any = None) -> Operand:
-    """Remove axes of size 1 (all of them, or the given ones)."""
+    """Return x without axes of size 1 (all of them, or the given ones).
+
+    >>> aj.squeeze(aj.ones((1, 2, 1)), axis=0).shape
+    (2, 1)
+    """
     x = to_operand(x)
     axes = [a for a, n in enumerate(x.shape) if n == 1] if axis is None else normalize_axes(axis, x.ndim, "squeeze")
     if any(x.shape[a] != 1 for a in axes):
@@ -75,7 +108,11 @@ def squeeze(x: Any, /, axis: Any = None) -> Operand:
 
 
 def expand_dims(x: Any, /, axis: Any = 0) -> Operand:
-    """Insert axes of size 1 at the given positions of the result."""
+    """Return x with axes of size 1 inserted at the given positions of the result.
+
+    >>> aj.expand_dims(aj.ones((2, 3)), axis=1).shape
+    (2, 1, 3)
+    """
     x = to_operand(x)
     places = as_sizes(axis)
     axes = normalize_axes(places, x.ndim + len(places), "expand_dims")
@@ -84,17 +121,29 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Operand:
 
 
 def atleast_1d(*xs: Any) -> Any:
-    """Return arrays with at least one axis."""
+    """Return arrays with at least one axis.
+
+    >>> aj.atleast_1d(1.0)
+    Tensor([1.], f64[1])
+    """
     return each(xs, lambda x: x if x.ndim else ops.reshape(x, (1,)))
 
 
 def atleast_2d(*xs: Any) -> Any:
-    """Return arrays with at least two axes, adding leading ones."""
+    """Return arrays with at least two axes, adding leading ones.
+
+    >>> aj.atleast_2d([1.0, 2.0])
+    Tensor([[1., 2.]], f64[1,2])
+    """
     return each(xs, lambda x: x if x.ndim >= 2 else ops.reshape(x, (1,) * (2 - x.ndim) + x.shape))
 
 
 def atleast_3d(*xs: Any) -> Any:
-    """Return arrays with at least three axes, as NumPy does: a matrix gets a trailing axis, a vector one on either side."""
+    """Return arrays with at least three axes, as NumPy does: a matrix gets a trailing axis, a vector one on either side.
+
+    >>> aj.atleast_3d(aj.ones((2, 3))).shape
+    (2, 3, 1)
+    """
     return each(xs, lambda x: x if x.ndim >= 3 else ops.reshape(x, ((1, 1, 1), (1, *x.shape, 1), (*x.shape, 1))[x.ndim]))
 
 
@@ -104,7 +153,12 @@ def each(xs: Sequence[Any], change: Any) -> Any:
 
 
 def broadcast_to(x: Any, /, shape: Any) -> Operand:
-    """Broadcast an array to a shape."""
+    """Return x broadcast to a shape.
+
+    >>> aj.broadcast_to([1, 2], (2, 2))
+    Tensor([[1, 2],
+            [1, 2]], i64[2,2])
+    """
     operand, wanted = to_operand(x), as_shape(shape, "broadcast_to")
     if broadcast_shapes("broadcast_to", operand.shape, wanted) != wanted:
         raise ShapeError(f"broadcast_to: {operand.type} does not broadcast to {list(wanted)}")
@@ -112,7 +166,13 @@ def broadcast_to(x: Any, /, shape: Any) -> Operand:
 
 
 def broadcast_arrays(*xs: Any) -> tuple[Operand, ...]:
-    """Broadcast arrays to their common shape."""
+    """Return the arrays broadcast to their common shape.
+
+    >>> a, b = aj.broadcast_arrays([1, 2], [[0], [0]])
+    >>> a
+    Tensor([[1, 2],
+            [1, 2]], i64[2,2])
+    """
     operands = to_operands(*xs)
     shape = broadcast_shapes("broadcast_arrays", *(x.shape for x in operands))
     return tuple(present(ops.broadcast_to(x, shape)) for x in operands)
@@ -122,7 +182,11 @@ def broadcast_arrays(*xs: Any) -> tuple[Operand, ...]:
 
 
 def concatenate(xs: Any, /, axis: int | None = 0, dtype: Any = None) -> Operand:
-    """Join arrays along an existing axis."""
+    """Return the arrays joined along an existing axis.
+
+    >>> aj.concatenate([[[1, 2]], [[3, 4]]], axis=1)
+    Tensor([[1, 2, 3, 4]], i64[1,4])
+    """
     operands = operands_of(xs, "concatenate")
     return ops.concatenate(operands if dtype is None else [ops.cast(x, as_dtype(dtype)) for x in operands], axis)
 
@@ -146,29 +210,53 @@ def stack(xs: Any, /, axis: int = 0, dtype: Any = None) -> Operand:
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Operand, ...]:
-    """Split along an axis into arrays without that axis."""
+    """Return the arrays that x consists of along an axis, without that axis.
+
+    >>> aj.unstack([[1, 2], [3, 4]], axis=1)
+    (Tensor([1, 3], i64[2]), Tensor([2, 4], i64[2]))
+    """
     moved = moveaxis(x, axis, 0)
     return tuple(pick(moved, i) for i in range(len(moved)))
 
 
 def hstack(xs: Any, /, dtype: Any = None) -> Operand:
-    """Join arrays horizontally: along the second axis, or the first for vectors."""
+    """Return the arrays joined horizontally: along the second axis, or the first for vectors.
+
+    >>> aj.hstack([[[1], [2]], [[3], [4]]])
+    Tensor([[1, 3],
+            [2, 4]], i64[2,2])
+    """
     operands = [atleast_1d(x) for x in operands_of(xs, "hstack")]
     return concatenate(operands, 0 if operands[0].ndim == 1 else 1, dtype)
 
 
 def vstack(xs: Any, /, dtype: Any = None) -> Operand:
-    """Join arrays vertically: along the first axis, with vectors as rows."""
+    """Return the arrays joined vertically: along the first axis, with vectors as rows.
+
+    >>> aj.vstack([[1, 2], [3, 4]])
+    Tensor([[1, 2],
+            [3, 4]], i64[2,2])
+    """
     return concatenate([atleast_2d(x) for x in operands_of(xs, "vstack")], 0, dtype)
 
 
 def dstack(xs: Any, /) -> Operand:
-    """Join arrays along the third axis."""
+    """Return the arrays joined along the third axis.
+
+    >>> aj.dstack([[1, 2], [3, 4]])
+    Tensor([[[1, 3],
+             [2, 4]]], i64[1,2,2])
+    """
     return concatenate([atleast_3d(x) for x in operands_of(xs, "dstack")], 2)
 
 
 def column_stack(xs: Any, /) -> Operand:
-    """Stack vectors as the columns of a matrix."""
+    """Return the matrix with the given vectors as columns.
+
+    >>> aj.column_stack([[1, 2], [3, 4]])
+    Tensor([[1, 3],
+            [2, 4]], i64[2,2])
+    """
     return concatenate([ops.reshape(x, (-1, 1)) if x.ndim < 2 else x for x in operands_of(xs, "column_stack")], 1)
 
 
@@ -178,7 +266,11 @@ def append(x: Any, values: Any, /, axis: int | None = None) -> Operand:
 
 
 def split(x: Any, sections: Any, /, axis: int = 0) -> list[Operand]:
-    """Split along an axis into a number of equal parts, or at the given indices."""
+    """Return the parts of x along an axis: a number of equal ones, or those between the given indices.
+
+    >>> aj.split([1, 2, 3, 4], 2)
+    [Tensor([1, 2], i64[2]), Tensor([3, 4], i64[2])]
+    """
     x = to_operand(x)
     axis = normalize_axis(axis, x.ndim, "split")
     if not isinstance(sections, Iterable) and x.shape[axis] % operator.index(sections):
@@ -187,7 +279,11 @@ def split(x: Any, sections: Any, /, axis: int = 0) -> list[Operand]:
 
 
 def array_split(x: Any, sections: Any, /, axis: int = 0) -> list[Operand]:
-    """Split like `split`, but the first parts may be one element longer than the last."""
+    """Return parts as `split` does, but the first parts may be one element longer than the last.
+
+    >>> aj.array_split([1, 2, 3], 2)
+    [Tensor([1, 2], i64[2]), Tensor([3], i64[1])]
+    """
     x = to_operand(x)
     axis = normalize_axis(axis, x.ndim, "array_split")
     size = x.shape[axis]
@@ -222,7 +318,12 @@ def dsplit(x: Any, sections: Any, /) -> list[Operand]:
 
 
 def flip(x: Any, /, axis: Any = None) -> Operand:
-    """Reverse the order of the elements along axes (default: all)."""
+    """Return x with the order of the elements reversed along axes (default: all).
+
+    >>> aj.flip([[1, 2], [3, 4]], axis=1)
+    Tensor([[2, 1],
+            [4, 3]], i64[2,2])
+    """
     return ops.flip(to_operand(x), axis)
 
 
@@ -237,7 +338,12 @@ def flipud(x: Any, /) -> Operand:
 
 
 def rot90(x: Any, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Operand:
-    """Rotate by 90 degrees, k times, in the plane of two axes."""
+    """Return x rotated by 90 degrees, k times, in the plane of two axes.
+
+    >>> aj.rot90([[1, 2], [3, 4]])
+    Tensor([[2, 4],
+            [1, 3]], i64[2,2])
+    """
     operand = to_operand(x)
     a, b = (normalize_axis(axis, operand.ndim, "rot90") for axis in axes)
     match k % 4:
@@ -252,7 +358,11 @@ def rot90(x: Any, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Operand:
 
 
 def roll(x: Any, /, shift: Any, axis: Any = None) -> Operand:
-    """Shift elements along an axis; those shifted past the end reappear at the start."""
+    """Return x with elements shifted along an axis; those shifted past the end reappear at the start.
+
+    >>> aj.roll([1, 2, 3, 4], 1)
+    Tensor([4, 1, 2, 3], i64[4])
+    """
     out = to_operand(x)
     if axis is None:
         return ops.reshape(roll(ops.reshape(out, -1), shift, axis=0), out.shape)
@@ -295,7 +405,12 @@ def resize(x: Any, new_shape: Any, /) -> Operand:
 
 
 def tile(x: Any, repeats: Any, /) -> Operand:
-    """Repeat the whole array along each axis."""
+    """Return an array that repeats the whole of x along each axis.
+
+    >>> aj.tile([1, 2], (2, 2))
+    Tensor([[1, 2, 1, 2],
+            [1, 2, 1, 2]], i64[2,4])
+    """
     x = to_operand(x)
     counts = as_shape(repeats, "tile")
     counts = (1,) * (x.ndim - len(counts)) + counts
@@ -306,7 +421,11 @@ def tile(x: Any, repeats: Any, /) -> Operand:
 
 
 def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Operand:
-    """Repeat each element along an axis; the counts are static."""
+    """Return an array that repeats each element along an axis; the counts are static.
+
+    >>> aj.repeat([1, 2], [1, 3])
+    Tensor([1, 2, 2, 2], i64[4])
+    """
     x = to_operand(x)
     x, axis = along(x if x.ndim else ops.reshape(x, 1), axis, "repeat")  # a scalar has one axis here, as in NumPy
     if isinstance(repeats, Operand):
@@ -320,7 +439,11 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Operand:
 
 
 def pad(x: Any, widths: Any, /, mode: str = "constant", *, constant_values: Any = 0) -> Operand:
-    """Pad with a constant, or with elements of the array (modes edge, reflect, symmetric, wrap)."""
+    """Return x padded with a constant, or with elements of the array (modes edge, reflect, symmetric, wrap).
+
+    >>> aj.pad([1, 2, 3], (1, 2)), aj.pad([1, 2, 3], 1, mode="edge")
+    (Tensor([0, 1, 2, 3, 0, 0], i64[6]), Tensor([1, 1, 2, 3, 3], i64[5]))
+    """
     out = to_operand(x)
     pairs = pairs_of(widths, out.ndim)
     if mode == "constant":

@@ -25,64 +25,185 @@ __all__ = [
 ]  # fmt: skip
 
 expit = sigmoid
-gamma = unary(special.gamma, "gamma", "The gamma function.")
-gammaln = unary(special.gammaln, "gammaln", "The logarithm of the absolute value of the gamma function.")
-digamma = psi = unary(special.digamma, "digamma", "The derivative of the logarithm of the gamma function.")
-beta = binary(special.beta, "beta", "The beta function of positive arguments.")
-betaln = binary(special.betaln, "betaln", "The logarithm of the absolute value of the beta function.")
-gammainc = binary(special.gammainc, "gammainc", "The regularised lower incomplete gamma function of a and x.")
-gammaincc = binary(special.gammaincc, "gammaincc", "The regularised upper incomplete gamma function of a and x.")
-erfc = unary(special.erfc, "erfc", "1 - erf(x), accurate for large x.")
-erfcx = unary(special.erfcx, "erfcx", "exp(x²) erfc(x).")
-erfinv = unary(special.erfinv, "erfinv", "The inverse of erf.")
-erfcinv = unary(special.erfcinv, "erfcinv", "The inverse of erfc.")
-ndtr = unary(special.ndtr, "ndtr", "The standard normal distribution function.")
-ndtri = unary(special.ndtri, "ndtri", "The quantile of the standard normal distribution.")
-log_ndtr = unary(special.log_ndtr, "log_ndtr", "The logarithm of the standard normal distribution function.")
-logit = unary(special.logit, "logit", "log(p / (1 - p)).")
-log_expit = unary(lambda x: -ops.softplus(-x), "log_expit", "The logarithm of the logistic function.")
-xlogy = binary(special.xlogy, "xlogy", "x log(y), and 0 where x is 0.")
-xlog1py = binary(special.xlog1py, "xlog1py", "x log(1 + y), and 0 where x is 0.")
-entr = unary(special.entr, "entr", "-x log(x), and 0 at 0.")
-rel_entr = binary(special.rel_entr, "rel_entr", "x log(x / y), and 0 where x is 0.")
-kl_div = binary(special.kl_div, "kl_div", "x log(x / y) - x + y, and y where x is 0.")
-i0 = unary(special.i0, "i0", "The modified Bessel function of the first kind, of order 0.")
-i0e = unary(special.i0e, "i0e", "exp(-|x|) I0(x).")
-i1 = unary(special.i1, "i1", "The modified Bessel function of the first kind, of order 1.")
-i1e = unary(special.i1e, "i1e", "exp(-|x|) I1(x).")
-k0 = unary(special.k0, "k0", "The modified Bessel function of the second kind, of order 0.")
-k0e = unary(special.k0e, "k0e", "exp(x) K0(x).")
-k1 = unary(special.k1, "k1", "The modified Bessel function of the second kind, of order 1.")
-k1e = unary(special.k1e, "k1e", "exp(x) K1(x).")
-iv = binary(special.iv, "iv", "The modified Bessel function of the first kind, of real order v >= 0, of x >= 0.")
-ive = binary(special.ive, "ive", "exp(-x) I_v(x), for v >= 0 and x >= 0.")
-j0 = unary(special.j0, "j0", "The Bessel function of the first kind, of order 0.")
-j1 = unary(special.j1, "j1", "The Bessel function of the first kind, of order 1.")
-y0 = unary(special.y0, "y0", "The Bessel function of the second kind, of order 0.")
-y1 = unary(special.y1, "y1", "The Bessel function of the second kind, of order 1.")
-ellipk = unary(special.ellipk, "ellipk", "The complete elliptic integral of the first kind, of the parameter m.")
-ellipe = unary(special.ellipe, "ellipe", "The complete elliptic integral of the second kind, of the parameter m.")
-exp1 = unary(special.exp1, "exp1", "The exponential integral E1 of x > 0.")
-expi = unary(special.expi, "expi", "The exponential integral Ei.")
+gamma = unary(
+    special.gamma, "gamma", "Return the gamma function.",
+    ">>> aj.special.gamma([5.0, 0.5])", "Tensor([24.        ,  1.77245385], f64[2])",
+)  # fmt: skip
+gammaln = unary(
+    special.gammaln, "gammaln", "Return the logarithm of the absolute value of the gamma function.",
+    ">>> aj.special.gammaln(100.0)", "Tensor(359.13420537, f64[])",
+)  # fmt: skip
+digamma = psi = unary(
+    special.digamma, "digamma", "Return the derivative of the logarithm of the gamma function.",
+    ">>> aj.special.digamma(1.0)", "Tensor(-0.57721566, f64[])",
+)  # fmt: skip
+beta = binary(
+    special.beta, "beta", "Return the beta function of positive arguments.",
+    ">>> aj.special.beta(2.0, 3.0)", "Tensor(0.08333333, f64[])",
+)  # fmt: skip
+betaln = binary(
+    special.betaln, "betaln", "Return the logarithm of the absolute value of the beta function.",
+    ">>> aj.special.betaln(2.0, 3.0)", "Tensor(-2.48490665, f64[])",
+)  # fmt: skip
+gammainc = binary(
+    special.gammainc, "gammainc", "Return the regularised lower incomplete gamma function of a and x.",
+    ">>> aj.special.gammainc(2.0, [0.0, 1.0])", "Tensor([0.        , 0.26424112], f64[2])",
+)  # fmt: skip
+gammaincc = binary(
+    special.gammaincc, "gammaincc", "Return the regularised upper incomplete gamma function of a and x.",
+    ">>> aj.special.gammaincc(2.0, [0.0, 1.0])", "Tensor([1.        , 0.73575888], f64[2])",
+)  # fmt: skip
+erfc = unary(
+    special.erfc, "erfc", "Return 1 - erf(x), accurate also for large x.",
+    ">>> aj.special.erfc(10.0)", "Tensor(2.08848758e-45, f64[])",
+)  # fmt: skip
+erfcx = unary(
+    special.erfcx, "erfcx", "Return exp(x²) erfc(x).",
+    ">>> aj.special.erfcx([0.0, 10.0])", "Tensor([1.        , 0.05614099], f64[2])",
+)  # fmt: skip
+erfinv = unary(
+    special.erfinv, "erfinv", "Return the inverse of erf.",
+    ">>> aj.special.erfinv([0.0, 0.5])", "Tensor([0.        , 0.47693628], f64[2])",
+)  # fmt: skip
+erfcinv = unary(
+    special.erfcinv, "erfcinv", "Return the inverse of erfc.",
+    ">>> aj.special.erfcinv([1.0, 0.5])", "Tensor([0.        , 0.47693628], f64[2])",
+)  # fmt: skip
+ndtr = unary(
+    special.ndtr, "ndtr", "Return the cumulative distribution function of the standard normal distribution.",
+    ">>> aj.special.ndtr([0.0, 1.96])", "Tensor([0.5      , 0.9750021], f64[2])",
+)  # fmt: skip
+ndtri = unary(
+    special.ndtri, "ndtri", "Return the quantile of the standard normal distribution.",
+    ">>> aj.special.ndtri([0.5, 0.975])", "Tensor([0.        , 1.95996398], f64[2])",
+)  # fmt: skip
+log_ndtr = unary(
+    special.log_ndtr, "log_ndtr", "Return the logarithm of the cumulative distribution function of the standard normal distribution.",
+    ">>> aj.special.log_ndtr(-40.0)", "Tensor(-804.60844201, f64[])",
+)  # fmt: skip
+logit = unary(
+    special.logit, "logit", "Return log(p / (1 - p)).",
+    ">>> aj.special.logit([0.5, 0.9])", "Tensor([0.        , 2.19722458], f64[2])",
+)  # fmt: skip
+log_expit = unary(
+    lambda x: -ops.softplus(-x), "log_expit", "Return the logarithm of the logistic function.",
+    ">>> aj.special.log_expit(-1000.0)", "Tensor(-1000., f64[])",
+)  # fmt: skip
+xlogy = binary(
+    special.xlogy, "xlogy", "Return x log(y), and 0 where x is 0.",
+    ">>> aj.special.xlogy([0.0, 2.0], [0.0, aj.e])", "Tensor([0., 2.], f64[2])",
+)  # fmt: skip
+xlog1py = binary(
+    special.xlog1py, "xlog1py", "Return x log(1 + y), and 0 where x is 0.",
+    ">>> aj.special.xlog1py([0.0, 2.0], [-1.0, 1e-10])", "Tensor([0.e+00, 2.e-10], f64[2])",
+)  # fmt: skip
+entr = unary(
+    special.entr, "entr", "Return -x log(x), and 0 at 0.",
+    ">>> aj.special.entr([0.0, 0.5])", "Tensor([0.        , 0.34657359], f64[2])",
+)  # fmt: skip
+rel_entr = binary(
+    special.rel_entr, "rel_entr", "Return x log(x / y), and 0 where x is 0.",
+    ">>> aj.special.rel_entr([0.0, 0.5], 0.25)", "Tensor([0.        , 0.34657359], f64[2])",
+)  # fmt: skip
+kl_div = binary(
+    special.kl_div, "kl_div", "Return x log(x / y) - x + y, and y where x is 0.",
+    ">>> aj.special.kl_div([0.0, 0.5], 0.25)", "Tensor([0.25      , 0.09657359], f64[2])",
+)  # fmt: skip
+i0 = unary(
+    special.i0, "i0", "Return the modified Bessel function of the first kind, of order 0.",
+    ">>> aj.special.i0([0.0, 1.0])", "Tensor([1.        , 1.26606588], f64[2])",
+)  # fmt: skip
+i0e = unary(special.i0e, "i0e", "Return exp(-|x|) I0(x).", ">>> aj.special.i0e([0.0, 1000.0])", "Tensor([1.        , 0.01261724], f64[2])")
+i1 = unary(
+    special.i1, "i1", "Return the modified Bessel function of the first kind, of order 1.",
+    ">>> aj.special.i1([0.0, 1.0])", "Tensor([0.       , 0.5651591], f64[2])",
+)  # fmt: skip
+i1e = unary(special.i1e, "i1e", "Return exp(-|x|) I1(x).", ">>> aj.special.i1e([0.0, 1000.0])", "Tensor([0.        , 0.01261093], f64[2])")
+k0 = unary(
+    special.k0, "k0", "Return the modified Bessel function of the second kind, of order 0.",
+    ">>> aj.special.k0([0.5, 1.0])", "Tensor([0.92441907, 0.42102444], f64[2])",
+)  # fmt: skip
+k0e = unary(special.k0e, "k0e", "Return exp(x) K0(x).", ">>> aj.special.k0e([1.0, 1000.0])", "Tensor([1.14446308, 0.03962832], f64[2])")
+k1 = unary(
+    special.k1, "k1", "Return the modified Bessel function of the second kind, of order 1.",
+    ">>> aj.special.k1([0.5, 1.0])", "Tensor([1.65644112, 0.60190723], f64[2])",
+)  # fmt: skip
+k1e = unary(special.k1e, "k1e", "Return exp(x) K1(x).", ">>> aj.special.k1e([1.0, 1000.0])", "Tensor([1.63615349, 0.03964813], f64[2])")
+iv = binary(
+    special.iv, "iv", "Return the modified Bessel function of the first kind, of real order v >= 0, of x >= 0.",
+    ">>> aj.special.iv(0.5, [1.0, 2.0])", "Tensor([0.93767489, 2.04623686], f64[2])",
+)  # fmt: skip
+ive = binary(
+    special.ive, "ive", "Return exp(-x) I_v(x), for v >= 0 and x >= 0.",
+    ">>> aj.special.ive(0.5, [1.0, 1000.0])", "Tensor([0.34495131, 0.01261566], f64[2])",
+)  # fmt: skip
+j0 = unary(
+    special.j0, "j0", "Return the Bessel function of the first kind, of order 0.",
+    ">>> aj.special.j0([0.0, 1.0])", "Tensor([1.        , 0.76519769], f64[2])",
+)  # fmt: skip
+j1 = unary(
+    special.j1, "j1", "Return the Bessel function of the first kind, of order 1.",
+    ">>> aj.special.j1([0.0, 1.0])", "Tensor([0.        , 0.44005059], f64[2])",
+)  # fmt: skip
+y0 = unary(
+    special.y0, "y0", "Return the Bessel function of the second kind, of order 0.",
+    ">>> aj.special.y0([0.5, 1.0])", "Tensor([-0.44451873,  0.08825696], f64[2])",
+)  # fmt: skip
+y1 = unary(
+    special.y1, "y1", "Return the Bessel function of the second kind, of order 1.",
+    ">>> aj.special.y1([0.5, 1.0])", "Tensor([-1.47147239, -0.78121282], f64[2])",
+)  # fmt: skip
+ellipk = unary(
+    special.ellipk, "ellipk", "Return the complete elliptic integral of the first kind, of the parameter m.",
+    ">>> aj.special.ellipk([0.0, 0.5])", "Tensor([1.57079633, 1.85407468], f64[2])",
+)  # fmt: skip
+ellipe = unary(
+    special.ellipe, "ellipe", "Return the complete elliptic integral of the second kind, of the parameter m.",
+    ">>> aj.special.ellipe([0.0, 0.5])", "Tensor([1.57079633, 1.35064388], f64[2])",
+)  # fmt: skip
+exp1 = unary(
+    special.exp1, "exp1", "Return the exponential integral E1 of x > 0.",
+    ">>> aj.special.exp1([0.5, 1.0])", "Tensor([0.55977359, 0.21938393], f64[2])",
+)  # fmt: skip
+expi = unary(
+    special.expi, "expi", "Return the exponential integral Ei.",
+    ">>> aj.special.expi([0.5, 1.0])", "Tensor([0.4542199 , 1.89511782], f64[2])",
+)  # fmt: skip
 
 
 def betainc(a: Any, b: Any, x: Any, /) -> Operand:
-    """Compute the regularised incomplete beta function of a, b and x."""
+    """Return the regularised incomplete beta function of a, b and x.
+
+    >>> aj.special.betainc(2.0, 3.0, [0.25, 0.5])
+    Tensor([0.26171875, 0.6875    ], f64[2])
+    """
     return present(special.betainc(*numbers(a, b, x)))
 
 
 def zeta(x: Any, q: Any = 1.0, /) -> Operand:
-    """Compute the Hurwitz zeta function, for x > 1 and q > 0; with q = 1, Riemann's."""
+    """Return the Hurwitz zeta function, for x > 1 and q > 0; with q = 1, Riemann's.
+
+    >>> aj.special.zeta([2.0, 4.0])
+    Tensor([1.64493407, 1.08232323], f64[2])
+    """
     return present(special.zeta(*numbers(x, q)))
 
 
 def polygamma(n: int, x: Any, /) -> Operand:
-    """Compute the n-th derivative of digamma; n is a static integer. Negative x are supported for n up to 1."""
+    """Return the n-th derivative of digamma; n is a static integer. Negative x are supported for n up to 1.
+
+    >>> aj.special.polygamma(1, 1.0)
+    Tensor(1.64493407, f64[])
+    """
     return present(special.polygamma(static_order(n, "polygamma"), to_operand(x)))
 
 
 def jn(n: int, x: Any, /) -> Operand:
-    """Compute the Bessel function of the first kind, of the integer order n, which is static."""
+    """Return the Bessel function of the first kind, of the integer order n, which is static.
+
+    >>> aj.special.jn(2, [0.0, 1.0])
+    Tensor([0.        , 0.11490348], f64[2])
+    """
     return present(special.jn(static_order(n, "jn"), to_operand(x)))
 
 
@@ -90,7 +211,11 @@ jv = jn
 
 
 def lambertw(x: Any, k: int = 0, /) -> Operand:
-    """Compute the real branch 0 or -1 of Lambert's W; NaN where it is not real."""
+    """Return the real branch 0 or -1 of Lambert's W; NaN where it is not real.
+
+    >>> aj.special.lambertw([0.0, 1.0])
+    Tensor([0.        , 0.56714329], f64[2])
+    """
     if k not in (0, -1):
         raise ValueError(f"lambertw: the branches 0 and -1 are real, not {k}")
     return present(special.lambertw(to_operand(x), int(k)))

@@ -57,6 +57,10 @@ def eigh(a: Any, /, UPLO: str = "L") -> EighResult:
     """Return the eigenvalues of symmetric matrices, ascending, and the eigenvectors as columns; reads one triangle, as NumPy does.
 
     Eigenvectors of equal eigenvalues are arbitrary, and their derivatives NaN; those of the eigenvalues are exact there.
+
+    >>> values, vectors = aj.linalg.eigh([[2.0, 1.0], [1.0, 2.0]])
+    >>> values
+    Tensor([1., 3.], f64[2])
     """
     x = floating(to_operand(a))
     if UPLO.upper() not in ("L", "U"):
@@ -65,12 +69,21 @@ def eigh(a: Any, /, UPLO: str = "L") -> EighResult:
 
 
 def eigvalsh(a: Any, /, UPLO: str = "L") -> Operand:
-    """Return the eigenvalues of symmetric matrices, ascending."""
+    """Return the eigenvalues of symmetric matrices, ascending.
+
+    >>> aj.linalg.eigvalsh([[2.0, 1.0], [1.0, 2.0]])
+    Tensor([1., 3.], f64[2])
+    """
     return eigh(a, UPLO).eigenvalues
 
 
 def svd(a: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
-    """Return U, the singular values, descending, and Vᵀ; with `compute_uv=False`, the singular values."""
+    """Return U, the singular values, descending, and Vᵀ; with `compute_uv=False`, the singular values.
+
+    >>> u, s, vt = aj.linalg.svd([[3.0, 0.0], [0.0, 4.0]])
+    >>> s
+    Tensor([4., 3.], f64[2])
+    """
     x = floating(to_operand(a))
     if x.ndim < 2:
         raise ShapeError(f"svd: takes matrices, not {x.type}")
@@ -83,7 +96,11 @@ def svd(a: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitia
 
 
 def svdvals(a: Any, /) -> Operand:
-    """Return the singular values, descending."""
+    """Return the singular values, descending.
+
+    >>> aj.linalg.svdvals([[3.0, 0.0], [0.0, 4.0]])
+    Tensor([4., 3.], f64[2])
+    """
     out: Operand = svd(a, False, False)
     return out
 
@@ -97,7 +114,11 @@ def nuclear_norm(x: Operand, axes: tuple[int, int], keepdims: bool, ord: Any) ->
 
 
 def cond(x: Any, /, p: Any = None) -> Operand:
-    """Compute the condition number: the ratio of the extreme singular values, or by another norm the product with the inverse's."""
+    """Return the condition number: the ratio of the extreme singular values, or by another norm the product with the inverse's.
+
+    >>> aj.linalg.cond([[1.0, 0.0], [0.0, 4.0]])
+    Tensor(4., f64[])
+    """
     x = floating(to_operand(x))
     if p in (None, 2, -2):
         s = svdvals(x)
@@ -107,7 +128,11 @@ def cond(x: Any, /, p: Any = None) -> Operand:
 
 
 def matrix_rank(a: Any, /, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Operand:
-    """Count the singular values above a tolerance: max(m, n) times the largest times the precision, unless given."""
+    """Return the number of singular values above a tolerance: max(m, n) times the largest times the precision, unless given.
+
+    >>> aj.linalg.matrix_rank([[1.0, 2.0], [2.0, 4.0]])
+    Tensor(1, i64[])
+    """
     x = floating(to_operand(a))
     if x.ndim < 2:
         return ops.cast(ops.any(ops.not_equal(x, 0.0)), I64)
@@ -121,7 +146,11 @@ def matrix_rank(a: Any, /, tol: Any = None, hermitian: bool = False, *, rtol: An
 
 
 def tensorinv(a: Any, /, ind: int = 2) -> Operand:
-    """Compute the inverse of the linear map that `tensordot(a, x, a.ndim - ind)` is."""
+    """Return the inverse of the linear map that `tensordot(a, x, a.ndim - ind)` is.
+
+    >>> aj.linalg.tensorinv(2.0 * aj.eye(6).reshape(2, 3, 6), ind=2).shape
+    (6, 2, 3)
+    """
     x = to_operand(a)
     if ind <= 0:
         raise ValueError("tensorinv: ind must be positive")
@@ -135,7 +164,12 @@ def tensorinv(a: Any, /, ind: int = 2) -> Operand:
 
 
 def expm(a: Any, /) -> Operand:
-    """Compute the exponential of (stacks of) square matrices, by scaling, Padé's approximant of order 13, and squaring."""
+    """Return the exponential of (stacks of) square matrices, by scaling, Padé's approximant of order 13, and squaring.
+
+    >>> aj.linalg.expm([[0.0, 1.0], [0.0, 0.0]])
+    Tensor([[1., 1.],
+            [0., 1.]], f64[2,2])
+    """
     x = floating(to_operand(a))
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"expm: takes square matrices, not {x.type}")
@@ -156,7 +190,12 @@ def expm(a: Any, /) -> Operand:
 
 
 def sqrtm(a: Any, /) -> Operand:
-    """Compute the principal square root of square matrices without eigenvalues on the negative axis, by Denman and Beavers' iteration."""
+    """Return the principal square root of square matrices without eigenvalues on the negative axis, by Denman and Beavers' iteration.
+
+    >>> aj.linalg.sqrtm([[4.0, 0.0], [0.0, 9.0]])
+    Tensor([[2., 0.],
+            [0., 3.]], f64[2,2])
+    """
     x = floating(to_operand(a))
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"sqrtm: takes square matrices, not {x.type}")
@@ -176,7 +215,11 @@ def sqrtm(a: Any, /) -> Operand:
 
 
 def solve_triangular(a: Any, b: Any, /, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False) -> Operand:
-    """Solve `a @ x = b` for a triangular a, of which the other triangle is not read; `trans=1` or "T" solves with its transpose."""
+    """Return the solution of `a @ x = b` for a triangular a, of which the other triangle is not read; `trans=1` or "T": its transpose.
+
+    >>> aj.linalg.solve_triangular([[2.0, 0.0], [1.0, 4.0]], [2.0, 9.0], lower=True)
+    Tensor([1., 2.], f64[2])
+    """
     if trans not in (0, 1, "N", "T"):
         raise ValueError(f"solve_triangular: trans must be 0, 1, 'N' or 'T', not {trans!r}")
     a, b = (floating(x) for x in to_operands(a, b))
@@ -197,14 +240,25 @@ def lu(a: Any, /, permute_l: bool = False) -> tuple[Operand, ...]:
 
 
 def cho_solve(c_and_lower: tuple[Any, bool], b: Any, /) -> Operand:
-    """Solve `a @ x = b`, given the Cholesky factor of a and whether it is the lower one."""
+    """Return the solution of `a @ x = b`, given the Cholesky factor of a and whether it is the lower one.
+
+    >>> factor = aj.linalg.cholesky([[4.0, 0.0], [0.0, 9.0]])
+    >>> aj.linalg.cho_solve((factor, True), [4.0, 18.0])
+    Tensor([1., 2.], f64[2])
+    """
     c, lower = c_and_lower
     first = solve_triangular(c, b, trans=0 if lower else 1, lower=lower)
     return solve_triangular(c, first, trans=1 if lower else 0, lower=lower)
 
 
 def block_diag(*blocks: Any) -> Operand:
-    """Put matrices along the diagonal of a matrix of zeros; vectors count as rows."""
+    """Return a matrix with the given matrices along its diagonal and zeros elsewhere; vectors count as rows.
+
+    >>> aj.linalg.block_diag([[1, 2], [3, 4]], 5)
+    Tensor([[1, 2, 0],
+            [3, 4, 0],
+            [0, 0, 5]], i64[3,3])
+    """
     matrices = [ops.reshape(x, (1,) * (2 - x.ndim) + x.shape) for x in to_operands(*blocks)]
     if any(x.ndim != 2 for x in matrices):
         raise ShapeError(f"block_diag: takes matrices, not {', '.join(str(x.type) for x in matrices)}")
@@ -216,7 +270,13 @@ def block_diag(*blocks: Any) -> Operand:
 
 
 def toeplitz(c: Any, r: Any = None, /) -> Operand:
-    """Make the matrix with constant diagonals whose first column is c and first row r (default: c), whose first element is not read."""
+    """Return the matrix with constant diagonals whose first column is c and first row r (default: c), whose first element is not read.
+
+    >>> aj.linalg.toeplitz([1, 2, 3], [1, 8, 9])
+    Tensor([[1, 8, 9],
+            [2, 1, 8],
+            [3, 2, 1]], i64[3,3])
+    """
     column, row = to_operands(c, c if r is None else r)
     column, row = ops.reshape(column, -1), ops.reshape(row, -1)
     m, n = column.shape[0], row.shape[0]

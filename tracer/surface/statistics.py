@@ -26,7 +26,11 @@ from .shapes import concatenate
 
 
 def median(x: Any, /, axis: Any = None, keepdims: bool = False) -> Operand:
-    """Compute the median: the middle of the sorted elements, or the mean of the two middle ones; NaN if any element is NaN."""
+    """Return the median: the middle of the sorted elements, or the mean of the two middle ones; NaN if any element is NaN.
+
+    >>> aj.median([[1.0, 9.0, 2.0], [4.0, 4.0, 6.0]], axis=1)
+    Tensor([2., 4.], f64[2])
+    """
     x = floating(to_operand(x))
     ordered = sorted_lines(x, axis, "median")
     n = ordered.shape[-1]
@@ -35,7 +39,11 @@ def median(x: Any, /, axis: Any = None, keepdims: bool = False) -> Operand:
 
 
 def quantile(x: Any, q: Any, /, axis: Any = None, keepdims: bool = False, method: str = "linear") -> Operand:
-    """Compute quantiles by linear interpolation between the sorted elements; NaN if any element is NaN."""
+    """Return quantiles by linear interpolation between the sorted elements; NaN if any element is NaN.
+
+    >>> aj.quantile([1.0, 2.0, 3.0, 4.0], [0.25, 0.5])
+    Tensor([1.75, 2.5 ], f64[2])
+    """
     x, q = to_operands(x, q)
     x = floating(x)
     if method != "linear":
@@ -56,13 +64,21 @@ def quantile(x: Any, q: Any, /, axis: Any = None, keepdims: bool = False, method
 
 
 def percentile(x: Any, q: Any, /, axis: Any = None, keepdims: bool = False, method: str = "linear") -> Operand:
-    """Compute percentiles: quantiles with q from 0 to 100."""
+    """Return percentiles: quantiles with q from 0 to 100.
+
+    >>> aj.percentile([1.0, 2.0, 3.0, 4.0], 50)
+    Tensor(2.5, f64[])
+    """
     _, q = to_operands(x, q)
     return quantile(x, q / 100.0, axis, keepdims, method)
 
 
 def nanmedian(x: Any, /, axis: Any = None, keepdims: bool = False) -> Operand:
-    """Compute the median, ignoring NaN."""
+    """Return the median, ignoring NaN.
+
+    >>> aj.nanmedian([1.0, aj.nan, 2.0, 9.0])
+    Tensor(2., f64[])
+    """
     x = floating(to_operand(x))
     ordered = ops.sort(lines(x, axis, "nanmedian"), -1)
     count = ops.sum(ops.logical_not(ops.isnan(ordered)), -1)
@@ -71,7 +87,11 @@ def nanmedian(x: Any, /, axis: Any = None, keepdims: bool = False) -> Operand:
 
 
 def nanquantile(x: Any, q: Any, /, axis: Any = None, keepdims: bool = False, method: str = "linear") -> Operand:
-    """Compute quantiles by linear interpolation, ignoring NaN; NaN if there are no other elements."""
+    """Return quantiles by linear interpolation, ignoring NaN; NaN if there are no other elements.
+
+    >>> aj.nanquantile([1.0, aj.nan, 3.0], 0.25)
+    Tensor(1.5, f64[])
+    """
     x, q = to_operands(x, q)
     x = floating(x)
     if method != "linear":
@@ -96,7 +116,11 @@ def quantile_of(ordered: Operand, count: Operand, q: Operand) -> Operand:
 
 
 def nanpercentile(x: Any, q: Any, /, axis: Any = None, keepdims: bool = False, method: str = "linear") -> Operand:
-    """Compute percentiles, ignoring NaN."""
+    """Return percentiles, ignoring NaN.
+
+    >>> aj.nanpercentile([1.0, aj.nan, 3.0], 25)
+    Tensor(1.5, f64[])
+    """
     _, q = to_operands(x, q)
     return nanquantile(x, q / 100.0, axis, keepdims, method)
 
@@ -139,7 +163,11 @@ def restored(out: Operand, x: Operand, axis: Any, keepdims: bool) -> Operand:
 
 
 def digitize(x: Any, bins: Any, /, right: bool = False) -> Operand:
-    """Return the index of each element's bin; `bins` must be monotonic."""
+    """Return the index of each element's bin; `bins` must be monotonic.
+
+    >>> aj.digitize([0.5, 1.5, 9.0], [1.0, 2.0, 3.0])
+    Tensor([0, 1, 3], i64[3])
+    """
     x, bins = to_operands(x, bins)
     if bins.ndim != 1:
         raise ShapeError(f"digitize: bins must be a vector, not {bins.type}")
@@ -153,7 +181,11 @@ def digitize(x: Any, bins: Any, /, right: bool = False) -> Operand:
 
 
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Operand:
-    """Count each integer from 0 on. If x is traced, `minlength` is the length of the result, and other integers raise."""
+    """Return the count of each integer from 0 on. If x is traced, `minlength` is the length of the result, and other integers raise.
+
+    >>> aj.bincount([0, 1, 1, 3])
+    Tensor([1, 2, 0, 1], i64[4])
+    """
     x = to_operand(x)
     if x.ndim != 1 or x.dtype.kind not in "iu":
         raise ShapeError(f"bincount: takes a vector of integers, not {x.type}")
@@ -166,7 +198,11 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Operand:
 
 
 def histogram(x: Any, /, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None) -> tuple[Operand, Operand]:
-    """Count the elements in each bin; returns the counts and the bin edges. Bins have equal width unless their edges are given."""
+    """Return the number of elements in each bin, and the bin edges. Bins have equal width unless their edges are given.
+
+    >>> aj.histogram([0.0, 0.2, 0.9, 1.0], bins=2)
+    (Tensor([2, 2], i64[2]), Tensor([0. , 0.5, 1. ], f64[3]))
+    """
     x = ops.reshape(to_operand(x), -1)
     edges = edges_of(x, bins, range)
     count = edges.shape[0] - 1
@@ -198,14 +234,24 @@ def edges_of(x: Operand, bins: Any, between: Any) -> Operand:
 
 
 def histogram_bin_edges(x: Any, /, bins: Any = 10, range: Any = None, weights: Any = None) -> Operand:
-    """Return the edges of the bins of a histogram."""
+    """Return the edges of the bins of a histogram.
+
+    >>> aj.histogram_bin_edges([0.0, 0.2, 1.0], bins=4)
+    Tensor([0.  , 0.25, 0.5 , 0.75, 1.  ], f64[5])
+    """
     return present(edges_of(ops.reshape(to_operand(x), -1), bins, range))
 
 
 def histogram2d(
     x: Any, y: Any, /, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> tuple[Operand, Operand, Operand]:
-    """Count the points in each cell of a grid; returns the counts and the edges along both axes."""
+    """Return the number of points in each cell of a grid, and the edges along both axes.
+
+    >>> counts, x_edges, y_edges = aj.histogram2d([0.1, 0.9, 0.8], [0.1, 0.2, 0.9], bins=2)
+    >>> counts
+    Tensor([[1., 0.],
+            [1., 1.]], f64[2,2])
+    """
     several = not isinstance(bins, int | np.integer) and len(bins) not in (1, 2)
     out, edges = histogramdd((x, y), (bins, bins) if several else bins, range, density, weights)
     return out, edges[0], edges[1]
@@ -214,7 +260,13 @@ def histogram2d(
 def histogramdd(
     sample: Any, /, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> tuple[Operand, tuple[Operand, ...]]:
-    """Count the points (rows of an array, or arrays of coordinates) in each cell of a grid; returns the counts and the edges."""
+    """Return the number of points (rows of an array, or arrays of coordinates) in each cell of a grid, and the edges.
+
+    >>> counts, edges = aj.histogramdd(np.array([[0.1, 0.1], [0.9, 0.2], [0.8, 0.9]]), bins=2)
+    >>> counts
+    Tensor([[1., 0.],
+            [1., 1.]], f64[2,2])
+    """
     if isinstance(sample, list | tuple):
         columns = [ops.reshape(x, -1) for x in to_operands(*sample)]
     else:
@@ -249,7 +301,12 @@ def histogramdd(
 
 
 def cov(x: Any, /, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: float | None = None) -> Operand:
-    """Compute covariances of variables, which are rows, or columns if `rowvar` is false."""
+    """Return the covariances of variables, which are rows, or columns if `rowvar` is false.
+
+    >>> aj.cov([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]])
+    Tensor([[1., 2.],
+            [2., 4.]], f64[2,2])
+    """
     operands = to_operands(*([x] if y is None else [x, y]))
     dtype = C128 if any(v.type.is_complex for v in operands) else F64  # as in NumPy, for any dtype
     given = [ops.cast(v, dtype) for v in operands]
@@ -263,7 +320,12 @@ def cov(x: Any, /, y: Any = None, rowvar: bool = True, bias: bool = False, ddof:
 
 
 def corrcoef(x: Any, /, y: Any = None, rowvar: bool = True) -> Operand:
-    """Compute correlation coefficients of variables, which are rows, or columns if `rowvar` is false."""
+    """Return the correlation coefficients of variables, which are rows, or columns if `rowvar` is false.
+
+    >>> aj.corrcoef([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])
+    Tensor([[ 1., -1.],
+            [-1.,  1.]], f64[2,2])
+    """
     c = cov(x, y, rowvar)
     if not c.ndim:
         return c / c
@@ -283,13 +345,21 @@ def numbers_in(x: Operand) -> Any:
 
 
 def nanprod(x: Any, /, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Operand:
-    """Multiply the elements, ignoring NaN."""
+    """Return the product of the elements, ignoring NaN.
+
+    >>> aj.nanprod([2.0, aj.nan, 3.0])
+    Tensor(6., f64[])
+    """
     x = to_operand(x)
     return prod(x, axis, dtype, keepdims=keepdims, where=numbers_in(x))
 
 
 def nanvar(x: Any, /, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False) -> Operand:
-    """Compute the variance, ignoring NaN."""
+    """Return the variance, ignoring NaN.
+
+    >>> aj.nanvar([1.0, aj.nan, 3.0])
+    Tensor(1., f64[])
+    """
     x = floating(to_operand(x)) if dtype is None else ops.cast(to_operand(x), as_dtype(dtype))
     there = numbers_in(x)
     distance = ops.where(there, x - mean(x, axis, keepdims=True, where=there), 0.0)
@@ -298,7 +368,11 @@ def nanvar(x: Any, /, axis: Any = None, dtype: Any = None, ddof: float = 0, keep
 
 
 def nanstd(x: Any, /, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False) -> Operand:
-    """Compute the standard deviation, ignoring NaN."""
+    """Return the standard deviation, ignoring NaN.
+
+    >>> aj.nanstd([1.0, aj.nan, 3.0])
+    Tensor(1., f64[])
+    """
     return ops.sqrt(nanvar(x, axis, dtype, ddof, keepdims))
 
 
@@ -313,12 +387,20 @@ def nancumprod(x: Any, /, axis: int | None = None, dtype: Any = None) -> Operand
 
 
 def nanargmax(x: Any, /, axis: int | None = None, keepdims: bool = False) -> Operand:
-    """Return the index of the first largest element, ignoring NaN; raises if there are no other elements."""
+    """Return the index of the first largest element, ignoring NaN; raises if there are no other elements.
+
+    >>> aj.nanargmax([aj.nan, 2.0, 1.0])
+    Tensor(1, i64[])
+    """
     return ops.argmax(some_number(x, axis, "nanargmax", -math.inf), axis, keepdims)
 
 
 def nanargmin(x: Any, /, axis: int | None = None, keepdims: bool = False) -> Operand:
-    """Return the index of the first smallest element, ignoring NaN; raises if there are no other elements."""
+    """Return the index of the first smallest element, ignoring NaN; raises if there are no other elements.
+
+    >>> aj.nanargmin([aj.nan, 2.0, 1.0])
+    Tensor(2, i64[])
+    """
     return ops.argmin(some_number(x, axis, "nanargmin", math.inf), axis, keepdims)
 
 

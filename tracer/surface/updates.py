@@ -26,7 +26,11 @@ from .shapes import moveaxis, stack
 
 
 def put(x: Any, indices: Any, values: Any, /, mode: str = "raise") -> Operand:
-    """Return x with values at indices into the flattened array; values are repeated as needed."""
+    """Return x with values at indices into the flattened array; values are repeated as needed.
+
+    >>> aj.put([1, 2, 3], [0, 2], [10, 20])
+    Tensor([10,  2, 20], i64[3])
+    """
     x, at = to_operands(x, indices)
     at = wrapped(ops.reshape(at, -1), x.type.size, mode, "put")
     flat = ops.setitem(ops.reshape(x, -1), at, repeated(values, x, at.shape[0]))
@@ -34,7 +38,12 @@ def put(x: Any, indices: Any, values: Any, /, mode: str = "raise") -> Operand:
 
 
 def put_along_axis(x: Any, indices: Any, values: Any, /, axis: int | None) -> Operand:
-    """Return x with values at indices given for each slice along an axis."""
+    """Return x with values at indices given for each slice along an axis.
+
+    >>> aj.put_along_axis([[1, 2], [3, 4]], [[0], [1]], 9, axis=1)
+    Tensor([[9, 2],
+            [3, 9]], i64[2,2])
+    """
     x, at = to_operands(x, indices)
     if axis is None:
         return ops.reshape(ops.setitem(ops.reshape(x, -1), ops.reshape(at, -1), values), x.shape)
@@ -46,13 +55,21 @@ def put_along_axis(x: Any, indices: Any, values: Any, /, axis: int | None) -> Op
 
 
 def putmask(x: Any, mask: Any, values: Any, /) -> Operand:
-    """Return x with values where a mask is True; values are repeated to the size of x and used at the same positions."""
+    """Return x with values where a mask is True; values are repeated to the size of x and used at the same positions.
+
+    >>> aj.putmask([1, 2, 3], [True, False, True], [10, 20, 30])
+    Tensor([10,  2, 30], i64[3])
+    """
     x, mask = to_operands(x, mask)
     return ops.where(ops.not_equal(mask, 0), ops.reshape(repeated(values, x, x.type.size), x.shape), x)
 
 
 def place(x: Any, mask: Any, values: Any, /) -> Operand:
-    """Return x with consecutive values at the positions where a mask is True."""
+    """Return x with consecutive values at the positions where a mask is True.
+
+    >>> aj.place([1, 2, 3], [True, False, True], [10, 20])
+    Tensor([10,  2, 20], i64[3])
+    """
     x, mask = to_operands(x, mask)
     mask = ops.not_equal(mask, 0)
     given = ops.reshape(same_kind(values, x), -1)
@@ -61,7 +78,12 @@ def place(x: Any, mask: Any, values: Any, /) -> Operand:
 
 
 def fill_diagonal(x: Any, value: Any, /, wrap: bool = False) -> Operand:
-    """Return x with values on its main diagonal."""
+    """Return x with values on its main diagonal.
+
+    >>> aj.fill_diagonal(aj.zeros((2, 2)), 5.0)
+    Tensor([[5., 0.],
+            [0., 5.]], f64[2,2])
+    """
     x = to_operand(x)
     if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
         raise ShapeError(f"fill_diagonal: takes a matrix, or an array with axes of one length, not {x.type}")
@@ -86,7 +108,12 @@ def repeated(values: Any, x: Operand, size: int) -> Operand:
 
 
 def apply_along_axis(function: Callable[..., Any], axis: int, x: Any, /, *args: Any, **kwargs: Any) -> Operand:
-    """Apply a function to each slice along an axis; its result replaces that axis."""
+    """Return the results of a function applied to each slice along an axis; they replace that axis.
+
+    >>> aj.apply_along_axis(lambda row: row / row.sum(), 1, [[1.0, 3.0], [2.0, 2.0]])
+    Tensor([[0.25, 0.75],
+            [0.5 , 0.5 ]], f64[2,2])
+    """
     x = to_operand(x)
     axis = normalize_axis(axis, x.ndim, "apply_along_axis")
     lines = moveaxis(x, axis, -1)
@@ -105,7 +132,11 @@ def moved_back(x: Operand, others: int, axis: int) -> Operand:
 
 
 def apply_over_axes(function: Callable[[Any, int], Any], x: Any, axes: Any, /) -> Operand:
-    """Apply a reduction over one axis after another, keeping each with size 1."""
+    """Return the result of a reduction over one axis after another, each kept with size 1.
+
+    >>> aj.apply_over_axes(aj.sum, [[1, 2], [3, 4]], [0, 1])
+    Tensor([[10]], i64[1,1])
+    """
     out = to_operand(x)
     rank = out.ndim
     for axis in np.atleast_1d(axes).tolist():

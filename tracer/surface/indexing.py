@@ -95,6 +95,10 @@ def top_k(x: Any, k: int, /, axis: int = -1) -> TopKResult:
     """Return the k largest elements along an axis, in descending order, and their indices; the first of equal elements, NaN last.
 
     They are selected, which is much faster than sorting for small k. Derivatives go to the positions of the elements.
+
+    >>> values, indices = aj.top_k([1.0, 5.0, 3.0], 2)
+    >>> values, indices
+    (Tensor([5., 3.], f64[2]), Tensor([1, 2], i64[2]))
     """
     return TopKResult(*ops.top_k(to_operand(x), operator.index(k), axis))
 

@@ -230,6 +230,11 @@ def lu(a: Any, /, permute_l: bool = False) -> tuple[Operand, ...]:
     """Return a permutation matrix p, a lower triangle l with a diagonal of 1, and an upper triangle u with `p @ l @ u = a`.
 
     With `permute_l`, the first two are one matrix. Takes (stacks of) square matrices; derivatives need invertible ones.
+
+    >>> p, l, u = aj.linalg.lu([[0.0, 2.0], [4.0, 6.0]])
+    >>> u
+    Tensor([[4., 6.],
+            [0., 2.]], f64[2,2])
     """
     exchanges, packed = lu_parts(floating(to_operand(a)))
     below = lower(packed, -1)

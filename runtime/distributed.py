@@ -42,7 +42,7 @@ def all_reduce(x: Any, op: str = "sum") -> Operand:
     """The sum (or, with op="mean", the mean) of `x` over all ranks, on every rank.
 
     >>> all_reduce([1.0, 2.0])
-    Tensor([1., 2.])
+    Tensor([1., 2.], f64[2])
     """
     if op not in ("sum", "mean"):
         raise ValueError(f'all_reduce: op is "sum" or "mean", not {op!r}')

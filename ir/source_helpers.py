@@ -58,7 +58,7 @@ def convolve(x: Any, w: Any, strides: Any, dilations: Any, groups: Any) -> Any:
     """Images [batch, *sizes, channels], filters [*sizes, channels/groups, features]."""
     spans = [(r - 1) * d + 1 for r, d in zip(w.shape, dilations)]
     sizes = [max(n - r + s, 0) // s for n, r, s in zip(x.shape[1:], spans, strides)]
-    filters = w.reshape(-1, w.shape[-2], groups, w.shape[-1] // groups)
+    filters = w.reshape(math.prod(w.shape[:-2]), w.shape[-2], groups, w.shape[-1] // groups)
     out = np.zeros((x.shape[0], *sizes, *filters.shape[-2:]), x.dtype)
     for part, filter in zip(windows(sizes, w.shape[:-2], strides, dilations), filters):
         channels = x[part].reshape(*out.shape[:-2], groups, w.shape[-2])
@@ -68,7 +68,7 @@ def convolve(x: Any, w: Any, strides: Any, dilations: Any, groups: Any) -> Any:
 
 def convolve_input(d: Any, w: Any, strides: Any, dilations: Any, groups: Any, sizes: Any) -> Any:
     """The cotangent of the images of `convolve`, for that of its result."""
-    filters = w.reshape(-1, w.shape[-2], groups, w.shape[-1] // groups)
+    filters = w.reshape(math.prod(w.shape[:-2]), w.shape[-2], groups, w.shape[-1] // groups)
     features = d.reshape(*d.shape[:-1], *filters.shape[-2:])
     out = np.zeros((d.shape[0], *sizes, w.shape[-2] * groups), d.dtype)
     places = windows(d.shape[1:-1], w.shape[:-2], strides, dilations)
@@ -81,11 +81,11 @@ def convolve_input(d: Any, w: Any, strides: Any, dilations: Any, groups: Any, si
 def convolve_filter(x: Any, d: Any, strides: Any, dilations: Any, groups: Any, sizes: Any) -> Any:
     """The cotangent of the filters of `convolve`, for that of its result."""
     channels, features = x.shape[-1] // groups, d.shape[-1] // groups
-    rows = d.reshape(-1, groups, features)
+    rows = d.reshape(math.prod(d.shape[:-1]), groups, features)
     out = np.zeros((math.prod(sizes), channels, groups, features), x.dtype)
     places = windows(d.shape[1:-1], sizes, strides, dilations)
     for number, part in enumerate(places):
-        met = x[part].reshape(-1, groups, channels)
+        met = x[part].reshape(len(rows), groups, channels)
         out[number] = np.einsum("mgc,mgk->cgk", met, rows, optimize=True)
     return out.reshape(*sizes, channels, d.shape[-1])
 

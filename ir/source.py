@@ -401,6 +401,10 @@ class Writer(Regions):
         self.lines += self.indented(assignment([name], [node], self.indent))
         return ast.Name(name)
 
+    def named(self, hint: str, node: ast.expr) -> ast.expr:
+        """What may be written several times: a name."""
+        return node if isinstance(node, ast.Name) else self.temporary(hint, node)
+
     def constant(self, array: Array) -> ast.expr:
         """A constant array: written out if it is small, else kept beside the text."""
         values = array.tolist()

@@ -90,14 +90,8 @@ def convolve_filter(x: Any, d: Any, strides: Any, dilations: Any, groups: Any, s
     return out.reshape(*sizes, channels, d.shape[-1])
 
 
-def pooled(x: Any, window: Any, strides: Any) -> Any:
-    """For each place in a window, the elements of x at that place of all windows."""
-    sizes = [max(n - r + s, 0) // s for n, r, s in zip(x.shape[1:], window, strides)]
-    return [x[part] for part in windows(sizes, window, strides, (1,) * len(window))]
-
-
 def unpooled(parts: Any, sizes: Any, window: Any, strides: Any) -> Any:
-    """The transpose of `pooled`: adds every part to its place of all windows."""
+    """Adds every part, the elements at one place of all windows, to what they come from."""
     out = np.zeros((parts[0].shape[0], *sizes, parts[0].shape[-1]), parts[0].dtype)
     places = windows(parts[0].shape[1:-1], window, strides, (1,) * len(window))
     for place, part in zip(places, parts):
@@ -122,6 +116,18 @@ def lu_factors(a: Any, block: int = 48) -> Any:
             for i in range(start + 1, stop):
                 m[i, stop:] -= m[i, start:i] @ m[start:i, stop:]
             m[stop:n, stop:] -= m[stop:n, start:stop] @ m[start:stop, stop:]
+    return out
+
+
+def row_exchanges(factors: Any) -> Any:
+    """The permutation matrices q with q @ a = l @ u, from what `lu_factors` gives for a."""
+    n = factors.shape[-1]
+    out = np.zeros((*factors.shape[:-2], n, n), factors.dtype)
+    pairs = zip(out.reshape(-1, n, n), factors[..., n, :].reshape(-1, n))
+    for matrix, exchanges in pairs if factors.size else ():
+        matrix[range(n), range(n)] = 1.0
+        for i, ahead in enumerate(exchanges.astype(int)):
+            matrix[[i, i + ahead]] = matrix[[i + ahead, i]]
     return out
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import source_helpers
 from ..errors import ShapeError
 from ..types import I64, TensorType
-from .base import Array, Loops, Op, Window, apply, nest
+from .base import Array, Loops, Op, Window, Writing, apply, nest
 from .linalg import matmul, swap
 from .lu import Lu, lu
 from .triangular import lower, solve_triangular
@@ -32,14 +33,10 @@ class RowExchanges(Op):
         return factors.with_shape((*factors.shape[:-2], factors.shape[-1], factors.shape[-1]))
 
     def evaluate(self, *arrays: Array) -> Array:
-        (factors,) = arrays
-        n = factors.shape[-1]
-        out = np.zeros((*factors.shape[:-2], n, n), factors.dtype)
-        for matrix, exchanges in zip(out.reshape(-1, n, n), factors[..., n, :].reshape(-1, n), strict=True) if factors.size else ():
-            matrix[range(n), range(n)] = 1.0
-            for i, ahead in enumerate(exchanges.astype(int)):
-                matrix[[i, i + ahead]] = matrix[[i + ahead, i]]
-        return out
+        return source_helpers.row_exchanges(arrays[0])  # type: ignore[no-any-return]
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return write("row_exchanges({})", write.array(args[0]))
 
     def widened(self, size: int) -> RowExchanges:
         return self
@@ -81,6 +78,9 @@ class LuParts(Op):
     def evaluate(self, *arrays: Array) -> Array:
         a, factors, _ = arrays
         return np.ascontiguousarray(factors[..., : a.shape[-1], :])
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return write(f"{{}}[..., :{args[0].type.shape[-1]}, :]", write.array(args[1]))
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
         if i:

@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 TOGETHER = 16  # elements of a window that one loop reads
 
 
+def pooled(x: Array, window: Shape, strides: Shape) -> list[Array]:
+    """For each place in a window, the elements of x at that place of all windows."""
+    sizes = [max(n - r + s, 0) // s for n, r, s in zip(x.shape[1:], window, strides, strict=False)]
+    return [x[part] for part in source_helpers.windows(sizes, window, strides, (1,) * len(window))]
+
+
 @dataclass(eq=False, repr=False)
 class Pooling(Op, abstract=True):
     """Shared by the ops: the sizes of a window, and the steps between windows."""
@@ -57,9 +63,11 @@ class Pooling(Op, abstract=True):
     def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
         return float(min(type.size for type in (*args, *results)) * math.prod(self.window))
 
-    def parts(self, write: Writing, x: Any) -> Any:
+    def parts(self, write: Writing, x: Operand) -> Any:
         """The elements of an array by their place in a window, as text."""
-        return write("pooled({}, {}, {})", x, write.value(self.window), write.value(self.strides))
+        sizes, ones = self.pooled(x.type).shape[1:-1], (1,) * len(self.window)
+        array = write.named("x", write.array(x))
+        return write("[{}[part] for part in windows({}, {}, {}, {})]", array, *map(write.value, (sizes, self.window, self.strides, ones)))
 
     def spread(self, write: Writing, parts: Any, sizes: Shape) -> Any:
         return write("unpooled({}, {}, {}, {})", parts, *map(write.value, (sizes, self.window, self.strides)))
@@ -106,10 +114,10 @@ class SumPool(Pooling):
         return self.pooled(types[0])
 
     def evaluate(self, *arrays: Array) -> Array:
-        return sum(source_helpers.pooled(arrays[0], self.window, self.strides))  # type: ignore[no-any-return]
+        return sum(pooled(arrays[0], self.window, self.strides))  # type: ignore[return-value]
 
     def python(self, write: Writing, *args: Operand) -> Any:
-        return write("sum({})", self.parts(write, write.array(args[0])))
+        return write("sum({})", self.parts(write, args[0]))
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return apply(self, d)
@@ -178,10 +186,10 @@ class MaxPool(Pooling):
         return self.pooled(types[0])
 
     def evaluate(self, *arrays: Array) -> Array:
-        return functools.reduce(np.maximum, source_helpers.pooled(arrays[0], self.window, self.strides))
+        return functools.reduce(np.maximum, pooled(arrays[0], self.window, self.strides))
 
     def python(self, write: Writing, *args: Operand) -> Any:
-        return write("reduce(np.maximum, {})", self.parts(write, write.array(args[0])))
+        return write("reduce(np.maximum, {})", self.parts(write, args[0]))
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return apply(PickMax(self.window, self.strides), args[0], d)
@@ -206,12 +214,12 @@ class PickMax(Pooling):
         return self.pooled(x)
 
     def evaluate(self, *arrays: Array) -> Array:
-        x, v = (source_helpers.pooled(a, self.window, self.strides) for a in arrays)
+        x, v = (pooled(a, self.window, self.strides) for a in arrays)
         return np.asarray(np.take_along_axis(np.stack(v), np.argmax(x, axis=0)[None], 0)[0])
 
     def python(self, write: Writing, *args: Operand) -> Any:
-        at = write.temporary("at", write("np.argmax({}, axis=0)", self.parts(write, write.array(args[0]))))
-        values = write("np.stack({})", self.parts(write, write.array(args[1])))
+        at = write.temporary("at", write("np.argmax({}, axis=0)", self.parts(write, args[0])))
+        values = write("np.stack({})", self.parts(write, args[1]))
         return write("np.take_along_axis({}, {}[None], 0)[0]", values, at)
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
@@ -251,13 +259,13 @@ class PlaceMax(Pooling):
 
     def evaluate(self, *arrays: Array) -> Array:
         x, d = arrays
-        at = np.argmax(source_helpers.pooled(x, self.window, self.strides), axis=0)
+        at = np.argmax(pooled(x, self.window, self.strides), axis=0)
         parts = [np.where(at == i, d, 0) for i in range(math.prod(self.window))]
         return source_helpers.unpooled(parts, x.shape[1:-1], self.window, self.strides)  # type: ignore[no-any-return]
 
     def python(self, write: Writing, *args: Operand) -> Any:
         x, d = args
-        at = write.temporary("at", write("np.argmax({}, axis=0)", self.parts(write, write.array(x))))
+        at = write.temporary("at", write("np.argmax({}, axis=0)", self.parts(write, x)))
         count = write.value(math.prod(self.window))
         given = write("[np.where({} == i, {}, 0) for i in range({})]", at, write.array(d), count)
         return self.spread(write, given, x.type.shape[1:-1])

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import DTypeError, ShapeError
 from ..types import BOOL, I64, U8, DType, TensorType, normalize_axis
-from .base import Array, Emitter, Loops, Op, Reg, Window, apply, nest
+from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest
 from .create import iota
 from .index import Gather
 from .maps import cast
@@ -60,6 +60,12 @@ class Select(Op):
         order, n = self.whole.evaluate(*arrays), arrays[0].shape[self.axis]
         kept = slice(n - self.count, n) if self.last else slice(0, self.count)
         return np.ascontiguousarray(order[(slice(None),) * self.axis + (kept,)])
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        order = self.whole.python(write, *args)
+        n = args[0].type.shape[self.axis]
+        kept = f"{n - self.count}:{n}" if self.last else f":{self.count}"
+        return write(f"{{}}[{':, ' * self.axis}{kept}]", order)
 
     def widened(self, size: int) -> Select:
         return replace(self, axis=self.axis + 1)

@@ -16,6 +16,7 @@ from adjit.ir.ops.base import Array
 from adjit.ir.types import DTYPES
 from adjit.passes.pipeline import OPTIMIZE
 from tests.codegen.export_harness import ARM, C99, CPP, EVERYTHING, Batch, Outcome, browser, need, ulps
+from tests.ops.cases_collective import CASES as COLLECTIVE
 from tests.ops.harness import Row, func_of
 from tests.ops.test_rows import ROWS, SMOOTH
 
@@ -24,12 +25,13 @@ MOST_ULPS = 64.0  # of the largest number of a result, on machines with other ve
 
 def programs(every: int = 1) -> Iterator[tuple[str, Func, list[Array]]]:
     """Each row in one of its dtypes, and the gradients of the smooth ones."""
+    elsewhere = {case.name for case in COLLECTIVE}  # they need MPI, and are refused
     for k, case in enumerate(ROWS):
-        if k % every == 0:
+        if k % every == 0 and case.name not in elsewhere:
             args = case.draw(DTYPES[case.dtypes[k % len(case.dtypes)]])
             yield case.name, func_of(case.call, args), args
     for k, case in enumerate(SMOOTH):
-        if k % (4 * every) == 0 or EVERYTHING:
+        if (k % (4 * every) == 0 or EVERYTHING) and case.name not in elsewhere:
             row = Row(case, case.draw(case.widest))
             yield f"gradient of {case.name}", row.pullback_func(), [*row.args, *row.cotangents]
 

@@ -40,7 +40,7 @@ def _extremum(python: Callable[..., Any], pairwise: Callable[..., Any], whole: C
         out = values[0]
         for value in values[1:]:
             # Python returns the first of equal elements, and so does the derivative
-            out = pairwise(*arithmetic(out, value))
+            out = pairwise(*arithmetic(out, value)) if holds_traced((out, value)) else python(out, value)
         return out
 
     return public

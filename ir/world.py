@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from .errors import DistributedError
 from .locks import once
 
 SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS")  # set by the launchers of Open MPI, MPICH and Intel MPI
+REPORTING = 0.5  # seconds
 INSTALL = 'pip install "adjit[mpi]"'
 
 
@@ -56,6 +58,7 @@ def abort_on_errors(comm: Any) -> None:
     def abort(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
         report(kind, error, traceback)
         print(f"adjit: rank {comm.Get_rank()} of {comm.Get_size()} failed; ending all ranks", file=sys.stderr, flush=True)
+        time.sleep(REPORTING)  # the launcher forwards what was printed, and stops doing so when it is told to end all ranks
         comm.Abort(130 if issubclass(kind, KeyboardInterrupt) else 1)
 
     sys.excepthook = abort

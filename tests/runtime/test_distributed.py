@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import adjit as aj
+from adjit import distributed as d
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MPIEXEC = shutil.which("mpiexec", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
@@ -26,33 +29,35 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "PYTHONPATH": str(ROOT), "ADJIT_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", **more}
 
 
-def on_ranks(count: int, *command: str) -> subprocess.CompletedProcess[str]:
+def on_ranks(count: int, *command: str, notes: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run a Python program on `count` ranks."""
     assert MPIEXEC is not None
     version = subprocess.run([MPIEXEC, "--version"], capture_output=True, text=True).stdout
     more = ["--oversubscribe", "--allow-run-as-root"] if "Open MPI" in version or "OpenRTE" in version else []
     line = [MPIEXEC, *more, "-n", str(count), sys.executable, *command]
-    return subprocess.run(line, env=environment(), capture_output=True, text=True, timeout=60)
+    return subprocess.run(line, env=environment(ADJIT_NOTES=str(notes)), capture_output=True, text=True, timeout=240)
 
 
 @needs_mpi
 @pytest.mark.parametrize("count", [2, 4])
-def test_collectives_and_their_derivatives(count: int) -> None:
-    done = on_ranks(count, PROGRAMS, *CHECKS)
+def test_collectives_and_their_derivatives(count: int, tmp_path: Path) -> None:
+    done = on_ranks(count, PROGRAMS, *CHECKS, notes=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert sorted(re.findall(r"rank \d of \d: done", done.stdout)) == [f"rank {r} of {count}: done" for r in range(count)]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"done.{r}" for r in range(count)]
 
 
 WITHOUT = "import sys; sys.modules['mpi4py'] = None; "
 
 
 def without_mpi4py(code: str, **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", WITHOUT + code], env=environment(**more), capture_output=True, text=True, timeout=60)
+    return subprocess.run([sys.executable, "-c", WITHOUT + code], env=environment(**more), capture_output=True, text=True, timeout=240)
 
 
-def test_one_rank_without_mpi4py() -> None:
-    done = without_mpi4py(f"import runpy; sys.argv[1:] = {CHECKS}; runpy.run_path({PROGRAMS!r}, run_name='__main__')")
-    assert done.stdout == "rank 0 of 1: done\n", done.stderr
+def test_one_rank_without_mpi4py(tmp_path: Path) -> None:
+    program = f"import runpy; sys.argv[1:] = {CHECKS}; runpy.run_path({PROGRAMS!r}, run_name='__main__')"
+    done = without_mpi4py(program, ADJIT_NOTES=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["done.0"]
 
 
 @pytest.mark.parametrize("name", ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"])
@@ -65,7 +70,7 @@ def test_several_ranks_without_mpi4py_are_an_error(name: str) -> None:
 
 def test_import_does_not_load_mpi() -> None:
     code = "import sys, adjit; assert not {'mpi4py', 'adjit.runtime.distributed', 'adjit.ir.ops.collective'} & sys.modules.keys()"
-    subprocess.run([sys.executable, "-c", code], env=environment(), check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], env=environment(), check=True, timeout=240)
 
 
 @needs_mpi
@@ -84,3 +89,25 @@ step(np.ones(3))
     done = on_ranks(2, "-c", program)
     assert done.returncode != 0
     assert "rank 1 of 2 failed; ending all ranks" in done.stderr
+
+
+@needs_mpi
+def test_shards_give_the_same_bits_on_any_number_of_ranks(tmp_path: Path) -> None:
+    hashes = []
+    for count in (1, 2, 4):
+        notes = tmp_path / str(count)
+        notes.mkdir()
+        run = on_ranks(count, PROGRAMS, "same_bits", notes=notes)
+        assert run.returncode == 0, run.stderr
+        hashes += [path.read_text(encoding="utf-8") for path in notes.glob("hash.*")]
+    assert len(hashes) == 7
+    assert len(set(hashes)) == 1
+
+
+def test_shards_must_fit() -> None:
+    with pytest.raises(ValueError, match="shards=6 is not a power of two"):
+        d.data_parallel(lambda x: x, shards=6)
+    with pytest.raises(aj.ShapeError, match="a batch of 7 examples cannot be cut into 2 equal parts"):
+        d.part(np.zeros(7), 2, 0)
+    with pytest.raises(aj.UnsupportedError, match="call it outside of compiled functions"):
+        aj.function(d.data_parallel(lambda x: aj.mean(x), shards=2))(np.ones(4))

@@ -58,7 +58,8 @@ def convolve(x: Any, w: Any, strides: Any, dilations: Any, groups: Any) -> Any:
     """Images [batch, *sizes, channels], filters [*sizes, channels/groups, features]."""
     spans = [(r - 1) * d + 1 for r, d in zip(w.shape, dilations)]
     sizes = [max(n - r + s, 0) // s for n, r, s in zip(x.shape[1:], spans, strides)]
-    filters = w.reshape(math.prod(w.shape[:-2]), w.shape[-2], groups, w.shape[-1] // groups)
+    count = math.prod(w.shape[:-2])
+    filters = w.reshape(count, w.shape[-2], groups, w.shape[-1] // groups)
     out = np.zeros((x.shape[0], *sizes, *filters.shape[-2:]), x.dtype)
     for part, filter in zip(windows(sizes, w.shape[:-2], strides, dilations), filters):
         channels = x[part].reshape(*out.shape[:-2], groups, w.shape[-2])
@@ -68,7 +69,8 @@ def convolve(x: Any, w: Any, strides: Any, dilations: Any, groups: Any) -> Any:
 
 def convolve_input(d: Any, w: Any, strides: Any, dilations: Any, groups: Any, sizes: Any) -> Any:
     """The cotangent of the images of `convolve`, for that of its result."""
-    filters = w.reshape(math.prod(w.shape[:-2]), w.shape[-2], groups, w.shape[-1] // groups)
+    count = math.prod(w.shape[:-2])
+    filters = w.reshape(count, w.shape[-2], groups, w.shape[-1] // groups)
     features = d.reshape(*d.shape[:-1], *filters.shape[-2:])
     out = np.zeros((d.shape[0], *sizes, w.shape[-2] * groups), d.dtype)
     places = windows(d.shape[1:-1], w.shape[:-2], strides, dilations)

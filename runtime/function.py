@@ -31,7 +31,7 @@ from .concrete import ConcreteFunction
 from .config import check_threads, config
 from .conversion import converted
 from .exporting import Exportable
-from .inspection import Inspection
+from .inspecting import Inspectable, Looked, check_finite
 from .recording import listening, suspended
 from .retracing import Retraces
 from .shortcut import Shortcut
@@ -39,13 +39,6 @@ from .signature import Signature, is_array, probe, take_apart
 from .signatures import InputSignature, Specialization, signature_text
 from .tensor import tensor
 from .variable import Store, Variable, scope, undone_by_errors
-
-if TYPE_CHECKING:
-    import os
-    from pathlib import Path
-
-    from .profile import Profile
-    from .source import Source
 
 SINGLETON = (
     "a function only supports singleton variables created on the first call: make sure that the Variable is created once "
@@ -55,7 +48,7 @@ SINGLETON = (
 _stamps = count(1)
 
 
-class Function(Exportable):
+class Function(Inspectable, Exportable):
     """A Python function that runs as native code. Called on traced values, inside another function, it is inlined into that function.
 
     >>> @aj.function
@@ -274,28 +267,9 @@ class Function(Exportable):
 
     # ---- inspection
 
-    @boundary
-    def inspect(self, *args: Any, **kwargs: Any) -> Inspection:
-        """Return what a call with these arguments runs: IR at every stage, native code, timings. Compiles if necessary, without running."""
+    def _looked_at(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Looked:
         signature = take_apart(args, kwargs, self._static)
-        return inspection(self._concrete(signature), signature, self._fn)
-
-    @boundary
-    def profile(self, *args: Any, repeat: int | None = None, **kwargs: Any) -> Profile:
-        """Measure where the time of a call with these arguments goes, kernel by kernel.
-
-        Runs the call `repeat` times (by default for about a second) on copies of the variables, so that none of them changes.
-        """
-        from .profile import profile  # noqa: PLC0415 - `import adjit` does without codegen
-
-        signature = take_apart(args, kwargs, self._static)
-        return profile(self._concrete(signature), signature, repeat)
-
-    @boundary
-    def debug(self, *args: Any, **kwargs: Any) -> Any:
-        """Run op by op and raise NonFiniteError where the first NaN or infinity arises, forward or backward. Assigns no variable."""
-        signature = take_apart(args, kwargs, self._static)
-        return check_finite(self._concrete(signature), signature)
+        return Looked(self._concrete(signature), signature, self._fn)
 
     def _traced_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any = None) -> Program:
         """Trace for code that runs without Python; a `TensorSpec` may stand for an argument."""
@@ -306,21 +280,6 @@ class Function(Exportable):
             args, kwargs = self._specs.bound(args, kwargs, instance is not None)
         with self._lock, collection_paused():
             return self._trace(take_apart(args, kwargs, self._static), instance, set())
-
-    @boundary
-    def explore(self, *args: Any, path: str | os.PathLike[str] = "explore.html", open: bool = True, **kwargs: Any) -> Path:
-        """Write a page that links source, IR of every stage, native code, time and memory of a call with these arguments, and show it.
-
-        It is one file without external parts. The call is run on copies of the variables, so that none of them changes.
-        """
-        signature = take_apart(args, kwargs, self._static)
-        return explored(self._concrete(signature), signature, self._fn, path, open)
-
-    @boundary
-    def source(self, *args: Any, **kwargs: Any) -> Source:
-        """Return what a call with these arguments computes as NumPy Python: text to read, and functions to run and to debug."""
-        signature = take_apart(args, kwargs, self._static)
-        return source_of(self._concrete(signature), signature, self._fn)
 
     @boundary
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> Specialization:
@@ -383,7 +342,7 @@ class Function(Exportable):
 Function.kind = Function  # the native entry gives each function a class of its own
 
 
-class BoundFunction(Exportable):
+class BoundFunction(Inspectable, Exportable):
     """A function bound to an object as its method."""
 
     __slots__ = ("_function", "__self__")
@@ -403,35 +362,12 @@ class BoundFunction(Exportable):
             trim(error)
             raise
 
-    @boundary
-    def inspect(self, *args: Any, **kwargs: Any) -> Inspection:
+    def _looked_at(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Looked:
         signature = take_apart(args, kwargs, self._function._static)
-        return inspection(self._concrete(signature), signature, self._function._fn)
-
-    @boundary
-    def profile(self, *args: Any, repeat: int | None = None, **kwargs: Any) -> Profile:
-        from .profile import profile  # noqa: PLC0415 - as above
-
-        signature = take_apart(args, kwargs, self._function._static)
-        return profile(self._concrete(signature), signature, repeat)
-
-    @boundary
-    def debug(self, *args: Any, **kwargs: Any) -> Any:
-        signature = take_apart(args, kwargs, self._function._static)
-        return check_finite(self._concrete(signature), signature)
+        return Looked(self._concrete(signature), signature, self._function._fn)
 
     def _traced_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
         return self._function._traced_alone(args, kwargs, self.__self__)
-
-    @boundary
-    def explore(self, *args: Any, path: str | os.PathLike[str] = "explore.html", open: bool = True, **kwargs: Any) -> Path:
-        signature = take_apart(args, kwargs, self._function._static)
-        return explored(self._concrete(signature), signature, self._function._fn, path, open)
-
-    @boundary
-    def source(self, *args: Any, **kwargs: Any) -> Source:
-        signature = take_apart(args, kwargs, self._function._static)
-        return source_of(self._concrete(signature), signature, self._function._fn)
 
     @boundary
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> Specialization:
@@ -448,33 +384,6 @@ class BoundFunction(Exportable):
 
     def __repr__(self) -> str:
         return f"<bound {self._function!r} of {self.__self__!r}>"
-
-
-def check_finite(concrete: ConcreteFunction, signature: Signature) -> Any:
-    from .debug import check_finite  # noqa: PLC0415 - only who looks for a NaN needs the interpreter
-
-    return check_finite(concrete, signature)
-
-
-def inspection(concrete: ConcreteFunction, signature: Signature, fn: Callable[..., Any]) -> Inspection:
-    return Inspection(concrete, fn, lambda: concrete.convention.copies(signature.arrays, signature.stores, every=True))
-
-
-def explored(
-    concrete: ConcreteFunction, signature: Signature, fn: Callable[..., Any], path: str | os.PathLike[str], show: bool
-) -> Path:
-    from .explore import explore, written  # noqa: PLC0415 - profiles, which `import adjit` does without
-
-    return written(explore(concrete, concrete.convention.copies(signature.arrays, signature.stores, every=True), fn), path, show)
-
-
-def source_of(concrete: ConcreteFunction, signature: Signature, fn: Callable[..., Any]) -> Source:
-    from .source import Source, text_of  # noqa: PLC0415 - brings in `ast` and astunparse
-
-    arguments = concrete.convention.copies(signature.arrays, signature.stores, every=True)
-    captured = len(concrete.convention.constants)
-    seen = Inspection(concrete, fn)
-    return Source(text_of(concrete, seen.simplified, seen.halves), arguments[: len(arguments) - captured])
 
 
 def bind(fn: Callable[..., Any], instance: Any) -> Callable[..., Any]:

@@ -8,6 +8,7 @@ by them, in the number that is drawn.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError
 from adjit.ir.operand import Operand
-from adjit.ir.types import as_dtype, as_shape
+from adjit.ir.ops.base import Array
+from adjit.ir.types import as_dtype, as_shape, broadcast_shapes
 from adjit.tracer.control import while_loop
 from adjit.tracer.convert import present, to_operand
 from adjit.tracer.surface import elementwise, indexing, linalg, reductions, shapes
@@ -28,10 +30,13 @@ __all__ = [
 ]  # fmt: skip
 
 
+MOST_ROUNDS = 1000  # of a rejection, which usually takes fewer than ten
+
+
 def spread(what: str, shape: Any, dtype: Any, *parameters: Any) -> tuple[tuple[int, ...], list[Operand]]:
     """The shape of a result, and the parameters broadcast to it, in its dtype."""
     given = [ops.cast(to_operand(p), as_dtype(dtype)) for p in parameters]
-    common = np.broadcast_shapes(*(p.shape for p in given))
+    common = broadcast_shapes(what, *(p.shape for p in given))
     wanted = common if shape is None else as_shape(shape, what)
     try:
         return wanted, [ops.broadcast_to(p, wanted) for p in given]
@@ -93,7 +98,7 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
     if mean.ndim < 1 or cov.ndim < 2 or cov.shape[-1] != cov.shape[-2] or cov.shape[-1] != mean.shape[-1]:
         raise ShapeError(f"multivariate_normal: a mean of n elements needs a covariance of n x n; given are {mean.type} and {cov.type}")
     dtype = as_dtype(dtype) if dtype is not None else as_dtype(np.result_type(mean.dtype, cov.dtype, np.float32))
-    batch = np.broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
+    batch = broadcast_shapes("multivariate_normal", mean.shape[:-1], cov.shape[:-2])
     wanted = batch if shape is None else as_shape(shape, "multivariate_normal")
     factor = linalg.cholesky(ops.cast(cov, dtype))
     z = normal(key, (*wanted, mean.shape[-1]), dtype)
@@ -144,23 +149,15 @@ def _marsaglia_tsang(key: Any, alpha: Any) -> Any:
     c = 1.0 / elementwise.sqrt(9.0 * d)
     tiny = float(np.finfo(dtype).tiny)
 
-    def again(state: Any) -> Any:
-        round, _, accepted = state
-        return elementwise.logical_and(elementwise.logical_not(reductions.all(accepted)), round < 1000)
-
-    def draw(state: Any) -> Any:
-        round, x, accepted = state
-        one, two = (fold_in(fold_in(key, round), k) for k in (0, 1))
+    def propose(one: Any, two: Any) -> tuple[Any, Any]:
         z = normal(one, wanted, dtype)
         v = (1.0 + c * z) ** 3
         u = elementwise.maximum(uniform(two, wanted, dtype), tiny)
         positive = elementwise.where(v > 0.0, v, 1.0)
         fine = elementwise.logical_and(v > 0.0, elementwise.log(u) < 0.5 * z * z + d - d * v + d * elementwise.log(positive))
-        new = elementwise.logical_and(fine, elementwise.logical_not(accepted))
-        return round + 1, elementwise.where(new, d * positive, x), elementwise.logical_or(accepted, fine)
+        return d * positive, fine
 
-    start = np.zeros((), np.int64), ops.broadcast_to(to_operand(np.ones((), dtype)), wanted), to_operand(np.zeros(wanted, bool))
-    _, x, _ = while_loop(again, draw, tuple(map(present, map(to_operand, start))))
+    x = _accepted(key, np.ones(wanted, dtype), propose)
     u = elementwise.maximum(uniform(fold_in(key, -1), wanted, dtype), tiny)
     return elementwise.where(alpha < 1.0, elementwise.maximum(x * u ** (1.0 / alpha), tiny), x)
 
@@ -235,13 +232,7 @@ def _by_rejection(key: Any, rate: Any) -> Any:
     inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
     v_r = 0.9277 - 3.6224 / (b - 2.0)
 
-    def again(state: Any) -> Any:
-        round, _, accepted = state
-        return elementwise.logical_and(elementwise.logical_not(reductions.all(accepted)), round < 1000)
-
-    def draw(state: Any) -> Any:
-        round, k, accepted = state
-        one, two = (fold_in(fold_in(key, round), j) for j in (0, 1))
+    def propose(one: Any, two: Any) -> tuple[Any, Any]:
         u, v = uniform(one, rate.shape, "f64") - 0.5, elementwise.maximum(uniform(two, rate.shape, "f64"), 1e-300)
         us = elementwise.maximum(0.5 - elementwise.absolute(u), 1e-300)
         new = elementwise.floor((2.0 * a / us + b) * u + rate + 0.43)
@@ -250,12 +241,26 @@ def _by_rejection(key: Any, rate: Any) -> Any:
         kept = elementwise.maximum(new, 0.0)
         left = elementwise.log(v * inverse_alpha / (a / (us * us) + b))
         right = kept * log_rate - rate - special.gammaln(kept + 1.0)
-        fine = elementwise.logical_or(likely, elementwise.logical_and(elementwise.logical_not(out), left <= right))
-        first = elementwise.logical_and(fine, elementwise.logical_not(accepted))
-        return round + 1, elementwise.where(first, new, k), elementwise.logical_or(accepted, fine)
+        return new, elementwise.logical_or(likely, elementwise.logical_and(elementwise.logical_not(out), left <= right))
 
-    start = (np.zeros((), np.int64), np.zeros(rate.shape), np.zeros(rate.shape, bool))
-    return while_loop(again, draw, tuple(present(to_operand(s)) for s in start))[1]
+    return _accepted(key, np.zeros(rate.shape), propose)
+
+
+def _accepted(key: Any, start: Array, propose: Callable[[Any, Any], tuple[Any, Any]]) -> Any:
+    """The first accepted proposal for each element. `propose` takes two keys, and returns numbers and which of them are accepted."""
+
+    def again(state: Any) -> Any:
+        round, _, accepted = state
+        return elementwise.logical_and(elementwise.logical_not(reductions.all(accepted)), round < MOST_ROUNDS)
+
+    def draw(state: Any) -> Any:
+        round, x, accepted = state
+        new, fine = propose(*(fold_in(fold_in(key, round), k) for k in (0, 1)))
+        first = elementwise.logical_and(fine, elementwise.logical_not(accepted))
+        return round + 1, elementwise.where(first, new, x), elementwise.logical_or(accepted, fine)
+
+    given = (np.zeros((), np.int64), start, np.zeros(start.shape, bool))
+    return while_loop(again, draw, tuple(present(to_operand(s)) for s in given))[1]
 
 
 def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None) -> Operand:

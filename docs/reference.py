@@ -72,9 +72,12 @@ def described(value: Any) -> str:
 
 
 def methods(value: Any) -> Iterator[tuple[str, Any]]:
-    """The public methods that a class documents itself."""
-    if isinstance(value, type) and not issubclass(value, BaseException):
-        for name, member in vars(value).items():
+    """The public methods that a class documents, itself or in a base class that has no entry of its own."""
+    if not isinstance(value, type) or issubclass(value, BaseException):
+        return
+    known = {id(entry) for space in (aj, aj.nn) for entry in map(space.__dict__.get, space.__all__)}
+    for cls in (value, *(base for base in value.__mro__[1:] if id(base) not in known and base.__module__.startswith("adjit.runtime."))):
+        for name, member in vars(cls).items():
             if not name.startswith("_") and inspect.isfunction(member) and inspect.getdoc(member):
                 yield name, member
 

@@ -15,7 +15,7 @@ import pytest
 
 import adjit as aj
 
-SKIPPED = ("adjit.__main__", "adjit.tune")  # scripts
+SKIPPED = ("adjit.__main__", "adjit.explore", "adjit.tune")  # scripts
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 MODULES = [m.name for m in pkgutil.walk_packages(aj.__path__, "adjit.") if m.name not in SKIPPED]
 PUBLIC = [aj, aj.linalg, aj.random, aj.special]

@@ -46,6 +46,13 @@ def test_examples_become_blocks(reference: Any) -> None:
     assert page.count("```") % 2 == 0
 
 
+def test_methods_of_base_classes_are_listed(reference: Any) -> None:
+    page = dict(reference.pages())["reference/functions.md"]
+    entry = page.partition("### aj.Function {")[2].partition("\n### ")[0]
+    for method in ("inspect", "profile", "source", "explore", "export", "address", "clear_cache"):
+        assert entry.count(f"- `.{method}(") == 1
+
+
 def test_the_navigation_names_all_pages(reference: Any) -> None:
     nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     pages = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")] + [path for path, _ in reference.pages()]

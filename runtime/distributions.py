@@ -109,7 +109,7 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
 
 
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = "f32") -> Operand:
-    """Return floats from the gamma distribution with shape parameter `a` and scale 1, differentiable with respect to `a`.
+    """Return floats from the gamma distribution with shape parameter `a` and scale 1, differentiable with respect to `a`; NaN if a < 0.
 
     The derivative is that of the quantile at a fixed probability (implicit reparameterisation).
 
@@ -159,7 +159,8 @@ def _marsaglia_tsang(key: Any, alpha: Any) -> Any:
 
     x = _accepted(key, np.ones(wanted, dtype), propose)
     u = elementwise.maximum(uniform(fold_in(key, -1), wanted, dtype), tiny)
-    return elementwise.where(alpha < 1.0, elementwise.maximum(x * u ** (1.0 / alpha), tiny), x)
+    drawn = elementwise.where(alpha < 1.0, elementwise.maximum(x * u ** (1.0 / alpha), tiny), x)
+    return elementwise.where(alpha >= 0.0, drawn, math.nan)  # nothing is accepted for NaN
 
 
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = "f32") -> Operand:
@@ -192,7 +193,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = "f32") -> Op
 
 
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = "i64") -> Operand:
-    """Return integers from the Poisson distribution with mean `lam`.
+    """Return integers from the Poisson distribution with mean `lam`; -1 if that is negative or NaN.
 
     >>> aj.random.poisson(aj.random.key(0), 4.0, (5,))
     Tensor([2, 3, 1, 6, 4], i64[5])
@@ -202,7 +203,8 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = "i64") -> Operan
     small = elementwise.where(rate < 10.0, rate, 1.0)
     large = elementwise.where(rate < 10.0, 10.0, rate)
     few, many = _by_products(keys[0], small), _by_rejection(keys[1], large)
-    return present(ops.cast(to_operand(elementwise.where(rate < 10.0, few, many)), as_dtype(dtype)))
+    drawn = elementwise.where(rate >= 0.0, elementwise.where(rate < 10.0, few, many), -1.0)
+    return present(ops.cast(to_operand(drawn), as_dtype(dtype)))
 
 
 def _by_products(key: Any, rate: Any) -> Any:

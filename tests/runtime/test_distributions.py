@@ -50,6 +50,16 @@ def test_poisson(rate: float) -> None:
     np.testing.assert_allclose([(drawn <= k).mean() for k in points], stats.poisson(rate).cdf(points), atol=4 * 0.5 / N**0.5)
 
 
+@pytest.mark.parametrize("mode", [lambda f: f, aj.function], ids=["eager", "compiled"])
+def test_parameters_that_have_no_distribution(mode: Any) -> None:
+    """They are seen in the result, which is no plausible number."""
+    wrong = np.array([np.nan, -1.0, -20.0, 2.0])
+    drawn = np.asarray(mode(lambda key, a: aj.random.gamma(key, a, dtype="f64"))(KEY, wrong))
+    assert np.isnan(drawn).tolist() == [True, True, True, False]
+    counts = np.asarray(mode(lambda key, rate: aj.random.poisson(key, rate))(KEY, wrong))
+    assert (counts < 0).tolist() == [True, True, True, False]
+
+
 def test_parameters_broadcast() -> None:
     rates = np.array([[0.5], [50.0]])
     assert aj.random.poisson(KEY, rates, (2, 3)).shape == (2, 3)

@@ -153,37 +153,49 @@ def rows() -> Iterator[Fit]:
     yield Fit("GAMMA_2_3", "gamma(x), t = 2 x - 5", mp.gamma, linear(2, 3))
     yield Fit("DIGAMMA_1_2", "digamma(x) / (x - root), t = 2 x - 3", digamma_quotient, linear(1, 2))
     yield Fit(
-        "ERFCX", "(1 + 2 x) erfcx(x), t = (x - 3.75) / (x + 3.75)",
-        at_infinity(lambda x: (1 + 2 * x) * mp.exp(x * x) * mp.erfc(x), 2 / mp.sqrt(mp.pi)), ratio(mp.mpf(3.75), 0),
+        "ERFCX",
+        "(1 + 2 x) erfcx(x), t = (x - 3.75) / (x + 3.75)",
+        at_infinity(lambda x: (1 + 2 * x) * mp.exp(x * x) * mp.erfc(x), 2 / mp.sqrt(mp.pi)),
+        ratio(mp.mpf(3.75), 0),
     )
     yield Fit("QUANTILE_FAR", "the normal quantile of p < 2**-60 in r = sqrt(-log(p)), t = (r - 17) / 11", normal_quantile, linear(6, 28))
     yield Fit("E1_SMALL", "exp1(x) + log(x), t = 2 x - 1", lambda x: mp.e1(x) + mp.log(x), linear(0, 1))
     yield Fit(
-        "E1_LARGE", "x exp(x) exp1(x), t = (3 s - 1) / 2 with s = (x - 2) / (x + 2)",
-        at_infinity(lambda x: x * mp.exp(x) * mp.e1(x), mp.mpf(1)), ratio(2, 1),
+        "E1_LARGE",
+        "x exp(x) exp1(x), t = (3 s - 1) / 2 with s = (x - 2) / (x + 2)",
+        at_infinity(lambda x: x * mp.exp(x) * mp.e1(x), mp.mpf(1)),
+        ratio(2, 1),
     )
     yield Fit("EI_SMALL", "(ein(x) - ein(root)) / (x - root), t = x / 3 - 1", ei_quotient, linear(0, 6))
     for low in (6, 12, 24):
         yield Fit(
-            f"EI_{low}", f"x exp(-x) ei(x), t = {low * 4} / x - 3",
-            lambda x: x * mp.exp(-x) * mp.ei(x), lambda t, low=low: mp.mpf(4 * low) / (t + 3),
+            f"EI_{low}",
+            f"x exp(-x) ei(x), t = {low * 4} / x - 3",
+            lambda x: x * mp.exp(-x) * mp.ei(x),
+            lambda t, low=low: mp.mpf(4 * low) / (t + 3),
         )
     yield Fit("EI_48", "x exp(-x) ei(x), t = 96 / x - 1", at_infinity(lambda x: x * mp.exp(-x) * mp.ei(x), mp.mpf(1)), over(48))
     for n in (0, 1):
         yield Fit(
-            f"I{n}_MIDDLE", f"sqrt(x) exp(-x) I{n}(x), t = 32 / (3 x) - 5 / 3",
-            lambda x, n=n: mp.sqrt(x) * mp.exp(-x) * mp.besseli(n, x), lambda t: 32 / (3 * t + 5),
+            f"I{n}_MIDDLE",
+            f"sqrt(x) exp(-x) I{n}(x), t = 32 / (3 x) - 5 / 3",
+            lambda x, n=n: mp.sqrt(x) * mp.exp(-x) * mp.besseli(n, x),
+            lambda t: 32 / (3 * t + 5),
         )
         yield Fit(
-            f"I{n}_LARGE", "the same, t = 32 / x - 1",
-            at_infinity(lambda x, n=n: mp.sqrt(x) * mp.exp(-x) * mp.besseli(n, x), 1 / mp.sqrt(2 * mp.pi)), over(16),
+            f"I{n}_LARGE",
+            "the same, t = 32 / x - 1",
+            at_infinity(lambda x, n=n: mp.sqrt(x) * mp.exp(-x) * mp.besseli(n, x), 1 / mp.sqrt(2 * mp.pi)),
+            over(16),
         )
     yield Fit("K0_SMALL", "K0(x) + log(x / 2) I0(x), t = x² / 2 - 1", k0_part, squared(2))
     yield Fit("K1_SMALL", "(K1(x) - 1 / x - log(x / 2) I1(x)) / x, t = x² / 2 - 1", k1_part, squared(2))
     for n in (0, 1):
         yield Fit(
-            f"K{n}_LARGE", f"sqrt(x) exp(x) K{n}(x), t = (3 s - 1) / 2 with s = (x - 4) / (x + 4)",
-            at_infinity(lambda x, n=n: mp.sqrt(x) * mp.exp(x) * mp.besselk(n, x), mp.sqrt(mp.pi / 2)), ratio(4, 2),
+            f"K{n}_LARGE",
+            f"sqrt(x) exp(x) K{n}(x), t = (3 s - 1) / 2 with s = (x - 4) / (x + 4)",
+            at_infinity(lambda x, n=n: mp.sqrt(x) * mp.exp(x) * mp.besselk(n, x), mp.sqrt(mp.pi / 2)),
+            ratio(4, 2),
         )
     for n in (0, 1):
         yield Fit(f"J{n}_SMALL", f"J{n}(x){' / x' * n}, t = x² / 32 - 1", lambda x, n=n: mp.besselj(n, x) / x**n, squared(8))

@@ -1,6 +1,6 @@
 """The cost of `import adjit` over `import numpy`: the difference of medians over fresh processes, which alternate.
 
-    python benchmarks/import_time.py [--runs 15] [--modules]
+python benchmarks/import_time.py [--runs 15] [--modules]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Memory growth over calls of one compiled function, and over retraces. Prints the growth of the resident set; budgets are 1 MB and 50 MB.
 
-    python benchmarks/memory.py [calls] [retraces]          # 1,000,000 and 10,000 by default
+python benchmarks/memory.py [calls] [retraces]          # 1,000,000 and 10,000 by default
 """
 
 from __future__ import annotations

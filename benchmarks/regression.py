@@ -1,6 +1,6 @@
 """Detects loss of speed: a few kernels against NumPy, as ratios measured in one run, each with a limit that allows for noise.
 
-    python benchmarks/regression.py          prints a table; exits with 1 if a ratio is above its limit
+python benchmarks/regression.py          prints a table; exits with 1 if a ratio is above its limit
 """
 
 from __future__ import annotations

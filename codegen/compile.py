@@ -27,6 +27,7 @@ from .native import MAIN, Native, pooled_from
 
 QUICK = 200_000  # operations: about twenty microseconds, for which other Python threads can wait
 
+
 def work(block: Block) -> float:
     """A rough upper bound of the operations, to separate calls of microseconds, which keep the GIL, from longer ones.
 

@@ -90,7 +90,6 @@ def linspace(start: Any, stop: Any, num: int, name: str | None = None, axis: int
     return create.linspace(low, high, int(num), axis=axis)
 
 
-
 @public
 def one_hot(
     indices: Any, depth: int, on_value: Any = None, off_value: Any = None, axis: int | None = None, dtype: Any = None,
@@ -189,7 +188,6 @@ def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str | Non
 @public
 def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Any:
     return shapes.squeeze(convert_to_tensor(input), axes_of(axis) or None)
-
 
 
 @public

@@ -167,9 +167,7 @@ def conv2d_transpose(
 
 def pooled(function: Callable[..., Operand], what: str, rank: int | None) -> Callable[..., Any]:
     @public
-    def pooling(
-        input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
-    ) -> Any:
+    def pooling(input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None) -> Any:
         images = Images(what, input, rank, data_format)
         return images.done(function(images.x, images.axes("ksize", ksize), images.axes("strides", strides), images.padding(padding)))
 

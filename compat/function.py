@@ -182,10 +182,7 @@ class Function(RuntimeFunction):
         if len(given) < len(signature):
             raise TypeError(f"{UNBOUND}: {self._name} has a signature of {len(signature)} inputs, and got {len(given)}")
         names = [n for n in self._parameters.parameters if not (self._method and n in ("self", "cls"))]
-        checked = [
-            fitting(name, spec, x)
-            for name, spec, x in zip(names, signature, given, strict=False)
-        ]
+        checked = [fitting(name, spec, x) for name, spec, x in zip(names, signature, given, strict=False)]
         rest = given[len(signature) :]
         return (*checked, *rest), {}
 

@@ -94,9 +94,7 @@ def truncated_normal(
 
 
 @public
-def uniform(
-    shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = float32, seed: int | None = None, name: str | None = None
-) -> Any:
+def uniform(shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = float32, seed: int | None = None, name: str | None = None) -> Any:
     """Uniform random numbers in [minval, maxval)."""
     return _uniform(_next(seed), shape, minval, maxval, dtype)
 

@@ -1,6 +1,6 @@
 """The same gradient, eager and compiled, with their times.
 
-    python examples/eager_vs_compiled.py
+python examples/eager_vs_compiled.py
 """
 
 import time

@@ -1,6 +1,6 @@
 """Show the stages of a small loss: traced, differentiated, simplified, fused, compiled.
 
-    python examples/inspect_ir.py
+python examples/inspect_ir.py
 """
 
 import numpy as np

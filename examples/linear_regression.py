@@ -1,6 +1,6 @@
 """Fit a line to noisy points: one compiled training step, called a few hundred times.
 
-    python examples/linear_regression.py
+python examples/linear_regression.py
 """
 
 import numpy as np

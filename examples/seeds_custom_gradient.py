@@ -1,6 +1,6 @@
 """Custom gradients: one that stays finite, one that is clipped in the backward pass, one that passes through rounding.
 
-    python examples/seeds_custom_gradient.py
+python examples/seeds_custom_gradient.py
 """
 
 from __future__ import annotations

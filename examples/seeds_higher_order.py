@@ -1,6 +1,6 @@
 """Nested tapes: derivatives of any order, a Hessian, and Newton's method, compiled.
 
-    python examples/seeds_higher_order.py
+python examples/seeds_higher_order.py
 """
 
 from __future__ import annotations

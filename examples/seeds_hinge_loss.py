@@ -1,6 +1,6 @@
 """A maximum-margin classifier: gradients through `maximum`, which has a kink, and an epoch of steps as one compiled loop.
 
-    python examples/seeds_hinge_loss.py
+python examples/seeds_hinge_loss.py
 """
 
 from __future__ import annotations

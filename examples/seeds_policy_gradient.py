@@ -1,6 +1,6 @@
 """A policy over the arms of a bandit: the exact gradient of the expected reward, and REINFORCE, which estimates it from samples.
 
-    python examples/seeds_policy_gradient.py
+python examples/seeds_policy_gradient.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A line through points, fitted by hand: a tape, two gradients, two assignments. Then the same step compiled.
 
-    python examples/seeds_regression.py
+python examples/seeds_regression.py
 """
 
 from __future__ import annotations

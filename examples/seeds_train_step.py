@@ -1,6 +1,6 @@
 """A training step under `tf.function`: traced once, run often. Variables are passed as arguments, so one trace serves two models.
 
-    python examples/seeds_train_step.py
+python examples/seeds_train_step.py
 """
 
 from __future__ import annotations

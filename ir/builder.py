@@ -1,8 +1,8 @@
 """Appends statements to a block. Operators on IR values emit into the innermost active builder.
 
-    with Builder(params) as b:
-        y = x * x + 1.0
-    block = b.finish([y])
+with Builder(params) as b:
+    y = x * x + 1.0
+block = b.finish([y])
 """
 
 from __future__ import annotations

@@ -89,9 +89,7 @@ class Block:
 
     __slots__ = ("params", "stmts", "results", "saving", "_free", "_effects")
 
-    def __init__(
-        self, params: Sequence[Value], stmts: Sequence[Stmt], results: Sequence[Operand], saving: Sequence[Operand] = ()
-    ) -> None:
+    def __init__(self, params: Sequence[Value], stmts: Sequence[Stmt], results: Sequence[Operand], saving: Sequence[Operand] = ()) -> None:
         self.params = tuple(params)
         self.stmts = tuple(stmts)
         self.results = tuple(results)

@@ -179,4 +179,3 @@ def formula(op: Map, name: str, dtypes: Sequence[DType]) -> tuple[str, set[str]]
     long = {line: f"{line}  # fmt: skip" for line in script.lines if len(line) > 88}
     head = [f"def {name}({', '.join(p.text for p in params)}):", f'    """{about}"""']
     return "\n".join([*head, *(long.get(line, line) for line in script.lines), f"    return {result.text}"]), script.used
-

@@ -1,8 +1,8 @@
 """Layers, losses, optimizers and training. A training step written with them compiles to one native function.
 
-    model = nn.Sequential([nn.Dense(64, activation="relu"), nn.Dense(10)])
-    trainer = nn.Trainer(model, nn.losses.SparseCategoricalCrossentropy(from_logits=True), nn.optimizers.Adam(), metrics=["accuracy"])
-    history = trainer.fit(images, labels, epochs=5)
+model = nn.Sequential([nn.Dense(64, activation="relu"), nn.Dense(10)])
+trainer = nn.Trainer(model, nn.losses.SparseCategoricalCrossentropy(from_logits=True), nn.optimizers.Adam(), metrics=["accuracy"])
+history = trainer.fit(images, labels, epochs=5)
 """
 
 # ruff: noqa: I001 - one name a line would make this page four times as long

@@ -22,6 +22,7 @@ __all__ = [
 def __dir__() -> list[str]:
     return __all__
 
+
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805  # fixed point at mean 0 and variance 1
 
 relu = elementwise.relu

@@ -20,6 +20,7 @@ __all__ = ["Callback", "EarlyStopping", "ModelCheckpoint", "ReduceLROnPlateau", 
 def __dir__() -> list[str]:
     return __all__
 
+
 Logs = Mapping[str, float]
 
 

@@ -18,6 +18,7 @@ __all__ = ["Batches"]
 def __dir__() -> list[str]:
     return __all__
 
+
 SHOWN = 8  # arrays listed in an error message
 
 

@@ -1,9 +1,9 @@
 """Models from symbolic inputs and outputs: call layers on the result of `Input`, then `Model(inputs, outputs)`.
 
-    image = nn.Input((28, 28, 1))
-    h = nn.Conv2D(8, 3, padding="same", activation="relu")(image)
-    h = h + nn.Conv2D(8, 3, padding="same", activation="relu")(h)
-    model = nn.Model(image, nn.Dense(10)(nn.Flatten()(h)))
+image = nn.Input((28, 28, 1))
+h = nn.Conv2D(8, 3, padding="same", activation="relu")(image)
+h = h + nn.Conv2D(8, 3, padding="same", activation="relu")(h)
+model = nn.Model(image, nn.Dense(10)(nn.Flatten()(h)))
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ __all__ = [
 def __dir__() -> list[str]:
     return __all__
 
+
 TRUNCATED_STD = 0.87962566103423978  # of a standard normal distribution truncated at two standard deviations
 
 

@@ -38,6 +38,7 @@ __all__ = [
 def __dir__() -> list[str]:
     return __all__
 
+
 EPSILON = 1e-7  # distance that probabilities keep from 0 and 1
 REDUCTIONS = ("sum_over_batch_size", "mean", "sum", "none")
 

@@ -1,8 +1,8 @@
 """Metrics: values accumulated over batches. Their state is stored in variables, so updating them is part of a compiled step.
 
-    accuracy = metrics.SparseCategoricalAccuracy()
-    accuracy.update_state(labels, predictions)      # or accuracy(labels, predictions), which also returns the result
-    float(accuracy.result()); accuracy.reset_state()
+accuracy = metrics.SparseCategoricalAccuracy()
+accuracy.update_state(labels, predictions)      # or accuracy(labels, predictions), which also returns the result
+float(accuracy.result()); accuracy.reset_state()
 """
 
 from __future__ import annotations

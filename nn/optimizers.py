@@ -389,9 +389,7 @@ class Lion(Optimizer):
         return change, {"momentum": self.beta_2 * m + (1.0 - self.beta_2) * g}
 
 
-NAMED: dict[str, type[Optimizer]] = {
-    c.__name__.lower(): c for c in (SGD, Adam, AdamW, RMSprop, Adagrad, Adadelta, Adamax, Nadam, Lion)
-}
+NAMED: dict[str, type[Optimizer]] = {c.__name__.lower(): c for c in (SGD, Adam, AdamW, RMSprop, Adagrad, Adadelta, Adamax, Nadam, Lion)}
 
 
 def get_optimizer(what: Any) -> Optimizer:

@@ -1,6 +1,6 @@
 """Regularizers: penalties on variables or outputs, which a trainer adds to the loss.
 
-    nn.Dense(64, kernel_regularizer="l2", activity_regularizer=nn.regularizers.L1(1e-4))
+nn.Dense(64, kernel_regularizer="l2", activity_regularizer=nn.regularizers.L1(1e-4))
 """
 
 from __future__ import annotations

@@ -25,9 +25,7 @@ Mode: TypeAlias = OneOf["forward", "reverse"]
 Row: TypeAlias = list[Operand | None]
 
 
-def jacobian_blocks(
-    stmts: Sequence[Stmt], targets: Sequence[Operand], sources: Sequence[Operand], mode: Mode | None = None
-) -> list[Row]:
+def jacobian_blocks(stmts: Sequence[Stmt], targets: Sequence[Operand], sources: Sequence[Operand], mode: Mode | None = None) -> list[Row]:
     """Return the derivative of each target by each source, of shape target.shape + source.shape; None where they are not connected.
 
     By default `mode` is the one that needs fewer sweeps: forward mode in a tie, reverse mode where forward mode is not available.

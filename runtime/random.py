@@ -1,8 +1,8 @@
 """Random numbers without hidden state: a key in, numbers out. The same key gives the same bits, eager and compiled.
 
-    key = random.key(0)
-    key, sub = random.split(key)
-    x = random.normal(sub, (3, 4))
+key = random.key(0)
+key, sub = random.split(key)
+x = random.normal(sub, (3, 4))
 """
 
 from __future__ import annotations

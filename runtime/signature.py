@@ -186,4 +186,3 @@ def argument_path(tree: TreeDef, leaf: int) -> str:
     (_, where), (_, first), *_ = tree.key_paths()[leaf]
     rest = tree.paths()[leaf].split("]", 2)[2]
     return f"{first!r}{rest}" if where == 1 else f"{first}{rest}"
-

@@ -31,9 +31,7 @@ from .tensor import WeakTensor, tensor
 P = ParamSpec("P")
 
 
-def grad(
-    fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[P, Any]:
+def grad(fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable[P, Any]:
     """Return a function that computes the gradient of the scalar `fn(*args)` by the arguments at `argnums`, in their structure.
 
     With `has_aux`, `fn` returns `(value, aux)`, and the new function returns `(gradient, aux)`. The gradient by a complex argument is

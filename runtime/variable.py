@@ -162,7 +162,7 @@ class Variable(ArrayMethods, Operand):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if listening.recorders and current_trace() is None:
-            return self.read_operand().__array__(dtype, copy) # a tape may watch it
+            return self.read_operand().__array__(dtype, copy)  # a tape may watch it
         return np.array(self.numpy(), dtype) if copy or dtype is not None else self.numpy()
 
     def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:

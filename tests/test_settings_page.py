@@ -1,6 +1,6 @@
 """docs/settings.md lists every environment variable and every field of `config`, as the two tables in the code say.
 
-    python tests/test_settings_page.py     writes the page
+python tests/test_settings_page.py     writes the page
 """
 
 from __future__ import annotations

@@ -298,7 +298,7 @@ class AtIndex:
 
     def power(self, value: Any) -> Operand:
         """Return a copy of x with x[key] **= value."""
-        return present(ops.updateitem(self.x, self.key, lambda items: items ** value))
+        return present(ops.updateitem(self.x, self.key, lambda items: items**value))
 
     def min(self, value: Any) -> Operand:
         """Return a copy of x with the smaller of x[key] and value."""

@@ -154,9 +154,7 @@ def _fit(a: Any, b: Any) -> bool:
     return same_static(a, b) or (ours is not None and theirs is not None and join(ours, theirs) is not None)
 
 
-def _build(
-    entry: Entry, tree: TreeDef, pairs: Sequence[tuple[Any, Any]], words: Wording, choices: list[Choice]
-) -> Build:
+def _build(entry: Entry, tree: TreeDef, pairs: Sequence[tuple[Any, Any]], words: Wording, choices: list[Choice]) -> Build:
     parts: list[Any] = []
     for (a, b), path in zip(pairs, tree.key_paths(), strict=True):
         where = spelled(path)

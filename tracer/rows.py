@@ -46,9 +46,9 @@ class Rows(NamedTuple):
         """Return the common form of both: Python numbers adapt in dtype."""
         kinds = [join(a, b) if a.type.shape == b.type.shape else None for a, b in zip(self.kinds, other.kinds, strict=False)]
         if self.tree != other.tree or None in kinds:
-            raise TraceError(
-                f"the items of a list that a traced loop or branch appends to must be of one type, not {self} and {other}"
-            ).at(user_location())
+            raise TraceError(f"the items of a list that a traced loop or branch appends to must be of one type, not {self} and {other}").at(
+                user_location()
+            )
         return Rows(self.tree, tuple(kind for kind in kinds if kind is not None))
 
     def __str__(self) -> str:

@@ -25,6 +25,7 @@ from .wasm_routines import ALLOCATOR, PRODUCT, WIDE
 PAGE = 65536
 FRAMES = 4 * PAGE  # of the stack, for what LLVM itself puts there
 
+
 class Place(NamedTuple):
     """An array in the static buffers of a module."""
 

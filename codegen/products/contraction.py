@@ -270,9 +270,7 @@ class _Contraction:
         """Advance the factors along a summed axis; the target does not move."""
         return [*self._moved(at[:TARGET], label, index), *at[TARGET:]]
 
-    def _products(
-        self, at: list[str], sums: list[list[Reg]], offsets: list[list[int]], emitters: list[VectorEmitter]
-    ) -> list[list[Reg]]:
+    def _products(self, at: list[str], sums: list[list[Reg]], offsets: list[list[int]], emitters: list[VectorEmitter]) -> list[list[Reg]]:
         """Add a product to every sum of the tile. (Twelve of them take longer than the loop overhead, so unrolling gains nothing.)"""
         across = [s[self.vector] if self.vector is not None else 0 for s in self.strides]
         load = self._loader(at, across)

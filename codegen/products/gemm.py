@@ -557,5 +557,3 @@ class _Gemm:
         text.put("ret void")
         header = "i64 %n, i64 %k, ptr %b, i64 %row, i64 %column, ptr %packed, i64 %threads, ptr %run, ptr %error"
         return self.function(f"void @{library.PACK_NAMES[self.dtype]}({header})", text)
-
-

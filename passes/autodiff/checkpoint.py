@@ -64,9 +64,7 @@ def _segmented_for(stmt: Stmt, how: str | int) -> Stmt:
         inner = outer.emit(For(_inner(how)), (carry[-1], end, *carry[:-1]), (body,), [x.type for x in inits])
         block = outer.finish([*inner, end])
     (last,) = _twins((k,))
-    return stmt.replace(
-        op=While(), args=(*inits, start), blocks=(condition.finish([more]), block), results=(*stmt.results, last)
-    )
+    return stmt.replace(op=While(), args=(*inits, start), blocks=(condition.finish([more]), block), results=(*stmt.results, last))
 
 
 def _length(how: str | int, trips: Operand) -> Operand:

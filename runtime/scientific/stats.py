@@ -105,12 +105,8 @@ rayleigh = Continuous(lambda z: ops.log(z) - 0.5 * z * z, 0, 0.0)
 halfnorm = Continuous(lambda z: 0.5 * math.log(2.0 / math.pi) - 0.5 * z * z, 0, 0.0)
 t = Continuous(student, 1)
 gamma = Continuous(lambda z, a: special.xlogy(a - 1.0, z) - z - special.gammaln(a), 1, 0.0)
-chi2 = Continuous(
-    lambda z, df: special.xlogy(0.5 * df - 1.0, z) - 0.5 * z - special.gammaln(0.5 * df) - 0.5 * math.log(2.0) * df, 1, 0.0
-)
-beta = Continuous(
-    lambda z, a, b: special.xlogy(a - 1.0, z) + special.xlog1py(b - 1.0, -z) - special.betaln(a, b), 2, 0.0, 1.0
-)
+chi2 = Continuous(lambda z, df: special.xlogy(0.5 * df - 1.0, z) - 0.5 * z - special.gammaln(0.5 * df) - 0.5 * math.log(2.0) * df, 1, 0.0)
+beta = Continuous(lambda z, a, b: special.xlogy(a - 1.0, z) + special.xlog1py(b - 1.0, -z) - special.betaln(a, b), 2, 0.0, 1.0)
 lognorm = Continuous(lognormal, 1, 0.0)
 weibull_min = Continuous(lambda z, c: ops.log(c) + special.xlogy(c - 1.0, z) - ops.power(z, c), 1, 0.0)
 pareto = Continuous(lambda z, b: ops.log(b) - (b + 1.0) * ops.log(z), 1, 1.0)

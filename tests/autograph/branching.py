@@ -294,5 +294,3 @@ def walrus(x):
     if (y := x * x) > 1:
         return y
     return y + 10
-
-

@@ -1,7 +1,5 @@
 """Programs with functions, methods, closures, defaults, `with` and `try` around and inside of control flow."""
 
-
-
 from __future__ import annotations
 
 import contextlib

@@ -54,9 +54,11 @@ def fails(x):
     y = x
     for i in range(3):
         if y is not None:
+            # fmt: off
             y = y + {}[
                 i
             ]
+            # fmt: on
     return y
 
 
@@ -215,7 +217,7 @@ def test_tracebacks_show_the_users_lines() -> None:
     with pytest.raises(KeyError) as caught:
         trace(convert(fails), 1.0)
     ours = [frame for frame in traceback.extract_tb(caught.tb) if frame.filename == __file__ and frame.name == "fails"]
-    assert [frame.lineno for frame in ours] == [first + 2, first + 3, first + 4]
+    assert [frame.lineno for frame in ours] == [first + 2, first + 3, first + 5]
     assert [frame.line for frame in ours] == ["for i in range(3):", "if y is not None:", "y = y + {}["]
     assert ours[-1].colno == 20
 
@@ -254,7 +256,7 @@ def test_ir_has_the_users_lines_and_names() -> None:
     assert str(func.results[0]).startswith("<traced f64[] %total")
 
 
-GOLDEN = '''\
+GOLDEN = """\
 def clip(x, limit):
     'Clips.'
     result__1: 'variable'
@@ -268,7 +270,7 @@ def clip(x, limit):
         result__1 = ag__.if_exp((x < 0), (lambda : 0.0), (lambda : x))
     ag__.if_stmt((x > limit), then__3, else__4, ('result__1',))
     return result__1
-'''
+"""
 
 
 def test_to_code() -> None:

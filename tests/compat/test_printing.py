@@ -98,7 +98,7 @@ def test_symbolic_tensors_say_what_they_are(capsys: pytest.CaptureFixture[str]) 
 
     f(tf.constant([1.0]))
     f(tf.constant([2.0]))
-    assert capsys.readouterr().out == 'Tensor("x:0", shape=(1,), dtype=float32) <dtype: \'float32\'> [1]\n'
+    assert capsys.readouterr().out == "Tensor(\"x:0\", shape=(1,), dtype=float32) <dtype: 'float32'> [1]\n"
 
 
 PRINTED = [

@@ -264,7 +264,7 @@ def test_effects_keep_their_order_and_their_errors(capsys: pytest.CaptureFixture
     """
     source = check_func(parse_func(text), [np.arange(1.0, 4.0), np.int64(2)])
     assert capsys.readouterr().out == "at 2!\n" * 2
-    with pytest.raises(ValueError, match="it's \"bad\""):
+    with pytest.raises(ValueError, match='it\'s "bad"'):
         source(np.zeros(3), np.int64(0))
     assert capsys.readouterr().out == "at 0!\n"
     with pytest.raises(IndexError):

@@ -196,9 +196,7 @@ def test_for() -> None:
     )
     refused(region(For(), [ZERO, ZERO], [], body(), body()), "for takes 1 block, not 2")
     refused(region(For(), [ZERO, value("x")], [], body()), "its operands should have types (i64[], i64[]), not (i64[], f64[])")
-    refused(
-        region(For(), [ZERO, ZERO, value("x")], [], body()), "the parameters of its body should have types (i64[], f64[]), not (i64[])"
-    )
+    refused(region(For(), [ZERO, ZERO, value("x")], [], body()), "the parameters of its body should have types (i64[], f64[]), not (i64[])")
     refused(region(For(), [ZERO, ZERO], [], body(index=SCALAR)), "the parameters of its body should have types (i64[]), not (f64[])")
     refused(region(For(), [ZERO, ZERO], [], NONE), "the parameters of its body")
     stray = Block([value("k", INDEX), value("c")], [], [ZERO])

@@ -171,8 +171,10 @@ POOLS = [
     row("max_pool", lambda x: ops.max_pool(x, 2), pooled((2, 2), (2, 2), np.max), normal(2, 5, 4, 3)),
     row("max_pool_line", lambda x: ops.max_pool(x, 3, 1), pooled((3,), (1,), np.max), normal(2, 6, 2)),
     row(
-        "max_pool_same", lambda x: ops.max_pool(x, (3, 2), 2, "same"),
-        pooled((3, 2), (2, 2), np.nanmax, ((1, 1), (0, 1))), normal(1, 5, 5, 9),
+        "max_pool_same",
+        lambda x: ops.max_pool(x, (3, 2), 2, "same"),
+        pooled((3, 2), (2, 2), np.nanmax, ((1, 1), (0, 1))),
+        normal(1, 5, 5, 9),
     ),
     row("max_pool_large", lambda x: ops.max_pool(x, 6), pooled((6, 6), (6, 6), np.max), normal(1, 6, 7, 2)),
     row("avg_pool", lambda x: ops.avg_pool(x, (2, 3), (1, 2)), pooled((2, 3), (1, 2), np.mean), normal(2, 4, 5, 3)),

@@ -119,8 +119,12 @@ JOINS = [
     row("concatenate", lambda *xs: ops.concatenate(xs, -1), lambda *xs: np.concatenate(xs, 1), MATRIX, normal(3, 0), normal(3, 2)),
     row("concatenate_itself", lambda x: ops.concatenate([x, x], None), lambda x: np.concatenate([x, x], None), MATRIX),
     fixed(
-        "concatenate_mixed", lambda *xs: ops.concatenate(xs), lambda *xs: np.concatenate(xs),
-        given([1], np.int8), given([True]), given([0.5]),
+        "concatenate_mixed",
+        lambda *xs: ops.concatenate(xs),
+        lambda *xs: np.concatenate(xs),
+        given([1], np.int8),
+        given([True]),
+        given([0.5]),
     ),
     row("set_slice", lambda x, u: apply(SetSlice((0, 1), (3, 4), (2, 1)), x, u), set_window, MATRIX, normal(2, 3)),
 ]
@@ -201,7 +205,11 @@ SCANS = [
     fixed("cumprod_of_ints", ops.cumprod, np.cumprod, given(np.arange(1, 7), np.int16)),
     row("recurrence", lambda a, b: apply(Recurrence(0), a, b), recurrence, MATRIX, normal(3, 4)),
     row(
-        "recurrence_reverse", lambda a, b: apply(Recurrence(0, True), a, b), lambda a, b: recurrence(a[::-1], b[::-1])[::-1], MATRIX, ZEROS,
+        "recurrence_reverse",
+        lambda a, b: apply(Recurrence(0, True), a, b),
+        lambda a, b: recurrence(a[::-1], b[::-1])[::-1],
+        MATRIX,
+        ZEROS,
     ),
 ]
 
@@ -216,20 +224,30 @@ INDEXING = [
     row("scatter_set", lambda x, u, i: apply(ScatterSet(), x, u, i), scatter_set, MATRIX, normal(4, 4), ROWS),
     row("scatter_set_points", lambda x, u, i, j: apply(ScatterSet(), x, u, i, j), scatter_set, MATRIX, normal(4), ROWS, COLUMNS),
     fixed(
-        "scatter_set_of_ints", lambda x, u, i: apply(ScatterSet(), x, u, i), scatter_set,
-        given([0, 1, 2]), given([7, 8, 9]), given([1, 2, 1]),
+        "scatter_set_of_ints",
+        lambda x, u, i: apply(ScatterSet(), x, u, i),
+        scatter_set,
+        given([0, 1, 2]),
+        given([7, 8, 9]),
+        given([1, 2, 1]),
     ),
     row("getitem_basic", lambda x: ops.getitem(x, (1, None, slice(None, None, -1))), lambda x: x[1, None, ::-1], MATRIX),
     row("getitem_mixed", lambda x: ops.getitem(x, (slice(None), [0, 2], 1)), lambda x: x[:, [0, 2], 1], CUBE),
     row("getitem_apart", lambda x: ops.getitem(x, ([1, 0], slice(1, 3), [2, 2])), lambda x: x[[1, 0], 1:3, [2, 2]], CUBE),
     row("getitem_traced", lambda x, i: ops.getitem(x, (..., i, slice(2))), lambda x, i: x[..., i, :2], CUBE, given(-1)),
     row(
-        "setitem_window", lambda x, u: ops.setitem(x, (slice(None, None, 2), slice(3, 0, -1)), u),
-        lambda x, u: windowed(x, u, False), MATRIX, normal(3),
+        "setitem_window",
+        lambda x, u: ops.setitem(x, (slice(None, None, 2), slice(3, 0, -1)), u),
+        lambda x, u: windowed(x, u, False),
+        MATRIX,
+        normal(3),
     ),
     row(
-        "additem_window", lambda x, u: ops.additem(x, (slice(None, None, 2), slice(3, 0, -1)), u),
-        lambda x, u: windowed(x, u, True), MATRIX, normal(3),
+        "additem_window",
+        lambda x, u: ops.additem(x, (slice(None, None, 2), slice(3, 0, -1)), u),
+        lambda x, u: windowed(x, u, True),
+        MATRIX,
+        normal(3),
     ),
 ]
 

@@ -174,6 +174,7 @@ def test_scipys_ufuncs_take_traced_values_and_tensors() -> None:
 
 def test_derivatives_in_parameters_are_finite_differences() -> None:
     """Of third order in the parameters, and mixed: dual numbers of dual numbers."""
+
     def f(a: Any, b: Any) -> Any:
         return aj.special.betainc(a, b, 0.3)
 

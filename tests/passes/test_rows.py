@@ -94,4 +94,3 @@ def test_softmax_touches_the_matrix_twice() -> None:
     optimized = OPTIMIZE(build(softmax, sample(64, 1000)))
     assert len([s for s in optimized.stmts if s.blocks]) == 1
     assert compile_func(optimized).arena_bytes == 0
-

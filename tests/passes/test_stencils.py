@@ -269,8 +269,6 @@ def test_a_padded_array_is_not_overwritten_by_what_it_is_padded_into() -> None:
     assert_allclose(aj.function(f)(x), f(x), rtol=1e-14)
 
 
-
-
 def test_stencils_of_two_axes_stay_two_nests() -> None:
     """Five shifts along two axes would cut the domain into 25 boxes: too much code for one nest, and several would exchange more memory."""
     x = np.random.default_rng(0).standard_normal((300, 200))

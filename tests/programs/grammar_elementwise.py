@@ -21,8 +21,16 @@ KINKED = ["np.abs({x})", "aj.relu({x})", "np.sign({x})", "np.maximum({x}, 0)", "
           "np.where({x} > 0, np.sqrt(np.abs({x})), {x})",
           "np.where({x} > 0, np.log(np.maximum({x}, 1e-3)), 0)", "{x} > 0", "{x} <= 0.0", "np.signbit({x})", "np.heaviside({x}, 0.5)",
           "np.copysign(1.5, {x})", "np.where({x} < 0, 1, 2)", "np.maximum(np.minimum({x}, 40), 0.0)"]  # fmt: skip
-ROUNDED = ["np.floor({x})", "np.ceil({x})", "np.trunc({x})", "{x} // 1", "{x} % 1", "np.fmod({x}, 1)", "np.trunc({x}).astype('i8')",
-           "{x}.astype('i4')"]
+ROUNDED = [
+    "np.floor({x})",
+    "np.ceil({x})",
+    "np.trunc({x})",
+    "{x} // 1",
+    "{x} % 1",
+    "np.fmod({x}, 1)",
+    "np.trunc({x}).astype('i8')",
+    "{x}.astype('i4')",
+]
 INTEGER = [
     "{x} + 1", "{x} * 3", "{x} // 2", "{x} % 3", "-{x}", "~{x}", "{x} & 6", "{x} | 1", "{x} ^ 5", "{x} << 1", "{x} >> 1", "np.abs({x})",
     "{x} ** 2", "np.sign({x})", "np.square({x})", "{x} / 2", "{x} * 0.5", "np.maximum({x}, 2)", "np.minimum({x}, 1)", "{x} == 2",

@@ -224,8 +224,13 @@ def assigned(d: Draw) -> Node | None:
     if d.chance(0.4):
         return line(f"{d.fresh()} = {w} * {d.number()} + {d.partner(d.order[0], 'f')}", flags=[STATE])
     x = d.array("f") or "1.0"
-    change = d.choice([f"{w}.assign({w} * 0.5)", f"{w}.assign_add(np.tanh({w}) * 0.1 + np.sum({x}) * 0.01)",
-                       f"{w}.assign_sub({w} * np.sin(np.sum({x} * 1.0)))"])
+    change = d.choice(
+        [
+            f"{w}.assign({w} * 0.5)",
+            f"{w}.assign_add(np.tanh({w}) * 0.1 + np.sum({x}) * 0.01)",
+            f"{w}.assign_sub({w} * np.sin(np.sum({x} * 1.0)))",
+        ]
+    )
     return line(f"{change}\n{d.fresh()} = np.sum({w} * 1.0)", flags=[STATE])
 
 

@@ -76,8 +76,12 @@ def gathered(d: Draw) -> Node | None:
     forms = [f"{x}[{colons}{at}]", f"np.take({x}, {at}, axis={axis})", f"{x}[..., {positions(d, shape[-1])}]"]
     if rank > 1:
         pair = [d.random.randrange(-shape[0], shape[0]) for _ in range(3)], [d.random.randrange(-shape[1], shape[1]) for _ in range(3)]
-        forms += [f"{x}[{pair[0]}, {pair[1]}]", f"{x}[{pair[0]}, ::-1]", f"{x}[np.array({pair[0]})[:, None], {pair[1]}]",
-                  f"{x}[::-1, {pair[1]}]"]
+        forms += [
+            f"{x}[{pair[0]}, {pair[1]}]",
+            f"{x}[{pair[0]}, ::-1]",
+            f"{x}[np.array({pair[0]})[:, None], {pair[1]}]",
+            f"{x}[::-1, {pair[1]}]",
+        ]
     mask = [d.chance(0.5) for _ in range(shape[0])]
     forms += [f"{x}[np.array({mask})]", f"np.compress({mask}, {x}, axis=0)", f"np.delete({x}, 0, axis={axis})"]
     return d.assign(d.choice(forms))
@@ -108,8 +112,9 @@ def written(d: Draw) -> Node | None:
     y, shape = d.fresh(), d.shape(x)
     at = key(d, shape).replace("None, ", "").replace("None", ":") if d.chance(0.6) else positions(d, shape[0]) if shape[0] else ":"
     value = d.array("f") if d.chance(0.3) else None
-    update = d.choice([f"{y}[{at}] = {{v}}", f"{y}[{at}] += {{v}}", f"{y}[{at}] *= {{v}}", f"{y}[{at}] = {y}[{at}] * {{v}}",
-    f"{y}[{at}] -= {{v}}"])
+    update = d.choice(
+        [f"{y}[{at}] = {{v}}", f"{y}[{at}] += {{v}}", f"{y}[{at}] *= {{v}}", f"{y}[{at}] = {y}[{at}] * {{v}}", f"{y}[{at}] -= {{v}}"]
+    )
     constant = "2" if d.dtype(x).kind in "iub" else str(d.number())
     start = d.choice([f"{x}.copy()", f"np.zeros_like({x})", f"{x} * 1", f"np.zeros({shape}, '{d.code(x)}')"])
     return line(f"{y} = {start}\n{update.format(v=value or constant)}", flags=[TRACED])
@@ -143,8 +148,11 @@ def at_a_number(d: Draw) -> Node | None:
              f"{y} = np.take({x}, {k} % {n}, axis=0)"]  # fmt: skip
     if len(d.shape(x)) > 1:
         forms += [f"{y} = {x}[{k} % {n}, 0]", f"{y} = {x}[::-1, {k} % {d.shape(x)[1]}]", f"{y} = {x}[{k} % {n}][::-1]"]
-    writes = [f"{y} = {x} * 1\n{y}[{k} % {n}] = {y}[0]", f"{y} = {x}.copy()\n{y}[{k} % {n}] += 1",
-              f"{y} = {x} + 0\n{y}[..., {k} % {m}] *= 2"]
+    writes = [
+        f"{y} = {x} * 1\n{y}[{k} % {n}] = {y}[0]",
+        f"{y} = {x}.copy()\n{y}[{k} % {n}] += 1",
+        f"{y} = {x} + 0\n{y}[..., {k} % {m}] *= 2",
+    ]
     return line(d.choice(forms)) if d.chance(0.7) else line(d.choice(writes), flags=[TRACED])
 
 

@@ -12,10 +12,22 @@ SCALARS = ["np.sum(np.sin({u}))", "np.sum({u} * {u}) * 0.5", "np.sum(np.tanh({u}
            "np.sum(np.exp(-{u} * {u}))",
            "np.prod(np.tanh({u}) + 1.5)", "np.sum(np.cumsum({u}) * {u}) * 0.1", "np.sum({u}[::-1] * {u})",
            "np.sum(np.log1p({u} * {u}))"]  # fmt: skip
-STEPS = ["{u} = {u} * 0.6", "{u} = np.tanh({u} * 0.9)", "{u} = {u} - 0.3 * np.sin({u})", "{u} = {u} * 0.4 + np.sum({u}) * 0.1",
-         "{u} = 0.5 * ({u} + np.cos({u}))"]
-MAPS = ["np.sin({u})", "{u} * {u}", "np.cumsum({u})", "np.tanh({u}) * np.sum({u})", "{u}[::-1] * 0.5", "np.exp(-{u} * {u})",
-        "{u} - np.mean({u})"]
+STEPS = [
+    "{u} = {u} * 0.6",
+    "{u} = np.tanh({u} * 0.9)",
+    "{u} = {u} - 0.3 * np.sin({u})",
+    "{u} = {u} * 0.4 + np.sum({u}) * 0.1",
+    "{u} = 0.5 * ({u} + np.cos({u}))",
+]
+MAPS = [
+    "np.sin({u})",
+    "{u} * {u}",
+    "np.cumsum({u})",
+    "np.tanh({u}) * np.sum({u})",
+    "{u}[::-1] * 0.5",
+    "np.exp(-{u} * {u})",
+    "{u} - np.mean({u})",
+]
 
 
 def inner(d: Draw, g: str) -> Node:
@@ -45,8 +57,11 @@ def transformed(d: Draw) -> Node | None:
              f"aj.grad(aj.checkpoint({g}))({x})", f"aj.jvp(aj.grad({g}), ({x},), (np.sin({x}),))[1]", f"aj.vmap(aj.checkpoint({g}))({x})",
              f"aj.grad(lambda u: np.sum(aj.vmap({g})(u)))({x})"]  # fmt: skip
     if len(d.shape(x)) > 1:
-        forms += [f"aj.vmap(aj.vmap({g}))({x})", f"aj.vmap(lambda u: aj.jvp({g}, (u,), (u * 0.5,))[1])({x})",
-                  f"aj.vmap(aj.vmap(aj.grad({g})))({x})"]
+        forms += [
+            f"aj.vmap(aj.vmap({g}))({x})",
+            f"aj.vmap(lambda u: aj.jvp({g}, (u,), (u * 0.5,))[1])({x})",
+            f"aj.vmap(aj.vmap(aj.grad({g})))({x})",
+        ]
     return Node("", (), (("", (function, line(f"{out} = {d.choice(forms)}"))),))
 
 
@@ -106,8 +121,11 @@ def functional(d: Draw) -> Node | None:
         f"aj.while_loop(lambda u: np.sum(u * u) > {c}, lambda u: (u * 0.6).astype('{code}'), {x})",
         f"aj.vmap(lambda u: aj.cond(np.sum(u) > {c}, lambda: np.sin(np.sum(u)), lambda: np.sum(u * u)))({x})",
     ]
-    guards = [f"apart(np.sum({x}), {c})", f"apart(np.sum({x} * {x}) * 0.36 ** np.arange(12), {c})",
-              f"apart(np.sum({x}, axis=tuple(range(1, {x}.ndim))), {c})"]
+    guards = [
+        f"apart(np.sum({x}), {c})",
+        f"apart(np.sum({x} * {x}) * 0.36 ** np.arange(12), {c})",
+        f"apart(np.sum({x}, axis=tuple(range(1, {x}.ndim))), {c})",
+    ]
     return line(f"{out} = {d.choice(forms)}", *guards)
 
 

@@ -44,9 +44,7 @@ def test_derivatives_are_the_same(form: Any) -> None:
     np.testing.assert_allclose(form(kept)(X), plain(X), rtol=1e-13)
     np.testing.assert_allclose(form(aj.grad(kept))(X), aj.grad(plain)(X), rtol=1e-11)
     np.testing.assert_allclose(form(aj.grad(slope(kept)))(X), aj.grad(slope(plain))(X), rtol=1e-9)
-    np.testing.assert_allclose(
-        form(lambda x: aj.jvp(kept, (x,), (np.cos(x),))[1])(X), aj.jvp(plain, (X,), (np.cos(X),))[1], rtol=1e-11
-    )
+    np.testing.assert_allclose(form(lambda x: aj.jvp(kept, (x,), (np.cos(x),))[1])(X), aj.jvp(plain, (X,), (np.cos(X),))[1], rtol=1e-11)
 
 
 def products(x: Any) -> Any:

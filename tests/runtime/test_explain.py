@@ -124,7 +124,6 @@ def test_table(case: Case, words: str, compiled: bool) -> None:
     assert len(said) == 1
     assert "\n" not in said[0]
 
-
     assert re.search(words, said[0]), said[0]
 
 

@@ -197,6 +197,7 @@ def shrunk(x: Any) -> Any:
 def test_the_survey(tmp_path: Path) -> None:
     done = 0
     for name, case in survey().items():
+
         def f(*args: Any, case: Any = case) -> Any:
             return case.function(np, *args)
 

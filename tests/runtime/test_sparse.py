@@ -90,6 +90,7 @@ def test_many_unknowns() -> None:
 
 def test_few_rows_are_pulled_back() -> None:
     """Three results of many unknowns: as many sweeps as results, not as unknowns."""
+
     def sums(x: Any) -> Any:
         return aj.stack([aj.sum(x * x), aj.sum(aj.sin(x)), x[0]])
 

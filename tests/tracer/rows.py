@@ -543,24 +543,28 @@ FUNCTIONS.update({
     ],
     np.i0: [call(np.i0, np.array([0.0, -0.5, 3.0, 8.0, 8.5, 50.0]))],
 })  # fmt: skip
-BINARY.update({
-    np.gcd: [(BITS, BITS[::-1].copy()), (np.array([12, 18], np.int32), np.array([8], np.uint8)), (np.arange(6), np.array([[4], [6]]))],
-    np.lcm: [(np.arange(-3, 4), np.array([[4], [6]]))],
-    np.ldexp: [
-        (V, np.arange(-3, 2)),
-        (np.array([1.1, 1.1, 1.1, 3e-310, -2.0, 1e300]), np.array([-1074, -1030, 2000, 1030, 1023, -2100])),
-        (SINGLES, np.array([3, -149, 10, -3, 20, 40, 1, 1], np.int32)),
-    ],
-    np.nextafter: [
-        *[(FLOATS, towards) for towards in (np.zeros(1), np.full(1, np.inf), -np.ones(1), FLOATS)],
-        (SINGLES, np.ones(1, np.float32)),
-    ],
-})
-UNARY.update({
-    np.bitwise_count: [BITS, np.array([255, 7], np.uint8), np.array([-128, 3], np.int8)],
-    np.spacing: [FLOATS, SINGLES],
-    np.frexp: [FLOATS, SINGLES],
-})
+BINARY.update(
+    {
+        np.gcd: [(BITS, BITS[::-1].copy()), (np.array([12, 18], np.int32), np.array([8], np.uint8)), (np.arange(6), np.array([[4], [6]]))],
+        np.lcm: [(np.arange(-3, 4), np.array([[4], [6]]))],
+        np.ldexp: [
+            (V, np.arange(-3, 2)),
+            (np.array([1.1, 1.1, 1.1, 3e-310, -2.0, 1e300]), np.array([-1074, -1030, 2000, 1030, 1023, -2100])),
+            (SINGLES, np.array([3, -149, 10, -3, 20, 40, 1, 1], np.int32)),
+        ],
+        np.nextafter: [
+            *[(FLOATS, towards) for towards in (np.zeros(1), np.full(1, np.inf), -np.ones(1), FLOATS)],
+            (SINGLES, np.ones(1, np.float32)),
+        ],
+    }
+)
+UNARY.update(
+    {
+        np.bitwise_count: [BITS, np.array([255, 7], np.uint8), np.array([-128, 3], np.int8)],
+        np.spacing: [FLOATS, SINGLES],
+        np.frexp: [FLOATS, SINGLES],
+    }
+)
 
 if hasattr(np, "unstack"):
     FUNCTIONS[np.unstack] = [call(np.unstack, M), call(lambda x: np.unstack(x, axis=1), M)]

@@ -89,9 +89,7 @@ def is_bool(x: Any) -> bool:
 
 def cheap(stmts: list[Stmt]) -> bool:
     """Whether statements may run unconditionally: they cannot fail, have no side effects, and cost less than a branch."""
-    return len(stmts) <= CHEAP and all(
-        isinstance(s.op, Map) and effects(s).is_pure and s.results[0].type.size == 1 for s in stmts
-    )
+    return len(stmts) <= CHEAP and all(isinstance(s.op, Map) and effects(s).is_pure and s.results[0].type.size == 1 for s in stmts)
 
 
 def truth(value: Any) -> Any:

@@ -301,9 +301,7 @@ class FunctionRewriter:
         """Return what is visible outside even if the function does not read it again: globals, attributes, objects changed in place."""
         return (usage.changes - usage.binds) | usage.attributes | self.globals
 
-    def new_function(
-        self, base: str, args: list[str], changed: set[str], body: list[ast.stmt], at: ast.AST
-    ) -> ast.FunctionDef:
+    def new_function(self, base: str, args: list[str], changed: set[str], body: list[ast.stmt], at: ast.AST) -> ast.FunctionDef:
         head: list[ast.stmt] = []
         own = sorted(changed & self.variables)
         if own:

@@ -151,5 +151,3 @@ def parameters_in_order(args: ast.arguments) -> tuple[str, ...]:
     """Return the parameters in the order of code objects: `*args` and `**kwargs` last."""
     plain = [arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
     return (*plain, *(arg.arg for arg in (args.vararg, args.kwarg) if arg is not None))
-
-

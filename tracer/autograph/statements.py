@@ -124,9 +124,7 @@ class LoopState:
     def words(self, what: str) -> Wording:
         return Wording(what, ("before the loop", "after a trip"), lambda name, side: assigned_line(self.body, name) if side else None)
 
-    def emit(
-        self, what: str, certain: bool, checkpoint: str | int, emit: Callable[[Loop], list[Any]], step: Callable[[Any], None]
-    ) -> None:
+    def emit(self, what: str, certain: bool, checkpoint: str | int, emit: Callable[[Loop], list[Any]], step: Callable[[Any], None]) -> None:
         """Trace the loop; even after an error, no value from inside it remains in a variable."""
         trace = current_trace()
         assert trace is not None

@@ -84,9 +84,7 @@ def unwrap(p: Any, /, discont: Any = None, axis: int = -1, *, period: float = 2 
 # ---- logarithmically spaced numbers
 
 
-def logspace(
-    start: Any, stop: Any, num: int = 50, /, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
-) -> Operand:
+def logspace(start: Any, stop: Any, num: int = 50, /, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0) -> Operand:
     """Return numbers evenly spaced on a logarithmic scale, from base**start to base**stop.
 
     >>> aj.logspace(0.0, 2.0, 3)

@@ -236,9 +236,7 @@ def chain_cuts(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
     for length in range(1, count):
         for low in range(count - length):
             high = low + length
-            cost, cut = min(
-                (costs[low, k] + costs[k + 1, high] + sizes[low] * sizes[k + 1] * sizes[high + 1], k) for k in range(low, high)
-            )
+            cost, cut = min((costs[low, k] + costs[k + 1, high] + sizes[low] * sizes[k + 1] * sizes[high + 1], k) for k in range(low, high))
             costs[low, high], cuts[low, high] = cost, cut
     return cuts
 

@@ -14,7 +14,7 @@ from adjit.ir.operand import Operand
 from adjit.ir.ops.control import Fuse
 
 from ..loops.chunks import CHUNKS
-from ..loops.expr import Expr, minimum, variable
+from adjit.ir.expr import Expr, minimum, variable
 from ..loops.ir import CHUNK, Access, Local, Loop, LoopProgram, Node, Parallel
 from ..loops.nest import NestPlan, NestSpec
 from .kernels import Context, Kernel

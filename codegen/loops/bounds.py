@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from .expr import Atom, Expr, Minimum, Monomial, Quotient, Symbolic, Var, minimum, substituted
+from adjit.ir.expr import Atom, Expr, Minimum, Monomial, Quotient, Symbolic, Var, minimum, substituted
 
 
 class Range(NamedTuple):

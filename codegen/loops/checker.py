@@ -13,7 +13,7 @@ from typing import Any
 from adjit.ir.errors import VerifyError
 
 from .bounds import Range, Ranges
-from .expr import Atom, Expr, minimum, var_of
+from adjit.ir.expr import Atom, Expr, minimum, var_of
 from .ir import (
     CHUNK,
     WORK,

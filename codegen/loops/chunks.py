@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from .expr import Expr, minimum
+from adjit.ir.expr import Expr, minimum
 from .ir import CHUNK, WORK, Access, Chunk, LoopProgram, Node, Parallel, Reduction
 from .nest import NestPlan, NestSpec
 from .tiles import pieces

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.types import DType
 
-from .expr import Expr, Symbolic, variable
+from adjit.ir.expr import Expr, Symbolic, variable
 
 if TYPE_CHECKING:
     from ..kernels.emitter import VectorEmitter

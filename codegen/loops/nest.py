@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from adjit.ir.ops.reduce import Sum
 from adjit.ir.types import BOOL, F32, F64
 
-from .expr import Expr, Symbolic, minimum, variable
+from adjit.ir.expr import Expr, Symbolic, minimum, variable
 from .ir import (
     Access,
     Body,

@@ -14,7 +14,7 @@ from adjit.ir.target import USUAL
 from adjit.ir.types import BOOL, I64, DType
 
 from ..llvm.lanes import Reg, Text
-from .expr import Expr
+from adjit.ir.expr import Expr
 from .ir import (
     Access,
     Chunk,

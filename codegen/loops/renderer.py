@@ -16,7 +16,7 @@ from adjit.ir.types import F32, F64, I64, DType
 from ..kernels.emitter import VectorEmitter
 from ..llvm import counted, memory
 from ..llvm.lanes import Reg, Text
-from .expr import Atom, Expr, Minimum, Quotient, Symbolic, Var, minimum
+from adjit.ir.expr import Atom, Expr, Minimum, Quotient, Symbolic, Var, minimum
 from .ir import (
     CHUNK,
     Access,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from .expr import Expr
+from adjit.ir.expr import Expr
 from .ir import Access
 from .nest import SQUARE, NestPlan, NestSpec
 

@@ -12,7 +12,7 @@ import pytest
 
 import adjit as aj
 from adjit.codegen.loops.checker import check
-from adjit.codegen.loops.expr import variable
+from adjit.ir.expr import variable
 from adjit.codegen.loops.ir import (
     CHUNK,
     Access,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from adjit.codegen.loops.bounds import Range, Ranges
-from adjit.codegen.loops.expr import Expr, Minimum, Quotient, Symbolic, Var, minimum, variable
+from adjit.ir.expr import Expr, Minimum, Quotient, Symbolic, Var, minimum, variable
 
 NAMES = ("a", "b", "n")
 

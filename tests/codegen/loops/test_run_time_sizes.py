@@ -13,7 +13,7 @@ from adjit.codegen.llvm.lanes import Text
 from adjit.codegen.llvm.target import current
 from adjit.codegen.llvm.toolchain import Library, assemble
 from adjit.codegen.loops.checker import check
-from adjit.codegen.loops.expr import Expr, variable
+from adjit.ir.expr import Expr, variable
 from adjit.codegen.loops.ir import Access, Chunk, Extent, LoopProgram, Reduction
 from adjit.codegen.loops.nest import NestPlan, NestSpec
 from adjit.codegen.loops.renderer import render

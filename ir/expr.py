@@ -1,4 +1,4 @@
-"""Integer expressions: trip counts, strides and offsets of the loop IR.
+"""Integer expressions: sizes that are known when the program runs, and the trip counts, strides and offsets of the loop IR.
 
 An expression is a plain `int`, or a `Symbolic` polynomial of loop variables and sizes. Arithmetic folds at once: a result without variables
 is an `int` again, so code that only sees static sizes computes with Python integers and never makes an object.

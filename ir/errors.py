@@ -14,6 +14,7 @@
     ├── DistributedError (RuntimeError)   MPI failed or is not there, or ranks run different programs
     ├── NonFiniteError (FloatingPointError)      a NaN or an infinity, if checks for them are on
     ├── InternalError (RuntimeError)      a bug in adjit: an unexpected failure inside the compiler
+    ├── NotGeneral (NotImplementedError)  a step that has no code for all sizes; the program is then compiled for the sizes of the call
     ├── ParseError (ValueError)           text that is not valid IR
     └── VerifyError (ValueError)          IR that breaks a rule of the IR
 
@@ -52,6 +53,10 @@ class Detail(int):
 
     def __format__(self, spec: str) -> str:
         return str(int(self) % 2**64) if spec == "unsigned" else format(int(self), spec)
+
+
+class NotGeneral(AdjitError, NotImplementedError):
+    """What native code for all sizes at once does not support."""
 
 
 class TraceError(AdjitError, TypeError):

@@ -6,9 +6,12 @@ is an `int` again, so code that only sees static sizes computes with Python inte
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TypeAlias
+
+from .errors import NotGeneral
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,18 @@ class Var:
 
 
 @dataclass(frozen=True, slots=True)
+class Symbol(Var):
+    """A size of the program's arguments: from `low` to `high`, None if there is no limit. `hint` is one that occurred."""
+
+    hint: int = field(default=64, compare=False)
+    low: int = field(default=2, compare=False)
+    high: int | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
 class Quotient:
     """`dividend // divisor`, for a positive divisor."""
 
@@ -29,7 +44,7 @@ class Quotient:
     divisor: int
 
     def __str__(self) -> str:
-        return f"({self.dividend})//{self.divisor}"
+        return f"({self.dividend!s})//{self.divisor}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +53,7 @@ class Minimum:
     b: Expr
 
     def __str__(self) -> str:
-        return f"min({self.a}, {self.b})"
+        return f"min({self.a!s}, {self.b!s})"
 
 
 Atom: TypeAlias = Var | Quotient | Minimum
@@ -91,10 +106,70 @@ class Symbolic:
             raise ValueError(f"an expression is divided by positive integers only, not by {divisor}")
         if all(factor % divisor == 0 for factor in self.terms.values()):
             return Symbolic({m: f // divisor for m, f in self.terms.items()}, self.constant // divisor)
+        if all(factor < 0 for factor in self.terms.values()):  # native code divides numbers that are not negative
+            return -((-self + (divisor - 1)) // divisor)
         return Symbolic({(Quotient(self, divisor),): 1})
 
+    def __mod__(self, divisor: int) -> Expr:
+        return self - self // divisor * divisor
+
+    # ---- decisions: those that the ranges of the symbols do not make for all sizes are refused
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Symbolic) and self.constant == other.constant and self.terms == other.terms
+        """Whether both are equal for all sizes. Whether an expression is a certain number must be known for all sizes."""
+        if isinstance(other, Symbolic):
+            return self.constant == other.constant and self.terms == other.terms
+        return isinstance(other, int) and self.is_of_symbols and not self._differs(other)
+
+    def _differs(self, other: int) -> bool:
+        from .bounds import proven_sign  # noqa: PLC0415 - which computes with expressions itself
+
+        return proven_sign(self - other) != 0 or self._refuse(f"is {other}")
+
+    def __lt__(self, other: Expr) -> bool:
+        return not self >= other
+
+    def __gt__(self, other: Expr) -> bool:
+        return not self <= other
+
+    def __le__(self, other: Expr) -> bool:
+        return self._is_positive(other - self, f"is at most {other!s}")
+
+    def __ge__(self, other: Expr) -> bool:
+        return self._is_positive(self - other, f"is at least {other!s}")
+
+    def _is_positive(self, difference: Expr, what: str) -> bool:
+        from .bounds import proven_sign  # noqa: PLC0415 - which computes with expressions itself
+
+        sign = proven_sign(difference, or_zero=True)
+        return sign > 0 if sign else self._refuse(what)
+
+    def __bool__(self) -> bool:
+        return self != 0
+
+    def __abs__(self) -> Expr:
+        return self if self >= 0 else -self
+
+    def __index__(self) -> int:
+        self._refuse("is one number")
+        raise AssertionError
+
+    def _refuse(self, what: str) -> bool:
+        raise NotGeneral(f"whether {self!s} {what} depends on the size")
+
+    @property
+    def is_of_symbols(self) -> bool:
+        """Whether it has no loop variables, so that it is the same during a whole call."""
+        return all(isinstance(atom, Symbol) for atom in _leaves(self))
+
+    @property
+    def hint(self) -> int:
+        """Its value for the sizes that occurred: for decisions that are right for all sizes, but not equally good."""
+        return self.constant + sum(factor * _product(monomial) for monomial, factor in self.terms.items())
+
+    def __format__(self, spec: str) -> str:
+        """An expression of sizes only, as an operand in LLVM's text: every function defines those that it mentions under such names."""
+        return f'%"{self!s}"' if self.is_of_symbols else str(self)
 
     def __hash__(self) -> int:
         if self._hash is None:
@@ -104,7 +179,8 @@ class Symbolic:
     def __str__(self) -> str:
         parts = []
         for monomial, factor in self.terms.items():
-            product = "*".join(map(str, monomial))
+            alone = factor == 1 and len(monomial) == 1
+            product = "*".join(f"({atom})" if isinstance(atom, Quotient) and not alone else str(atom) for atom in monomial)
             parts.append(product if factor == 1 else f"-{product}" if factor == -1 else f"{factor}*{product}")
         if self.constant:
             parts.append(str(self.constant))
@@ -114,6 +190,38 @@ class Symbolic:
 
 
 Expr: TypeAlias = int | Symbolic
+
+
+def _leaves(expr: Expr) -> Iterator[Var]:
+    if isinstance(expr, int):
+        return
+    for atom in {atom for monomial in expr.terms for atom in monomial}:
+        match atom:
+            case Quotient():
+                yield from _leaves(atom.dividend)
+            case Minimum():
+                yield from (*_leaves(atom.a), *_leaves(atom.b))
+            case _:
+                yield atom
+
+
+def _product(monomial: Monomial) -> int:
+    out = 1
+    for atom in monomial:
+        match atom:
+            case Quotient():
+                out *= atom.dividend.hint // atom.divisor
+            case Minimum():
+                out *= min(hint_of(atom.a), hint_of(atom.b))
+            case Symbol():
+                out *= atom.hint
+            case _:
+                raise TypeError(f"{atom} has no hint")
+    return out
+
+
+def hint_of(expr: Expr) -> int:
+    return expr if isinstance(expr, int) else expr.hint
 
 
 def _folded(terms: dict[Monomial, int], constant: int) -> Expr:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from adjit.ir.expr import Expr, minimum, variable
 from adjit.ir.func import Stmt
 from adjit.ir.operand import Operand
 from adjit.ir.ops.control import Fuse
 
 from ..loops.chunks import CHUNKS
-from adjit.ir.expr import Expr, minimum, variable
 from ..loops.ir import CHUNK, Access, Local, Loop, LoopProgram, Node, Parallel
 from ..loops.nest import NestPlan, NestSpec
 from .kernels import Context, Kernel

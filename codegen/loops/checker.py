@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from adjit.ir.bounds import Range, Ranges
 from adjit.ir.errors import VerifyError
-
-from .bounds import Range, Ranges
 from adjit.ir.expr import Atom, Expr, minimum, var_of
+
 from .ir import (
     CHUNK,
     WORK,

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from adjit.ir.expr import Expr, minimum
+
 from .ir import CHUNK, WORK, Access, Chunk, LoopProgram, Node, Parallel, Reduction
 from .nest import NestPlan, NestSpec
 from .tiles import pieces

@@ -24,10 +24,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from adjit.ir.expr import Expr, Symbolic, variable
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.types import DType
-
-from adjit.ir.expr import Expr, Symbolic, variable
 
 if TYPE_CHECKING:
     from ..kernels.emitter import VectorEmitter

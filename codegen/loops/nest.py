@@ -14,10 +14,10 @@ import math
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
+from adjit.ir.expr import Expr, Symbolic, minimum, variable
 from adjit.ir.ops.reduce import Sum
 from adjit.ir.types import BOOL, F32, F64
 
-from adjit.ir.expr import Expr, Symbolic, minimum, variable
 from .ir import (
     Access,
     Body,

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from adjit.ir.expr import Expr
 from adjit.ir.target import USUAL
 from adjit.ir.types import BOOL, I64, DType
 
 from ..llvm.lanes import Reg, Text
-from adjit.ir.expr import Expr
 from .ir import (
     Access,
     Chunk,

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from adjit.ir.expr import Atom, Expr, Minimum, Quotient, Symbolic, Var, minimum
 from adjit.ir.ops.reduce import Reduce, Sum
 from adjit.ir.types import F32, F64, I64, DType
 
 from ..kernels.emitter import VectorEmitter
 from ..llvm import counted, memory
 from ..llvm.lanes import Reg, Text
-from adjit.ir.expr import Atom, Expr, Minimum, Quotient, Symbolic, Var, minimum
 from .ir import (
     CHUNK,
     Access,

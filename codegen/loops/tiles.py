@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from adjit.ir.expr import Expr
+
 from .ir import Access
 from .nest import SQUARE, NestPlan, NestSpec
 

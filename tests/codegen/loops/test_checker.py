@@ -12,7 +12,6 @@ import pytest
 
 import adjit as aj
 from adjit.codegen.loops.checker import check
-from adjit.ir.expr import variable
 from adjit.codegen.loops.ir import (
     CHUNK,
     Access,
@@ -33,6 +32,7 @@ from adjit.codegen.loops.ir import (
 )  # fmt: skip
 from adjit.codegen.main.module import Module
 from adjit.ir.errors import VerifyError
+from adjit.ir.expr import variable
 
 RNG = np.random.default_rng(0)
 

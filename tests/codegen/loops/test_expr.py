@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from adjit.codegen.loops.bounds import Range, Ranges
+from adjit.ir.bounds import Range, Ranges
 from adjit.ir.expr import Expr, Minimum, Quotient, Symbolic, Var, minimum, variable
 
 NAMES = ("a", "b", "n")

@@ -13,11 +13,11 @@ from adjit.codegen.llvm.lanes import Text
 from adjit.codegen.llvm.target import current
 from adjit.codegen.llvm.toolchain import Library, assemble
 from adjit.codegen.loops.checker import check
-from adjit.ir.expr import Expr, variable
 from adjit.codegen.loops.ir import Access, Chunk, Extent, LoopProgram, Reduction
 from adjit.codegen.loops.nest import NestPlan, NestSpec
 from adjit.codegen.loops.renderer import render
 from adjit.ir.errors import VerifyError
+from adjit.ir.expr import Expr, variable
 from adjit.ir.ops.reduce import Max, Reduce, Sum
 from adjit.ir.types import F32, F64
 

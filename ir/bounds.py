@@ -5,7 +5,17 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from adjit.ir.expr import Atom, Expr, Minimum, Monomial, Quotient, Symbolic, Var, minimum, substituted
+from .expr import Atom, Expr, Minimum, Monomial, Quotient, Symbol, Symbolic, Var, minimum, substituted, variable
+
+EXCESS = "more."  # before the name of a symbol: how much it exceeds its least value
+
+
+def proven_sign(expr: Expr, or_zero: bool = False) -> int:
+    """1 if an expression is positive for all sizes, -1 if it is negative, 0 if neither is proven; with `or_zero`, 0 counts as positive."""
+    ranges = Ranges()
+    if ranges.at_least(expr, 0 if or_zero else 1):
+        return 1
+    return -1 if ranges.at_least(-expr, 1) else 0
 
 
 class Range(NamedTuple):
@@ -76,9 +86,23 @@ class Ranges:
         for atom in atoms:
             if isinstance(atom, Quotient):
                 return self._without_quotient(expr, atom)
+        for atom in atoms:
+            if isinstance(atom, Symbol):
+                return self._without_symbol(expr, atom)
         if any(factor < 0 for factor in expr.terms.values()):
             return None  # sizes have no upper bound
-        return expr.constant + sum(factor * math.prod([self.least_size] * len(monomial)) for monomial, factor in expr.terms.items())
+        return expr.constant + sum(factor * math.prod(map(self._least_size, monomial)) for monomial, factor in expr.terms.items())
+
+    def _least_size(self, atom: Atom) -> int:
+        return 0 if isinstance(atom, Var) and atom.name.startswith(EXCESS) else self.least_size
+
+    def _without_symbol(self, expr: Symbolic, symbol: Symbol) -> int | None:
+        """The symbol is its least value and what it exceeds that by, which is at least 0; or its greatest, and what it falls short of."""
+        excess = variable(EXCESS + symbol.name)
+        bounds = [self.least(substituted(expr, symbol, symbol.low + excess))]
+        if symbol.high is not None and all(factor < 0 for monomial, factor in expr.terms.items() if symbol in monomial):
+            bounds.append(self.least(substituted(expr, symbol, symbol.high)))
+        return max((b for b in bounds if b is not None), default=None)
 
     def _without_minimum(self, expr: Symbolic, atom: Minimum) -> int | None:
         bounds = [self.least(substituted(expr, atom, value)) for value in (atom.a, atom.b)]

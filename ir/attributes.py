@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from .errors import AdjitError
+from .errors import AdjitError, ParseError
 from .ops.base import Op
 from .scanner import NUMBER, Scanner
+from .sizes import is_symbolic
 from .types import DTYPE_NAMES, DTYPES, F64, DType, TensorType, real_dtype
 
 # ---- scalars
@@ -204,6 +205,10 @@ def _parse_value(scanner: Scanner) -> Any:
             with scanner.deeper():
                 items.append(_parse_value(scanner))
         return tuple(items)
+    if scanner.symbols.table:
+        size = _parse_size(scanner)
+        if size is not None:
+            return size
     number = scanner.match(NUMBER)
     if number is not None:
         if number in ("true", "false"):
@@ -228,6 +233,19 @@ def _parse_value(scanner: Scanner) -> Any:
         return scanner.type()
     scanner.at = start
     return scanner.fail_here("expected an attribute's value")
+
+
+def _parse_size(scanner: Scanner) -> int | None:
+    """A size with a symbol in it, if one comes next."""
+    start = scanner.at
+    try:
+        size = scanner.size()
+    except ParseError:
+        size = 0
+    if is_symbolic(size):
+        return size
+    scanner.at = start
+    return None
 
 
 def _parse_elements(scanner: Scanner, dtype: DType) -> list[np.generic]:

@@ -15,6 +15,7 @@ from .effects import effects_of
 from .func import Block, Func, Stmt
 from .operand import Literal, Operand
 from .ops.base import Op
+from .sizes import is_symbolic, symbol_text, symbols_of
 from .types import TensorType
 
 PLAIN = {type(None), bool, int, float, str, bytes}
@@ -31,6 +32,7 @@ def fingerprint(func: Func) -> bytes | None:
     out.words += [len(func.given), len(func.updates), *map(out.operand, func.given)]
     for param, new in func.updates:
         out.words += [out.operand(param), out.operand(new)]
+    out.described += [symbol_text(symbol) for symbol in symbols_of(func).values()]
     return marshal.dumps((out.words, out.described), VERSION)
 
 
@@ -90,6 +92,6 @@ def plain(value: Any) -> Any:
         return tuple(map(plain, value))
     if isinstance(value, np.generic):
         return value.dtype.str, value.tobytes()
-    if isinstance(value, np.dtype | TensorType):
+    if isinstance(value, np.dtype | TensorType) or is_symbolic(value):
         return str(value)
     raise TypeError(f"{value!r} is no plain data")

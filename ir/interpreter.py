@@ -12,6 +12,7 @@ from .func import Block, Func, Stmt
 from .operand import Literal, Operand, evaluate
 from .ops.base import Array
 from .ops.control import Region
+from .specialize import sizes_in, specialize
 
 Observe: TypeAlias = Callable[[Stmt, Sequence[Array], Sequence[Array]], None]  # a statement, its arguments, its results
 
@@ -19,11 +20,14 @@ Observe: TypeAlias = Callable[[Stmt, Sequence[Array], Sequence[Array]], None]  #
 def run(func: Func, *arrays: Array, observe: Observe | None = None) -> tuple[Array, ...]:
     """Return the results, then the saved values, then the new values of updated parameters. `observe` is called after each statement.
 
+    The arrays give symbolic sizes their values.
+
     >>> run(func, x, y)            # doctest: +SKIP
     (array(3.0), array([1.0, 2.0]))
     """
     if len(arrays) != len(func.params):
         raise ShapeError(f"@{func.name} takes {len(func.params)} arrays, not {len(arrays)}")
+    func = specialize(func, sizes_in(func, [np.shape(array) for array in arrays]))
     env: dict[int, Array] = {}
     for param, array in zip(func.params, arrays, strict=True):
         data = np.asarray(array)

@@ -1,7 +1,9 @@
 """Text -> Func: parses everything that `ir.printer` prints. A ParseError shows line, column and span.
 
-    func     = "func" "@"name "(" binders ")" ["given" "(" binders ")"] "->" types ["saving" types] ["arena" bytes] [location] body
+    func     = "func" "@"name ["[" symbols "]"] params "->" types ["saving" types] ["arena" bytes] [location] body
+    params   = "(" binders ")" ["given" "(" binders ")"]
     body     = "{" stmts "return" [operands] ["saving" operands] ["updating" "%"name "=" operand, ...] "}"
+    symbols  = name "=" size ["in" size ".." [size]], ...
     stmt     = [binders "="] op [operands] [attributes] ["@registers"] [location] [regions]
     binder   = "%"name ":" type ["@" place]
     operand  = "%"name | number [":" type]
@@ -30,6 +32,7 @@ from .ops.custom import CustomGradient
 from .plan import Place, Plan, Window
 from .printer import CONDITION, INDEX, literal_type
 from .scanner import FILE, NAME, NUMBER, Scanner
+from .sizes import Symbols
 from .types import TensorType
 
 T = TypeVar("T")
@@ -100,6 +103,9 @@ class _Parser:
         name = scan.match(NAME) or scan.string()
         if name is None:
             scan.fail_here("expected the function's name")
+        scan.symbols = Symbols()
+        if scan.accept("["):
+            scan.declare_symbols()
         scan.expect("(")
         params = self.listed(")", self.param)
         given = self.given(params) if scan.accept_word("given") else []

@@ -15,6 +15,9 @@
 - A planned Func shows its buffers: `%h: f64[3] @arena+128 = ...`, and `@%h` or `@%h+2[1,3]` (offset, strides) for a window into one;
   a region that runs in registers has `@registers`.
 
+- A function with symbolic sizes declares them, with the size of the call that was traced and the range of valid sizes:
+  `func @f[B=64, T=12 in 6..31](%x: f32[B,T]) -> f32[B-1]`.
+
 Printing never fails on invalid IR: error messages show it.
 """
 
@@ -36,6 +39,7 @@ from .ops.custom import CustomGradient
 from .ops.maps import Map
 from .plan import Plan
 from .scanner import FILE, NAME
+from .sizes import symbol_text, symbols_of
 from .types import BOOL, I64, TensorType
 
 INDEX = TensorType(I64)
@@ -153,6 +157,8 @@ class _Printer:
         block = func.block
         results, saving = ([x.type for x in xs] for xs in (block.results, block.saving))
         name = func.name if NAME.fullmatch(func.name) else json.dumps(func.name, ensure_ascii=False)
+        symbols = ", ".join(symbol_text(symbol) for symbol in symbols_of(func).values())
+        name += f"[{symbols}]" if symbols else ""
         head = f"func @{name}{self.params_text(func)} -> {str(results[0]) if len(results) == 1 else _types_text(results)}"
         if saving:
             head += f" saving {_types_text(saving)}"

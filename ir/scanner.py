@@ -11,6 +11,8 @@ from contextlib import AbstractContextManager
 from typing import NoReturn
 
 from .errors import ParseError
+from .expr import Symbol
+from .sizes import LEAST, Symbols
 from .types import DTYPES, StackType, TensorType
 
 # `%y_pred`, `%w.bar.1`, `%12`; letters of any alphabet, as in Python's names.
@@ -23,6 +25,7 @@ FILE = re.compile(r'(?![0-9]+(?::|\s|$))[^\s":#]+')  # a file name that needs no
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _TYPE = re.compile(r"([a-z]+[0-9]*)\[([0-9]*(?:, ?[0-9]+)*)\]")
+_TYPE_HEAD = re.compile(r"[a-z]+[0-9]*\[")
 _SPACE_STARTS = frozenset(" \t#")
 _SPACES = re.compile(r"[ \t]*(?:#[^\n]*)?")
 _PIECE = re.compile(r"[%@]?[\w.]+|\S")
@@ -59,6 +62,7 @@ class Scanner:
         self.at = 0
         self.start = 0  # the start of the last token
         self.depth = 0
+        self.symbols = Symbols()
         self._types: dict[str, TensorType] = {}
         if not is_text(text):
             raise ParseError("the text holds a null byte or half of a surrogate pair")
@@ -151,6 +155,8 @@ class Scanner:
                     element = self.type()
                 self.expect(">")
                 return StackType(element)
+            if self.symbols.table and self.match(_TYPE_HEAD) is not None:
+                return self._symbolic_type()
             self.fail_here("expected a type like f32[128,784]")
         known = self._types.get(found)
         if known is None:
@@ -159,6 +165,81 @@ class Scanner:
                 self.fail(f"unknown dtype {name!r}; there are {', '.join(DTYPES)}", self.start, self.start + len(name))
             known = self._types[found] = TensorType(DTYPES[name], tuple(self.whole(n.strip()) for n in dims.split(",") if n))
         return known
+
+    # ---- sizes
+
+    def declare_symbols(self) -> None:
+        """`B=64, T=12 in 6..31]`: the symbols of the function that follows."""
+        self.symbols = Symbols()
+        while not self.accept("]"):
+            if self.symbols.table:
+                self.expect(",")
+            name = self.word()
+            if name is None:
+                self.fail_here("expected the name of a size")
+            if name in self.symbols.table:
+                self.fail(f"the size {name} is declared twice")
+            self.expect("=")
+            hint, low, high = self.integer(), LEAST, None
+            if self.accept_word("in"):
+                low = self.integer()
+                self.expect("..")
+                high = self.integer() if self.text[self.at : self.at + 1].isdigit() else None
+            symbol = Symbol(name, hint, low, high)
+            if symbol.low < 0 or symbol.hint < symbol.low or (symbol.high is not None and symbol.hint > symbol.high):
+                self.fail(f"{symbol.hint} is not in the range of {name}, which is from {symbol.low} (or else {LEAST}) up")
+            self.symbols.add(symbol)
+
+    def _symbolic_type(self) -> TensorType:
+        start = self.start
+        name = self.text[start : self.at - 1]
+        if name not in DTYPES:
+            self.fail(f"unknown dtype {name!r}; there are {', '.join(DTYPES)}", start, start + len(name))
+        sizes = [self.size()]
+        while not self.accept("]"):
+            self.expect(",")
+            sizes.append(self.size())
+        return TensorType(DTYPES[name], sizes)
+
+    def size(self) -> int:
+        """`64`, `B`, `2*B-1`, `(B+1)//2`: a sum of products of numbers, names and sums in parentheses."""
+        total = -self._product() if self.accept("-") else self._product()
+        while True:
+            if self.accept("+"):
+                total = total + self._product()
+            elif self.accept("-"):
+                total = total - self._product()
+            else:
+                return total
+
+    def _product(self) -> int:
+        out = self._factor()
+        while True:
+            if self.accept("*"):
+                out = out * self._factor()
+            elif self.accept("//"):
+                divisor = self._factor()
+                if divisor == 0:
+                    self.fail("a size is not divided by 0")
+                out = out // divisor
+            else:
+                return out
+
+    def _factor(self) -> int:
+        if self.accept("("):
+            with self.deeper():
+                inner = self.size()
+            self.expect(")")
+            return inner
+        digits = self.match(UNNAMED)
+        if digits is not None:
+            return self.whole(digits)
+        name = self.word()
+        if name is None:
+            self.fail_here("expected a size")
+        if name not in self.symbols.table:
+            self.fail(f"unknown size {name}; the head of the function declares sizes: func @f[{name}=64](...)")
+        return self.symbols[name]
 
     # ---- lines
 

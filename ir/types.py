@@ -1,7 +1,8 @@
 """Types of IR values, and all arithmetic on dtypes, shapes and axes.
 
 Owns `TensorType` (`f32[128,784]`), dtype names, NumPy's promotion with weak Python scalars, and every rule that computes one shape from
-others. A dimension is currently an int; other code calls this module rather than computing with dimensions itself.
+others. A dimension is an int or a `Size` (`ir.sizes`), which behaves like one; other code calls this module rather than computing with
+dimensions itself.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .errors import DTypeError, ShapeError
+from .sizes import hint_of, is_symbolic, maximum
 
 DType: TypeAlias = np.dtype[Any]
 Shape: TypeAlias = tuple[int, ...]
@@ -145,8 +147,8 @@ class StackType(TensorType):
 def checked_type(dtype: DType, shape: Sequence[int], what: str) -> TensorType:
     """A TensorType whose size has been checked: for shapes that come from users."""
     out = TensorType(dtype, as_shape(shape, what))
-    if out.nbytes > MAX_BYTES:
-        raise ShapeError(f"{what}: {out} is too large to exist ({out.nbytes:.3g} bytes)")
+    if hint_of(out.nbytes) > MAX_BYTES:
+        raise ShapeError(f"{what}: {out} is too large to exist ({hint_of(out.nbytes):.3g} bytes)")
     return out
 
 
@@ -154,12 +156,17 @@ def as_shape(shape: Any, what: str) -> Shape:
     """A shape given as an int or a sequence of ints."""
     items = shape if isinstance(shape, Iterable) else (shape,)
     try:
-        out = tuple(operator.index(n) for n in items)
+        out = tuple(map(as_size, items))
     except TypeError:
         raise ShapeError(f"{what}: a shape must be made of Python integers, not {shape!r}") from None
     if any(n < 0 for n in out):
         raise ShapeError(f"{what}: negative dimension in {out}")
     return out
+
+
+def as_size(n: Any) -> int:
+    """An integer of any class as a size; TypeError for anything else."""
+    return n if is_symbolic(n) else operator.index(n)  # type: ignore[no-any-return]
 
 
 # ---- promotion
@@ -219,9 +226,9 @@ def broadcast_shapes(what: str, *shapes: Shape) -> Shape:
             elif n not in (1, out[axis]):
                 pretty = " and ".join(str(list(s)) for s in shapes)
                 raise ShapeError(f"{what}: shapes {pretty} do not broadcast ({out[axis]} against {n})")
-    if math.prod(out) > MAX_BYTES // 8:
+    if hint_of(math.prod(out)) > MAX_BYTES // 8:
         pretty = " and ".join(str(list(s)) for s in shapes)
-        raise ShapeError(f"{what}: shapes {pretty} broadcast to {math.prod(out):.3g} elements: that is too large to exist")
+        raise ShapeError(f"{what}: shapes {pretty} broadcast to {hint_of(math.prod(out)):.3g} elements: that is too large to exist")
     return tuple(out)
 
 
@@ -259,7 +266,7 @@ def resolve_reshape(shape: Shape, wanted: Any) -> Shape:
     """The target of a reshape, with one -1 filled in."""
     items = wanted if isinstance(wanted, Iterable) else (wanted,)
     try:
-        target = [operator.index(n) for n in items]
+        target = list(map(as_size, items))
     except TypeError:
         raise ShapeError(f"reshape: a shape must be made of Python integers, not {wanted!r}") from None
     size = math.prod(shape)
@@ -289,7 +296,7 @@ def matmul_shape(a: Shape, b: Shape, what: str = "matmul") -> Shape:
 
 
 def strided_size(start: int, stop: int, step: int) -> int:
-    return max(0, -(-(stop - start) // step))
+    return maximum(0, -(-(stop - start) // step))
 
 
 def row_major(shape: Shape) -> tuple[int, ...]:

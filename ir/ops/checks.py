@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError, ShapeError, VerifyError
+from ..sizes import at_least, hint_of, is_symbolic
 from ..types import DTYPE_NAMES, MAX_BYTES, StackType, TensorType
 from .base import Op, result_types
 
@@ -36,9 +37,9 @@ def check_type(type: TensorType) -> None:
     if element.dtype not in DTYPE_NAMES:
         raise DTypeError(f"{element.dtype} is not a dtype of the IR")
     sizes = element.shape
-    if len(sizes) > MAX_RANK or any(n.__class__ is not int or n < 0 for n in sizes):
+    if len(sizes) > MAX_RANK or any(not _is_one(n, "size") for n in sizes):
         raise ShapeError(f"{list(sizes)} is not a shape: up to {MAX_RANK} sizes, none below 0")
-    if max(1, *sizes, 1) > MAX_BYTES or element.nbytes > MAX_BYTES:
+    if max(1, *map(hint_of, sizes), 1) > MAX_BYTES or hint_of(element.nbytes) > MAX_BYTES:
         raise ShapeError(f"{element} is too large to exist")
 
 
@@ -70,6 +71,8 @@ def _is_one(value: Any, annotation: str) -> bool:
         item = "size" if annotation == "Shape" else annotation[6:-1].partition(",")[0]
         return isinstance(value, tuple) and all(_is_one(v, item) for v in value)
     if annotation in ("int", "size"):
+        if is_symbolic(value):
+            return annotation == "int" or at_least(value, 0)
         return type(value) is int and (0 if annotation == "size" else -MAX_INTEGER) <= value <= MAX_INTEGER
     if annotation == "str":
         return type(value) is str and "\0" not in value

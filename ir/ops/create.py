@@ -15,7 +15,7 @@ from .base import Array, Emitter, Op, Reg, Writing, perform
 from .maps import Map, cast, checked_scalar
 from .shape import broadcast_to, reshape
 
-__all__ = ["iota", "full", "one_hot", "eye", "arange"]
+__all__ = ["iota", "full", "one_hot", "eye", "arange", "size_value"]
 
 if TYPE_CHECKING:
     from ..operand import Operand
@@ -110,7 +110,38 @@ class Fill(Map):
         return emit.const(self.dtype, self.value)
 
 
+@dataclass(eq=False, repr=False)
+class SizeValue(Map):
+    """A size that is known when the program runs, as a number."""
+
+    name: ClassVar[str] = "size"
+    arity: ClassVar[int | None] = 0
+
+    value: int
+    differentiable: ClassVar[bool] = False
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return TensorType(I64)
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return np.asarray(self.value, I64)
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return write.value(self.value)
+
+    def splat(self, *values: object) -> None:
+        return None
+
+    def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
+        return emit.const(I64, self.value)
+
+
 # ---- frontends
+
+
+def size_value(n: int) -> Operand:
+    """A size as an operand."""
+    return perform(SizeValue(n))
 
 
 def iota(shape: Any, axis: int = 0, dtype: Any = I64) -> Operand:

@@ -312,6 +312,7 @@ FACTORS = [
 
 CREATION = [
     fixed("constant", lambda x: x + Concrete(np.array([1, 2, 3])), lambda x: x + np.array([1, 2, 3]), given([1, 2, 3])),
+    fixed("size", lambda x: x + ops.size_value(3), lambda x: x + 3, given(np.zeros((2, 3), int))),
     fixed("iota", lambda x: x + ops.iota((2, 3), 1), lambda x: x + np.arange(3), given(np.zeros((2, 3), int))),
     fixed("full", lambda x: x + ops.full((2,), 3, "i16"), lambda x: x + np.full(2, 3, "i2"), given([1, 2], np.int16)),
     fixed("one_hot", lambda i: ops.one_hot(i, 3, "f32"), lambda i: np.eye(3, dtype="f4")[i], given([[0, 2], [1, 1]], np.uint8)),

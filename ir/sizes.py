@@ -1,0 +1,568 @@
+"""Sizes that are known only when a program runs: `B`, `2*B-1`, `B*T`.
+
+Owns `Size` (an integer expression over named symbols), the table of symbols with their ranges, the proofs from these ranges, and the guards
+that a trace records. Knows no types, ops or programs.
+
+A `Size` stands wherever an `int` can stand in a shape. Sums, differences, products, quotients and remainders of sizes are sizes.
+Comparisons are decided by the ranges of the symbols, if they hold for all sizes or for none. Otherwise:
+
+- while a function is traced (`recording`), the answer is the one for the size of the call that is traced (the *hint*), and becomes a guard
+  of what is compiled. An equality that holds only for the hint, and every loss of the size (`range(n)`, `int(n)`, an array of NumPy's),
+  *pins* its symbols: the program is then one for that size alone, and the pin says why;
+- outside of a trace, `==` compares expressions, and everything else raises `NotGeneral`. Decisions that only affect speed use `hint_of`.
+
+`Size` is not a subclass of `int`, since code written in C would take its value without asking; it only says that it is one (`isinstance`).
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .bounds import Ranges
+from .errors import NotGeneral
+from .expr import Atom, Expr, Minimum, Monomial, Quotient, Symbol, Symbolic, Var
+from .expr import hint_of as expression_hint
+
+if TYPE_CHECKING:
+    from .func import Func
+    from .location import Location
+
+    Integer = int
+else:
+    Integer = object
+
+LEAST = 2  # of a symbol: arrays of size 0 and 1 broadcast, and are compiled for themselves
+
+
+def symbol_text(symbol: Symbol) -> str:
+    """`B=64`, `T=12 in 6..31`, as in the head of a function."""
+    if (symbol.low, symbol.high) == (LEAST, None):
+        return f"{symbol.name}={symbol.hint}"
+    return f"{symbol.name}={symbol.hint} in {symbol.low}..{'' if symbol.high is None else symbol.high}"
+
+
+class Symbols:
+    """The symbols of one function, and bounds of expressions of them."""
+
+    def __init__(self, symbols: Sequence[Symbol] = ()) -> None:
+        self.table: dict[str, Symbol] = {}
+        self._least: dict[Symbolic, int | None] = {}
+        for symbol in symbols:
+            self.add(symbol)
+
+    def add(self, symbol: Symbol) -> Size:
+        self.table[symbol.name] = symbol
+        return self[symbol.name]
+
+    def new(self, name: str, hint: int) -> Size:
+        return self.add(Symbol(name, hint))
+
+    def __getitem__(self, name: str) -> Size:
+        return Size(Symbolic({(self.table[name],): 1}), self)
+
+    def limit(self, name: str, low: int | None = None, high: int | None = None) -> None:
+        """Narrow the range of a symbol, in all expressions that contain it."""
+        symbol = self.table[name]
+        if low is not None:
+            object.__setattr__(symbol, "low", max(symbol.low, low))
+        if high is not None:
+            object.__setattr__(symbol, "high", high if symbol.high is None else min(symbol.high, high))
+        self._least.clear()
+
+    def least(self, expr: Expr) -> int | None:
+        """A lower bound of an expression for all sizes in range, if one is found."""
+        if not isinstance(expr, Symbolic):
+            return expr
+        if expr not in self._least:
+            self._least[expr] = Ranges().least(expr)
+        return self._least[expr]
+
+    def greatest(self, expr: Expr) -> int | None:
+        least = self.least(-expr)
+        return None if least is None else -least
+
+
+# ---- guards
+
+
+class Guard(NamedTuple):
+    """`expr relation 0`, which the trace assumed because it holds for the hints; relation is `>=`, `!=` or `==`."""
+
+    expr: Symbolic
+    relation: str
+    location: Location | None
+
+    def holds(self, sizes: Mapping[str, int]) -> bool:
+        n = evaluated(self.expr, sizes)
+        return n >= 0 if self.relation == ">=" else (n == 0) == (self.relation == "==")
+
+    def __str__(self) -> str:
+        return f"{expr_text(self.expr)} {self.relation} 0"
+
+
+class Pin(NamedTuple):
+    """Why a symbol has one value only."""
+
+    name: str
+    value: int
+    reason: str
+    location: Location | None
+
+    def __str__(self) -> str:
+        where = "" if self.location is None else f" at {self.location.describe()}"
+        return f"{self.name} = {self.value}: {self.reason}{where}"
+
+
+@dataclass
+class Recording:
+    """What a trace assumes about its sizes. `locate` finds the user's line."""
+
+    symbols: Symbols
+    locate: Callable[[], Location | None]
+    guards: list[Guard] = field(default_factory=list)
+    pins: dict[str, Pin] = field(default_factory=dict)
+
+    def assume(self, expr: Symbolic, relation: str) -> None:
+        guard = Guard(expr, relation, self.locate())
+        if relation == "==":
+            self.pin(expr, f"{expr_text(expr)} == 0 is decided")
+        elif relation == ">=" and len(expr.terms) == 1 and _is_symbol(expr):
+            (((atom,), factor),) = expr.terms.items()
+            assert isinstance(atom, Var)
+            if factor > 0:
+                self.symbols.limit(atom.name, low=-(expr.constant // factor))
+            else:
+                self.symbols.limit(atom.name, high=expr.constant // -factor)
+        elif not any((g.expr, g.relation) == (expr, relation) for g in self.guards):
+            self.guards.append(guard)
+
+    def pin(self, expr: Symbolic, reason: str) -> None:
+        location = self.locate()
+        for name in symbol_names(expr):
+            hint = self.symbols.table[name].hint
+            self.pins.setdefault(name, Pin(name, hint, reason, location))
+            self.symbols.limit(name, hint, hint)
+
+
+class _Active(threading.local):
+    recording: Recording | None = None
+
+
+_active = _Active()
+
+
+@contextmanager
+def recording(symbols: Symbols, locate: Callable[[], Location | None]) -> Iterator[Recording]:
+    """Answer undecided questions about these symbols by the hints, inside the block, and record them."""
+    before, now = _active.recording, Recording(symbols, locate)
+    _active.recording = now
+    try:
+        yield now
+    finally:
+        _active.recording = before
+
+
+def _recording_of(size: Size) -> Recording | None:
+    found = _active.recording
+    return found if found is not None and found.symbols is size.symbols else None
+
+
+def _lost(size: Size, reason: str) -> int:
+    """The hint of a size that cannot stay symbolic."""
+    found = _recording_of(size)
+    if found is None:
+        raise NotGeneral(f"{reason} needs the value of {size}")
+    found.pin(size.expr, f"{reason} needs the value of {size}")
+    return size.hint
+
+
+def _same(size: Size, difference: Expr) -> bool:
+    """Whether a difference to a size is 0."""
+    if not isinstance(difference, Symbolic):
+        return difference == 0
+    least, greatest = size.symbols.least(difference), size.symbols.greatest(difference)
+    if (least is not None and least > 0) or (greatest is not None and greatest < 0):
+        return False
+    if least == greatest == 0:
+        return True
+    found = _recording_of(size)
+    if found is None:
+        return False
+    answer = difference.hint == 0
+    found.assume(difference, "==" if answer else "!=")
+    return answer
+
+
+def _at_least_zero(size: Size, expr: Expr) -> bool:
+    proven = _proven(size.symbols, expr)
+    if proven is not None:
+        return proven
+    assert isinstance(expr, Symbolic)
+    found = _recording_of(size)
+    if found is None:
+        raise NotGeneral(f"whether {expr_text(expr)} >= 0 depends on the sizes")
+    answer = expr.hint >= 0
+    assumed = expr if answer else -expr - 1
+    assert isinstance(assumed, Symbolic)
+    found.assume(assumed, ">=")
+    return answer
+
+
+def _proven(symbols: Symbols, expr: Expr) -> bool | None:
+    """Whether an expression is at least 0: always, never (False) or sometimes (None)."""
+    least = symbols.least(expr)
+    if least is not None and least >= 0:
+        return True
+    greatest = symbols.greatest(expr)
+    return False if greatest is not None and greatest < 0 else None
+
+
+# ---- sizes
+
+
+class Size(Integer):
+    """An expression with at least one symbol, which takes part in arithmetic like an int. Make them with `Symbols`."""
+
+    __slots__ = ("expr", "symbols")
+
+    expr: Symbolic
+    symbols: Symbols
+
+    if not TYPE_CHECKING:
+
+        def __init__(self, expr: Symbolic, symbols: Symbols) -> None:
+            self.expr = expr
+            self.symbols = symbols
+
+        @property
+        def __class__(self) -> type:
+            return int
+
+    else:
+
+        def __new__(cls, expr: Symbolic, symbols: Symbols) -> Size: ...
+
+    @property
+    def hint(self) -> int:
+        """The value in the call that was traced."""
+        return self.expr.hint
+
+    def __repr__(self) -> str:
+        return expr_text(self.expr)
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return str(self)
+
+    def __hash__(self) -> int:
+        return hash(self.expr)
+
+    def __reduce__(self) -> Any:
+        raise NotGeneral(f"{self} cannot be pickled")
+
+    # ---- arithmetic
+
+    def _with(self, other: Any, compute: Callable[[Any, Any], Expr]) -> Any:
+        number = as_expr(other)
+        return NotImplemented if number is None else self._sized(compute(self.expr, number))
+
+    def _sized(self, expr: Expr) -> int:
+        return Size(expr, self.symbols) if isinstance(expr, Symbolic) else expr
+
+    def __add__(self, other: Any) -> Any:
+        return self._with(other, lambda a, b: a + b)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self._with(other, lambda a, b: a - b)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._with(other, lambda a, b: b - a)
+
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, list | tuple | str | bytes):
+            return other * _lost(self, "repeating a sequence")
+        return self._with(other, lambda a, b: a * b)
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Any:
+        return self._sized(-self.expr)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return self if self >= 0 else -self
+
+    def __floordiv__(self, other: Any) -> Any:
+        number = as_expr(other)
+        return NotImplemented if number is None else _divided(self, self.expr, number)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        number = as_expr(other)
+        return NotImplemented if number is None else _divided(self, number, self.expr)
+
+    def __mod__(self, other: Any) -> Any:
+        return NotImplemented if as_expr(other) is None else self - self // other * other
+
+    def __rmod__(self, other: Any) -> Any:
+        return NotImplemented if as_expr(other) is None else other - other // self * self
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __invert__(self) -> Any:
+        return -self - 1
+
+    # ---- comparisons
+
+    def __eq__(self, other: object) -> Any:
+        number = as_expr(other)
+        if number is None:
+            return (other.is_integer() and self == int(other)) if type(other) is float else NotImplemented
+        return _same(self, self.expr - number)
+
+    def __ne__(self, other: object) -> Any:
+        same = self.__eq__(other)
+        return same if same is NotImplemented else not same
+
+    def __ge__(self, other: Any) -> Any:
+        number = as_expr(math.ceil(other) if type(other) is float else other)
+        return NotImplemented if number is None else _at_least_zero(self, self.expr - number)
+
+    def __le__(self, other: Any) -> Any:
+        number = as_expr(math.floor(other) if type(other) is float else other)
+        return NotImplemented if number is None else _at_least_zero(self, number - self.expr)
+
+    def __gt__(self, other: Any) -> Any:
+        below = self.__le__(other)
+        return below if below is NotImplemented else not below
+
+    def __lt__(self, other: Any) -> Any:
+        above = self.__ge__(other)
+        return above if above is NotImplemented else not above
+
+    def __bool__(self) -> bool:
+        return bool(self != 0)
+
+    # ---- what integers have besides
+
+    def __index__(self) -> int:
+        return _lost(self, "code that takes only numbers")
+
+    def __int__(self) -> int:
+        return _lost(self, "int()")
+
+    def __float__(self) -> float:
+        return float(_lost(self, "float()"))
+
+    def __round__(self, digits: Any = None) -> Any:
+        return self
+
+    __trunc__ = __floor__ = __ceil__ = __pos__
+
+    def __and__(self, other: Any) -> Any:
+        return _lost(self, "&") & other
+
+    def __or__(self, other: Any) -> Any:
+        return _lost(self, "|") | other
+
+    def __xor__(self, other: Any) -> Any:
+        return _lost(self, "^") ^ other
+
+    def __lshift__(self, other: Any) -> Any:
+        return self * 2**other
+
+    def __rshift__(self, other: Any) -> Any:
+        return self // 2**other
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+    def __rlshift__(self, other: Any) -> Any:
+        return other << _lost(self, "<<")
+
+    def __rrshift__(self, other: Any) -> Any:
+        return other >> _lost(self, ">>")
+
+    def bit_length(self) -> int:
+        return _lost(self, "bit_length").bit_length()
+
+
+def _divided(size: Size, dividend: Expr, divisor: Expr) -> int:
+    """`dividend // divisor`; `size` is either of them."""
+    exact = _quotient(dividend, divisor)
+    if exact is not None:
+        return size._sized(exact)
+    if isinstance(divisor, Symbolic):
+        return expression_hint(dividend) // _lost(Size(divisor, size.symbols), "a division")
+    if divisor == 0:
+        raise ZeroDivisionError("integer division or modulo by zero")
+    assert isinstance(dividend, Symbolic)
+    if divisor < 0:
+        dividend, divisor = -dividend, -divisor
+    # floor((d*q + r) / d) = q + floor(r / d)
+    whole = Symbolic({m: f // divisor for m, f in dividend.terms.items() if f // divisor}, dividend.constant // divisor)
+    rest = Symbolic({m: f % divisor for m, f in dividend.terms.items() if f % divisor}, dividend.constant % divisor)
+    inner: Expr = 0
+    if rest.terms:
+        common = math.gcd(divisor, rest.constant, *rest.terms.values())
+        scaled = Symbolic({m: f // common for m, f in rest.terms.items()}, rest.constant // common)
+        inner = Symbolic({(Quotient(scaled, divisor // common),): 1})
+    return size._sized(whole + inner if whole.terms else inner + whole.constant)
+
+
+def _quotient(dividend: Expr, divisor: Expr) -> Expr | None:
+    """The polynomial by which the divisor has to be multiplied to give the dividend, if there is one."""
+    if not isinstance(divisor, Symbolic):
+        divides = (
+            divisor != 0 and isinstance(dividend, Symbolic) and not any(n % divisor for n in (*dividend.terms.values(), dividend.constant))
+        )
+        if not divides:
+            return None
+        assert isinstance(dividend, Symbolic)
+        return Symbolic({m: f // divisor for m, f in dividend.terms.items()}, dividend.constant // divisor)
+    out: Expr = 0
+    rest = dividend
+    head, factor = _leading(divisor)
+    while isinstance(rest, Symbolic):
+        monomial, coefficient = _leading(rest)
+        left = list(monomial)
+        for atom in head:
+            if atom not in left:
+                return None
+            left.remove(atom)
+        if coefficient % factor:
+            return None
+        part: Expr = Symbolic({tuple(left): coefficient // factor}) if left else coefficient // factor
+        out, rest = out + part, rest - part * divisor
+    return None if rest else out
+
+
+def _leading(expr: Symbolic) -> tuple[Monomial, int]:
+    return max(expr.terms.items(), key=lambda term: (len(term[0]), [str(atom) for atom in term[0]]))
+
+
+def as_expr(n: object) -> Expr | None:
+    """An integer as an expression; None for anything else."""
+    kind = type(n)
+    if kind is int:
+        return n  # type: ignore[return-value]
+    if kind is Size:
+        return n.expr  # type: ignore[attr-defined,no-any-return]
+    if isinstance(n, int):
+        return int(n)
+    index = getattr(n, "__index__", None)  # the integers of NumPy
+    return int(n) if index is not None and kind.__module__ == "numpy" and not getattr(n, "shape", ()) else None  # type: ignore[call-overload,no-any-return]
+
+
+# ---- questions
+
+
+def is_symbolic(n: object) -> bool:
+    return type(n) is Size
+
+
+def hint_of(n: int) -> int:
+    """A size as a number, for decisions that do not change what is computed."""
+    return n.hint if type(n) is Size else n
+
+
+def value_of(n: int, sizes: Mapping[str, int]) -> int:
+    """A size as a number, for given values of the symbols."""
+    return evaluated(n.expr, sizes) if type(n) is Size else n
+
+
+def at_least(a: int, b: int) -> bool:
+    """Whether a >= b is proven for all sizes."""
+    difference = a - b
+    return _proven(difference.symbols, difference.expr) is True if type(difference) is Size else difference >= 0
+
+
+def maximum(a: int, b: int) -> int:
+    """The larger one. `max` asks whether one is larger, which may depend on the sizes where this does not."""
+    return a if at_least(a, b) else b if at_least(b, a) else max(a, b)
+
+
+def minimum(a: int, b: int) -> int:
+    return b if at_least(a, b) else a if at_least(b, a) else min(a, b)
+
+
+def evaluated(expr: Expr, sizes: Mapping[str, int]) -> int:
+    if not isinstance(expr, Symbolic):
+        return expr
+    return expr.constant + sum(f * math.prod(_atom_value(atom, sizes) for atom in m) for m, f in expr.terms.items())
+
+
+def _atom_value(atom: Atom, sizes: Mapping[str, int]) -> int:
+    if isinstance(atom, Var):
+        return sizes[atom.name]
+    if isinstance(atom, Quotient):
+        return evaluated(atom.dividend, sizes) // atom.divisor
+    return min(evaluated(atom.a, sizes), evaluated(atom.b, sizes))
+
+
+def symbol_names(expr: Expr) -> list[str]:
+    """The symbols of an expression, in order of appearance."""
+    if not isinstance(expr, Symbolic):
+        return []
+    found: dict[str, None] = {}
+    for monomial in expr.terms:
+        for atom in monomial:
+            parts = [atom.dividend] if isinstance(atom, Quotient) else [atom.a, atom.b] if isinstance(atom, Minimum) else []
+            found.update(dict.fromkeys([atom.name] if isinstance(atom, Var) else [n for p in parts for n in symbol_names(p)]))
+    return list(found)
+
+
+def symbols_of(func: Func) -> dict[str, Symbol]:
+    """The symbols of a function, in order of first appearance in the types of its parameters."""
+    out: dict[str, Symbol] = {}
+    for param in func.params:
+        for n in param.type.shape:
+            if type(n) is Size:
+                out.update((name, n.symbols.table[name]) for name in symbol_names(n.expr) if name not in out)
+    return out
+
+
+# ---- text
+
+
+def expr_text(expr: Expr) -> str:
+    """`2*B-1`, `B*T`, `(B+1)//2`: valid Python, the same for equal expressions."""
+    if not isinstance(expr, Symbolic):
+        return str(expr)
+    parts = sorted(((m, f) for m, f in expr.terms.items()), key=lambda term: (-len(term[0]), [_atom_text(atom, True) for atom in term[0]]))
+    texts = [_term_text(monomial, factor) for monomial, factor in parts] + ([str(expr.constant)] if expr.constant else [])
+    return "+".join(texts).replace("+-", "-")
+
+
+def _term_text(monomial: Monomial, factor: int) -> str:
+    alone = len(monomial) == 1 and factor == 1
+    product = "*".join(sorted(_atom_text(atom, not alone) for atom in monomial))
+    return product if factor == 1 else f"-{product}" if factor == -1 else f"{factor}*{product}"
+
+
+def _atom_text(atom: Atom, wrapped: bool) -> str:
+    if isinstance(atom, Var):
+        return atom.name
+    if isinstance(atom, Minimum):
+        return f"min({expr_text(atom.a)},{expr_text(atom.b)})"
+    dividend = expr_text(atom.dividend)
+    text = f"{dividend if _is_symbol(atom.dividend) and dividend.isidentifier() else f'({dividend})'}//{atom.divisor}"
+    return f"({text})" if wrapped else text
+
+
+def _is_symbol(expr: Symbolic) -> bool:
+    """Whether a symbol is the only atom of an expression with one term."""
+    ((monomial, _), *others) = expr.terms.items()
+    return not others and len(monomial) == 1 and isinstance(monomial[0], Var)

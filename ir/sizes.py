@@ -245,7 +245,8 @@ class Size(Integer):
 
     else:
 
-        def __new__(cls, expr: Symbolic, symbols: Symbols) -> Size: ...
+        def __new__(cls, expr: Symbolic, symbols: Symbols) -> Size:
+            raise NotImplementedError
 
     @property
     def hint(self) -> int:
@@ -463,7 +464,7 @@ def as_expr(n: object) -> Expr | None:
     if isinstance(n, int):
         return int(n)
     index = getattr(n, "__index__", None)  # the integers of NumPy
-    return int(n) if index is not None and kind.__module__ == "numpy" and not getattr(n, "shape", ()) else None  # type: ignore[call-overload,no-any-return]
+    return int(n) if index is not None and kind.__module__ == "numpy" and not getattr(n, "shape", ()) else None  # type: ignore[call-overload]
 
 
 # ---- questions

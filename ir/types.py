@@ -166,7 +166,7 @@ def as_shape(shape: Any, what: str) -> Shape:
 
 def as_size(n: Any) -> int:
     """An integer of any class as a size; TypeError for anything else."""
-    return n if is_symbolic(n) else operator.index(n)  # type: ignore[no-any-return]
+    return n if is_symbolic(n) else operator.index(n)
 
 
 # ---- promotion

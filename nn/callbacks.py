@@ -98,25 +98,44 @@ class EarlyStopping(Monitor):
 class ModelCheckpoint(Monitor):
     """Saves after every epoch, or with `save_best_only` when the value improved. The path may be a template: "run-{epoch}-{val_loss:.2f}".
 
+    With `save_freq` = n, it saves after every n steps instead: a run that is restored continues after the last saved step.
     The optimizer is saved as well, unless `save_weights_only`: `trainer.restore(path)` continues from there.
     """
 
     first_epoch = 0  # the epoch number in the name of the first file
 
     def __init__(
-        self, path: Any, monitor: str = "val_loss", save_best_only: bool = False, save_weights_only: bool = False, mode: str = "auto"
-    ) -> None:
+        self, path: Any, monitor: str = "val_loss", save_best_only: bool = False, save_weights_only: bool = False, mode: str = "auto",
+        save_freq: str | int = "epoch",
+    ) -> None:  # fmt: skip
         super().__init__(monitor, mode)
         self.path, self.best_only, self.weights_only = os.fspath(path), save_best_only, save_weights_only
+        if save_freq != "epoch" and (not isinstance(save_freq, int) or save_freq < 1 or save_best_only):
+            raise ValueError(
+                f"{type(self).__name__}: save_freq is 'epoch' or, without save_best_only, a number of steps, not {save_freq!r}"
+            )
+        self.every = save_freq if isinstance(save_freq, int) else None
+        self.count = 0  # steps since the last save
 
     def on_epoch_end(self, epoch: int, logs: Logs) -> None:
+        if self.every is not None:
+            return
         if self.best_only and not self.improved(logs):
             return
+        self._save(epoch, logs)
+
+    def on_batch_end(self, batch: int, logs: Logs) -> None:
+        self.count += 1
+        if self.every is not None and self.count >= self.every:
+            self.count = 0
+            self._save(self.trainer.epoch, logs)
+
+    def _save(self, epoch: int, logs: Logs) -> None:
         path = self.path.format(epoch=epoch + self.first_epoch, **logs)
-        if self.weights_only:
-            save(path, self.trainer.model)
-        else:
+        if not self.weights_only:
             self.trainer.save(path)
+        elif self.trainer.is_main:
+            save(path, self.trainer.model)
 
 
 class ReduceLROnPlateau(Monitor):
@@ -162,10 +181,12 @@ class CSVLogger(Callback):
 
     def on_train_begin(self) -> None:
         self.header = not (self.append and os.path.exists(self.path))
-        if not self.append:
+        if not self.append and self.trainer.is_main:
             open(self.path, "w", encoding="utf-8").close()
 
     def on_epoch_end(self, epoch: int, logs: Logs) -> None:
+        if not self.trainer.is_main:
+            return
         with open(self.path, "a", encoding="utf-8") as file:
             if self.header:
                 file.write(self.separator.join(["epoch", *logs]) + "\n")

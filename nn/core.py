@@ -15,6 +15,7 @@ from adjit.ir.operand import Operand
 from adjit.runtime import random
 from adjit.runtime.conversion import as_called
 from adjit.runtime.recording import suspended
+from adjit.runtime.shards import shard_number
 from adjit.runtime.variable import Variable
 from adjit.tracer.convert import to_operand
 
@@ -115,7 +116,9 @@ class Dropout(Module):
         shape = tuple(n if m is None else m for n, m in zip(x.type.shape, noise, strict=True))
         keys = random.split(self.state)
         self.state.assign(keys[0])
-        kept = random.uniform(keys[1], shape, x.type.dtype) >= self.rate
+        part = shard_number()  # parts of a batch that are computed apart get masks of their own, and leave the same state
+        key = keys[1] if part is None else random.fold_in(keys[1], part)
+        kept = random.uniform(key, shape, x.type.dtype) >= self.rate
         return ops.where(kept, x * (1.0 / (1.0 - self.rate)), 0.0)
 
 

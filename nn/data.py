@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,19 @@ def __dir__() -> list[str]:
 SHOWN = 8  # arrays listed in an error message
 
 
+class Parts(NamedTuple):
+    """The part of every batch that one of several ranks takes. Batches are shortened to a multiple of `multiple` examples."""
+
+    rank: int
+    size: int
+    multiple: int
+
+    def rows(self, n: int) -> slice:
+        """This rank's part of n examples."""
+        each = n // self.multiple * self.multiple // self.size
+        return slice(self.rank * each, (self.rank + 1) * each)
+
+
 class Batches:
     """`for x, y, weight in batches.epoch(k)`. `x` and `y` are arrays or structures of them; or `x` alone, an iterable of batches:
 
@@ -30,12 +44,15 @@ class Batches:
 
     def __init__(
         self, x: Any, y: Any = None, sample_weight: Any = None, batch_size: int | None = None, shuffle: bool = False, seed: int = 0,
-        steps: int | None = None, what: str = "fit",
+        steps: int | None = None, what: str = "fit", parts: Parts | None = None,
     ) -> None:  # fmt: skip
+        self.parts = parts or Parts(0, 1, 1)
         self.what, self.seed, self.shuffle, self.steps = what, seed, shuffle, steps
         self.batch_size = 32 if batch_size is None else int(batch_size)
         if self.batch_size < 1:
             raise ValueError(f"{what}: batch_size must be positive, not {batch_size}")
+        if self.batch_size % self.parts.multiple:
+            raise ValueError(f"{what}: batches of {self.batch_size} examples cannot be cut into {self.parts.multiple} equal parts")
         self.source: Iterable[Any] | Callable[[], Iterable[Any]] | None = None
         self.running: Iterator[Any] | None = None
         if is_arrays(x):
@@ -60,29 +77,43 @@ class Batches:
         (size,) = found
         if not size:
             raise ShapeError(f"{self.what}: there are no examples")
+        if size < self.parts.multiple:
+            raise ShapeError(f"{self.what}: {size} examples cannot be cut into {self.parts.multiple} parts")
         return int(size or 0)
 
     @property
     def length(self) -> int | None:
         """Batches per epoch, if known."""
         if self.source is None:
-            whole = -(-self.size // self.batch_size)
+            whole, rest = divmod(self.size, self.batch_size)
+            whole += rest >= self.parts.multiple
             return whole if self.steps is None else min(self.steps, whole)
         if self.steps is not None:
             return self.steps
         count = getattr(self.source, "__len__", None)
         return None if count is None else int(count())
 
-    def epoch(self, number: int = 0) -> Iterator[tuple[Any, Any, Any]]:
+    def epoch(self, number: int = 0, first: int = 0) -> Iterator[tuple[Any, Any, Any]]:
+        """The batches of an epoch, without those before batch `first`."""
         if self.source is not None:
-            yield from self._from_source()
+            yield from map(self._own_part, itertools.islice(self._from_source(), first, None))
             return
         order = np.random.default_rng([self.seed, number]).permutation(self.size) if self.shuffle else None
-        for k in range(self.length or 0):
-            part = slice(k * self.batch_size, (k + 1) * self.batch_size)
+        for k in range(first, self.length or 0):
+            start = k * self.batch_size
+            rows = self.parts.rows(min(self.batch_size, self.size - start))
+            part = slice(start + rows.start, start + rows.stop)
             chosen: Any = part if order is None else order[part]
             x, y, weight = tree_map(lambda a, chosen=chosen: a[chosen], self.data)
             yield x, y, weight
+
+    def _own_part(self, batch: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+        if self.parts.multiple == 1:
+            return batch
+        if any(len(leaf) < self.parts.multiple for leaf in flatten(batch)[0]):
+            raise ShapeError(f"{self.what}: a batch has fewer examples than the {self.parts.multiple} parts that it is cut into")
+        x, y, weight = tree_map(lambda a: a[self.parts.rows(len(a))], batch)
+        return x, y, weight
 
     def _from_source(self) -> Iterator[tuple[Any, Any, Any]]:
         source = self.source

@@ -17,7 +17,7 @@ from adjit.ir.errors import ShapeError
 from adjit.ir.operand import Operand
 from adjit.ir.types import F64, I64
 from adjit.runtime.conversion import as_called
-from adjit.runtime.variable import Variable
+from adjit.runtime.variable import Store, Variable
 from adjit.tracer.convert import to_operand, to_operands
 
 from . import losses
@@ -37,12 +37,29 @@ def __dir__() -> list[str]:
 class Metric(Module):
     """Base of metrics: `update_state` adds a batch, `result` returns the current value, `reset_state` starts again."""
 
+    _sums: tuple[Store, ...] = ()
+
     def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
         self.built = True
 
     def add_state(self, name: str, shape: tuple[int, ...] = ()) -> Variable:
-        return Variable(np.zeros(shape, np.float64), trainable=False, name=f"{self.name}.{name}")
+        """Create a part of the state, which `update_state` may only add to: the state of several ranks is the sum of their states."""
+        variable = Variable(np.zeros(shape, np.float64), trainable=False, name=f"{self.name}.{name}")
+        self._sums = (*self._sums, variable.store)
+        return variable
+
+    @property
+    def sums(self) -> list[Variable]:
+        """The state, if all of it was created by `add_state`."""
+        variables = self.variables
+        for variable in variables:
+            if variable.store not in self._sums:
+                name = variable.name or "a variable"
+                raise TypeError(
+                    f"{self.name}: {name} is no sum over examples, and cannot be combined with that of other ranks; use add_state"
+                )
+        return variables
 
     def update_state(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(type(self).__name__)

@@ -20,17 +20,17 @@ def words(logs: Mapping[str, float]) -> str:
 class Progress:
     """The bar of one epoch. `verbose`: 0 nothing, 1 a bar, 2 a line at the end; None: a bar on a terminal, a line elsewhere."""
 
-    def __init__(self, title: str, total: int | None, verbose: int | None) -> None:
+    def __init__(self, title: str, total: int | None, verbose: int | None, first: int = 0) -> None:
         self.verbose = (1 if sys.stdout.isatty() else 2) if verbose is None else int(verbose)
         self.title, self.total = title, total
-        self.count, self.started, self.drawn = 0, time.perf_counter(), 0.0
+        self.count, self.started, self.drawn = first, time.perf_counter(), 0.0
         self.bar: Any = None
         if self.verbose == 1:
             try:
                 from tqdm import tqdm  # noqa: PLC0415 - optional
             except ImportError:
                 return
-            self.bar = tqdm(total=total, desc=title, file=sys.stdout, leave=False)
+            self.bar = tqdm(total=total, initial=first, desc=title, file=sys.stdout, leave=False)
 
     def step(self, logs: Mapping[str, float]) -> None:
         self.count += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from adjit.ir.ops.base import Array
 from adjit.runtime.conversion import as_called
 from adjit.runtime.function import Function
 from adjit.runtime.tape import GradientTape
+from adjit.runtime.variable import Variable
 from adjit.tracer.convert import to_operand
 from adjit.tracer.pytree import flatten, tree_map
 
@@ -29,6 +30,9 @@ from .optimizers import get_optimizer
 from .progress import Progress
 from .weights import WeightsError, load, read_metadata, save
 
+if TYPE_CHECKING:
+    from .ranks import Ranks
+
 __all__ = ["Trainer", "TrainingError"]
 
 
@@ -41,9 +45,16 @@ class Trainer:
 
     Training is deterministic: a model created after `nn.set_seed` and a `fit` with a seed give the same bits in every run. Override
     `train_step` to change what a step does; it is compiled.
+
+    With `distributed`, all ranks of an MPI program train one model: each takes its part of every batch, and the step averages gradients and
+    metrics over the ranks (`adjit.distributed`). Weights start as those of rank 0, which alone prints and saves. With `shards`, results do
+    not depend on the number of ranks.
     """
 
-    def __init__(self, model: Module, loss: Any, optimizer: Any = "adam", metrics: Iterable[Any] = (), compiled: bool = True) -> None:
+    def __init__(
+        self, model: Module, loss: Any, optimizer: Any = "adam", metrics: Iterable[Any] = (), compiled: bool = True,
+        distributed: bool = False, shards: int | None = None,
+    ) -> None:  # fmt: skip
         self.model = model
         self.loss = get_loss(loss)
         self.optimizer = get_optimizer(optimizer)
@@ -51,8 +62,26 @@ class Trainer:
         self.mean_loss = metric_classes.Mean("loss")
         self.stop_training = False
         self.epoch = 0  # epochs completed
+        self.step = 0  # batches completed in this epoch
         self.compiled = compiled
+        self._resumes = False  # whether the next `fit` continues in the middle of an epoch
+        self._ranks = self._joined(distributed, shards)
+        self._synchronized = self._ranks is None
         self.recompile()
+
+    def _joined(self, distributed: bool, shards: int | None) -> Ranks | None:
+        if not distributed:
+            if shards is not None:
+                raise ValueError("Trainer: shards is an option of distributed=True")
+            return None
+        from .ranks import Ranks  # noqa: PLC0415 - few programs have several ranks
+
+        return Ranks(shards)
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process prints and saves: one of several ranks does."""
+        return self._ranks is None or self._ranks.rank == 0
 
     def recompile(self) -> None:
         """Discard the compiled steps: needed after layers were frozen, unfrozen or changed."""
@@ -67,13 +96,27 @@ class Trainer:
 
     def train_step(self, x: Any, y: Any, sample_weight: Any) -> Any:
         """Update the model with one batch and return the loss. Override it for another kind of training."""
+        loss, gradients = self.averaged(self.loss_and_gradients, x, y, sample_weight)
+        self.optimizer.apply_gradients(zip(gradients, self.model.trainable_variables, strict=True))
+        return loss
+
+    def loss_and_gradients(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, list[Any]]:
+        """The loss of a batch and its gradients by the trainable variables; also updates the metrics."""
         with GradientTape() as tape:
             predictions = self.model(x, training=True)
             loss = self.compute_loss(y, predictions, sample_weight)
-        variables = self.model.trainable_variables
-        self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+        gradients = tape.gradient(loss, self.model.trainable_variables)
         self.update_metrics(loss, y, predictions, sample_weight)
-        return loss
+        return loss, gradients
+
+    def averaged(self, fn: Callable[..., Any], *batch: Any) -> Any:
+        """What `fn` returns for a batch: with `distributed`, the mean over all ranks, each of which has a part of it."""
+        if self._ranks is None:
+            return fn(*batch)
+        return self._ranks.averaged(fn, self._sums(), batch)
+
+    def _sums(self) -> list[Variable]:
+        return [variable for metric in (self.mean_loss, *self.metrics) for variable in metric.sums]
 
     def test_step(self, x: Any, y: Any, sample_weight: Any) -> Any:
         predictions = self.model(x, training=False)
@@ -117,12 +160,16 @@ class Trainer:
 
         `x` is an array (or a structure of arrays) with labels `y`, or an iterable of batches (x, y). The order of examples in an epoch
         depends only on `seed` and the epoch number, so that a restored run continues as if it had not been interrupted.
+
+        With `distributed`, all ranks are given the same data. `batch_size` is that of all ranks together; a smaller last batch is shortened
+        so that it can be cut into equal parts.
         """
         if on_nan not in ("raise", "ignore"):
             raise ValueError(f"fit: on_nan is 'raise' or 'ignore', not {on_nan!r}")
         if validation_split:
             (x, y, sample_weight), validation_data = split(x, y, sample_weight, validation_split)
-        batches = Batches(x, y, sample_weight, batch_size, shuffle, seed, steps_per_epoch)
+        parts = None if self._ranks is None else self._ranks.parts
+        batches = Batches(x, y, sample_weight, batch_size, shuffle, seed, steps_per_epoch, parts=parts)
         checking = None
         if validation_data is not None:
             vx, vy, vw = unpacked("validation", validation_data)
@@ -130,13 +177,14 @@ class Trainer:
         history, logs = History(), dict[str, float]()
         self.stop_training = False
         self.epoch = self.epoch if initial_epoch is None else initial_epoch
+        self.step, self._resumes = (self.step if self._resumes and initial_epoch is None else 0), False
         for callback in callbacks:
             callback.trainer = self
             callback.on_train_begin()
         while self.epoch < epochs and not self.stop_training:
             logs = self._train_epoch(batches, epochs, callbacks, verbose, on_nan, checking)
             history.append(self.epoch, logs)
-            self.epoch += 1
+            self.epoch, self.step = self.epoch + 1, 0
             for callback in callbacks:
                 callback.on_epoch_end(self.epoch - 1, logs)
         for callback in callbacks:
@@ -148,9 +196,11 @@ class Trainer:
     ) -> dict[str, float]:
         for callback in callbacks:
             callback.on_epoch_begin(self.epoch)
-        self.reset_metrics()
-        progress = Progress(f"epoch {self.epoch + 1}/{epochs}", batches.length, verbose)
-        for step, (x, y, weight) in enumerate(batches.epoch(self.epoch)):
+        first = self.step
+        if not first:
+            self.reset_metrics()
+        progress = Progress(f"epoch {self.epoch + 1}/{epochs}", batches.length, verbose if self.is_main else 0, first)
+        for step, (x, y, weight) in enumerate(batches.epoch(self.epoch, first), first):
             try:
                 loss = self.train_on_batch(x, y, weight)
             except OutOfBoundsError as error:
@@ -159,6 +209,7 @@ class Trainer:
             if not math.isfinite(loss) and on_nan == "raise":
                 raise TrainingError(self._why_not_finite(loss, step, x, y))
             logs = {"loss": loss}
+            self.step = step + 1
             progress.step(logs)
             for callback in callbacks:
                 callback.on_batch_end(step, logs)
@@ -184,11 +235,13 @@ class Trainer:
         return f"{told}; lower the learning rate, clip gradients (global_clipnorm=1.0), or pass on_nan='ignore'"
 
     def train_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Perform one update and return the loss of the batch."""
+        """Perform one update and return the loss of the batch. With `distributed`, `x` and `y` are this rank's part of it."""
+        if not self._synchronized:
+            self._synchronize(x)
         return float(self._train(x, y, sample_weight))
 
     def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The loss of a batch."""
+        """The loss of a batch; with `distributed`, of this rank's alone."""
         return float(self._test(x, y, sample_weight))
 
     def evaluate(
@@ -202,9 +255,35 @@ class Trainer:
 
     def _evaluate(self, batches: Batches) -> dict[str, float]:
         self.reset_metrics()
+        if self._ranks is not None:
+            return self._evaluate_together(batches, self._ranks)
         for x, y, weight in batches.epoch():
             self._test(x, y, weight)
         return self.results()
+
+    def _evaluate_together(self, batches: Batches, ranks: Ranks) -> dict[str, float]:
+        """Each rank takes some of the batches; what they add to the metrics is summed in the order of the batches."""
+        rows = []
+        for k, (x, y, weight) in enumerate(batches.epoch()):
+            if not self._synchronized:
+                self._synchronize(x)
+            if k % ranks.size == ranks.rank:
+                self._test(x, y, weight)
+                rows.append((k, [v.numpy().copy() for v in self._sums()]))
+                self.reset_metrics()
+        for variable, total in zip(self._sums(), ranks.total(rows) or (), strict=True):
+            variable.assign(total)
+        return self.results()
+
+    def _synchronize(self, x: Any) -> None:
+        """Create the variables, if they do not exist yet, and give them the values of rank 0."""
+        assert self._ranks is not None
+        if not self.model.built or not self.model.variables:
+            self.model(tree_map(lambda a: a[:1], x), training=False)
+        if not self.optimizer.built and self.model.trainable_variables:
+            self.optimizer.build(self.model.trainable_variables)
+        self._ranks.synchronize(self._saved(True))
+        self._synchronized = True
 
     def predict(self, x: Any, *, batch_size: int | None = None) -> Any:
         """The model's outputs for data, as arrays."""
@@ -220,21 +299,52 @@ class Trainer:
 
     # ---- checkpoints
 
+    def _saved(self, metrics: bool) -> dict[str, Any]:
+        """What a file holds; metrics in the middle of an epoch only."""
+        out: dict[str, Any] = {"model": self.model, "optimizer": self.optimizer}
+        return {**out, "metrics": [self.mean_loss, *self.metrics]} if metrics else out
+
     def save(self, path: Any, metadata: Mapping[str, str] | None = None) -> None:
-        """Write the model, the optimizer and the number of completed epochs."""
-        save(path, {"model": self.model, "optimizer": self.optimizer}, {**(metadata or {}), "epoch": str(self.epoch)})
+        """Write the model, the optimizer and the position: epochs completed, and steps and metrics of the current epoch."""
+        if self.is_main:
+            position = {"epoch": str(self.epoch), "step": str(self.step)}
+            save(path, self._saved(self.step > 0), {**(metadata or {}), **position})
 
     def restore(self, path: Any, example: Any = None) -> None:
-        """Continue from a file written by `save`. A model that is not built yet is called once on `example`, a batch of inputs."""
+        """Continue from a file written by `save`. A model that is not built yet is called once on `example`, a batch of inputs.
+
+        With `distributed`, rank 0 reads the file.
+        """
         if example is not None:
             self.model(example, training=False)
+        if self._ranks is None:
+            position = self._restored(path)
+        else:
+            position = self._ranks.agreed(self._attempted(path) if self.is_main else None)
+            self._synchronized = False
+        self.epoch, self.step = position
+        self._resumes = True
+
+    def _attempted(self, path: Any) -> Any:
+        """The position, or the error, which all ranks raise."""
+        try:
+            return self._restored(path)
+        except Exception as error:
+            return error
+
+    def _restored(self, path: Any) -> tuple[int, int]:
         if not self.optimizer.built:
             self.optimizer.build(self.model.trainable_variables)
-        epoch = read_metadata(path).get("epoch", "0")
-        if not (epoch.isascii() and epoch.isdigit() and len(epoch) < 19):
-            raise WeightsError(f"{path} is no file of a trainer: its epoch is {epoch[:40]!r}")
-        load(path, {"model": self.model, "optimizer": self.optimizer})
-        self.epoch = int(epoch)
+        metadata = read_metadata(path)
+        epoch, step = (_number(path, name, metadata.get(name, "0")) for name in ("epoch", "step"))
+        load(path, self._saved(step > 0))
+        return epoch, step
+
+
+def _number(path: Any, name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise WeightsError(f"{path} is no file of a trainer: its {name} is {text[:40]!r}")
+    return int(text)
 
 
 def split(x: Any, y: Any, weight: Any, share: float) -> tuple[tuple[Any, Any, Any], tuple[Any, Any, Any]]:

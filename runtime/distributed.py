@@ -6,14 +6,13 @@ library by native code. A program that is not started by `mpiexec` has one rank.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
 import numpy as np
 
-from adjit.ir import ops
-from adjit.ir.errors import ShapeError, UnsupportedError
+from adjit.ir.errors import ShapeError
 from adjit.ir.operand import Operand
 from adjit.ir.ops import collective
 from adjit.ir.tracebacks import boundary
@@ -22,6 +21,7 @@ from adjit.tracer.convert import to_operand
 from adjit.tracer.pytree import tree_map
 from adjit.tracer.trace import current_trace
 
+from .data_parallel import averaged, split_for
 from .function import Function
 
 __all__ = ["all_gather", "all_reduce", "all_to_all", "barrier", "broadcast", "data_parallel", "part", "rank", "reduce_scatter", "size"]
@@ -111,48 +111,28 @@ def part(x: Any, of: int | None = None, number: int | None = None) -> Any:
 def data_parallel(fn: Callable[..., Any], shards: int | None = None) -> Callable[..., Any]:
     """Return a function of this rank's part of a batch: the mean over all ranks of what `fn` returns, usually a loss and gradients.
 
-    With `shards`, a power of two that the number of ranks divides, the whole batch is cut into that many parts: `fn` is compiled for one of
-    them, runs once for each, and the results are added in a fixed order. The means then have the same bits on any number of ranks, if
-    rank r has the r-th part of the batch (`part`). Such a function runs outside of compiled functions.
+    Variables that `fn` assigns become the mean of what the ranks assign; those that are not floats must be assigned the same by all.
+
+    With `shards`, a power of two that the number of ranks divides, the whole batch is cut into that many parts: a compiled loop runs `fn`
+    for each part of this rank, and the results of all are added in a fixed order. The means then have the same bits on any number of ranks,
+    if rank r has the r-th part of the batch (`part`). The memory for the results of all parts of a rank is needed at the same time.
+
+    >>> mean = data_parallel(lambda x: np.mean(x**2), shards=2)
+    >>> mean(part(np.arange(4.0)))
+    Tensor(3.5, f64[])
     """
-    if shards is None:
-
-        @wraps(fn)
-        def mean(*args: Any) -> Any:
-            return tree_map(lambda x: all_reduce(x, "mean"), fn(*args))
-
-        return mean
-    if shards < 1 or shards & (shards - 1) or shards % size():
-        raise ValueError(f"data_parallel: shards={shards} is not a power of two that the number of ranks, {size()}, divides")
-    return _sharded(fn, shards)
-
-
-def _sharded(fn: Callable[..., Any], shards: int) -> Callable[..., Any]:
-    own = shards // size()
-    compiled = Function(fn, name=getattr(fn, "__name__", "shard"))
-    # Only additions, and a product with a power of two: how they are fused does not change a bit.
-    combined = Function(lambda parts: tree_map(lambda *xs: _total([to_operand(x) for x in xs]) / shards, *parts), name="mean_of_shards")
+    split = split_for(shards)
 
     @wraps(fn)
     def mean(*args: Any) -> Any:
-        if current_trace() is not None:
-            raise UnsupportedError("data_parallel: with shards=, call it outside of compiled functions, whose code differs by context")
-        return combined([compiled(*(part(a, own, k) for a in args)) for k in range(own)])
+        return averaged(fn, split, (), args)
 
-    return mean
+    if not split.ordered:
+        return mean
+    compiled = Function(mean, name=getattr(fn, "__name__", "shard"))
 
+    @wraps(fn)
+    def compiled_mean(*args: Any) -> Any:
+        return compiled(*args) if current_trace() is None else mean(*args)
 
-def _total(parts: Sequence[Operand]) -> Operand:
-    """The sum of the parts of all ranks, by a tree that depends on the number of all parts only: each rank adds one slice for all."""
-    here, ranks = _tree(parts), size()
-    n = here.type.size
-    each = -(-n // ranks)
-    flat = ops.concatenate([here.reshape(n), ops.full((each * ranks - n,), 0, here.type.dtype)], 0)
-    rows = collective.all_to_all(flat.reshape(ranks, each))
-    return collective.all_gather(_tree([rows[r] for r in range(ranks)])).reshape(each * ranks)[:n].reshape(here.type.shape)
-
-
-def _tree(parts: Sequence[Operand]) -> Operand:
-    while len(parts) > 1:
-        parts = [a + b for a, b in zip(parts[::2], parts[1::2], strict=True)]
-    return parts[0]
+    return compiled_mean

@@ -2,55 +2,31 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import adjit as aj
 from adjit import distributed as d
+from tests.mpi import environment, on_ranks, require_ranks
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-MPIEXEC = shutil.which("mpiexec", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
-MISSING = "mpi4py" if importlib.util.find_spec("mpi4py") is None else "mpiexec" if MPIEXEC is None else ""
-needs_mpi = pytest.mark.skipif(bool(MISSING), reason=f"{MISSING} is not installed: pip install adjit[mpi]")
 CHECKS = ["collectives", "derivatives", "loops", "vmapped"]
 PROGRAMS = str(Path(__file__).with_name("ranks.py"))
 
 
-def environment(**more: str) -> dict[str, str]:
-    launched = ("PMI_", "OMPI_", "PMIX_", "MPI_", "HYDRA_")  # of a launcher that started the tests
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(launched)}
-    return {**kept, "PYTHONPATH": str(ROOT), "ADJIT_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", **more}
+@pytest.fixture
+def ranks() -> None:
+    require_ranks()
 
 
-@pytest.fixture(scope="module")
-def launcher() -> None:
-    """Skip where MPI is installed, but cannot start processes: in a sandbox without a host name, for instance."""
-    tried = on_ranks(2, "-c", "from mpi4py import MPI; assert MPI.COMM_WORLD.Get_size() == 2")
-    if tried.returncode:
-        pytest.skip(f"mpiexec does not run here: {tried.stderr[-500:]}")
-
-
-def on_ranks(count: int, *command: str, notes: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a Python program on `count` ranks."""
-    assert MPIEXEC is not None
-    version = subprocess.run([MPIEXEC, "--version"], capture_output=True, text=True).stdout
-    more = ["--oversubscribe", "--allow-run-as-root"] if "Open MPI" in version or "OpenRTE" in version else []
-    line = [MPIEXEC, *more, "-n", str(count), sys.executable, *command]
-    return subprocess.run(line, env=environment(ADJIT_NOTES=str(notes)), capture_output=True, text=True, timeout=240)
-
-
-@needs_mpi
-@pytest.mark.usefixtures("launcher")
+@pytest.mark.usefixtures("ranks")
 @pytest.mark.parametrize("count", [2, 4])
 def test_collectives_and_their_derivatives(count: int, tmp_path: Path) -> None:
-    done = on_ranks(count, PROGRAMS, *CHECKS, notes=tmp_path)
+    done = on_ranks(count, PROGRAMS, *CHECKS, ADJIT_NOTES=str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"done.{r}" for r in range(count)]
 
@@ -82,8 +58,7 @@ def test_import_does_not_load_mpi() -> None:
     subprocess.run([sys.executable, "-c", code], env=environment(), check=True, timeout=240)
 
 
-@needs_mpi
-@pytest.mark.usefixtures("launcher")
+@pytest.mark.usefixtures("ranks")
 @pytest.mark.parametrize("failing", ["1 / 0", "raise KeyboardInterrupt"])
 def test_an_error_on_one_rank_ends_the_others(failing: str) -> None:
     """The others wait for it in native code, which no signal of Python's interrupts."""
@@ -101,14 +76,13 @@ step(np.ones(3))
     assert "rank 1 of 2 failed; ending all ranks" in done.stderr
 
 
-@needs_mpi
-@pytest.mark.usefixtures("launcher")
+@pytest.mark.usefixtures("ranks")
 def test_shards_give_the_same_bits_on_any_number_of_ranks(tmp_path: Path) -> None:
     hashes = []
     for count in (1, 2, 4):
         notes = tmp_path / str(count)
         notes.mkdir()
-        run = on_ranks(count, PROGRAMS, "same_bits", notes=notes)
+        run = on_ranks(count, PROGRAMS, "same_bits", ADJIT_NOTES=str(notes))
         assert run.returncode == 0, run.stderr
         hashes += [path.read_text(encoding="utf-8") for path in notes.glob("hash.*")]
     assert len(hashes) == 7
@@ -120,5 +94,23 @@ def test_shards_must_fit() -> None:
         d.data_parallel(lambda x: x, shards=6)
     with pytest.raises(aj.ShapeError, match="a batch of 7 examples cannot be cut into 2 equal parts"):
         d.part(np.zeros(7), 2, 0)
-    with pytest.raises(aj.UnsupportedError, match="call it outside of compiled functions"):
-        aj.function(d.data_parallel(lambda x: aj.mean(x), shards=2))(np.ones(4))
+    with pytest.raises(aj.ShapeError, match="cannot be cut into 4 equal parts"):
+        d.data_parallel(lambda x: aj.mean(x), shards=4)(np.ones(6))
+
+
+def test_shards_inside_of_a_compiled_function() -> None:
+    """The state that a function assigns is that of one batch: floats are averaged over the parts."""
+    x = np.arange(8.0)
+    mean, calls = aj.Variable(0.0), aj.Variable(np.int64(0))
+
+    def noted(x: Any) -> Any:
+        mean.assign(0.5 * mean + 0.5 * aj.mean(x))
+        calls.assign_add(1)
+        return aj.mean(x**2), {"x": x[0]}
+
+    for run in (d.data_parallel(noted), d.data_parallel(noted, 4), aj.function(d.data_parallel(noted, 4)), aj.function(noted)):
+        mean.assign(1.0)
+        calls.assign(0)
+        square, first = run(x)
+        assert (float(square), float(mean), int(calls)) == (17.5, 2.25, 1)
+        assert float(first["x"]) in (0.0, 3.0)

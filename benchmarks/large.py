@@ -8,31 +8,16 @@ Calls of all frameworks alternate, so that a busy period affects all; times are 
 from __future__ import annotations
 
 import argparse
-import importlib
 import resource
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
+import large_models
 import numpy as np
+from workload import Workload, jitted, peer, rng
 
 import adjit as aj
-
-rng = np.random.default_rng(0)
-
-
-def peer(name: str) -> Any:
-    """A module that may not be installed: None then."""
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        return None
-
-
-class Workload(NamedTuple):
-    name: str
-    ours: Callable[[], Any]
-    peers: dict[str, Callable[[], Any]]
 
 
 def heat(n: int) -> Workload:
@@ -46,7 +31,17 @@ def heat(n: int) -> Workload:
         return np.sum(u * u)
 
     f = aj.function(aj.value_and_grad(energy))
-    return Workload(f"heat equation {n} x {n}, with gradient", lambda: f(start), {"numpy, value only": lambda: energy(start)})
+    peers: dict[str, Callable[[], Any]] = {"numpy, value only": lambda: energy(start)}
+    if (jax := peer("jax")) is not None:
+        jax.config.update("jax_enable_x64", True)
+        roll = jax.numpy.roll
+
+        def step(_: Any, u: Any) -> Any:
+            around = roll(u, 1, 0) + roll(u, -1, 0) + roll(u, 1, 1) + roll(u, -1, 1)
+            return u + 0.1 * (around - 4.0 * u) * (1.0 - u * u)
+
+        peers["jax"] = jitted(jax, jax.value_and_grad(lambda u: (jax.lax.fori_loop(0, 200, step, u) ** 2).sum()), start)
+    return Workload(f"heat equation {n} x {n}, with gradient", lambda: f(start), peers)
 
 
 def results() -> Workload:
@@ -125,6 +120,7 @@ def workloads() -> Iterator[Callable[[], Workload]]:
         yield lambda spelling=spelling: top_k(spelling)  # type: ignore[misc]
     for n in (500, 1000):
         yield lambda n=n: gaussian_process(n)  # type: ignore[misc]
+    yield from large_models.workloads()
 
 
 def page_faults() -> int:

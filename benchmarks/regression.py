@@ -62,6 +62,19 @@ def kernels() -> list[Kernel]:
     cholesky = aj.function(np.linalg.cholesky)
     largest = aj.function(lambda x: np.sort(x)[-100:])
 
+    table, ids = aj.Variable(random.standard_normal((50_000, 64)).astype(np.float32)), random.integers(0, 50_000, 1024)
+
+    @aj.function
+    def descend(ids):
+        with aj.GradientTape() as tape:
+            loss = np.sum(table[ids] ** 2)
+        table.assign_sub(0.1 * tape.gradient(loss, table))
+
+    rows = np.array(table)
+
+    def numpy_descend() -> None:
+        np.subtract.at(rows, ids, np.float32(0.2) * rows[ids])
+
     return [
         Kernel("a call on 8 floats", lambda: affine(small), lambda: np.float32(2) * small + np.float32(1), 1.0),
         Kernel("tanh chain with gradient", lambda: chain(x, w), numpy_chain, 0.7),
@@ -69,6 +82,7 @@ def kernels() -> list[Kernel]:
         Kernel("product of 256 x 256", lambda: product(a), lambda: a @ a, 2.5),
         Kernel("cholesky of 256 x 256", lambda: cholesky(positive), lambda: np.linalg.cholesky(positive), 1.5),
         Kernel("100 largest of 200,000", lambda: largest(x), lambda: np.partition(x, -100)[-100:], 0.7),
+        Kernel("1,024 rows of a table", lambda: descend(ids), numpy_descend, 0.7),
         Kernel("scalar while loop", lambda: newton(2e6), python_newton, 1.0),
     ]
 

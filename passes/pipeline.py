@@ -27,9 +27,11 @@ from .loops.licm import hoist_invariants
 from .loops.lift import lift_products
 from .loops.unpack import unpack_small_arrays
 from .memory.buffers import plan_buffers
+from .simplify.checked import check_once
 from .simplify.cse import eliminate_common_subexpressions
 from .simplify.dce import eliminate_dead_code
 from .simplify.fold import fold
+from .simplify.scatters import scatter_updates
 from .simplify.selections import select_parts
 from .simplify.simplify import simplify
 from .simplify.triangles import substitute_triangles
@@ -96,6 +98,7 @@ OPTIMIZE = Pipeline(
     substitute_triangles,
     select_parts,
     eliminate_dead_code,
+    scatter_updates,
     split_components,
     unpack_small_arrays,
     shift_stencils,
@@ -106,5 +109,6 @@ OPTIMIZE = Pipeline(
     fuse,
     fuse_rows,
     host_products,
+    check_once,
     plan_buffers,
 )

@@ -348,13 +348,14 @@ class RegisterKernel(LoopKernel):
             self.store(self.window(x), value, *at)
 
     def positions(self, stmt: Stmt) -> list[Reg]:
-        """The bounds-checked indices of a statement."""
+        """The indices of a statement, checked unless they are known to be within bounds."""
         op, types, out = stmt.op, [a.type for a in stmt.args], []
         assert isinstance(op, Indexing)
         self.error = op.error
         sizes = op.indexed(*types).shape
         for axis, index in enumerate(stmt.args[op.first :]):
             at, raw, outside = native_position(self.scalar, self.read(index), index.type.dtype, sizes[axis])
-            self.fail_if(outside, op.message(axis, index.type, *types), raw)
+            if effects(stmt).fails:
+                self.fail_if(outside, op.message(axis, index.type, *types), raw)
             out.append(at)
         return out

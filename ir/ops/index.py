@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -18,9 +19,12 @@ from ..types import I64, U64, DType, TensorType
 from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest
 from .create import iota
 from .maps import where
+from .reduce import Max
 from .shape import broadcast_to, lead, move_lead, move_to_lead, reshape, trail
 
 __all__: list[str] = []
+
+PARTS = 8  # of the rows of an array: each is changed by one thread, which reads all indices
 
 if TYPE_CHECKING:
     from ..operand import Operand
@@ -31,6 +35,10 @@ class Indexing(Op, abstract=True):
 
     can_fail = True
     first: ClassVar[int]  # position of the first index among the operands
+
+    def unchecked(self) -> Op:
+        """This op for indices that are known to be within bounds."""
+        return self
 
     def indexed(self, *types: TensorType) -> TensorType:
         """The type of the indexed array."""
@@ -49,10 +57,46 @@ class Indexing(Op, abstract=True):
         return out_of_bounds(self.name, self.indexed(*types), axis, index.dtype)
 
 
-class Gather(Indexing):
+@dataclass(eq=False, repr=False)
+class Accessing(Indexing, abstract=True):
+    """An op that reads or writes rows. With `checked`, earlier statements have found the same indices within bounds."""
+
+    checked: bool = False
+
+    def __post_init__(self) -> None:
+        if self.checked:
+            self.__dict__["can_fail"] = False
+
+    def unchecked(self) -> Op:
+        return type(self)(checked=True)
+
+    def positions(self, k: Loops, x: TensorType, indices: Sequence[Window], index: Sequence[Reg]) -> list[Reg]:
+        """The position along each indexed axis of `x`, read from the index arrays at `index`."""
+        if self.checked:
+            return native_positions(k, x, indices, index)
+        return checked_positions(self.name, k, x, indices, index)
+
+    def check(self, k: Loops, x: TensorType, indices: Sequence[Window]) -> None:
+        """Fail if any index is out of bounds: by vectors first, and one by one, to name the first, only if one is."""
+        if self.checked:
+            return
+        found = k.scratch(TensorType(I64, (len(indices),)))
+        for axis, (window, size) in enumerate(zip(indices, x.shape)):
+
+            def outside(emit: Emitter, index: Reg, dtype: DType = window.type.dtype, size: int = size) -> Reg:
+                return emit.convert(native_position(emit, index, dtype, size)[2], I64)
+
+            k.reduce(Max(tuple(range(window.type.rank))), outside, found.slice(0, axis, 1), [window])
+        for axis in range(len(indices)):
+            with k.loop(k.load(found, k.scalar.const(I64, axis))), nest(k, indices[0].type.shape) as index:
+                checked_positions(self.name, k, x, indices, index)
+
+
+@dataclass(eq=False, repr=False)
+class Gather(Accessing):
     """`x[i, j, ...]`: args x, *indices. The result has shape S followed by the axes of x that are not indexed."""
 
-    first = 1
+    first: ClassVar[int] = 1
 
     def infer(self, *types: TensorType) -> TensorType:
         return selected(self.name, types[0], types[1:])
@@ -83,15 +127,26 @@ class Gather(Indexing):
         return 0.0  # it moves data
 
     def lower(self, k: Loops, out: Window, x: Window, *indices: Window) -> None:
-        with nest(k, indices[0].type.shape) as index:
-            k.copy(out.at(*index), x.at(*native_positions(self.name, k, x.type, indices, index)))
+        shape = indices[0].type.shape
+
+        def row(i: Reg, out: Window, x: Window, *indices: Window) -> None:
+            with nest(k, shape[1:]) as rest:
+                k.copy(out.at(i, *rest), x.at(*native_positions(k, x.type, indices, (i, *rest))))
+
+        if shape and k.is_large(out.type.size):
+            self.check(k, x.type, indices)
+            k.each(shape[0], out.type.size, row, out, x, *indices)
+            return
+        with nest(k, shape) as index:
+            k.copy(out.at(*index), x.at(*self.positions(k, x.type, indices, index)))
 
 
-class Scatter(Indexing, abstract=True):
+@dataclass(eq=False, repr=False)
+class Scatter(Accessing, abstract=True):
     """`x` with rows changed by those of `updates`: args x, updates, *indices; updates has the type that Gather would return."""
 
-    first = 2
-    in_place = 0
+    first: ClassVar[int] = 2
+    in_place: ClassVar[int | None] = 0
 
     def infer(self, *types: TensorType) -> TensorType:
         x, updates, *indices = types
@@ -109,6 +164,7 @@ class Scatter(Indexing, abstract=True):
         return move_to_lead(out, len(indices))
 
 
+@dataclass(eq=False, repr=False)
 class ScatterAdd(Scatter):
     """`x[i, j, ...] += updates`; updates at equal indices are all added."""
 
@@ -145,10 +201,27 @@ class ScatterAdd(Scatter):
 
     def lower(self, k: Loops, out: Window, x: Window, updates: Window, *indices: Window) -> None:
         k.copy(out, x)
+        if k.is_large(updates.type.size) and x.type.shape[0] >= PARTS:
+            self.check(k, x.type, indices)
+            k.each(PARTS, updates.type.size, partial(self._add_part, k), out, updates, *indices)
+            return
         with nest(k, indices[0].type.shape) as index:
-            k.accumulate(out.at(*native_positions(self.name, k, x.type, indices, index)), updates.at(*index))
+            k.accumulate(out.at(*self.positions(k, x.type, indices, index)), updates.at(*index))
+
+    def _add_part(self, k: Loops, part: Reg, out: Window, updates: Window, *indices: Window) -> None:
+        """Add the updates of one part of the rows, so that rows are added to by one thread, in order."""
+        emit, size = k.scalar, out.type.shape[0]
+        first, last = (
+            emit.idiv(emit.mul(i, emit.const(I64, size)), emit.const(I64, PARTS)) for i in (part, emit.add(part, emit.const(I64, 1)))
+        )
+        with nest(k, indices[0].type.shape) as index:
+            at = native_positions(k, out.type, indices, index)
+            inside = emit.and_(emit.compare("ge", at[0], first), emit.compare("lt", at[0], last))
+            with k.loop(emit.convert(inside, I64)):
+                k.accumulate(out.at(*at), updates.at(*index))
 
 
+@dataclass(eq=False, repr=False)
 class ScatterSet(Scatter):
     """`x[i, j, ...] = updates`; of updates at equal indices, the last in row-major order of the index arrays wins."""
 
@@ -189,7 +262,7 @@ class ScatterSet(Scatter):
     def lower(self, k: Loops, out: Window, x: Window, updates: Window, *indices: Window) -> None:
         k.copy(out, x)
         with nest(k, indices[0].type.shape) as index:
-            k.copy(out.at(*native_positions(self.name, k, x.type, indices, index)), updates.at(*index))
+            k.copy(out.at(*self.positions(k, x.type, indices, index)), updates.at(*index))
 
 
 @dataclass(eq=False, repr=False)
@@ -241,7 +314,7 @@ class CheckIndex(Indexing):
 
     def lower(self, k: Loops, outs: tuple[Window, ...], *indices: Window) -> None:
         with nest(k, indices[0].type.shape) as index:
-            native_positions(self.of, k, self.x, indices, index)
+            checked_positions(self.of, k, self.x, indices, index)
 
 
 def examples(size: int, indices: Sequence[Operand], batched: Sequence[bool]) -> list[Operand]:
@@ -300,8 +373,14 @@ def wrapped(index: Array, size: int, message: str) -> Array:
     return np.where(signed < 0, signed + size, signed)
 
 
-def native_positions(name: str, k: Loops, x: TensorType, indices: Sequence[Window], index: Sequence[Reg]) -> list[Reg]:
-    """The checked position along each indexed axis of `x`, read from the index arrays at `index`."""
+def native_positions(k: Loops, x: TensorType, indices: Sequence[Window], index: Sequence[Reg]) -> list[Reg]:
+    """The position along each indexed axis of `x`, read from the index arrays at `index`, which have been checked."""
+    loaded = [(k.load(window, *index), window.type.dtype) for window in indices]
+    return [native_position(k.scalar, i, dtype, size)[0] for (i, dtype), size in zip(loaded, x.shape)]
+
+
+def checked_positions(name: str, k: Loops, x: TensorType, indices: Sequence[Window], index: Sequence[Reg]) -> list[Reg]:
+    """The same, failing if an index is out of bounds."""
     out = []
     for axis, (window, size) in enumerate(zip(indices, x.shape)):
         dtype = window.type.dtype

@@ -29,7 +29,7 @@ from adjit.runtime.function import Function, function
 from adjit.runtime.inspection import Inspection
 from adjit.runtime.leaving import LostGradientWarning
 from adjit.runtime.retracing import RetraceWarning
-from adjit.runtime.signatures import TensorSpec
+from adjit.runtime.specs import TensorSpec
 from adjit.runtime.tape import GradientTape
 from adjit.runtime.tensor import Tensor, tensor
 from adjit.runtime.transforms import grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp
@@ -69,7 +69,7 @@ if _TYPE_CHECKING:
     from adjit import nn as nn, tf as tf
     from adjit.tracer.autograph.items import range
     from adjit.tracer.autograph.marks import do_not_convert
-    from adjit.tracer.stacking import stack
+    from adjit.tracer.joining import stack
     from adjit.runtime.checkpoint import checkpoint
     from adjit.runtime.custom_gradient import custom_gradient
     from adjit.runtime.custom_jvp import custom_jvp
@@ -126,7 +126,7 @@ _LATE = {
     "range": "adjit.tracer.autograph.items", "do_not_convert": "adjit.tracer.autograph.marks", "checkpoint": "adjit.runtime.checkpoint",
     "custom_gradient": "adjit.runtime.custom_gradient", "custom_jvp": "adjit.runtime.custom_jvp",
     "custom_vjp": "adjit.runtime.custom_vjp",
-    "stack": "adjit.tracer.stacking", "tune": "adjit.runtime.tune",
+    "stack": "adjit.tracer.joining", "tune": "adjit.runtime.tune",
     "sparse_jacobian": "adjit.runtime.sparse", "sparse_hessian": "adjit.runtime.sparse",
     **{name: f"adjit.tracer.surface.{module}" for module, names in {
         "array_api": """acos acosh asin asinh atan atan2 atanh bitwise_invert bitwise_left_shift bitwise_right_shift bool can_cast clip

@@ -29,7 +29,7 @@ from .operand import Literal, Operand
 from .ops.base import REGISTRY, Op
 from .ops.control import Region
 from .ops.custom import CustomGradient
-from .plan import Place, Plan, Window
+from .plan import BufferView, Place, Plan
 from .printer import CONDITION, INDEX, literal_type
 from .scanner import FILE, NAME, NUMBER, Scanner
 from .sizes import Symbols
@@ -465,7 +465,7 @@ class _Parser:
                 layout = Layout(int(offset), tuple(int(s) for s in strides.split(",") if s))
             if len(layout.strides) != binder.value.type.rank:
                 self.scan.fail(f"{len(layout.strides)} strides for {binder.value.type}", at, at + len(text))
-            plan.windows[id(binder.value)] = Window(root, layout)
+            plan.windows[id(binder.value)] = BufferView(root, layout)
         return plan
 
 

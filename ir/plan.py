@@ -41,7 +41,7 @@ class Place:
         return Place(kind, int(index))
 
 
-class Window(NamedTuple):
+class BufferView(NamedTuple):
     root: Value
     layout: Layout
 
@@ -52,7 +52,7 @@ class Plan:
 
     arena_bytes: int = 0
     places: dict[int, Place] = field(default_factory=dict)
-    windows: dict[int, Window] = field(default_factory=dict)
+    windows: dict[int, BufferView] = field(default_factory=dict)
     rows: set[int] = field(default_factory=set)  # ids of roots inside `rows`: their buffers hold one row at a time, on the stack
     registers: set[int] = field(default_factory=set)  # ids of region statements that run in registers, without buffers inside
 

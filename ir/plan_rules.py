@@ -27,7 +27,7 @@ from .ops.control import For, Fuse, Rows, While, hosted_by
 from .ops.create import Constant
 from .ops.maps import Map
 from .ops.shape import Pad
-from .plan import ALIGNMENT, STACK_BYTES, Place, Plan, Window
+from .plan import ALIGNMENT, STACK_BYTES, BufferView, Place, Plan
 from .types import StackType
 
 Fail = Callable[[str, Stmt | None], NoReturn]
@@ -204,7 +204,7 @@ class _Plan:
 
     # ---- places
 
-    def window(self, value: Operand, stmt: Stmt | None) -> Window:
+    def window(self, value: Operand, stmt: Stmt | None) -> BufferView:
         window = self.plan.windows.get(id(value))
         if window is None:
             self.fail(f"{value!r} has no place", stmt)

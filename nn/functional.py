@@ -18,7 +18,7 @@ from adjit.tracer.pytree import flatten, tree_map
 
 from .core import InputLayer, call_masked
 from .module import Module
-from .symbolic import Call, Symbolic
+from .symbolic import LayerCall, Symbolic
 
 __all__ = ["Input", "Model"]
 
@@ -29,7 +29,7 @@ def Input(shape: Sequence[int | None], batch_size: int | None = None, dtype: Any
     A size may be None if it varies: layers that depend on it raise an error when they are called with another size.
     """
     layer = InputLayer(shape, dtype, batch_size, name=name)
-    return Symbolic(Call(layer), 0, layer.example())
+    return Symbolic(LayerCall(layer), 0, layer.example())
 
 
 class Model(Module):
@@ -53,10 +53,10 @@ class Model(Module):
         functions = [symbol.call.function for symbol in given.values()] + [call.function for call in self._calls]
         self.layers = list(dict.fromkeys(f for f in functions if isinstance(f, Module)))
 
-    def _sorted(self, ends: Sequence[Symbolic]) -> list[Call]:
+    def _sorted(self, ends: Sequence[Symbolic]) -> list[LayerCall]:
         """The calls that `ends` depend on, in topological order. Not recursive, because models may be deep."""
         given = {symbol.key for symbol in self._entries.values()}
-        out: list[Call] = []
+        out: list[LayerCall] = []
         known: set[int] = set()
         stack = [(symbol.call, False) for symbol in reversed(ends) if symbol.key not in given]
         while stack:

@@ -19,10 +19,10 @@ from adjit.runtime.recording import suspended
 from adjit.runtime.variable import Variable
 from adjit.tracer.pytree import flatten, tree_map
 
-__all__ = ["Call", "Symbolic", "call_symbolically", "is_symbolic"]
+__all__ = ["LayerCall", "Symbolic", "call_symbolically", "is_symbolic"]
 
 
-class Call:
+class LayerCall:
     """A function, usually a layer, and its arguments, some of which are symbolic values."""
 
     def __init__(self, function: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> None:
@@ -43,7 +43,7 @@ class Symbolic(NDArrayOperatorsMixin):
 
     __hash__ = object.__hash__
 
-    def __init__(self, call: Call, index: int, example: Any) -> None:
+    def __init__(self, call: LayerCall, index: int, example: Any) -> None:
         self.call, self.index, self.example = call, index, example
 
     @property
@@ -94,7 +94,7 @@ def is_symbolic(structure: Any) -> bool:
 
 def call_symbolically(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Record the call of a function on symbolic values; returns symbolic values in the structure of the function's result."""
-    call = Call(function, args, kwargs)
+    call = LayerCall(function, args, kwargs)
     for leaf in () if hasattr(function, "variables") else flatten((args, dict(kwargs)))[0]:
         if isinstance(leaf, Variable):
             raise TypeError(f"the variable {leaf.store.name or ''} meets a symbolic value, and no layer owns it: use it in a layer's call")

@@ -98,7 +98,7 @@ def sync_folder(folder: str) -> None:
         os.close(handle)
 
 
-class Entry(NamedTuple):
+class StoredTensor(NamedTuple):
     """A tensor of a file, and the position of its bytes after the header."""
 
     dtype: np.dtype[Any]
@@ -110,7 +110,7 @@ class Entry(NamedTuple):
 class Header(NamedTuple):
     """The contents of a file, checked against the size of the file before any memory is allocated for data."""
 
-    entries: dict[str, Entry]
+    entries: dict[str, StoredTensor]
     metadata: dict[str, str]
     start: int  # of the data, in bytes
 
@@ -151,7 +151,7 @@ def _checked_metadata(given: Any) -> dict[str, str]:
     return given
 
 
-def _entry(name: str, given: Any) -> Entry:
+def _entry(name: str, given: Any) -> StoredTensor:
     """One tensor, as the header describes it."""
     try:
         dtype, shape, (first, last) = np.dtype(CODES[given["dtype"]]), tuple(given["shape"]), given["data_offsets"]
@@ -165,10 +165,10 @@ def _entry(name: str, given: Any) -> Entry:
     if last - first != needed:
         what = f"{dtype}{_brief(str(list(shape)))}"
         raise WeightsError(f"{_brief(repr(name))} is to lie at bytes {first} to {last}, but {what} takes {needed}")
-    return Entry(dtype, shape, first, last)
+    return StoredTensor(dtype, shape, first, last)
 
 
-def _check_layout(entries: Mapping[str, Entry], size: int) -> None:
+def _check_layout(entries: Mapping[str, StoredTensor], size: int) -> None:
     """Check that the tensors cover the data without gaps or overlaps, so that together they need no more memory than the file."""
     at = 0
     for name, entry in sorted(entries.items(), key=lambda item: (item[1].first, item[1].last)):
@@ -258,7 +258,7 @@ def _assign_all(values: Sequence[tuple[Variable, Tensor]]) -> None:
         raise
 
 
-def _check_fit(path: Any, entries: Mapping[str, Entry], variables: Mapping[str, Variable], strict: bool) -> None:
+def _check_fit(path: Any, entries: Mapping[str, StoredTensor], variables: Mapping[str, Variable], strict: bool) -> None:
     """Raise WeightsError, with a list of differences, unless the variables can be assigned from the file."""
     problems = []
     for name in sorted({*entries, *variables} if strict else {*entries} & {*variables}):

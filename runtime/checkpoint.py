@@ -52,12 +52,12 @@ def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
         trace = current_trace()
         if trace is not None:
             return emit_checkpoint(trace, fn, args, kwargs)
-        return Call(fn, args, kwargs).run() if listening.recorders else fn(*args, **kwargs)
+        return RepeatableCall(fn, args, kwargs).run() if listening.recorders else fn(*args, **kwargs)
 
     return checkpointed
 
 
-class Call:
+class RepeatableCall:
     """One eager call and everything needed to repeat it."""
 
     def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -217,7 +217,7 @@ class Reader(Recorder):
 class EagerCheckpoint(Op, abstract=True):
     """A finished call as a single op, as eager tapes see it."""
 
-    call: Call
+    call: RepeatableCall
 
     name = "checkpoint"  # has no textual form: it never appears in the IR
 

@@ -11,7 +11,7 @@ from adjit.ir.ops.base import Array
 from adjit.tracer.trace import Program
 
 from .convention import Convention
-from .executable import Call, Executable, prepared
+from .executable import CompiledCall, Executable, prepared
 from .recording import listening
 from .stores import Store
 from .tensor import Tensor, wrap
@@ -71,7 +71,7 @@ class ConcreteFunction:
 
         arrays = [prepared(a.buffer) for a in leaves if isinstance(a, Tensor)]
         results = self._wrapped(self.convention.run(arrays, stores, observe))
-        call, args = Call(self.executable), (*leaves, *read, *map(wrap, self.convention.constants))
+        call, args = CompiledCall(self.executable), (*leaves, *read, *map(wrap, self.convention.constants))
         for recorder in listening.recorders:
             recorder.applied(call, args, tuple(results))
         return self._finish(results)

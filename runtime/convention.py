@@ -91,7 +91,7 @@ class Convention:
 
         `arguments` holds the nodes of each argument; result tensors are of class `tensor_class`.
         """
-        from adjit.codegen.entry.entry import MAX_BUFFERS, Place, Route  # noqa: PLC0415 - LLVM is loaded by now
+        from adjit.codegen.entry.entry import MAX_BUFFERS, Route, VariableSlot  # noqa: PLC0415 - LLVM is loaded by now
         from adjit.codegen.native import Native  # noqa: PLC0415 - LLVM is loaded by now
 
         from .nodes import result_nodes  # noqa: PLC0415 - LLVM is loaded by now
@@ -101,7 +101,7 @@ class Convention:
         too_many = len(program.func.params) + len(program.func.results) > MAX_BUFFERS
         if structure is None or too_many or program.static or not isinstance(native, Native) or not native.enterable:
             return None
-        places = [Place(v.store, v.store.address, v.updated) for v in self.variables if v.store is not None]
+        places = [VariableSlot(v.store, v.store.address, v.updated) for v in self.variables if v.store is not None]
         if len(places) < len(self.variables):
             return None
         return Route(arguments, places, self.constants, self.results, structure, tensor_class, native)

@@ -55,12 +55,12 @@ def custom_gradient(f: Callable[..., Any], present: Present = present) -> Callab
     @boundary
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        return Call(f, args, kwargs, present).run()
+        return GradientCall(f, args, kwargs, present).run()
 
     return differentiated
 
 
-class Call:
+class GradientCall:
     """One call: which of its arguments are differentiated, and how the user's gradients are assigned to them."""
 
     def __init__(self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], present: Present) -> None:
@@ -183,7 +183,7 @@ class Call:
 class EagerCustomGradient(Op, abstract=True):
     """A finished call as a single op, as eager tapes see it."""
 
-    call: Call
+    call: GradientCall
 
     name = "custom_gradient"  # has no textual form: it never appears in the IR
 

@@ -52,7 +52,7 @@ class CustomJvp:
             raise GradientError(f"{self.name}: a custom_jvp function needs its derivative: decorate one with @{self.name}.defjvp").at(
                 definition(self.fn)
             )
-        return Call(self, self.rule, self.positional(args, kwargs)).run()
+        return JvpCall(self, self.rule, self.positional(args, kwargs)).run()
 
     def positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Return all arguments by position, as the rule takes them."""
@@ -105,7 +105,7 @@ class Unfolding(threading.local):
 unfolding = Unfolding()
 
 
-class Call:
+class JvpCall:
     """One call: its arguments, and the rule applied to tangents of the floating-point arrays among them."""
 
     def __init__(self, function: CustomJvp, rule: Rule, args: tuple[Any, ...]) -> None:
@@ -203,7 +203,7 @@ class Call:
 class EagerCustomJvp(Op, abstract=True):
     """A finished call as a single op, as eager tapes see it."""
 
-    call: Call
+    call: JvpCall
 
     name = "custom_jvp"  # has no textual form: it never appears in the IR
 

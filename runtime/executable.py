@@ -136,7 +136,7 @@ class Dump:
 
 
 @dataclass(eq=False)
-class Call(Op, abstract=True):
+class CompiledCall(Op, abstract=True):
     """A call of compiled code as a single op, as eager tapes see it. Its derivatives are compiled functions, and therefore calls again."""
 
     executable: Executable
@@ -173,7 +173,7 @@ def call(executable: Executable, *args: Operand) -> tuple[Operand, ...]:
         from adjit.passes.batch import inline  # noqa: PLC0415 - as in `optimize`
 
         return tuple(inline(executable.func.block, args))
-    out: Any = apply(Call(executable), *args)
+    out: Any = apply(CompiledCall(executable), *args)
     return out if isinstance(out, tuple) else (out,)
 
 

@@ -24,7 +24,7 @@ from adjit.tracer.pytree import dotted, tree_map
 from .config import check_threads
 from .executable import optimize
 from .internal import compiling
-from .signatures import TensorSpec, example
+from .specs import TensorSpec, example
 from .stores import Store, snapshot
 
 KINDS = (".o", ".a", ".so", ".wasm")

@@ -36,7 +36,7 @@ from .recording import listening, suspended
 from .retracing import Retraces
 from .shortcut import Shortcut
 from .signature import Signature, is_array, probe, take_apart
-from .signatures import InputSignature, Specialization, signature_text
+from .specs import InputSignature, Specialization, signature_text
 from .tensor import tensor
 from .variable import Store, Variable, scope, undone_by_errors
 

@@ -20,7 +20,7 @@ from adjit.tracer.trace import argument_names
 
 from .concrete import ConcreteFunction
 from .signature import Signature
-from .signatures import kind_text
+from .specs import kind_text
 
 STREAK = 5
 
@@ -29,7 +29,7 @@ class RetraceWarning(UserWarning):
     """A function is traced and compiled repeatedly, for a single call each."""
 
 
-class Entry(NamedTuple):
+class CachedTrace(NamedTuple):
     tree: TreeDef
     kinds: Sequence[Hashable]
     concrete: ConcreteFunction
@@ -42,12 +42,12 @@ class Retraces:
     def __init__(self, fn: Callable[..., Any], name: str) -> None:
         self.fn = fn
         self.name = name
-        self.last: deque[Entry] = deque(maxlen=STREAK)
+        self.last: deque[CachedTrace] = deque(maxlen=STREAK)
 
     def note(self, signature: Signature, concrete: ConcreteFunction) -> None:
         """Record a new trace that is about to run for the first time."""
         key: Any = signature.key
-        entry = Entry(key[0], key[1], concrete, concrete.used)
+        entry = CachedTrace(key[0], key[1], concrete, concrete.used)
         if any(e.concrete.used > e.first_use for e in self.last):
             self.last.clear()
         if len(self.last) > 1 and changed(self.last[-2], self.last[-1]) != changed(self.last[-1], entry):
@@ -68,14 +68,14 @@ class Retraces:
         self.last.clear()
 
 
-def changed(before: Entry, now: Entry) -> set[int] | None:
+def changed(before: CachedTrace, now: CachedTrace) -> set[int] | None:
     """Return which leaves of the arguments differ; None if their structure differs."""
     if before.tree != now.tree:
         return None
     return {i for i, (a, b) in enumerate(zip(before.kinds, now.kinds, strict=True)) if a != b}
 
 
-def difference(fn: Callable[..., Any], before: Entry, now: Entry) -> str:
+def difference(fn: Callable[..., Any], before: CachedTrace, now: CachedTrace) -> str:
     """Describe what distinguishes two calls: "`x`: dim 0 was 32, is 31"."""
     if before.tree != now.tree:
         return f"the structure of the arguments: it was {before.tree}, is {now.tree}"

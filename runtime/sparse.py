@@ -31,7 +31,7 @@ P = ParamSpec("P")
 MOST = 10_000  # sweeps
 
 
-class Plan(NamedTuple):
+class SparsePlan(NamedTuple):
     """How to compute a sparse derivative: where its elements are, and the seeds whose derivatives contain them."""
 
     shape: tuple[int, int]
@@ -70,7 +70,7 @@ class Sparse:
     def __init__(self, fn: Callable[..., Any], position: int, symmetric: bool) -> None:
         self.fn, self.position, self.symmetric = fn, position, symmetric
         self.name = name_of(fn)
-        self.plans: dict[Any, Plan] = {}
+        self.plans: dict[Any, SparsePlan] = {}
 
     def wrapped(self) -> Callable[..., Any]:
         @functools.wraps(self.fn)
@@ -96,7 +96,7 @@ class Sparse:
         values = swept.reshape(len(plan.seeds), -1)[plan.positions]
         return sparse.csr_array((values, (plan.rows, plan.cols)), shape=plan.shape)
 
-    def plan(self, args: tuple[Any, ...]) -> Plan:
+    def plan(self, args: tuple[Any, ...]) -> SparsePlan:
         signature = take_apart(args, {})
         found = self.plans.get(signature.key)
         if found is None:
@@ -105,7 +105,7 @@ class Sparse:
                 self.plans[signature.key] = found
         return found
 
-    def made(self, signature: Signature, args: tuple[Any, ...]) -> tuple[Plan, bool]:
+    def made(self, signature: Signature, args: tuple[Any, ...]) -> tuple[SparsePlan, bool]:
         program = function(self.flat, name=self.name)._trace(signature, None, set())
         source = self.source(args)
         values: list[Array | None] = [*signature.arrays, *[None] * len(program.cells), *program.captures]
@@ -125,7 +125,7 @@ class Sparse:
         rows, cols = pattern.rows, pattern.cols
         positions = (colours[cols], rows) if forward else (colours[rows], cols)
         sweep = function(self.forward if forward else self.reverse, name=f"{self.name}.sparse")
-        return Plan(shape, rows, cols, seeds.reshape(count, *like.shape), sweep, positions), not uses_values
+        return SparsePlan(shape, rows, cols, seeds.reshape(count, *like.shape), sweep, positions), not uses_values
 
     def source(self, args: tuple[Any, ...]) -> int:
         """The position of the differentiated argument among the traced leaves."""

@@ -16,8 +16,8 @@ from .growing import GrowingList, TracedList, is_items
 from .pytree import TreeDef, flatten, spelled
 from .regions import (
     UNDEFINED,
-    Entry,
     Kind,
+    RegionOutput,
     Wording,
     blank,
     conform,
@@ -44,7 +44,7 @@ class Choice(NamedTuple):
 
 
 def emit_if(
-    trace: Trace, condition: Any, branches: Sequence[Callable[[], Sequence[Any]]], entries: Sequence[Entry], words: Wording,
+    trace: Trace, condition: Any, branches: Sequence[Callable[[], Sequence[Any]]], entries: Sequence[RegionOutput], words: Wording,
     loose: tuple[bool, bool] = (False, False),
 ) -> list[Any]:  # fmt: skip
     """Trace both branches, each returning a value for each entry, and emit the `if` that chooses between them.
@@ -93,7 +93,7 @@ class _Meeting(NamedTuple):
     unread: tuple[bool, ...]  # branches whose value is not read
     grows: bool  # whether a list may get an unknown length: a variable may, but the result of a function needs a fixed structure
 
-    def build(self, entry: Entry, sides: tuple[Any, Any]) -> Build:
+    def build(self, entry: RegionOutput, sides: tuple[Any, Any]) -> Build:
         a, b = sides
         if a is b:
             return lambda results: a
@@ -108,7 +108,7 @@ class _Meeting(NamedTuple):
             return None
         return meet_lists((a, b), self.regions, any(self.unread), lambda kind, pair: self.choices.append(Choice(kind, pair, None)))
 
-    def parts(self, entry: Entry, sides: tuple[Any, Any]) -> Build | None:
+    def parts(self, entry: RegionOutput, sides: tuple[Any, Any]) -> Build | None:
         """Merge two structures that contain lists, part by part; None for anything else."""
         if any(side is UNDEFINED or is_items(side) for side in sides):
             return None
@@ -119,7 +119,7 @@ class _Meeting(NamedTuple):
         builds = [self.build(entry._replace(name=name), pair) for name, *pair in zip(names, xs, ys, strict=True)]  # type: ignore[arg-type]
         return lambda results: tree.unflatten([build(results) for build in builds])
 
-    def leaves(self, entry: Entry, sides: tuple[Any, Any]) -> Build:
+    def leaves(self, entry: RegionOutput, sides: tuple[Any, Any]) -> Build:
         a, b = sides
         if isinstance(a, list) and isinstance(b, list) and GrowingList in (type(a), type(b)):
             a, b = GrowingList(a), GrowingList(b)
@@ -154,7 +154,7 @@ def _fit(a: Any, b: Any) -> bool:
     return same_static(a, b) or (ours is not None and theirs is not None and join(ours, theirs) is not None)
 
 
-def _build(entry: Entry, tree: TreeDef, pairs: Sequence[tuple[Any, Any]], words: Wording, choices: list[Choice]) -> Build:
+def _build(entry: RegionOutput, tree: TreeDef, pairs: Sequence[tuple[Any, Any]], words: Wording, choices: list[Choice]) -> Build:
     parts: list[Any] = []
     for (a, b), path in zip(pairs, tree.key_paths(), strict=True):
         where = spelled(path)

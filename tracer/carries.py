@@ -15,11 +15,12 @@ from adjit.ir.types import BOOL, I64, TensorType
 
 from .frames import user_location
 from .growing import GrowingList, TracedList, bounds, is_items
+from .list_items import Kept, Rows, resized
 from .pytree import LEAF, TreeDef, flatten
 from .regions import (
     UNDEFINED,
-    Entry,
     Kind,
+    RegionOutput,
     Wording,
     blank,
     conform,
@@ -29,7 +30,6 @@ from .regions import (
     name_of,
     same_static,
 )  # fmt: skip
-from .rows import Kept, Rows, resized
 from .sharing import memory_of, split_memory
 from .trace import Trace, Traced
 
@@ -77,7 +77,7 @@ class Carry:
 
     steady = False  # whether positions in lists follow from the iteration number
 
-    def __init__(self, entry: Entry, value: Any, words: Wording) -> None:
+    def __init__(self, entry: RegionOutput, value: Any, words: Wording) -> None:
         self.entry = entry
         self.words = words
         self.before = value
@@ -192,7 +192,7 @@ class ListCarry(Carry):
     It is `steady` if every iteration appends the same number of items: its length then follows from the iteration number.
     """
 
-    def __init__(self, entry: Entry, value: list[Any] | TracedList, words: Wording) -> None:
+    def __init__(self, entry: RegionOutput, value: list[Any] | TracedList, words: Wording) -> None:
         self.probed = isinstance(value, GrowingList)  # by an enclosing loop
         super().__init__(entry, list(list.__iter__(value)) if isinstance(value, GrowingList) else value, words)
         self.form: Kept | None = None  # the form of the list with capacity for all iterations, once it is known to grow
@@ -298,7 +298,7 @@ class ListCarry(Carry):
 class StructureCarry(Carry):
     """A structure that contains lists, each of which is carried separately."""
 
-    def __init__(self, entry: Entry, value: Any, words: Wording) -> None:
+    def __init__(self, entry: RegionOutput, value: Any, words: Wording) -> None:
         self.entry, self.words, self.before = entry, words, value
         parts, self.outer = flatten(value, is_leaf=is_items)
         names = (f"{entry.name}{path}" for path in self.outer.paths())
@@ -333,7 +333,7 @@ class StructureCarry(Carry):
         return self.outer.unflatten([part.result(results) for part in self.parts])
 
 
-def carry_of(entry: Entry, value: Any, words: Wording) -> Carry:
+def carry_of(entry: RegionOutput, value: Any, words: Wording) -> Carry:
     if is_items(value):
         return ListCarry(entry, value, words)
     holds_lists = any(map(is_items, flatten(value, is_leaf=is_items)[0]))

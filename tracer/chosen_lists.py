@@ -9,9 +9,9 @@ from adjit.ir.operand import Literal, Operand
 from adjit.ir.types import I64, TensorType
 
 from .growing import Items, TracedList, bounds
+from .list_items import Chunk, Kept, Rows
 from .pytree import flatten
 from .regions import Kind
-from .rows import Chunk, Kept, Rows
 from .trace import Trace
 
 Build: TypeAlias = Callable[[Iterator[Operand]], Any]  # builds a value from the results of the `if`

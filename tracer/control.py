@@ -23,7 +23,7 @@ from .convert import to_operand
 from .frames import definition, user_location
 from .loops import Loop, emit_for, emit_while
 from .pytree import TreeDef, flatten, tree_map
-from .regions import UNDEFINED, Entry, Kind, Wording, conform, is_traced, kind_of
+from .regions import UNDEFINED, Kind, RegionOutput, Wording, conform, is_traced, kind_of
 from .trace import Spec, current_trace, trace_function
 
 CHECKPOINTS = ("none", "sqrt", "binomial")
@@ -41,7 +41,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
     then, other = converted(true_fn), converted(false_fn)
     branches = [lambda: [then(*operands)], lambda: [other(*operands)]]
     words = Wording("`cond`", ("from true_fn", "from false_fn"), lambda name, side: definition((true_fn, false_fn)[side]))
-    return emit_if(trace, pred, branches, [Entry("the result of cond")], words)[0]
+    return emit_if(trace, pred, branches, [RegionOutput("the result of cond")], words)[0]
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
@@ -87,7 +87,7 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
         return state
     test, body = converted(cond_fn), converted(body_fn)
     words = Wording("`while_loop`", ("before the loop", "from body_fn"), lambda name, side: definition(body_fn) if side else None)
-    loop = Loop([Entry("the state")], [init], lambda k, values: [body(values[0])], words, False, checkpoint)
+    loop = Loop([RegionOutput("the state")], [init], lambda k, values: [body(values[0])], words, False, checkpoint)
     return emit_while(trace, loop, lambda values: test(values[0]))[0]
 
 
@@ -110,7 +110,7 @@ def fori_loop(lower: Any, upper: Any, body_fn: Callable[[Any, Any], Any], init: 
     certain = isinstance(start, int) and isinstance(stop, int) and start < stop
     body = converted(body_fn)
     words = Wording("`fori_loop`", ("before the loop", "from body_fn"), lambda name, side: definition(body_fn) if side else None)
-    loop = Loop([Entry("the state")], [init], lambda k, values: [body(k, values[0])], words, certain, checkpoint)
+    loop = Loop([RegionOutput("the state")], [init], lambda k, values: [body(k, values[0])], words, certain, checkpoint)
     return emit_for(trace, loop, start, stop)[0]
 
 
@@ -150,7 +150,7 @@ def scan(
         return [carry, tuple(ops.setitem(b, at, conform(leaf, kind)) for b, leaf, kind in zip(buffers, ys, kinds, strict=True))]
 
     words = Wording("`scan`", ("before the loop", "from f"), lambda name, side: definition(f) if side else None)
-    entries = [Entry("the carry"), Entry("the ys", optional=True, fresh=True)]
+    entries = [RegionOutput("the carry"), RegionOutput("the ys", optional=True, fresh=True)]
     carry, buffers = emit_for(trace, Loop(entries, [init, UNDEFINED], step, words, True, checkpoint), 0, count)
     return carry, trees[0].unflatten(buffers)
 

@@ -19,9 +19,9 @@ from adjit.ir.ops.index import Gather
 from adjit.ir.types import I64, TensorType
 
 from .frames import user_location
+from .list_items import Chunk, Kept, Rows, filled, one_row, resized
 from .pytree import flatten, register_pytree_node
 from .regions import conform, is_traced
-from .rows import Chunk, Kept, Rows, filled, one_row, resized
 from .trace import Traced, current_trace
 from .traced import WeakSplat
 

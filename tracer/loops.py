@@ -19,7 +19,7 @@ from adjit.ir.types import BOOL, I64, TensorType
 from .carries import Carry, ListCarry, StructureCarry, Trips, carry_of
 from .frames import user_location
 from .growing import TracedList
-from .regions import UNDEFINED, Entry, Kind, Wording, conform, finish, hold, is_traced, predicate
+from .regions import UNDEFINED, Kind, RegionOutput, Wording, conform, finish, hold, is_traced, predicate
 from .sharing import remember_choice
 from .trace import Cell, Trace, Traced
 
@@ -29,7 +29,7 @@ MAX_ATTEMPTS = 12  # traces of one body: each widens a type or drops a carry, so
 class Loop(NamedTuple):
     """A loop to be traced. `step` maps the iteration number (None in a `while`) and the values at its start to the values at its end."""
 
-    entries: Sequence[Entry]
+    entries: Sequence[RegionOutput]
     init: Sequence[Any]
     step: Callable[[Operand | None, list[Any]], Sequence[Any]]
     words: Wording

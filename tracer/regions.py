@@ -35,7 +35,7 @@ class Undefined:
 UNDEFINED = Undefined()
 
 
-class Entry(NamedTuple):
+class RegionOutput(NamedTuple):
     """One output of a region: a user's variable, or the result of a function."""
 
     name: str
@@ -59,7 +59,7 @@ class Wording(NamedTuple):
     sides: tuple[str, str]  # "in the `if` branch", "in the `else` branch"
     find: Find = lambda name, side: None
 
-    def side(self, entry: Entry, index: int, value: Any) -> str:
+    def side(self, entry: RegionOutput, index: int, value: Any) -> str:
         location = self.find(entry.variable, index) or getattr(value, "location", None)
         return self.sides[index] + (f" ({location.file.rpartition('/')[2]}:{location.line})" if location else "")
 
@@ -159,13 +159,13 @@ def describe(value: Any) -> str:
     return text if len(text) <= 40 else f"a {type(value).__name__}"
 
 
-def mismatch(words: Wording, entry: Entry, path: str, values: tuple[Any, Any], advice: str) -> TraceError:
+def mismatch(words: Wording, entry: RegionOutput, path: str, values: tuple[Any, Any], advice: str) -> TraceError:
     sides = [f"{describe(v)} {words.side(entry, i, v)}" for i, v in enumerate(values)]
     name = f"`{entry.name}{path}`" if entry.is_name else f"{entry.name}{path}"
     return TraceError(f"{name} is {sides[0]}, but {sides[1]}; {advice}").at(user_location())
 
 
-def name_of(entry: Entry, path: str = "") -> str | None:
+def name_of(entry: RegionOutput, path: str = "") -> str | None:
     return entry.name if entry.is_name and not path else None
 
 

@@ -79,7 +79,7 @@ class Node(NamedTuple):
     same: object = None
 
 
-class Place(NamedTuple):
+class VariableSlot(NamedTuple):
     """Where a variable is stored: the object whose `data` slot holds the array, the address of its lock, and whether it is written."""
 
     store: object
@@ -93,7 +93,7 @@ class Route:
     def __init__(
         self,
         arguments: Sequence[Sequence[Node]],
-        variables: Sequence[Place],
+        variables: Sequence[VariableSlot],
         constants: Sequence[Any],
         results: Sequence[TensorType],
         structure: Sequence[Node],

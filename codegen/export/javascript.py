@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from adjit.ir.types import DTYPE_NAMES, TensorType
 
 from .interface import Interface
-from .wasm import Place, WasmModule
+from .wasm import StaticArray, WasmModule
 
 ARRAYS = {
     "f32": "Float32Array", "f64": "Float64Array", "bool": "Uint8Array", "i8": "Int8Array", "i16": "Int16Array", "i32": "Int32Array",
@@ -144,11 +144,11 @@ def script(interface: Interface, module: WasmModule, what: str, file: str) -> st
     )  # fmt: skip
 
 
-def _passed(place: Place) -> str:
+def _passed(place: StaticArray) -> str:
     return str(place.address) if place.type.shape else f"inputs.{place.name}[0]"
 
 
-def _slots(places: Sequence[Place]) -> str:
+def _slots(places: Sequence[StaticArray]) -> str:
     described = [(p.name, json.dumps(DTYPE_NAMES[p.type.dtype]), json.dumps(p.type.shape), p.type.size, p.address) for p in places]
     lines = [f"  {name}: {{ dtype: {dtype}, shape: {shape}, size: {size}, address: {at} }}," for name, dtype, shape, size, at in described]
     return "\n".join(["{", *lines, "}"]) if lines else "{}"

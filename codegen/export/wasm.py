@@ -26,7 +26,7 @@ PAGE = 65536
 FRAMES = 4 * PAGE  # of the stack, for what LLVM itself puts there
 
 
-class Place(NamedTuple):
+class StaticArray(NamedTuple):
     """An array in the static buffers of a module."""
 
     name: str
@@ -38,9 +38,9 @@ class WasmModule(NamedTuple):
     """A WebAssembly module, and the addresses in its memory."""
 
     code: bytes
-    arguments: list[Place]
-    state: list[Place]
-    results: list[Place]
+    arguments: list[StaticArray]
+    state: list[StaticArray]
+    results: list[StaticArray]
     state_address: int
     arena: int
 
@@ -57,10 +57,10 @@ def module(made: Program, interface: Interface, constants: Sequence[Array], targ
         address, at = at, _aligned(at + nbytes)
         return address
 
-    arguments = [Place(s.name, s.type, buffer(s.type.nbytes)) for s in interface.arguments]
+    arguments = [StaticArray(s.name, s.type, buffer(s.type.nbytes)) for s in interface.arguments]
     state_address = buffer(interface.state_bytes)
-    state = [Place(f.name, f.type, state_address + f.offset) for f in interface.fields]
-    results = [Place(s.name, s.type, buffer(s.type.nbytes)) for s in interface.results]
+    state = [StaticArray(f.name, f.type, state_address + f.offset) for f in interface.fields]
+    results = [StaticArray(s.name, s.type, buffer(s.type.nbytes)) for s in interface.results]
     arena = buffer(interface.arena_bytes)
     return WasmModule(parsed.finished(wrapper.public(interface), stack, -(-at // PAGE)), arguments, state, results, state_address, arena)
 

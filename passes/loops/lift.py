@@ -60,7 +60,7 @@ class _Lifting:
             if trips is None or len(trips) < 2:
                 out.append(stmt)
                 continue
-            loop = _Loop(stmt, trips, self.lengths, self.used)
+            loop = _LiftedLoop(stmt, trips, self.lengths, self.used)
             out += loop.rewritten()
             self.lifted += loop.lifted
             self.lengths.update((id(stack), len(trips)) for stack in stmt.results[len(stmt.blocks[0].results) :])
@@ -74,7 +74,7 @@ class _Rows(NamedTuple):
     at: Position
 
 
-class _Loop:
+class _LiftedLoop:
     def __init__(self, stmt: Stmt, trips: range, lengths: dict[int, int], used: set[int]) -> None:
         self.used = used
         self.stmt = stmt

@@ -31,7 +31,7 @@ from adjit.ir.ops.shape import Pad, Reshape, Slice
 from adjit.ir.ops.stack import StackLength, StackOp, StackZeros
 from adjit.ir.types import I64, StackType, TensorType
 
-from ..memory.stacks import is_stack
+from ..memory.in_place import is_stack
 from ..memory.windows import is_made_of_scalars
 from ..rewrite import COMBINING, Renaming, carried, like, operands_read, walk
 from ..simplify.cleanup import cleaned
@@ -86,7 +86,7 @@ class _Function:
             elif isinstance(stmt.op, StackLength) and id(stmt.args[0]) in self.stacks:
                 out.append(stmt.replace(args=(self.stacks[id(stmt.args[0])][0],)))
             elif isinstance(stmt.op, StackOp) and id(stmt.args[0]) in self.stacks and is_stack(stmt.result) and is_packed(stmt.result):
-                loop = _Loop(self.stacks, stmt)
+                loop = _Unpacking(self.stacks, stmt)
                 loop.statement(stmt)
                 out.extend((*loop.before, *loop.out))
                 self._made(stmt, loop, self.maker[id(stmt.args[0])])
@@ -99,7 +99,7 @@ class _Function:
         if not stmt.results or id(stmt.results[0]) in self.kept or not _has_small_arrays(stmt):
             self._read_whole(stmt)
             return [stmt]
-        loop = _Loop(self.stacks, stmt)
+        loop = _Unpacking(self.stacks, stmt)
         try:
             loop.statement(stmt)
             if not is_made_of_scalars(loop.out[-1]):
@@ -112,7 +112,7 @@ class _Function:
         self._made(stmt, loop, id(stmt.results[0]))
         return [*loop.before, *loop.out]
 
-    def _made(self, stmt: Stmt, loop: _Loop, maker: int) -> None:
+    def _made(self, stmt: Stmt, loop: _Unpacking, maker: int) -> None:
         for result in stmt.results:
             if is_stack(result) and is_packed(result):
                 self.stacks[id(result)] = loop.elements(result)
@@ -148,7 +148,7 @@ def _indexed_arrays(loop: Stmt) -> set[int]:
     return whole
 
 
-class _Loop:
+class _Unpacking:
     """Rewrites one loop, statement by statement. `before` precedes the loop: elements of the arrays that it reads."""
 
     def __init__(self, stacks: dict[int, list[Operand]], stmt: Stmt) -> None:

@@ -25,11 +25,11 @@ from adjit.ir.ops.index import Gather, ScatterSet
 from adjit.ir.ops.maps import Map
 from adjit.ir.ops.shape import Pad
 from adjit.ir.ops.stack import StackArray, StackRead
-from adjit.ir.plan import ALIGNMENT, STACK_BYTES, Place, Plan, Window
+from adjit.ir.plan import ALIGNMENT, STACK_BYTES, BufferView, Place, Plan
 
 from ..rewrite import walk
 from .durations import duration
-from .stacks import is_array, is_stack, make_stacks_private
+from .in_place import is_array, is_stack, make_stacks_private
 from .windows import Windows
 
 BRIEF = float(1 << 31)  # operations at the end of a call, during which it is not interrupted: about a tenth of a second on one core
@@ -43,7 +43,7 @@ def plan_buffers(func: Func) -> Func:
 
 
 @dataclass
-class _Loop:
+class _LoopSpan:
     """A span of positions that runs repeatedly: a value that is defined before it and read in it lives until its end."""
 
     start: int
@@ -57,11 +57,11 @@ class _Placer:
         self.func = func
         self.plan = plan
         self.clock = 0
-        self.loops: list[_Loop] = []
+        self.loops: list[_LoopSpan] = []
         self.order: list[tuple[int, Stmt, Value]] = []  # position, defining statement, root: buffers in the order in which they become live
         self.made_at: dict[int, int] = {}
         self.makers: dict[int, Stmt] = {}
-        self.uses: list[tuple[int, int, tuple[_Loop, ...]]] = []
+        self.uses: list[tuple[int, int, tuple[_LoopSpan, ...]]] = []
         self.reads: dict[int, int] = {}  # last position, without extension to the end of loops
         self.last_use: dict[int, int] = {}
         self.last_failure = -1
@@ -197,7 +197,7 @@ class _Placer:
         self.read(stmt.args)
         body = stmt.blocks[-1]
         self.make(stmt, [*body.params, *stmt.results[len(body.results) :]])
-        loop = _Loop(self.clock)
+        loop = _LoopSpan(self.clock)
         self.loops.append(loop)
         self.clock += 1
         self.read(v for v in body.saving if isinstance(v, Value) and any(v is p for p in body.params))
@@ -225,7 +225,7 @@ class _Placer:
             if uses[id(carry)] == written[id(value)] == 1 and isinstance(carry, Value) and any(carry is p for p in body.params):
                 self.collected.append((carry, stmt))
 
-    def take_slots(self, body: Block, loop: _Loop) -> None:
+    def take_slots(self, body: Block, loop: _LoopSpan) -> None:
         """Compute values that a loop saves directly on its stack."""
         for value in body.saving:
             window = self.plan.windows.get(id(value))
@@ -235,7 +235,7 @@ class _Placer:
                 self.plan.places[id(window.root)] = Place("slot", self.slots)
                 self.slots += 1
 
-    def is_whole(self, window: Window, value: Operand) -> bool:
+    def is_whole(self, window: BufferView, value: Operand) -> bool:
         """Whether the value is the whole result of one plain statement, so that it can be computed elsewhere."""
         maker = self.makers[id(window.root)].op
         plain = isinstance(maker, Fuse) or not isinstance(maker, Region | Constant)

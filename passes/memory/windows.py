@@ -22,9 +22,9 @@ from adjit.ir.ops.linalg import Matmul
 from adjit.ir.ops.maps import Copy, Map
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.stack import StackArray, StackOp, StackRead
-from adjit.ir.plan import Place, Plan, Window
+from adjit.ir.plan import BufferView, Place, Plan
 
-from .stacks import Roots, changed_stacks, changes_in_place, is_array, is_stack
+from .in_place import Roots, changed_stacks, changes_in_place, is_array, is_stack
 
 RUN = 16  # contiguous elements that a part of a concatenation must have: a kernel writes them as vectors
 
@@ -55,9 +55,9 @@ class Windows:
         """Give the value its own buffer; a stack occupies the memory of its root."""
         assert isinstance(value, Value)
         if is_stack(value):
-            self.plan.windows[id(value)] = Window(self.stack_roots.of(value), Layout.contiguous(value.type.shape))
+            self.plan.windows[id(value)] = BufferView(self.stack_roots.of(value), Layout.contiguous(value.type.shape))
             return
-        self.plan.windows[id(value)] = Window(value, Layout.contiguous(value.type.shape))
+        self.plan.windows[id(value)] = BufferView(value, Layout.contiguous(value.type.shape))
         self.made.add(id(value))
 
     def visit_all(self, stmts: Iterable[Stmt]) -> None:
@@ -101,7 +101,7 @@ class Windows:
             layout = stmt.op.view(window.layout, source.type)
             assert layout is not None, f"{stmt.op.name} has no layout on a contiguous operand"
         self.stmts.append(stmt.replace(args=(source,)))
-        self.plan.windows[id(stmt.result)] = Window(window.root, layout)
+        self.plan.windows[id(stmt.result)] = BufferView(window.root, layout)
         self.viewed.add(id(window.root))
 
     def is_lookup(self, stmt: Stmt) -> bool:
@@ -118,7 +118,7 @@ class Windows:
         strides = self.plan.windows[id(source)].layout.strides[len(indices) :]
         layout = Layout.contiguous(stmt.result.type.shape) if is_stack(source) else Layout(0, strides)
         assert isinstance(stmt.result, Value)
-        self.plan.windows[id(stmt.result)] = Window(stmt.result, layout)
+        self.plan.windows[id(stmt.result)] = BufferView(stmt.result, layout)
         self.plan.places[id(stmt.result)] = Place("view", self.views)
         self.views += 1
 
@@ -132,7 +132,7 @@ class Windows:
         for x in stmt.args:
             part = x if self.can_move(x) else self.copy(x, stmt)
             self.made.discard(id(part))
-            self.plan.windows[id(part)] = Window(stmt.result, Layout(start * strides[axis], strides))
+            self.plan.windows[id(part)] = BufferView(stmt.result, Layout(start * strides[axis], strides))
             start += part.type.shape[axis]
             parts.append(part)
         self.stmts.append(stmt.replace(args=tuple(parts)))
@@ -274,7 +274,7 @@ def run_length(stmt: Stmt) -> int:
     return min(math.prod(x.type.shape[stmt.op.axis :]) for x in stmt.args)
 
 
-def covers(window: Window, value: Operand) -> bool:
+def covers(window: BufferView, value: Operand) -> bool:
     """Whether the value occupies its whole buffer, in order."""
     root = window.root.type
     return root.dtype == value.type.dtype and root.size == value.type.size and window.layout == Layout.contiguous(value.type.shape)

@@ -45,17 +45,17 @@ class Number(NamedTuple):
         return operand.dtype.kind != "f" or bool(np.signbit(operand.value)) == bool(np.signbit(self.value))
 
 
-class Call(NamedTuple):
+class Apply(NamedTuple):
     op: str
     args: tuple[Term, ...]
 
 
-Term: TypeAlias = Name | Number | Call
+Term: TypeAlias = Name | Number | Apply
 
 
 class Rule(NamedTuple):
     name: str
-    pattern: Call
+    pattern: Apply
     replacement: Term
     guards: tuple[tuple[Guard, str], ...]
     why: str
@@ -65,11 +65,11 @@ class Rule(NamedTuple):
         bound: Bindings = {}
         if not _matches_args(self.pattern, stmt, definitions, bound) or not all(guard(bound[name]) for guard, name in self.guards):
             return None
-        return _build(self.replacement, bound, stmt.args[0].type if isinstance(self.replacement, Call) else stmt.result.type, emit)
+        return _build(self.replacement, bound, stmt.args[0].type if isinstance(self.replacement, Apply) else stmt.result.type, emit)
 
 
 def _matches(term: Term, operand: Operand, definitions: Mapping[int, Stmt], bound: Bindings) -> bool:
-    if isinstance(term, Call):
+    if isinstance(term, Apply):
         stmt = definitions.get(id(operand))
         return stmt is not None and stmt.op.name == term.op and _matches_args(term, stmt, definitions, bound)
     if isinstance(term, Number):
@@ -80,7 +80,7 @@ def _matches(term: Term, operand: Operand, definitions: Mapping[int, Stmt], boun
     return known is operand or (isinstance(known, Literal) and known.same(operand))
 
 
-def _matches_args(call: Call, stmt: Stmt, definitions: Mapping[int, Stmt], bound: Bindings) -> bool:
+def _matches_args(call: Apply, stmt: Stmt, definitions: Mapping[int, Stmt], bound: Bindings) -> bool:
     return all(_matches(t, a, definitions, bound) for t, a in zip(call.args, stmt.args, strict=True))
 
 
@@ -131,7 +131,7 @@ class RuleTable:
 def _may_match(term: Term, head: Head) -> bool:
     if isinstance(term, Name):
         return not term.is_literal or head == LITERAL or isinstance(head, float)
-    return head == (term.op if isinstance(term, Call) else term.value)
+    return head == (term.op if isinstance(term, Apply) else term.value)
 
 
 # ---- parsing the table
@@ -157,7 +157,7 @@ def _parse_rule(line: str, guards: Mapping[str, Guard]) -> Rule:
         raise ParseError(f"not a rule: {line!r} (expected `name: pattern => replacement if guard(x)  # why`)")
     name, pattern, replacement, conditions, why = found.groups()
     term = _parse_term(pattern)
-    if not isinstance(term, Call):
+    if not isinstance(term, Apply):
         raise ParseError(f"rule {name}: the pattern must be an op, not {pattern!r}")
     asked = re.findall(r"(\w+)\((\w+)\)", conditions or "")
     return Rule(name, term, _parse_term(replacement), tuple((guards[guard], of) for guard, of in asked), why)
@@ -181,23 +181,23 @@ def _take_term(tokens: list[str]) -> tuple[Term, list[str]]:
     while rest[0] != ")":
         arg, rest = _take_term(rest[1:])
         args.append(arg)
-    return Call(head, tuple(args)), rest[1:]
+    return Apply(head, tuple(args)), rest[1:]
 
 
-def _orders(call: Call) -> Iterator[Call]:
+def _orders(call: Apply) -> Iterator[Apply]:
     """The pattern with the operands of commutative ops in every order that gives a different pattern."""
     variants: list[tuple[Term, ...]] = [()]
     for arg in call.args:
-        choices: list[Term] = list(_orders(arg)) if isinstance(arg, Call) else [arg]
+        choices: list[Term] = list(_orders(arg)) if isinstance(arg, Apply) else [arg]
         variants = [(*before, choice) for before in variants for choice in choices]
     for args in variants:
-        yield Call(call.op, args)
+        yield Apply(call.op, args)
         if call.op in COMMUTATIVE and _anonymous(args[0]) != _anonymous(args[1]):
-            yield Call(call.op, args[::-1])
+            yield Apply(call.op, args[::-1])
 
 
 def _anonymous(term: Term) -> Any:
     """A term without its names, to tell whether exchanging two makes a difference."""
-    if isinstance(term, Call):
+    if isinstance(term, Apply):
         return term.op, *map(_anonymous, term.args)
     return term.is_literal if isinstance(term, Name) else term

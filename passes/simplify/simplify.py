@@ -101,12 +101,12 @@ def has_exact_reciprocal(x: Literal) -> bool:
 
 def simplify(func: Func) -> Func:
     """Return the function itself if there is nothing to simplify."""
-    rewriter = Rewriter()
+    rewriter = Simplifier()
     stmts = rewriter.visit(func.block)
     return rewriter.renaming.func(func, stmts) if rewriter.renaming.table else func
 
 
-class Rewriter:
+class Simplifier:
     """Walks the statements of a function; rules query definitions and emit statements through it."""
 
     def __init__(self) -> None:

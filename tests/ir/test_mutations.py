@@ -14,7 +14,7 @@ from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.layout import Layout
 from adjit.ir.operand import Operand
 from adjit.ir.parser import parse_func
-from adjit.ir.plan import Place, Window
+from adjit.ir.plan import BufferView, Place
 from adjit.ir.types import F32, F64, StackType, TensorType
 from adjit.ir.verifier import verify
 from adjit.passes.autodiff.adjoint import value_and_grad_func
@@ -251,7 +251,7 @@ def wrong_plans(func: Func) -> Iterator[Mutant]:
         if window.root.type.size and id(window.root) in plan.places and plan.places[id(window.root)].kind not in ("view", "slot", "row"):
             far = Layout(window.layout.offset + window.root.type.size, window.layout.strides)
             if not isinstance(window.root.type, StackType):
-                yield "a window beyond its buffer", planned(windows={**plan.windows, key: Window(window.root, far)})
+                yield "a window beyond its buffer", planned(windows={**plan.windows, key: BufferView(window.root, far)})
 
 
 def clashing_places(func: Func) -> Iterator[Mutant]:

@@ -24,7 +24,7 @@ from adjit.ir.ops.maps import Cast, Mul, Where
 from adjit.ir.ops.reduce import Sum
 from adjit.ir.ops.shape import Broadcast, Reshape, Transpose
 from adjit.ir.parser import parse_func
-from adjit.ir.plan import Place, Plan, Window
+from adjit.ir.plan import BufferView, Place, Plan
 from adjit.ir.printer import Names, print_func, print_stmt
 from adjit.ir.types import BOOL, F32, F64, I64, TensorType
 
@@ -236,7 +236,7 @@ def test_a_plan_shows_places_and_windows() -> None:
     places = {id(x): Place("param", 0), id(y): Place("arena", 128)}
     plan = Plan(192, places)
     for value, layout in ((x, (0, (3, 1))), (y, (0, (3, 1))), (t, (0, (1, 3))), (r, (0, (1,)))):
-        plan.windows[id(value)] = Window(x if value is x else y, Layout(*layout))  # type: ignore[arg-type]
+        plan.windows[id(value)] = BufferView(x if value is x else y, Layout(*layout))  # type: ignore[arg-type]
     assert print_func(Func("f", b.finish([t, r]), plan=plan)) == (
         "func @f(%x: f64[2,3] @param+0) -> (f64[3,2], f64[6]) arena 192 {\n"
         "  %0: f64[2,3] @arena+128 = exp %x\n"
@@ -253,7 +253,7 @@ def test_the_blocks_of_a_while_share_a_buffer() -> None:
     blocks = (Block([before], [], [Literal(False, TensorType(BOOL))]), Block([inside], [], [inside]))
     plan = Plan(64, {id(inside): Place("arena", 0)})
     for value in (before, inside, result):
-        plan.windows[id(value)] = Window(inside, Layout(0, ()))
+        plan.windows[id(value)] = BufferView(inside, Layout(0, ()))
     text = print_func(Func("f", Block([], [Stmt(While(), (Literal(0.0, SCALAR),), results, blocks)], [result]), plan=plan))
     assert "  %0: f64[] @%v = while carry (%v: f64[] @arena+0 = 0.0) {\n" in text
     assert print_func(parse_func(text)) == text

@@ -22,8 +22,8 @@ from adjit.ir.ops.reduce import Max, Min, Sum
 from adjit.ir.ops.shape import Broadcast, Flip, Reshape, Slice, Transpose
 from adjit.ir.types import BOOL, DTYPES, F32, F64, I8, I64, U8, DType, TensorType
 from adjit.ir.verifier import verify
-from adjit.passes.simplify.rules import Call, Name, Rule, Term, parse_rules
-from adjit.passes.simplify.simplify import GUARDS, RULES, Rewriter, simplify
+from adjit.passes.simplify.rules import Apply, Name, Rule, Term, parse_rules
+from adjit.passes.simplify.simplify import GUARDS, RULES, Simplifier, simplify
 from tests.passes.checks import QUICK, keeps_meaning, leaves, rewrites, same_bits
 
 ALL_RULES = {rule.name: rule for rules in RULES.by_op.values() for rule in rules}
@@ -42,14 +42,14 @@ def specials(dtype: DType) -> list[Any]:
 
 
 def names(term: Term) -> list[str]:
-    if isinstance(term, Call):
+    if isinstance(term, Apply):
         return list(dict.fromkeys(n for arg in term.args for n in names(arg)))
     return [term.name] if isinstance(term, Name) else []
 
 
 def emit(b: Builder, term: Term, dtype: DType, bound: dict[str, Any], size: int) -> Operand:
     """The pattern as statements, on parameters and literals of `dtype` (a condition is a bool)."""
-    if isinstance(term, Call):
+    if isinstance(term, Apply):
         condition = [BOOL] if term.op == "where" else []
         dtypes = (condition + [dtype] * 3)[: len(term.args)]
         return b.emit(REGISTRY[term.op](), [emit(b, t, d, bound, size) for t, d in zip(term.args, dtypes)])[0]
@@ -102,7 +102,7 @@ def test_every_rule_is_exact_on_special_values(name: str, k: int, rule: Rule) ->
     tried = 0
     for dtype in (F64, F32, I64, I8, U8, BOOL):
         for func in instances(rule, dtype):
-            rewriter = Rewriter()
+            rewriter = Simplifier()
             for stmt in func.stmts:
                 rewriter.current = stmt
                 rewriter.definitions[id(stmt.result)] = stmt
@@ -119,7 +119,7 @@ def test_every_rule_is_exact_on_special_values(name: str, k: int, rule: Rule) ->
 
 def test_every_rule_says_why_and_knows_its_ops() -> None:
     def known(term: Term) -> bool:
-        return not isinstance(term, Call) or (term.op in REGISTRY and all(map(known, term.args)))
+        return not isinstance(term, Apply) or (term.op in REGISTRY and all(map(known, term.args)))
 
     for rule in ALL_RULES.values():
         assert known(rule.pattern), rule.name

@@ -13,7 +13,7 @@ from adjit.ir.operand import Operand, as_operand
 from adjit.ir.ops.maps import common_dtype
 from adjit.ir.types import DTYPE_NAMES, DType
 
-from .. import stacking
+from .. import joining
 from ..convert import arithmetic, holds_operands, of_rows, to_operand, to_operands
 from ..frames import user_location
 from ..growing import TracedList
@@ -26,7 +26,7 @@ from ..surface import create, shapes
 
 
 def stack_(xs: Any, /, axis: int = 0, **options: Any) -> Any:
-    return stacking.stack(xs, axis, **options) if isinstance(xs, TracedList) else np.stack(xs, axis, **options)
+    return joining.stack(xs, axis, **options) if isinstance(xs, TracedList) else np.stack(xs, axis, **options)
 
 
 def concatenate(xs: Any, /, axis: int | None = 0, **options: Any) -> Any:

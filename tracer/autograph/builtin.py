@@ -20,7 +20,7 @@ from ..frames import user_location
 from ..growing import TracedList
 from ..loops import Loop, emit_for
 from ..pytree import flatten
-from ..regions import Entry, Wording, is_traced
+from ..regions import RegionOutput, Wording, is_traced
 from ..trace import current_trace
 from .arrays import NUMPY_OVERLOADS
 from .items import enumerate_items, make_range, reversed_items, zip_items
@@ -65,7 +65,7 @@ def extreme_by(key: Callable[[Any], Any], values: Sequence[Any], largest: bool) 
             out, best = (value, found) if test else (out, best)
             continue
         sides: list[Callable[[], list[Any]]] = [partial(list, pair) for pair in ((value, found), (out, best))]
-        out, best = emit_if(trace, test, sides, [Entry("the item"), Entry("the key")], words)
+        out, best = emit_if(trace, test, sides, [RegionOutput("the item"), RegionOutput("the key")], words)
     return out
 
 
@@ -111,7 +111,7 @@ def fold(items: TracedList, combine: Callable[[Any, Any], Any], what: str) -> An
     assert trace is not None
     words = Wording(f"{what}()", ("at first", "later"))
     first = items[0]
-    loop = Loop([Entry(f"the {what}()")], [first], lambda k, values: [combine(values[0], items.row(k))], words, False)
+    loop = Loop([RegionOutput(f"the {what}()")], [first], lambda k, values: [combine(values[0], items.row(k))], words, False)
     return emit_for(trace, loop, 1, count)[0]
 
 

@@ -23,7 +23,7 @@ from .expression_rewriter import AG
 from .jumps import placed, with_type_params
 from .marks import is_marked
 from .names import statements
-from .rewrite import Rewriter
+from .rewrite import SourceRewriter
 from .source import CHANGED, NOT_FOUND, NoSource, is_edited, lines_of, parse_function, same_program
 from .texts import texts_without_file
 
@@ -120,7 +120,7 @@ def rewritten(function: FunctionType) -> ast.FunctionDef:
     if any(isinstance(n, ast.TryStar) for n in statements(node.body)):
         raise NoSource("`except*` is not converted")
     used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-    whole = Rewriter(used, partial(needs_no_conversion, function.__globals__), owner_of(function))
+    whole = SourceRewriter(used, partial(needs_no_conversion, function.__globals__), owner_of(function))
     return whole.function(node, frozenset(code.co_freevars))
 
 

@@ -25,7 +25,7 @@ from ..branches import emit_if
 from ..convert import arithmetic, is_number, of_rows, to_operand
 from ..frames import code_of, raised_at, user_location
 from ..growing import TracedList
-from ..regions import Attempt, Entry, Wording, is_traced, predicate
+from ..regions import Attempt, RegionOutput, Wording, is_traced, predicate
 from ..sharing import same_memory, share, written
 from ..slices import as_rows, has_traced_slice
 from ..trace import Traced, current_trace
@@ -80,7 +80,7 @@ def _decide_at_run_time(value: Any, thunks: tuple[Callable[[], Any], ...], decis
     start.undo()
     words = Wording("`or`" if decisive else "`and`", ("on the left", "on the right"))
     sides = [lambda: [value], lambda: [others()]]
-    return emit_if(trace, test, sides if decisive else sides[::-1], [Entry("the value")], words)[0]
+    return emit_if(trace, test, sides if decisive else sides[::-1], [RegionOutput("the value")], words)[0]
 
 
 def is_bool(x: Any) -> bool:
@@ -141,7 +141,9 @@ def if_exp(test: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
         return then() if test else other()
     words = Wording("conditional expression", ("before `if`", "after `else`"))
     with pure((then, other)):
-        return emit_if(trace, test, [lambda: [then()], lambda: [other()]], [Entry("the value of the conditional expression")], words)[0]
+        return emit_if(
+            trace, test, [lambda: [then()], lambda: [other()]], [RegionOutput("the value of the conditional expression")], words
+        )[0]
 
 
 @contextmanager

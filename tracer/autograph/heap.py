@@ -25,7 +25,7 @@ from ..growing import TracedList
 from ..regions import UNDEFINED, kind_of
 from .convert import in_site_packages, is_library
 from .expression_rewriter import AG
-from .places import Attribute, Contents, Global, Place, Variable, not_followed, put_back
+from .places import Assignable, Attribute, Contents, Global, Variable, not_followed, put_back
 
 LIMIT = 2000  # objects: limits the cost of tracing a statement
 OPEN = frozenset({"types", "argparse"})  # standard library modules whose objects are plain attribute containers
@@ -36,7 +36,7 @@ class Named(NamedTuple):
     """A place whose value the branch may change, and how the user would write it."""
 
     path: str
-    place: Place
+    place: Assignable
 
 
 class Thing:

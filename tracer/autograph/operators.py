@@ -17,7 +17,7 @@ from adjit.ir.types import I64, TensorType
 
 from ..frames import user_location
 from ..loops import Loop, emit_for, emit_while
-from ..regions import Attempt, Entry, Wording, is_traced
+from ..regions import Attempt, RegionOutput, Wording, is_traced
 from ..trace import Trace, current_trace
 from . import expressions
 from .expressions import *  # noqa: F403 - `ag__` is one name
@@ -221,7 +221,7 @@ def _rolled(trace: Trace, loop: LoopState, items: Items, body: Callable[[Any], N
             stopped = loop.stopped()
             return ops.logical_and(expressions.not_(stopped), inside) if is_traced(stopped) else inside
 
-        counted = whole._replace(entries=[Entry("k"), *whole.entries], init=[0, *whole.init], step=step, most=items.most)
+        counted = whole._replace(entries=[RegionOutput("k"), *whole.entries], init=[0, *whole.init], step=step, most=items.most)
         return emit_while(trace, counted, holds)[1:]
 
     loop.emit("`for`", certain, items.checkpoint, emit, lambda _: body(items.item(counter[0])))

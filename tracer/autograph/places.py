@@ -18,7 +18,7 @@ from ..regions import UNDEFINED
 from ..traced import Traced
 
 
-class Place(Protocol):
+class Assignable(Protocol):
     @property
     def key(self) -> Hashable: ...
     def read(self) -> Any: ...

@@ -31,7 +31,7 @@ AUGMENTED: dict[type[ast.operator], str] = {
 }  # fmt: skip
 
 
-class Rewriter:
+class SourceRewriter:
     """Rewrites a function, including nested ones. `plain(name, attributes)` recognises library functions, which are not converted."""
 
     def __init__(self, used: Iterable[str], plain: Callable[[str, Sequence[str]], bool], owner: str = "") -> None:
@@ -64,7 +64,7 @@ class Rewriter:
 class FunctionRewriter:
     """Rewrites one function's own statements."""
 
-    def __init__(self, whole: Rewriter, node: ast.FunctionDef, around: frozenset[str]) -> None:
+    def __init__(self, whole: SourceRewriter, node: ast.FunctionDef, around: frozenset[str]) -> None:
         self.whole = whole
         self.node = node
         self.arguments = set(parameters(node.args))

@@ -15,10 +15,10 @@ from adjit.ir.location import Location
 from ..frames import location_in, user_location
 from ..growing import GrowingList, TracedList
 from ..pytree import find_node_type
-from ..regions import UNDEFINED, Entry
+from ..regions import UNDEFINED, RegionOutput
 from ..sharing import double
 from .heap import Heap, Named, Position, Thing
-from .places import Attribute, Global, Place, Variable, not_followed, put_back
+from .places import Assignable, Attribute, Global, Variable, not_followed, put_back
 from .rewrite import RESULT
 
 Names: TypeAlias = tuple[str, ...]
@@ -35,10 +35,10 @@ class State:
         for function in functions:
             assert isinstance(function, FunctionType)
             cells.update(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-        self.places: list[Place] = []
+        self.places: list[Assignable] = []
         for name in names:
             root, *path = name.split(".")
-            place: Place = Variable(cells[root]) if root in cells else Global(function.__globals__, root)
+            place: Assignable = Variable(cells[root]) if root in cells else Global(function.__globals__, root)
             self.places.append(attribute(place.read(), path) if path else place)
         self.places += [named.place for named in more]
 
@@ -238,10 +238,10 @@ def check_arguments(arguments: Names, names: Names, before: Sequence[Any], after
             ).at(user_location())
 
 
-def entry(name: str, fresh: bool = False, optional: bool = False) -> Entry:
+def entry(name: str, fresh: bool = False, optional: bool = False) -> RegionOutput:
     if name.startswith(f"{RESULT}__"):
-        return Entry("what the function returns", name, optional=True, fresh=fresh)
-    return Entry(name, name, optional, fresh)
+        return RegionOutput("what the function returns", name, optional=True, fresh=fresh)
+    return RegionOutput(name, name, optional, fresh)
 
 
 def assigned_line(function: Callable[..., Any], name: str) -> Location | None:

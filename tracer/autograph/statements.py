@@ -11,7 +11,7 @@ from ..branches import emit_if
 from ..frames import is_from_outside
 from ..growing import TracedList
 from ..loops import Loop
-from ..regions import UNDEFINED, Attempt, Entry, Wording
+from ..regions import UNDEFINED, Attempt, RegionOutput, Wording
 from ..trace import Trace, current_trace
 from . import expressions
 from .heap import Named, Thing
@@ -50,7 +50,7 @@ class Choice:
         self.left: list[Copies] = []
 
     def emit(
-        self, trace: Trace, test: Any, entries: Sequence[Entry], words: Wording, loose: tuple[bool, bool] = (False, False)
+        self, trace: Trace, test: Any, entries: Sequence[RegionOutput], words: Wording, loose: tuple[bool, bool] = (False, False)
     ) -> list[Any]:
         try:
             return emit_if(trace, test, [partial(self.branch, f) for f in self.branches], entries, words, loose)

@@ -10,7 +10,7 @@ from adjit.ir.types import normalize_axis
 
 from .frames import user_location
 from .growing import TracedList
-from .rows import filled
+from .list_items import filled
 from .surface import shapes
 
 

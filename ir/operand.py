@@ -202,7 +202,11 @@ class Operand:
     def __invert__(self) -> Operand:
         return ops.bitwise_not(self)
 
-    # ---- the methods that derivative rules use; the user-facing classes add the full NumPy surface
+    # ---- a few methods, for IR built by hand; the user-facing classes have NumPy's instead. Rules use the functions of `ops`.
+
+    def summed(self, axes: tuple[int, ...]) -> Operand:
+        """The sum over axes, for the rules of `ops.shape`, which `ops.reduce` imports."""
+        return ops.sum(self, axes)
 
     def sum(self, axis: Any = None, *, keepdims: bool = False) -> Operand:
         return ops.sum(self, axis, keepdims)

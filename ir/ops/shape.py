@@ -56,7 +56,7 @@ class Broadcast(View):
         source = args[0].type.shape
         lead = len(self.shape) - len(source)
         axes = tuple(range(lead)) + tuple(lead + a for a, n in enumerate(source) if n == 1 and self.shape[lead + a] != 1)
-        return d.sum(axes).reshape(source)
+        return reshape(d.summed(axes), source)
 
     def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Operand:
         source = args[0].type.shape[1:]

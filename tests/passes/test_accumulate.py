@@ -13,6 +13,7 @@ from adjit.ir.verifier import verify
 from adjit.passes.loops.accumulate import accumulate_products
 from adjit.passes.pipeline import OPTIMIZE
 from adjit.passes.rewrite import walk
+from tests.passes.checks import rewrites
 
 PROGRAM = """
 func @f(%a: f64[{m},{k}], %b: f64[{k},{n}], %c: f64[{m},{n}]) -> (f64[{m},{n}], f64[{m},{n}]) {{
@@ -49,3 +50,28 @@ def test_what_is_read_elsewhere_or_small_stays() -> None:
     text = PROGRAM.format(m=20, k=20, n=20, order="%t, %p", square="%a").replace("matmul %v, %a", "matmul %t, %a")
     read_twice = accumulate_products(parse_func(text))
     assert sum(isinstance(s.op, MatmulAdd) for s in walk(read_twice.block)) == 1
+
+
+def test_the_text_of_a_sum_of_products() -> None:
+    rewrites(
+        accumulate_products,
+        """
+        func @f(%a: f64[20,20], %c: f64[20,20]) -> f64[20,20] {
+          %r: f64[20,20] = for %i in 0..3 carry (%t: f64[20,20] = %c) {
+            %p: f64[20,20] = matmul %a, %a
+            %v: f64[20,20] = add %t, %p
+            yield %v
+          }
+          return %r
+        }
+        """,
+        """
+        func @f(%a: f64[20,20], %c: f64[20,20]) -> f64[20,20] {
+          %r: f64[20,20] = for %i in 0..3 carry (%t: f64[20,20] = %c) {
+            %v: f64[20,20] = matmul_add %t, %a, %a
+            yield %v
+          }
+          return %r
+        }
+        """,
+    )

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import adjit as aj
+from adjit.passes.fusion.positions import reduce_positions
+from tests.passes.checks import rewrites
 
 RNG = np.random.default_rng(0)
 NAN = float("nan")
@@ -65,3 +67,30 @@ def test_inside_of_branches_and_loops() -> None:
 def test_batches() -> None:
     x = RNG.standard_normal((6, 4, 3))
     np.testing.assert_array_equal(aj.function(aj.vmap(lambda x: np.argmax(x, 0)))(x).numpy(), np.argmax(x, 1))
+
+
+def test_the_text_of_a_position() -> None:
+    rewrites(
+        reduce_positions,
+        """
+        func @f(%x: f64[4,5]) -> i64[4] {
+          %0: i64[4] = arg_max %x {axis=1}
+          return %0
+        }
+        """,
+        """
+        func @f(%x: f64[4,5]) -> i64[4] {
+          %0: f64[4] = max %x {axes=[1]}
+          %1: f64[4,1] = reshape %0
+          %2: f64[4,5] = broadcast %1
+          %3: bool[4,5] = equal %x, %2
+          %4: bool[4,5] = not_equal %x, %x
+          %5: bool[4,5] = bitwise_or %3, %4
+          %6: i32[4,5] = iota {axis=1}
+          %7: i32[4,5] = where %5, %6, 5
+          %8: i32[4] = min %7 {axes=[1]}
+          %9: i64[4] = cast %8
+          return %9
+        }
+        """,
+    )

@@ -18,8 +18,10 @@ from adjit.ir.parser import parse_func
 from adjit.ir.printer import print_func
 from adjit.ir.types import F64
 from adjit.ir.verifier import verify
+from adjit.passes.fusion.rows import fuse_rows
 from adjit.passes.pipeline import OPTIMIZE
 from tests.codegen.test_kernels import build, sample
+from tests.passes.checks import rewrites
 
 
 def softmax(x: Any) -> Any:
@@ -94,3 +96,42 @@ def test_softmax_touches_the_matrix_twice() -> None:
     optimized = OPTIMIZE(build(softmax, sample(64, 1000)))
     assert len([s for s in optimized.stmts if s.blocks]) == 1
     assert compile_func(optimized).arena_bytes == 0
+
+
+def test_the_text_of_rows() -> None:
+    rewrites(
+        fuse_rows,
+        """
+        func @f(%x: f64[64,32]) -> f64[64,32] {
+          %0: f64[64] = fuse {
+            %1: f64[64] = max %x {axes=[1]}
+            yield %1
+          }
+          %2: f64[64,1] = reshape %0
+          %3: f64[64,32] = broadcast %2
+          %4: f64[64,32] = fuse {
+            %5: f64[64,32] = sub %x, %3
+            yield %5
+          }
+          return %4
+        }
+        """,
+        """
+        func @f(%x: f64[64,32]) -> f64[64,32] {
+          %0: f64[64,32] = rows {
+            %1: f64[64] = fuse {
+              %2: f64[64] = max %x {axes=[1]}
+              yield %2
+            }
+            %3: f64[64,1] = reshape %1
+            %4: f64[64,32] = broadcast %3
+            %5: f64[64,32] = fuse {
+              %6: f64[64,32] = sub %x, %4
+              yield %6
+            }
+            yield %5
+          }
+          return %0
+        }
+        """,
+    )

@@ -11,7 +11,9 @@ from numpy.testing import assert_array_equal
 
 import adjit as aj
 from adjit.ir import ops
+from adjit.passes.simplify.selections import select_parts
 from adjit.tracer.convert import to_operand
+from tests.passes.checks import rewrites
 
 RNG = np.random.default_rng(0)
 N = 3000
@@ -95,3 +97,24 @@ def test_the_same_for_any_number_of_threads() -> None:
     x = RNG.normal(size=400_000)
     one, three = (aj.function(lambda x: np.argsort(x)[-50:], threads=n)(x) for n in (1, 3))
     assert_array_equal(one, three)
+
+
+def test_the_text_of_a_selection() -> None:
+    rewrites(
+        select_parts,
+        """
+        func @f(%x: f64[50]) -> f64[2] {
+          %0: i64[50] = argsort %x {axis=0}
+          %1: f64[50] = gather %x, %0
+          %2: f64[2] = slice %1 {starts=[48], stops=[50], steps=[1]}
+          return %2
+        }
+        """,
+        """
+        func @f(%x: f64[50]) -> f64[2] {
+          %0: i64[2] = select %x {axis=0, count=2, last=true}
+          %1: f64[2] = gather %x, %0
+          return %1
+        }
+        """,
+    )

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import adjit as aj
+from adjit.passes.simplify.triangles import substitute_triangles
+from tests.passes.checks import rewrites
 
 RNG = np.random.default_rng(0)
 A = RNG.normal(size=(6, 6)) + 8.0 * np.eye(6)
@@ -65,3 +67,25 @@ def test_a_singular_triangle_fails_like_any_matrix() -> None:
 
     with pytest.raises(np.linalg.LinAlgError, match=r"solve: the matrix is singular: a pivot is 0\n.*test_triangles.py:\d+:16 in f"):
         f(np.zeros((4, 4)), np.ones(4))
+
+
+def test_the_text_of_a_substitution() -> None:
+    rewrites(
+        substitute_triangles,
+        """
+        func @f(%a: f64[4,4], %b: f64[4,1]) -> f64[4,1] {
+          %0: f64[4,4] = cholesky %a
+          %1: f64[5,4] = lu %0
+          %2: f64[4,1] = solve_with %0, %1, %b
+          return %2
+        }
+        """,
+        """
+        func @f(%a: f64[4,4], %b: f64[4,1]) -> f64[4,1] {
+          %0: f64[4,4] = cholesky %a
+          %1: f64[5,4] = lu %0
+          %2: f64[4,1] = solve_triangular %0, %b
+          return %2
+        }
+        """,
+    )

@@ -1,0 +1,139 @@
+"""The passes that only rewrite a program into what code generation takes, by text: custom gradients, complex numbers, literals, buffers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from adjit.passes.autodiff.transparent import drop_custom_gradients
+from adjit.passes.complex import split_complex
+from adjit.passes.fusion.legalize import legalize
+from adjit.passes.memory.buffers import plan_buffers
+from adjit.passes.pipeline import OPTIMIZE
+from tests.passes.checks import leaves, rewrites
+
+
+def test_a_custom_gradient_is_replaced_by_its_values() -> None:
+    rewrites(
+        drop_custom_gradients,
+        """
+        func @f(%x: f64[]) -> f64[] {
+          %e: f64[] = exp %x
+          %y: f64[] = custom_gradient %x, %e, %e {function="thrice", inputs=1, values=1, pulled=[0]} pull (%e: f64[], %y.bar: f64[]) {
+            %0: f64[] = mul %y.bar, %e
+            yield %0
+          }
+          %z: f64[] = add %y, 1.0
+          return %z
+        }
+        """,
+        """
+        func @f(%x: f64[]) -> f64[] {
+          %e: f64[] = exp %x
+          %z: f64[] = add %e, 1.0
+          return %z
+        }
+        """,
+    )
+
+
+def test_complex_numbers_become_pairs() -> None:
+    rewrites(
+        split_complex,
+        """
+        func @f(%a: c128[3], %b: c128[3]) -> c128[3] {
+          %p: c128[3] = mul %a, %b
+          return %p
+        }
+        """,
+        """
+        func @f(%a: f64[3,2], %b: f64[3,2]) -> f64[3,2] {
+          %0: f64[3,1] = slice %a {starts=[0, 0], stops=[3, 1], steps=[1, 1]}
+          %1: f64[3] = reshape %0
+          %2: f64[3,1] = slice %a {starts=[0, 1], stops=[3, 2], steps=[1, 1]}
+          %3: f64[3] = reshape %2
+          %4: f64[3,1] = slice %b {starts=[0, 0], stops=[3, 1], steps=[1, 1]}
+          %5: f64[3] = reshape %4
+          %6: f64[3,1] = slice %b {starts=[0, 1], stops=[3, 2], steps=[1, 1]}
+          %7: f64[3] = reshape %6
+          %8: f64[3] = mul %1, %5
+          %9: f64[3] = mul %3, %7
+          %p.re: f64[3] = sub %8, %9
+          %10: f64[3] = mul %1, %7
+          %11: f64[3] = mul %3, %5
+          %p.im: f64[3] = add %10, %11
+          %12: f64[3,2] = interleave %p.re, %p.im
+          return %12
+        }
+        """,
+    )
+
+
+def test_real_programs_are_left_as_they_are() -> None:
+    leaves(
+        split_complex,
+        """
+        func @f(%x: f64[3]) -> f64[3] {
+          %y: f64[3] = exp %x
+          return %y
+        }
+        """,
+    )
+
+
+def test_literals_that_are_read_from_memory_are_filled_in() -> None:
+    rewrites(
+        legalize,
+        """
+        func @f(%x: f64[3]) -> (f64[3], f64[], f64[5]) {
+          %s: f64[] = sum 2.0:f64[4] {axes=[0]}
+          %y: f64[3] = mul %x, 3.0
+          return %y, %s, 1.0:f64[5]
+        }
+        """,
+        """
+        func @f(%x: f64[3]) -> (f64[3], f64[], f64[5]) {
+          %0: f64[4] = fill {value=2.0}
+          %s: f64[] = sum %0 {axes=[0]}
+          %y: f64[3] = mul %x, 3.0
+          return %y, %s, 1.0
+        }
+        """,
+    )
+
+
+def test_buffers_are_reused_when_their_values_are_dead() -> None:
+    rewrites(
+        plan_buffers,
+        """
+        func @f(%x: f64[64], %w: f64[64,64]) -> f64[64] {
+          %a: f64[64] = matmul %x, %w
+          %b: f64[64] = matmul %a, %w
+          %c: f64[64] = matmul %b, %w
+          %d: f64[64] = matmul %c, %w
+          return %d
+        }
+        """,
+        """
+        func @f(%x: f64[64] @param+0, %w: f64[64,64] @param+1) -> f64[64] arena 1024 {
+          %a: f64[64] @arena+0 = matmul %x, %w
+          %b: f64[64] @arena+512 = matmul %a, %w
+          %c: f64[64] @arena+0 = matmul %b, %w
+          %d: f64[64] @result+0 = matmul %c, %w
+          return %d
+        }
+        """,
+    )
+
+
+@pytest.mark.parametrize("name", sorted({each.__name__ for each in OPTIMIZE.passes.values()}))
+def test_every_pass_has_before_and_after_texts(name: str) -> None:
+    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    assert f"rewrites(\n        {name}," in tests or f"rewrites({name}," in tests
+
+
+def test_the_architecture_page_lists_the_passes_in_order() -> None:
+    page = Path(__file__).parents[2] / "docs" / "architecture.md"
+    names = ", ".join(each.__name__ for each in OPTIMIZE.passes.values())
+    assert names in " ".join(page.read_text().split())

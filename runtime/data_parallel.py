@@ -23,7 +23,7 @@ from adjit.tracer.control import row_at, row_kind, stacked_type
 from adjit.tracer.convert import to_operand
 from adjit.tracer.loops import Loop, emit_for
 from adjit.tracer.pytree import TreeDef, flatten, tree_map
-from adjit.tracer.regions import UNDEFINED, Entry, Wording, conform
+from adjit.tracer.regions import UNDEFINED, RegionOutput, Wording, conform
 from adjit.tracer.trace import Cell, Trace, current_trace
 
 from .conversion import as_called
@@ -127,7 +127,7 @@ def _looped(trace: Trace, fn: Callable[..., Any], split: Split, sums: Sequence[V
         return [tuple(ops.setitem(b, k, conform(x, kind)) for b, x, kind in outs)]
 
     words = Wording("`data_parallel`", ("before the loop", "from the function"), lambda name, side: None)
-    entries = [Entry("the parts", optional=True, fresh=True)]
+    entries = [RegionOutput("the parts", optional=True, fresh=True)]
     (buffers,) = emit_for(trace, Loop(entries, [UNDEFINED], step, words, True), 0, _variable(split.own).read_operand())
     (made,) = found
     count = len(made.leaves)

@@ -17,6 +17,7 @@ from .effects import effects_of
 from .errors import TraceError
 from .ops.base import Array, Op, result_types
 from .ops.maps import Map
+from .sizes import is_symbolic
 from .tracebacks import trim
 from .types import BOOL, I64, SCALARS, DType, Shape, StackType, TensorType, as_dtype
 
@@ -99,6 +100,10 @@ class Operand:
     def strong(self) -> Operand:
         """This value as NumPy's functions take it: a Python number becomes a scalar of NumPy, which determines the dtype in promotion."""
         return self.retyped(self.type.dtype, False) if self.weak else self
+
+    def weakened(self) -> Operand:
+        """A new value that nothing refers to yet, as a Python number: it does not determine the dtype in promotion."""
+        return self
 
     def settled(self) -> Operand:
         """`strong`, for a new value that nothing refers to yet."""
@@ -245,7 +250,7 @@ class Literal(Operand):
         folded = fold_literals(op, args)
         if folded is not None:
             return folded
-        if max(a.type.size for a in args) > LARGE:
+        if any(is_symbolic(a.type.size) or a.type.size > LARGE for a in args):
             from .builder import current_builder  # noqa: PLC0415 - the builder emits ops on operands
 
             builder = current_builder()
@@ -334,7 +339,12 @@ def as_operand(x: Any) -> Operand:
     if isinstance(x, Operand):
         read = getattr(x, "read_operand", None)
         return x if read is None else read()
-    return Concrete(as_array(x))
+    return ops.size_value(x).weakened() if is_symbolic(x) else Concrete(as_array(x))
+
+
+def as_index(x: Operand | int) -> Operand:
+    """An integer, known or computed, as an i64 scalar of the IR."""
+    return Literal(x, TensorType(I64)) if type(x) is int else ops.cast(as_operand(x), I64)
 
 
 def as_arithmetic(x: Any) -> Any:

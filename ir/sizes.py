@@ -17,6 +17,7 @@ Comparisons are decided by the ranges of the symbols, if they hold for all sizes
 from __future__ import annotations
 
 import math
+import operator
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -167,6 +168,16 @@ def recording(symbols: Symbols, locate: Callable[[], Location | None]) -> Iterat
         _active.recording = before
 
 
+@contextmanager
+def no_recording() -> Iterator[None]:
+    """Refuse undecided questions inside the block: for passes, which may not add guards."""
+    before, _active.recording = _active.recording, None
+    try:
+        yield
+    finally:
+        _active.recording = before
+
+
 def _recording_of(size: Size) -> Recording | None:
     found = _active.recording
     return found if found is not None and found.symbols is size.symbols else None
@@ -269,9 +280,17 @@ class Size(Integer):
 
     # ---- arithmetic
 
-    def _with(self, other: Any, compute: Callable[[Any, Any], Expr]) -> Any:
+    def _with(self, other: Any, compute: Callable[[Any, Any], Any]) -> Any:
         number = as_expr(other)
-        return NotImplemented if number is None else self._sized(compute(self.expr, number))
+        if number is not None:
+            return self._sized(compute(self.expr, number))
+        return compute(self._value(), other) if type(other) in (float, complex) else NotImplemented
+
+    def _value(self) -> Any:
+        """The size as an operand: what is computed with it is computed when the program runs."""
+        from .operand import as_operand  # noqa: PLC0415 - operands have types, and types have sizes
+
+        return as_operand(self)
 
     def _sized(self, expr: Expr) -> int:
         return Size(expr, self.symbols) if isinstance(expr, Symbolic) else expr
@@ -322,6 +341,27 @@ class Size(Integer):
 
     def __rdivmod__(self, other: Any) -> Any:
         return other // self, other % self
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._value() / other
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return other / self._value()
+
+    def __pow__(self, other: Any, modulus: Any = None) -> Any:
+        if type(other) is int and 0 <= other <= 8 and modulus is None:
+            return math.prod([self] * other)
+        return self._value() ** other
+
+    def __rpow__(self, other: Any, modulus: Any = None) -> Any:
+        return other ** self._value()
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """Functions of NumPy: on integers, Python's operators; on anything else, the function of the value."""
+        python = _OPERATORS.get(ufunc.__name__) if method == "__call__" and not options else None
+        if python is not None and all(as_expr(x) is not None for x in inputs):
+            return python(*(x if type(x) is Size else int(x) for x in inputs))
+        return getattr(ufunc, method)(*(x._value() if type(x) is Size else x for x in inputs), **options)
 
     def __invert__(self) -> Any:
         return -self - 1
@@ -400,12 +440,22 @@ class Size(Integer):
         return _lost(self, "bit_length").bit_length()
 
 
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "floor_divide": operator.floordiv, "remainder": operator.mod,
+    "equal": operator.eq, "not_equal": operator.ne, "less": operator.lt, "less_equal": operator.le, "greater": operator.gt,
+    "greater_equal": operator.ge, "maximum": max, "minimum": min, "negative": operator.neg,
+}  # fmt: skip
+
+
 def _divided(size: Size, dividend: Expr, divisor: Expr) -> int:
     """`dividend // divisor`; `size` is either of them."""
     exact = _quotient(dividend, divisor)
     if exact is not None:
         return size._sized(exact)
     if isinstance(divisor, Symbolic):
+        small = _small_quotient(size._sized(dividend), size._sized(divisor))
+        if small is not None:
+            return small
         return expression_hint(dividend) // _lost(Size(divisor, size.symbols), "a division")
     if divisor == 0:
         raise ZeroDivisionError("integer division or modulo by zero")
@@ -421,6 +471,15 @@ def _divided(size: Size, dividend: Expr, divisor: Expr) -> int:
         scaled = Symbolic({m: f // common for m, f in rest.terms.items()}, rest.constant // common)
         inner = Symbolic({(Quotient(scaled, divisor // common),): 1})
     return size._sized(whole + inner if whole.terms else inner + whole.constant)
+
+
+def _small_quotient(dividend: int, divisor: int) -> int | None:
+    """The quotient of a dividend that is smaller than the divisor."""
+    if hint_of(divisor) > hint_of(dividend) >= 0 and dividend >= 0 and dividend < divisor:
+        return 0
+    if -hint_of(divisor) <= hint_of(dividend) < 0 and dividend < 0 and -dividend <= divisor:
+        return -1
+    return None
 
 
 def _quotient(dividend: Expr, divisor: Expr) -> Expr | None:
@@ -468,6 +527,10 @@ def as_expr(n: object) -> Expr | None:
 
 
 # ---- questions
+
+
+def is_recording() -> bool:
+    return _active.recording is not None
 
 
 def is_symbolic(n: object) -> bool:

@@ -109,7 +109,10 @@ class TensorType:
         return TensorType(dtype, self.shape)
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (type(other) is TensorType and self.shape == other.shape and self.dtype == other.dtype)
+        if self is other:
+            return True
+        # different hashes first: they leave no question about sizes that are known only at run time
+        return type(other) is TensorType and self._hash == other._hash and self.shape == other.shape and self.dtype == other.dtype
 
     def __hash__(self) -> int:
         return self._hash
@@ -221,6 +224,8 @@ def broadcast_shapes(what: str, *shapes: Shape) -> Shape:
     out = [1] * rank
     for shape in shapes:
         for axis, n in enumerate(shape, rank - len(shape)):
+            if same_size(out[axis], n):  # without asking whether both are 1, which may depend on the call
+                continue
             if out[axis] == 1:
                 out[axis] = n
             elif n not in (1, out[axis]):
@@ -230,6 +235,16 @@ def broadcast_shapes(what: str, *shapes: Shape) -> Shape:
         pretty = " and ".join(str(list(s)) for s in shapes)
         raise ShapeError(f"{what}: shapes {pretty} broadcast to {hint_of(math.prod(out)):.3g} elements: that is too large to exist")
     return tuple(out)
+
+
+def same_size(a: int, b: int) -> bool:
+    """Whether sizes are equal in all calls; unlike `==`, this assumes nothing about symbolic ones."""
+    return type(a) is type(b) and hash(a) == hash(b) and a == b
+
+
+def identical(a: Shape, b: Shape) -> bool:
+    """Whether shapes are equal whatever the values of symbolic sizes; unlike `==`, this assumes nothing about them."""
+    return hash(a) == hash(b) and a == b
 
 
 def normalize_axis(axis: Any, rank: int, what: str) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
+from adjit.ir.types import TensorType
 from adjit.tracer.trace import Program
 
 from .convention import Convention
@@ -77,11 +78,11 @@ class ConcreteFunction:
         return self._finish(results)
 
     def _wrapped(self, arrays: Sequence[Array]) -> list[Tensor]:
-        out = []
+        out, general = [], self.convention.is_general
         for array, type in zip(arrays, self.convention.results):
             tensor: Tensor = Tensor.__new__(Tensor)
             tensor.buffer = array
-            tensor.type = type
+            tensor.type = TensorType(array.dtype, array.shape) if general else type
             out.append(tensor)
         return out
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from adjit.ir.ops.base import Array
+from adjit.ir.sizes import symbols_of
 from adjit.ir.types import TensorType
 from adjit.tracer.trace import Program
 
@@ -35,13 +36,14 @@ class Bound(NamedTuple):
 class Convention:
     """How a specialisation is called."""
 
-    __slots__ = ("native", "variables", "constants", "results", "_program", "_updated", "_claim", "_release")
+    __slots__ = ("native", "variables", "constants", "results", "is_general", "_program", "_updated", "_claim", "_release")
 
     def __init__(self, program: Program, native: NativeCode, given: Sequence[Store], closed_over: set[Store]) -> None:
         """`given` are the variables among the arguments of the traced call."""
         self.native = native
         self.constants = program.captures
         self.results: tuple[TensorType, ...] = tuple(r.type for r in program.func.results)
+        self.is_general = bool(symbols_of(program.func))  # whether sizes are known only at each call
         self._program = program
         written = {id(param) for param, _ in program.func.updates}
         self.variables: list[Bound] = []
@@ -99,7 +101,9 @@ class Convention:
         program, native = self._program, self.native
         structure = result_nodes(program.out_tree.entries)
         too_many = len(program.func.params) + len(program.func.results) > MAX_BUFFERS
-        if structure is None or too_many or program.static or not isinstance(native, Native) or not native.enterable:
+        if structure is None or too_many or self.is_general or program.static:
+            return None
+        if not isinstance(native, Native) or not native.enterable:
             return None
         places = [VariableSlot(v.store, v.store.address, v.updated) for v in self.variables if v.store is not None]
         if len(places) < len(self.variables):

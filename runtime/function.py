@@ -21,8 +21,10 @@ from adjit.ir.builder import current_builder, unwinding
 from adjit.ir.locks import new_lock
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
+from adjit.ir.sizes import Recording, no_recording, recording
 from adjit.ir.tracebacks import boundary, trim
-from adjit.ir.types import SCALARS
+from adjit.ir.types import SCALARS, Shape
+from adjit.tracer.frames import user_location
 from adjit.tracer.pytree import find_node_type, tree_map
 from adjit.tracer.trace import Program, current_trace, trace_function
 
@@ -31,6 +33,7 @@ from .concrete import ConcreteFunction
 from .config import check_threads, config
 from .conversion import converted
 from .exporting import Exportable
+from .general import General, Policy, general_key, refusal, shapes_of, symbolized
 from .inspecting import Inspectable, Looked, check_finite
 from .recording import listening, suspended
 from .retracing import Retraces
@@ -44,6 +47,8 @@ SINGLETON = (
     "a function only supports singleton variables created on the first call: make sure that the Variable is created once "
     "(`if self.w is None: self.w = Variable(...)`), or create it outside of the function"
 )
+
+MAX_SHORT = 4096  # keys of the fast path through Python: programs for all sizes have one for every size
 
 _stamps = count(1)
 
@@ -69,6 +74,7 @@ class Function(Inspectable, Exportable):
         input_signature: Sequence[Any] | None = None,
         reduce_retracing: bool = False,
         threads: int | None = None,
+        dynamic: bool | str = False,
     ) -> None:
         if not callable(fn):
             raise TypeError(f"function() takes a callable, not {type(fn).__name__}")
@@ -82,6 +88,7 @@ class Function(Inspectable, Exportable):
         check_threads(threads)
         self._threads = threads
         self._specs = None if input_signature is None else InputSignature(fn, self._name, input_signature)
+        self._policy = Policy(dynamic, () if self._specs is None else self._specs.open_axes)
         self._retraces = None if reduce_retracing else Retraces(fn, self._name)
         self._cache: dict[Hashable, ConcreteFunction] = {}
         self._short: dict[tuple[Any, ...], ConcreteFunction] = {}  # the same, by the key that `probe` computes
@@ -132,7 +139,7 @@ class Function(Inspectable, Exportable):
         if current_trace() is not None:
             return self._inline(args, kwargs, instance)
         signature = take_apart(args, kwargs, self._static)
-        concrete = self._concrete(signature, short, instance)
+        concrete = self._concrete(signature, short, instance, general=not listening.recorders)
         if config.debug_nans:
             check_finite(concrete, signature)
         if short is not None and instance is None and not kwargs:
@@ -149,17 +156,21 @@ class Function(Inspectable, Exportable):
 
     # ---- specialisations
 
-    def _concrete(self, signature: Signature, short: tuple[Any, ...] | None = None, instance: Any = None) -> ConcreteFunction:
-        found, is_new = self._find(signature), False
+    def _concrete(
+        self, signature: Signature, short: tuple[Any, ...] | None = None, instance: Any = None, general: bool = True
+    ) -> ConcreteFunction:
+        """Return the specialisation for a call; unless `general`, one for its sizes alone."""
+        found, is_new = self._find(signature, general), False
         if found is None:
             with self._lock:
-                found = self._find(signature)
+                found = self._find(signature, general)
                 if found is None:
-                    found, is_new = self._specialize(signature, instance), True
-                    self._keep(signature.key, found)
+                    found, is_new = self._specialize(signature, instance, general), True
         if short is not None:
             with self._keeping:
                 if not found.dropped:
+                    if len(self._short) >= MAX_SHORT:
+                        self._short.clear()
                     self._short[short] = found
         found.used = next(_stamps)
         if is_new:
@@ -174,24 +185,63 @@ class Function(Inspectable, Exportable):
                     recent.used = next(_stamps)
                 self._retraces.note(signature, concrete)
 
-    def _find(self, signature: Signature) -> ConcreteFunction | None:
+    def _find(self, signature: Signature, general: bool) -> ConcreteFunction | None:
         found = self._cache.get(signature.key)
         while found is not None and signature.stores and found.alias != found.coincidence(signature.stores):
             found = found.alternative
-        return found
+        return self._policy.find(signature) if found is None and general and self._policy else found
 
-    def _specialize(self, signature: Signature, instance: Any) -> ConcreteFunction:
+    def _specialize(self, signature: Signature, instance: Any, general: bool) -> ConcreteFunction:
+        with collection_paused():
+            found = self._generalize(signature, instance) if general and self._policy else None
+            if found is not None:
+                return found
+            made = self._compiled(signature, instance)
+            self._keep(signature.key, made)
+            if self._policy:
+                self._policy.note(signature, None)
+            return made
+
+    def _generalize(self, signature: Signature, instance: Any) -> ConcreteFunction | None:
+        """Return a new specialisation for all sizes of some axes; None if the policy or the program does not allow it."""
+        policy = self._policy
+        while axes := policy.axes(signature):
+            shapes, symbols = symbolized(shapes_of(signature), axes)
+            try:
+                with recording(symbols, user_location) as found:
+                    made = self._compiled(signature, instance, shapes, found)
+            except Exception as error:  # if the fault is in the function, it is raised again for these sizes alone
+                policy.family(signature).refusal = refusal(error)
+                return None
+            if made is None:
+                policy.fix(signature, shapes, found)
+                continue
+            self._keep(general_key(signature, shapes), made)
+            policy.note(signature, General(made, shapes, symbols, tuple(found.guards)))
+            return made
+        return None
+
+    @overload
+    def _compiled(self, signature: Signature, instance: Any) -> ConcreteFunction: ...
+    @overload
+    def _compiled(self, signature: Signature, instance: Any, shapes: Sequence[Shape], found: Recording) -> ConcreteFunction | None: ...
+    def _compiled(
+        self, signature: Signature, instance: Any, shapes: Sequence[Shape] | None = None, found: Recording | None = None
+    ) -> ConcreteFunction | None:
+        """Trace and compile, for symbolic `shapes` if they are given; None if the trace has pinned some of their sizes."""
         closed_over: set[Store] = set()
         started = time.perf_counter()
-        with collection_paused():
-            program = self._trace(signature, instance, closed_over)
-            self._traces += 1
+        program = self._trace(signature, instance, closed_over, shapes)
+        self._traces += 1
+        if found is not None and found.pins:
+            return None
+        with no_recording():
             return ConcreteFunction(program, {"trace": time.perf_counter() - started}, signature.stores, closed_over, self._threads)
 
-    def _trace(self, signature: Signature, instance: Any, closed_over: set[Store]) -> Program:
+    def _trace(self, signature: Signature, instance: Any, closed_over: set[Store], shapes: Sequence[Shape] | None = None) -> Program:
         """Run the Python function on traced values, adding the variables that it closes over to a set."""
         with unwinding(), suspended(), self._creating(closed_over):
-            return trace_function(converted(bind(self._fn, instance)), signature.tree, signature.traced_leaves(), self._name)
+            return trace_function(converted(bind(self._fn, instance)), signature.tree, signature.traced_leaves(shapes), self._name)
 
     def _keep(self, key: Hashable, concrete: ConcreteFunction) -> None:
         with self._keeping:
@@ -256,7 +306,8 @@ class Function(Inspectable, Exportable):
     def _arguments(self) -> tuple[Any, ...]:
         """Return the arguments that the function was constructed with."""
         specs = None if self._specs is None else self._specs.specs
-        return self._fn, self._name, tuple(dict.fromkeys(self._static)), self._max_traces, specs, self._retraces is None, self._threads
+        static = tuple(dict.fromkeys(self._static))
+        return self._fn, self._name, static, self._max_traces, specs, self._retraces is None, self._threads, self._policy.dynamic
 
     def _reference(self, instance: Any) -> Callable[[], Any]:
         key, table = id(instance), self._instances
@@ -314,6 +365,7 @@ class Function(Inspectable, Exportable):
             for key in list(self._cache):
                 self._drop(key)
             self._instances.clear()
+            self._policy.clear()
             if self._retraces is not None:
                 self._retraces.clear()
 
@@ -432,12 +484,12 @@ if TYPE_CHECKING:
 @overload
 def function(
     fn: Callable[P, R], /, *, name: str | None = ..., static: Sequence[int | str] = ..., max_traces: int = ...,
-    input_signature: Sequence[Any] | None = ..., reduce_retracing: bool = ..., threads: int | None = ...,
+    input_signature: Sequence[Any] | None = ..., reduce_retracing: bool = ..., threads: int | None = ..., dynamic: bool | str = ...,
 ) -> TypedFunction[P, R]: ...  # fmt: skip
 @overload
 def function(
     fn: None = ..., /, *, name: str | None = ..., static: Sequence[int | str] = ..., max_traces: int = ...,
-    input_signature: Sequence[Any] | None = ..., reduce_retracing: bool = ..., threads: int | None = ...,
+    input_signature: Sequence[Any] | None = ..., reduce_retracing: bool = ..., threads: int | None = ..., dynamic: bool | str = ...,
 ) -> Callable[[Callable[P, R]], TypedFunction[P, R]]: ...  # fmt: skip
 def function(
     fn: Callable[..., Any] | None = None,
@@ -449,6 +501,7 @@ def function(
     input_signature: Sequence[Any] | None = None,
     reduce_retracing: bool = False,
     threads: int | None = None,
+    dynamic: bool | str = False,
 ) -> Any:
     """Return a Python function compiled to native code: `@function`, `@function(static=["n"])` or `function(f)`.
 
@@ -467,5 +520,5 @@ def function(
     (Tensor([3., 6.], f64[2]), Tensor([0.5, 1. ], f64[2]))
     """
     if fn is None:
-        return lambda f: Function(f, name, static, max_traces, input_signature, reduce_retracing, threads)
-    return Function(fn, name, static, max_traces, input_signature, reduce_retracing, threads)
+        return lambda f: Function(f, name, static, max_traces, input_signature, reduce_retracing, threads, dynamic)
+    return Function(fn, name, static, max_traces, input_signature, reduce_retracing, threads, dynamic)

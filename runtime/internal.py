@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import ParamSpec, TypeVar
 
-from adjit.ir.errors import AdjitError, InternalError, UnsupportedError
+from adjit.ir.errors import AdjitError, InternalError, NotGeneral, UnsupportedError
 from adjit.ir.func import Block, Func, Stmt
 from adjit.ir.location import Location
 from adjit.ir.operand import Operand
@@ -33,7 +33,7 @@ def compiling(func: Func) -> Iterator[None]:
     """Guard passes and code generation. The trace has already checked types, so `UnsupportedError` is the only expected adjit error."""
     try:
         yield
-    except (UnsupportedError, InternalError, *OF_THE_MACHINE):
+    except (UnsupportedError, InternalError, NotGeneral, *OF_THE_MACHINE):
         raise
     except Exception as error:
         if any(map(is_users, frames_of(error.__traceback__))):  # Python runs a signal's handler between any two instructions

@@ -16,7 +16,7 @@ from adjit.ir.errors import DTypeError, TraceError
 from adjit.ir.func import Value
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
-from adjit.ir.types import C128, DTYPE_NAMES, F64, I64, TensorType
+from adjit.ir.types import C128, DTYPE_NAMES, F64, I64, Shape, TensorType
 from adjit.tracer.pytree import TreeDef, flatten
 from adjit.tracer.trace import Spec
 
@@ -37,8 +37,12 @@ class Signature(NamedTuple):
     arrays: list[Array]
     stores: list[Store]
 
-    def traced_leaves(self) -> list[Any]:
-        """Return the leaves as the trace takes them: a `Spec` for each array, a new variable object for each variable."""
+    def traced_leaves(self, shapes: Sequence[Shape] | None = None) -> list[Any]:
+        """Return the leaves as the trace takes them: a `Spec` for each array, a new variable object for each variable.
+
+        `shapes` are those of the arrays, if some of their sizes are symbolic.
+        """
+        sizes = iter([array.shape for array in self.arrays] if shapes is None else shapes)
         own = {store: Variable.of(store, bound=True) for store in self.stores}
         arrays = iter(self.arrays)
         out: list[Any] = []
@@ -49,7 +53,7 @@ class Signature(NamedTuple):
                 out.append(own[leaf.store])
             elif is_traced(leaf):
                 array = next(arrays)
-                out.append(Spec(TensorType(array.dtype, array.shape), weak=is_weak(leaf)))
+                out.append(Spec(TensorType(array.dtype, next(sizes)), weak=is_weak(leaf)))
             else:
                 out.append(leaf)
         return out

@@ -108,6 +108,10 @@ class InputSignature:
                 if not isinstance(leaf, TensorSpec):
                     raise TypeError(f"{name}: an input_signature is made of TensorSpec, not {leaf!r}")
 
+        leaves = [leaf for found, _ in self.trees for leaf in found]
+        # which axes may have any size: the arrays of a call are in the order of the specs
+        self.open_axes = [(i, a) for i, leaf in enumerate(leaves) for a, n in enumerate(leaf.shape or ()) if n is None]
+
     def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any], is_method: bool) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the checked arguments, all by position; parameters not in the signature must keep their defaults."""
         names = [p.name for p in self.parameters][1 if is_method else 0 :]

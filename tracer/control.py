@@ -16,7 +16,8 @@ from adjit.ir.errors import ShapeError, TraceError
 from adjit.ir.operand import Literal, Operand, as_operand
 from adjit.ir.ops.base import apply
 from adjit.ir.ops.index import Gather
-from adjit.ir.types import I64, TensorType
+from adjit.ir.sizes import is_symbolic
+from adjit.ir.types import I64, TensorType, as_size
 
 from .branches import emit_if
 from .convert import to_operand
@@ -185,7 +186,7 @@ def check_checkpoint(checkpoint: str | int) -> None:
 def bound(x: Any, what: str) -> Operand | int:
     """Return a bound of a range as a Python integer or a traced integer scalar."""
     if not isinstance(x, Operand) or not is_traced(x):
-        return int(x)
+        return x if is_symbolic(x) else int(x)
     operand = as_operand(x)
     if operand.type.size != 1 or operand.type.dtype.kind not in "iub":
         raise TraceError(f"{what}: a bound must be an integer, not {operand.type}").at(user_location())
@@ -200,7 +201,7 @@ def scan_length(rows: Sequence[Operand], tree: TreeDef, length: int | None) -> i
         sizes[path] = row.type.shape[0]
     if length is None and not sizes:
         raise ShapeError("scan: neither xs nor a length is given").at(user_location())
-    count = next(iter(sizes.values())) if length is None else int(length)
+    count = next(iter(sizes.values())) if length is None else as_size(length)
     for path, size in sizes.items():
         if size != count:
             raise ShapeError(f"scan: xs{path} has {size} rows, not {count}").at(user_location())

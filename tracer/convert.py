@@ -18,7 +18,8 @@ from adjit.ir.func import Value
 from adjit.ir.operand import Concrete, Literal, Operand, as_operand
 from adjit.ir.ops.base import Array
 from adjit.ir.ops.maps import common_dtype
-from adjit.ir.types import SCALARS, TensorType, normalize_axis
+from adjit.ir.sizes import is_symbolic
+from adjit.ir.types import F64, SCALARS, TensorType, normalize_axis
 
 Number: TypeAlias = Operand | bool | int | float | complex  # arguments of elementwise functions: Python scalars stay weakly typed
 
@@ -44,6 +45,8 @@ def to_operand(x: Any) -> Operand:
     """
     if isinstance(x, Operand):
         return as_operand(x).strong()
+    if is_symbolic(x):
+        return as_operand(x).strong()
     return of_rows(x) if holds_operands(x) else _concrete(as_array(x))
 
 
@@ -54,7 +57,7 @@ def to_operands(*xs: Any) -> list[Operand]:
 
 def _operands(xs: Sequence[Any]) -> list[Operand]:
     """Convert like `to_operands`, except that traced Python numbers stay weakly typed."""
-    read = [as_operand(x) if isinstance(x, Operand) else of_rows(x) if holds_operands(x) else x for x in xs]
+    read = [as_operand(x) if isinstance(x, Operand) or is_symbolic(x) else of_rows(x) if holds_operands(x) else x for x in xs]
     make = Concrete if any(isinstance(x, Value) for x in read) else _concrete
     return [x if isinstance(x, Operand) else make(as_array(x)) for x in read]
 
@@ -92,7 +95,7 @@ def along(x: Operand, axis: int | None, what: str) -> tuple[Operand, int]:
 
 def holds_operands(x: Any) -> bool:
     """Whether a list, or a list nested in it, contains an operand: it is then converted to an array, as in NumPy."""
-    return isinstance(x, list | tuple) and any(isinstance(v, Operand) or holds_operands(v) for v in x)
+    return isinstance(x, list | tuple) and any(isinstance(v, Operand) or is_symbolic(v) or holds_operands(v) for v in x)
 
 
 def of_rows(x: Any) -> Operand:
@@ -113,6 +116,11 @@ def pick(x: Operand, key: Any) -> Operand:
     return ops.getitem(x, key)
 
 
+def as_float(n: int) -> Any:
+    """A size as a Python float, known or traced."""
+    return as_operand(n).retyped(F64, True) if is_symbolic(n) else float(n)
+
+
 KNOWN = 4096  # maximum number of indices stored in the program as constants
 
 
@@ -123,4 +131,4 @@ def counting(n: int, rank: int = 1, axis: int = 0) -> Any:
     does not grow with the size.
     """
     shape = [n if a == axis else 1 for a in range(rank)]
-    return np.arange(n).reshape(shape) if n <= KNOWN else ops.iota(shape, axis)
+    return ops.iota(shape, axis) if is_symbolic(n) or n > KNOWN else np.arange(n).reshape(shape)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from adjit.ir import ops
 from adjit.ir.errors import TraceError
 from adjit.ir.func import Block
-from adjit.ir.operand import Literal, Operand
+from adjit.ir.operand import Operand, as_index
 from adjit.ir.ops.control import For, While
+from adjit.ir.sizes import maximum
 from adjit.ir.types import BOOL, I64, TensorType
 
 from .carries import Carry, ListCarry, StructureCarry, Trips, carry_of
@@ -42,9 +42,9 @@ def emit_for(trace: Trace, loop: Loop, start: Operand | int, stop: Operand | int
     """Emit a `for` with iterations numbered from `start` to `stop - 1`."""
     trips = Trips(loop.most, False)
     if isinstance(start, int) and isinstance(stop, int):
-        trips = Trips(max(0, stop - start), True, start)
+        trips = Trips(maximum(0, stop - start), True, start)
     carries, cells, block = _trace_body(trace, loop, True, trips)
-    bounds = [Literal(x, TensorType(I64)) if isinstance(x, int) else ops.cast(x, I64) for x in (start, stop)]
+    bounds = [as_index(x) for x in (start, stop)]
     return _emit_loop(trace, For(loop.checkpoint), bounds, carries, cells, (block,))
 
 

@@ -22,7 +22,7 @@ from adjit.ir.operand import Concrete, Literal, Operand, as_operand
 from adjit.ir.ops.base import Array, Op
 from adjit.ir.ops.logic import Detach
 from adjit.ir.ops.maps import Map
-from adjit.ir.types import TensorType
+from adjit.ir.types import BOOL, C128, F64, I64, TensorType
 
 from .contents import holds_still
 from .frames import code_of, definition, raised_at, user_location, user_site
@@ -31,6 +31,8 @@ from .sharing import SHARING, remember_view
 from .traced import Splat as Splat
 from .traced import Traced as Traced
 from .traced import leaked
+
+PYTHON = frozenset({BOOL, I64, F64, C128})  # the dtypes of Python's numbers
 
 
 class Cell(Protocol):
@@ -103,7 +105,7 @@ class Trace(Builder):
         out = super().apply(op, args)
         # operators on Python numbers; NumPy's functions take them as arrays (`to_operand`), and derivatives are arrays
         if isinstance(op, Map) and isinstance(out, Traced) and args and self.phase != "backward" and all(a.weak for a in args):
-            out.weak = True
+            out.weak = out.type.dtype in PYTHON  # what was cast to the dtype of an array is no Python number any more
         return out
 
     def emit(

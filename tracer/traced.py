@@ -44,6 +44,10 @@ class Traced(ArrayMethods, Value):
     def literal(self, value: Any, type: TensorType) -> Operand:
         return (WeakSplat if self.weak else Splat)(value, type)
 
+    def weakened(self) -> Operand:
+        self.weak = True
+        return self
+
     def settled(self) -> Operand:
         self.weak = False
         return self

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 import numpy as np
 
 from ..errors import AdjitError, OutOfBoundsError, UnsupportedError
+from ..sizes import is_recording, is_symbolic
 from ..types import DType, TensorType
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Reg: TypeAlias = Any
 
 REGISTRY: dict[str, type[Op]] = {}
+TRACED = 3  # the level of values that are known only when the program runs
 
 
 @dataclass(eq=False, repr=False)
@@ -196,8 +198,17 @@ def apply(op: Op, *args: Operand) -> Operand:
     for arg in args:
         if arg.level > leader.level:
             leader = arg
+    if leader.level < TRACED and is_recording() and any(map(holds_size, op.__dict__.values())):
+        return perform(op, *args)  # a constant array with a size that is known when the program runs
     out: Operand = leader.apply_op(op, args)
     return out
+
+
+def holds_size(attribute: Any) -> bool:
+    """Whether an attribute is, or contains, a size that is known only when the program runs."""
+    if isinstance(attribute, tuple):
+        return any(map(holds_size, attribute))
+    return is_symbolic(attribute) or (isinstance(attribute, TensorType) and holds_size(attribute.shape))
 
 
 def perform(op: Op, *args: Operand) -> Operand:

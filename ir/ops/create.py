@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from .. import operand as operands  # import cycle: names are looked up at use
-from ..errors import DTypeError, ShapeError
-from ..types import BOOL, F64, I64, DType, Shape, TensorType, as_dtype, checked_type, normalize_axis, real_dtype
+from ..errors import DTypeError, NotGeneral, ShapeError
+from ..sizes import is_symbolic
+from ..types import BOOL, F64, I64, DType, Shape, TensorType, as_dtype, checked_type, normalize_axis, real_dtype, strided_size
 from .base import Array, Emitter, Op, Reg, Writing, perform
 from .maps import Map, cast, checked_scalar
 from .shape import broadcast_to, reshape
@@ -179,6 +180,16 @@ def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = F64) -> Operand:
     return cast(on_diagonal, as_dtype(dtype))
 
 
+def symbolic_arange(start: Any, stop: Any, step: Any, dtype: Any) -> Operand:
+    """`arange` of sizes that are known when the program runs."""
+    if not all(isinstance(bound, int) for bound in (start, stop, step)) or is_symbolic(step) or step == 0:
+        raise NotGeneral(f"arange({start}, {stop}, {step}) has no length that is made of sizes")
+    count = strided_size(start, stop, step) if step > 0 else strided_size(stop, start, -step)
+    out = iota((count,), 0, as_dtype(I64 if dtype is None else dtype))
+    scaled = out if step == 1 else out * step
+    return scaled if type(start) is int and start == 0 else scaled + start
+
+
 def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any = None) -> Operand:
     """NumPy's `arange`, of static numbers."""
     if stop is None:
@@ -186,6 +197,8 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any 
     for bound in (start, stop, step):
         if not isinstance(bound, int | float | np.number):
             raise ShapeError(f"arange: start, stop and step set the shape, so they must be numbers, not {bound!r}")
+    if any(map(is_symbolic, (start, stop, step))):
+        return symbolic_arange(start, stop, step, dtype)
     if step == 0 or not math.isfinite(stop - start) or math.isnan(step):
         raise ShapeError(f"arange: no such range: {start}, {stop}, {step}")
     kind = as_dtype(np.result_type(*(np.asarray(b) for b in (start, stop, step))) if dtype is None else dtype)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..errors import DTypeError, ShapeError
-from ..types import TensorType, normalize_axis
+from ..types import TensorType, identical, normalize_axis
 from .base import Array, Loops, Op, Window, Writing, apply
 from .maps import cast, common_dtype
-from .shape import flip, read_window, reshape, same_bits, window_of, window_shape, window_text
+from .shape import Span, flip, read_window, reshape, same_bits, window_of, window_shape, window_text
 
 __all__ = ["concatenate"]
 
@@ -56,8 +56,8 @@ class Concatenate(Op):
 
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         start = sum(x.type.shape[self.axis] for x in args[:i])
-        spans = [range(n) for n in d.type.shape]
-        spans[self.axis] = range(start, start + args[i].type.shape[self.axis])
+        spans = [Span(0, n) for n in d.type.shape]
+        spans[self.axis] = Span(start, args[i].type.shape[self.axis])
         return read_window(d, spans)
 
     def widened(self, size: int) -> Concatenate:
@@ -125,7 +125,7 @@ class SetSlice(Op):
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         if i == 0:
             return apply(self, d, d.literal(0, args[1].type))
-        return read_window(d, list(map(range, self.starts, self.stops, self.steps)))
+        return read_window(d, list(map(Span.between, self.starts, self.stops, self.steps)))
 
     def widened(self, size: int) -> SetSlice:
         return SetSlice((0, *self.starts), (size, *self.stops), (1, *self.steps))
@@ -144,9 +144,9 @@ class SetSlice(Op):
         return values[0] if same_bits(*values) else None
 
 
-def write_window(x: Operand, spans: Sequence[range], update: Operand) -> Operand:
+def write_window(x: Operand, spans: Sequence[Span], update: Operand) -> Operand:
     """`x` with the elements at the given positions of every axis replaced: the inverse of `read_window`."""
     starts, stops, steps, flips = window_of(spans)
-    if update.type.shape == x.type.shape:
+    if identical(update.type.shape, x.type.shape):
         return flip(update, flips)
     return x if update.type.size == 0 else apply(SetSlice(starts, stops, steps), x, flip(update, flips))

@@ -6,7 +6,6 @@ select. A key without index arrays costs nothing in native code.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,12 +13,13 @@ import numpy as np
 
 from .. import operand as operands  # import cycle: names are looked up at use
 from ..errors import DTypeError, IndexingError, OutOfBoundsError, ShapeError, TraceError, UnsupportedError
-from ..types import BOOL, DTYPE_NAMES, Shape, TensorType, broadcast_shapes
+from ..sizes import is_symbolic
+from ..types import BOOL, DTYPE_NAMES, Shape, TensorType, as_size, broadcast_shapes
 from .base import apply
 from .index import Gather, Scatter, ScatterAdd, ScatterSet, wrapped
 from .join import concatenate, write_window
 from .maps import SCALAR, cast, checked_scalar, where
-from .shape import broadcast_to, inverse, read_window, reshape, span, transpose
+from .shape import Span, broadcast_to, inverse, read_window, reshape, span, transpose
 
 __all__ = ["getitem", "setitem", "additem", "updateitem"]
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Selection(NamedTuple):
     """What a key selects."""
 
-    spans: list[range]  # the positions of each axis of the operand that are in the window
+    spans: list[Span]  # the positions of each axis of the operand that are in the window
     shape: Shape  # of the window, with the axes of integers dropped and those of None inserted
     axes: tuple[int, ...]  # the axes of `shape` that index arrays select from
     indices: tuple[Operand, ...]  # the index arrays, one per axis, of one shape
@@ -52,7 +52,7 @@ class Selection(NamedTuple):
         return reshape(read_window(x, self.spans), self.shape)
 
     def put(self, x: Operand, window: Operand) -> Operand:
-        return write_window(x, self.spans, reshape(window, tuple(map(len, self.spans))))
+        return write_window(x, self.spans, reshape(window, tuple(s.length for s in self.spans)))
 
 
 def getitem(x: Operand, key: Any) -> Operand:
@@ -108,7 +108,7 @@ def fitted(what: str, x: Operand, key: Any, value: Any, shape: Shape) -> Operand
     surplus = max(0, len(given) - len(shape))
     kept = given[surplus:]
     lead = len(shape) - len(kept)
-    if any(n != 1 for n in given[:surplus]) or any(n not in (1, shape[lead + a]) for a, n in enumerate(kept)):
+    if any(n != 1 for n in given[:surplus]) or any(n not in (shape[lead + a], 1) for a, n in enumerate(kept)):
         raise ShapeError(f"{what}: {value_type(value)} does not fit [{describe(key)}] of {x.type}, which has the shape {list(shape)}")
     return broadcast_to(reshape(update, kept), shape)
 
@@ -166,7 +166,7 @@ def axes_taken(item: Any) -> int:
 
 def walk(x: Operand, items: Sequence[Any], missing: int, where: str) -> Selection:
     """Process the items, axis by axis of `x`; the ellipsis stands for the `missing` axes."""
-    spans: list[range] = []
+    spans: list[Span] = []
     shape: list[int] = []
     axes: list[int] = []
     indices: list[Operand] = []
@@ -177,24 +177,24 @@ def walk(x: Operand, items: Sequence[Any], missing: int, where: str) -> Selectio
             shape.append(1)
         elif item is Ellipsis:
             rest = x.type.shape[len(spans) : len(spans) + missing]
-            spans += map(range, rest)
+            spans += [Span(0, n) for n in rest]
             shape += rest
         elif isinstance(item, slice):
             spans.append(span(item, x.type.shape[len(spans)]))
-            shape.append(len(spans[-1]))
+            shape.append(spans[-1].length)
         else:
             place = place if advanced else len(shape)
             advanced.append(number)
             if isinstance(item, int):
                 i = checked_index(item, x.type, len(spans), where)
-                spans.append(range(i, i + 1))
+                spans.append(Span(i, 1))
                 continue
             for index in nonzero(item, x.type, len(spans), where) if isinstance(item, np.ndarray) else (item,):
                 checked_indices(index, x.type.shape[len(spans)], len(spans), where)
                 axes.append(len(shape))
                 indices.append(index)
                 shape.append(x.type.shape[len(spans)])
-                spans.append(range(shape[-1]))
+                spans.append(Span(0, shape[-1]))
     if advanced and advanced[-1] - advanced[0] + 1 != len(advanced):
         place = 0
     common = broadcast_shapes(where, *(i.type.shape for i in indices)) if indices else ()
@@ -211,7 +211,7 @@ def read_item(item: Any, where: str) -> Any:
         raise UnsupportedError(f"{where}: a single bool is no index; use None for a new axis, or where()")
     if not isinstance(item, operands.Operand | np.ndarray | list | tuple):
         try:
-            return operator.index(item)
+            return as_size(item)
         except TypeError:
             raise IndexingError(f"{where}: {item!r} is no index; integers, slices, ..., None and arrays of integers or bools are") from None
     if isinstance(item, list | tuple) and any(isinstance(e, operands.Operand) for e in item):
@@ -227,7 +227,9 @@ def known(x: Operand) -> bool:
 
 def read_array(index: Operand, where: str) -> Any:
     type = index.type
-    data = index.array() if isinstance(index, operands.Literal) else index.buffer if isinstance(index, operands.Concrete) else None
+    data = None
+    if isinstance(index, operands.Literal | operands.Concrete) and not is_symbolic(type.size):
+        data = index.array() if isinstance(index, operands.Literal) else index.buffer
     if type.dtype == BOOL:
         if data is None:
             raise TraceError(f"{where}: how many elements a traced mask selects is not known while tracing; use where(mask, a, b) instead")
@@ -246,12 +248,12 @@ def checked_index(index: int, x: TensorType, axis: int, where: str) -> int:
     size = x.shape[axis]
     if not -size <= index < size:
         raise OutOfBoundsError(f"{where}: index {index} is out of bounds for axis {axis} of size {size}")
-    return index % size
+    return index if index >= 0 else index + size
 
 
 def checked_indices(index: Operand, size: int, axis: int, where: str) -> None:
     """Check index arrays that are known while tracing, so that they fail there."""
-    if isinstance(index, operands.Concrete):
+    if isinstance(index, operands.Concrete) and not is_symbolic(size):
         wrapped(index.buffer, size, f"{where}: index {{}} is out of bounds for axis {axis} of size {size}")
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from .. import source_helpers
 from ..cost import MATH, Counted, Counting, Work
 from ..errors import DTypeError, ShapeError
-from ..types import BOOL, DTYPE_NAMES, DType, TensorType, broadcast_shapes, math_dtype, promote, real_dtype, weak_example
+from ..types import BOOL, DTYPE_NAMES, DType, TensorType, broadcast_shapes, identical, math_dtype, promote, real_dtype, weak_example
 from .base import Array, Emitter, Op, Reg, Writing, apply
 from .shape import broadcast_to
 
@@ -206,7 +206,7 @@ def promoted(name: str, operands: tuple[Operand | complex, ...], dtype: DType | 
     if dtype is None:
         dtype = common_dtype(*operands)
     shapes = [x.type.shape for x in operands if not isinstance(x, SCALAR)]
-    shape = shapes[0] if all(s == shapes[0] for s in shapes) else broadcast_shapes(name, *shapes)
+    shape = shapes[0] if all(identical(s, shapes[0]) for s in shapes) else broadcast_shapes(name, *shapes)
     leader = next(x for x in operands if not isinstance(x, SCALAR))
     out: list[Operand] = []
     for x in operands:

@@ -6,21 +6,25 @@ Joining several operands, and writing into one, is in `join`.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..errors import AdjitError, DTypeError, ShapeError
 from ..layout import Layout
+from ..sizes import at_least, is_symbolic, maximum, minimum
 from ..types import (
     I64,
     Shape,
     TensorType,
     as_shape,
+    as_size,
     broadcast_shapes,
     checked_type,
+    identical,
     normalize_axes,
     normalize_axis,
     resolve_reshape,
@@ -68,7 +72,7 @@ class Broadcast(View):
 
 
 def broadcast_to(x: Operand, shape: Shape) -> Operand:
-    return x if x.type.shape == shape else apply(Broadcast(shape), x)
+    return x if identical(x.type.shape, shape) else apply(Broadcast(shape), x)
 
 
 def lead(x: Operand, size: int) -> Operand:
@@ -129,7 +133,7 @@ class Reshape(View):
 
 def reshape(x: Operand, shape: Any) -> Operand:
     target = resolve_reshape(x.type.shape, shape)
-    return x if target == x.type.shape else apply(Reshape(target), x)
+    return x if identical(target, x.type.shape) else apply(Reshape(target), x)
 
 
 @dataclass(eq=False, repr=False)
@@ -234,7 +238,7 @@ def slice_(x: Operand, slices: Sequence[slice]) -> Operand:
     shape = x.type.shape
     if len(slices) > len(shape):
         raise ShapeError(f"slice: {len(slices)} slices for {x.type}")
-    spans = [span(s, n) for s, n in zip(slices, shape)] + [range(n) for n in shape[len(slices) :]]
+    spans = [span(s, n) for s, n in zip(slices, shape)] + [Span(0, n) for n in shape[len(slices) :]]
     return read_window(x, spans)
 
 
@@ -267,29 +271,75 @@ def inserted_ones(shape: Shape, wanted: Shape) -> list[str] | None:
     return None if rest or not key else key
 
 
-def span(s: slice, size: int) -> range:
+class Span(NamedTuple):
+    """`length` positions along an axis: start, start + step, ..."""
+
+    start: int
+    length: int
+    step: int = 1
+
+    @staticmethod
+    def between(start: int, stop: int, step: int = 1) -> Span:
+        """The positions below `stop`, for a positive step."""
+        return Span(start, strided_size(start, stop, step), step)
+
+    @property
+    def stop(self) -> int:
+        """The position after the last one, for a positive step."""
+        return self.start + (self.length - 1) * self.step + 1 if self.length else self.start
+
+    def ascending(self) -> Span:
+        if self.length == 0:
+            return Span(0, 0)
+        start = self.start if self.step > 0 else self.start + (self.length - 1) * self.step
+        step = abs(self.step)
+        return Span(start, self.length, 1 if at_least(1, self.length) else step)
+
+
+def span(s: slice, size: int) -> Span:
     """The positions that a slice selects along an axis."""
     try:
-        return range(*s.indices(size))
+        if any(map(is_symbolic, (size, s.start, s.stop))):
+            return symbolic_span(s, size)
+        found = range(*s.indices(size))
+        return Span(found.start, len(found), found.step)
     except AdjitError:
         raise  # a traced bound, whose error already says what to do
     except (TypeError, ValueError) as error:
         raise ShapeError(f"slice: {s} is no slice of Python integers with a step other than 0 ({error})") from None
 
 
-def window_of(spans: Sequence[range]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+def symbolic_span(s: slice, size: int) -> Span:
+    """`slice.indices` on sizes that are known when the program runs."""
+    step = 1 if s.step is None else operator.index(s.step)
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    low, high = (0, size) if step > 0 else (-1, size - 1)  # of a bound
+
+    def bound(given: Any, otherwise: int) -> int:
+        if given is None:
+            return otherwise
+        n = as_size(given)
+        return maximum(n + size, low) if n < 0 else minimum(n, high)
+
+    start, stop = (bound(s.start, low), bound(s.stop, high)) if step > 0 else (bound(s.start, high), bound(s.stop, low))
+    count = strided_size(start, stop, step) if step > 0 else strided_size(stop, start, -step)
+    return Span(start, count, step)
+
+
+def window_of(spans: Sequence[Span]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """Starts, stops and steps of the ascending window over `spans`, and the axes to flip to restore their direction."""
-    ascending = [s if s.step > 0 or not s else s[::-1] for s in spans]
-    starts = tuple(s.start if s else 0 for s in ascending)
-    stops = tuple(s[-1] + 1 if s else 0 for s in ascending)
-    steps = tuple(s.step if len(s) > 1 else 1 for s in ascending)
-    return starts, stops, steps, tuple(axis for axis, s in enumerate(spans) if s.step < 0 and len(s) > 1)
+    ascending = [s.ascending() for s in spans]
+    starts = tuple(s.start for s in ascending)
+    stops = tuple(s.stop for s in ascending)
+    steps = tuple(s.step for s in ascending)
+    return starts, stops, steps, tuple(axis for axis, s in enumerate(spans) if s.step < 0 and not at_least(1, s.length))
 
 
-def read_window(x: Operand, spans: Sequence[range]) -> Operand:
+def read_window(x: Operand, spans: Sequence[Span]) -> Operand:
     """The elements of `x` at the given positions of every axis."""
     starts, stops, steps, flips = window_of(spans)
-    whole = tuple(map(len, spans)) == x.type.shape
+    whole = identical(tuple(s.length for s in spans), x.type.shape)
     return flip(x if whole else apply(Slice(starts, stops, steps), x), flips)
 
 
@@ -320,7 +370,7 @@ class Flip(View):
 
 
 def flip(x: Operand, axis: Any = None) -> Operand:
-    axes = tuple(a for a in normalize_axes(axis, len(x.type.shape), "flip") if x.type.shape[a] > 1)
+    axes = tuple(a for a in normalize_axes(axis, len(x.type.shape), "flip") if not at_least(1, x.type.shape[a]))
     return apply(Flip(axes), x) if axes else x
 
 
@@ -337,9 +387,9 @@ class Pad(Op):
         (x,) = types
         if not len(self.low) == len(self.high) == len(self.interior) == x.rank:
             raise ShapeError(f"pad: {x} takes {x.rank} widths, not {list(self.low)}, {list(self.high)}, {list(self.interior)}")
-        if min((*self.low, *self.high, *self.interior), default=0) < 0:
+        if any(n < 0 for n in (*self.low, *self.high, *self.interior)):
             raise ShapeError(f"pad: negative width in {list(self.low)}, {list(self.high)}, {list(self.interior)}; slice instead")
-        shape = tuple(b + e + max(0, n + (n - 1) * k) for n, b, e, k in zip(x.shape, self.low, self.high, self.interior))
+        shape = tuple(b + e + maximum(0, n + (n - 1) * k) for n, b, e, k in zip(x.shape, self.low, self.high, self.interior))
         return checked_type(x.dtype, shape, "pad")
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -359,7 +409,7 @@ class Pad(Op):
         return apply(replace(self, value=type(self.value)(0)), d)
 
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
-        return read_window(d, list(map(range, *self._window(args[0].type.shape))))
+        return read_window(d, list(map(Span.between, *self._window(args[0].type.shape))))
 
     def widened(self, size: int) -> Pad:
         return replace(self, low=(0, *self.low), high=(0, *self.high), interior=(0, *self.interior))
@@ -393,7 +443,7 @@ def pad(
 ) -> Operand:
     """`x` with constants around it (and between its elements); one width per axis."""
     before, after, between = (as_shape(w, "pad") for w in (low, high, interior or (0,) * len(x.type.shape)))
-    if not any((*before, *after, *between)):
+    if not any(is_symbolic(n) or n for n in (*before, *after, *between)):
         return x
     try:
         fill = x.type.dtype.type(value).item()

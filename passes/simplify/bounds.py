@@ -1,6 +1,6 @@
 """Integer range analysis: an index that cannot be out of bounds needs no check.
 
-Tracks counters of loops with known bounds, positions along an axis, constants, and sums, differences, products, minima and maxima of
+Tracks counters of loops with known bounds, positions along an axis, sizes, constants, and sums, differences, products, minima and maxima of
 those.
 """
 
@@ -13,9 +13,12 @@ from adjit.ir.func import Block, Func, Stmt
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.arithmetic import Add, Maximum, Minimum, Sub
 from adjit.ir.ops.base import Op, View
-from adjit.ir.ops.create import Constant, Fill, Iota
+from adjit.ir.ops.control import For
+from adjit.ir.ops.create import Constant, Fill, Iota, SizeValue
 from adjit.ir.ops.index import Indexing
 from adjit.ir.ops.maps import Cast, Mul
+from adjit.ir.sizes import at_least, is_symbolic
+from adjit.ir.types import I64
 
 from .trips import known_trips
 
@@ -54,26 +57,37 @@ class Bounds:
             return False
         sizes = stmt.op.indexed(*(a.type for a in stmt.args)).shape
         found = [self.of(index) for index in stmt.args[stmt.op.first :]]
-        return all(i is not None and -size <= i.low and i.high < size for i, size in zip(found, sizes, strict=False))
+        return all(i is not None and at_least(i.low, -size) and at_least(size - 1, i.high) for i, size in zip(found, sizes, strict=False))
 
     def _walk(self, block: Block) -> None:
         for stmt in block.stmts:
             counted = known_trips(stmt)
             if counted:
                 self._learn(stmt.blocks[0].params[0], Interval(counted[0], counted[-1]))
+            elif isinstance(stmt.op, For):
+                start, stop = map(self.of, stmt.args[:2])
+                if start is not None and stop is not None:
+                    self._learn(stmt.blocks[0].params[0], Interval(start.low, stop.high - 1))
             elif len(stmt.results) == 1 and stmt.result.type.dtype.kind in "iu":
                 self._learn(stmt.result, self._result(stmt))
             for inner in stmt.blocks:
                 self._walk(inner)
 
     def _learn(self, value: Operand, interval: Interval | None) -> None:
-        if interval is not None and interval.low > -SAFE and interval.high < SAFE and fits(interval, value):
+        if interval is None:
+            return
+        if is_open(interval):  # sums and differences of sizes do not overflow 64 bits
+            if value.type.dtype == I64:
+                self.known[id(value)] = interval
+        elif interval.low > -SAFE and interval.high < SAFE and fits(interval, value):
             self.known[id(value)] = interval
 
     def _result(self, stmt: Stmt) -> Interval | None:
         op = stmt.op
         if isinstance(op, Iota):
             return Interval(0, op.shape[op.axis] - 1)
+        if isinstance(op, SizeValue):
+            return Interval(op.value, op.value)
         if isinstance(op, Fill) and not isinstance(op.value, complex):
             return Interval(int(op.value), int(op.value))
         if isinstance(op, Constant):
@@ -85,7 +99,14 @@ class Bounds:
         if combine is None:
             return None
         a, b = map(self.of, stmt.args)
-        return None if a is None or b is None else combine(a, b)
+        if a is None or b is None or ((is_open(a) or is_open(b)) and not isinstance(op, Add | Sub)):
+            return None
+        return combine(a, b)
+
+
+def is_open(interval: Interval) -> bool:
+    """Whether a bound is a size that is known only at run time."""
+    return is_symbolic(interval.low) or is_symbolic(interval.high)
 
 
 def fits(interval: Interval, value: Operand) -> bool:

@@ -11,6 +11,7 @@ from adjit.ir import ops
 from adjit.ir.errors import TraceError
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.ops.maps import common_dtype
+from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import DTYPE_NAMES, DType
 
 from .. import joining
@@ -42,7 +43,7 @@ def _array(numpy: Callable[..., Any], copies: bool = False) -> Callable[..., Any
     def public(x: Any, /, *args: Any, **options: Any) -> Any:
         if isinstance(x, TracedList):
             return _typed(x.stacked(), False, *args, **options)
-        if is_traced(x):
+        if is_traced(x) or is_symbolic(x):
             return _typed(as_operand(x), copies, *args, **options)
         return _typed(of_rows(x), False, *args, **options) if holds_operands(x) else numpy(x, *args, **options)
 
@@ -80,7 +81,7 @@ def _scalar(numpy: Callable[..., Any], dtype: DType) -> Callable[..., Any]:
     """Implement `np.float64(x)` and similar."""
 
     def public(x: Any = 0, /) -> Any:
-        return as_operand(x).astype(dtype) if is_traced(x) else numpy(x)
+        return as_operand(x).astype(dtype) if is_traced(x) or is_symbolic(x) else numpy(x)
 
     return public
 
@@ -121,25 +122,40 @@ def fresh_out(function: Callable[..., Any]) -> Callable[..., Any]:
 # ---- arrays of a given size
 
 
-def _sized(numpy: Callable[..., Any]) -> Callable[..., Any]:
+def _sized(numpy: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
     def public(*args: Any, **options: Any) -> Any:
         if any(map(is_traced, flatten((args, options))[0])):
             raise TraceError(
                 f"np.{numpy.__name__}: shapes are static, and a traced value cannot decide on one; take it from the .shape of an argument, "
                 "close over a Python int, or name the argument in static="
             ).at(user_location())
-        return numpy(*args, **options)
+        return ours(*args, **options) if holds_sizes(args, options) else numpy(*args, **options)
 
     return public
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, **options: Any) -> Any:
-    return create.full(shape, fill_value, dtype) if is_traced(fill_value) else np.full(shape, fill_value, dtype, **options)
+def holds_sizes(*values: Any) -> bool:
+    """Whether sizes that are known when the program runs are among the arguments of a function."""
+    return any(map(is_symbolic, flatten(values)[0]))
 
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, **options: Any) -> Any:
+    ours = is_traced(fill_value) or holds_sizes(shape, fill_value)
+    return create.full(shape, fill_value, dtype) if ours else np.full(shape, fill_value, dtype, **options)
+
+
+def empty(shape: Any, dtype: Any = None, **options: Any) -> Any:
+    return create.zeros(shape, dtype)
+
+
+_SIZED: dict[Any, Callable[..., Any]] = {
+    np.zeros: create.zeros, np.ones: create.ones, np.empty: empty, np.arange: create.arange, np.eye: create.eye,
+    np.identity: create.identity,
+}  # fmt: skip
 
 NUMPY_OVERLOADS: dict[Any, Callable[..., Any]] = {
     np.stack: stack_, np.concatenate: concatenate, np.full: full, np.array: _array(np.array, copies=True),
     **{numpy: _array(numpy) for numpy in (np.asarray, np.asanyarray, np.ascontiguousarray)},
-    **{numpy: _sized(numpy) for numpy in (np.zeros, np.ones, np.empty, np.arange, np.eye, np.identity)},
+    **{numpy: _sized(numpy, ours) for numpy, ours in _SIZED.items()},
     **{dtype.type: _scalar(dtype.type, dtype) for dtype in DTYPE_NAMES},
 }  # fmt: skip

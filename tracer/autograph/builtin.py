@@ -12,10 +12,11 @@ from adjit.ir import ops
 from adjit.ir.errors import UnsupportedError
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.ops.effects import is_repeating
+from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import BOOL, F64, I64, DType
 
 from ..branches import emit_if
-from ..convert import arithmetic, to_operand
+from ..convert import arithmetic, as_float, to_operand
 from ..frames import user_location
 from ..growing import TracedList
 from ..loops import Loop, emit_for
@@ -121,6 +122,8 @@ def len_(items: Any, /) -> Any:
 
 def _number(python: type, dtype: DType) -> Callable[..., Any]:
     def public(*args: Any, **options: Any) -> Any:
+        if len(args) == 1 and is_symbolic(args[0]):
+            return args[0] if python is int else args[0] != 0 if python is bool else as_float(args[0])
         if len(args) != 1 or options or not is_traced(args[0]):
             return python(*args, **options)
         operand = as_operand(args[0])

@@ -11,8 +11,9 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.errors import TraceError
-from adjit.ir.operand import Literal, Operand, as_operand
-from adjit.ir.types import I64, TensorType
+from adjit.ir.operand import Operand, as_index, as_operand
+from adjit.ir.sizes import is_symbolic, minimum
+from adjit.ir.types import as_size, strided_size
 
 from ..control import bound, check_checkpoint, row_at
 from ..convert import to_operand
@@ -99,6 +100,8 @@ def range(*bounds: Any, checkpoint: str | int = "none") -> Any:
 
 def make_range(bounds: tuple[Any, ...], rolled: bool, checkpoint: str | int = "none") -> Any:
     if not any(is_traced(b) for b in bounds):
+        if any(map(is_symbolic, bounds)):
+            return symbolic_range(bounds, rolled, checkpoint)
         plain = builtins.range(*bounds)
         return Items(len(plain), partial(at_range, plain), True, checkpoint) if rolled else plain
     ends = [bound(b, "range") for b in bounds]
@@ -106,6 +109,15 @@ def make_range(bounds: tuple[Any, ...], rolled: bool, checkpoint: str | int = "n
     stop = ends[1] if len(ends) > 1 else ends[0]
     step = ends[2] if len(ends) > 2 else 1
     return Items(trip_count(start, stop, step), lambda k: affine(start, step, k), rolled, checkpoint)
+
+
+def symbolic_range(bounds: tuple[Any, ...], rolled: bool, checkpoint: str | int) -> Items:
+    """A range whose length is a size that is known when the program runs."""
+    start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    if step == 0:
+        raise ValueError("range() arg 3 must not be zero")
+    count = strided_size(as_size(start), as_size(stop), step) if step > 0 else strided_size(as_size(stop), as_size(start), -step)
+    return Items(count, lambda k: affine(start, step, k), rolled, checkpoint)
 
 
 def at_range(plain: builtins.range, k: Any) -> Any:
@@ -133,10 +145,6 @@ def trip_count(start: Any, stop: Any, step: Any) -> Operand:
         forward = ops.where(ops.greater(step, 0), as_index(span), -as_index(span))
         count = (forward + (size - 1)) // ops.maximum(size, 1)
     return ops.maximum(as_index(count), 0)
-
-
-def as_index(x: Any) -> Operand:
-    return Literal(x, TensorType(I64)) if isinstance(x, int) else ops.cast(x, I64)
 
 
 def as_items(iterable: Any, tracing: bool) -> Items | None:
@@ -186,8 +194,10 @@ def zip_items(*iterables: Any, strict: bool = False) -> Any:
         raise ValueError("zip(): arguments have different lengths")
     length = lengths[0]
     for other in lengths[1:]:
-        static = isinstance(length, int) and isinstance(other, int)
-        length = min(length, other) if static else ops.minimum(as_index(length), as_index(other))
+        if isinstance(length, int) and isinstance(other, int):
+            length = minimum(length, other)
+        else:
+            length = ops.minimum(as_index(length), as_index(other))
     most = min((part.most for part in parts if part.most is not None), default=None)
     return Stream(length, lambda k: tuple(part.item(k) for part in parts), parts[0].rolled, parts[0].checkpoint, most)
 

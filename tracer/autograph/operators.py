@@ -12,8 +12,8 @@ from typing import Any
 
 from adjit.ir import ops
 from adjit.ir.errors import TraceError
-from adjit.ir.operand import Literal, as_operand
-from adjit.ir.types import I64, TensorType
+from adjit.ir.operand import as_index, as_operand
+from adjit.ir.sizes import is_symbolic
 
 from ..frames import user_location
 from ..loops import Loop, emit_for, emit_while
@@ -128,7 +128,7 @@ def for_stmt(
     if items is None or trace is None:
         _for_each(loop, iterable, body, held and isinstance(iterable, Iterator))
         return
-    if not isinstance(items.length, int):
+    if not isinstance(items.length, int) or is_symbolic(items.length):
         _rolled(trace, loop, items, body)
         return
     if items.length == 0:
@@ -208,7 +208,7 @@ def _rolled(trace: Trace, loop: LoopState, items: Items, body: Callable[[Any], N
         return
     # a loop that may be left early is a `while` with a counter
     counter: list[Any] = []
-    limit = Literal(length, TensorType(I64)) if isinstance(length, int) else length
+    limit = as_index(length)
 
     def emit(whole: Loop) -> list[Any]:
         def step(_: Any, values: list[Any]) -> list[Any]:

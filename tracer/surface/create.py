@@ -12,7 +12,7 @@ from adjit.ir import ops
 from adjit.ir.errors import UnsupportedError
 from adjit.ir.operand import Operand
 from adjit.ir.ops.maps import common_dtype
-from adjit.ir.types import F64, as_dtype, as_shape, float_dtype
+from adjit.ir.types import F64, as_dtype, as_shape, as_size, float_dtype
 
 from ..convert import numbers, present, to_operand, to_operands
 from .shapes import moveaxis
@@ -91,7 +91,7 @@ def eye(n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: Any = F64,
     """
     check_device(device)
     kind = as_dtype(F64 if dtype is None else dtype)
-    return present(ops.eye(operator.index(n_rows), None if n_cols is None else operator.index(n_cols), operator.index(k), kind))
+    return present(ops.eye(as_size(n_rows), None if n_cols is None else as_size(n_cols), as_size(k), kind))
 
 
 def identity(n: int, /, dtype: Any = F64) -> Operand:

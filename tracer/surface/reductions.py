@@ -12,9 +12,10 @@ from adjit.ir import ops
 from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.operand import Operand
 from adjit.ir.ops.maps import checked_scalar
+from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import BOOL, DType, as_dtype, kept_shape, normalize_axes, reduced_shape
 
-from ..convert import present, to_operand, to_operands
+from ..convert import as_float, present, to_operand, to_operands
 from .elementwise import floating, isclose
 
 
@@ -212,7 +213,7 @@ def mean(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepd
     unwritten("mean", out)
     x = floating(to_operand(x)) if dtype is None else ops.cast(to_operand(x), as_dtype(dtype))
     if where is True:
-        return restored(ops.sum(x, axis, keepdims) / float(counted(x, axis, "mean")), dtype)
+        return restored(ops.sum(x, axis, keepdims) / as_float(counted(x, axis, "mean")), dtype)
     _, mask = to_operands(x, where)
     present = ops.cast(ops.broadcast_to(ops.cast(mask, BOOL), x.shape), x.dtype)
     return restored(sum(x, axis, keepdims=keepdims, where=where) / ops.sum(present, axis, keepdims), dtype)
@@ -237,10 +238,18 @@ def var(
     """
     unwritten("var", out)
     x = floating(to_operand(x)) if dtype is None else ops.cast(to_operand(x), as_dtype(dtype))
-    centre = ops.sum(x, axis, True) / float(counted(x, axis, "var")) if mean is None else to_operand(mean)
+    centre = ops.sum(x, axis, True) / as_float(counted(x, axis, "var")) if mean is None else to_operand(mean)
     distance = x - centre
-    number = counted(x, axis, "var") - (ddof if correction is None else correction)
-    return ops.sum(squared(distance), axis, keepdims) / float(number if number > 0 else 0)
+    rest: Operand | float = remaining(counted(x, axis, "var"), ddof if correction is None else correction)
+    return ops.sum(squared(distance), axis, keepdims) / rest
+
+
+def remaining(count: int, less: float) -> Operand | float:
+    """Return the number of elements less the degrees of freedom, 0 if none remain, as a float."""
+    if isinstance(less, int) and is_symbolic(count):
+        number = count - less
+        return as_float(number) if number > 0 else 0.0
+    return ops.maximum(as_float(count) - less, 0.0) if is_symbolic(count) else float(count - less if count > less else 0)
 
 
 def std(
@@ -297,7 +306,7 @@ def average(x: Any, /, axis: Any = None, weights: Any = None, returned: bool = F
     x = to_operand(x)
     if weights is None:
         out = mean(x, axis, keepdims=keepdims)
-        return (out, ops.broadcast_to(to_operand(float(counted(x, axis, "average"))), out.shape)) if returned else out
+        return (out, ops.broadcast_to(to_operand(as_float(counted(x, axis, "average"))), out.shape)) if returned else out
     x, weights = to_operands(x, weights)
     if weights.shape != x.shape:
         if axis is None:

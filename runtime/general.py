@@ -1,0 +1,187 @@
+"""Which calls share one specialisation for all sizes, and what such a specialisation assumes.
+
+Owns the policy of `function(dynamic=...)`: which axes of the arguments become symbols, which sizes a compiled program accepts, and why a
+program was compiled for one size only. It traces and compiles nothing itself.
+
+Calls with the same structure, dtypes and ranks form a *family*. An axis becomes a symbol if a `TensorSpec` leaves it open, if the policy is
+True, or ("auto") if two calls of the family differ in it. Equal sizes in the traced call share a symbol. Sizes 0 and 1, which broadcast,
+are never symbols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from adjit.ir.errors import NotGeneral
+from adjit.ir.sizes import Guard, Recording, Size, Symbols, is_symbolic, symbol_names
+from adjit.ir.types import Shape
+from adjit.tracer.pytree import TreeDef
+
+from .concrete import ConcreteFunction
+from .signature import Signature
+
+NAMES = "BTNMKLSPQRUVWXYZ"
+MAX_GENERAL = 4  # specialisations of one family for all sizes: with more, the guards are too narrow to be worth it
+
+Axis: TypeAlias = tuple[int, int]  # number of the array among the arguments, and its axis
+
+
+class General(NamedTuple):
+    """A specialisation for all sizes: the shapes of its arguments, and what they must fulfil."""
+
+    concrete: ConcreteFunction
+    shapes: tuple[Shape, ...]
+    symbols: Symbols
+    guards: tuple[Guard, ...]
+
+    def accepts(self, shapes: Sequence[Shape]) -> bool:
+        """Whether it is valid for arguments of these shapes, which have the right ranks."""
+        sizes: dict[str, int] = {}
+        for pattern, shape in zip(self.shapes, shapes, strict=True):
+            for n, given in zip(pattern, shape, strict=True):
+                if not is_symbolic(n):
+                    if n != given:
+                        return False
+                elif sizes.setdefault(str(n), given) != given:
+                    return False
+        for name, size in sizes.items():
+            symbol = self.symbols.table[name]
+            if size < symbol.low or (symbol.high is not None and size > symbol.high):
+                return False
+        return all(guard.holds(sizes) for guard in self.guards)
+
+
+class Family:
+    """The calls that differ in sizes only."""
+
+    def __init__(self) -> None:
+        self.known: list[tuple[Shape, ...]] = []  # shapes of the specialisations for one size
+        self.general: list[General] = []
+        self.fixed: dict[Axis, str] = {}  # axes that cannot be symbols, and why
+        self.refusal: str | None = None  # why there is no program for all sizes at all
+
+
+class Policy:
+    """The families of one function."""
+
+    def __init__(self, dynamic: bool | str, open_axes: Iterable[Axis] = ()) -> None:
+        if dynamic not in (False, True, "auto"):
+            raise ValueError(f'dynamic must be False, True or "auto", not {dynamic!r}')
+        self.dynamic = dynamic
+        self.open_axes = set(open_axes)
+        self.families: dict[Hashable, Family] = {}
+
+    def __bool__(self) -> bool:
+        return self.dynamic is not False
+
+    def family(self, signature: Signature) -> Family:
+        return self.families.setdefault(family_key(signature), Family())
+
+    def find(self, signature: Signature) -> ConcreteFunction | None:
+        """A specialisation for all sizes that is valid for this call."""
+        family = self.families.get(family_key(signature))
+        if family is None:
+            return None
+        shapes = shapes_of(signature)
+        for general in family.general:
+            if general.accepts(shapes) and general.concrete.alias == general.concrete.coincidence(signature.stores):
+                return general.concrete
+        return None
+
+    def axes(self, signature: Signature) -> list[Axis]:
+        """The axes that become symbols in a new specialisation for this call; none if it is one for these sizes alone."""
+        family, shapes = self.family(signature), shapes_of(signature)
+        if family.refusal is not None or len(family.general) >= MAX_GENERAL:
+            return []
+        found = set(self.open_axes)
+        if self.dynamic is True:
+            found |= {(i, a) for i, shape in enumerate(shapes) for a in range(len(shape))}
+        for known in family.known:
+            found |= {(i, a) for i, shape in enumerate(shapes) for a, n in enumerate(shape) if known[i][a] != n}
+        for general in family.general:
+            found |= {(i, a) for i, shape in enumerate(general.shapes) for a, n in enumerate(shape) if is_symbolic(n)}
+        return sorted((i, a) for i, a in found if a < len(shapes[i]) and shapes[i][a] > 1 and (i, a) not in family.fixed)
+
+    def note(self, signature: Signature, general: General | None) -> None:
+        """Remember a new specialisation; None if it is one for these sizes alone."""
+        family = self.family(signature)
+        if general is None:
+            family.known.append(shapes_of(signature))
+            del family.known[:-16]
+        else:
+            family.general = [*(g for g in family.general if not g.concrete.dropped), general]
+
+    def fix(self, signature: Signature, shapes: Sequence[Shape], found: Recording) -> None:
+        """Remember why axes have one size only."""
+        fixed = self.family(signature).fixed
+        for i, shape in enumerate(shapes):
+            for a, n in enumerate(shape):
+                if is_symbolic(n):
+                    (name,) = symbol_names(n.expr)  # type: ignore[attr-defined]
+                    if name in found.pins:
+                        fixed[i, a] = str(found.pins[name])
+
+    def reasons(self, signature_key: Hashable) -> list[str]:
+        """Why a family of calls is compiled for each size."""
+        family = self.families.get(signature_key)
+        if family is None:
+            return []
+        return [*dict.fromkeys(family.fixed.values()), *([family.refusal] if family.refusal else [])]
+
+    def clear(self) -> None:
+        self.families.clear()
+
+
+def refusal(error: Exception) -> str:
+    """Why a program could not be made for all sizes."""
+    return str(error).replace("\n", "") if isinstance(error, NotGeneral) else f"{type(error).__name__}: {error}".replace("\n", "")
+
+
+def symbolized(shapes: Sequence[Shape], axes: Sequence[Axis]) -> tuple[tuple[Shape, ...], Symbols]:
+    """The shapes with symbols for axes: equal sizes share one."""
+    symbols = Symbols()
+    of_size: dict[int, Size] = {}
+    for i, a in axes:
+        n = shapes[i][a]
+        if n not in of_size:
+            count = len(of_size)
+            name = NAMES[count] if count < len(NAMES) else f"B{count}"
+            of_size[n] = symbols.new(name, n)
+    chosen = set(axes)
+    return tuple(tuple(of_size[n] if (i, a) in chosen else n for a, n in enumerate(shape)) for i, shape in enumerate(shapes)), symbols
+
+
+def shapes_of(signature: Signature) -> tuple[Shape, ...]:
+    return tuple(array.shape for array in signature.arrays)
+
+
+def family_key(signature: Signature) -> Hashable:
+    """The key of a call with ranks in the place of shapes."""
+    tree, kinds = key_parts(signature)
+    return tree, tuple((k[0], len(k[1]), *k[2:]) if is_array_kind(k) else k for k in kinds)
+
+
+def general_key(signature: Signature, shapes: Sequence[Shape]) -> Hashable:
+    """The key of a call with symbolic shapes in the place of numbers."""
+    tree, kinds = key_parts(signature)
+    given = iter(shapes)
+    out: list[Any] = []
+    for kind in kinds:
+        if isinstance(kind, str):
+            next(given)  # a Python number
+            out.append(kind)
+        else:
+            out.append((kind[0], next(given), *kind[2:]) if is_array_kind(kind) else kind)
+    return tree, tuple(out)
+
+
+def key_parts(signature: Signature) -> tuple[TreeDef, tuple[Any, ...]]:
+    parts: Any = signature.key
+    return parts[0], parts[1]
+
+
+def is_array_kind(kind: Any) -> bool:
+    return isinstance(kind, tuple) and isinstance(kind[0], np.dtype)

@@ -1,0 +1,180 @@
+"""One specialisation for all sizes: programs traced with symbolic sizes equal their static versions, and the policy that makes them."""
+
+import numpy as np
+import pytest
+
+import adjit as aj
+from adjit.ir.interpreter import run
+from adjit.ir.parser import parse_func
+from adjit.ir.printer import print_func
+from adjit.ir.sizes import recording
+from adjit.ir.verifier import verify
+from adjit.runtime.general import shapes_of, symbolized
+from adjit.runtime.signature import take_apart
+from adjit.tracer.frames import user_location
+
+
+def general(fn, args, axes):
+    """The program of a function with symbols for some axes of its arguments, and what its trace recorded."""
+    signature = take_apart(args, {})
+    shapes, symbols = symbolized(shapes_of(signature), axes)
+    with recording(symbols, user_location) as found:
+        program = aj.function(fn)._trace(signature, None, set(), shapes)
+    return program, found
+
+
+def static(fn, args):
+    return aj.function(fn)._trace(take_apart(args, {}), None, set())
+
+
+def table(seed=0):
+    return np.random.default_rng(seed).normal(size=(5, 4))
+
+
+W, V3 = table(), np.random.default_rng(1).normal(size=(4, 3))
+
+
+def softmax(x):
+    e = np.exp(x - np.max(x, -1, keepdims=True))
+    return e / np.sum(e, -1, keepdims=True)
+
+
+def loop_of_rows(x):
+    total = np.zeros(x.shape[1])
+    for row in x:
+        total = np.tanh(total + row)
+    return total
+
+
+def counted_loop(x):
+    total = 0.0
+    for i in range(x.shape[0]):
+        total = total + np.sum(x[i]) * i
+    return total
+
+
+def rolled_backwards(x):
+    h = np.zeros(x.shape[1])
+    for i in aj.range(x.shape[0] - 1, -1, -1):
+        h = np.tanh(h + x[i])
+    return h
+
+
+def collected(x):
+    out = []
+    for row in x:
+        out.append(np.sum(row))  # noqa: PERF401 - the loop is the subject
+    return np.stack(out)
+
+
+def scanned(x):
+    return aj.scan(lambda h, row: (np.tanh(h + row), np.sum(h)), np.zeros(x.shape[1]), x)[1]
+
+
+def attention(x):
+    s = softmax(x @ x.T)
+    return s @ x
+
+
+def written(x):
+    y = np.zeros((x.shape[0], 2))
+    y[:, 0] = x[:, 1]
+    y[1:, 1] = x[:-1, 2]
+    return y
+
+
+def number(x):
+    n = x.shape[0]
+    return np.sum(x) / n + n * 2.0 + n**2 - n // 2 + n % 3 + np.sqrt(n) + float(n)
+
+
+PROGRAMS = {
+    "elementwise": lambda x: np.tanh(x) * 2 + x**2,
+    "broadcast": lambda x: x + W[0] * x[:, :1],
+    "sum": lambda x: np.sum(x, 0) + np.sum(x),
+    "mean": lambda x: np.mean(x, 0) + np.mean(x),
+    "moments": lambda x: np.var(x, 0) + np.std(x) + np.var(x, ddof=1),
+    "extremes": lambda x: np.max(x, 0) - np.min(x),
+    "product": lambda x: np.tanh(x @ V3),
+    "gram": lambda x: x.T @ x,
+    "outer": lambda x: x @ x.T,
+    "softmax": softmax,
+    "attention": attention,
+    "reshape": lambda x: np.reshape(x, (-1, 2)) * 3,
+    "flat": lambda x: np.reshape(x, -1)[::2],
+    "transpose": lambda x: x.T * np.arange(x.shape[0]),
+    "slices": lambda x: x[1:] - x[:-1],
+    "steps": lambda x: (x[::2], x[::-1], x[-1], x[0], x[1::2]),
+    "concatenate": lambda x: np.concatenate([x, x[:1], 2 * x]),
+    "stack": lambda x: np.stack([x, x * 2], 1),
+    "zeros": lambda x: np.concatenate([np.zeros((x.shape[0], 2)), x], 1),
+    "arange": lambda x: np.arange(x.shape[0]) * 0.5 + x[:, 0],
+    "gather": lambda x: x[np.arange(x.shape[0]), np.zeros(x.shape[0], int)],
+    "take": lambda x: np.take(x, np.array([0, -1, 1]), 0),
+    "cumsum": lambda x: np.cumsum(x, 0) + np.cumsum(x, 1),
+    "where": lambda x: np.where(x > 0, np.sqrt(np.abs(x)), 0.0),
+    "sort": lambda x: np.sort(x, 0),
+    "argmax": lambda x: np.argmax(x, 0),
+    "pad": lambda x: np.pad(x, ((1, 2), (0, 0))),
+    "roll": lambda x: np.roll(x, 1, 0),
+    "repeat": lambda x: np.repeat(x, 2, 0),
+    "tile": lambda x: np.tile(x, (2, 1)),
+    "norm": lambda x: x / np.linalg.norm(x, axis=1, keepdims=True),
+    "einsum": lambda x: np.einsum("bi,ij->bj", x, V3),
+    "diff": lambda x: np.diff(x, axis=0),
+    "clip": lambda x: np.clip(x, -0.5, 0.5),
+    "one_hot": lambda x: aj.one_hot(np.argmax(x, 1), 4) * x,
+    "rows": loop_of_rows,
+    "counted": counted_loop,
+    "backwards": rolled_backwards,
+    "collected": collected,
+    "scanned": scanned,
+    "written": written,
+    "number": number,
+    "prod": lambda x: np.prod(x, 1),
+    "eye": lambda x: np.eye(x.shape[0]) @ x,
+    "vmap": lambda x: aj.vmap(lambda row: softmax(row) * row[0])(x),
+}
+DISCRETE = {"argmax"}
+
+
+def summed(fn):
+    """The sum of everything that a function returns, weighted so that no derivative is trivial."""
+
+    def scalar(x):
+        out = fn(x)
+        parts = out if isinstance(out, tuple) else (out,)
+        return sum(np.sum(np.sin(part) * (k + 1.0)) for k, part in enumerate(parts))
+
+    return scalar
+
+
+def check(fn, rows=(7, 2, 5, 40), hint=9):
+    program, found = general(fn, (np.random.default_rng(0).normal(size=(hint, 4)),), [(0, 0)])
+    assert not found.pins, [str(pin) for pin in found.pins.values()]
+    func = program.func
+    assert "[B=9" in print_func(func)
+    verify(func)
+    assert print_func(parse_func(print_func(func))) == print_func(func)
+    for n in rows:
+        if not all(guard.holds({"B": n}) for guard in found.guards):
+            continue
+        x = np.random.default_rng(n).normal(size=(n, 4))
+        alone = static(fn, (x,))
+        want = run(alone.func, x, *alone.captures)
+        for a, b in zip(run(func, x, *program.captures), want, strict=True):
+            assert a.shape == b.shape
+            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
+    return found
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_traces_for_all_sizes(name):
+    found = check(PROGRAMS[name])
+    assert not found.guards
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in DISCRETE])
+def test_derivatives_for_all_sizes(name):
+    check(aj.grad(summed(PROGRAMS[name])))
+    check(lambda x: aj.jvp(summed(PROGRAMS[name]), (x,), (np.cos(x),))[1])

@@ -35,40 +35,68 @@ log_softmax = reductions.log_softmax
 
 
 def linear(x: Any) -> Operand:
-    """x itself."""
+    """Return x itself.
+
+    >>> aj.nn.activations.linear(np.array([-1.0, 0.0, 2.0])).numpy().round(3)
+    array([-1.,  0.,  2.])
+    """
     return to_operand(x)
 
 
 def relu6(x: Any) -> Operand:
-    """x clipped to [0, 6]."""
+    """Return x clipped to [0, 6].
+
+    >>> aj.nn.activations.relu6(np.array([-1.0, 0.0, 2.0])).numpy().round(3)
+    array([0., 0., 2.])
+    """
     return ops.clip(to_operand(x), 0.0, 6.0)
 
 
 def leaky_relu(x: Any, negative_slope: float = 0.2) -> Operand:
-    """x above 0, `negative_slope * x` below."""
+    """Return x above 0, `negative_slope * x` below.
+
+    >>> aj.nn.activations.leaky_relu(np.array([-1.0, 0.0, 2.0])).numpy().round(3)
+    array([-0.2,  0. ,  2. ])
+    """
     v = to_operand(x)
     return ops.where(v > 0.0, v, negative_slope * v)
 
 
 def elu(x: Any, alpha: float = 1.0) -> Operand:
-    """x above 0, alpha * (exp(x) - 1) below."""
+    """Return x above 0, alpha * (exp(x) - 1) below.
+
+    >>> aj.nn.activations.elu(np.array([-1.0, 0.0, 2.0])).numpy().round(3)
+    array([-0.632,  0.   ,  2.   ])
+    """
     v = to_operand(x)
     return ops.where(v > 0.0, v, alpha * ops.expm1(ops.minimum(v, 0.0)))
 
 
 def celu(x: Any, alpha: float = 1.0) -> Operand:
-    """x above 0, alpha * (exp(x / alpha) - 1) below."""
+    """Return x above 0, alpha * (exp(x / alpha) - 1) below.
+
+    >>> aj.nn.activations.celu(np.array([-1.0, 0.0, 2.0])).numpy().round(3)
+    array([-0.632,  0.   ,  2.   ])
+    """
     v = to_operand(x)
     return ops.where(v > 0.0, v, alpha * ops.expm1(ops.minimum(v, 0.0) / alpha))
 
 
 def selu(x: Any) -> Operand:
-    """The scaled elu that keeps mean 0 and variance 1 through layers."""
+    """Return the scaled elu that keeps mean 0 and variance 1 through layers.
+
+    >>> aj.nn.activations.selu(np.array([-1.0, 0.0, 2.0])).numpy().round(3)
+    array([-1.111,  0.   ,  2.101])
+    """
     return SELU_SCALE * elu(x, SELU_ALPHA)
 
 
 def gelu(x: Any, approximate: bool = False) -> Operand:
-    """x times the normal distribution function of x; `approximate` uses tanh."""
+    """Return x times the normal distribution function of x; `approximate` uses tanh.
+
+    >>> aj.nn.activations.gelu(np.array([-1.0, 0.0, 2.0])).numpy().round(3)
+    array([-0.159,  0.   ,  1.954])
+    """
     v = to_operand(x)
     if approximate:
         return 0.5 * v * (1.0 + ops.tanh(math.sqrt(2.0 / math.pi) * (v + 0.044715 * (v * v * v))))
@@ -81,41 +109,69 @@ def gelu_tanh(x: Any) -> Operand:
 
 
 def silu(x: Any) -> Operand:
-    """x * sigmoid(x), also called swish."""
+    """Return x * sigmoid(x), also called swish.
+
+    >>> aj.nn.activations.silu(np.array([-1.0, 0.0, 2.0])).numpy().round(3)
+    array([-0.269,  0.   ,  1.762])
+    """
     v = to_operand(x)
     return v * ops.sigmoid(v)
 
 
 def mish(x: Any) -> Operand:
-    """x * tanh(softplus(x))."""
+    """Return x * tanh(softplus(x)).
+
+    >>> aj.nn.activations.mish(np.array([-1.0, 0.0, 2.0])).numpy().round(3)
+    array([-0.303,  0.   ,  1.944])
+    """
     v = to_operand(x)
     return v * ops.tanh(ops.softplus(v))
 
 
 def softsign(x: Any) -> Operand:
-    """x / (1 + |x|)."""
+    """Return x / (1 + |x|).
+
+    >>> aj.nn.activations.softsign(np.array([-1.0, 0.0, 2.0])).numpy().round(3)
+    array([-0.5  ,  0.   ,  0.667])
+    """
     v = to_operand(x)
     return v / (1.0 + ops.absolute(v))
 
 
 def log_sigmoid(x: Any) -> Operand:
-    """log(sigmoid(x)), without overflow."""
+    """Return log(sigmoid(x)), without overflow.
+
+    >>> aj.nn.activations.log_sigmoid(np.array([-1.0, 0.0, 2.0])).numpy().round(3)
+    array([-1.313, -0.693, -0.127])
+    """
     return -ops.softplus(-to_operand(x))
 
 
 def hard_sigmoid(x: Any) -> Operand:
-    """x / 6 + 0.5, clipped to [0, 1]."""
+    """Return x / 6 + 0.5, clipped to [0, 1].
+
+    >>> aj.nn.activations.hard_sigmoid(np.array([-1.0, 0.0, 2.0])).numpy().round(3)
+    array([0.333, 0.5  , 0.833])
+    """
     return ops.clip(to_operand(x) * (1.0 / 6.0) + 0.5, 0.0, 1.0)
 
 
 def hard_silu(x: Any) -> Operand:
-    """x * hard_sigmoid(x), also called hard swish."""
+    """Return x * hard_sigmoid(x), also called hard swish.
+
+    >>> aj.nn.activations.hard_silu(np.array([-1.0, 0.0, 2.0])).numpy().round(3)
+    array([-0.333,  0.   ,  1.667])
+    """
     v = to_operand(x)
     return v * hard_sigmoid(v)
 
 
 def hard_tanh(x: Any) -> Operand:
-    """x clipped to [-1, 1]."""
+    """Return x clipped to [-1, 1].
+
+    >>> aj.nn.activations.hard_tanh(np.array([-1.0, 0.0, 2.0])).numpy().round(3)
+    array([-1.,  0.,  1.])
+    """
     return ops.clip(to_operand(x), -1.0, 1.0)
 
 
@@ -130,7 +186,11 @@ NAMED: dict[str, Callable[..., Operand]] = {
 
 
 def get_activation(what: str | Callable[..., Any] | None, layer: str = "") -> Callable[..., Any]:
-    """An activation from its name, or the function itself; None is `linear`. Errors name `layer`."""
+    """Return an activation from its name, or the function itself; None is `linear`. Errors name `layer`.
+
+    >>> aj.nn.activations.get_activation("relu")(np.array([-1.0, 2.0]))
+    Tensor([0., 2.], f64[2])
+    """
     asked = f"{layer}: " if layer else ""
     if what is None:
         return linear

@@ -24,6 +24,10 @@ class MultiHeadAttention(Module):
 
     `attention_mask` (broadcast to [batch, queries, keys]) says which keys a query may attend to, `mask` ([batch, keys]) which keys
     exist at all; with `use_causal_mask` a query attends to no later key. A query without visible keys attends to all keys equally.
+
+    >>> x = np.ones((2, 5, 8), "f4")
+    >>> aj.nn.MultiHeadAttention(num_heads=2, key_dim=4)(x, x).shape
+    (2, 5, 8)
     """
 
     regularized = ("kernel", "bias")

@@ -25,7 +25,17 @@ Logs = Mapping[str, float]
 
 
 class Callback:
-    """Base of callbacks: override the methods of interest. `self.trainer` is the trainer; `self.trainer.stop_training = True` stops it."""
+    """Base of callbacks: override the methods of interest. `self.trainer` is the trainer; `self.trainer.stop_training = True` stops it.
+
+    >>> class Shout(aj.nn.Callback):
+    ...     def on_epoch_end(self, epoch, logs):
+    ...         print("epoch", epoch)
+    ...
+    >>> trainer = aj.nn.Trainer(aj.nn.Dense(1), "mse", "sgd")
+    >>> _ = trainer.fit(np.ones((4, 2), "f4"), np.ones((4, 1), "f4"), epochs=2, verbose=0, callbacks=[Shout()])
+    epoch 0
+    epoch 1
+    """
 
     trainer: Trainer
 
@@ -65,7 +75,14 @@ class Monitor(Callback):
 
 
 class EarlyStopping(Monitor):
-    """Stops when the value has not improved for `patience` epochs; `restore_best_weights` restores the best weights."""
+    """Stops when the value has not improved for `patience` epochs; `restore_best_weights` restores the best weights.
+
+    >>> stop = aj.nn.EarlyStopping(monitor="loss", patience=1, min_delta=1e9)
+    >>> trainer = aj.nn.Trainer(aj.nn.Dense(1), "mse", "sgd")
+    >>> history = trainer.fit(np.ones((4, 2), "f4"), np.ones((4, 1), "f4"), epochs=9, verbose=0, callbacks=[stop])
+    >>> len(history["loss"])
+    2
+    """
 
     def __init__(
         self, monitor: str = "val_loss", patience: int = 0, min_delta: float = 0.0, mode: str = "auto", restore_best_weights: bool = False
@@ -100,6 +117,14 @@ class ModelCheckpoint(Monitor):
 
     With `save_freq` = n, it saves after every n steps instead: a run that is restored continues after the last saved step.
     The optimizer is saved as well, unless `save_weights_only`: `trainer.restore(path)` continues from there.
+
+    >>> import tempfile, os
+    >>> folder = tempfile.mkdtemp()
+    >>> save = aj.nn.ModelCheckpoint(os.path.join(folder, "run-{epoch}.safetensors"))
+    >>> trainer = aj.nn.Trainer(aj.nn.Dense(1), "mse", "sgd")
+    >>> _ = trainer.fit(np.ones((4, 2), "f4"), np.ones((4, 1), "f4"), epochs=2, verbose=0, callbacks=[save])
+    >>> len(os.listdir(folder))
+    2
     """
 
     first_epoch = 0  # the epoch number in the name of the first file
@@ -139,7 +164,14 @@ class ModelCheckpoint(Monitor):
 
 
 class ReduceLROnPlateau(Monitor):
-    """Multiplies the learning rate by `factor` when the value has not improved for `patience` epochs."""
+    """Multiplies the learning rate by `factor` when the value has not improved for `patience` epochs.
+
+    >>> trainer = aj.nn.Trainer(aj.nn.Dense(1), "mse", aj.nn.optimizers.SGD(0.1))
+    >>> slower = aj.nn.callbacks.ReduceLROnPlateau(monitor="loss", patience=1, factor=0.5, min_delta=1e9)
+    >>> _ = trainer.fit(np.ones((4, 2), "f4"), np.ones((4, 1), "f4"), epochs=2, verbose=0, callbacks=[slower])
+    >>> round(float(trainer.optimizer.learning_rate), 3)
+    0.05
+    """
 
     def __init__(
         self, monitor: str = "val_loss", factor: float = 0.1, patience: int = 10, min_delta: float = 1e-4, min_lr: float = 0.0,
@@ -161,7 +193,14 @@ class ReduceLROnPlateau(Monitor):
 
 
 class LearningRateScheduler(Callback):
-    """Sets the learning rate at the beginning of each epoch: `schedule(epoch)` or `schedule(epoch, rate)`."""
+    """Sets the learning rate at the beginning of each epoch: `schedule(epoch)` or `schedule(epoch, rate)`.
+
+    >>> trainer = aj.nn.Trainer(aj.nn.Dense(1), "mse", aj.nn.optimizers.SGD(0.1))
+    >>> halve = aj.nn.callbacks.LearningRateScheduler(lambda epoch, rate: 0.1 / 2**epoch)
+    >>> _ = trainer.fit(np.ones((4, 2), "f4"), np.ones((4, 1), "f4"), epochs=2, verbose=0, callbacks=[halve])
+    >>> round(float(trainer.optimizer.learning_rate), 3)
+    0.05
+    """
 
     def __init__(self, schedule: Callable[..., float]) -> None:
         self.schedule = schedule
@@ -174,7 +213,15 @@ class LearningRateScheduler(Callback):
 
 
 class CSVLogger(Callback):
-    """Writes a line per epoch to a CSV file."""
+    """Writes a line per epoch to a CSV file.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "log.csv")
+    >>> trainer = aj.nn.Trainer(aj.nn.Dense(1), "mse", "sgd")
+    >>> _ = trainer.fit(np.ones((4, 2), "f4"), np.ones((4, 1), "f4"), epochs=2, verbose=0, callbacks=[aj.nn.callbacks.CSVLogger(path)])
+    >>> path.read_text().split()[0]
+    'epoch,loss'
+    """
 
     def __init__(self, path: Any, separator: str = ",", append: bool = False) -> None:
         self.path, self.separator, self.append = path, separator, append
@@ -195,7 +242,14 @@ class CSVLogger(Callback):
 
 
 class LambdaCallback(Callback):
-    """Calls functions instead of overridden methods."""
+    """Calls functions instead of overridden methods.
+
+    >>> trainer = aj.nn.Trainer(aj.nn.Dense(1), "mse", "sgd")
+    >>> shout = aj.nn.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: print("epoch", epoch))
+    >>> _ = trainer.fit(np.ones((4, 2), "f4"), np.ones((4, 1), "f4"), epochs=2, verbose=0, callbacks=[shout])
+    epoch 0
+    epoch 1
+    """
 
     def __init__(
         self, on_epoch_begin: Callable[[int], Any] | None = None, on_epoch_end: Callable[[int, Logs], Any] | None = None,

@@ -19,13 +19,26 @@ _calls = _Calls()
 
 
 def is_training() -> bool:
-    """Whether the current call is in training mode: the value of the nearest enclosing `training=`, or False."""
+    """Return whether the current call is in training mode: the value of the nearest enclosing `training=`, or False.
+
+    >>> aj.nn.is_training()
+    False
+    >>> with aj.nn.training_mode(True):
+    ...     print(aj.nn.is_training())
+    ...
+    True
+    """
     return bool(_calls.training)
 
 
 @contextmanager
 def training_mode(training: bool | None) -> Iterator[None]:
-    """Set the training mode of module calls within this context; None leaves it unchanged."""
+    """Return a context in which module calls are in training mode, or not; None leaves the mode unchanged.
+
+    >>> with aj.nn.training_mode(True):
+    ...     print(aj.nn.is_training())
+    True
+    """
     before = _calls.training
     if training is not None:
         _calls.training = bool(training)

@@ -102,20 +102,32 @@ class Conv(Spatial):
 
 
 class Conv1D(Conv):
-    """Convolution over time; padding "causal" uses only past values."""
+    """Convolution over time; padding "causal" uses only past values.
+
+    >>> aj.nn.Conv1D(8, 3, padding="causal")(np.ones((2, 5, 3), "f4")).shape
+    (2, 5, 8)
+    """
 
     rank = 1
     paddings = ("valid", "same", "causal")
 
 
 class Conv2D(Conv):
-    """Convolution over images."""
+    """Convolution over images.
+
+    >>> aj.nn.Conv2D(8, 3, activation="relu")(np.ones((1, 4, 4, 2), "f4")).shape
+    (1, 2, 2, 8)
+    """
 
     rank = 2
 
 
 class DepthwiseConv2D(Conv):
-    """A separate convolution of every channel, with `depth_multiplier` features each."""
+    """A separate convolution of every channel, with `depth_multiplier` features each.
+
+    >>> aj.nn.DepthwiseConv2D(3, depth_multiplier=2)(np.ones((1, 4, 4, 2), "f4")).shape
+    (1, 2, 2, 4)
+    """
 
     rank = 2
 
@@ -144,13 +156,21 @@ class ConvTranspose(Conv):
 
 
 class Conv1DTranspose(ConvTranspose):
-    """Transposed convolution over time."""
+    """Transposed convolution over time.
+
+    >>> aj.nn.Conv1DTranspose(8, 3, strides=2)(np.ones((2, 5, 3), "f4")).shape
+    (2, 11, 8)
+    """
 
     rank = 1
 
 
 class Conv2DTranspose(ConvTranspose):
-    """Transposed convolution over images."""
+    """Transposed convolution over images.
+
+    >>> aj.nn.Conv2DTranspose(8, 3, strides=2)(np.ones((1, 4, 4, 2), "f4")).shape
+    (1, 9, 9, 8)
+    """
 
     rank = 2
 
@@ -175,28 +195,44 @@ class Pool(Spatial):
 
 
 class MaxPool1D(Pool):
-    """Maxima over windows of time. The derivative goes to the first of several maxima."""
+    """Maxima over windows of time. The derivative goes to the first of several maxima.
+
+    >>> aj.nn.MaxPool1D(2)(np.arange(4.0).reshape(1, 4, 1)).numpy().ravel()
+    array([1., 3.], dtype=float32)
+    """
 
     rank = 1
     function = staticmethod(ops.max_pool)
 
 
 class MaxPool2D(Pool):
-    """Maxima over windows of images. The derivative goes to the first of several maxima."""
+    """Maxima over windows of images. The derivative goes to the first of several maxima.
+
+    >>> aj.nn.MaxPool2D(2)(np.arange(16.0).reshape(1, 4, 4, 1)).numpy().ravel()
+    array([ 5.,  7., 13., 15.], dtype=float32)
+    """
 
     rank = 2
     function = staticmethod(ops.max_pool)
 
 
 class AvgPool1D(Pool):
-    """Means over windows of time; padding is not counted."""
+    """Means over windows of time; padding is not counted.
+
+    >>> aj.nn.AvgPool1D(2)(np.arange(4.0).reshape(1, 4, 1)).numpy().ravel()
+    array([0.5, 2.5], dtype=float32)
+    """
 
     rank = 1
     function = staticmethod(ops.avg_pool)
 
 
 class AvgPool2D(Pool):
-    """Means over windows of images; padding is not counted."""
+    """Means over windows of images; padding is not counted.
+
+    >>> aj.nn.AvgPool2D(2)(np.arange(16.0).reshape(1, 4, 4, 1)).numpy().ravel()
+    array([ 2.5,  4.5, 10.5, 12.5], dtype=float32)
+    """
 
     rank = 2
     function = staticmethod(ops.avg_pool)
@@ -228,31 +264,51 @@ class GlobalMaxPool(GlobalPool):
 
 
 class GlobalAvgPool1D(GlobalAvgPool):
-    """The mean over time."""
+    """The mean over time.
+
+    >>> aj.nn.GlobalAvgPool1D()(np.arange(4.0).reshape(1, 4, 1)).numpy()
+    array([[1.5]], dtype=float32)
+    """
 
     rank = 1
 
 
 class GlobalAvgPool2D(GlobalAvgPool):
-    """The mean over an image."""
+    """The mean over an image.
+
+    >>> aj.nn.GlobalAvgPool2D()(np.arange(16.0).reshape(1, 4, 4, 1)).numpy()
+    array([[7.5]], dtype=float32)
+    """
 
     rank = 2
 
 
 class GlobalMaxPool1D(GlobalMaxPool):
-    """The maximum over time."""
+    """The maximum over time.
+
+    >>> aj.nn.GlobalMaxPool1D()(np.arange(4.0).reshape(1, 4, 1)).numpy()
+    array([[3.]], dtype=float32)
+    """
 
     rank = 1
 
 
 class GlobalMaxPool2D(GlobalMaxPool):
-    """The maximum over an image."""
+    """The maximum over an image.
+
+    >>> aj.nn.GlobalMaxPool2D()(np.arange(16.0).reshape(1, 4, 4, 1)).numpy()
+    array([[15.]], dtype=float32)
+    """
 
     rank = 2
 
 
 class ZeroPadding2D(Spatial):
-    """Pads images with zeros: one width, one per axis, or a pair per axis."""
+    """Pads images with zeros: one width, one per axis, or a pair per axis.
+
+    >>> aj.nn.ZeroPadding2D(1)(np.ones((1, 2, 2, 3))).shape
+    (1, 4, 4, 3)
+    """
 
     rank = 2
 
@@ -265,7 +321,12 @@ class ZeroPadding2D(Spatial):
 
 
 class UpSampling2D(Spatial):
-    """Repeats every pixel."""
+    """Repeats every pixel.
+
+    >>> aj.nn.UpSampling2D(2)(np.arange(2.0).reshape(1, 1, 2, 1)).numpy().reshape(2, 4)
+    array([[0., 0., 1., 1.],
+           [0., 0., 1., 1.]], dtype=float32)
+    """
 
     rank = 2
 

@@ -29,7 +29,11 @@ Init = str | Initializer | Callable[..., Any]
 
 
 class Dense(Module):
-    """activation(x @ kernel + bias), on the last axis."""
+    """activation(x @ kernel + bias), on the last axis.
+
+    >>> aj.nn.Dense(4, activation="relu")(np.ones((2, 3), "f4")).shape
+    (2, 4)
+    """
 
     regularized = ("kernel", "bias")
     bias: Variable | None
@@ -61,7 +65,11 @@ class Dense(Module):
 
 
 class Embedding(Module):
-    """Looks up rows of a table by integers in [0, input_dim). With `mask_zero`, 0 is padding: subsequent layers skip those steps."""
+    """Looks up rows of a table by integers in [0, input_dim). With `mask_zero`, 0 is padding: subsequent layers skip those steps.
+
+    >>> aj.nn.Embedding(10, 4)(np.array([[1, 2, 3]])).shape
+    (1, 3, 4)
+    """
 
     regularized = ("embeddings",)
 
@@ -94,6 +102,12 @@ class Dropout(Module):
     """In training, zeroes elements with probability `rate` and divides the others by 1 - rate; otherwise returns x unchanged.
 
     `noise_shape` broadcasts: axes of size 1 are dropped as a whole. The random state is a variable: it is saved, and a seed reproduces it.
+
+    >>> x = np.ones(4, "f4")
+    >>> aj.nn.Dropout(0.5)(x)
+    Tensor([1., 1., 1., 1.], f32[4])
+    >>> set(aj.nn.Dropout(0.5)(np.ones(100, "f4"), training=True).numpy().tolist())
+    {0.0, 2.0}
     """
 
     def __init__(self, rate: float, noise_shape: Sequence[int | None] | None = None, seed: int | None = None, **more: Any) -> None:
@@ -123,7 +137,13 @@ class Dropout(Module):
 
 
 class Masking(Module):
-    """Masks the time steps whose features all equal `mask_value`: subsequent layers skip them."""
+    """Masks the time steps whose features all equal `mask_value`: subsequent layers skip them.
+
+    >>> x = np.array([[[1.0], [0.0]]], "f4")
+    >>> model = aj.nn.Sequential([aj.nn.Masking(), aj.nn.SimpleRNN(1, kernel_initializer="ones", recurrent_initializer="ones")])
+    >>> model(x).numpy().round(2)
+    array([[0.76]], dtype=float32)
+    """
 
     def __init__(self, mask_value: float = 0.0, **more: Any) -> None:
         super().__init__(**more)
@@ -141,7 +161,11 @@ class Masking(Module):
 
 
 class Activation(Module):
-    """An activation as a layer."""
+    """An activation as a layer.
+
+    >>> aj.nn.Activation("relu")(np.array([-1.0, 2.0]))
+    Tensor([0., 2.], f32[2])
+    """
 
     def __init__(self, activation: str | Callable[..., Any], **more: Any) -> None:
         super().__init__(**more)
@@ -152,7 +176,11 @@ class Activation(Module):
 
 
 class Lambda(Module):
-    """Any function as a layer."""
+    """Any function as a layer.
+
+    >>> aj.nn.Lambda(lambda x: x / 2)(np.array([1.0, 2.0]))
+    array([0.5, 1. ])
+    """
 
     def __init__(self, function: Callable[..., Any], **more: Any) -> None:
         super().__init__(**more)
@@ -163,7 +191,11 @@ class Lambda(Module):
 
 
 class Flatten(Module):
-    """Flattens all axes except the first into one."""
+    """Flattens all axes except the first into one.
+
+    >>> aj.nn.Flatten()(np.ones((1, 4, 4, 2), "f4")).shape
+    (1, 32)
+    """
 
     def call(self, x: Any) -> Any:
         x = to_operand(x)
@@ -171,7 +203,11 @@ class Flatten(Module):
 
 
 class Reshape(Module):
-    """Reshapes the axes after the first; one size may be -1."""
+    """Reshapes the axes after the first; one size may be -1.
+
+    >>> aj.nn.Reshape([2, -1])(np.ones((3, 8))).shape
+    (3, 2, 4)
+    """
 
     def __init__(self, target_shape: Sequence[int], **more: Any) -> None:
         super().__init__(**more)
@@ -188,7 +224,12 @@ class Reshape(Module):
 
 
 class InputLayer(Module):
-    """The shape of the input, without the batch axis. A size of None may vary."""
+    """The shape of the input, without the batch axis. A size of None may vary.
+
+    >>> model = aj.nn.Sequential([aj.nn.InputLayer([3]), aj.nn.Dense(2)])
+    >>> [v.shape for v in model.variables]
+    [(3, 2), (2,)]
+    """
 
     EXAMPLE_SIZE = 16  # used for a size that varies when shapes are inferred
 
@@ -220,7 +261,12 @@ def call_masked(layer: Any, args: Sequence[Any], kwargs: Mapping[str, Any], mask
 
 
 class Sequential(Module):
-    """Layers (or plain functions) applied one after the other."""
+    """Layers (or plain functions) applied one after the other.
+
+    >>> model = aj.nn.Sequential([aj.nn.Dense(8, activation="tanh"), aj.nn.Dense(1)])
+    >>> model(np.ones((2, 3), "f4")).shape
+    (2, 1)
+    """
 
     def __init__(self, layers: Iterable[Any] = (), **more: Any) -> None:
         super().__init__(**more)
@@ -273,7 +319,11 @@ class Sequential(Module):
 
 
 class Residual(Module):
-    """x + inner(x)."""
+    """x + inner(x).
+
+    >>> aj.nn.Residual(aj.nn.Lambda(lambda x: 10 * x))(np.array([1.0, 2.0]))
+    Tensor([11., 22.], f32[2])
+    """
 
     def __init__(self, inner: Any, **more: Any) -> None:
         super().__init__(**more)

@@ -20,10 +20,14 @@ IMPOSSIBLE = -1e30  # log of probability 0: finite, so that its derivatives are 
 
 
 def ctc_loss(y_true: Any, y_pred: Any, label_length: Any = None, logit_length: Any = None, blank: int = 0) -> Operand:
-    """-log of the probability of the labels, summed over all alignments with time: one value per example.
+    """Return -log of the probability of the labels, summed over all alignments with time: one value per example.
 
     `y_true` are labels [batch, longest] (without lengths, labels equal to `blank` are padding), `y_pred` logits [batch, time, classes].
     Labels that do not fit into the time steps have a loss of about 1e30. Graves et al., "Connectionist temporal classification", 2006.
+
+    >>> logits = np.zeros((1, 4, 3), "f4")  # 4 time steps; blank and two letters
+    >>> aj.nn.ctc_loss(np.array([[1, 2]]), logits).numpy().round(3)
+    array([1.686], dtype=float32)
     """
     labels, logits = to_operands(y_true, y_pred)
     if labels.type.dtype.kind not in "iu":

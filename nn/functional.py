@@ -24,9 +24,13 @@ __all__ = ["Input", "Model"]
 
 
 def Input(shape: Sequence[int | None], batch_size: int | None = None, dtype: Any = None, name: str | None = None) -> Symbolic:  # noqa: N802
-    """A symbolic input, given its shape without the batch axis; also the first layer of a `Sequential`, which is then built at once.
+    """Return a symbolic input, given its shape without the batch axis; also the first layer of a `Sequential`, which is then built at once.
 
     A size may be None if it varies: layers that depend on it raise an error when they are called with another size.
+
+    >>> x = aj.nn.Input([4])
+    >>> aj.nn.Model(x, aj.nn.Dense(2)(x))(np.ones((3, 4), "f4")).shape
+    (3, 2)
     """
     layer = InputLayer(shape, dtype, batch_size, name=name)
     return Symbolic(LayerCall(layer), 0, layer.example())
@@ -36,6 +40,11 @@ class Model(Module):
     """The model that computes outputs from symbolic inputs; each is one value or several in a list, tuple or dict.
 
     It is called on values in the structure of the inputs, or on a dict with the names of the inputs as keys.
+
+    >>> a, b = aj.nn.Input([2]), aj.nn.Input([2])
+    >>> model = aj.nn.Model([a, b], aj.nn.Dense(1)(a * b))
+    >>> model([np.ones((3, 2), "f4"), np.ones((3, 2), "f4")]).shape
+    (3, 1)
     """
 
     def __init__(self, inputs: Any, outputs: Any, **more: Any) -> None:

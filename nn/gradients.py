@@ -19,7 +19,11 @@ __all__ = ["clip_by_value", "clip_by_norm", "clip_by_global_norm", "global_norm"
 
 
 def clip_by_value(gradients: Sequence[Any], limit: float) -> list[Operand]:
-    """Clip every element to [-limit, limit]."""
+    """Return gradients with every element clipped to [-limit, limit].
+
+    >>> aj.nn.clip_by_value([np.array([-3.0, 0.5])], 1.0)[0]
+    Tensor([-1. ,  0.5], f64[2])
+    """
     return [ops.clip(to_operand(g), -float(limit), float(limit)) for g in gradients]
 
 
@@ -31,13 +35,21 @@ def scaled_down(g: Operand, norm: Operand, limit: float) -> Operand:
 
 
 def clip_by_norm(gradients: Sequence[Any], limit: float) -> list[Operand]:
-    """Every gradient scaled to a Euclidean norm of at most `limit`."""
+    """Return every gradient scaled to a Euclidean norm of at most `limit`.
+
+    >>> aj.nn.clip_by_norm([np.array([3.0, 4.0])], 1.0)[0]
+    Tensor([0.6, 0.8], f64[2])
+    """
     operands = [to_operand(g) for g in gradients]
     return [scaled_down(g, ops.sqrt(ops.sum(g * g)), float(limit)) for g in operands]
 
 
 def global_norm(gradients: Sequence[Any]) -> Operand:
-    """The Euclidean norm of all gradients as one vector."""
+    """Return the Euclidean norm of all gradients as one vector.
+
+    >>> aj.nn.global_norm([np.array([3.0]), np.array([4.0])])
+    Tensor(5., f64[])
+    """
     operands = [to_operand(g) for g in gradients]
     total = ops.sum(ops.square(operands[0]))
     for g in operands[1:]:
@@ -46,7 +58,12 @@ def global_norm(gradients: Sequence[Any]) -> Operand:
 
 
 def clip_by_global_norm(gradients: Sequence[Any], limit: float) -> tuple[list[Operand], Operand]:
-    """All gradients scaled by one factor, to a global norm of at most `limit`; also returns the original norm."""
+    """All gradients scaled by one factor, to a global norm of at most `limit`; also returns the original norm.
+
+    >>> clipped, norm = aj.nn.clip_by_global_norm([np.array([3.0]), np.array([4.0])], 1.0)
+    >>> float(norm), [c.numpy().round(2).tolist() for c in clipped]
+    (5.0, [[0.6], [0.8]])
+    """
     operands = [to_operand(g) for g in gradients]
     norm = global_norm(operands)
     return [scaled_down(g, norm, float(limit)) for g in operands], norm
@@ -56,6 +73,15 @@ class ExponentialMovingAverage(Module):
     """Moving averages of variables: average = decay * average + (1 - decay) * variable, at every `update()`.
 
     `update` can be compiled into a training step. `with average.swapped():` replaces the variables by their averages.
+
+    >>> w = aj.Variable(1.0)
+    >>> average = aj.nn.ExponentialMovingAverage([w], decay=0.5)
+    >>> _ = w.assign(3.0)
+    >>> average.update()
+    >>> with average.swapped():
+    ...     print(float(w))
+    ...
+    2.0
     """
 
     def __init__(self, variables: Sequence[Variable], decay: float = 0.999, **more: Any) -> None:

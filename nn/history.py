@@ -14,7 +14,13 @@ MARKS = "*o+x#@"
 
 
 class History:
-    """Values by name, one per epoch: `history["val_loss"][-1]`; `print(history.plot())` draws them."""
+    """Values by name, one per epoch: `history["val_loss"][-1]`; `print(history.plot())` draws them.
+
+    >>> trainer = aj.nn.Trainer(aj.nn.Dense(1), "mse", "sgd")
+    >>> history = trainer.fit(np.ones((4, 2), "f4"), np.ones((4, 1), "f4"), epochs=3, verbose=0)
+    >>> len(history["loss"])
+    3
+    """
 
     def __init__(self) -> None:
         self.epoch: list[int] = []

@@ -16,7 +16,13 @@ __all__ = ["LBFGS"]
 
 
 class LBFGS:
-    """Minimises a loss over all data at once: `LBFGS().minimize(loss, variables)`. Needs SciPy."""
+    """Minimises a loss over all data at once: `LBFGS().minimize(loss, variables)`. Needs SciPy.
+
+    >>> w = aj.Variable(np.zeros(2))
+    >>> _ = aj.nn.LBFGS().minimize(lambda: np.sum((w - np.array([1.0, 2.0])) ** 2), [w])
+    >>> w.numpy().round(3)
+    array([1., 2.])
+    """
 
     def __init__(self, max_iterations: int = 100, history: int = 10, tolerance: float = 1e-9, gradient_tolerance: float = 1e-6) -> None:
         self.options = {"maxiter": max_iterations, "maxcor": history, "ftol": tolerance, "gtol": gradient_tolerance}

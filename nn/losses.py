@@ -70,32 +70,52 @@ def mean_last(x: Operand) -> Operand:
 
 
 def mean_squared_error(y_true: Any, y_pred: Any) -> Operand:
-    """mean((y_pred - y_true)**2)"""
+    """Return mean((y_pred - y_true)**2)
+
+    >>> aj.nn.losses.mean_squared_error(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    array([0.065])
+    """
     y_true, y_pred = pair("mean_squared_error", y_true, y_pred)
     return mean_last(ops.square(y_pred - y_true))
 
 
 def mean_absolute_error(y_true: Any, y_pred: Any) -> Operand:
-    """mean(|y_pred - y_true|)"""
+    """Return mean(|y_pred - y_true|)
+
+    >>> aj.nn.losses.mean_absolute_error(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    array([0.25])
+    """
     y_true, y_pred = pair("mean_absolute_error", y_true, y_pred)
     return mean_last(ops.absolute(y_pred - y_true))
 
 
 def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Operand:
-    """100 * mean(|y_pred - y_true| / |y_true|)"""
+    """Return 100 * mean(|y_pred - y_true| / |y_true|)
+
+    >>> aj.nn.losses.mean_absolute_percentage_error(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    array([1.00000015e+08])
+    """
     y_true, y_pred = pair("mean_absolute_percentage_error", y_true, y_pred)
     return 100.0 * mean_last(ops.absolute(y_pred - y_true) / ops.maximum(ops.absolute(y_true), EPSILON))
 
 
 def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Operand:
-    """mean((log(1 + y_pred) - log(1 + y_true))**2), of non-negative values."""
+    """Return mean((log(1 + y_pred) - log(1 + y_true))**2), of non-negative values.
+
+    >>> aj.nn.losses.mean_squared_logarithmic_error(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    array([0.0298])
+    """
     pairs = pair("mean_squared_logarithmic_error", y_true, y_pred)
     y_true, y_pred = (ops.log1p(ops.maximum(x, EPSILON)) for x in pairs)
     return mean_last(ops.square(y_pred - y_true))
 
 
 def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Operand:
-    """Half the squared error up to `delta`, linear beyond."""
+    """Return half the squared error up to `delta`, linear beyond.
+
+    >>> aj.nn.losses.huber(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    array([0.0325])
+    """
     y_true, y_pred = pair("huber", y_true, y_pred)
     error = ops.absolute(y_pred - y_true)
     small = ops.minimum(error, delta)
@@ -103,14 +123,22 @@ def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Operand:
 
 
 def log_cosh(y_true: Any, y_pred: Any) -> Operand:
-    """mean(log(cosh(y_pred - y_true))), without overflow."""
+    """Return mean(log(cosh(y_pred - y_true))), without overflow.
+
+    >>> aj.nn.losses.log_cosh(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    array([0.0321])
+    """
     y_true, y_pred = pair("log_cosh", y_true, y_pred)
     error = y_pred - y_true
     return mean_last(error + ops.softplus(-2.0 * error) - math.log(2.0))
 
 
 def poisson(y_true: Any, y_pred: Any) -> Operand:
-    """mean(y_pred - y_true * log(y_pred))"""
+    """Return mean(y_pred - y_true * log(y_pred))
+
+    >>> aj.nn.losses.poisson(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    array([0.6283])
+    """
     y_true, y_pred = pair("poisson", y_true, y_pred)
     return mean_last(y_pred - y_true * ops.log(y_pred + EPSILON))
 
@@ -125,19 +153,31 @@ def signed(y_true: Operand) -> Operand:
 
 
 def hinge(y_true: Any, y_pred: Any) -> Operand:
-    """mean(max(0, 1 - y_true * y_pred)), for labels -1 and 1 (or 0 and 1)."""
+    """Return mean(max(0, 1 - y_true * y_pred)), for labels -1 and 1 (or 0 and 1).
+
+    >>> aj.nn.losses.hinge(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    array([0.75])
+    """
     y_true, y_pred = pair("hinge", y_true, y_pred)
     return mean_last(ops.maximum(1.0 - signed(y_true) * y_pred, 0.0))
 
 
 def squared_hinge(y_true: Any, y_pred: Any) -> Operand:
-    """mean(max(0, 1 - y_true * y_pred)**2), for labels -1 and 1 (or 0 and 1)."""
+    """Return mean(max(0, 1 - y_true * y_pred)**2), for labels -1 and 1 (or 0 and 1).
+
+    >>> aj.nn.losses.squared_hinge(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    array([0.765])
+    """
     y_true, y_pred = pair("squared_hinge", y_true, y_pred)
     return mean_last(ops.square(ops.maximum(1.0 - signed(y_true) * y_pred, 0.0)))
 
 
 def categorical_hinge(y_true: Any, y_pred: Any) -> Operand:
-    """max(0, 1 + the largest wrong score - the correct one), for one-hot labels."""
+    """Return max(0, 1 + the largest wrong score - the correct one), for one-hot labels.
+
+    >>> aj.nn.losses.categorical_hinge(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    array([0.5])
+    """
     y_true, y_pred = pair("categorical_hinge", y_true, y_pred)
     right = ops.sum(y_true * y_pred, -1)
     wrong = ops.max((1.0 - y_true) * y_pred, -1)
@@ -145,7 +185,11 @@ def categorical_hinge(y_true: Any, y_pred: Any) -> Operand:
 
 
 def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Operand:
-    """The negative cosine of the angle, so that smaller is closer: -1 for the same direction."""
+    """Return the negative cosine of the angle, so that smaller is closer: -1 for the same direction.
+
+    >>> aj.nn.losses.cosine_similarity(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    array([-0.9615])
+    """
     y_true, y_pred = pair("cosine_similarity", y_true, y_pred)
     unit = [x * ops.rsqrt(ops.maximum(ops.sum(x * x, axis, True), 1e-12)) for x in (y_true, y_pred)]
     return -ops.sum(unit[0] * unit[1], axis)
@@ -155,13 +199,21 @@ def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Operand:
 
 
 def kl_divergence(y_true: Any, y_pred: Any) -> Operand:
-    """sum(y_true * log(y_true / y_pred)) of two distributions on the last axis."""
+    """Return sum(y_true * log(y_true / y_pred)) of two distributions on the last axis.
+
+    >>> aj.nn.losses.kl_divergence(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    array([0.3567])
+    """
     y_true, y_pred = (ops.clip(x, EPSILON, 1.0) for x in pair("kl_divergence", y_true, y_pred))
     return ops.sum(y_true * (ops.log(y_true) - ops.log(y_pred)), -1)
 
 
 def binary_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0) -> Operand:
-    """The mean of -log p of labels 0 and 1 (or probabilities in between)."""
+    """Return the mean of -log p of labels 0 and 1 (or probabilities in between).
+
+    >>> aj.nn.losses.binary_crossentropy(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    array([0.2899])
+    """
     y_true, y_pred = pair("binary_crossentropy", y_true, y_pred)
     if label_smoothing:
         y_true = y_true * (1.0 - label_smoothing) + 0.5 * label_smoothing
@@ -179,7 +231,11 @@ def log_probabilities(y_pred: Operand, from_logits: bool, axis: int) -> Operand:
 
 
 def categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1) -> Operand:
-    """-sum(y_true * log p) for one-hot labels (or distributions) on `axis`."""
+    """Return -sum(y_true * log p) for one-hot labels (or distributions) on `axis`.
+
+    >>> aj.nn.losses.categorical_crossentropy(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    array([0.2513])
+    """
     y_true, y_pred = to_operands(y_true, y_pred)
     if y_true.type.shape != y_pred.type.shape:
         hint = "; for labels that are class numbers use the sparse loss" if y_true.ndim == y_pred.ndim - 1 else ""
@@ -191,9 +247,12 @@ def categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False
 
 
 def sparse_categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, ignore_class: int | None = None) -> Operand:
-    """-log p of the class given by each label; the classes are the last axis of the predictions.
+    """Return -log p of the class given by each label; the classes are the last axis of the predictions.
 
     A label out of range raises. Where the label is `ignore_class`, the loss is 0.
+
+    >>> aj.nn.losses.sparse_categorical_crossentropy(np.array([1]), np.array([[0.2, 0.7]])).numpy().round(4)
+    array([0.2513])
     """
     y_true, y_pred = to_operands(y_true, y_pred)
     if not y_pred.type.is_float or not y_pred.ndim:
@@ -223,15 +282,26 @@ def sparse_categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool 
 
 
 def ctc(y_true: Any, y_pred: Any, blank: int = 0) -> Operand:
-    """The loss of labels [batch, longest], padded by `blank`, whose alignment in time is unknown, from logits. See `nn.ctc_loss`."""
+    """Return the loss of labels [batch, longest], padded by `blank`, whose alignment in time is unknown, from logits. See `nn.ctc_loss`.
+
+    >>> aj.nn.losses.ctc(np.array([[1, 2]]), np.zeros((1, 4, 3), "f4")).numpy().round(3)
+    array([1.686], dtype=float32)
+    """
     return ctc_loss(y_true, y_pred, blank=blank)
 
 
 # ---- reduction
 
 
-def reduce_loss(values: Operand, sample_weight: Any = None, reduction: str = "sum_over_batch_size") -> Operand:
-    """Weight and reduce the losses of examples: "sum_over_batch_size" divides the sum by their number, "mean" by the sum of weights."""
+def reduce_loss(losses: Any, sample_weight: Any = None, reduction: str = "sum_over_batch_size") -> Operand:
+    """Return the weighted and reduced losses of examples.
+
+    "sum_over_batch_size" divides the sum by their number, "mean" by the sum of weights.
+
+    >>> aj.nn.losses.reduce_loss(np.array([1.0, 3.0]), sample_weight=np.array([1.0, 0.0]), reduction="mean")
+    Tensor(1., f64[])
+    """
+    (values,) = to_operands(losses)
     weight: Operand | None = None
     if sample_weight is not None:
         values, weight = to_operands(values, sample_weight)
@@ -255,7 +325,15 @@ def reduce_loss(values: Operand, sample_weight: Any = None, reduction: str = "su
 
 
 class Loss:
-    """Base of losses: `call(y_true, y_pred)` returns one value per example; calling the loss weights and reduces them."""
+    """Base of losses: `call(y_true, y_pred)` returns one value per example; calling the loss weights and reduces them.
+
+    >>> class Cubed(aj.nn.losses.Loss):
+    ...     def call(self, y_true, y_pred):
+    ...         return np.mean(np.abs(y_true - y_pred) ** 3, axis=-1)
+    ...
+    >>> Cubed()(np.array([[1.0]]), np.array([[3.0]]))
+    Tensor(8., f64[])
+    """
 
     function: ClassVar[Callable[..., Operand]]
 
@@ -296,28 +374,150 @@ def _class(name: str, function: Callable[..., Operand], doc: str) -> type[Loss]:
     return type(name, (Loss,), {"function": staticmethod(function), "__doc__": doc, "__module__": __name__})
 
 
-MeanSquaredError = _class("MeanSquaredError", mean_squared_error, "The mean of squared errors.")
-MeanAbsoluteError = _class("MeanAbsoluteError", mean_absolute_error, "The mean of absolute errors.")
+MeanSquaredError = _class(
+    "MeanSquaredError",
+    mean_squared_error,
+    """The mean of squared errors.
+
+    >>> aj.nn.losses.MeanSquaredError()(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    np.float64(0.065)
+    """,
+)
+MeanAbsoluteError = _class(
+    "MeanAbsoluteError",
+    mean_absolute_error,
+    """The mean of absolute errors.
+
+    >>> aj.nn.losses.MeanAbsoluteError()(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    np.float64(0.25)
+    """,
+)
 MeanAbsolutePercentageError = _class(
-    "MeanAbsolutePercentageError", mean_absolute_percentage_error, "The mean of absolute errors, in per cent of the labels."
+    "MeanAbsolutePercentageError",
+    mean_absolute_percentage_error,
+    """The mean of absolute errors, in per cent of the labels.
+
+    >>> aj.nn.losses.MeanAbsolutePercentageError()(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    np.float64(100000015.0)
+    """,
 )
 MeanSquaredLogarithmicError = _class(
-    "MeanSquaredLogarithmicError", mean_squared_logarithmic_error, "The mean of squared errors of log(1 + value)."
+    "MeanSquaredLogarithmicError",
+    mean_squared_logarithmic_error,
+    """The mean of squared errors of log(1 + value).
+
+    >>> aj.nn.losses.MeanSquaredLogarithmicError()(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    np.float64(0.0298)
+    """,
 )
-Huber = _class("Huber", huber, "Half the square of errors up to `delta`, linear beyond.")
-LogCosh = _class("LogCosh", log_cosh, "The mean of log(cosh(error)).")
-Poisson = _class("Poisson", poisson, "The negative log-likelihood of a Poisson distribution, up to a constant.")
-Hinge = _class("Hinge", hinge, "The hinge loss, for labels -1 and 1.")
-SquaredHinge = _class("SquaredHinge", squared_hinge, "The squared hinge loss, for labels -1 and 1.")
-CategoricalHinge = _class("CategoricalHinge", categorical_hinge, "The hinge loss of one-hot labels.")
-CosineSimilarity = _class("CosineSimilarity", cosine_similarity, "The negative cosine of the angle between labels and predictions.")
-KLDivergence = _class("KLDivergence", kl_divergence, "The Kullback-Leibler divergence of the predicted distribution from the true one.")
-BinaryCrossentropy = _class("BinaryCrossentropy", binary_crossentropy, "Cross-entropy of labels 0 and 1.")
-CategoricalCrossentropy = _class("CategoricalCrossentropy", categorical_crossentropy, "Cross-entropy of one-hot labels.")
+Huber = _class(
+    "Huber",
+    huber,
+    """Half the square of errors up to `delta`, linear beyond.
+
+    >>> aj.nn.losses.Huber()(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    np.float64(0.0325)
+    """,
+)
+LogCosh = _class(
+    "LogCosh",
+    log_cosh,
+    """The mean of log(cosh(error)).
+
+    >>> aj.nn.losses.LogCosh()(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    np.float64(0.0321)
+    """,
+)
+Poisson = _class(
+    "Poisson",
+    poisson,
+    """The negative log-likelihood of a Poisson distribution, up to a constant.
+
+    >>> aj.nn.losses.Poisson()(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    np.float64(0.6283)
+    """,
+)
+Hinge = _class(
+    "Hinge",
+    hinge,
+    """The hinge loss, for labels -1 and 1.
+
+    >>> aj.nn.losses.Hinge()(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    np.float64(0.75)
+    """,
+)
+SquaredHinge = _class(
+    "SquaredHinge",
+    squared_hinge,
+    """The squared hinge loss, for labels -1 and 1.
+
+    >>> aj.nn.losses.SquaredHinge()(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    np.float64(0.765)
+    """,
+)
+CategoricalHinge = _class(
+    "CategoricalHinge",
+    categorical_hinge,
+    """The hinge loss of one-hot labels.
+
+    >>> aj.nn.losses.CategoricalHinge()(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    np.float64(0.5)
+    """,
+)
+CosineSimilarity = _class(
+    "CosineSimilarity",
+    cosine_similarity,
+    """The negative cosine of the angle between labels and predictions.
+
+    >>> aj.nn.losses.CosineSimilarity()(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    np.float64(-0.9615)
+    """,
+)
+KLDivergence = _class(
+    "KLDivergence",
+    kl_divergence,
+    """The Kullback-Leibler divergence of the predicted distribution from the true one.
+
+    >>> aj.nn.losses.KLDivergence()(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    np.float64(0.3567)
+    """,
+)
+BinaryCrossentropy = _class(
+    "BinaryCrossentropy",
+    binary_crossentropy,
+    """Cross-entropy of labels 0 and 1.
+
+    >>> aj.nn.losses.BinaryCrossentropy()(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    np.float64(0.2899)
+    """,
+)
+CategoricalCrossentropy = _class(
+    "CategoricalCrossentropy",
+    categorical_crossentropy,
+    """Cross-entropy of one-hot labels.
+
+    >>> aj.nn.losses.CategoricalCrossentropy()(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
+    np.float64(0.2513)
+    """,
+)
 SparseCategoricalCrossentropy = _class(
-    "SparseCategoricalCrossentropy", sparse_categorical_crossentropy, "Cross-entropy of labels that are class numbers."
+    "SparseCategoricalCrossentropy",
+    sparse_categorical_crossentropy,
+    """Cross-entropy of labels that are class numbers.
+
+    >>> aj.nn.losses.SparseCategoricalCrossentropy()(np.array([1]), np.array([[0.2, 0.7]])).numpy().round(4)
+    np.float64(0.2513)
+    """,
 )
-CTC = _class("CTC", ctc, "Connectionist temporal classification: the loss of labels whose places in time are not known.")
+CTC = _class(
+    "CTC",
+    ctc,
+    """Connectionist temporal classification: the loss of labels whose places in time are not known.
+
+    >>> aj.nn.losses.CTC()(np.array([[1, 2]]), np.zeros((1, 4, 3), "f4")).numpy().round(3)
+    np.float32(1.686)
+    """,
+)
 
 NAMED: dict[str, Callable[..., Operand]] = {
     "mean_squared_error": mean_squared_error, "mse": mean_squared_error, "mean_absolute_error": mean_absolute_error,
@@ -347,7 +547,11 @@ def summed(losses: Any, weights: Any = None) -> Callable[..., Operand]:
 
 
 def get_loss(what: Any, weights: Any = None) -> Callable[..., Operand]:
-    """A loss that returns one number: from its name, a function of (y_true, y_pred), or itself; a list or dict for several outputs."""
+    """A loss that returns one number: from its name, a function of (y_true, y_pred), or itself; a list or dict for several outputs.
+
+    >>> aj.nn.losses.get_loss("mse")(np.array([[1.0]]), np.array([[3.0]]))
+    Tensor(4., f64[])
+    """
     if isinstance(what, list | tuple | dict):
         return summed(what, weights)
     if weights is not None:

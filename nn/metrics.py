@@ -35,7 +35,23 @@ def __dir__() -> list[str]:
 
 
 class Metric(Module):
-    """Base of metrics: `update_state` adds a batch, `result` returns the current value, `reset_state` starts again."""
+    """Base of metrics: `update_state` adds a batch, `result` returns the current value, `reset_state` starts again.
+
+    >>> class Largest(aj.nn.metrics.Metric):
+    ...     def __init__(self):
+    ...         super().__init__("largest")
+    ...         self.value = aj.Variable(0.0, trainable=False)
+    ...
+    ...     def update_state(self, y_true, y_pred):
+    ...         self.value.assign(np.maximum(self.value, np.max(np.abs(y_true - y_pred))))
+    ...
+    ...     def result(self):
+    ...         return self.value.value()
+    >>> metric = Largest()
+    >>> metric.update_state(np.array([1.0, 2.0]), np.array([1.0, 5.0]))
+    >>> metric.result()
+    Tensor(3., f64[])
+    """
 
     _sums: tuple[Store, ...] = ()
 
@@ -107,14 +123,26 @@ class Average(Metric):
 
 
 class Mean(Average):
-    """The weighted mean of all values."""
+    """The weighted mean of all values.
+
+    >>> metric = aj.nn.metrics.Mean()
+    >>> metric.update_state(np.array([1.0, 3.0]))
+    >>> float(metric.result())
+    2.0
+    """
 
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
         self.gather(values, sample_weight)
 
 
 class Sum(Metric):
-    """The sum of all values."""
+    """The sum of all values.
+
+    >>> metric = aj.nn.metrics.Sum()
+    >>> metric.update_state(np.array([1.0, 3.0]))
+    >>> float(metric.result())
+    4.0
+    """
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
@@ -192,42 +220,78 @@ def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Operand:
 
 
 class Accuracy(MeanOf):
-    """The fraction of predicted labels that are correct."""
+    """The fraction of predicted labels that are correct.
+
+    >>> metric = aj.nn.metrics.Accuracy()
+    >>> metric.update_state(np.array([1, 2, 3]), np.array([1, 2, 0]))
+    >>> round(float(metric.result()), 4)
+    0.6667
+    """
 
     def __init__(self, name: str | None = "accuracy") -> None:
         super().__init__(equal_labels, name)
 
 
 class BinaryAccuracy(MeanOf):
-    """The fraction of predictions on the right side of a threshold."""
+    """The fraction of predictions on the right side of a threshold.
+
+    >>> metric = aj.nn.metrics.BinaryAccuracy()
+    >>> metric.update_state(np.array([0, 1, 1]), np.array([0.2, 0.7, 0.4]))
+    >>> round(float(metric.result()), 4)
+    0.6667
+    """
 
     def __init__(self, name: str | None = "binary_accuracy", threshold: float = 0.5) -> None:
         super().__init__(binary_accuracy, name, threshold=threshold)
 
 
 class CategoricalAccuracy(MeanOf):
-    """How often the largest prediction is that of the class of the one-hot label."""
+    """How often the largest prediction is that of the class of the one-hot label.
+
+    >>> metric = aj.nn.metrics.CategoricalAccuracy()
+    >>> metric.update_state(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[0.2, 0.7], [0.4, 0.6]]))
+    >>> round(float(metric.result()), 4)
+    0.5
+    """
 
     def __init__(self, name: str | None = "categorical_accuracy") -> None:
         super().__init__(categorical_accuracy, name)
 
 
 class SparseCategoricalAccuracy(MeanOf):
-    """How often the largest prediction is that of the label's class."""
+    """How often the largest prediction is that of the label's class.
+
+    >>> metric = aj.nn.metrics.SparseCategoricalAccuracy()
+    >>> metric.update_state(np.array([1, 0]), np.array([[0.2, 0.7], [0.4, 0.6]]))
+    >>> round(float(metric.result()), 4)
+    0.5
+    """
 
     def __init__(self, name: str | None = "sparse_categorical_accuracy") -> None:
         super().__init__(sparse_categorical_accuracy, name)
 
 
 class TopKCategoricalAccuracy(MeanOf):
-    """How often the prediction for the class of the one-hot label is among the k largest."""
+    """How often the prediction for the class of the one-hot label is among the k largest.
+
+    >>> metric = aj.nn.metrics.TopKCategoricalAccuracy(k=1)
+    >>> metric.update_state(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[0.2, 0.7], [0.4, 0.6]]))
+    >>> round(float(metric.result()), 4)
+    0.5
+    """
 
     def __init__(self, k: int = 5, name: str | None = "top_k_categorical_accuracy") -> None:
         super().__init__(top_k_categorical_accuracy, name, k=k)
 
 
 class SparseTopKCategoricalAccuracy(MeanOf):
-    """How often the prediction for the label's class is among the k largest."""
+    """How often the prediction for the label's class is among the k largest.
+
+    >>> metric = aj.nn.metrics.SparseTopKCategoricalAccuracy(k=1)
+    >>> metric.update_state(np.array([1, 0]), np.array([[0.2, 0.7], [0.4, 0.6]]))
+    >>> round(float(metric.result()), 4)
+    0.5
+    """
 
     def __init__(self, k: int = 5, name: str | None = "sparse_top_k_categorical_accuracy") -> None:
         super().__init__(sparse_top_k_categorical_accuracy, name, k=k)
@@ -237,14 +301,26 @@ class SparseTopKCategoricalAccuracy(MeanOf):
 
 
 class MeanSquaredError(MeanOf):
-    """The mean of squared errors."""
+    """The mean of squared errors.
+
+    >>> metric = aj.nn.metrics.MeanSquaredError()
+    >>> metric.update_state(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[0.2, 0.7], [0.4, 0.6]]))
+    >>> round(float(metric.result()), 4)
+    0.2125
+    """
 
     def __init__(self, name: str | None = "mean_squared_error") -> None:
         super().__init__(losses.mean_squared_error, name)
 
 
 class RootMeanSquaredError(MeanSquaredError):
-    """The root of the mean of squared errors."""
+    """The root of the mean of squared errors.
+
+    >>> metric = aj.nn.metrics.RootMeanSquaredError()
+    >>> metric.update_state(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[0.2, 0.7], [0.4, 0.6]]))
+    >>> round(float(metric.result()), 4)
+    0.461
+    """
 
     def __init__(self, name: str | None = "root_mean_squared_error") -> None:
         super().__init__(name)
@@ -254,28 +330,52 @@ class RootMeanSquaredError(MeanSquaredError):
 
 
 class MeanAbsoluteError(MeanOf):
-    """The mean of absolute errors."""
+    """The mean of absolute errors.
+
+    >>> metric = aj.nn.metrics.MeanAbsoluteError()
+    >>> metric.update_state(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[0.2, 0.7], [0.4, 0.6]]))
+    >>> round(float(metric.result()), 4)
+    0.425
+    """
 
     def __init__(self, name: str | None = "mean_absolute_error") -> None:
         super().__init__(losses.mean_absolute_error, name)
 
 
 class BinaryCrossentropy(MeanOf):
-    """Cross-entropy of labels 0 and 1."""
+    """Cross-entropy of labels 0 and 1.
+
+    >>> metric = aj.nn.metrics.BinaryCrossentropy()
+    >>> metric.update_state(np.array([0, 1, 1]), np.array([0.2, 0.7, 0.4]))
+    >>> round(float(metric.result()), 4)
+    0.4987
+    """
 
     def __init__(self, name: str | None = "binary_crossentropy", from_logits: bool = False, label_smoothing: float = 0.0) -> None:
         super().__init__(losses.binary_crossentropy, name, from_logits=from_logits, label_smoothing=label_smoothing)
 
 
 class CategoricalCrossentropy(MeanOf):
-    """Cross-entropy of one-hot labels."""
+    """Cross-entropy of one-hot labels.
+
+    >>> metric = aj.nn.metrics.CategoricalCrossentropy()
+    >>> metric.update_state(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[0.2, 0.7], [0.4, 0.6]]))
+    >>> round(float(metric.result()), 4)
+    0.5838
+    """
 
     def __init__(self, name: str | None = "categorical_crossentropy", from_logits: bool = False, label_smoothing: float = 0.0) -> None:
         super().__init__(losses.categorical_crossentropy, name, from_logits=from_logits, label_smoothing=label_smoothing)
 
 
 class SparseCategoricalCrossentropy(MeanOf):
-    """Cross-entropy of labels that are class numbers."""
+    """Cross-entropy of labels that are class numbers.
+
+    >>> metric = aj.nn.metrics.SparseCategoricalCrossentropy()
+    >>> metric.update_state(np.array([1, 0]), np.array([[0.2, 0.7], [0.4, 0.6]]))
+    >>> round(float(metric.result()), 4)
+    0.5838
+    """
 
     def __init__(self, name: str | None = "sparse_categorical_crossentropy", from_logits: bool = False) -> None:
         super().__init__(losses.sparse_categorical_crossentropy, name, from_logits=from_logits)
@@ -314,7 +414,13 @@ def ratio(a: Any, b: Any) -> Operand:
 
 
 class Precision(Confusion):
-    """The share of positive predictions (above the threshold) that are correct."""
+    """The share of positive predictions (above the threshold) that are correct.
+
+    >>> metric = aj.nn.metrics.Precision()
+    >>> metric.update_state(np.array([0, 1, 1]), np.array([0.2, 0.7, 0.4]))
+    >>> round(float(metric.result()), 4)
+    1.0
+    """
 
     def __init__(self, threshold: float = 0.5, name: str | None = "precision") -> None:
         super().__init__([threshold], name)
@@ -325,7 +431,13 @@ class Precision(Confusion):
 
 
 class Recall(Confusion):
-    """The share of positive labels that are predicted (above the threshold)."""
+    """The share of positive labels that are predicted (above the threshold).
+
+    >>> metric = aj.nn.metrics.Recall()
+    >>> metric.update_state(np.array([0, 1, 1]), np.array([0.2, 0.7, 0.4]))
+    >>> round(float(metric.result()), 4)
+    0.5
+    """
 
     def __init__(self, threshold: float = 0.5, name: str | None = "recall") -> None:
         super().__init__([threshold], name)
@@ -335,7 +447,13 @@ class Recall(Confusion):
 
 
 class AUC(Confusion):
-    """The area under the ROC curve, by the trapezoidal rule over `num_thresholds` thresholds between 0 and 1."""
+    """The area under the ROC curve, by the trapezoidal rule over `num_thresholds` thresholds between 0 and 1.
+
+    >>> metric = aj.nn.metrics.AUC()
+    >>> metric.update_state(np.array([0, 1, 1]), np.array([0.2, 0.7, 0.4]))
+    >>> round(float(metric.result()), 4)
+    1.0
+    """
 
     def __init__(self, num_thresholds: int = 200, name: str | None = "auc", from_logits: bool = False) -> None:
         inner = [(i + 1) / (num_thresholds - 1) for i in range(num_thresholds - 2)]
@@ -382,7 +500,11 @@ class AutoAccuracy(MeanOf):
 
 
 def get_metric(what: Any) -> Metric:
-    """A metric from its name ("accuracy" depends on the shapes), a function of (y_true, y_pred), its class, or an instance."""
+    """Return a metric from its name ("accuracy" depends on the shapes), a function of (y_true, y_pred), its class, or an instance.
+
+    >>> aj.nn.metrics.get_metric("accuracy")
+    <AutoAccuracy 'accuracy', 2 numbers in 2 variables>
+    """
     if isinstance(what, Metric):
         return what
     if isinstance(what, type) and issubclass(what, Metric):

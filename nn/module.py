@@ -53,7 +53,18 @@ class Penalty:
 
 
 class Module:
-    """Base of layers and models: define `call`, and `build` where variables depend on the shape of the input."""
+    """Base of layers and models: define `call`, and `build` where variables depend on the shape of the input.
+
+    >>> class Scale(aj.nn.Module):
+    ...     def __init__(self):
+    ...         self.factor = aj.Variable(2.0)
+    ...
+    ...     def call(self, x):
+    ...         return self.factor * x
+    ...
+    >>> Scale()(3.0)
+    Tensor(6., f64[])
+    """
 
     variable_class: ClassVar[Callable[..., Variable]] = Variable
     regularized: ClassVar[tuple[str, ...]] = ()  # variables that take a regularizer: "kernel" for kernel_regularizer=

@@ -21,6 +21,10 @@ class BatchNorm(Module):
     """Normalises each feature by its mean and variance over the batch in training, and by their moving averages otherwise.
 
     The moving averages are variables, updated by training calls: average = momentum * average + (1 - momentum) * value.
+
+    >>> x = np.array([[1.0], [3.0]], "f4")
+    >>> aj.nn.BatchNorm()(x, training=True).numpy().ravel().round(2)
+    array([-1.,  1.], dtype=float32)
     """
 
     regularized = ("gamma", "beta")
@@ -72,7 +76,11 @@ class BatchNorm(Module):
 
 
 class LayerNorm(Module):
-    """Normalises each example over its last axis (or `axis`), with a learnt scale and shift."""
+    """Normalises each example over its last axis (or `axis`), with a learnt scale and shift.
+
+    >>> aj.nn.LayerNorm()(np.array([[1.0, 3.0]], "f4")).numpy().round(2)
+    array([[-1.,  1.]], dtype=float32)
+    """
 
     regularized = ("gamma", "beta")
     gamma: Variable | None
@@ -108,7 +116,11 @@ class LayerNorm(Module):
 
 
 class RMSNorm(LayerNorm):
-    """Divides each example by the root of the mean square over its last axis (or `axis`), with a learnt scale."""
+    """Divides each example by the root of the mean square over its last axis (or `axis`), with a learnt scale.
+
+    >>> aj.nn.RMSNorm()(np.array([[3.0, 4.0]], "f4")).numpy().round(2)
+    array([[0.85, 1.13]], dtype=float32)
+    """
 
     def __init__(self, axis: int | Sequence[int] = -1, epsilon: float = 1e-6, scale: bool = True, **more: Any) -> None:
         super().__init__(axis, epsilon, center=False, scale=scale, **more)

@@ -38,6 +38,14 @@ class Optimizer(Module):
     `learning_rate` is a number (in a variable: assigning it does not recompile) or a schedule. Gradients are clipped by `clipvalue`, by
     `clipnorm` (each) or by `global_clipnorm` (all together); `weight_decay` shrinks variables in addition to the gradient. With
     `gradient_accumulation_steps` = n, every n-th call applies the mean of n gradients.
+
+    >>> class Signs(aj.nn.optimizers.Optimizer):
+    ...     def step(self, g, state, factors):  # what to subtract, and the new state; the first factor is the learning rate
+    ...         return factors[0] * np.sign(g), {}
+    >>> w = aj.Variable(np.array([1.0, -2.0]))
+    >>> _ = Signs(0.5).apply_gradients([(np.array([3.0, -1.0]), w)])
+    >>> w.numpy()
+    array([ 0.5, -1.5])
     """
 
     slots: ClassVar[dict[str, float]] = {}  # name of a state of each variable: its initial value
@@ -231,7 +239,13 @@ def label(variable: Variable) -> str:
 
 
 class SGD(Optimizer):
-    """Gradient descent, optionally with momentum (also Nesterov's)."""
+    """Gradient descent, optionally with momentum (also Nesterov's).
+
+    >>> w = aj.Variable(np.array([1.0, -2.0]))
+    >>> _ = aj.nn.optimizers.SGD(0.1).apply_gradients([(np.array([1.0, -1.0]), w)])
+    >>> w.numpy().round(4)
+    array([ 0.9, -1.9])
+    """
 
     def __init__(self, learning_rate: Any = 0.01, momentum: float = 0.0, nesterov: bool = False, **more: Any) -> None:
         super().__init__(learning_rate, **more)
@@ -249,7 +263,13 @@ class SGD(Optimizer):
 
 
 class Adam(Optimizer):
-    """Adam; with `amsgrad`, steps are divided by the largest second moment so far."""
+    """Adam; with `amsgrad`, steps are divided by the largest second moment so far.
+
+    >>> w = aj.Variable(np.array([1.0, -2.0]))
+    >>> _ = aj.nn.optimizers.Adam(0.1).apply_gradients([(np.array([1.0, -1.0]), w)])
+    >>> w.numpy().round(4)
+    array([ 0.9, -1.9])
+    """
 
     def __init__(
         self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-7, amsgrad: bool = False,
@@ -272,14 +292,26 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam with decoupled weight decay."""
+    """Adam with decoupled weight decay.
+
+    >>> w = aj.Variable(np.array([1.0, -2.0]))
+    >>> _ = aj.nn.optimizers.AdamW(0.1).apply_gradients([(np.array([1.0, -1.0]), w)])
+    >>> w.numpy().round(4)
+    array([ 0.8996, -1.8992])
+    """
 
     def __init__(self, learning_rate: Any = 0.001, weight_decay: float = 0.004, **more: Any) -> None:
         super().__init__(learning_rate, weight_decay=weight_decay, **more)
 
 
 class Adamax(Optimizer):
-    """Adam in the infinity norm."""
+    """Adam in the infinity norm.
+
+    >>> w = aj.Variable(np.array([1.0, -2.0]))
+    >>> _ = aj.nn.optimizers.Adamax(0.1).apply_gradients([(np.array([1.0, -1.0]), w)])
+    >>> w.numpy().round(4)
+    array([ 0.9, -1.9])
+    """
 
     slots: ClassVar[dict[str, float]] = {"momentum": 0.0, "norm": 0.0}
 
@@ -297,7 +329,13 @@ class Adamax(Optimizer):
 
 
 class Nadam(Adam):
-    """Adam with Nesterov momentum, including its momentum schedule."""
+    """Adam with Nesterov momentum, including its momentum schedule.
+
+    >>> w = aj.Variable(np.array([1.0, -2.0]))
+    >>> _ = aj.nn.optimizers.Nadam(0.1).apply_gradients([(np.array([1.0, -1.0]), w)])
+    >>> w.numpy().round(4)
+    array([ 0.8937, -1.8937])
+    """
 
     def build(self, variables: Sequence[Variable]) -> None:
         if not self.built:
@@ -323,7 +361,13 @@ class Nadam(Adam):
 
 
 class RMSprop(Optimizer):
-    """Steps divided by the root of a moving mean of squares; `centered` uses the variance instead."""
+    """Steps divided by the root of a moving mean of squares; `centered` uses the variance instead.
+
+    >>> w = aj.Variable(np.array([1.0, -2.0]))
+    >>> _ = aj.nn.optimizers.RMSprop(0.1).apply_gradients([(np.array([1.0, -1.0]), w)])
+    >>> w.numpy().round(4)
+    array([ 0.6838, -1.6838])
+    """
 
     def __init__(
         self, learning_rate: Any = 0.001, rho: float = 0.9, momentum: float = 0.0, epsilon: float = 1e-7, centered: bool = False,
@@ -347,7 +391,13 @@ class RMSprop(Optimizer):
 
 
 class Adagrad(Optimizer):
-    """Steps divided by the root of the sum of all squares so far."""
+    """Steps divided by the root of the sum of all squares so far.
+
+    >>> w = aj.Variable(np.array([1.0, -2.0]))
+    >>> _ = aj.nn.optimizers.Adagrad(0.1).apply_gradients([(np.array([1.0, -1.0]), w)])
+    >>> w.numpy().round(4)
+    array([ 0.9047, -1.9047])
+    """
 
     def __init__(self, learning_rate: Any = 0.001, initial_accumulator_value: float = 0.1, epsilon: float = 1e-7, **more: Any) -> None:
         super().__init__(learning_rate, **more)
@@ -360,7 +410,13 @@ class Adagrad(Optimizer):
 
 
 class Adadelta(Optimizer):
-    """Steps scaled by the ratio of the moving means of squared steps and squared gradients."""
+    """Steps scaled by the ratio of the moving means of squared steps and squared gradients.
+
+    >>> w = aj.Variable(np.array([1.0, -2.0]))
+    >>> _ = aj.nn.optimizers.Adadelta(0.1).apply_gradients([(np.array([1.0, -1.0]), w)])
+    >>> w.numpy().round(4)
+    array([ 0.9999, -1.9999])
+    """
 
     slots: ClassVar[dict[str, float]] = {"gradients": 0.0, "changes": 0.0}
 
@@ -375,7 +431,13 @@ class Adadelta(Optimizer):
 
 
 class Lion(Optimizer):
-    """Steps by the sign of a mix of momentum and gradient."""
+    """Steps by the sign of a mix of momentum and gradient.
+
+    >>> w = aj.Variable(np.array([1.0, -2.0]))
+    >>> _ = aj.nn.optimizers.Lion(0.1).apply_gradients([(np.array([1.0, -1.0]), w)])
+    >>> w.numpy().round(4)
+    array([ 0.9, -1.9])
+    """
 
     slots: ClassVar[dict[str, float]] = {"momentum": 0.0}
 
@@ -393,7 +455,11 @@ NAMED: dict[str, type[Optimizer]] = {c.__name__.lower(): c for c in (SGD, Adam, 
 
 
 def get_optimizer(what: Any) -> Optimizer:
-    """An optimizer from its name, its class, or an instance."""
+    """Return an optimizer from its name, its class, or an instance.
+
+    >>> type(aj.nn.optimizers.get_optimizer("adam")).__name__
+    'Adam'
+    """
     if isinstance(what, Optimizer):
         return what
     if isinstance(what, type) and issubclass(what, Optimizer):

@@ -170,7 +170,11 @@ class Recurrent(Module):
 
 
 class SimpleRNN(Recurrent):
-    """activation(x @ kernel + h @ recurrent_kernel + bias)"""
+    """activation(x @ kernel + h @ recurrent_kernel + bias)
+
+    >>> aj.nn.SimpleRNN(4, return_sequences=True)(np.ones((2, 5, 3), "f4")).shape
+    (2, 5, 4)
+    """
 
     def step(self, x: Operand, states: States, seen: Operand) -> States:
         return (to_operand(self.activation(x + seen @ self.recurrent_kernel)),)
@@ -183,7 +187,11 @@ def parts(x: Operand, count: int) -> list[Operand]:
 
 
 class LSTM(Recurrent):
-    """Long short-term memory; its states are the output and the cell."""
+    """Long short-term memory; its states are the output and the cell.
+
+    >>> aj.nn.LSTM(4)(np.ones((2, 5, 3), "f4")).shape
+    (2, 4)
+    """
 
     gates, states = 4, 2
 
@@ -208,7 +216,11 @@ class LSTM(Recurrent):
 
 
 class GRU(Recurrent):
-    """Gated recurrent unit; with `reset_after` (the default) the reset gate acts on the product, and there are two biases."""
+    """Gated recurrent unit; with `reset_after` (the default) the reset gate acts on the product, and there are two biases.
+
+    >>> aj.nn.GRU(4, return_sequences=True)(np.ones((2, 5, 3), "f4")).shape
+    (2, 5, 4)
+    """
 
     gates = 3
 
@@ -247,7 +259,11 @@ class GRU(Recurrent):
 
 
 class Bidirectional(Module):
-    """A recurrent layer in both directions, each created by `make()`; outputs are concatenated, added, multiplied or averaged."""
+    """A recurrent layer in both directions, each created by `make()`; outputs are concatenated, added, multiplied or averaged.
+
+    >>> aj.nn.Bidirectional(lambda: aj.nn.LSTM(4))(np.ones((2, 5, 3), "f4")).shape
+    (2, 8)
+    """
 
     def __init__(self, make: Callable[[], Recurrent], merge_mode: str | None = "concat", **more: Any) -> None:
         super().__init__(**more)

@@ -22,7 +22,14 @@ def __dir__() -> list[str]:
 
 
 class Schedule:
-    """Base of schedules: define `rate(step)`, for a step counted from 0 as a float64 scalar."""
+    """Base of schedules: define `rate(step)`, for a step counted from 0 as a float64 scalar.
+
+    >>> class Halving(aj.nn.schedules.Schedule):
+    ...     def rate(self, step):
+    ...         return 0.1 * 0.5**step
+    >>> float(Halving()(2))
+    0.025
+    """
 
     def __call__(self, step: Any) -> Operand:
         return to_operand(self.rate(to_operand(step).astype(F64)))
@@ -32,7 +39,12 @@ class Schedule:
 
 
 class Constant(Schedule):
-    """A constant rate."""
+    """A constant rate.
+
+    >>> schedule = aj.nn.schedules.Constant(0.1)
+    >>> [round(float(schedule(step)), 4) for step in (0, 10, 15)]
+    [0.1, 0.1, 0.1]
+    """
 
     def __init__(self, value: float) -> None:
         self.value = float(value)
@@ -42,7 +54,12 @@ class Constant(Schedule):
 
 
 class ExponentialDecay(Schedule):
-    """initial * decay_rate ** (step / decay_steps); with `staircase`, the exponent is rounded down."""
+    """initial * decay_rate ** (step / decay_steps); with `staircase`, the exponent is rounded down.
+
+    >>> schedule = aj.nn.schedules.ExponentialDecay(0.1, 10, 0.5)
+    >>> [round(float(schedule(step)), 4) for step in (0, 10, 15)]
+    [0.1, 0.05, 0.0354]
+    """
 
     def __init__(self, initial_learning_rate: float, decay_steps: int, decay_rate: float, staircase: bool = False) -> None:
         self.initial, self.steps, self.decay, self.staircase = initial_learning_rate, decay_steps, decay_rate, staircase
@@ -53,14 +70,24 @@ class ExponentialDecay(Schedule):
 
 
 class StepDecay(ExponentialDecay):
-    """initial, multiplied by `factor` after every `every` steps."""
+    """initial, multiplied by `factor` after every `every` steps.
+
+    >>> schedule = aj.nn.schedules.StepDecay(0.1, 10, 0.5)
+    >>> [round(float(schedule(step)), 4) for step in (0, 10, 15)]
+    [0.1, 0.05, 0.05]
+    """
 
     def __init__(self, initial_learning_rate: float, every: int, factor: float = 0.1) -> None:
         super().__init__(initial_learning_rate, every, factor, staircase=True)
 
 
 class InverseTimeDecay(Schedule):
-    """initial / (1 + decay_rate * step / decay_steps)"""
+    """initial / (1 + decay_rate * step / decay_steps)
+
+    >>> schedule = aj.nn.schedules.InverseTimeDecay(0.1, 10, 0.5)
+    >>> [round(float(schedule(step)), 4) for step in (0, 10, 15)]
+    [0.1, 0.0667, 0.0571]
+    """
 
     def __init__(self, initial_learning_rate: float, decay_steps: int, decay_rate: float, staircase: bool = False) -> None:
         self.initial, self.steps, self.decay, self.staircase = initial_learning_rate, decay_steps, decay_rate, staircase
@@ -71,7 +98,12 @@ class InverseTimeDecay(Schedule):
 
 
 class PiecewiseConstantDecay(Schedule):
-    """values[0] up to and including step boundaries[0], values[1] up to boundaries[1], and so on."""
+    """values[0] up to and including step boundaries[0], values[1] up to boundaries[1], and so on.
+
+    >>> schedule = aj.nn.schedules.PiecewiseConstantDecay([10], [0.1, 0.01])
+    >>> [round(float(schedule(step)), 4) for step in (0, 10, 15)]
+    [0.1, 0.1, 0.01]
+    """
 
     def __init__(self, boundaries: Sequence[int], values: Sequence[float]) -> None:
         if len(values) != len(boundaries) + 1:
@@ -86,7 +118,12 @@ class PiecewiseConstantDecay(Schedule):
 
 
 class PolynomialDecay(Schedule):
-    """From the initial rate to `end_learning_rate` in `decay_steps`, along (1 - step / decay_steps) ** power; with `cycle`, repeatedly."""
+    """From the initial rate to `end_learning_rate` in `decay_steps`, along (1 - step / decay_steps) ** power; with `cycle`, repeatedly.
+
+    >>> schedule = aj.nn.schedules.PolynomialDecay(0.1, 20, 0.0)
+    >>> [round(float(schedule(step)), 4) for step in (0, 10, 15)]
+    [0.1, 0.05, 0.025]
+    """
 
     def __init__(
         self, initial_learning_rate: float, decay_steps: int, end_learning_rate: float = 0.0001, power: float = 1.0, cycle: bool = False
@@ -102,7 +139,12 @@ class PolynomialDecay(Schedule):
 
 
 class CosineDecay(Schedule):
-    """From the initial rate to `alpha` times it in `decay_steps`, along half a cosine, after a linear warm-up to `warmup_target`."""
+    """From the initial rate to `alpha` times it in `decay_steps`, along half a cosine, after a linear warm-up to `warmup_target`.
+
+    >>> schedule = aj.nn.schedules.CosineDecay(0.1, 20)
+    >>> [round(float(schedule(step)), 4) for step in (0, 10, 15)]
+    [0.1, 0.05, 0.0146]
+    """
 
     def __init__(
         self, initial_learning_rate: float, decay_steps: int, alpha: float = 0.0, warmup_target: float | None = None, warmup_steps: int = 0
@@ -122,7 +164,12 @@ class CosineDecay(Schedule):
 
 
 class CosineDecayRestarts(Schedule):
-    """Repeated half cosines: each cycle is `t_mul` times as long as the previous one, and `m_mul` times as high."""
+    """Repeated half cosines: each cycle is `t_mul` times as long as the previous one, and `m_mul` times as high.
+
+    >>> schedule = aj.nn.schedules.CosineDecayRestarts(0.1, 20)
+    >>> [round(float(schedule(step)), 4) for step in (0, 10, 15)]
+    [0.1, 0.05, 0.0146]
+    """
 
     def __init__(
         self, initial_learning_rate: float, first_decay_steps: int, t_mul: float = 2.0, m_mul: float = 1.0, alpha: float = 0.0
@@ -143,7 +190,12 @@ class CosineDecayRestarts(Schedule):
 
 
 class WarmUp(Schedule):
-    """A linear increase from 0 over `steps`, then `after` (a rate or a schedule that starts there)."""
+    """A linear increase from 0 over `steps`, then `after` (a rate or a schedule that starts there).
+
+    >>> schedule = aj.nn.schedules.WarmUp(0.1, 20)
+    >>> [round(float(schedule(step)), 4) for step in (0, 10, 15)]
+    [0.0048, 0.0524, 0.0762]
+    """
 
     def __init__(self, after: float | Callable[[Any], Any], steps: int) -> None:
         self.after = after if callable(after) else Constant(after)

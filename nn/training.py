@@ -49,6 +49,12 @@ class Trainer:
     With `distributed`, all ranks of an MPI program train one model: each takes its part of every batch, and the step averages gradients and
     metrics over the ranks (`adjit.distributed`). Weights start as those of rank 0, which alone prints and saves. With `shards`, results do
     not depend on the number of ranks.
+
+    >>> x = np.linspace(-1, 1, 32, dtype="f4").reshape(32, 1)
+    >>> trainer = aj.nn.Trainer(aj.nn.Dense(1), "mse", aj.nn.optimizers.SGD(0.5))
+    >>> history = trainer.fit(x, 3 * x + 1, epochs=50, verbose=0)
+    >>> history["loss"][-1] < 1e-3
+    True
     """
 
     def __init__(

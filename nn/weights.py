@@ -51,7 +51,14 @@ class WeightsError(AdjitError, ValueError):
 
 
 def write_arrays(path: Any, arrays: Mapping[str, Array], metadata: Mapping[str, str] | None = None) -> None:
-    """Write named arrays to a safetensors file, atomically."""
+    """Write named arrays to a safetensors file, atomically.
+
+    >>> import tempfile, os
+    >>> path = os.path.join(tempfile.mkdtemp(), "a.safetensors")
+    >>> aj.nn.write_arrays(path, {"w": np.arange(3.0)})
+    >>> os.path.getsize(path) > 24
+    True
+    """
     header: dict[str, Any] = {"__metadata__": _checked_metadata(dict(metadata))} if metadata else {}
     prepared: list[Array] = []
     offset = 0
@@ -204,13 +211,27 @@ def _read_data(file: BinaryIO, path: Any, header: Header) -> dict[str, Array]:
 
 
 def read_arrays(path: Any) -> dict[str, Array]:
-    """The named arrays of a safetensors file."""
+    """Return the named arrays of a safetensors file.
+
+    >>> import tempfile, os
+    >>> path = os.path.join(tempfile.mkdtemp(), "a.safetensors")
+    >>> aj.nn.write_arrays(path, {"w": np.arange(3.0)})
+    >>> aj.nn.read_arrays(path)["w"]
+    array([0., 1., 2.])
+    """
     with open(path, "rb") as file:
         return _read_data(file, path, read_header(file, path))
 
 
 def read_metadata(path: Any) -> dict[str, str]:
-    """The metadata strings stored with the arrays."""
+    """Return the metadata strings stored with the arrays.
+
+    >>> import tempfile, os
+    >>> path = os.path.join(tempfile.mkdtemp(), "a.safetensors")
+    >>> aj.nn.write_arrays(path, {"w": np.arange(3.0)}, {"epoch": "7"})
+    >>> aj.nn.read_metadata(path)
+    {'epoch': '7'}
+    """
     with open(path, "rb") as file:
         return read_header(file, path).metadata
 
@@ -227,7 +248,16 @@ def named(target: Any) -> Iterator[tuple[str, Variable]]:
 
 
 def save(path: Any, target: Any, metadata: Mapping[str, str] | None = None) -> None:
-    """Write all variables of a module (or of a dict of modules) to a safetensors file."""
+    """Write all variables of a module (or of a dict of modules) to a safetensors file.
+
+    >>> import tempfile, os
+    >>> path = os.path.join(tempfile.mkdtemp(), "w.safetensors")
+    >>> layer = aj.nn.Dense(2)
+    >>> _ = layer(np.ones((1, 3), "f4"))
+    >>> aj.nn.save(path, layer)
+    >>> sorted(aj.nn.read_arrays(path))
+    ['bias', 'kernel']
+    """
     arrays = {name: np.asarray(variable.numpy()) for name, variable in named(target)}
     if not arrays:
         raise WeightsError(f"there are no variables to save to {os.fspath(path)}: a model has none before its first call")
@@ -238,6 +268,16 @@ def load(path: Any, target: Any, strict: bool = True) -> None:
     """Assign the variables of a module (or of a dict of modules) from a file.
 
     With `strict`, both must have the same names; otherwise, names that only one has are ignored. Shapes and dtypes must always match.
+
+    >>> import tempfile, os
+    >>> path = os.path.join(tempfile.mkdtemp(), "w.safetensors")
+    >>> a, b = aj.nn.Dense(2), aj.nn.Dense(2)
+    >>> x = np.ones((1, 3), "f4")
+    >>> _ = a(x), b(x)
+    >>> aj.nn.save(path, a)
+    >>> aj.nn.load(path, b)
+    >>> bool(np.all(a(x) == b(x)))
+    True
     """
     with open(path, "rb") as file:
         header, variables = read_header(file, path), dict(named(target))

@@ -25,6 +25,7 @@ from adjit.ir.ops.index import Gather
 from adjit.ir.ops.maps import Map, calls_math
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.stack import StackRead
+from adjit.ir.sizes import hint_of
 from adjit.ir.types import StackType
 
 from ..rewrite import Renaming, happens_once, operands_read
@@ -71,7 +72,7 @@ def choose(needs: Iterable[Value], block: Block, stmts: Sequence[Stmt], at_hand:
         stmt = maker.get(id(value))
         if stmt is not None and id(stmt) in forced:
             continue  # it is available anyway
-        cut.node(value, max(1, value.type.nbytes))
+        cut.node(value, max(1, hint_of(value.type.nbytes)))
         if stmt is None or not (is_cheap(stmt) or (id(stmt) in invariant and not isinstance(stmt.op, Region))):
             cut.source(value)
             continue

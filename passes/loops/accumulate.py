@@ -11,6 +11,7 @@ from adjit.ir.operand import Operand
 from adjit.ir.ops.arithmetic import Add
 from adjit.ir.ops.control import For, While
 from adjit.ir.ops.linalg import Matmul, MatmulAdd
+from adjit.ir.sizes import hint_of
 
 MIN_WORK = 4096  # multiplications: a separate routine does not pay off for smaller products
 
@@ -47,4 +48,4 @@ def _walked(block: Block, carries: tuple[Operand, ...]) -> Block:
 
 def _is_large(stmt: Stmt) -> bool:
     a, b = (x.type for x in stmt.args)
-    return a.is_float and a.rank == b.rank == 2 and a.size * b.shape[1] >= MIN_WORK
+    return a.is_float and a.rank == b.rank == 2 and hint_of(a.size * b.shape[1]) >= MIN_WORK

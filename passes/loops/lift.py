@@ -14,7 +14,6 @@ are added in a different order, as in any blocked matrix product.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -29,6 +28,7 @@ from adjit.ir.ops.linalg import Matmul
 from adjit.ir.ops.reduce import Sum
 from adjit.ir.ops.shape import Reshape, Transpose, reshape, transpose
 from adjit.ir.ops.stack import StackArray, StackRead
+from adjit.ir.sizes import hint_of
 from adjit.ir.types import TensorType
 
 from ..rewrite import like
@@ -192,7 +192,7 @@ class _LiftedLoop:
 
     def _kept(self, x: Operand, index: Operand) -> _Rows | None:
         type = TensorType(x.type.dtype, (len(self.trips), *x.type.shape))
-        if type.nbytes > MAX_BYTES or not isinstance(x, Value) or self.comes_from_outside(x):
+        if hint_of(type.nbytes) > MAX_BYTES or not isinstance(x, Value) or self.comes_from_outside(x):
             return None
         rows = _Rows(Value(type, x.name), self.positions[id(index)])
         self.kept[id(x), rows.at] = (x, index, rows)
@@ -315,6 +315,6 @@ def _as_matrix(x: Operand, columns: int) -> Operand:
 
 
 def _is_worth_it(product: Stmt, trips: int) -> bool:
-    work = product.result.type.size * product.args[0].type.shape[-1]
-    bytes_kept = trips * max(math.prod(x.type.shape) * x.type.dtype.itemsize for x in (product.result, *product.args))
+    work = hint_of(product.result.type.size * product.args[0].type.shape[-1])
+    bytes_kept = hint_of(trips) * max(hint_of(x.type.nbytes) for x in (product.result, *product.args))
     return product.result.type.is_float and work <= MAX_WORK and bytes_kept <= MAX_BYTES

@@ -29,6 +29,7 @@ from adjit.ir.ops.maps import Map, Mul
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Pad, Reshape, Slice
 from adjit.ir.ops.stack import StackLength, StackOp, StackZeros
+from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import I64, StackType, TensorType
 
 from ..memory.in_place import is_stack
@@ -60,7 +61,7 @@ def unpack_small_arrays(func: Func) -> Func:
 
 def is_packed(x: Operand) -> bool:
     """Whether a value is an array to unpack, or a stack of such arrays."""
-    return bool(x.type.shape) and 0 < x.type.size <= MAX_SIZE
+    return bool(x.type.shape) and not is_symbolic(x.type.size) and 0 < x.type.size <= MAX_SIZE
 
 
 def scalar_type(x: Operand) -> TensorType:

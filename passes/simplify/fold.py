@@ -16,6 +16,7 @@ from adjit.ir.operand import Literal, Operand, evaluate, fold_literals
 from adjit.ir.ops.base import Array
 from adjit.ir.ops.control import Fuse, If
 from adjit.ir.ops.create import Constant
+from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import TensorType, as_dtype
 
 from ..rewrite import Renaming, is_pure, is_region
@@ -71,7 +72,8 @@ class _Folding:
         literal = fold_literals(stmt.op, stmt.args)
         if literal is not None:
             return literal
-        if stmt.result.type.size > MAX_RESULT or sum(a.type.size for a in stmt.args) > MAX_OPERAND:
+        sizes = [x.type.size for x in (stmt.result, *stmt.args)]
+        if any(map(is_symbolic, sizes)) or sizes[0] > MAX_RESULT or sum(sizes[1:]) > MAX_OPERAND:
             return None
         try:
             (array,) = evaluate(stmt.op, [self._array(a) for a in stmt.args], [a.type for a in stmt.args])

@@ -15,6 +15,7 @@ from adjit.ir.ops.index import Gather
 from adjit.ir.ops.select import RARE, Select
 from adjit.ir.ops.shape import Slice
 from adjit.ir.ops.sort import Argsort
+from adjit.ir.sizes import hint_of
 from adjit.ir.types import TensorType
 
 from ..rewrite import Renaming, like, operands_read, walk
@@ -91,7 +92,7 @@ def _part(op: Slice, whole: TensorType, axis: int) -> Part | None:
         if step != 1 or (a != axis and (start, stop) != (0, size)):
             return None
     start, stop, size = op.starts[axis], op.stops[axis], whole.shape[axis]
-    return Part(stop - start, start != 0) if 0 in (start, size - stop) and (stop - start) * RARE <= size else None
+    return Part(stop - start, start != 0) if 0 in (start, size - stop) and hint_of((stop - start) * RARE) <= hint_of(size) else None
 
 
 def _gathers_rows(gather: Stmt, sort: Stmt, made: dict[int, Stmt]) -> bool:

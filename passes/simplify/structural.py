@@ -23,6 +23,7 @@ from adjit.ir.ops.powers import IntegerPow
 from adjit.ir.ops.reduce import Max, Min, Reduce, Sum
 from adjit.ir.ops.shape import Broadcast, Flip, Pad, Reshape, Slice, Transpose
 from adjit.ir.ops.stack import StackAccumulate, StackAdd, StackZeros
+from adjit.ir.sizes import at_least
 from adjit.ir.types import DType, TensorType
 
 
@@ -283,7 +284,7 @@ def sink_broadcast(r: Rewriter, stmt: Stmt) -> Operand | None:
             args.append(arg)
         else:
             return None
-    if source is None or source.size >= stmt.result.type.size or "shape" in dict(stmt.op.attributes()):
+    if source is None or not at_least(stmt.result.type.size, source.size + 1) or "shape" in dict(stmt.op.attributes()):
         return None
     small = [Literal(a.value, a.type.with_shape(source.shape)) if isinstance(a, Literal) else a for a in args]
     return r.emit(Broadcast(stmt.result.type.shape), (r.emit(stmt.op, tuple(small)),))

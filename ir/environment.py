@@ -13,6 +13,8 @@ VARIABLES: dict[str, str] = {
     "ADJIT_CACHE_DIR": "folder of the [disk cache](cache.md); by default `$XDG_CACHE_HOME/adjit`, or `~/.cache/adjit`",
     "ADJIT_CACHE": "`0` switches the disk cache off",
     "ADJIT_BLAS": "`own` or `openblas`: who computes matrix products, instead of the choice that `aj.tune()` measured",
+    "ADJIT_RANKS_TIMEOUT": "seconds that the first call of a function with [collectives](distributed.md) waits for other ranks; 300 by "
+    "default",
     "ADJIT_EAGER": "`1`: first value of `config.eager`",
     "ADJIT_DEBUG_NANS": "`1`: first value of `config.debug_nans`",
     "ADJIT_FULL_TRACEBACKS": "`1`: first value of `config.full_tracebacks`",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from types import NoneType
 from typing import Any
 
+from adjit.ir.func import Func
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
 from adjit.ir.types import TensorType
+from adjit.ir.world import world
 from adjit.tracer.trace import Program
 
 from .convention import Convention
@@ -34,7 +37,7 @@ class ConcreteFunction:
     ) -> None:
         self.program = program
         self.executable = Executable(program.func, seconds, threads)
-        self.convention = Convention(program, self.executable.native, argument_stores, closed_over)
+        self.convention = _convention(program.func)(program, self.executable.native, argument_stores, closed_over)
         self.used = 0
         self.dropped = False  # evicted from the cache: no later call may use it
         self.alternative: ConcreteFunction | None = None  # same key, but arguments and closed-over variables coincide differently
@@ -85,6 +88,15 @@ class ConcreteFunction:
             tensor.type = TensorType(array.dtype, array.shape) if general else type
             out.append(tensor)
         return out
+
+
+def _convention(func: Func) -> type[Convention]:
+    """How a function is called: one with collectives is compared with those of other ranks."""
+    if "adjit.ir.ops.collective" not in sys.modules:
+        return Convention
+    from .agreement import AgreeingConvention, has_collectives  # noqa: PLC0415 - few programs have several ranks
+
+    return AgreeingConvention if world().size > 1 and has_collectives(func) else Convention
 
 
 def finisher(program: Program) -> Callable[[list[Tensor]], Any]:

@@ -1,0 +1,141 @@
+"""The first call of a compiled function with collectives compares the collectives of all ranks.
+
+Ranks that call different ones would wait for each other forever, or exchange the wrong data. Everything else may differ: rank 0 may print,
+and each rank may use its number. What is compared are the collectives in program order, their types and attributes, and the branches and
+loops around them. Rank 0 collects the descriptions by point-to-point messages, which do not interfere with collectives, and gives up after
+a time: a rank that does not call the function at all must not leave the others waiting.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from adjit.ir.environment import value
+from adjit.ir.errors import DistributedError
+from adjit.ir.func import Block, Func
+from adjit.ir.ops.base import Array
+from adjit.ir.ops.collective import Collective
+from adjit.ir.world import World, world
+
+from .convention import Convention
+from .stores import Store
+
+TAG = 30017  # of messages on the communicator of all ranks
+PAUSE = 0.0005  # seconds between two looks for a message, growing to the longest
+LONGEST_PAUSE = 0.05
+NOTICE = 30.0  # seconds after which waiting is reported
+
+
+class Line(NamedTuple):
+    """A collective, or the branch or loop around some."""
+
+    text: str
+    location: str
+
+
+class Description(NamedTuple):
+    """What a rank is about to run."""
+
+    name: str
+    lines: tuple[Line, ...]
+
+
+def has_collectives(func: Func) -> bool:
+    return any(True for _ in _lines(func.block, ""))
+
+
+def _lines(block: Block, indent: str) -> Iterator[Line]:
+    for stmt in block.stmts:
+        where = "" if stmt.location is None else f" ({stmt.location})"
+        if isinstance(stmt.op, Collective):
+            attributes = ", ".join(f"{name}={x}" for name, x in stmt.op.attributes())
+            yield Line(f"{indent}{stmt.op.name}({', '.join([str(stmt.args[0].type), *([attributes] if attributes else [])])})", where)
+        for i, inner in enumerate(stmt.blocks):
+            inside = list(_lines(inner, indent + "  "))
+            if inside:
+                yield Line(f"{indent}{stmt.op.name}" + (f", block {i + 1}" if len(stmt.blocks) > 1 else ""), where)
+                yield from inside
+
+
+def described(func: Func) -> Description:
+    return Description(func.name, tuple(_lines(func.block, "")))
+
+
+class AgreeingConvention(Convention):
+    """The convention of a function with collectives: its first call compares them with those of all other ranks."""
+
+    __slots__ = ("_agreed",)
+
+    def run(
+        self, arrays: list[Array], given: Sequence[Store] = (), observe: Callable[[list[Store], list[Array]], None] | None = None
+    ) -> list[Array]:
+        if not getattr(self, "_agreed", False):
+            compare(described(self._program.func), world())
+            self._agreed = True
+        return super().run(arrays, given, observe)
+
+
+def compare(mine: Description, ranks: World) -> None:
+    """Raise a DistributedError, on every rank that takes part, unless all ranks have the same collectives."""
+    comm, limit = ranks.comm, float(value("ADJIT_RANKS_TIMEOUT") or 300.0)
+    if ranks.rank:
+        comm.send(mine, 0, TAG)
+        (problem,) = _received(comm, [0], f"rank {ranks.rank} has come to the first call of {mine.name}", limit)
+    else:
+        problem = None
+        try:
+            theirs = _received(comm, range(1, ranks.size), f"rank 0 has come to the first call of {mine.name}", limit)
+            problem = next((difference(mine, other, rank) for rank, other in enumerate(theirs, 1) if _key(other) != _key(mine)), None)
+        except DistributedError as error:
+            problem = str(error)
+        for rank in range(1, ranks.size):
+            comm.isend(problem, rank, TAG).Free()
+    if problem is not None:
+        raise DistributedError(problem)
+
+
+def _received(comm: Any, sources: Sequence[int], place: str, limit: float) -> list[Any]:
+    """A message of each rank."""
+    found: dict[int, Any] = {}
+    started, pause, told = time.monotonic(), PAUSE, False
+    while len(found) < len(sources):
+        for rank in sources:
+            if rank not in found and comm.iprobe(source=rank, tag=TAG):
+                found[rank] = comm.recv(source=rank, tag=TAG)
+        missing = ", ".join(str(rank) for rank in sources if rank not in found)
+        waited = time.monotonic() - started
+        if missing and waited > limit:
+            raise DistributedError(
+                f"{place}, and rank {missing} did not within {limit:g} s (ADJIT_RANKS_TIMEOUT): all ranks must call the same functions "
+                "with collectives, with arguments of the same types"
+            )
+        if missing and waited > min(NOTICE, limit / 2) and not told:
+            told = True
+            print(f"adjit: {place}, and has waited for rank {missing} for {waited:.0f} s", file=sys.stderr, flush=True)
+        if missing:
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+    return [found[rank] for rank in sources]
+
+
+def _key(what: Description) -> tuple[str, ...]:
+    return (what.name, *(line.text for line in what.lines))
+
+
+def difference(mine: Description, other: Description, rank: int) -> str:
+    """The first difference between what ranks 0 and `rank` run."""
+    if mine.name != other.name:
+        return f"ranks call different functions with collectives: {mine.name} on rank 0, {other.name} on rank {rank}"
+    for a, b in zip(mine.lines, other.lines, strict=False):
+        if a.text != b.text:
+            return f"{mine.name}: {_said(a)} on rank 0, but {_said(b)} on rank {rank}"
+    longer, count = (mine, len(other.lines)) if len(mine.lines) > len(other.lines) else (other, len(mine.lines))
+    where, without = (0, rank) if longer is mine else (rank, 0)
+    return f"{mine.name}: {_said(longer.lines[count])} on rank {where} has no counterpart on rank {without}"
+
+
+def _said(line: Line) -> str:
+    return f"{line.text.strip()}{line.location}"

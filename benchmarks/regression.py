@@ -60,6 +60,7 @@ def kernels() -> list[Kernel]:
 
     positive = a.astype(np.float64) @ a.T + 256 * np.eye(256)
     cholesky = aj.function(np.linalg.cholesky)
+    qr = aj.function(np.linalg.qr)
     largest = aj.function(lambda x: np.sort(x)[-100:])
 
     table, ids = aj.Variable(random.standard_normal((50_000, 64)).astype(np.float32)), random.integers(0, 50_000, 1024)
@@ -81,6 +82,7 @@ def kernels() -> list[Kernel]:
         Kernel("softmax of 512 rows", lambda: softmax(logits), numpy_softmax, 0.7),
         Kernel("product of 256 x 256", lambda: product(a), lambda: a @ a, 2.5),
         Kernel("cholesky of 256 x 256", lambda: cholesky(positive), lambda: np.linalg.cholesky(positive), 1.5),
+        Kernel("qr of 256 x 256", lambda: qr(positive), lambda: np.linalg.qr(positive), 1.5),
         Kernel("100 largest of 200,000", lambda: largest(x), lambda: np.partition(x, -100)[-100:], 0.7),
         Kernel("1,024 rows of a table", lambda: descend(ids), numpy_descend, 0.7),
         Kernel("scalar while loop", lambda: newton(2e6), python_newton, 1.0),

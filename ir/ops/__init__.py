@@ -28,6 +28,7 @@ from .lu import *
 from .maps import *
 from .pooling import *
 from .powers import *
+from .qr import *
 from .random import *
 from .reduce import *
 from .scan import *

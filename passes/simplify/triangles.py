@@ -12,9 +12,9 @@ from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.arithmetic import Add
 from adjit.ir.ops.cholesky import Cholesky
 from adjit.ir.ops.create import Iota
-from adjit.ir.ops.factor import Qr
 from adjit.ir.ops.logic import LessEqual
 from adjit.ir.ops.maps import Where
+from adjit.ir.ops.qr import Qr
 from adjit.ir.ops.shape import Broadcast, Slice, Transpose
 from adjit.ir.ops.solve import SolveWith
 from adjit.ir.ops.triangular import SolveTriangular

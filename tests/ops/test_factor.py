@@ -25,6 +25,28 @@ def test_large(n: int, dtype: str) -> None:
         np.testing.assert_allclose(ours, theirs, **close)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("shape", [(49, 49), (130, 60), (161, 161), (300, 49), (2, 70, 50), (200, 7)], ids=str)
+def test_qr_by_blocks(shape: tuple[int, ...], dtype: str) -> None:
+    a = np.random.default_rng(0).normal(size=shape).astype(dtype)
+    a[..., 5] = a[..., 1] if a.shape[-1] < 10 else 0.0  # a dependent column, or one that needs no reflection in its block
+    q, r = map(np.asarray, aj.function(np.linalg.qr)(a))
+    close = {"atol": 1e-4 if dtype == "f4" else 1e-12}
+    np.testing.assert_allclose(q @ r, a, **close)
+    np.testing.assert_allclose(np.swapaxes(q, -1, -2) @ q, np.broadcast_to(np.eye(q.shape[-1]), r.shape), **close)
+    assert (np.tril(r, -1) == 0).all()
+    bits = [[np.asarray(x).tobytes() for x in aj.function(np.linalg.qr, threads=threads)(a)] for threads in (1, 2, 3)]
+    assert bits[0] == bits[1] == bits[2]
+
+
+@pytest.mark.parametrize("value", [0.0, np.nan])
+def test_qr_of_one_value(value: float) -> None:
+    a = np.full((60, 50), value)
+    for ours, theirs in zip(aj.function(np.linalg.qr)(a), np.linalg.qr(a), strict=True):
+        np.testing.assert_array_equal(np.isnan(ours), np.isnan(theirs))
+        np.testing.assert_array_equal(np.abs(np.nan_to_num(ours)), np.abs(np.nan_to_num(theirs)))
+
+
 def test_singular() -> None:
     a = np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 0.0, 1.0]])
     for function in (np.linalg.slogdet, aj.function(np.linalg.slogdet)):

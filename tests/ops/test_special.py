@@ -195,6 +195,22 @@ def test_orders_are_static() -> None:
         aj.special.lambertw(np.ones(2), 3)
 
 
+@pytest.mark.parametrize("n", [2, 60, 171, 200])
+def test_bessel_functions_of_high_orders(n: int) -> None:
+    x = np.array([0.0, 1e-7, 1.0, 50.0, 170.0, 199.5, 200.5, 1e4])
+    np.testing.assert_allclose(np.asarray(aj.special.jn(n, x)), sp.jv(n, x), atol=1e-13)
+
+
+def test_orders_that_would_take_forever_are_refused() -> None:
+    with pytest.raises(aj.UnsupportedError, match="order 100000; orders up to 1000"):
+        aj.special.jn(100_000, np.ones(2))
+    f = aj.special.gammainc
+    for _ in range(9):
+        f = aj.grad(f)
+    with pytest.raises(aj.UnsupportedError, match="derivative of order 9; up to 8"):
+        aj.function(f)(2.0, 3.0)
+
+
 def test_a_ufunc_without_a_rule_is_named_as_scipys() -> None:
     x = np.array([0.3])
     with pytest.raises(aj.UnsupportedError, match=r"scipy\.special\.gammaincinv is not supported"):

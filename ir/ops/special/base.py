@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from ...types import F64, math_dtype
+from ...errors import UnsupportedError
+from ...types import F64, TensorType, math_dtype
 from ..base import Array, Emitter, Reg, Writing, apply
 from ..maps import SCALAR, Map, cast, common_math_dtype, promoted
 from .arrays import evaluated
@@ -13,6 +14,8 @@ from .numbers import Num, seeded, top
 
 if TYPE_CHECKING:
     from ...operand import Operand
+
+MAX_ORDER = 8  # of derivatives that have no closed form
 
 
 class Special(Map, abstract=True):
@@ -23,6 +26,7 @@ class Special(Map, abstract=True):
 
     kinds = "f"
     singular = True
+    arity: ClassVar[int | None] = 1
 
     def formula(self, *xs: Num) -> Num:
         raise NotImplementedError(self.name)
@@ -47,6 +51,13 @@ class Derived(Special, abstract=True):
     """
 
     orders: tuple[int, ...]
+
+    def infer(self, *types: TensorType) -> TensorType:
+        if len(self.orders) != self.arity or min(self.orders) < 0:
+            raise UnsupportedError(f"{self.name}: orders {list(self.orders)} of the derivatives in {self.arity} arguments")
+        if sum(self.orders) > MAX_ORDER:  # the formula doubles with every order
+            raise UnsupportedError(f"{self.name}: its derivative of order {sum(self.orders)}; up to {MAX_ORDER} are supported")
+        return super().infer(*types)
 
     def value(self, *xs: Num) -> Num:
         """The function itself, on numbers that may be dual."""

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ...errors import UnsupportedError
+from ...types import TensorType
 from . import coefficients as C
 from .base import Special, special
 from .numbers import Num, polynomial, where
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 INF, NAN = math.inf, math.nan
 TWO_OVER_PI = 2.0 / math.pi
+MAX_ORDER = 1000  # the recurrences are unrolled
 SMALL = 8.0  # up to here polynomials in x², beyond it Hankel's expansion
 
 
@@ -84,6 +87,11 @@ class Jn(Special):
     n: int
     singular = False
 
+    def infer(self, *types: TensorType) -> TensorType:
+        if not 2 <= self.n <= MAX_ORDER:
+            raise UnsupportedError(f"jn: order {self.n}; orders up to {MAX_ORDER} are supported")
+        return super().infer(*types)
+
     def formula(self, *xs: Num) -> Num:
         (x,) = xs
         n, size = self.n, abs(xs[0])
@@ -114,7 +122,8 @@ class Jn(Special):
             if k % 4 == 0:
                 scale = where(abs(this) > 1e100, x.like(1e-100), 1.0)
                 above, this, total, result = above * scale, this * scale, total * scale, result * scale
-        leading = (x * 0.5).power(float(n)) * (1.0 / math.factorial(n)) * (1.0 - x * x * (0.25 / (n + 1)))
+        first = 1.0 / math.factorial(n) if n <= 170 else 0.0  # beyond, its product with a power of such a small x is 0 long since
+        leading = (x * 0.5).power(float(n)) * first * (1.0 - x * x * (0.25 / (n + 1)))
         return where(x < 1e-6, leading, result / total)
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:

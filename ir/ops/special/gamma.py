@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from ..arithmetic import round
 from ..elementary import sin
@@ -211,6 +211,8 @@ class Digamma(Special):
 class Zeta(Derived):
     """The Hurwitz zeta function of s and q, for s > 1 and q > 0; `orders[0]` derivatives in s."""
 
+    arity: ClassVar[int | None] = 2
+
     def value(self, *xs: Num) -> Num:
         return zeta_(*xs)
 
@@ -226,6 +228,8 @@ class Zeta(Derived):
 class Betaln(Special):
     """The logarithm of the absolute value of the beta function."""
 
+    arity: ClassVar[int | None] = 2
+
     def formula(self, *xs: Num) -> Num:
         return betaln_(*xs)
 
@@ -235,6 +239,8 @@ class Betaln(Special):
 
 class Beta(Special):
     """The beta function of positive arguments; NaN for negative ones."""
+
+    arity: ClassVar[int | None] = 2
 
     def formula(self, *xs: Num) -> Num:
         a, b = xs

@@ -7,7 +7,7 @@ parameters are computed by the same iterations, on dual numbers.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from ..elementary import exp, log, log1p
 from .base import Derived, special
@@ -83,6 +83,7 @@ def nonzero(x: Num) -> Num:
 class IncompleteGamma(Derived, abstract=True):
     """P or Q, the regularised incomplete gamma functions of a > 0 and x >= 0; `orders[0]` derivatives in a."""
 
+    arity: ClassVar[int | None] = 2
     upper = False
 
     def value(self, *xs: Num) -> Num:
@@ -173,6 +174,8 @@ def beta_fraction(a: Num, b: Num, x: Num) -> Num:
 
 class Betainc(Derived):
     """The regularised incomplete beta function of a, b > 0 and x in [0, 1]; `orders` derivatives in a and b."""
+
+    arity: ClassVar[int | None] = 3
 
     def value(self, *xs: Num) -> Num:
         a, b, x = xs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from ..elementary import log, log1p
 from .base import Special, special
@@ -20,6 +20,8 @@ INF, NAN = math.inf, math.nan
 class Xlogy(Special):
     """x log(y), and 0 where x is 0 (unless y is NaN)."""
 
+    arity: ClassVar[int | None] = 2
+
     def formula(self, *xs: Num) -> Num:
         x, y = xs
         return where(x.equals(0.0), where(y.is_nan(), NAN, x), x * y.log())
@@ -31,6 +33,7 @@ class Xlogy(Special):
 class Xlog1py(Special):
     """x log(1 + y), and 0 where x is 0 (unless y is NaN)."""
 
+    arity: ClassVar[int | None] = 2
     name = "xlog1py"
 
     def formula(self, *xs: Num) -> Num:
@@ -61,6 +64,8 @@ def log_ratio(x: Num, y: Num) -> Num:
 class RelEntr(Special):
     """x log(x / y), 0 where x is 0 and y >= 0, otherwise infinite unless both are positive."""
 
+    arity: ClassVar[int | None] = 2
+
     def formula(self, *xs: Num) -> Num:
         x, y = xs
         value = where((x > 0.0) & (y > 0.0), x * log_ratio(x, y), where(x.equals(0.0) & (y >= 0.0), 0.0 * x, INF))
@@ -73,6 +78,8 @@ class RelEntr(Special):
 
 class KlDiv(Special):
     """x log(x / y) - x + y, y where x is 0 and y >= 0, otherwise infinite unless both are positive."""
+
+    arity: ClassVar[int | None] = 2
 
     def formula(self, *xs: Num) -> Num:
         x, y = xs

@@ -179,6 +179,8 @@ class Ive(Derived):
     The power series is summed from its largest term in both directions, so that no term overflows. NaN for x >= 1e5.
     """
 
+    arity: ClassVar[int | None] = 2
+
     def value(self, *xs: Num) -> Num:
         v, x = xs
         plain_v, plain_x = v.primal, x.primal

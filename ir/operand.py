@@ -97,6 +97,10 @@ class Operand:
         """A constant filled with one value, for use with this operand."""
         return Literal(value, type)
 
+    def filled(self, value: Any, type: TensorType) -> Operand:
+        """A result filled with one value, of the class of other results of this operand."""
+        return self.literal(value, type)
+
     def strong(self) -> Operand:
         """This value as NumPy's functions take it: a Python number becomes a scalar of NumPy, which determines the dtype in promotion."""
         return self.retyped(self.type.dtype, False) if self.weak else self

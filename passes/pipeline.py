@@ -62,12 +62,14 @@ class Pipeline:
     def run(self, func: Func, observe: Observer | None = None, target: Target = USUAL) -> Func:
         """Run all passes for a target and return the function; `observe(name, func)` is called after each pass."""
         checked = is_set("ADJIT_VERIFY")
+        sound: Func | None = None  # the last function that was verified
         done: dict[Pass, Func] = {}  # each pass's latest output: running the pass on it again would change nothing
         for name, each in self.passes.items():
             if done.get(each) is not func:
                 func = done[each] = each(func, target) if takes_target(each) else each(func)
-            if checked:
+            if checked and func is not sound:
                 verified(func, name)
+                sound = func
             if observe is not None:
                 observe(name, func)
         return func

@@ -73,6 +73,9 @@ class Tensor(TensorMethods, Concrete):
             coming_back(value)
         return Literal(value, type)
 
+    def filled(self, value: Any, type: TensorType) -> Operand:
+        return wrap(np.full(type.shape, value, type.dtype))
+
     # ---- conversion to other types
 
     def numpy(self) -> Array:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..types import BOOL, F64, float_dtype
+from ..types import BOOL, F64, DType, float_dtype
 from .base import Array, Emitter, Reg, apply
 from .complex import from_parts, imag, real
 from .maps import Binary, Mul, Unary, binary, cast, common_dtype, float_binary, promoted, unary, where
@@ -342,9 +342,19 @@ def minimum(a: Operand | float, b: Operand | float) -> Operand:
 
 
 def clip(x: Operand, low: Operand | float | None = None, high: Operand | float | None = None) -> Operand:
-    """x clamped to [low, high]; the derivative at either bound is that of x."""
-    raised = x if low is None else maximum(x, low)
-    return raised if high is None else minimum(raised, high)
+    """x clamped to [low, high]; the derivative at either bound is that of x. Python integers beyond the range of x's dtype do nothing."""
+    low_end, high_end = integer_range(x.type.dtype)
+    raised = x if low is None or is_integer_within(low, -math.inf, low_end) else maximum(x, low)
+    return raised if high is None or is_integer_within(high, high_end, math.inf) else minimum(raised, high)
+
+
+def integer_range(dtype: DType) -> tuple[float, float]:
+    """The least and the greatest integer of a dtype; infinities if it is none of integers."""
+    return (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)) if dtype.kind in "iu" else (-math.inf, math.inf)
+
+
+def is_integer_within(x: Any, low: float, high: float) -> bool:
+    return isinstance(x, int) and low <= x <= high
 
 
 def relu(x: Operand) -> Operand:

@@ -158,7 +158,7 @@ def real(x: Operand) -> Operand:
 
 
 def imag(x: Operand) -> Operand:
-    return apply(Imag(), x) if x.type.is_complex else x.literal(0, x.type)
+    return apply(Imag(), x) if x.type.is_complex else x.filled(0, x.type)
 
 
 def conj(x: Operand) -> Operand:

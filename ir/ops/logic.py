@@ -91,9 +91,9 @@ class GreaterEqual(Comparison):
 def compare(op: Comparison, a: Operand | float, b: Operand | float) -> Operand:
     """A Python integer that the other operand's dtype cannot represent compares the same with all its values, as in NumPy."""
     if isinstance(a, int) and never_holds(b, a):
-        return b.literal(bool(op.ufunc(a, 0)), b.type.with_dtype(BOOL))
+        return b.filled(bool(op.ufunc(a, 0)), b.type.with_dtype(BOOL))
     if isinstance(b, int) and never_holds(a, b):
-        return a.literal(bool(op.ufunc(0, b)), a.type.with_dtype(BOOL))
+        return a.filled(bool(op.ufunc(0, b)), a.type.with_dtype(BOOL))
     signs = ["" if isinstance(x, SCALAR) or x.weak else x.type.dtype.kind for x in (a, b)]
     if sorted(signs) == ["i", "u"] and common_dtype(a, b).kind == "f":
         return compare_signed(op, a, b, signs.index("i"))
@@ -296,19 +296,19 @@ def logical_not(x: Operand) -> Operand:
 
 
 def isnan(x: Operand) -> Operand:
-    return not_equal(x, x) if x.type.is_inexact else x.literal(False, x.type.with_dtype(BOOL))
+    return not_equal(x, x) if x.type.is_inexact else x.filled(False, x.type.with_dtype(BOOL))
 
 
 def isinf(x: Operand) -> Operand:
     if x.type.is_complex:
         return logical_or(isinf(real(x)), isinf(imag(x)))
-    return equal(abs(x), math.inf) if x.type.is_float else x.literal(False, x.type.with_dtype(BOOL))
+    return equal(abs(x), math.inf) if x.type.is_float else x.filled(False, x.type.with_dtype(BOOL))
 
 
 def isfinite(x: Operand) -> Operand:
     if x.type.is_complex:
         return logical_and(isfinite(real(x)), isfinite(imag(x)))
-    return less(abs(x), math.inf) if x.type.is_float else x.literal(True, x.type.with_dtype(BOOL))
+    return less(abs(x), math.inf) if x.type.is_float else x.filled(True, x.type.with_dtype(BOOL))
 
 
 def isclose(a: Operand, b: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Operand:

@@ -228,6 +228,15 @@ def checked_scalar(name: str, value: complex, dtype: DType) -> complex:
     return value
 
 
+def wrapped_scalar(name: str, value: complex, dtype: DType) -> complex:
+    """A Python scalar as an array's element: integers wrap, as in the functions of NumPy that cast arrays."""
+    if dtype.kind in "iu" and isinstance(value, int) and -(2**63) <= value < 2**64:
+        bits = 8 * dtype.itemsize
+        wrapped = value & ((1 << bits) - 1)
+        return wrapped - (1 << bits) if dtype.kind == "i" and wrapped >> (bits - 1) else wrapped
+    return checked_scalar(name, value, dtype)
+
+
 def binary(op: Binary, a: Operand | float, b: Operand | float) -> Operand:
     return apply(op, *promoted(op.name, (a, b)))
 
@@ -352,7 +361,7 @@ def where(condition: Operand, a: Operand | complex, b: Operand | complex) -> Ope
     operands = [x for x in (condition, a, b) if not isinstance(x, SCALAR)]
     shape = broadcast_shapes("where", *(x.type.shape for x in operands))
     branches = [
-        condition.literal(checked_scalar("where", x, dtype), TensorType(dtype, shape))
+        condition.literal(wrapped_scalar("where", x, dtype), TensorType(dtype, shape))
         if isinstance(x, SCALAR)
         else broadcast_to(cast(x, dtype), shape)
         for x in (a, b)

@@ -10,6 +10,7 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.errors import OutOfBoundsError, ShapeError, UnsupportedError
 from adjit.ir.operand import Concrete, Operand, as_operand
+from adjit.ir.ops.maps import checked_scalar
 from adjit.ir.types import I64, normalize_axis
 
 from ..convert import KNOWN, along, counting, pick, present, to_operand, to_operands
@@ -295,7 +296,10 @@ def insert(x: Any, obj: Any, values: Any, /, axis: int | None = None) -> Operand
     >>> aj.insert([1, 2, 3], 1, 9)
     Tensor([1, 9, 2, 3], i64[4])
     """
-    x, values = to_operands(x, values)
+    x = to_operand(x)
+    if type(values) is int:
+        checked_scalar("insert", values, x.dtype)
+    values = to_operand(values)
     x, axis = along(x, axis, "insert")
     at = static_index("insert", obj)
     if not isinstance(at, int | np.integer):

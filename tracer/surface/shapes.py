@@ -12,6 +12,7 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.operand import Operand, as_operand
+from adjit.ir.ops.maps import checked_scalar
 from adjit.ir.types import as_dtype, as_shape, broadcast_shapes, normalize_axes, normalize_axis
 
 from ..convert import along, counting, pick, present, to_operand, to_operands
@@ -491,10 +492,16 @@ def pad_constant(x: Operand, pairs: list[tuple[int, int]], values: Any) -> Opera
         zero, inside = ops.pad(x, low, high), ops.pad(ops.full(x.shape, True), low, high)
         return ops.where(inside, zero, ops.broadcast_to(ops.cast(values, x.dtype), zero.shape))
     if np.ndim(values) == 0:
-        return ops.pad(x, low, high, value=x.dtype.type(values).item())
+        return ops.pad(x, low, high, value=as_element(values, x.dtype))
     for axis, (before, after) in enumerate(np.broadcast_to(np.asarray(values), (x.ndim, 2))):
         for at_end, value in ((False, before), (True, after)):
             before_after = [[0] * x.ndim, [0] * x.ndim]
             before_after[at_end][axis] = pairs[axis][at_end]
-            x = ops.pad(x, before_after[0], before_after[1], value=x.dtype.type(value).item())
+            x = ops.pad(x, before_after[0], before_after[1], value=as_element(value, x.dtype))
     return x
+
+
+def as_element(value: Any, dtype: Any) -> Any:
+    """A number that is padded with, as an element. Where NumPy wraps integers (unsigned only), this raises."""
+    value = value.item() if isinstance(value, np.generic | np.ndarray) else value
+    return dtype.type(checked_scalar("pad", value, dtype)).item()

@@ -31,8 +31,9 @@ DTYPES = ["f8"] * 8 + ["f4"] * 3 + ["i8", "i8", "i4", "i1", "u1", "i2", "u2", "u
 class Draw:
     """The state of a program that is being drawn: what is in scope, with its values."""
 
-    def __init__(self, random: Random, rules: Sequence[Rule]) -> None:
+    def __init__(self, random: Random, rules: Sequence[Rule], dtypes: Sequence[str] = DTYPES) -> None:
         self.random = random
+        self.dtypes = dtypes  # of inputs after the first, which is of floats
         self.numbers = np.random.default_rng(random.getrandbits(64))
         self.rules = rules
         self.env: dict[str, Any] = {}
@@ -148,32 +149,39 @@ def draw_input(d: Draw, k: int) -> Any:
     shape = d.choice(SHAPES)
     if k and d.chance(0.12):
         return d.choice([0.75, -1.25, 2, 3, 1, 0])  # a Python number, which is weak
-    dtype = np.dtype("f8" if not k else d.choice(DTYPES))
+    dtype = np.dtype("f8" if not k else d.choice(d.dtypes))
     if not k and d.chance(0.2):
         dtype = np.dtype("f4")
-    if dtype.kind == "f":
-        return np.asarray(d.numbers.uniform(-1.5, 1.5, shape)).astype(dtype)
+    if dtype.kind in "fc":
+        return uniform(d, 1.5, shape, dtype)
     if dtype.kind == "b":
         return np.asarray(d.numbers.integers(0, 2, shape)).astype(dtype)
     return np.asarray(d.numbers.integers(0 if dtype.kind == "u" else -4, 7, shape)).astype(dtype)
 
 
-def make_program(seed: int, rules: Sequence[Rule]) -> Program:
+def uniform(d: Draw, most: float, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    real = d.numbers.uniform(-most, most, shape)
+    return np.asarray(real + 1j * d.numbers.uniform(-most, most, shape) if dtype.kind == "c" else real).astype(dtype)
+
+
+def make_program(seed: int, rules: Sequence[Rule], dtypes: Sequence[str] = DTYPES) -> Program:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for attempt in range(1000):
-            program = attempted(seed, Random(f"{seed}.{attempt}"), rules)
+            program = attempted(seed, Draw(Random(f"{seed}.{attempt}"), rules, dtypes))
             if program is not None:
                 return program
     raise AssertionError(f"no program for seed {seed}")
 
 
-def attempted(seed: int, random: Random, rules: Sequence[Rule]) -> Program | None:
-    d = Draw(random, rules)
+def attempted(seed: int, d: Draw) -> Program | None:
+    random = d.random
     inputs = {f"x{k}": draw_input(d, k) for k in range(random.randint(1, 4))}
     variables = {}
     if d.chance(0.35):
-        variables["w0"] = np.asarray(d.numbers.uniform(-1, 1, d.choice([(), (1,), (3,), (2, 3)])))
+        complex_too = any(np.dtype(dtype).kind == "c" for dtype in d.dtypes)
+        dtype = np.dtype("c16" if complex_too and d.chance(0.5) else "f8")
+        variables["w0"] = uniform(d, 1.0, d.choice([(), (1,), (3,), (2, 3)]), dtype)
     d.env = {**numpy_side(variables), **inputs}
     d.order = list(inputs)
     body = []

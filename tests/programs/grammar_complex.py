@@ -1,10 +1,10 @@
-"""Statements with complex numbers and Fourier transforms, between real inputs and real results."""
+"""Statements with complex numbers and Fourier transforms, of real and complex inputs and variables, up to real results."""
 
 from __future__ import annotations
 
 from tests.programs import grammar_elementwise, grammar_flow, grammar_structure
-from tests.programs.draw import Draw, Rule
-from tests.programs.program import Node
+from tests.programs.draw import DTYPES, Draw, Rule, make_program
+from tests.programs.program import Node, Program
 
 MADE = [
     "{x} * (0.3 + 0.5j)", "np.exp(1j * {x})", "{x} + 1j * {y}", "{x} - 0.5j", "np.fft.fft({x}, axis=-1)", "np.fft.rfft({x})",
@@ -61,3 +61,7 @@ def apart(d: Draw) -> Node | None:
 OWN: list[Rule] = [(5, made), (6, smooth), (4, binary), (5, back), (2, apart)]
 PARTS = [(6.0, OWN), (1.5, grammar_elementwise.RULES), (1.0, grammar_structure.RULES), (1.5, grammar_flow.RULES)]
 RULES: list[Rule] = [(share * weight / sum(w for w, _ in rules), make) for share, rules in PARTS for weight, make in rules]
+
+
+def program_of(seed: int) -> Program:
+    return make_program(seed, RULES, [*DTYPES, "c16", "c16", "c16", "c16", "c8", "c8"])

@@ -96,7 +96,7 @@ class Library:
     @staticmethod
     def _windows(x: Any, places: Sequence[int], stride: int, padding: str, value: float) -> tuple[Any, tuple[int, ...]]:
         spans = [windows_of(n, p, stride, padding) for n, p in zip(x.shape[1:-1], places, strict=True)]
-        if any(count < 1 for count, _, _ in spans):
+        if any(count < 1 for count, _, _ in spans) or 0 in places:
             raise Rejected
         padded = np.pad(x, [(0, 0), *((low, high) for _, low, high in spans), (0, 0)], constant_values=value)
         return padded, tuple(count for count, _, _ in spans)

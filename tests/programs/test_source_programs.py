@@ -1,12 +1,11 @@
 """Random programs, as Python source: NumPy, eager, interpreted and compiled, with each pass off in turn, and derivatives, all agree.
 
 `ADJIT_PROGRAMS=20000` runs as many; `ADJIT_PROGRAMS_SEED=n`, which the head of a run prints, chooses where to begin.
-What fails is printed as a small program that fails in the same way.
+What fails is printed as a small program that fails in the same way, with the command that runs it again.
 """
 
 from __future__ import annotations
 
-import gc
 import os
 from collections import Counter
 from collections.abc import Callable
@@ -22,31 +21,15 @@ from tests.programs.check import NEEDED, OPTIONAL, Mismatch, check
 from tests.programs.draw import Draw, make_program
 from tests.programs.grammar import RULES, program_of
 from tests.programs.program import Node, Program, line
+from tests.programs.running import FIRST, run_programs, starts
 from tests.programs.shrink import shrunk
 
 COUNT = int(os.environ.get("ADJIT_PROGRAMS", "100"))
-FIRST = int(os.environ.get("ADJIT_PROGRAMS_SEED", "0"))
-SHARE = 10  # programs of one test
 
 
-@pytest.mark.parametrize("start", range(FIRST, FIRST + COUNT, SHARE))
+@pytest.mark.parametrize("start", starts(COUNT))
 def test_programs(start: int) -> None:
-    for seed in range(start, min(start + SHARE, FIRST + COUNT)):
-        program = program_of(seed)
-        try:
-            check(program)
-        except Mismatch as error:
-            report(program, error)
-    gc.collect()  # native code of dropped functions weighs more than the few objects that Python counts
-
-
-def report(program: Program, error: Mismatch) -> None:
-    small = shrunk(program, error.kind)
-    try:
-        check(small)
-    except Mismatch as again:
-        error = again
-    pytest.fail(f"ADJIT_PROGRAMS_SEED={program.seed} ADJIT_PROGRAMS=1\n{small}\n{error}")
+    run_programs(start, COUNT, program_of, "ADJIT_PROGRAMS=1 python -m pytest tests/programs/test_source_programs.py")
 
 
 # ---- the generator and the checks themselves
@@ -104,6 +87,15 @@ def test_a_wrong_kernel_is_found_and_shrunk(monkeypatch: pytest.MonkeyPatch) -> 
     small = shrunk(PROGRAM, caught.value.kind)
     assert [node.text for node in small.body] == ["v1 = np.tanh(v1)"]
     assert small.outputs == ("v1",)
+
+
+def test_a_failure_says_how_to_repeat_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Tanh, "scalar", lambda self, emit, x: emit.call("atan", x))
+    with pytest.raises(pytest.fail.Exception) as caught:
+        run_programs(FIRST, 1, lambda seed: PROGRAM, "ADJIT_PROGRAMS=1 pytest")
+    text = str(caught.value)
+    assert text.startswith(f"ADJIT_PROGRAMS_SEED={FIRST} ADJIT_PROGRAMS=1 pytest\n# seed 4\n")
+    assert "v1 = np.tanh(v1)" in text
 
 
 def test_a_wrong_derivative_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

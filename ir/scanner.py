@@ -29,6 +29,7 @@ _TYPE_HEAD = re.compile(r"[a-z]+[0-9]*\[")
 _SPACE_STARTS = frozenset(" \t#")
 _SPACES = re.compile(r"[ \t]*(?:#[^\n]*)?")
 _PIECE = re.compile(r"[%@]?[\w.]+|\S")
+_NOT_TEXT = re.compile("[\0\ud800-\udfff]")
 _LINES = re.compile(r"(?:[ \t\r]*(?:#[^\n]*)?\n)*[ \t]*(?:#[^\n]*\Z)?")
 
 
@@ -38,7 +39,7 @@ MAX_DEPTH = 50  # nesting of regions, lists and types
 
 def is_text(text: str) -> bool:
     """Whether the text can be written to a file, and used as a file name."""
-    return "\0" not in text and not any("\ud800" <= c <= "\udfff" for c in text)
+    return _NOT_TEXT.search(text) is None
 
 
 class _Deeper:

@@ -32,7 +32,7 @@ import adjit as aj
 
 THREADS = 8
 SIZE = 20_000  # elements of the shared variables: a step takes long enough to be seen in the middle
-STUCK = 120.0  # seconds without progress
+STUCK = 120.0  # seconds without progress, on a machine that does nothing else
 GROWTH = 1.25, 48 << 20  # memory at the end, as a multiple of that in the middle and in bytes: less than one of them
 ONE = np.ones(())
 STATIC_FACTORS = (0.5, 1.5, 2.5, 3.5)
@@ -200,7 +200,7 @@ class Stress:
 
     def _child(self, rng: random.Random) -> int:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        faulthandler.dump_traceback_later(60, exit=True)
+        faulthandler.dump_traceback_later(patience(60), exit=True)
         try:
             self.twins.check(rng)
             self.twins.advance()
@@ -272,7 +272,7 @@ class Stress:
             self.over.wait(rng.uniform(0.01, 0.2))
             signal.pthread_kill(main, signal.SIGINT)
             sys.setswitchinterval(rng.choice([1e-5, 1e-4, 5e-3]))
-            late = [name for name, last in self.progress.items() if time.monotonic() - last > STUCK]
+            late = [name for name, last in self.progress.items() if time.monotonic() - last > patience(STUCK)]
             if late:
                 print(f"stuck: {late}", file=sys.stderr, flush=True)
                 faulthandler.dump_traceback(all_threads=True)
@@ -284,6 +284,11 @@ class Stress:
         assert expected == found, f"{expected} steps were made, {found} counted"
         self.twins.check(random.Random(0))
         self.interrupted.check(random.Random(0))
+
+
+def patience(seconds: float) -> float:
+    """How long to wait for what takes so many seconds at most, if other processes want the CPUs as well."""
+    return seconds * (1.0 + os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def memory() -> int:
@@ -302,7 +307,7 @@ def phase(stress: Stress, seconds: float, seed: int) -> None:
     stress.run("main", [(1, stress.interruptible)], seed)
     watcher.join()
     for thread in threads:
-        thread.join(STUCK)
+        thread.join(patience(STUCK))
         if thread.is_alive():
             faulthandler.dump_traceback(all_threads=True)
             os._exit(3)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.stress.stress import patience
+
 ROOT = Path(__file__).parents[2]
 SECONDS = float(os.environ.get("ADJIT_STRESS", "15"))
 
@@ -17,7 +19,7 @@ SECONDS = float(os.environ.get("ADJIT_STRESS", "15"))
 def test_threads_forks_and_interrupts_together(tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-m", "tests.stress.stress", "--seconds", str(SECONDS)], cwd=ROOT, capture_output=True, text=True, check=False,
-        env={**os.environ, "ADJIT_CACHE_DIR": str(tmp_path / "cache")}, timeout=SECONDS * 2 + 400,
+        env={**os.environ, "ADJIT_CACHE_DIR": str(tmp_path / "cache")}, timeout=SECONDS * 2 + patience(400),
     )  # fmt: skip
     print(run.stdout)
     assert run.returncode == 0, f"{run.stdout}\n{run.stderr[-20_000:]}"

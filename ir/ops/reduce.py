@@ -280,8 +280,13 @@ def check_kind(op: Reduce | ArgExtremum, x: TensorType) -> None:
 # ---- frontends
 
 
+def without_axes(x: Operand, axis: Any) -> bool:
+    """Whether a value without axes is reduced along its only one, which NumPy allows."""
+    return not x.type.shape and type(axis) is int and axis in (0, -1)
+
+
 def reduce(op_class: type[Reduce], x: Operand, axis: Any, keepdims: bool) -> Operand:
-    axes = normalize_axes(axis, len(x.type.shape), op_class.name)
+    axes = () if without_axes(x, axis) else normalize_axes(axis, len(x.type.shape), op_class.name)
     out = apply(op_class(axes), x) if axes else x
     return reshape(out, kept_shape(x.type.shape, axes)) if keepdims else out
 
@@ -336,7 +341,7 @@ def _position(op_class: type[ArgExtremum], x: Operand, axis: int | None, keepdim
     """Without an axis, the position in the flattened operand."""
     numbers = cast(x, U8) if x.type.dtype == BOOL else x
     shape = x.type.shape
-    if axis is None:
+    if axis is None or without_axes(x, axis):
         out = apply(op_class(0), reshape(numbers, -1))
         return reshape(out, (1,) * len(shape)) if keepdims else out
     axis = normalize_axis(axis, len(shape), op_class.name)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from adjit.ir.builder import Builder
+from adjit.ir.errors import ShapeError
 from adjit.ir.func import Block, Func
 from adjit.ir.interpreter import run
 from adjit.passes.autodiff.reverse import backpropagate
@@ -107,6 +108,19 @@ def test_membership_needs_a_value() -> None:
     assert run_eager(lambda x: (x, 3.0 in x), X)[1] is True
     with pytest.raises(TypeError, match="not known while tracing"):
         trace(lambda x: 3.0 in x, X)
+
+
+@RUNNERS
+@pytest.mark.parametrize("axis", [0, -1])
+def test_reductions_of_a_scalar_along_its_only_axis(runner: Any, axis: int) -> None:
+    """As in NumPy, which allows these two axes, except in a tuple."""
+    x = np.array(2.5)
+    for name in ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "cumsum", "nansum", "nanmax", "ptp"):
+        function = getattr(np, name)
+        same(runner(lambda x, function=function: function(x, axis=axis), x), function(x, axis=axis))
+    same(runner(lambda x: np.max(x, axis=axis, initial=3.0, keepdims=True), x), np.array(3.0))
+    with pytest.raises(ShapeError, match="out of range"):
+        runner(lambda x: np.sum(x, axis=(axis,)), x)
 
 
 def test_iteration_over_a_scalar_is_refused() -> None:

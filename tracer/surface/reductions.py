@@ -86,7 +86,7 @@ def max(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, i
     if where is not True and initial is None:
         raise ShapeError("max: where= needs initial=, the maximum of nothing")
     x = prepared(x, None, where, lowest)
-    if initial is not None and not counted(x, axis, "max"):
+    if initial is not None and x.ndim and not counted(x, axis, "max"):
         return of_nothing(x, axis, keepdims, initial)
     found = ops.max(x, axis, keepdims)
     return found if initial is None else ops.maximum(found, started(initial, found))
@@ -102,7 +102,7 @@ def min(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, i
     if where is not True and initial is None:
         raise ShapeError("min: where= needs initial=, the minimum of nothing")
     x = prepared(x, None, where, highest)
-    if initial is not None and not counted(x, axis, "min"):
+    if initial is not None and x.ndim and not counted(x, axis, "min"):
         return of_nothing(x, axis, keepdims, initial)
     found = ops.min(x, axis, keepdims)
     return found if initial is None else ops.minimum(found, started(initial, found))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import NamedTuple
 
 from adjit.ir.func import Func, Stmt
@@ -11,6 +12,7 @@ from adjit.ir.target import Target
 from .kernels.kernels import Kernel
 from .llvm import toolchain as llvm
 from .llvm.parts import Texts
+from .llvm.workers import Later
 from .main.module import Module
 
 LABEL = re.compile(r"^([A-Za-z_][\w.$]*):", re.MULTILINE)
@@ -48,10 +50,11 @@ def kernel_texts(func: Func, target: Target) -> list[KernelText]:
     module.build()
     sources: dict[str, list[str]] = {}
     codes: dict[str, list[str]] = {}
-    for text in module.parts.texts:
+    assemblies = [Later(partial(llvm.assembly, text, target, module.level)) for text in module.parts.texts]
+    for text, assembly in zip(module.parts.texts, assemblies, strict=True):
         for name, part in cut(text, DEFINED):
             sources.setdefault(owner(name), []).append(part.split("\n}\n", 1)[0] + "\n}")
-        for name, part in cut(llvm.assembly(text, target), LABEL):
+        for name, part in cut(assembly.result(), LABEL):
             lines = [line for line in part.splitlines() if not NOISE.match(line) and line.strip()]
             codes.setdefault(owner(name), []).append("\n".join(lines))
     return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from types import NoneType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from adjit.ir.func import Func
 from adjit.ir.operand import Operand
@@ -20,6 +20,11 @@ from .recording import listening
 from .stores import Store
 from .tensor import Tensor, wrap
 from .variable import Variable, seen
+
+if TYPE_CHECKING:
+    from .signature import Signature
+
+observers: list[Callable[[ConcreteFunction, Signature], None]] = []  # called with each new specialisation and what it is made for
 
 
 class ConcreteFunction:

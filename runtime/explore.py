@@ -6,10 +6,12 @@ and no network. Text of users (names, source) is data, and the page writes it as
 
 from __future__ import annotations
 
+import base64
 import json
 import linecache
 import os
 import re
+import zlib
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -19,11 +21,11 @@ import numpy as np
 
 from adjit.codegen.kernel_texts import KernelText, kernel_texts
 from adjit.ir.errors import AdjitError, UnsupportedError
-from adjit.ir.func import Func, Stmt, Value
-from adjit.ir.interpreter import run
+from adjit.ir.func import Block, Func, Stmt, Value
+from adjit.ir.interpreter import run_block
 from adjit.ir.ops.base import View
 from adjit.ir.ops.effects import repeating
-from adjit.ir.printer import Names, annotated
+from adjit.ir.printer import Annotated, Names, annotated
 from adjit.ir.types import F32, F64, StackType
 
 from .inspection import Inspection, count_ops
@@ -32,7 +34,7 @@ from .profile import Profile, duration, locations, profile_arrays, size, walk
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction
 
-LONGEST_TEXT = 60_000  # characters of the LLVM IR or assembly of one kernel
+LONGEST_TEXT = 400_000  # characters of the LLVM IR or assembly of one kernel, which are compressed in the page
 MANY = 400  # top-level statements, from which on the graph is not drawn and fewer texts are kept
 WORK = 2e8  # operations of a program that the interpreter still runs, for values
 BARS = 24  # of a value's histogram
@@ -49,7 +51,8 @@ def explore(concrete: ConcreteFunction, arrays: Sequence[Any], function: Any) ->
 def page(data: dict[str, Any]) -> str:
     template = (Path(__file__).parent / "explore.html").read_text(encoding="utf-8")
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-    return template.replace("/*DATA*/null", text.replace("<", "\\u003c"))  # no `<`: nothing in the data can end the script
+    packed = base64.b64encode(zlib.compress(text.encode(), 9)).decode()  # no `<` or quote: nothing in the data can end the script
+    return template.replace("/*DATA*/", packed)
 
 
 def written(html: str, path: str | os.PathLike[str], show: bool) -> Path:
@@ -81,13 +84,19 @@ class Collected:
         self.files: list[str] = []
         self.kernels = kernel_texts(self.optimized, self.target)
         self.of_stmt = {id(stmt): i for i, kernel in enumerate(self.kernels) for stmt in kernel.stmts}
+        self._printed: dict[int, Annotated] = {}  # by the id of a Func, which `seen` keeps
+
+    def printed(self, func: Func) -> Annotated:
+        if id(func) not in self._printed:
+            self._printed[id(func)] = annotated(func)
+        return self._printed[id(func)]
 
     def data(self) -> dict[str, Any]:
         forward, backward = self.seen.halves
         few = len(self.optimized.stmts) <= MANY
         stages = {"forward": forward, "backward": backward, "optimized": self.optimized, "traced": self.traced}
         irs = {name: self.lines(func) for name, func in stages.items() if func is not None}
-        passes = [{"name": name, "ops": count_ops(func.block), "lines": annotated(func).lines} for name, func in self.seen.stages]
+        passes = [{"name": name, "ops": count_ops(func.block), "lines": self.printed(func).lines} for name, func in self.seen.stages]
         best = self.timed.peaks
         return {
             "name": self.traced.name,
@@ -109,7 +118,7 @@ class Collected:
         m = self.timed.memory
         return [
             f"{duration(self.timed.seconds)} a call",
-            f"{self.seen.passes[0].ops} ops traced, {len(self.kernels)} kernels",
+            f"{count_ops(self.traced.block)} ops traced, {len(self.kernels)} kernels",
             " · ".join(f"{stage} {duration(s)}" for stage, s in seconds.items()),
             f"{size(m.peak)} of memory, {size(m.arena)} of it arena",
         ]
@@ -153,7 +162,7 @@ class Collected:
 
     def lines(self, func: Func) -> list[dict[str, Any]]:
         """The lines of an IR text, with the source line and the phase of the statement that each shows."""
-        text = annotated(func)
+        text = self.printed(func)
         out: list[dict[str, Any]] = [{"t": line} for line in text.lines]
         for stmt in (s for top in func.stmts for s in walk(top)):
             keys = self.places([stmt]) if stmt.op.name in ("fuse", "rows") else self.own(stmt)
@@ -266,33 +275,39 @@ class Collected:
         if not self.is_cheap():
             return {}
         found: dict[int, dict[str, Any]] = {}
+        arrays: dict[int, Any] = {}
 
         def observe(stmt: Stmt, _: Sequence[Any], results: Sequence[Any]) -> None:
+            arrays.update(zip(map(id, stmt.results), results, strict=True))
             found.update((id(v), figures(a)) for v, a in zip(stmt.results, results, strict=True) if isinstance(a, np.ndarray))
+
+        def interpreted(func: Func) -> None:
+            """Statements that were run before, as a part of another stage, are not run again."""
+            arrays.update(zip(map(id, func.params), self.arrays))
+            found.update(zip(map(id, func.params), map(figures, self.arrays)))
+            new = [s for s in func.stmts if not s.results or any(id(r) not in arrays for r in s.results)]
+            run_block(Block((), new, ()), (), arrays, observe)
 
         out: dict[str, Any] = {}
         forward, backward = self.seen.halves
         try:
             with repeating(), np.errstate(all="ignore"):
-                run(self.traced, *self.arrays, observe=observe)
-                found.update(zip(map(id, self.traced.params), map(figures, self.arrays)))
-                out["traced"] = named(self.traced, found)
-                run(self.seen.simplified, *self.arrays, observe=observe)
+                interpreted(self.traced)
+                out["traced"] = self.named(self.traced, found)
+                interpreted(self.seen.simplified)
         except AdjitError:  # a check that fails: the call itself raises, and its values are those up to there
             return out
-        found.update(zip(map(id, self.seen.simplified.params), map(figures, self.arrays)))
-        return out | {name: named(half, found) for name, half in (("forward", forward), ("backward", backward)) if half is not None}
+        return out | {name: self.named(half, found) for name, half in (("forward", forward), ("backward", backward)) if half is not None}
+
+    def named(self, func: Func, found: dict[int, dict[str, Any]]) -> dict[str, Any]:
+        """Figures by the names that values have in the text."""
+        names = self.printed(func).names
+        values = [*func.params, *(r for top in func.stmts for s in walk(top) for r in s.results)]
+        return {names.of(v): found[id(v)] for v in values if id(v) in found}
 
     def is_cheap(self) -> bool:
         amounts = [kernel.operations or 0.0 for kernel in self.timed.kernels]
         return sum(amounts) < WORK and sum(kernel.calls for kernel in self.timed.kernels) < 20_000
-
-
-def named(func: Func, found: dict[int, dict[str, Any]]) -> dict[str, Any]:
-    """Figures by the names that values have in the text."""
-    names = annotated(func).names
-    values = [*func.params, *(r for top in func.stmts for s in walk(top) for r in s.results)]
-    return {names.of(v): found[id(v)] for v in values if id(v) in found}
 
 
 def figures(array: Any) -> dict[str, Any]:

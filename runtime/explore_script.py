@@ -7,46 +7,38 @@ import contextlib
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from . import convention as conventions
-from .concrete import ConcreteFunction
+from adjit.ir.ops.base import Array
+from adjit.ir.sizes import is_symbolic
+
+from .concrete import ConcreteFunction, observers
 from .explore import explore, written
+from .signature import Signature
 
 
 class Watch:
-    """Remembers the first call of every compiled function."""
+    """Remembers every function that is compiled for one size, with the arrays of the call that it was compiled for."""
 
     def __init__(self) -> None:
-        self.found: list[tuple[ConcreteFunction, list[Any]]] = []
-        self._made: dict[int, ConcreteFunction] = {}
+        self.found: list[tuple[ConcreteFunction, list[Array]]] = []
+
+    def __call__(self, concrete: ConcreteFunction, signature: Signature) -> None:
+        if any(is_symbolic(n) for p in concrete.program.func.params for n in p.type.shape):
+            return
+        arrays = concrete.convention.copies([np.array(a) for a in signature.arrays], signature.stores, every=True)
+        self.found.append((concrete, arrays))
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        concretes: Any = ConcreteFunction
-        calling: Any = conventions.Convention
-        make, run = concretes.__init__, calling.run
-        made, found = self._made, self.found
-
-        def init(concrete: Any, *args: Any, **kwargs: Any) -> None:
-            make(concrete, *args, **kwargs)
-            made[id(concrete.convention)] = concrete
-
-        def first(convention: Any, arrays: list[Any], given: Any = (), observe: Any = None) -> Any:
-            concrete = made.pop(id(convention), None)
-            if concrete is not None:
-                found.append((concrete, [np.array(a) for a in convention.copies(list(arrays), given, every=True)]))
-            return run(convention, arrays, given, observe)
-
-        concretes.__init__, calling.run = init, first
+        observers.append(self)
         try:
             yield
         finally:
-            concretes.__init__, calling.run = make, run
+            observers.remove(self)
 
-    def chosen(self, name: str) -> tuple[ConcreteFunction, list[Any]]:
+    def chosen(self, name: str) -> tuple[ConcreteFunction, list[Array]]:
         """The function of this name; without a name, the one with the most statements."""
         named = [each for each in self.found if not name or each[0].program.func.name == name]
         if not named:
@@ -79,6 +71,8 @@ def execute(script: str, arguments: Sequence[str]) -> None:
     sys.path.insert(0, str(Path(script).resolve().parent))
     try:
         runpy.run_path(script, run_name="__main__")
+    except KeyboardInterrupt:
+        print("interrupted: explores what was called so far", file=sys.stderr)
     except SystemExit as end:
         if end.code not in (None, 0):
             raise

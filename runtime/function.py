@@ -29,7 +29,7 @@ from adjit.tracer.pytree import find_node_type, tree_map
 from adjit.tracer.trace import Program, current_trace, trace_function
 
 from .collection import collection_paused
-from .concrete import ConcreteFunction
+from .concrete import ConcreteFunction, observers
 from .config import check_threads, config
 from .conversion import converted
 from .exporting import Exportable
@@ -175,6 +175,8 @@ class Function(Inspectable, Exportable):
         found.used = next(_stamps)
         if is_new:
             self._noticed(signature, found)
+            for observe in observers:
+                observe(found, signature)
         return found
 
     def _noticed(self, signature: Signature, concrete: ConcreteFunction) -> None:
@@ -318,9 +320,9 @@ class Function(Inspectable, Exportable):
 
     # ---- inspection
 
-    def _looked_at(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Looked:
+    def _looked_at(self, args: tuple[Any, ...], kwargs: dict[str, Any], general: bool = True) -> Looked:
         signature = take_apart(args, kwargs, self._static)
-        return Looked(self._concrete(signature), signature, self._fn)
+        return Looked(self._concrete(signature, general=general), signature, self._fn)
 
     def _traced_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any = None) -> Program:
         """Trace for code that runs without Python; a `TensorSpec` may stand for an argument."""
@@ -414,9 +416,9 @@ class BoundFunction(Inspectable, Exportable):
             trim(error)
             raise
 
-    def _looked_at(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Looked:
+    def _looked_at(self, args: tuple[Any, ...], kwargs: dict[str, Any], general: bool = True) -> Looked:
         signature = take_apart(args, kwargs, self._function._static)
-        return Looked(self._concrete(signature), signature, self._function._fn)
+        return Looked(self._function._concrete(signature, None, self.__self__, general), signature, self._function._fn)
 
     def _traced_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
         return self._function._traced_alone(args, kwargs, self.__self__)

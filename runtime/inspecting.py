@@ -68,7 +68,7 @@ class Inspectable:
         """
         from .explore import explore, written  # noqa: PLC0415 - profiles, which `import adjit` does without
 
-        looked = self._looked_at(args, kwargs)
+        looked = self._looked_at(args, kwargs, general=False)
         return written(explore(looked.concrete, looked.copies(), looked.fn), path, open)
 
     @boundary
@@ -76,13 +76,13 @@ class Inspectable:
         """Return what a call with these arguments computes as NumPy Python: text to read, and functions to run and to debug."""
         from .source import Source, text_of  # noqa: PLC0415 - brings in `ast` and astunparse
 
-        looked = self._looked_at(args, kwargs)
+        looked = self._looked_at(args, kwargs, general=False)
         arguments, captured = looked.copies(), len(looked.concrete.convention.constants)
         seen = Inspection(looked.concrete, looked.fn)
         return Source(text_of(looked.concrete, seen.simplified, seen.halves), arguments[: len(arguments) - captured])
 
-    def _looked_at(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Looked:
-        """Compile for these arguments, if necessary."""
+    def _looked_at(self, args: tuple[Any, ...], kwargs: dict[str, Any], general: bool = True) -> Looked:
+        """Compile for these arguments, if necessary; unless `general`, for their sizes alone."""
         raise NotImplementedError
 
 

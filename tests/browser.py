@@ -43,6 +43,7 @@ class Browser:
         self._session: str | None = None
         self.errors: list[str] = []
         self.requests: list[str] = []
+        self.contexts: list[dict[str, Any]] = []
         page = self.send("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.send("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
@@ -78,6 +79,8 @@ class Browser:
             self.errors.append(json.dumps(params["args"])[:800])
         elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
             self.errors.append(params["entry"]["text"])
+        elif method == "Runtime.executionContextCreated":
+            self.contexts.append(params["context"])
         elif method == "Network.requestWillBeSent":
             self.requests.append(params["request"]["url"])
 
@@ -91,10 +94,33 @@ class Browser:
             assert time.monotonic() < until, f"the page was not ready: {self.errors}"
             time.sleep(0.02)
 
-    def js(self, expression: str) -> Any:
-        answer = self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+    def js(self, expression: str, **where: Any) -> Any:
+        answer = self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True, **where)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
+
+    def js_in_frame(self, expression: str) -> Any:
+        """The same in the frame inside of the page, which may be a process of its own."""
+        until, page = time.monotonic() + PATIENCE, self._session
+        while True:
+            own = [t["targetId"] for t in self.send("Target.getTargets")["targetInfos"] if t["type"] == "iframe"]
+            if own:
+                self._session = self.send("Target.attachToTarget", targetId=own[-1], flatten=True)["sessionId"]
+                try:
+                    return self.js(expression)
+                finally:
+                    self._session = page
+            children = [c["frame"]["id"] for c in self.send("Page.getFrameTree")["frameTree"].get("childFrames", ())]
+            found = [c["id"] for c in self.contexts if c["auxData"].get("frameId") in children]
+            if found:
+                return self.js(expression, contextId=found[-1])
+            assert time.monotonic() < until, "the frame runs no script"
+            time.sleep(0.02)
+
+    def metric(self, name: str) -> float:
+        """One of the figures of the `Performance` domain."""
+        found: list[dict[str, Any]] = self.send("Performance.getMetrics")["metrics"]
+        return float(next(each["value"] for each in found if each["name"] == name))
 
     def key(self, key: str) -> None:
         text = {"text": key} if len(key) == 1 else {}

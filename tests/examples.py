@@ -9,17 +9,19 @@ import time
 import warnings
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
-import numpy as np
-
+from adjit.ir import builder
+from adjit.ir.func import Stmt
+from adjit.ir.ops.base import Array
 from adjit.runtime.concrete import ConcreteFunction
 from adjit.runtime.convention import Convention
+from adjit.runtime.explore_script import Watch
+from adjit.tracer.trace import Trace
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples"
-EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if not path.stem.startswith("export_"))  # those write code for others to call
-WITHOUT_FUNCTIONS = {"inspect_ir"}  # it looks at its function without calling it
+EXAMPLES = sorted(FOLDER.glob("*.py"))
 SHORTER = {  # the interpreter is slow: fewer iterations, smaller networks
     "ode_fit": {"STEPS, RATE = 400, 0.03": "STEPS, RATE = 2, 0.03", "[[0, 9, 49, 99, -1]]": "[[0, -1]]"},
     "digits_convnet": {"else 4000": "else 128", "draw(rng, 1000)": "draw(rng, 64)", "else 16\n": "else 4\n", "accuracy > 0.95": "True"},
@@ -31,31 +33,42 @@ class Enough(BaseException):
     """Stops an example."""
 
 
+class Captured(NamedTuple):
+    """The compiled functions of an example, with the arrays of their first calls, and the lines of the example that computed something."""
+
+    functions: list[tuple[ConcreteFunction, list[Array]]]
+    lines: set[int]
+
+
 @cache
-def captured(example: Path) -> list[tuple[ConcreteFunction, list[Any]]]:
-    """The compiled functions of an example, with the arrays of their first calls."""
-    made: dict[int, ConcreteFunction] = {}
-    found: list[tuple[ConcreteFunction, list[Any]]] = []
-    seen: set[int] = set()
-    make, run = ConcreteFunction.__init__, Convention.run
+def captured(example: Path) -> Captured:
+    watch, run = Watch(), Convention.run
+    lines: set[int] = set()
     started = time.process_time()
 
-    def init(self: ConcreteFunction, *args: Any, **kwargs: Any) -> None:
-        make(self, *args, **kwargs)
-        made[id(self.convention)] = self
-
     def call(self: Convention, arrays: list[Any], given: Any = (), observe: Any = None) -> Any:
-        if id(self) in made and id(self) not in seen:
-            seen.add(id(self))
-            found.append((made[id(self)], [np.array(a) for a in self.copies(list(arrays), given, every=True)]))
-        elif time.process_time() - started > SECONDS:
+        if time.process_time() - started > SECONDS and id(self) in called:
             raise Enough
+        called.add(id(self))
         return run(self, arrays, given, observe)
 
+    def made(*args: Any) -> Stmt:
+        """Note the line of the example that runs, as Python knows it."""
+        stmt, frame = Stmt(*args), sys._getframe(1)
+        traced = isinstance(frame.f_locals.get("self"), Trace)  # passes make statements, too
+        while frame is not None and frame.f_code.co_filename != str(example):
+            frame = frame.f_back  # type: ignore[assignment]
+        if frame is not None and traced and stmt.phase == "forward":
+            lines.add(frame.f_lineno)
+        return stmt
+
+    called: set[int] = set()
     with contextlib.ExitStack() as stack:
-        stack.enter_context(mock.patch.object(ConcreteFunction, "__init__", init))
+        stack.enter_context(watch.watching())
         stack.enter_context(mock.patch.object(Convention, "run", call))
+        stack.enter_context(mock.patch.object(builder, "Stmt", made))
         stack.enter_context(mock.patch.object(sys, "argv", [str(example)]))
+        stack.enter_context(mock.patch.object(sys, "path", [str(FOLDER), *sys.path]))
         stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
         stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
         stack.enter_context(contextlib.suppress(Enough))
@@ -66,4 +79,4 @@ def captured(example: Path) -> list[tuple[ConcreteFunction, list[Any]]]:
             assert long in code, f"{example}: {long!r} is not there any more"
             code = code.replace(long, short)
         exec(compile(code, str(example), "exec"), {"__name__": "__main__", "__file__": str(example)})
-    return found
+    return Captured(watch.found, lines)

@@ -178,9 +178,9 @@ def compiled(text: str, target: Target, level: int) -> bytes:
 
 
 @in_llvm
-def assembly(text: str, target: Target) -> str:
-    """The same as readable assembly."""
-    with _machine(target, level_for(text)) as machine, _parsed(text, target) as module:
+def assembly(text: str, target: Target, level: int = LEVEL) -> str:
+    """The same as readable assembly; `level` is the highest to use."""
+    with _machine(target, min(level, level_for(text))) as machine, _parsed(text, target) as module:
         return _emit(machine, module, ASSEMBLY).decode()
 
 

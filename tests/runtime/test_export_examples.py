@@ -20,7 +20,6 @@ from adjit.ir.errors import UnsupportedError
 from adjit.ir.ops.base import Array
 from adjit.runtime.concrete import ConcreteFunction
 from adjit.runtime.export import Outside, outside
-from adjit.runtime.function import Function
 from adjit.runtime.signature import Signature
 from tests.codegen.export_harness import EVERYTHING, Batch, browser, need, shown
 
@@ -40,7 +39,7 @@ class Recorded:
     def __init__(self) -> None:
         self.found: list[tuple[Outside, list[Array], list[Array], Any]] = []
 
-    def add(self, concrete: ConcreteFunction, signature: Signature) -> None:
+    def __call__(self, concrete: ConcreteFunction, signature: Signature) -> None:
         with contextlib.suppress(UnsupportedError):  # it prints
             made = outside(concrete.program, targets.named("host", 1), f"f{len(self.found)}")
             given = [np.array(a) for a in signature.arrays]
@@ -52,14 +51,8 @@ class Recorded:
 
 @pytest.fixture
 def recorded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorded]:
-    out, specialize = Recorded(), Function._specialize
-
-    def watched(self: Function, signature: Signature, instance: Any) -> ConcreteFunction:
-        concrete = specialize(self, signature, instance)
-        out.add(concrete, signature)
-        return concrete
-
-    monkeypatch.setattr(Function, "_specialize", watched)
+    out = Recorded()
+    monkeypatch.setattr("adjit.runtime.function.observers", [out])
     monkeypatch.setattr(sys, "path", [str(EXAMPLES), *sys.path])
     yield out
     for name in NAMES:

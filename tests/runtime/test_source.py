@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import adjit as aj
-from tests.examples import EXAMPLES, WITHOUT_FUNCTIONS, captured
+from tests.examples import EXAMPLES, captured
 from tests.ir.source_checks import assert_same_bits, check_halves
 from tests.ir.test_source import formatted, save
 from tests.programs.check import traced
@@ -219,12 +219,12 @@ def test_the_survey(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_the_examples(example: Path, tmp_path: Path) -> None:
-    found = captured(example)
-    assert found or example.stem in WITHOUT_FUNCTIONS
+    found = captured(example).functions
+    assert found
     for number, (concrete, arrays) in enumerate(found):
         with np.errstate(all="ignore"):
             save(tmp_path, f"{example.stem}_{number}", check_halves(concrete.program.func, arrays).text)
-    assert not found or formatted(tmp_path) == ""
+    assert formatted(tmp_path) == ""
 
 
 def checked_source(program: Program) -> str:

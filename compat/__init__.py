@@ -19,6 +19,7 @@ from adjit.runtime.custom_gradient import custom_gradient as _custom_gradient
 from adjit.runtime.recording import suspended as _suspended
 from adjit.tracer.trace import current_trace as _current_trace
 
+from . import autodiff as autodiff
 from . import autograph as autograph
 from . import config as config
 from . import data as data
@@ -30,14 +31,16 @@ from . import math as math
 from . import nest as nest
 from . import nn as nn
 from . import random as random
+from . import signal as signal
 from . import types as types
 from .array import __all__ as _array_names
 from .array import *  # noqa: F403 - its `__all__` are names of `tf`
 from .array import slice_ as slice
+from .autodiff import gradients, hessians
 from .callback import numpy_function, py_function
 from .control import case, cond, foldl, foldr, map_fn, scan, switch_case, vectorized_map, while_loop
 from .debugging import Assert, assert_equal, assert_greater, assert_less, assert_rank
-from .dtypes import DType, as_dtype, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64
+from .dtypes import DType, as_dtype, complex64, complex128, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64
 from .dtypes import bool_ as bool
 from .dtypes import float64 as double
 from .errors import missing as _missing
@@ -51,9 +54,12 @@ from .math import (
     reduce_prod, reduce_sum, round, saturate_cast, scalar_mul, sigmoid, sign, sin, sinh, sqrt, square, subtract, tan, tanh, truediv,
 )  # fmt: skip
 from .module import Module
+from .scattering import IndexedSlices
+from .segments import dynamic_partition, dynamic_stitch
 from .printing import print
 from .shape import TensorShape
 from .specs import TensorSpec
+from .special import complex
 from .tape import GradientTape, UnconnectedGradients
 from .tensor import Tensor, convert_to_tensor
 from .tensor import dress as _dress
@@ -132,19 +138,21 @@ def ensure_shape(x: _Any, shape: _Any, name: str | None = None) -> _Any:
 __all__ = [
     *_array_names,
     # tensors, variables, derivatives and functions
-    "DType", "GradientTape", "Module", "Tensor", "TensorArray", "TensorShape", "TensorSpec", "UnconnectedGradients", "Variable",
-    "convert_to_tensor", "custom_gradient", "function", "newaxis",
+    "DType", "GradientTape", "IndexedSlices", "Module", "Tensor", "TensorArray", "TensorShape", "TensorSpec", "UnconnectedGradients",
+    "Variable", "convert_to_tensor", "custom_gradient", "function", "gradients", "hessians", "newaxis",
     # namespaces
-    "autograph", "config", "data", "debugging", "dtypes", "errors", "linalg", "math", "nest", "nn", "random", "types",
+    "autodiff", "autograph", "config", "data", "debugging", "dtypes", "errors", "linalg", "math", "nest", "nn", "random", "signal",
+    "types",
     # dtypes
-    "as_dtype", "bool", "double", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "as_dtype", "bool", "complex64", "complex128", "double", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
+    "uint32", "uint64",
     # functions
     "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "asin", "asinh", "atan", "atan2", "atanh", "cast", "clip_by_global_norm",
-    "clip_by_norm", "clip_by_value", "cos", "cosh", "cumsum", "divide", "einsum", "equal", "exp", "floor", "greater", "greater_equal",
-    "less", "less_equal", "logical_and", "logical_not", "logical_or", "matmul", "maximum", "minimum", "multiply", "negative", "norm",
-    "not_equal", "pow", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod",
-    "reduce_sum", "round", "saturate_cast", "scalar_mul", "sigmoid", "sign", "sin", "sinh", "slice", "sqrt", "square", "subtract", "tan",
-    "tanh", "tensordot", "truediv",
+    "clip_by_norm", "clip_by_value", "complex", "cos", "cosh", "cumsum", "divide", "dynamic_partition", "dynamic_stitch", "einsum",
+    "equal", "exp", "floor", "greater", "greater_equal", "less", "less_equal", "logical_and", "logical_not", "logical_or", "matmul",
+    "maximum", "minimum", "multiply", "negative", "norm", "not_equal", "pow", "reduce_all", "reduce_any", "reduce_logsumexp",
+    "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "round", "saturate_cast", "scalar_mul", "sigmoid", "sign",
+    "sin", "sinh", "slice", "sqrt", "square", "subtract", "tan", "tanh", "tensordot", "truediv",
     # control flow, effects and contexts
     "Assert", "assert_equal", "assert_greater", "assert_less", "assert_rank", "case", "cond", "control_dependencies", "device",
     "ensure_shape", "executing_eagerly", "foldl", "foldr", "group", "init_scope", "map_fn", "name_scope", "no_op", "numpy_function",
@@ -167,23 +175,17 @@ _OUT_OF_SCOPE = {
     "SparseTensor": "use dense tensors",
     "SparseTensorSpec": "use dense tensors",
     "RaggedTensorSpec": "pad to one length",
-    "IndexedSlices": "gradients of gather are dense",
     "distribute": "adjit trains on one machine",
     "tpu": "adjit runs on the CPU",
     "lite": "adjit compiles for the machine it runs on",
     "lookup": "use a dict",
     "feature_column": "prepare features with NumPy",
-    "signal": "use NumPy's fft outside of the gradient",
     "compat": "there is no tf.compat.v1: adjit.tf mirrors TensorFlow 2",
     "raw_ops": "use the functions of tf",
     "experimental": "use adjit's own functions, which take NumPy's spellings",
-    "gradients": "use tf.GradientTape",
     "half": "use float32",
     "float16": "use float32",
     "bfloat16": "use float32",
-    "complex64": "use real numbers",
-    "complex128": "use real numbers",
-    "complex": "use real numbers",
     "quantization": "use float32",
     "Graph": "tf.function traces what you call",
     "Session": "tf.function traces what you call",

@@ -19,11 +19,12 @@ from adjit.tracer.surface import create, elementwise, indexing, shapes
 
 from .dtypes import as_dtype, float32, int32
 from .errors import InvalidShape, out_of_scope
+from .scattering import nd_key, scattered
 from .shape import TensorShape
 from .specs import TensorSpec, spec_of
 from .tensor import Tensor, check_dtypes, convert_to_tensor, dress, pair, same_dtypes
 from .variable import Variable
-from .wrapping import axes_of, public, sizes_of
+from .wrapping import axes_of, named, public, sizes_of
 
 # ---- creation
 
@@ -314,36 +315,29 @@ def _checked_when_run(index: Any) -> Any:
 def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None = None) -> Any:
     if batch_dims:
         out_of_scope("gather_nd(batch_dims=...)", "use tf.gather")
-    return convert_to_tensor(params)[_nd_key(convert_to_tensor(indices))]
-
-
-def _nd_key(index: Any) -> tuple[Any, ...]:
-    return tuple(index[..., i] for i in builtins.range(index.type.shape[-1]))
+    return convert_to_tensor(params)[nd_key(convert_to_tensor(indices))]
 
 
 @public
 def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Any:
     """Zeros of a shape, with updates added at indices."""
     new = convert_to_tensor(updates)
-    return ops.additem(dress(create.zeros(sizes_of(shape), new.type.dtype)), _nd_key(convert_to_tensor(indices)), new)
+    return ops.additem(dress(create.zeros(sizes_of(shape), new.type.dtype)), nd_key(convert_to_tensor(indices)), new)
 
 
-@public
-def tensor_scatter_nd_update(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
-    x = convert_to_tensor(tensor)
-    return ops.setitem(x, _nd_key(convert_to_tensor(indices)), convert_to_tensor(updates, dtype_hint=x.dtype))
+def _scatter_nd(how: str) -> Any:
+    def tensor_scatter(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
+        x = convert_to_tensor(tensor)
+        return scattered(how, x, nd_key(convert_to_tensor(indices)), convert_to_tensor(updates, dtype_hint=x.dtype))
+
+    return named(public(tensor_scatter), f"tensor_scatter_nd_{how}")
 
 
-@public
-def tensor_scatter_nd_add(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
-    x = convert_to_tensor(tensor)
-    return ops.additem(x, _nd_key(convert_to_tensor(indices)), convert_to_tensor(updates, dtype_hint=x.dtype))
-
-
-@public
-def tensor_scatter_nd_sub(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
-    x = convert_to_tensor(tensor)
-    return ops.additem(x, _nd_key(convert_to_tensor(indices)), ops.neg(convert_to_tensor(updates, dtype_hint=x.dtype)))
+tensor_scatter_nd_update = _scatter_nd("update")
+tensor_scatter_nd_add = _scatter_nd("add")
+tensor_scatter_nd_sub = _scatter_nd("sub")
+tensor_scatter_nd_max = _scatter_nd("max")
+tensor_scatter_nd_min = _scatter_nd("min")
 
 
 @public
@@ -431,8 +425,9 @@ def stop_gradient(input: Any, name: str | None = None) -> Any:
 __all__ = [
     "Tensor", "Variable", "argsort", "boolean_mask", "broadcast_dynamic_shape", "broadcast_static_shape", "broadcast_to", "concat",
     "constant", "convert_to_tensor", "expand_dims", "eye", "fill", "gather", "gather_nd", "get_static_value", "identity", "identity_n",
-    "is_symbolic_tensor", "is_tensor", "linspace", "meshgrid", "one_hot", "ones", "ones_like", "pad", "range", "rank", "repeat", "reshape",
-    "reverse", "roll", "scatter_nd", "searchsorted", "sequence_mask", "shape", "shape_n", "size", "sort", "split", "squeeze", "stack",
-    "stop_gradient", "strided_slice", "tensor_scatter_nd_add", "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tile", "transpose",
-    "type_spec_from_value", "unique", "unravel_index", "unstack", "where", "zeros", "zeros_like",
+    "is_symbolic_tensor", "is_tensor", "linspace", "meshgrid", "one_hot", "ones", "ones_like", "pad", "range", "rank", "repeat",
+    "reshape", "reverse", "roll", "scatter_nd", "searchsorted", "sequence_mask", "shape", "shape_n", "size", "sort", "split", "squeeze",
+    "stack", "stop_gradient", "strided_slice", "tensor_scatter_nd_add", "tensor_scatter_nd_max", "tensor_scatter_nd_min",
+    "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tile", "transpose", "type_spec_from_value", "unique", "unravel_index",
+    "unstack", "where", "zeros", "zeros_like",
 ]  # fmt: skip

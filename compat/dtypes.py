@@ -1,7 +1,7 @@
 """TensorFlow's dtypes: `tf.float32` and so on, as thin wrappers of NumPy's.
 
 A `DType` compares equal to the NumPy dtype it names and can be used in its place. Rejects dtypes that adjit does not support
-(float16, complex, strings); those names raise from `adjit.tf` itself.
+(float16, strings); those names raise from `adjit.tf` itself.
 """
 
 from __future__ import annotations
@@ -56,7 +56,12 @@ class DType:
 
     @property
     def is_complex(self) -> bool:
-        return False
+        return self.dtype.kind == "c"
+
+    @property
+    def real_dtype(self) -> DType:
+        """The dtype of the real part."""
+        return _known[np.zeros(0, self.dtype).real.dtype]
 
     @property
     def size(self) -> int:
@@ -108,6 +113,7 @@ class DType:
 
 _known = {dtype: DType(dtype) for dtype in DTYPES.values()}
 
+complex64, complex128 = (_known[DTYPES[n]] for n in ("c64", "c128"))
 float32, float64, bool_ = (_known[DTYPES[n]] for n in ("f32", "f64", "bool"))
 int8, int16, int32, int64 = (_known[DTYPES[n]] for n in ("i8", "i16", "i32", "i64"))
 uint8, uint16, uint32, uint64 = (_known[DTYPES[n]] for n in ("u8", "u16", "u32", "u64"))
@@ -132,4 +138,4 @@ def __getattr__(name: str) -> Any:
         from . import math  # noqa: PLC0415 - it computes with dtypes
 
         return getattr(math, name)
-    return missing("tf.dtypes", "there are float32, float64, bool and integers")(name)
+    return missing("tf.dtypes", "there are float32, float64, complex64, complex128, bool and integers")(name)

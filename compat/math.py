@@ -15,6 +15,8 @@ from adjit.tracer.surface import elementwise, indexing, reductions
 from .dtypes import as_dtype, int32, int64
 from .errors import InvalidShape, missing, out_of_scope
 from .listing import public_names
+from .segments import *  # noqa: F403 - names of tf.math
+from .special import *  # noqa: F403 - names of tf.math
 from .tensor import convert_to_tensor, dress, pair, true_quotient
 from .wrapping import axes_of, binary, floating, public, unary
 
@@ -32,7 +34,6 @@ asin, acos, atan = unary(ops.asin, "asin", True), unary(ops.acos, "acos", True),
 sinh, cosh, tanh = unary(ops.sinh, "sinh", True), unary(ops.cosh, "cosh", True), unary(ops.tanh, "tanh", True)
 asinh, acosh, atanh = unary(ops.asinh, "asinh", True), unary(ops.acosh, "acosh", True), unary(ops.atanh, "atanh", True)
 erf = unary(ops.erf, "erf", True)
-erfc = unary(lambda x: 1.0 - ops.erf(x), "erfc", True)
 sigmoid = unary(ops.sigmoid, "sigmoid", True)
 softplus = unary(ops.softplus, "softplus", True)
 log_sigmoid = unary(lambda x: ops.neg(ops.softplus(ops.neg(x))), "log_sigmoid", True)
@@ -217,20 +218,6 @@ def _scanned(function: Callable[..., Operand], x: Any, axis: int, exclusive: boo
 
 
 @public
-def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Any:
-    ids = convert_to_tensor(segment_ids)
-    return unsorted_segment_sum(data, ids, int(ids.numpy().max()) + 1 if ids.type.size else 0)
-
-
-@public
-def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
-    x, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
-    rest = x.type.shape[len(ids.type.shape) :]
-    zeros = x.literal(0, x.type.with_shape((int(num_segments), *rest)))
-    return ops.additem(convert_to_tensor(zeros), ids, x)
-
-
-@public
 def bincount(arr: Any, weights: Any = None, minlength: int | None = None, maxlength: int | None = None, dtype: Any = int32) -> Any:
     ids = convert_to_tensor(arr).numpy()
     counted = np.bincount(ids.reshape(-1), None if weights is None else np.asarray(weights).reshape(-1), minlength or 0)
@@ -280,15 +267,6 @@ def cumulative_logsumexp(x: Any, axis: int = 0, exclusive: bool = False, reverse
     flipped = ops.flip(lines, axis) if reverse else lines
     total = ops.cumsum(flipped, axis)
     return ops.log(ops.flip(total, axis) if reverse else total) + top
-
-
-@public
-def real(input: Any, name: str | None = None) -> Any:
-    """The input itself: there are no complex numbers."""
-    return convert_to_tensor(input)
-
-
-conj = real
 
 
 class TopK(NamedTuple):

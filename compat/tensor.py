@@ -262,6 +262,9 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
     return eager(converted(value, wanted))
 
 
+KINDS = "buifc"  # of dtypes, each of which Python values of the kinds before it convert to
+
+
 def converted(value: Any, wanted: DType | None) -> Array:
     """Convert a value that is not an operand to a new array."""
     refuse_text(value)
@@ -272,7 +275,8 @@ def converted(value: Any, wanted: DType | None) -> Array:
         if array.dtype.kind == "f":
             return array.astype(np.float32)
         return array.astype(np.int32) if array.dtype == np.int64 and fits_int32(array) else array.copy()
-    if array.size and ((array.dtype.kind == "f" and wanted.dtype.kind != "f") or (array.dtype.kind == "b") != (wanted.dtype.kind == "b")):
+    narrows = KINDS.index(array.dtype.kind) > KINDS.index(wanted.dtype.kind) and array.dtype.kind in "fc"
+    if array.size and (narrows or (array.dtype.kind == "b") != (wanted.dtype.kind == "b")):
         raise TypeError(f"Cannot convert {value!r} to EagerTensor of dtype {wanted.name}")
     return wrap_checked(value, array, wanted)
 
@@ -294,8 +298,6 @@ def refuse_text(value: Any) -> None:
         value = value[0]
     if isinstance(value, str | bytes) or (isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "US"):
         out_of_scope("a tensor of strings", "keep text in Python")
-    if isinstance(value, complex) or (isinstance(value, np.ndarray | np.generic) and value.dtype.kind == "c"):
-        out_of_scope("a tensor of complex numbers", "use real numbers, two for each")
 
 
 def holds_operand(value: Any) -> bool:
@@ -337,7 +339,7 @@ def beside(what: str, x: Operand, other: Any) -> Any:
     kind = type(other)
     if kind is float or kind is int or kind is bool:
         here = x.type.dtype.kind
-        if not x.weak and ((kind is float and here != "f") or (kind is bool) != (here == "b")):
+        if not x.weak and ((kind is float and here not in "fc") or (kind is bool) != (here == "b")):
             check_dtypes(what, x, convert_to_tensor(other))
         return other
     if not isinstance(other, Operand):

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from adjit.ir import ops
 from adjit.ir.operand import Operand
 from adjit.runtime.variable import Variable as RuntimeVariable
 from adjit.tracer.trace import current_trace
 
 from .dtypes import DType, as_dtype
+from .scattering import IndexedSlices, nd_key, scattered
 from .shape import TensorShape
 from .tensor import Reference, Tensor, convert_to_tensor, dress, value_text
 
@@ -90,6 +92,55 @@ class Variable(RuntimeVariable):
     def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Variable:
         super().assign(self.read_operand() - self._fitting(delta))
         return self
+
+    # ---- parts of the value
+
+    def sparse_read(self, indices: Any, name: str | None = None) -> Operand:
+        """The rows at some indices."""
+        return dress(ops.getitem(self.read_operand(), (convert_to_tensor(indices),)))  # type: ignore[no-any-return]
+
+    def gather_nd(self, indices: Any, name: str | None = None) -> Operand:
+        return dress(ops.getitem(self.read_operand(), nd_key(convert_to_tensor(indices))))  # type: ignore[no-any-return]
+
+    def scatter_update(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
+        """Assign rows. Of several for one place, the last one counts."""
+        return self._scattered("update", sparse_delta)
+
+    def scatter_add(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
+        return self._scattered("add", sparse_delta)
+
+    def scatter_sub(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
+        return self._scattered("sub", sparse_delta)
+
+    def scatter_mul(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
+        return self._scattered("mul", sparse_delta)
+
+    def scatter_div(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
+        return self._scattered("div", sparse_delta)
+
+    def scatter_max(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
+        return self._scattered("max", sparse_delta)
+
+    def scatter_min(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
+        return self._scattered("min", sparse_delta)
+
+    def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
+        return self._assign_scattered("update", nd_key(convert_to_tensor(indices)), updates)
+
+    def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
+        return self._assign_scattered("add", nd_key(convert_to_tensor(indices)), updates)
+
+    def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
+        return self._assign_scattered("sub", nd_key(convert_to_tensor(indices)), updates)
+
+    def _scattered(self, how: str, rows: IndexedSlices) -> Variable:
+        if not isinstance(rows, IndexedSlices):
+            raise TypeError(f"sparse_delta is not IndexedSlices: {rows}")
+        return self._assign_scattered(how, (convert_to_tensor(rows.indices),), rows.values)
+
+    def _assign_scattered(self, how: str, key: tuple[Any, ...], values: Any) -> Variable:
+        new = scattered(how, self.read_operand(), key, convert_to_tensor(values, dtype_hint=self.dtype))
+        return self.assign(dress(new))
 
     def _fitting(self, value: Any) -> Operand:
         out = convert_to_tensor(value, None if isinstance(value, Operand) else self.dtype)

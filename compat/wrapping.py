@@ -63,7 +63,7 @@ def named(function: F, name: str) -> F:
 
 
 def check_floating(what: str, x: Operand) -> None:
-    if not x.type.is_float:
+    if not x.type.is_inexact:
         raise InvalidDType(
             f"{what}: Value for attr 'T' of {as_dtype(x.type.dtype).name} is not in the list of allowed values: float, double; use tf.cast"
         )

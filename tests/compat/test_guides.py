@@ -126,8 +126,8 @@ def test_python_callbacks_run_eagerly_and_are_refused_in_a_function() -> None:
         tf.function(lambda x: plus(x, x))(x)
 
 
-@pytest.mark.parametrize("value", ["a", ["a", "b"], [["a"]], b"a", np.array(["a"]), 1j, [1 + 2j], np.zeros(2, complex)])
-def test_text_and_complex_numbers_are_out_of_scope(value: Any) -> None:
+@pytest.mark.parametrize("value", ["a", ["a", "b"], [["a"]], b"a", np.array(["a"])])
+def test_text_is_out_of_scope(value: Any) -> None:
     with pytest.raises(tf.errors.UnimplementedError, match="out of the scope"):
         tf.constant(value)
     with pytest.raises(tf.errors.UnimplementedError, match="out of the scope"):
@@ -217,7 +217,7 @@ def test_variables_made_of_arguments_are_refused() -> None:
 
 
 def test_names_that_are_not_here() -> None:
-    for space, name in [(tf, "image"), (tf, "no_such_name"), (tf.nn, "ctc_loss"), (tf.linalg, "LinearOperator"), (tf.math, "lgamma")]:
+    for space, name in [(tf, "image"), (tf, "no_such_name"), (tf.nn, "ctc_loss"), (tf.linalg, "LinearOperator"), (tf.math, "nextafter")]:
         assert not hasattr(space, name)
         with pytest.raises(NotImplementedError, match=rf"{name} is out of the scope of adjit\.tf"):
             getattr(space, name)

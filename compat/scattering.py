@@ -1,0 +1,62 @@
+"""Updates of parts of a tensor: what `Variable.scatter_*`, `tf.tensor_scatter_nd_*` and `tf.math.*segment_*` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from adjit.ir import ops
+from adjit.ir.operand import Operand
+from adjit.tracer import control
+
+Combine = Callable[[Any, Any], Any]
+
+COMBINE: dict[str, Combine] = {
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b,
+    "min": ops.minimum,
+    "max": ops.maximum,
+}
+
+
+class IndexedSlices:
+    """Rows `values` of a tensor, at `indices` along its first axis: the argument of `Variable.scatter_add` and its like."""
+
+    def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
+        self.values, self.indices, self.dense_shape = values, indices, dense_shape
+
+    def __repr__(self) -> str:
+        return f"IndexedSlices(indices={self.indices!r}, values={self.values!r})"
+
+
+def nd_key(index: Operand) -> tuple[Any, ...]:
+    """The index arrays along each axis, from an array whose last axis holds the positions."""
+    return tuple(ops.getitem(index, (..., i)) for i in range(index.type.shape[-1]))
+
+
+def scattered(how: str, x: Operand, key: tuple[Any, ...], values: Operand) -> Operand:
+    """A copy of x, updated at a key. Values at repeated indices are combined; of those that are `update`d, one remains."""
+    if how == "update":
+        return ops.setitem(x, key, values)
+    if how == "add":
+        return ops.additem(x, key, values)
+    if how == "sub":
+        return ops.additem(x, key, ops.neg(values))
+    return one_by_one(COMBINE[how], x, key, values)
+
+
+def one_by_one(combine: Combine, x: Operand, key: tuple[Any, ...], values: Operand) -> Operand:
+    """Combine the values with x one after the other, since several of them may go to one place."""
+    places = key[0].type.shape
+    count = 1
+    for n in places:
+        count *= n
+    rows = [ops.reshape(index, (count,)) for index in key]
+    parts = ops.reshape(ops.broadcast_to(values, places + x.type.shape[len(key) :]), (count, *x.type.shape[len(key) :]))
+
+    def step(k: Any, out: Any) -> Any:
+        at = tuple(ops.getitem(row, k) for row in rows)
+        return ops.setitem(out, at, combine(ops.getitem(out, at), ops.getitem(parts, k)))
+
+    out: Operand = control.fori_loop(0, count, step, x)
+    return out

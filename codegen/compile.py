@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from adjit.ir.cost import assumed_type
 from adjit.ir.effects import effects_of
+from adjit.ir.expr import hint_of
 from adjit.ir.func import Block, Func
 from adjit.ir.ops.base import Array, View
 from adjit.ir.ops.control import For, Region, While
@@ -40,8 +42,8 @@ def work(block: Block) -> float:
         if isinstance(stmt.op, Region):
             total += sum(map(work, stmt.blocks))
         elif not isinstance(stmt.op, View):
-            moved = max((x.type.size for x in (*stmt.args, *stmt.results)), default=0)
-            total += max(operations(stmt) or 0.0, moved) * stmt.op.slowest(*(x.type for x in stmt.args))
+            moved = max((assumed_type(x.type).size for x in (*stmt.args, *stmt.results)), default=0)
+            total += max(operations(stmt) or 0.0, moved) * stmt.op.slowest(*(assumed_type(x.type) for x in stmt.args))
     return total
 
 
@@ -64,11 +66,12 @@ def built(func: Func, target: Target, probes: Probes | None = None) -> Built:
         tuple(exports),
         tuple(sorted(module.imports)),
         tuple(module.failures),
-        module.plan.arena_bytes + module.packing.bytes + module.work_bytes,
+        hint_of(module.memory_bytes),
         module.buffer_count,
         quick=work(func.block) < QUICK,
-        # results in recycled buffers, and effects that a retry would repeat, need Python
-        enterable=not module.hosts and not has_collectives and all(t.nbytes < pooled_from(results) for t in results),
+        # results in recycled buffers, and effects that a retry would repeat, need Python; so do results whose sizes vary
+        enterable=not module.hosts and not has_collectives and not module.symbols and all(t.nbytes < pooled_from(results) for t in results),
+        symbols=module.symbols,
     )
     return Built(image, module.parts.texts, {host.symbol(k): host.HostFunction(fn) for k, fn in enumerate(module.hosts)})
 

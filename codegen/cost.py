@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from adjit.ir.cost import assumed_type
 from adjit.ir.func import Block, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.control import For, If, Region, While
@@ -25,7 +26,7 @@ class Cost(NamedTuple):
 
 
 def copy_cost(type: TensorType) -> Cost:
-    return Cost(0.0, 2.0 * type.nbytes)
+    return Cost(0.0, 2.0 * assumed_type(type).nbytes)
 
 
 def cost(stmt: Stmt, plan: Plan) -> Cost:
@@ -48,7 +49,7 @@ def operations(stmt: Stmt) -> float | None:
             return None if then is None or otherwise is None else max(then, otherwise)
         case Region():
             return _sum(stmt.blocks[0])
-    return op.operations([x.type for x in stmt.args], [x.type for x in stmt.results])
+    return op.operations([assumed_type(x.type) for x in stmt.args], [assumed_type(x.type) for x in stmt.results])
 
 
 def _sum(block: Block) -> float | None:
@@ -64,15 +65,15 @@ def _sum(block: Block) -> float | None:
 def traffic(stmt: Stmt, plan: Plan) -> float | None:
     match stmt.op:
         case StackRead():
-            return 2.0 * stmt.result.type.nbytes
+            return 2.0 * assumed_type(stmt.result.type).nbytes
         case StackAccumulate():
-            return 3.0 * stmt.args[2].type.nbytes
+            return 3.0 * assumed_type(stmt.args[2].type).nbytes
         case StackOp():
             return None
         case Gather():
-            return 2.0 * stmt.result.type.nbytes + _bytes(stmt.args[1:], plan)
+            return 2.0 * assumed_type(stmt.result.type).nbytes + _bytes(stmt.args[1:], plan)
         case Scatter():  # in place, or after a copy by a separate kernel
-            return 2.0 * stmt.args[1].type.nbytes + _bytes(stmt.args[1:], plan)
+            return 2.0 * assumed_type(stmt.args[1].type).nbytes + _bytes(stmt.args[1:], plan)
     read: list[Operand] = [*stmt.args]
     for block in stmt.blocks:
         read += [v for v in block.free() if all(v is not a for a in stmt.args)]
@@ -87,6 +88,6 @@ def _bytes(values: Iterable[Operand], plan: Plan) -> float:
     for value in values:
         if isinstance(value, Value):
             root = plan.windows[id(value)].root if id(value) in plan.windows else value
-            size = roots.get(id(root), (0, 0))[0] + value.type.nbytes
-            roots[id(root)] = (size, root.type.nbytes)
+            size = roots.get(id(root), (0, 0))[0] + assumed_type(value.type).nbytes
+            roots[id(root)] = (size, assumed_type(root.type).nbytes)
     return float(sum(min(size, whole) for size, whole in roots.values()))

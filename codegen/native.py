@@ -19,7 +19,7 @@ from adjit.ir.target import Target
 from adjit.ir.types import TensorType
 
 from . import collectives
-from .cache.image import Image
+from .cache.image import Axis, Image
 from .interrupts import signals
 from .llvm import toolchain as llvm
 from .llvm.owned import free_after
@@ -32,6 +32,7 @@ LARGE, HUGE = 1 << 18, 1 << 26  # bytes of a result whose buffers are kept for t
 MANY, PART = 1 << 20, 1 << 14  # if all results together are this large, those of `PART` bytes too: the allocator gives their memory back
 KEPT = 2  # buffers of each: the caller often holds one result while the next is computed
 MAIN = "adjit_main"
+TOO_SMALL = -4  # the arena is too small, and nothing has happened yet; the size that it needs is in the error record
 RAISED = -3  # a Python function that native code called has raised; see `Raised`
 
 
@@ -66,8 +67,10 @@ class Native:
         self.address = self._library.address[MAIN]
         self._main = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(self.address)
         self._arenas: list[Array] = []
-        least = pooled_from(self.result_types)
-        self._results = [(t, deque[Array]() if least <= t.nbytes <= HUGE else None) for t in self.result_types]
+        self.symbols = image.symbols
+        self._sized = sized_types(self.symbols, self.result_types) if self.symbols else None
+        least = pooled_from(self.result_types) if not self.symbols else HUGE + 1
+        self._results = [(t, deque[Array]() if self._sized is None and least <= t.nbytes <= HUGE else None) for t in self.result_types]
         self._count = image.buffer_count
 
     @property
@@ -80,6 +83,8 @@ class Native:
         return "\n".join(llvm.assembly(text, self.target) for text in self.texts())
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
+        if self._sized is not None:
+            return self._call_sized(arrays, self._sized)
         results = [np.empty(t.shape, t.dtype) if pool is None else recycled(t, pool) for t, pool in self._results]
         if len(arrays) + len(results) != self._count:  # native code would use what lies behind the table
             raise AdjitError(f"@{self.name} takes {self._count - len(results)} arrays, not {len(arrays)}")
@@ -97,13 +102,43 @@ class Native:
             self._raise(code, list(error))
         return results
 
-    def new_arena(self) -> Array:
+    def _call_sized(self, arrays: Sequence[Array], shapes: Callable[..., Sequence[tuple[int, ...]]]) -> list[Array]:
+        """A call of code for all sizes: the table of buffers continues with the sizes, and the capacity of the arena."""
+        sizes = [arrays[symbol.param].shape[symbol.axis] for symbol in self.symbols]
+        results = [np.empty(shape, t.dtype) for shape, t in zip(shapes(*sizes), self.result_types, strict=True)]
+        buffers = [a.__array_interface__["data"][0] for a in (*arrays, *results)]
+        if len(buffers) != self._count:
+            raise AdjitError(f"@{self.name} takes {self._count - len(results)} arrays, not {len(arrays)}")
+        error = (ctypes.c_int64 * DETAILS)()
+        try:
+            arena = self._arenas.pop()
+        except IndexError:
+            arena = self.new_arena()
+        try:
+            code = self._run_sized(buffers, sizes, arena, error)
+            if code == TOO_SMALL:
+                arena = self.new_arena(error[0])
+                code = self._run_sized(buffers, sizes, arena, error)
+        finally:
+            self._arenas.append(arena)
+        if code:
+            self._raise(code, list(error))
+        return results
+
+    def _run_sized(self, buffers: list[int], sizes: list[int], arena: Array, error: ctypes.Array[ctypes.c_int64]) -> int:
+        words = [*buffers, *sizes, arena.nbytes]
+        table = (ctypes.c_void_p * len(words))(*words)
+        code: int = self._main(table, arena.__array_interface__["data"][0], error)
+        return code
+
+    def new_arena(self, nbytes: int | None = None) -> Array:
         """Memory for one call at a time."""
-        raw = np.zeros(self.arena_bytes + 64, np.uint8)  # zero: stacks are empty
+        nbytes = self.arena_bytes if nbytes is None else nbytes
+        raw = np.zeros(nbytes + 64, np.uint8)  # zero: stacks are empty
         start = raw.__array_interface__["data"][0]
         shift = -start % 64
         release = self._library.address.get(stacks.RELEASE)
-        arena = raw[shift : shift + self.arena_bytes]
+        arena = raw[shift : shift + nbytes]
         if release is not None:  # the memory is kept until then: NumPy 2.5 frees it before it calls back for weak references
             free_after(arena, [partial(ctypes.CFUNCTYPE(None, ctypes.c_void_p)(release), start + shift)], self._library, raw)
         return arena
@@ -118,6 +153,14 @@ class Native:
             raise MemoryError(f"@{self.name}: no memory to save what the backward pass of a loop needs; give the loop a checkpoint=")
         failure = self.failures[code - 1]
         raise failure.error(failure.message.format(*map(Detail, details))).at(failure.location)
+
+
+def sized_types(symbols: Sequence[Axis], types: Sequence[TensorType]) -> Callable[..., Sequence[tuple[int, ...]]]:
+    """A function from the values of the symbols to the shapes of these types."""
+    names = ", ".join(symbol.name for symbol in symbols)
+    shapes = "".join(f"({''.join(f'{n!s}, ' for n in t.shape)}), " for t in types)
+    made: Callable[..., Sequence[tuple[int, ...]]] = eval(f"lambda {names}: ({shapes})", {"min": min})
+    return made
 
 
 def _restore(*exception: int) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from .expr import Atom, Expr, Minimum, Monomial, Quotient, Symbol, Symbolic, Var, minimum, substituted, variable
+from .expr import Atom, Expr, Minimum, Monomial, Quotient, Symbol, Symbolic, Var, leaves, minimum, substituted
+from .expr import variable as named
 
 EXCESS = "more."  # before the name of a symbol: how much it exceeds its least value
 
@@ -80,12 +81,15 @@ class Ranges:
         for atom in atoms:
             if isinstance(atom, Minimum):
                 return self._without_minimum(expr, atom)
-        inner = next((v for v in reversed(self.known) if v in atoms), None)
-        if inner is not None:
-            return self._without_variable(expr, inner)
-        for atom in atoms:
-            if isinstance(atom, Quotient):
-                return self._without_quotient(expr, atom)
+        quotients = {atom: set(leaves(atom.dividend)) for atom in atoms if isinstance(atom, Quotient)}
+        for variable in reversed(self.known):
+            for atom, inside in quotients.items():
+                if variable in inside:
+                    return self._without_quotient(expr, atom)
+            if variable in atoms:
+                return self._without_variable(expr, variable)
+        for atom in quotients:
+            return self._without_quotient(expr, atom)
         for atom in atoms:
             if isinstance(atom, Symbol):
                 return self._without_symbol(expr, atom)
@@ -98,7 +102,7 @@ class Ranges:
 
     def _without_symbol(self, expr: Symbolic, symbol: Symbol) -> int | None:
         """The symbol is its least value and what it exceeds that by, which is at least 0; or its greatest, and what it falls short of."""
-        excess = variable(EXCESS + symbol.name)
+        excess = named(EXCESS + symbol.name)
         bounds = [self.least(substituted(expr, symbol, symbol.low + excess))]
         if symbol.high is not None and all(factor < 0 for monomial, factor in expr.terms.items() if symbol in monomial):
             bounds.append(self.least(substituted(expr, symbol, symbol.high)))

@@ -12,12 +12,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .types import BOOL, I64, DType
+from .sizes import hint_of, is_symbolic
+from .types import BOOL, I64, DType, TensorType
 
 PLAIN = 1  # an addition, a comparison, a selection
 DIVISION = 3  # a floating-point division or a square root
 ITERATIONS = 20  # of a loop that ends when its elements have converged
 MATH = 8  # a function of the vector math library, or an integer division
+
+
+def assumed_type(t: TensorType) -> TensorType:
+    """The type with sizes that occurred instead of those that are known only at run time: costs are estimates."""
+    return t.with_shape([hint_of(n) for n in t.shape]) if any(map(is_symbolic, t.shape)) else t
 
 
 class Work(NamedTuple):

@@ -116,15 +116,14 @@ class Symbolic:
     # ---- decisions: those that the ranges of the symbols do not make for all sizes are refused
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are equal for all sizes. Whether an expression is a certain number must be known for all sizes."""
+        """Whether both are equal for all sizes. That a size is 0 is a decision: what is left out then is needed for other sizes."""
         if isinstance(other, Symbolic):
             return self.constant == other.constant and self.terms == other.terms
-        return isinstance(other, int) and self.is_of_symbols and not self._differs(other)
+        if isinstance(other, int) and other == 0 and self.is_of_symbols:
+            from .bounds import proven_sign  # noqa: PLC0415 - which computes with expressions itself
 
-    def _differs(self, other: int) -> bool:
-        from .bounds import proven_sign  # noqa: PLC0415 - which computes with expressions itself
-
-        return proven_sign(self - other) != 0 or self._refuse(f"is {other}")
+            return proven_sign(self) == 0 and self._refuse("is 0")
+        return False
 
     def __lt__(self, other: Expr) -> bool:
         return not self >= other
@@ -160,7 +159,7 @@ class Symbolic:
     @property
     def is_of_symbols(self) -> bool:
         """Whether it has no loop variables, so that it is the same during a whole call."""
-        return all(isinstance(atom, Symbol) for atom in _leaves(self))
+        return all(isinstance(atom, Symbol) for atom in leaves(self))
 
     @property
     def hint(self) -> int:
@@ -192,15 +191,16 @@ class Symbolic:
 Expr: TypeAlias = int | Symbolic
 
 
-def _leaves(expr: Expr) -> Iterator[Var]:
+def leaves(expr: Expr) -> Iterator[Var]:
+    """The variables of an expression, and of what its atoms are made of."""
     if isinstance(expr, int):
         return
     for atom in {atom for monomial in expr.terms for atom in monomial}:
         match atom:
             case Quotient():
-                yield from _leaves(atom.dividend)
+                yield from leaves(atom.dividend)
             case Minimum():
-                yield from (*_leaves(atom.a), *_leaves(atom.b))
+                yield from (*leaves(atom.a), *leaves(atom.b))
             case _:
                 yield atom
 

@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 
 ALIGNMENT = 64  # bytes: the alignment of every buffer in the arena
 STACK_BYTES = 24  # the handle of a stack: data, count, capacity
-KINDS = ("arena", "param", "result", "constant", "view", "slot", "row")
+KINDS = ("arena", "sized", "param", "result", "constant", "view", "slot", "row")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A buffer: a byte offset in the arena, or the number of a parameter, a result, a constant, a view, a slot or a row."""
+    """A buffer: a byte offset in the arena, or the number of a parameter, a result, a constant, a view, a slot, a row, or of a `sized`
+    buffer, which follows the arena and whose size is known only at run time.
+    """
 
     kind: str
     index: int
@@ -51,6 +53,7 @@ class Plan:
     """Keyed by the identity of values, which the Func keeps alive."""
 
     arena_bytes: int = 0
+    sized: list[int] = field(default_factory=list)  # bytes of the buffers whose sizes are known only at run time
     places: dict[int, Place] = field(default_factory=dict)
     windows: dict[int, BufferView] = field(default_factory=dict)
     rows: set[int] = field(default_factory=set)  # ids of roots inside `rows`: their buffers hold one row at a time, on the stack

@@ -33,6 +33,14 @@ class Failure(NamedTuple):
     location: Location | None
 
 
+class Axis(NamedTuple):
+    """A size that is known only at run time, and where a call finds it: an axis of a parameter."""
+
+    name: str
+    param: int
+    axis: int
+
+
 class Image(NamedTuple):
     """A compiled program. `exports` are the functions that Python calls, `imports` the external routines that it uses."""
 
@@ -44,6 +52,7 @@ class Image(NamedTuple):
     buffer_count: int
     quick: bool  # runs for microseconds only
     enterable: bool  # the native entry may call it
+    symbols: tuple[Axis, ...] = ()  # sizes known only at run time, which a call passes after the buffers
 
 
 def load(key: bytes | None) -> Image | None:
@@ -62,7 +71,8 @@ def load(key: bytes | None) -> Image | None:
             return None
         objects.append(llvm.Object(k, code))
     known = tuple(Failure(error_named(error), message, location and Location(*location)) for error, message, location in failures)
-    return Image(tuple(objects), exports, imports, known, *rest)
+    sizes, count, quick, enterable, symbols = rest
+    return Image(tuple(objects), exports, imports, known, sizes, count, quick, enterable, tuple(Axis(*symbol) for symbol in symbols))
 
 
 def store(key: bytes, image: Image) -> None:
@@ -70,7 +80,8 @@ def store(key: bytes, image: Image) -> None:
     if path is None:
         return
     failures = [(name_of(f.error), f.message, f.location and tuple(f.location)) for f in image.failures]
-    cache.store(path, key, marshal.dumps(([o.key for o in image.objects], image.exports, image.imports, failures, *image[4:])))
+    rest = *image[4:-1], [tuple(symbol) for symbol in image.symbols]
+    cache.store(path, key, marshal.dumps(([o.key for o in image.objects], image.exports, image.imports, failures, *rest)))
 
 
 def routine(name: str, text: Callable[[], str], target: Target, level: int) -> llvm.Object:

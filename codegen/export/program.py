@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from adjit.ir.effects import effects_of
-from adjit.ir.errors import UnsupportedError
+from adjit.ir.errors import NotGeneral, UnsupportedError
 from adjit.ir.func import Block, Func
 from adjit.ir.ops.base import Array
 from adjit.ir.ops.effects import Print
@@ -46,7 +46,9 @@ def program(func: Func, target: Target) -> Program:
     module.build()
     texts = [*module.parts.texts, *library.texts(module.imports, target)]
     level = max(1, min(module.level, *map(toolchain.level_for, texts)))
-    memory = module.plan.arena_bytes + module.packing.bytes + module.work_bytes
+    memory = module.memory_bytes
+    if not isinstance(memory, int):
+        raise NotGeneral("export: a program for all sizes")
     return Program(texts, level, memory, tuple(map(message, module.failures)), bool(module.handles))
 
 

@@ -13,6 +13,7 @@ There are no checks once a call has begun to write to variables: from then on, i
 
 from __future__ import annotations
 
+from adjit.ir.cost import assumed_type
 from adjit.ir.func import Block
 from adjit.ir.ops.control import For, While
 
@@ -37,7 +38,7 @@ def kernel_weight(block: Block) -> int:
     total = 0
     for stmt in block.stmts:
         if not isinstance(stmt.op, For | While):
-            sizes = (x.type.size for x in stmt.results)
+            sizes = (assumed_type(x.type).size for x in stmt.results)
             total += 16 + int(max(operations(stmt) or 0, *sizes, 0)) // 4 + sum(map(kernel_weight, stmt.blocks))
     return total
 

@@ -6,9 +6,12 @@ from collections.abc import Callable, Sequence
 
 from adjit.ir.cost import ITERATIONS
 from adjit.ir.errors import AdjitError
+from adjit.ir.expr import Symbolic
 from adjit.ir.types import BOOL, I64, DType
 
+from ..llvm import memory
 from ..llvm.lanes import Lanes, Outlined, Reg, Text
+from ..sizes import native_size
 from ..vecmath import functions as vecmath
 
 
@@ -18,6 +21,13 @@ class VectorEmitter(Lanes):
     def __init__(self, text: Text, width: int = 1, position: Callable[[int, int], Reg] | None = None, strict: bool = False) -> None:
         super().__init__(text, width, strict)
         self._position = position
+
+    def const(self, dtype: DType, value: float | int | bool) -> Reg:
+        if dtype is I64 and type(value) is not int:
+            size: object = native_size(value)  # type: ignore[arg-type]
+            if isinstance(size, Symbolic):
+                return memory.splat(self.text, Reg(f"{size}", I64), self.width)
+        return super().const(dtype, value)
 
     def call(self, function: str, *args: Reg) -> Reg:
         """Emit a function of the vector math library: inlined, or called in programs with so many that inlining would compile slowly."""

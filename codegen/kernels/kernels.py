@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from adjit.ir.errors import AdjitError, UnsupportedError, VerifyError
+from adjit.ir.expr import Expr
 from adjit.ir.func import Stmt, Value
 from adjit.ir.layout import Layout
 from adjit.ir.location import Location
@@ -34,6 +35,7 @@ from ..loops.ir import Access, Chunk, Extent, LoopProgram, Node, Reduction
 from ..loops.nest import NestPlan, NestSpec
 from ..loops.renderer import render
 from ..products import contraction, lapack, products
+from ..sizes import SIZES, definitions, may_be_empty, native_shape, native_size, native_type, upper
 from .emitter import VectorEmitter
 from .literals import Literals
 from .parallel import PARALLEL, outlined, parallel_from
@@ -52,6 +54,7 @@ class Context:
     literals: Literals | None = None  # constants that kernels read from a table, in large programs
     repeats: dict[Hashable, Kernel] = field(default_factory=dict)  # kernels of large programs, keyed by `repeats.look`
     packed: dict[tuple[object, ...], Place] = field(default_factory=dict)  # factors packed by enclosing loops, see packing.py
+    symbols: tuple[str, ...] = ()  # the sizes that are known only when the program runs, in the order of the table %sizes
     awake: bool = False  # whether the other threads are always busy, so that they need not be woken
     is_final: bool = False  # variables are being written: from here on, the call is not interrupted
     checked: bool = False  # whether loop programs are checked
@@ -77,30 +80,31 @@ class Kernel:
         self.text.may_look, self.text.returns_code = context.target.hosted and not context.is_final, True
         self.pointers: dict[tuple[Place, int], str] = {}  # equal addresses share one pointer, so that `copy` can detect them
         self.packed = context.packed
+        self.symbols = context.symbols
         self.awake = context.awake
         self.failures: list[Failure] = []  # the meaning of each code that the kernel may return
         self.location: Location | None = None  # of the statement being emitted
         self.error: type[AdjitError] = AdjitError
         self.fails = False  # whether it may return an error code
         self.imports: set[str] = set()
-        self.work_bytes = 0  # size of its scratch memory, which is passed as the last pointer
+        self.work_bytes: Expr = 0  # size of its scratch memory, which is passed as the last pointer
         self.helpers: list[str] = []  # functions that only this kernel calls, named after it
         self.checked = context.checked
         self.program = LoopProgram()  # its loop nests
 
     def pointer(self, root: Value, layout: Layout) -> str:
-        offset = layout.offset * root.type.dtype.itemsize
+        offset = native_size(layout.offset) * root.type.dtype.itemsize
         place = self.plan.places[id(root)]
         name = self.pointer_to(place, offset)
         if place.kind != "view":  # a part of another buffer, with that buffer's strides
-            self.set_extent(name, -offset, root.type.nbytes - offset)
+            self.set_extent(name, -offset, native_size(root.type.nbytes) - offset)
         return name
 
-    def set_extent(self, pointer: str, start: int, stop: int) -> None:
+    def set_extent(self, pointer: str, start: Expr, stop: Expr) -> None:
         """The bytes around a pointer that may be accessed. Values that share a place may have different sizes: the largest counts."""
         known = self.program.extents.get(pointer)
-        if known is not None and isinstance(known.stop, int):
-            stop = max(stop, known.stop)
+        if known is not None:
+            stop = upper(stop, known.stop)
         self.program.extents[pointer] = Extent(start, stop)
 
     def pointer_to(self, place: Place, offset: int = 0) -> str:
@@ -118,7 +122,7 @@ class Kernel:
 
     def access(self, value: Operand) -> Access:
         root, layout = self.plan.windows[id(value)]
-        return Access(self.pointer(root, layout), layout.strides, value.type.dtype)
+        return Access(self.pointer(root, layout), native_shape(layout.strides), value.type.dtype)
 
     @property
     def limits(self) -> Limits:
@@ -136,7 +140,7 @@ class Kernel:
 
     def run(self, part: LoopProgram) -> None:
         """Append the text of a program that accesses the kernel's pointers."""
-        self.work_bytes = max(self.work_bytes, part.work_bytes)
+        self.work_bytes = upper(self.work_bytes, part.work_bytes)
         self.keep(part.nodes)
         render(self.text, part.nodes, self)
 
@@ -167,7 +171,7 @@ class Kernel:
         """Add a helper function with this body; return its name."""
         self.text.declares |= text.declares
         name = f"@{{}}.{kind}{len(self.helpers)}"
-        body = "\n".join([*text.slots, *text.lines, "ret void"])
+        body = "\n".join([*text.slots, *definitions(text.lines, self.symbols), *text.lines, "ret void"])
         self.helpers.append(f"define internal void {name}({params}) nounwind {{\nentry:\n{body}\n}}\n")
         return name
 
@@ -178,8 +182,13 @@ class Kernel:
         return other
 
     def _params(self) -> list[str]:
-        last = (["%work"] if self.work_bytes else []) + (["%error"] if self.leaves else [])
+        last = (["%work"] if self.work_bytes else []) + self.sizes_table + (["%error"] if self.leaves else [])
         return [*(f"%p{k}" for k in range(len(self.pointers))), *last]
+
+    @property
+    def sizes_table(self) -> list[str]:
+        """The pointer to the sizes that are known only when the program runs, if there are any."""
+        return [SIZES] if self.symbols else []
 
     def imported(self) -> set[str]:
         """Names of the external routines that the kernel calls."""
@@ -188,7 +197,7 @@ class Kernel:
     def definition(self) -> str:
         """The LLVM function, with `{}` for its name. A kernel that may fail takes the error record last and returns a code."""
         result, last = ("i64", "ret i64 0") if self.leaves else ("void", "ret void")
-        body = "\n".join([*self.text.slots, *self.text.lines, last])
+        body = "\n".join([*self.text.slots, *definitions(self.text.lines, self.symbols), *self.text.lines, last])
         params = ", ".join(f"ptr {name}" for name in self._params())
         return "".join([*self.helpers, f"define hidden {result} @{{}}({params}) nounwind {{\nentry:\n{body}\n}}\n"])
 
@@ -227,16 +236,17 @@ class LoopKernel(Kernel):
 
     def window(self, value: Operand) -> Window:
         root, layout = self.plan.windows[id(value)]
-        return Window(self.text, self.pointer(root, layout), value.type, layout.strides)
+        type, strides = (native_type(value.type), native_shape(layout.strides)) if self.symbols else (value.type, layout.strides)
+        return Window(self.text, self.pointer(root, layout), type, strides)
 
     @contextmanager
     def loop(self, size: int | Reg) -> Iterator[Reg]:
-        if size == 1:
+        if not isinstance(size, Reg) and size == 1:
             yield Reg("0", I64)
             return
         text, over = self.text, self.text.fresh_label()
-        stop = size.name if isinstance(size, Reg) else str(size)
-        if size == 0 or isinstance(size, Reg):  # the body is emitted, but may never run
+        stop = size.name if isinstance(size, Reg) else f"{size}"
+        if isinstance(size, Reg) or may_be_empty(size):  # the body is emitted, but may never run
             some = text.fresh_label()
             text.put(f"br i1 {text.define(f'icmp sgt i64 {stop}, 0')}, label %{some}, label %{over}")
             text.start(some)
@@ -277,7 +287,7 @@ class LoopKernel(Kernel):
     def fold(self, size: int, initial: Reg, step: Callable[[Reg, Reg], Reg]) -> None:
         if size == 0:
             return
-        with Loop(self.text, "0", str(size)) as loop:
+        with Loop(self.text, "0", f"{size}") as loop:
             carried = loop.carry(self.scalar.type(initial.dtype), initial.name)
             loop.feed(carried, step(Reg(loop.index, I64), Reg(carried, initial.dtype)).name)
 
@@ -312,7 +322,7 @@ class LoopKernel(Kernel):
         key = (body, *settings.items(), *((w.type, w.strides) for w in windows))
         if key not in self.functions:
             self.functions[key] = self._function(body, windows, settings)
-        pointers = ", ".join(f"ptr {w.pointer}" for w in windows)
+        pointers = ", ".join(f"ptr {p}" for p in (*(w.pointer for w in windows), *self.sizes_table))
         name, looks, work = self.functions[key]
         self.text.put(f"call void {name}({pointers}{', ptr %error' if looks else ''})")
         self.text.charge(work, looks)
@@ -324,7 +334,8 @@ class LoopKernel(Kernel):
         inner = self.helper_text(may_look=True)
         with self._writing(inner, self.threads):
             body(self, *(w.inside(inner, [f"%w{k}"]) for k, w in enumerate(windows)), **settings)
-        params = [*(f"ptr %w{k}" for k in range(len(windows))), *(["ptr %error"] if inner.looks else [])]
+        names = [*(f"%w{k}" for k in range(len(windows))), *self.sizes_table, *(["%error"] if inner.looks else [])]
+        params = [f"ptr {name}" for name in names]
         return self.add_helper("function", ", ".join(params), inner), inner.looks, inner.work
 
     def load(self, source: Window, *index: Reg) -> Reg:

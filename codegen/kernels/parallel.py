@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from adjit.ir.expr import Expr
+
 from ..interrupts.stopping import PIECE, leave_if_stopped
 from ..llvm import memory
 from ..llvm.lanes import Text
+from ..loops.ir import Sizing
+from ..sizes import SIZES
 from ..threads import library
 
 if TYPE_CHECKING:
     from .kernels import Kernel
 
 PARALLEL = 200_000  # operations: below this, waking another thread costs more than it gains
+MANY = 32  # chunks that are assumed where their number is known only at run time
 AWAKE = 50_000  # the same in loops whose matrix products keep the other threads awake
 
 
@@ -22,21 +27,45 @@ def parallel_from(kernel: Kernel) -> int:
     return AWAKE if kernel.awake else PARALLEL
 
 
-def in_chunks(kernel: Kernel, total: int, rows: int, walk: Callable[[Text, str, str], None]) -> None:
-    """Call `walk` for `rows` of `total` rows at a time, on all threads. It becomes a separate function that gets the kernel's pointers."""
+def in_chunks(kernel: Kernel, total: Expr, rows: int | Sizing, walk: Callable[[Text, str, str], None]) -> str:
+    """Call `walk` for `rows` of `total` rows at a time, on all threads. It becomes a separate function that gets the kernel's pointers.
+
+    The result is the number of chunks.
+    """
     pointers = [*kernel.pointers.values(), *(["%work"] if kernel.work_bytes else [])]
-    outlined(kernel, total, rows, pointers, pointers, walk)
+    return outlined(kernel, total, rows, pointers, pointers, walk)
+
+
+def rows_of(text: Text, total: Expr, rows: int | Sizing) -> str:
+    """The rows of a chunk: as many as the plan says, or, if that depends on the size, computed like there."""
+    if isinstance(rows, int):
+        return str(rows)
+    text.declares |= {f"declare i64 @llvm.{name}.i64(i64, i64)" for name in ("smin", "smax")}
+    work = f"{rows.operations}"
+    most = text.define(f"call i64 @llvm.smin.i64(i64 {total}, i64 {rows.most})")
+    wanted = text.define(f"call i64 @llvm.smin.i64(i64 {most}, i64 {text.define(f'udiv i64 {work}, {rows.least}')})")
+    several = text.define(f"call i64 @llvm.smax.i64(i64 {wanted}, i64 2)")
+    is_large = text.define(f"icmp sge i64 {work}, {rows.parallel_from}")
+    count = text.define(f"select i1 {is_large}, i64 {several}, i64 1")
+    each = _quotient(text, f"{total}", count)
+    return text.define(f"call i64 @llvm.smax.i64(i64 {each}, i64 1)")
+
+
+def _quotient(text: Text, a: str, b: str) -> str:
+    """a / b, rounded up."""
+    above = text.define(f"sub i64 {text.define(f'add i64 {a}, {b}')}, 1")
+    return text.define(f"udiv i64 {above}, {b}")
 
 
 def outlined(
     kernel: Kernel,
-    total: int,
-    rows: int,
+    total: Expr,
+    rows: int | Sizing,
     outside: Sequence[str],
     inside: Sequence[str],
     walk: Callable[[Text, str, str], None],
     leaves: bool = True,
-) -> None:
+) -> str:
     """Like `in_chunks` with chosen pointers: their names in the kernel and in the function. `leaves`: return at once when interrupted."""
     text, run = kernel.text, library.runner(kernel.threads)
     kernel.imports.add(run)
@@ -45,18 +74,40 @@ def outlined(
     for k, pointer in enumerate(inside):
         inner.put(f"{pointer}.at = getelementptr ptr, ptr %pointers, i64 {k}")
         inner.put(f"{pointer} = load ptr, ptr {pointer}.at")
-    start = inner.define(f"mul i64 %chunk, {rows}")
-    after = inner.define(f"add i64 {start}, {rows}")
+    each = rows_of(inner, total, rows)
+    start = inner.define(f"mul i64 %chunk, {each}")
+    after = inner.define(f"add i64 {start}, {each}")
     within = inner.define(f"icmp slt i64 {after}, {total}")
     walk(inner, start, inner.define(f"select i1 {within}, i64 {after}, i64 {total}"))
-    chunks = -(-total // rows)
-    looks = inner.looks or (text.may_look and chunks * inner.work >= PIECE)
+    chunks = _chunks(text, total, rows)
+    count = int(chunks) if chunks.isdigit() else MANY
+    looks = inner.looks or (text.may_look and count * inner.work >= PIECE)
     if inner.looks:
         inner.lines[:0] = [f"%error.at = getelementptr ptr, ptr %pointers, i64 {len(outside)}", "%error = load ptr, ptr %error.at"]
         outside = [*outside, "%error"]
+    if kernel.symbols:
+        inner.slots += [f"{SIZES}.at = getelementptr ptr, ptr %pointers, i64 {len(outside)}", f"{SIZES} = load ptr, ptr {SIZES}.at"]
+        outside = [*outside, SIZES]
     name = kernel.add_helper("chunk", "ptr %pointers, i64 %chunk, i64 %worker", inner)
     stop = "%error" if looks else "null"
-    text.put(f"call void @{run}(ptr {name}, ptr {memory.table(text, outside)}, i64 {chunks}, ptr {stop}, i64 {kernel.threads})")
-    text.charge(chunks * inner.work, looks)
+    callee = f"@{run}" if chunks.isdigit() else _runner(kernel, chunks)
+    text.put(f"call void {callee}(ptr {name}, ptr {memory.table(text, outside)}, i64 {chunks}, ptr {stop}, i64 {kernel.threads})")
+    text.charge(count * inner.work, looks)
     if looks and leaves:
         leave_if_stopped(text)
+    return chunks
+
+
+def _runner(kernel: Kernel, chunks: str) -> str:
+    """The routine that runs so many chunks: a single one needs no other threads."""
+    text, names = kernel.text, [library.runner(kernel.threads), library.runner(1)]
+    kernel.imports.update(names)
+    text.declares |= {f"declare void @{name}({library.RUNNER})" for name in names}
+    several = text.define(f"icmp sgt i64 {chunks}, 1")
+    return text.define(f"select i1 {several}, ptr @{names[0]}, ptr @{names[1]}")
+
+
+def _chunks(text: Text, total: Expr, rows: int | Sizing) -> str:
+    if isinstance(rows, int) and isinstance(total, int):
+        return str(-(-total // rows))
+    return _quotient(text, f"{total}", rows_of(text, total, rows))

@@ -18,6 +18,7 @@ from ..loops.boxes import Border, add_boxes
 from ..loops.chunks import Limits, add_nest
 from ..loops.ir import Access, Chunk, LoopProgram, Reduction
 from ..loops.nest import NestSpec
+from ..sizes import native_shape
 from .literals import NO_LITERALS, Taken
 
 
@@ -83,7 +84,7 @@ class Region:
 def region_of(stmt: Stmt, access: Callable[[Operand], Access], numbers: Taken = NO_LITERALS) -> Region:
     """The nest of a `fuse` statement; `numbers` are the literals that are read from a table."""
     (block,) = stmt.blocks
-    domain = _domain(block)
+    domain = native_shape(_domain(block))
     pads = [s for s in block.stmts if isinstance(s.op, Pad)]
     inputs, accesses = _inputs(block, access)
     outer = {id(inner): result for inner, result in zip(block.results, stmt.results, strict=True)}
@@ -96,7 +97,9 @@ def region_of(stmt: Stmt, access: Callable[[Operand], Access], numbers: Taken = 
         elif result is not None:
             outputs[id(s.result)] = result
     body = RegionBody(block, inputs, _numbered(outputs), _numbered(reductions), {id(s.result): k for k, s in enumerate(pads)}, numbers)
-    borders = [Border(s.op.low, s.args[0].type.shape, inputs.get(id(s.result))) for s in pads if isinstance(s.op, Pad)]
+    borders = [
+        Border(native_shape(s.op.low), native_shape(s.args[0].type.shape), inputs.get(id(s.result))) for s in pads if isinstance(s.op, Pad)
+    ]
     written, read = [access(v) for v in outputs.values()], {a.pointer for a in accesses}
     spec = NestSpec(
         domain,

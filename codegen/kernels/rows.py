@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from adjit.ir.errors import NotGeneral
 from adjit.ir.expr import Expr, minimum, variable
 from adjit.ir.func import Stmt
 from adjit.ir.operand import Operand
 from adjit.ir.ops.control import Fuse
 
-from ..loops.chunks import CHUNKS
-from ..loops.ir import CHUNK, Access, Local, Loop, LoopProgram, Node, Parallel
+from ..loops.chunks import CHUNKS, MIN_OPS
+from ..loops.ir import CHUNK, ROWS, Access, Local, Loop, LoopProgram, Node, Parallel, Sizing
 from ..loops.nest import NestPlan, NestSpec
+from ..sizes import native_shape, native_size
 from .kernels import Context, Kernel
 from .region import region_of
 
@@ -32,27 +34,47 @@ def rows_kernel(stmt: Stmt, context: Context) -> Kernel:
         root, layout = context.plan.windows[id(value)]
         if id(root) not in context.plan.rows:
             return kernel.access(value)
-        size = root.type.nbytes // root.type.shape[0]
-        slot = slots.setdefault(id(root), Local(f"%row{len(slots)}", size))
-        inside = layout.offset % max(1, size // root.type.dtype.itemsize)
-        return Access(slot.pointer, (0, *layout.strides[1:]), value.type.dtype, inside)
+        elements: Expr = math.prod(native_shape(root.type.shape[1:]))
+        slot = slots.get(id(root)) or local(elements * root.type.dtype.itemsize)
+        slots[id(root)] = slot
+        inside = _inside(native_size(layout.offset), elements)
+        return Access(slot.pointer, (0, *native_shape(layout.strides[1:])), value.type.dtype, inside)
+
+    def local(size: Expr) -> Local:
+        if isinstance(size, int):
+            return Local(f"%row{len(slots)}", size)
+        each = -(-size // 64) * 64
+        kernel.work_bytes, offset = kernel.work_bytes + each * kernel.threads, kernel.work_bytes
+        return Local(f"%row{len(slots)}", each, offset)
 
     members = [region_of(s, access).spec for s in stmt.blocks[0].stmts if isinstance(s.op, Fuse)]
     rows = members[0].domain[0]
-    assert isinstance(rows, int)
 
     def walk(start: Expr, stop: Expr) -> list[Node]:
         nests = [node for spec in members for node in _member(kernel.vector_bytes, spec)]
         return [*slots.values(), Loop(ROW, start, stop, 1, nests)]
 
-    work = sum(spec.ops * math.prod(n for n in spec.domain if isinstance(n, int)) for spec in members)
-    if work < kernel.limits.parallel_from:
+    work = sum((spec.ops * math.prod(spec.domain) for spec in members), 0)
+    least = kernel.limits.parallel_from
+    if not isinstance(work, int) or not isinstance(rows, int):
+        sized = Sizing(work, least, MIN_OPS, CHUNKS)
+        nodes: list[Node] = [Parallel(rows, ROWS, walk(CHUNK * ROWS, minimum(CHUNK * ROWS + ROWS, rows)), sized)]
+    elif work < least:
         nodes = walk(0, rows)
     else:
         each = -(-rows // min(rows, CHUNKS))
         nodes = [Parallel(rows, each, walk(CHUNK * each, minimum(CHUNK * each + each, rows)))]
     kernel.run(LoopProgram(nodes))
     return kernel
+
+
+def _inside(offset: Expr, elements: Expr) -> Expr:
+    """The offset of a window in the buffer of one row."""
+    if isinstance(elements, int):
+        return offset % max(1, elements)
+    if offset != 0:
+        raise NotGeneral("a part of a row whose length is known only at run time")
+    return 0
 
 
 def _member(vector_bytes: int, spec: NestSpec) -> list[Node]:

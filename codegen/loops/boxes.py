@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
-from adjit.ir.types import Shape
+from adjit.ir.expr import Expr, hint_of
 
 from .chunks import Limits, add_nest
 from .ir import Access, Body, LoopProgram, Reduction
@@ -23,14 +23,14 @@ from .nest import NestSpec, fill
 class Border(NamedTuple):
     """A pad: the box of the domain that its operand occupies, and the index of that operand among the inputs, if it is in memory."""
 
-    low: Shape
-    shape: Shape
+    low: tuple[Expr, ...]
+    shape: tuple[Expr, ...]
     input: int | None
 
 
 class Box(NamedTuple):
-    start: Shape
-    shape: Shape
+    start: tuple[Expr, ...]
+    shape: tuple[Expr, ...]
 
     def inside(self, border: Border) -> bool:
         return all(low <= at < low + n for low, n, at in zip(border.low, border.shape, self.start, strict=True))
@@ -44,20 +44,19 @@ class PaddedBody(Protocol):
         ...
 
 
-def boxes(domain: Shape, borders: Sequence[Border]) -> list[Box]:
+def boxes(domain: Sequence[Expr], borders: Sequence[Border]) -> list[Box]:
     """Split the domain into boxes that no border crosses, the largest first."""
-    spans: list[list[tuple[int, int]]] = []
+    spans: list[list[tuple[Expr, Expr]]] = []
     for axis, n in enumerate(domain):
         ends = {0, n, *(at for b in borders for at in (b.low[axis], b.low[axis] + b.shape[axis]))}
         spans.append([(start, stop - start) for start, stop in itertools.pairwise(sorted(ends))])
     cut = [Box(*map(tuple, zip(*sides, strict=True))) for sides in itertools.product(*spans)]
-    return sorted(cut, key=lambda box: -math.prod(box.shape))
+    return sorted(cut, key=lambda box: -hint_of(math.prod(box.shape)))
 
 
 def add_boxes(program: LoopProgram, spec: NestSpec, body: PaddedBody, borders: Sequence[Border], limits: Limits) -> None:
     """Append the boxes of a nest with pads to the program of a kernel."""
-    domain = tuple(n for n in spec.domain if isinstance(n, int))
-    cut = boxes(domain, borders)
+    cut = boxes(spec.domain, borders)
     reductions = list(_started(program, spec, cut, limits))
     for box in cut:
         outside = frozenset(k for k, border in enumerate(borders) if not box.inside(border))

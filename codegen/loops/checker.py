@@ -16,6 +16,10 @@ from adjit.ir.expr import Atom, Expr, minimum, var_of
 
 from .ir import (
     CHUNK,
+    CHUNKS,
+    LENGTH,
+    ROWS,
+    START,
     WORK,
     Access,
     Close,
@@ -76,10 +80,24 @@ class _Checker:
 
     def parallel(self, node: Parallel) -> None:
         require(self.chunks is None, "chunks inside of chunks")
-        require(node.total > 0 and node.rows > 0, f"{node.total} rows in chunks of {node.rows}")
+        if node.sized is None:
+            require(node.total > 0 and node.rows > 0, f"{node.total} rows in chunks of {node.rows}")
+        else:
+            require(node.rows == ROWS, f"chunks of {node.rows} rows, and of a number known only at run time")
         chunk = var_of(CHUNK)
+        last = node.count - 1 if isinstance(node.count, int) else CHUNKS - 1
         self.chunks, self.shared = node, {chunk}
-        self.ranges.known[chunk], self.limits[CHUNK] = Range(0, node.count - 1), (0, node.count - 1)
+        if node.sized is not None:
+            self.ranges.known[var_of(CHUNKS)] = Range(1, node.sized.most)
+        self.ranges.known[chunk] = Range(0, last)
+        if isinstance(last, int):
+            self.limits[CHUNK] = (0, last)
+        if node.part is not None:
+            self.shared.add(var_of(START))
+            self.ranges.known[var_of(START)], self.ranges.known[var_of(LENGTH)] = (
+                Range(0, node.part.size - 1),
+                Range(1, node.part.size - START),
+            )
         self.all(node.body)
         del self.ranges.known[chunk]
         self.chunks, self.shared = None, set()
@@ -89,7 +107,7 @@ class _Checker:
         """Check the bounds of a loop; its variable is in scope inside."""
         require(loop.step >= 1, f"the loop over {loop.variable} has step {loop.step}")
         require(self.ranges.at_least(loop.start, 0), f"the loop over {loop.variable} may begin below 0: {loop.start}")
-        some = loop.may_be_empty or self.ranges.at_least(loop.stop - loop.start, 1)
+        some = loop.may_be_empty or self.ranges.at_least(loop.stop - loop.start, 1) or self.is_chunk(loop)
         require(some, f"the loop over {loop.variable} may have no iteration: {loop.start}..{loop.stop}")
         variable = var_of(loop.variable)
         require(variable not in self.ranges.known, f"two nested loops over {loop.variable}")
@@ -104,12 +122,18 @@ class _Checker:
         self.limits.pop(loop.variable, None)
         self.shared.discard(variable)
 
+    def is_chunk(self, loop: Loop) -> bool:
+        """Whether a loop covers the rows of a chunk: every chunk has some."""
+        if self.chunks is None:
+            return False
+        start = CHUNK * self.chunks.rows
+        return loop.start == start and loop.stop == minimum(start + self.chunks.rows, self.chunks.total)
+
     def require_whole_range(self, loop: Loop, size: Expr | None) -> None:
         """An outer loop runs over all of its axis, of this size, or over all of the rows of a chunk."""
         require(loop.step == 1, f"the loop over {loop.variable} skips elements: step {loop.step}")
         if self.chunks is not None and loop.start != 0:
-            start, total = CHUNK * self.chunks.rows, self.chunks.total
-            whole = loop.start == start and loop.stop == minimum(start + self.chunks.rows, total) and size in (None, total)
+            whole = self.is_chunk(loop) and size in (None, self.chunks.total)
         else:
             whole = loop.start == 0 and size in (None, loop.stop)
         require(whole, f"the loop over {loop.variable} covers {loop.start}..{loop.stop}, not all of {size}")

@@ -12,9 +12,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from adjit.ir.expr import Expr, minimum
+from adjit.ir.expr import Expr, hint_of, minimum
 
-from .ir import CHUNK, WORK, Access, Chunk, LoopProgram, Node, Parallel, Reduction
+from ..sizes import may_be_empty, upper
+from . import ir
+from .ir import CHUNK, LENGTH, START, WORK, Access, Chunk, LoopProgram, Node, Parallel, Part, Reduction, Sizing
 from .nest import NestPlan, NestSpec
 from .tiles import pieces
 
@@ -41,49 +43,78 @@ def add_nest(program: LoopProgram, spec: NestSpec, limits: Limits) -> None:
 
 def _add_whole(program: LoopProgram, plan: NestPlan, limits: Limits) -> None:
     """Append a nest: on one thread if it is small, in chunks otherwise."""
-    cut = _Cut(plan) if _is_large(plan, limits) else None
-    if cut is None or cut.count < 2 or cut.partial_bytes > MAX_PARTIALS:
+    cut = (_RowCut if _is_long_row(plan) else _Cut)(plan, limits) if _is_large(plan, limits) else None
+    if cut is None or not cut.pays_off:
         program.nodes += plan.nodes()
     else:
         program.nodes += cut.nodes()
-        program.work_bytes = max(program.work_bytes, cut.partial_bytes)
+        program.work_bytes = upper(program.work_bytes, cut.partial_bytes)
 
 
 def _is_large(plan: NestPlan, limits: Limits) -> bool:
+    """Whether chunks pay off, or, for a size that is known only at run time, whether that is decided there."""
     size = math.prod(plan.sizes)
-    if plan.empty or not isinstance(size, int) or size * plan.ops < limits.parallel_from:
+    if plan.empty:
+        return False
+    if not isinstance(size, int):
+        decidable = size.is_of_symbols and not any(map(may_be_empty, plan.sizes))
+        return decidable and (len(plan.order) > 1 or not plan.spec.indexed)
+    if size * plan.ops < limits.parallel_from:
         return False
     return len(plan.order) > 1 or (not plan.spec.indexed and size >= 2 * ROW)
 
 
+def _is_long_row(plan: NestPlan) -> bool:
+    """Whether a nest is a single axis whose size is known only at run time."""
+    return len(plan.order) == 1 and not isinstance(plan.sizes[0], int)
+
+
 class _Cut:
+    part: Part | None = None
     rest_size: int | None = None  # elements after the last whole row; None for a nest of several axes
 
-    def __init__(self, plan: NestPlan) -> None:
+    def __init__(self, plan: NestPlan, limits: Limits) -> None:
         self.vector_bytes = plan.vector_bytes
         self.spec = plan.spec if len(plan.order) > 1 else self._as_rows(plan)
         self.nest = NestPlan(self.vector_bytes, self.spec)
-        sizes = [n for n in self.nest.sizes if isinstance(n, int)]
-        self.total = sizes[0]
-        wanted = max(2, min(self.total, CHUNKS, math.prod(sizes) * self.spec.ops // MIN_OPS))
-        self.rows = -(-self.total // wanted)  # per chunk
-        self.count = -(-self.total // self.rows)
+        self.total, operations = self._rows(), math.prod(self.nest.sizes) * self.spec.ops
+        self.sized: Sizing | None = None
+        if isinstance(operations, int) and isinstance(self.total, int):
+            wanted = max(2, min(self.total, CHUNKS, operations // MIN_OPS))
+            self.rows: Expr = -(-self.total // wanted)  # per chunk
+            self.count: Expr = -(-self.total // self.rows)
+        else:
+            self.rows, self.count = ir.ROWS, ir.CHUNKS
+            self.sized = Sizing(operations, limits.parallel_from, MIN_OPS, CHUNKS)
         self.partial = [k for k, r in enumerate(self.spec.reductions) if self.nest.order[0] in r.axes]
-        self.offsets: dict[int, int] = {}  # in bytes
-        self.partial_bytes = 0
+        self.offsets: dict[int, Expr] = {}  # in bytes
+        self.partial_bytes: Expr = 0
+        most = self._slots if self.sized is None else CHUNKS
         for k in self.partial:
             self.offsets[k] = self.partial_bytes
-            nbytes = self._slots * self._size(k) * self.spec.reductions[k].output.dtype.itemsize
+            nbytes = most * self._size(k) * self.spec.reductions[k].output.dtype.itemsize
             self.partial_bytes += -(-nbytes // 64) * 64
 
     @property
-    def _slots(self) -> int:
+    def pays_off(self) -> bool:
+        """Whether there are several chunks, with not too many partial results."""
+        if isinstance(self.total, int) and self.total < 2:
+            return False
+        few = hint_of(self.partial_bytes) <= MAX_PARTIALS
+        return few and (self.sized is not None or not isinstance(self.count, int) or self.count >= 2)
+
+    @property
+    def _slots(self) -> Expr:
         """The number of partial results."""
         return self.count + bool(self.rest_size)
 
-    def _size(self, k: int) -> int:
+    def _rows(self) -> Expr:
+        """The number of rows, of which each chunk has some."""
+        return self.nest.sizes[0]
+
+    def _size(self, k: int) -> Expr:
         """The number of elements of a reduction's output."""
-        return math.prod(n for axis, n in enumerate(self.spec.domain) if axis not in self.spec.reductions[k].axes and isinstance(n, int))
+        return math.prod(n for axis, n in enumerate(self.spec.domain) if axis not in self.spec.reductions[k].axes)
 
     def _as_rows(self, plan: NestPlan) -> NestSpec:
         """Treat a single axis of n elements as n // ROW rows; the remainder is a separate nest."""
@@ -101,16 +132,19 @@ class _Cut:
     # ---- nodes
 
     def nodes(self) -> list[Node]:
-        start = CHUNK * self.rows
-        chunk = NestPlan(self.vector_bytes, replace(self.spec, reductions=self._with_partials(CHUNK)))
-        span = start, minimum(start + self.rows, self.total)
         out = self.nest.fills(self.nest.prefilled - set(self.partial))
-        out.append(Parallel(self.total, self.rows, [*chunk.fills(self.partial), chunk.nest(span)]))
+        out.append(Parallel(self.total, self.rows, self._chunk(), self.sized, self.part))
         if self.rest_size:
             out += self._rest(self.rest_size)
         for k in self.partial:
             out += self._combined(k)
         return out
+
+    def _chunk(self) -> list[Node]:
+        """The rows of one chunk."""
+        start = CHUNK * self.rows
+        chunk = NestPlan(self.vector_bytes, replace(self.spec, reductions=self._with_partials(CHUNK)))
+        return [*chunk.fills(self.partial), chunk.nest((start, minimum(start + self.rows, self.total)))]
 
     def _with_partials(self, slot: Expr) -> list[Reduction]:
         """The reductions, with those over the cut axis redirected to their partial results number `slot`."""
@@ -144,6 +178,26 @@ class _Cut:
             chunk.reduce(0, chunk.load(0))
 
         spec = NestSpec((self._slots, size), [self._partials(k, (size, 1))], [], [combined], body)
+        return NestPlan(self.vector_bytes, spec).nodes()
+
+
+class _RowCut(_Cut):
+    """A single axis whose size is known only at run time: chunks are parts of it, of any length."""
+
+    def _as_rows(self, plan: NestPlan) -> NestSpec:
+        (axis,), (size,) = plan.order, plan.sizes
+        self.part = Part(size, ROW)
+        spec = _moved(plan.spec, lambda a: a._replace(strides=(a.strides[axis],)), lambda r: (0,) if axis in r.axes else ())
+        return replace(spec, domain=(size,))
+
+    def _rows(self) -> Expr:
+        return -(-self.nest.sizes[0] // ROW)
+
+    def _chunk(self) -> list[Node]:
+        def moved(access: Access) -> Access:
+            return access if access.pointer == WORK else access.moved((START,))
+
+        spec = _moved(replace(self.spec, domain=(LENGTH,), reductions=self._with_partials(CHUNK)), moved, lambda r: r.axes)
         return NestPlan(self.vector_bytes, spec).nodes()
 
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from ..llvm.lanes import Reg
 
 CHUNK = variable("chunk")  # the number of a chunk inside of `Parallel`
+START, LENGTH = variable("start"), variable("length")  # the elements of a chunk, if it is a part of a single axis
+ROWS, CHUNKS = variable("rows"), variable("chunks")  # rows of a chunk, and chunks, where they are known only at run time
 WORK = "%work"  # the scratch memory of a kernel
 
 
@@ -196,23 +198,44 @@ class Nest:
 
 
 class Local(NamedTuple):
-    """A buffer on the stack, under a name that accesses refer to."""
+    """A buffer of one thread, under a name that accesses refer to: on the stack, or, if its size is an expression, in the scratch memory,
+    where those of all threads begin at `offset`.
+    """
 
     pointer: str
-    nbytes: int
+    nbytes: Expr
+    offset: Expr = 0
 
 
 @dataclass(slots=True)
 class Parallel:
     """`rows` of `total` rows at a time, on all threads, in any order: the number of the chunk is the variable CHUNK."""
 
-    total: int
-    rows: int
+    total: Expr
+    rows: Expr
     body: list[Node]
+    sized: Sizing | None = None  # how the rows of a chunk follow from sizes that are known only at run time
+    part: Part | None = None  # what a row is, if rows are parts of a single axis
 
     @property
-    def count(self) -> int:
-        return -(-self.total // self.rows)
+    def count(self) -> Expr:
+        return -(-self.total // self.rows) if isinstance(self.rows, int) else CHUNKS
+
+
+class Part(NamedTuple):
+    """Rows of `row` elements of an axis of `size` elements; the last one may be shorter. A chunk has LENGTH elements from START on."""
+
+    size: Expr
+    row: int
+
+
+class Sizing(NamedTuple):
+    """The operations of all rows; from so many on, several threads pay off, and a chunk has at least so many. At most `most` chunks."""
+
+    operations: Expr
+    parallel_from: int
+    least: int
+    most: int
 
 
 Node: TypeAlias = Loop | Row | Vector | Square | Open | Fold | Spill | Close | Finish | Merge | Nest | Local | Parallel
@@ -224,4 +247,4 @@ class LoopProgram:
 
     nodes: list[Node] = field(default_factory=list)
     extents: dict[str, Extent] = field(default_factory=dict)
-    work_bytes: int = 0  # of scratch memory
+    work_bytes: Expr = 0  # of scratch memory

@@ -14,6 +14,7 @@ import math
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
+from adjit.ir.bounds import Ranges, proven_sign
 from adjit.ir.expr import Expr, Symbolic, minimum, variable
 from adjit.ir.ops.reduce import Sum
 from adjit.ir.types import BOOL, F32, F64
@@ -48,7 +49,7 @@ MAX_WRITTEN = 64  # operations in such a row, which is fully unrolled
 WIDE_BODY, MEDIUM_BODY = 4, 12  # in ops: up to these, the main loop processes four and two vectors per iteration
 SQUARE = 32  # maximum side, in elements, of a square transposed in registers; tiles consist of whole squares
 LONG_BODY, DENSE = 40, 6  # in ops: bodies up to this length also use two vectors, if latency-bound (DENSE ops per access)
-ASSUMED = 64  # size of an axis whose size is known only at run time, where a choice depends on it
+ASSUMED = 1024  # size of an axis whose size is known only at run time, where a choice depends on it
 
 
 @dataclass(slots=True)
@@ -76,7 +77,7 @@ class NestPlan:
         self.domain, self.reductions, self.ops = spec.domain, spec.reductions, spec.ops
         self.row = row
         self.accesses = [*spec.inputs, *spec.outputs, *(r.output for r in spec.reductions)]
-        self.empty = 0 in self.domain
+        self.empty = any(isinstance(n, int) and n == 0 for n in self.domain)
         self._simplify_axes(spec.indexed)
         self._classify_reductions()
 
@@ -86,7 +87,7 @@ class NestPlan:
         """Drop axes of size 1, merge neighbouring axes that are contiguous in every access, and choose the innermost axis."""
         groups: list[list[int]] = []
         for axis, n in enumerate(self.domain):
-            if n == 1:
+            if isinstance(n, int) and n == 1:
                 continue
             if groups and axis not in indexed and groups[-1][-1] not in indexed:
                 last = groups[-1][-1]
@@ -106,7 +107,7 @@ class NestPlan:
         """How well the nest vectorises along an axis."""
         strides = [a.strides[axis] for a in self.accesses]
         smooth = sum(1.0 if s in (0, 1) else 0.5 if s == -1 else -1.0 for s in strides) / max(1, len(strides))
-        return smooth * min(size if isinstance(size, int) else ASSUMED, 8)
+        return smooth * min(_assumed(size), 8)
 
     def _classify_reductions(self) -> None:
         """Decide where the totals of each reduction are kept, and which outputs must be initialised because they accumulate in memory."""
@@ -166,7 +167,7 @@ class NestPlan:
         elif position == rank - 2 and (crossing := self._crossing()):
             nodes.append(Square(self.side(), crossing))
         else:
-            nodes.append(Loop(index_of(axis), start, stop, 1, self._level(position + 1), axis))
+            nodes.append(Loop(index_of(axis), start, stop, 1, self._level(position + 1), axis, may_be_empty=_may_be_empty(size)))
         for k in finishing:
             nodes += self._closed(k)
         return nodes
@@ -197,7 +198,7 @@ class NestPlan:
         carries = tuple(Carry(k, v.piece, v.width) for v in pieces for k in range(len(self.reductions)))
         outer = self.order[-2]
         row = Row(tuple(sorted({v.width for v in pieces})))
-        loop = Loop(index_of(outer), start, stop, 1, [row, *pieces], outer, carries)
+        loop = Loop(index_of(outer), start, stop, 1, [row, *pieces], outer, carries, _may_be_empty(self.sizes[-2]))
         return [loop, *(Merge(k, v) for v in pieces for k in range(len(self.reductions)))]
 
     # ---- squares, transposed in registers
@@ -245,23 +246,38 @@ class NestPlan:
         return nodes
 
     def _inner_at_run_time(self, size: Expr, sums: tuple[int, ...], length: int) -> list[Node]:
-        """The innermost axis if its size is an expression: blocks of so many vectors, then single elements."""
-        axis = self.order[-1]
-        main = self.lanes() if all(isinstance(a.strides[axis], int) for a in self.accesses) else 1
+        """The innermost axis if its size is an expression: blocks of so many vectors, then shorter vectors, then single elements."""
+        widths = self._run_time_widths(size)
         local = [k for k in sums if k not in self.slots]
         self.slots.update(local)
-        covered = size // main * main if main > 1 else size
-        blocks = self._blocks(covered, main, length, sums)
+        covered = _whole(size, widths[0])
+        blocks = self._blocks(covered, widths[0], length, sums)
         blocks.may_be_empty = True
-        nodes: list[Node] = [Row((main, 1) if main > 1 else (1,)), *map(Open, local), blocks]
-        if main > 1:
-            rest = self._main_loop(covered, size, 1, sums)
+        nodes: list[Node] = [Row(widths), *map(Open, local), blocks]
+        for width in widths[1:]:
+            start, covered = covered, _whole(size, width)
+            rest = self._main_loop(start, covered, width, sums)
             assert isinstance(rest[0], Loop)
             rest[0].may_be_empty = True
             nodes += [*rest, *map(Spill, sums)]
         for k in local:
             nodes += self._closed(k)
         return nodes
+
+    def _run_time_widths(self, size: Expr) -> tuple[int, ...]:
+        """Widths of the vectors of such an axis, each a multiple of the next; the last divides the size."""
+        axis, lanes = self.order[-1], self.lanes()
+        if not all(isinstance(a.strides[axis], int) for a in self.accesses):
+            return (1,)
+        main = self._unrolled(_assumed(size), axis) * lanes
+        shorter = (lanes, lanes // 4, 1) if self.ops <= LONG_BODY else (lanes, 1)
+        divides = Ranges().multiple(size)
+        out: list[int] = []
+        for width in (main, *(w for w in shorter if 0 < w < main)):
+            out.append(width)
+            if divides % width == 0:
+                break
+        return tuple(out)
 
     def _vector(self, vector: Vector, sums: tuple[int, ...]) -> list[Node]:
         return [vector, Fold(sums, vector.width)] if sums else [vector]
@@ -279,6 +295,15 @@ class NestPlan:
         body = self._main_loop(block, minimum(block + step, covered), width, sums)
         return Loop(block, 0, covered, step, [*body, *map(Spill, sums)])
 
+    def _unrolled(self, size: int, axis: int) -> int:
+        """Vectors per iteration of the main loop."""
+        ragged = any(a.strides[axis] not in (0, 1, -1) for a in self.accesses)
+        medium = self.ops <= MEDIUM_BODY or DENSE * len(self.accesses) <= self.ops <= LONG_BODY
+        unroll = 1 if ragged or not medium else 2 if self.ops > WIDE_BODY else 4
+        while unroll > 1 and size < 2 * unroll * self.lanes():
+            unroll //= 2
+        return unroll
+
     def _widths(self, size: int, axis: int | None) -> list[tuple[int, int]]:
         """[(main width, iterations), (tail width, start), ...]."""
         if axis is None:
@@ -286,12 +311,7 @@ class NestPlan:
         if not all(isinstance(a.strides[axis], int) for a in self.accesses):
             return [(1, size)]
         lanes = self.lanes()
-        ragged = any(a.strides[axis] not in (0, 1, -1) for a in self.accesses)
-        medium = self.ops <= MEDIUM_BODY or DENSE * len(self.accesses) <= self.ops <= LONG_BODY
-        unroll = 1 if ragged or not medium else 2 if self.ops > WIDE_BODY else 4
-        while unroll > 1 and size < 2 * unroll * lanes:
-            unroll //= 2
-        main = min(unroll * lanes, size)
+        main = min(self._unrolled(size, axis) * lanes, size)
         count = size // main
         out, at, left = [(main, count)], main * count, size - main * count
         if left >= lanes:
@@ -312,6 +332,20 @@ def fill(vector_bytes: int, domain: Sequence[Expr], r: Reduction) -> list[Node]:
         chunk.put(0, chunk.emit.const(dtype, value))
 
     return NestPlan(vector_bytes, NestSpec(shape, [], [r.output], [], body)).nodes()
+
+
+def _assumed(size: Expr) -> int:
+    """A size for choices that are right for every size."""
+    return size if isinstance(size, int) else size.hint if size.is_of_symbols else ASSUMED
+
+
+def _may_be_empty(size: Expr) -> bool:
+    return isinstance(size, Symbolic) and size.is_of_symbols and proven_sign(size) < 1
+
+
+def _whole(size: Expr, width: int) -> Expr:
+    """The elements of an axis that whole vectors cover."""
+    return size // width * width if width > 1 else size
 
 
 def _sums_floats(r: Reduction) -> bool:

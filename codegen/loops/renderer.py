@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from adjit.ir.expr import Atom, Expr, Minimum, Quotient, Symbolic, Var, minimum
+from adjit.ir.expr import Atom, Expr, Minimum, Quotient, Symbol, Symbolic, Var, minimum
 from adjit.ir.ops.reduce import Reduce, Sum
 from adjit.ir.types import F32, F64, I64, DType
 
@@ -19,6 +19,10 @@ from ..llvm import counted, memory
 from ..llvm.lanes import Reg, Text
 from .ir import (
     CHUNK,
+    CHUNKS,
+    LENGTH,
+    START,
+    WORK,
     Access,
     Chunk,
     Close,
@@ -31,6 +35,7 @@ from .ir import (
     Node,
     Open,
     Parallel,
+    Part,
     Reduction,
     Row,
     Spill,
@@ -48,8 +53,9 @@ def render(text: Text, nodes: Iterable[Node], kernel: Kernel | None = None, size
 
 
 class _Renderer:
-    def __init__(self, text: Text, kernel: Kernel | None, known: dict[Expr, str] | None = None) -> None:
-        """`known`: registers that hold the values of expressions."""
+    def __init__(self, text: Text, kernel: Kernel | None, known: dict[Expr, str] | None = None, worker: str = "0") -> None:
+        """`known`: registers that hold the values of expressions; `worker`: the number of the thread."""
+        self.worker = worker
         self.text = text
         self.kernel = kernel
         self.known: dict[Expr, str] = dict(known or {})
@@ -65,9 +71,18 @@ class _Renderer:
                 case Parallel():
                     self.parallel(node)
                 case Local():
-                    self.text.slots.append(f"{node.pointer} = alloca [{node.nbytes} x i8], align 64")
+                    self.local(node)
                 case _:
                     raise TypeError(f"a {type(node).__name__} outside of a nest")
+
+    def local(self, node: Local) -> None:
+        """On the stack; if its size is known only at run time, in the scratch memory of the thread."""
+        if isinstance(node.nbytes, int):
+            self.text.slots.append(f"{node.pointer} = alloca [{node.nbytes} x i8], align 64")
+            return
+        own = f"mul i64 {self.worker}, {node.nbytes}"
+        at = self.text.define(f"add i64 {self.text.define(own)}, {node.offset}")
+        self.text.put(f"{node.pointer} = getelementptr i8, ptr {WORK}, i64 {at}")
 
     def nest(self, nest: Nest) -> None:
         _NestRenderer(self, self.placed(nest)).all(nest.nodes)
@@ -86,23 +101,27 @@ class _Renderer:
         kernel, first = self.kernel, CHUNK * node.rows
 
         def walk(text: Text, start: str, stop: str) -> None:
-            known = {CHUNK: "%chunk", first: start, minimum(first + node.rows, node.total): stop}
-            _Renderer(text, kernel, known).all(node.body)
+            known: dict[Expr, str] = {CHUNK: "%chunk", first: start, minimum(first + node.rows, node.total): stop}
+            if node.part is not None:
+                known |= _elements(text, start, stop, node.part)
+            _Renderer(text, kernel, known, "%worker").all(node.body)
 
-        in_chunks(kernel, node.total, node.rows, walk)
+        rows = node.rows if isinstance(node.rows, int) else node.sized
+        assert rows is not None
+        self.known[CHUNKS] = in_chunks(kernel, node.total, rows, walk)
 
     # ---- addresses
 
     def placed(self, nest: Nest) -> Nest:
         """The nest with all its accesses beginning at offset 0, behind pointers that are computed here."""
-        if not any(a.offset for a in nest.accesses):
+        if all(isinstance(a.offset, int) and a.offset == 0 for a in nest.accesses):
             return nest
         reductions = [replace(r, output=self.address(r.output)) for r in nest.reductions]
         inputs, outputs = [self.address(a) for a in nest.inputs], [self.address(a) for a in nest.outputs]
         return replace(nest, inputs=inputs, outputs=outputs, reductions=reductions)
 
     def address(self, access: Access) -> Access:
-        if access.offset == 0:
+        if isinstance(access.offset, int) and access.offset == 0:
             return access
         key = access.pointer, access.offset, access.dtype
         if key not in self.addresses:
@@ -125,6 +144,8 @@ class _Renderer:
             return str(expr)
         if expr in self.known:
             return self.known[expr]
+        if expr.is_of_symbols:
+            return f"{expr}"
         total = ""
         for monomial, factor in expr.terms.items():
             product = ""
@@ -136,6 +157,8 @@ class _Renderer:
         return memory.plus(self.text, total, expr.constant)
 
     def atom(self, atom: Atom) -> str:
+        if isinstance(atom, Symbol):
+            return f"{Symbolic({(atom,): 1})}"
         if isinstance(atom, Var):
             return self.known[Symbolic({(atom,): 1})]
         if isinstance(atom, Quotient):  # of numbers that are not negative
@@ -148,6 +171,14 @@ class _Renderer:
         if isinstance(stride, int):
             return memory.scaled(self.text, index, stride)
         return self.text.define(f"mul i64 {index}, {self.spell(stride)}")
+
+
+def _elements(text: Text, start: str, stop: str, part: Part) -> dict[Expr, str]:
+    """The elements of a chunk that is a part of one axis."""
+    text.declares.add("declare i64 @llvm.smin.i64(i64, i64)")
+    first, after = (text.define(f"mul i64 {row}, {part.row}") for row in (start, stop))
+    end = text.define(f"call i64 @llvm.smin.i64(i64 {after}, i64 {part.size})")
+    return {START: first, LENGTH: text.define(f"sub i64 {end}, {first}")}
 
 
 class _NestRenderer:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from adjit.ir.environment import is_set
 from adjit.ir.errors import AdjitError
+from adjit.ir.expr import Expr
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import View
@@ -22,11 +23,12 @@ from adjit.ir.ops.index import ScatterSet
 from adjit.ir.ops.join import Concatenate
 from adjit.ir.ops.maps import calls_math
 from adjit.ir.ops.stack import StackOp
-from adjit.ir.plan import Place, Plan
+from adjit.ir.plan import ALIGNMENT, Place, Plan
+from adjit.ir.sizes import symbols_of
 from adjit.ir.target import Target
 from adjit.ir.types import I64, StackType, TensorType, row_major
 
-from ..cache.image import Failure
+from ..cache.image import Axis, Failure
 from ..interrupts import signals
 from ..kernels.emitter import VectorEmitter
 from ..kernels.kernels import Context, Kernel, copy_kernel, fused_kernel, lowered_kernel
@@ -39,7 +41,9 @@ from ..llvm.lanes import Reg, Text
 from ..llvm.parts import Parts, Texts
 from ..loops.ir import Access, LoopProgram
 from ..loops.nest import NestSpec
+from ..native import TOO_SMALL
 from ..products.packing import Packing
+from ..sizes import SIZES, definitions, native_shape, native_size, upper
 from ..threads import library
 from . import callbacks as host
 from . import flow, lookup, stacks
@@ -48,6 +52,16 @@ from .probes import Probes
 
 LARGE_LEVEL = 1  # LLVM optimisation level for very large programs: a fifth less compile time, and code of the same speed
 INLINE_MATH = 32  # vector math calls: programs with more of them call the functions instead of inlining them
+
+
+def axes_of(func: Func) -> tuple[Axis, ...]:
+    """The sizes of a Func that are known only at run time, each with an axis of a parameter where it is found."""
+    found: dict[str, Axis] = {}
+    for k, param in enumerate(func.params):
+        for axis, n in enumerate(param.type.shape):
+            if str(n) in symbols_of(func):
+                found.setdefault(str(n), Axis(str(n), k, axis))
+    return tuple(found.values())
 
 
 def count_math(block: Block) -> int:
@@ -67,7 +81,9 @@ class Module:
         literals = Literals() if large else None
         self.level = LARGE_LEVEL if large else llvm.LEVEL
         self.parts = (Parts if target.hosted else Texts)(target, self.level)
-        self.context = Context(func.plan, target, {} if outline else None, literals, checked=is_set("ADJIT_VERIFY"))
+        self.symbols = axes_of(func) if symbols_of(func) else ()
+        names = tuple(symbol.name for symbol in self.symbols)
+        self.context = Context(func.plan, target, {} if outline else None, literals, symbols=names, checked=is_set("ADJIT_VERIFY"))
         self.functions: dict[str, str] = {}  # definition without its name -> name
         self.programs: dict[str, LoopProgram] = {}  # the loops of the functions
         self.outlined: set[str] = set()  # vector math functions already added to the parts
@@ -87,7 +103,17 @@ class Module:
         self.addresses: dict[Place, str] = {}  # of views, slots and rows, in registers of the main function
         self.rows: dict[Place, Stmt] = {}  # the statement that stores a value made in a row of an array
         self.packing = Packing(func.block, self.plan, target.vector_bytes)
-        self.work_bytes = 0  # scratch memory after the arena and the packed factors, used by one kernel at a time
+        self.work_bytes: Expr = 0  # scratch memory after the arena and the packed factors, used by one kernel at a time
+        self.sized: list[Expr] = []  # offsets of the buffers whose sizes are known only at run time
+        self.scratch: Expr = self.plan.arena_bytes + self.packing.bytes  # the offset of the scratch memory, which follows them
+        for size in self.plan.sized:
+            self.sized.append(self.scratch)
+            self.scratch += -(-native_size(size) // ALIGNMENT) * ALIGNMENT
+
+    @property
+    def memory_bytes(self) -> Expr:
+        """The size of all memory of a call but its buffers."""
+        return self.scratch + self.work_bytes
 
     @property
     def buffer_count(self) -> int:
@@ -111,8 +137,7 @@ class Module:
         text.lines += self.shrinking(stacks.KEPT_BYTES, stacks.ALL_KEPT_BYTES)
         text.put(f"ret i64 {text.define('load i64, ptr %code')}")
         self.declares |= text.declares
-        body = "\n".join([*entry, *text.slots, *text.lines])
-        main = f"define i64 @adjit_main(ptr %buffers, ptr %arena, ptr %error) nounwind {{\nentry:\n{body}\n}}\n"
+        main = self.main([*entry, *self.sizes(text.lines), *text.slots, *text.lines])
         runtime = []
         if self.uses_runtime or self.handles:
             runtime.append(stacks.runtime(target))
@@ -125,6 +150,38 @@ class Module:
             main += f"define void @{stacks.RELEASE}(ptr %arena) nounwind {{\nentry:\n{release}\nret void\n}}\n"
         constants = [*self.constants, *([self.context.literals.definition()] if self.context.literals is not None else [])]
         self.parts.finish("\n".join([*constants, *runtime, *self.registers, main]), self.declares, only_calls=not self.uses_runtime)
+
+    def sizes(self, lines: list[str]) -> list[str]:
+        """Instructions that define the sizes which the main function mentions: their values follow the buffers."""
+        names = self.context.symbols
+        if not names:
+            return []
+        return [f"{SIZES} = getelementptr ptr, ptr %buffers, i64 {self.buffer_count}", *definitions(lines, names)]
+
+    def main(self, lines: list[str]) -> str:
+        """The main function. If the memory that it needs is known only at run time, it is called only if the arena is large enough."""
+        parameters, body = "(ptr %buffers, ptr %arena, ptr %error) nounwind", "\n".join(lines)
+        if isinstance(self.memory_bytes, int):
+            return f"define i64 @adjit_main{parameters} {{\nentry:\n{body}\n}}\n"
+        need = f"{self.memory_bytes}"
+        check = [
+            *self.sizes([need]),
+            f"%capacity.at = getelementptr i64, ptr {SIZES}, i64 {len(self.symbols)}",
+            "%capacity = load i64, ptr %capacity.at",
+            f"%enough = icmp sle i64 {need}, %capacity",
+            "br i1 %enough, label %run, label %short",
+            "run:",
+            "%code = call i64 @adjit_sized_main(ptr %buffers, ptr %arena, ptr %error)",
+            "ret i64 %code",
+            "short:",
+            f"store i64 {need}, ptr %error",
+            f"ret i64 {TOO_SMALL}",
+        ]
+        checked = "\n".join(check)
+        return (
+            f"define internal i64 @adjit_sized_main{parameters} {{\nentry:\n{body}\n}}\n"
+            f"define i64 @adjit_main{parameters} {{\nentry:\n{checked}\n}}\n"
+        )
 
     def shrinking(self, idle: int, limit: int) -> list[str]:
         """Instructions that free stacks: unused ones with more than `idle` bytes, and those beyond `limit` bytes in all."""
@@ -219,8 +276,9 @@ class Module:
         """Call a kernel; leave if it returns an error code. `copied`: the type of the value if the kernel only copies one."""
         text, name = self.text, self.function(kernel)
         if kernel.work_bytes:
-            self.work_bytes = max(self.work_bytes, kernel.work_bytes)
-            arguments = [*arguments, self.moved("%arena", self.plan.arena_bytes + self.packing.bytes)]
+            self.work_bytes = upper(self.work_bytes, kernel.work_bytes)
+            arguments = [*arguments, self.moved("%arena", self.scratch)]
+        arguments = [*arguments, *kernel.sizes_table]
         began = text.define("call i64 @adjit_now()") if self.probes is not None else ""
         if kernel.leaves:
             code = text.define(f"call i64 @{name}({', '.join(f'ptr {a}' for a in (*arguments, '%error'))})")
@@ -284,23 +342,25 @@ class Module:
         window = self.plan.windows.get(id(value))
         return self.plan.places.get(id(window.root)) if window is not None else None
 
-    def pointer(self, place: Place, offset: int = 0) -> str:
+    def pointer(self, place: Place, offset: Expr = 0) -> str:
         if place in self.addresses:
             return self.moved(self.addresses[place], offset)
+        if place.kind == "sized":
+            return self.moved("%arena", self.sized[place.index] + offset)
         base = {"arena": "%arena", "constant": f"@c{place.index}", "param": f"%buf{place.index}", "literals": "@literals"}.get(place.kind)
         if base is None:
             base = f"%buf{len(self.func.params) + place.index}"
         return self.moved(base, offset + (place.index if place.kind == "arena" else 0))
 
-    def moved(self, base: str, offset: int) -> str:
-        return base if offset == 0 else self.text.define(f"getelementptr i8, ptr {base}, i64 {offset}")
+    def moved(self, base: str, offset: Expr) -> str:
+        return base if isinstance(offset, int) and offset == 0 else self.text.define(f"getelementptr i8, ptr {base}, i64 {offset}")
 
     def window(self, value: Operand) -> Access:
         """The access to a value from the main function."""
         window = self.plan.windows[id(value)]
         place = self.plan.places[id(window.root)]
-        pointer = self.pointer(place, window.layout.offset * value.type.dtype.itemsize)
-        return Access(pointer, window.layout.strides, value.type.dtype)
+        pointer = self.pointer(place, native_size(window.layout.offset) * value.type.dtype.itemsize)
+        return Access(pointer, native_shape(window.layout.strides), value.type.dtype)
 
     def read(self, value: Operand) -> Reg:
         """Load a scalar into a register of the main function."""
@@ -323,7 +383,7 @@ class Module:
             self.copy(target, source)
 
     def copy_to(self, pointer: str, source: Operand) -> None:
-        shape, dtype = source.type.shape, source.type.dtype
+        shape, dtype = native_shape(source.type.shape), source.type.dtype
         target = Access("%p0", row_major(shape), dtype)
         if isinstance(source, Literal):
             kernel = Kernel(self.context)

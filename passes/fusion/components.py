@@ -19,6 +19,7 @@ from adjit.ir.ops.join import Concatenate
 from adjit.ir.ops.maps import Copy, Map
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Broadcast, Reshape, Slice
+from adjit.ir.sizes import hint_of, is_symbolic
 from adjit.ir.types import Shape, TensorType
 
 from ..rewrite import COMBINING, is_pure, like, operands_read
@@ -46,7 +47,12 @@ def _component_axis(stmt: Stmt) -> tuple[Shape, int] | None:
     if not isinstance(stmt.op, Reduce) or len(stmt.op.axes) != 1:
         return None
     (axis,), type = stmt.op.axes, stmt.args[0].type
-    return (type.shape, axis) if 2 <= type.shape[axis] <= MAX_COMPONENTS and type.size >= MIN_SIZE else None
+    return (type.shape, axis) if 2 <= _number(type.shape[axis]) <= MAX_COMPONENTS and hint_of(type.size) >= MIN_SIZE else None
+
+
+def _number(n: int) -> int:
+    """A size that is a number; 0 for one that is known only at run time, which has no number of components."""
+    return 0 if is_symbolic(n) else n
 
 
 class _Split:
@@ -86,7 +92,7 @@ class _Split:
         if id(x) not in self.spread:
             return False
         (source,) = self.spread[id(x)].args
-        return self._size_of_axis(source) == 1 or source.type.size * SPREAD <= x.type.size
+        return self._size_of_axis(source) == 1 or hint_of(source.type.size) * SPREAD <= hint_of(x.type.size)
 
     def _size_of_axis(self, source: Operand) -> int:
         """Size of the component axis of the broadcast operand: 1 if it has no such axis, or one element for all components."""

@@ -34,6 +34,7 @@ from adjit.ir.ops.linalg import Matmul
 from adjit.ir.ops.maps import Map, calls_math, work_of
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Broadcast
+from adjit.ir.sizes import hint_of
 from adjit.ir.types import Shape, TensorType
 
 from ..rewrite import Renaming, is_pure, operands_read
@@ -108,7 +109,7 @@ class _Item:
         self.views: list[Stmt] = []
         self.inner = Renaming()  # values with another identity inside the region: yielded values and duplicated constants
         self.open = domain is not None
-        self.most = MAX_SMALL_OPS if domain is not None and math.prod(domain) <= SMALL else MAX_OPS
+        self.most = MAX_SMALL_OPS if domain is not None and hint_of(math.prod(domain)) <= SMALL else MAX_OPS
         self.cuts: set[tuple[int, int]] = set()  # axis and position where a pad begins or ends
 
     def has_room(self, stmt: Stmt, values: list[Value]) -> bool:
@@ -269,7 +270,7 @@ class _Grouping:
         for value in values:
             if (id(value), over.shape) in self.readers:
                 yield self.readers[id(value), over.shape]
-        if over.size <= SMALL:
+        if hint_of(over.size) <= SMALL:
             yield from reversed(self.recent.get(over.shape, ()))
 
     def _merge(self, first: _Item, group: _Item) -> None:
@@ -303,7 +304,9 @@ class _Grouping:
 
     def _view(self, stmt: Stmt) -> None:
         (source,) = stmt.args
-        if id(source) in self.small or (isinstance(stmt.op, Broadcast) and source.type.size * SPREAD <= stmt.result.type.size):
+        if id(source) in self.small or (
+            isinstance(stmt.op, Broadcast) and hint_of(source.type.size) * SPREAD <= hint_of(stmt.result.type.size)
+        ):
             self.small.add(id(stmt.result))
         self._leaves(source)
         item = self.home.get(id(source))

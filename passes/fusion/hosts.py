@@ -23,6 +23,7 @@ from adjit.ir.ops.create import Fill
 from adjit.ir.ops.linalg import Matmul
 from adjit.ir.ops.maps import Map
 from adjit.ir.ops.reduce import Reduce
+from adjit.ir.sizes import hint_of
 
 from ..rewrite import Renaming, is_pure, operands_read
 from .fuse import twin
@@ -92,8 +93,8 @@ class _Uses:
         product = self.stmts[at]
         if self.overwritten is None or not self.overwritten.isdisjoint(map(self.root, product.args)):
             return False
-        kept = sum(a.type.nbytes for a in product.args if self.last.get(self.root(a), self.end) < to)
-        return kept <= product.result.type.nbytes
+        kept = sum(hint_of(a.type.nbytes) for a in product.args if self.last.get(self.root(a), self.end) < to)
+        return kept <= hint_of(product.result.type.nbytes)
 
     def move(self, at: int, to: int) -> None:
         for operand in self.stmts[at].args:

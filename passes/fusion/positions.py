@@ -13,6 +13,7 @@ from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import perform
 from adjit.ir.ops.create import Iota
 from adjit.ir.ops.reduce import ArgExtremum, ArgMax
+from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import I32, I64
 
 from ..rewrite import Renaming, walk
@@ -48,5 +49,5 @@ def _position(op: ArgExtremum, x: Operand) -> Operand:
     found = ops.equal(x, reduce(x, op.axis, keepdims=True))
     if x.type.is_float:
         found = ops.bitwise_or(found, ops.not_equal(x, x))  # the extremum of a NaN is NaN, which compares unequal to everything
-    counted = perform(Iota(I32 if n <= SHORT else I64, x.type.shape, op.axis))
+    counted = perform(Iota(I32 if not is_symbolic(n) and n <= SHORT else I64, x.type.shape, op.axis))
     return ops.cast(ops.min(ops.where(found, counted, n), op.axis), I64)

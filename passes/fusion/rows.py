@@ -20,6 +20,7 @@ from adjit.ir.ops.control import Fuse, Rows
 from adjit.ir.ops.fused import keeps_rows, runs_by_rows
 from adjit.ir.ops.maps import Map
 from adjit.ir.ops.reduce import Reduce
+from adjit.ir.sizes import hint_of
 from adjit.ir.types import Shape
 
 from ..rewrite import Renaming, operands_read
@@ -95,7 +96,13 @@ class _Chain:
         shape = region_domain(stmt)
         size = math.prod(shape[1:])
         reduces = any(isinstance(s.op, Reduce) for s in stmt.blocks[0].stmts)
-        if len(shape) < 2 or shape[0] < MIN_ROWS or not MIN_ROW <= size <= MAX_ROW or not reduces or not runs_by_rows(stmt, shape[:1]):
+        if (
+            len(shape) < 2
+            or hint_of(shape[0]) < MIN_ROWS
+            or not MIN_ROW <= hint_of(size) <= MAX_ROW
+            or not reduces
+            or not runs_by_rows(stmt, shape[:1])
+        ):
             return None
         return _Chain(stmt, shape[0])
 

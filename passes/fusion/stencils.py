@@ -21,6 +21,7 @@ from adjit.ir.ops.fused import is_border
 from adjit.ir.ops.maps import Map, Where, work_of
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Broadcast, Pad, Slice
+from adjit.ir.sizes import hint_of
 from adjit.ir.target import USUAL, Target
 from adjit.ir.types import BOOL, Shape, TensorType
 
@@ -42,7 +43,7 @@ def shift_stencils(func: Func, target: Target = USUAL) -> Func:
 
 def _shift_block(target: Target, stmts: list[Stmt], outputs: set[int]) -> list[Stmt] | None:
     """Skips results small enough for the L1 cache, where there is nothing to gain."""
-    pads = [s for s in stmts if is_border(s) and isinstance(s.args[0], Value) and s.result.type.size >= target.near]
+    pads = [s for s in stmts if is_border(s) and isinstance(s.args[0], Value) and hint_of(s.result.type.size) >= target.near]
     shapes = dict.fromkeys((s.args[0].type.shape, s.result.type.shape) for s in pads)
     for small, large in itertools.islice(shapes, MAX_SHAPES):
         shifting = _Shifting(stmts, outputs, small, large)

@@ -26,10 +26,12 @@ from adjit.ir.ops.maps import Map
 from adjit.ir.ops.shape import Pad
 from adjit.ir.ops.stack import StackArray, StackRead
 from adjit.ir.plan import ALIGNMENT, STACK_BYTES, BufferView, Place, Plan
+from adjit.ir.sizes import is_symbolic
 
 from ..rewrite import walk
 from .durations import duration
 from .in_place import is_array, is_stack, make_stacks_private
+from .sized import Sized
 from .windows import Windows
 
 BRIEF = float(1 << 31)  # operations at the end of a call, during which it is not interrupted: about a tenth of a second on one core
@@ -304,7 +306,7 @@ class _Placer:
 
     def fill_arena(self) -> None:
         places = self.plan.places
-        arena = _Arena()
+        arena, sized = _Arena(), Sized()
         for stack in {id(w.root): w.root for w in self.plan.windows.values() if is_stack(w.root)}.values():
             places[id(stack)] = Place("arena", arena.take(STACK_BYTES))
         dying: dict[int, list[Value]] = {}
@@ -313,7 +315,11 @@ class _Placer:
         for at, stmt, root in self.order:
             for moment in range(now, at):
                 for value in dying.pop(moment, ()):
-                    arena.give(places[id(value)].index, value.type.nbytes)
+                    place = places[id(value)]
+                    if place.kind == "arena":
+                        arena.give(place.index, value.type.nbytes)
+                    elif place.kind == "sized":
+                        sized.give(place.index)
             now = at
             if id(root) in places:
                 continue
@@ -328,10 +334,12 @@ class _Placer:
             heir = next((k for k, v in enumerate(heirs) if self.made_at[id(v)] < at and self.may_overwrite(v, root)), None)
             if heir is not None:
                 places[id(root)] = places[id(heirs.pop(heir))]
+            elif is_symbolic(root.type.nbytes):
+                places[id(root)] = Place("sized", sized.take(root.type.nbytes))
             else:
                 places[id(root)] = Place("arena", arena.take(root.type.nbytes))
             dying.setdefault(max(self.last_use.get(id(root), at), at), []).append(root)
-        self.plan.arena_bytes = arena.high
+        self.plan.arena_bytes, self.plan.sized = arena.high, sized.sizes
 
 
 def _reads(stmt: Stmt) -> Sequence[Operand]:

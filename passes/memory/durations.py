@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from adjit.ir.cost import assumed_type
 from adjit.ir.func import Stmt
 from adjit.ir.operand import Operand
 from adjit.ir.ops.control import Fuse
@@ -26,8 +27,8 @@ def duration(stmt: Stmt) -> float:
     if isinstance(op, Fuse):
         return _fused(stmt)
     if isinstance(op, Map):
-        return WRITTEN * stmt.result.type.size
-    operations = op.operations([x.type for x in stmt.args], [x.type for x in stmt.results])
+        return WRITTEN * assumed_type(stmt.result.type).size
+    operations = op.operations([assumed_type(x.type) for x in stmt.args], [assumed_type(x.type) for x in stmt.results])
     if isinstance(op, Matmul | MatmulAdd | Convolution):
         return operations
     walked = READ * max(_largest(stmt.args), _largest(stmt.results))
@@ -44,4 +45,4 @@ def _fused(stmt: Stmt) -> float:
 
 
 def _largest(values: Iterable[Operand]) -> int:
-    return max((x.type.size for x in values), default=0)
+    return max((assumed_type(x.type).size for x in values), default=0)

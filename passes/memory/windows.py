@@ -23,6 +23,7 @@ from adjit.ir.ops.maps import Copy, Map
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.stack import StackArray, StackOp, StackRead
 from adjit.ir.plan import BufferView, Place, Plan
+from adjit.ir.sizes import hint_of
 
 from .in_place import Roots, changed_stacks, changes_in_place, is_array, is_stack
 
@@ -271,7 +272,7 @@ class Windows:
 def run_length(stmt: Stmt) -> int:
     """How many elements of the smallest part are contiguous in a concatenation."""
     assert isinstance(stmt.op, Concatenate)
-    return min(math.prod(x.type.shape[stmt.op.axis :]) for x in stmt.args)
+    return min(hint_of(math.prod(x.type.shape[stmt.op.axis :])) for x in stmt.args)
 
 
 def covers(window: BufferView, value: Operand) -> bool:

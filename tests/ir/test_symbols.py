@@ -63,9 +63,7 @@ def test_an_expression_is_read_back_from_its_text() -> None:
         assert hint_of(x) == value(text, 5, 12)
 
 
-@pytest.mark.parametrize(
-    "decide", [lambda: B > 5, lambda: B == 4, lambda: B - 2 == 0, lambda: bool(B - 2), lambda: range(B), lambda: B < T]
-)
+@pytest.mark.parametrize("decide", [lambda: B > 5, lambda: B - 2 == 0, lambda: bool(B - 2), lambda: range(B), lambda: B < T])
 def test_what_depends_on_the_size_is_refused(decide: Any) -> None:
     with pytest.raises(NotGeneral):
         decide()

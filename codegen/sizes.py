@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import cast
 
 from adjit.ir.bounds import proven_sign
-from adjit.ir.expr import Expr, Symbolic
+from adjit.ir.expr import Expr
 from adjit.ir.sizes import Size
 from adjit.ir.types import Shape, TensorType
 
@@ -33,10 +33,6 @@ def native_shape(shape: Sequence[int]) -> Shape:
 
 def native_type(t: TensorType) -> TensorType:
     return t.with_shape(native_shape(t.shape))
-
-
-def is_static(*sizes: Expr) -> bool:
-    return not any(isinstance(n, Symbolic) for n in sizes)
 
 
 def may_be_empty(n: Expr) -> bool:

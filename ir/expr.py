@@ -6,6 +6,7 @@ is an `int` again, so code that only sees static sizes computes with Python inte
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -89,7 +90,9 @@ class Symbolic:
     def __rsub__(self, other: Expr) -> Expr:
         return -self + other
 
-    def __mul__(self, other: Expr) -> Expr:
+    def __mul__(self, other: Expr | float) -> Expr:
+        if isinstance(other, float):  # in an estimate
+            other = math.ceil(other)
         if isinstance(other, int):
             return Symbolic({m: f * other for m, f in self.terms.items()}, self.constant * other) if other else 0
         terms: dict[Monomial, int] = {}
@@ -222,6 +225,11 @@ def _product(monomial: Monomial) -> int:
 
 def hint_of(expr: Expr) -> int:
     return expr if isinstance(expr, int) else expr.hint
+
+
+def is_static(*sizes: object) -> bool:
+    """Whether these are all numbers."""
+    return not any(isinstance(n, Symbolic) for n in sizes)
 
 
 def _folded(terms: dict[Monomial, int], constant: int) -> Expr:

@@ -379,10 +379,14 @@ class Size(Integer):
         return same if same is NotImplemented else not same
 
     def __ge__(self, other: Any) -> Any:
+        if type(other) is float and math.isinf(other):
+            return other < 0
         number = as_expr(math.ceil(other) if type(other) is float else other)
         return NotImplemented if number is None else _at_least_zero(self, self.expr - number)
 
     def __le__(self, other: Any) -> Any:
+        if type(other) is float and math.isinf(other):
+            return other > 0
         number = as_expr(math.floor(other) if type(other) is float else other)
         return NotImplemented if number is None else _at_least_zero(self, number - self.expr)
 

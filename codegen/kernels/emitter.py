@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from adjit.ir.cost import ITERATIONS
 from adjit.ir.errors import AdjitError
 from adjit.ir.expr import Symbolic
+from adjit.ir.sizes import Size
 from adjit.ir.types import BOOL, I64, DType
 
 from ..llvm import memory
@@ -23,10 +24,10 @@ class VectorEmitter(Lanes):
         self._position = position
 
     def const(self, dtype: DType, value: float | int | bool) -> Reg:
-        if dtype is I64 and type(value) is not int:
-            size: object = native_size(value)  # type: ignore[arg-type]
-            if isinstance(size, Symbolic):
-                return memory.splat(self.text, Reg(f"{size}", I64), self.width)
+        kind: object = type(value)
+        if kind is Size or kind is Symbolic:  # a size that is known only at run time
+            number = Lanes(self.text).convert(Reg(f"{native_size(value)}", I64), dtype)  # type: ignore[arg-type]
+            return memory.splat(self.text, number, self.width)
         return super().const(dtype, value)
 
     def call(self, function: str, *args: Reg) -> Reg:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from typing import cast
 
 from adjit.ir.errors import AdjitError, UnsupportedError, VerifyError
-from adjit.ir.expr import Expr
+from adjit.ir.expr import Expr, is_static
 from adjit.ir.func import Stmt, Value
 from adjit.ir.layout import Layout
 from adjit.ir.location import Location
@@ -30,8 +31,8 @@ from ..interrupts.stopping import leave_if_stopped
 from ..llvm import memory
 from ..llvm.counted import Loop
 from ..llvm.lanes import Outlined, Reg, Text
-from ..loops.chunks import CHUNKS, Limits, add_nest
-from ..loops.ir import Access, Chunk, Extent, LoopProgram, Node, Reduction
+from ..loops.chunks import CHUNKS, MIN_OPS, Limits, add_nest
+from ..loops.ir import Access, Chunk, Extent, LoopProgram, Node, Reduction, Sizing
 from ..loops.nest import NestPlan, NestSpec
 from ..loops.renderer import render
 from ..products import contraction, lapack, products
@@ -256,7 +257,7 @@ class LoopKernel(Kernel):
         text.start(over)
 
     def is_large(self, work: float) -> bool:
-        return work >= PARALLEL
+        return getattr(work, "hint", work) >= PARALLEL  # `each` decides again when the size is known
 
     def lanes(self, dtype: DType) -> int:
         return self.vector_bytes // dtype.itemsize
@@ -292,7 +293,10 @@ class LoopKernel(Kernel):
             loop.feed(carried, step(Reg(loop.index, I64), Reg(carried, initial.dtype)).name)
 
     def each(self, size: int, work: float, body: Callable[..., None], *windows: Window) -> None:
-        if size < 2 or not self.is_large(work):
+        rows: int | Sizing = -(-size // CHUNKS)
+        if not is_static(size, work):
+            rows = Sizing(cast(Expr, work), PARALLEL, MIN_OPS, CHUNKS)
+        elif size < 2 or not self.is_large(work):
             here = [w.at(Reg("0", I64)) if isinstance(w, Private) else w for w in windows]
             with self.loop(size) as i:
                 body(i, *here)
@@ -306,7 +310,7 @@ class LoopKernel(Kernel):
             with self._writing(text, 1), Loop(text, start, stop) as loop:
                 body(Reg(loop.index, I64), *there)
 
-        outlined(self, size, -(-size // CHUNKS), outside, inside, walk)
+        outlined(self, size, rows, outside, inside, walk)
 
     @contextmanager
     def _writing(self, text: Text, threads: int) -> Iterator[None]:

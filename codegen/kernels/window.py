@@ -61,7 +61,7 @@ class Window:
 
     def slice(self, axis: int, start: int, size: int, step: int = 1) -> Window:
         shape, strides = list(self.type.shape), list(self.strides)
-        pointer = memory.element(self.text, self.pointer, self.type.dtype, str(start * strides[axis]))
+        pointer = memory.element(self.text, self.pointer, self.type.dtype, f"{start * strides[axis]}")
         shape[axis], strides[axis] = size, strides[axis] * step
         return self._seen(pointer, shape, strides)
 

@@ -34,9 +34,9 @@ def table(text: Text, pointers: Sequence[str]) -> str:
 
 def scaled(text: Text, index: str, stride: int) -> str:
     """index * stride, simplified where possible."""
-    if stride == 1 or index == "0":
+    if index == "0" or stride == 1:
         return index
-    return str(int(index) * stride) if index.isdigit() else text.define(f"mul i64 {index}, {stride}")
+    return f"{int(index) * stride}" if index.isdigit() else text.define(f"mul i64 {index}, {stride}")
 
 
 def plus(text: Text, index: str, amount: int) -> str:

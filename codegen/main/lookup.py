@@ -13,6 +13,7 @@ from adjit.ir.ops.stack import StackArray, StackRead
 from ..cache.image import Failure
 from ..llvm import memory
 from ..llvm.lanes import Reg
+from ..sizes import native_shape
 from . import saving as stacked
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def written_row(module: Module, stmt: Stmt) -> str:
 
 
 def _row(module: Module, stmt: Stmt, source: Operand, indices: Sequence[Operand]) -> str:
-    pointer, strides = module.window(source).pointer, module.plan.windows[id(source)].layout.strides
+    pointer, strides = module.window(source).pointer, native_shape(module.plan.windows[id(source)].layout.strides)
     for axis, (index, stride) in enumerate(zip(indices, strides, strict=False)):
         at = _checked(module, stmt, axis, index)
         pointer = memory.element(module.text, pointer, source.type.dtype, memory.scaled(module.text, at.name, stride))

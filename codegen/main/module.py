@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from adjit.ir.environment import is_set
-from adjit.ir.errors import AdjitError
-from adjit.ir.expr import Expr
+from adjit.ir.errors import AdjitError, NotGeneral
+from adjit.ir.expr import Expr, is_static
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import View
@@ -24,7 +24,7 @@ from adjit.ir.ops.join import Concatenate
 from adjit.ir.ops.maps import calls_math
 from adjit.ir.ops.stack import StackOp
 from adjit.ir.plan import ALIGNMENT, Place, Plan
-from adjit.ir.sizes import symbols_of
+from adjit.ir.sizes import is_symbolic, symbols_of
 from adjit.ir.target import Target
 from adjit.ir.types import I64, StackType, TensorType, row_major
 
@@ -134,10 +134,11 @@ class Module:
         if self.probes is not None:
             entry += self.probes.enter()
             self.probes.leave(text, self.handles)
-        text.lines += self.shrinking(stacks.KEPT_BYTES, stacks.ALL_KEPT_BYTES)
+        text.lines += [*self.shrinking(stacks.KEPT_BYTES, stacks.ALL_KEPT_BYTES), *self.capacities("mul")]
+        entry += self.capacities("udiv")
         text.put(f"ret i64 {text.define('load i64, ptr %code')}")
         self.declares |= text.declares
-        main = self.main([*entry, *self.sizes(text.lines), *text.slots, *text.lines])
+        main = self.main([*self.sizes([*entry, *text.lines]), *entry, *text.slots, *text.lines])
         runtime = []
         if self.uses_runtime or self.handles:
             runtime.append(stacks.runtime(target))
@@ -188,8 +189,18 @@ class Module:
         out, left = [], str(limit)
         for at, element in self.handles.items():
             out.append(f"%s{at} = getelementptr i8, ptr %arena, i64 {at}")
-            out.append(f"%left{at} = call i64 @adjit_shrink(ptr %s{at}, i64 {element}, i64 {idle}, i64 {left})")
+            size = element if limit or is_static(element) else 1  # which is kept in bytes, if it is known only at run time
+            out.append(f"%left{at} = call i64 @adjit_shrink(ptr %s{at}, i64 {size}, i64 {idle}, i64 {left})")
             left = f"%left{at}"
+        return out
+
+    def capacities(self, opcode: str) -> list[str]:
+        """Instructions that convert the capacities of stacks whose elements differ in size from call to call."""
+        out = []
+        for at, element in self.handles.items():
+            if not is_static(element):
+                name = f"%{opcode}{at}"
+                out += [f"{name} = getelementptr i8, ptr %arena, i64 {at}", *stacks.convert_capacity(name, element, opcode, name)]
         return out
 
     # ---- statements
@@ -261,6 +272,8 @@ class Module:
     def call_host(self, stmt: Stmt) -> None:
         """Call back to Python for an effect, passing the addresses of its operands."""
         text, name = self.text, host.symbol(len(self.hosts))
+        if any(is_symbolic(n) for a in stmt.args for n in a.type.shape):
+            raise NotGeneral("printing an array whose size is known only at run time").at(stmt.location)
         operands = [self.window(a).pointer for a in stmt.args]
         self.hosts.append(host.evaluator(stmt.op, [(a.type, self.plan.windows[id(a)].layout.strides) for a in stmt.args]))
         self.declares.add(f"declare i64 @{name}(ptr)")

@@ -16,6 +16,7 @@ from ..kernels.kernels import add_kernel, copy_kernel
 from ..llvm import memory
 from ..llvm.lanes import Reg
 from ..loops.ir import Access
+from ..sizes import native_shape, native_size
 from . import stacks
 
 if TYPE_CHECKING:
@@ -42,14 +43,15 @@ def on_stack(module: Module, stmt: Stmt) -> None:
             _copy_elements(module, stmt.result, all_elements(module, stmt))
         case StackAccumulate():
             source = module.window(stmt.args[2])
-            access = Access("%p0", row_major(element.shape), element.dtype)
-            kernel = add_kernel(access, source._replace(pointer="%p1"), element.shape, module.context)
+            shape = native_shape(element.shape)
+            access = Access("%p0", row_major(shape), element.dtype)
+            kernel = add_kernel(access, source._replace(pointer="%p1"), shape, module.context)
             module.invoke(kernel, [element_at(module, stmt), source.pointer])
 
 
 def _copy_elements(module: Module, value: Operand, pointer: str) -> None:
     """Fill a value from the memory of a stack."""
-    target, shape = module.window(value), value.type.shape
+    target, shape = module.window(value), native_shape(value.type.shape)
     access = Access("%p1", row_major(shape), target.dtype)
     module.invoke(copy_kernel(target._replace(pointer="%p0"), access, shape, module.context), [target.pointer, pointer])
 
@@ -69,7 +71,7 @@ def all_elements(module: Module, stmt: Stmt) -> str:
     handle = module.handle(stmt.args[0])
     if effects(stmt).fails:
         length = stacks.count(module.text, handle)
-        fails = Reg(module.text.define(f"icmp ne i64 {length.name}, {stmt.op.count}"), BOOL)
+        fails = Reg(module.text.define(f"icmp ne i64 {length.name}, {native_size(stmt.op.count)}"), BOOL)
         module.fail_if(fails, Failure(stmt.op.error, stmt.op.message, stmt.location), length)
     return module.text.define(f"load ptr, ptr {handle}")
 

@@ -1,7 +1,8 @@
 """Growable stacks in native memory, for values that a loop saves for its backward loop.
 
 A handle is three words in the arena: data, count, capacity (in elements). A new arena is zeroed, so its stacks are empty. They keep their
-memory between calls, since fresh memory costs a page fault every few kilobytes. When the main function returns, it frees large ones of
+memory between calls, since fresh memory costs a page fault every few kilobytes. If the size of an element differs from call to call, the
+capacity is kept in bytes in between. When the main function returns, it frees large ones of
 which the call used only a small part, and those that exceed a limit for all stacks together. `adjit_release` frees all, with the arena.
 """
 
@@ -12,6 +13,7 @@ from adjit.ir.types import I64, TensorType
 
 from ..interrupts import signals
 from ..llvm.lanes import LLVM_TYPE, Reg, Text
+from ..sizes import native_size
 
 RELEASE = "adjit_release"
 KEPT_BYTES = 1 << 24  # memory that a stack keeps for the next call even if this call did not use it
@@ -187,6 +189,16 @@ def count(text: Text, stack: str) -> Reg:
     return Reg(text.define(f"load i64, ptr {at}"), I64)
 
 
+def convert_capacity(stack: str, element: int, opcode: str, name: str) -> list[str]:
+    """Instructions that turn the capacity of a stack from bytes into elements (udiv), or back (mul)."""
+    return [
+        f"{name}.at = getelementptr i64, ptr {stack}, i64 2",
+        f"{name}.before = load i64, ptr {name}.at",
+        f"{name}.after = {opcode} i64 {name}.before, {element}",
+        f"store i64 {name}.after, ptr {name}.at",
+    ]
+
+
 def zeros_call(to: str, source: str, element: TensorType) -> str:
     """A call that returns an `i1`: whether the memory could be allocated. So do the next two."""
     return f"call i1 @adjit_zeros(ptr {to}, ptr {source}, i64 {element_bytes(element)})"
@@ -202,8 +214,8 @@ def reserve_call(stack: str, count: str, element: TensorType) -> str:
 
 def add_call(to: str, source: str, element: TensorType) -> str:
     """A call that returns nothing."""
-    return f"call void @adjit_add_{LLVM_TYPE[element.dtype]}(ptr {to}, ptr {source}, i64 {element.size})"
+    return f"call void @adjit_add_{LLVM_TYPE[element.dtype]}(ptr {to}, ptr {source}, i64 {native_size(element.size)})"
 
 
 def element_bytes(element: TensorType) -> int:
-    return max(1, element.nbytes)
+    return max(1, native_size(element.nbytes))

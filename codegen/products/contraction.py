@@ -14,12 +14,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from adjit.ir.errors import AdjitError
+from adjit.ir.errors import AdjitError, NotGeneral
+from adjit.ir.expr import hint_of, is_static
 
 from ..kernels.emitter import VectorEmitter
 from ..llvm import memory
 from ..llvm.counted import Loop
 from ..llvm.lanes import Reg
+from .gemm import only_if
 
 if TYPE_CHECKING:
     from ..kernels.kernels import LoopKernel
@@ -65,7 +67,7 @@ class _Contraction:
         self.accumulate = accumulate
         self.lanes = kernel.vector_bytes // self.dtype.itemsize
         self.registers = kernel.target.vector_registers
-        self.sizes = {label: size for label, size in sizes.items() if size > 1}
+        self.sizes = {label: size for label, size in sizes.items() if size != 1}
         self.target, *factors = windows
         operands = [*zip(labels[1:], factors, strict=True), *((labels[0], window) for window in self.target.windows)]
         self.strides = []
@@ -89,7 +91,9 @@ class _Contraction:
             merged = False
             for outer in group:
                 for inner in group:
-                    if outer != inner and all(s[outer] == s[inner] * self.sizes[inner] for s in self.strides):
+                    if outer == inner or not is_static(self.sizes[outer], self.sizes[inner]):
+                        continue
+                    if all(s[outer] == s[inner] * self.sizes[inner] for s in self.strides):
                         self.sizes[inner] *= self.sizes[outer]
                         group.remove(outer)
                         merged = True
@@ -104,7 +108,9 @@ class _Contraction:
             *operands, target = (s[label] for s in self.strides[: TARGET + 1])
             return ((2.0 if target == 1 else 0.0) + sum(s in (0, 1) for s in operands)) * min(self.sizes[label], self.lanes)
 
-        self.vector = max(self.kept, key=smooth, default=None)
+        self.vector = max((label for label in self.kept if is_static(self.sizes[label])), key=smooth, default=None)
+        if self.vector is not None and not is_static(*(s[self.vector] for s in self.strides)):
+            raise NotGeneral("a product whose columns are not evenly spaced for all sizes")
         if self.vector is not None and self.strides[VECTOR][self.vector] == 0:
             self.strides[:TARGET] = self.strides[1::-1]
             self.pointers[:TARGET] = self.pointers[1::-1]
@@ -114,17 +120,17 @@ class _Contraction:
             """Values shared by rows are loaded once; rows that do not overlap are independent; nearby rows share cache lines."""
             element, vector, target = (s[label] for s in self.strides[: TARGET + 1])
             reuse = 2 if vector == 0 else 1 if element == 0 else 0
-            return min(self.sizes[label], self._height(VECTORS)) * (1 + reuse), abs(target) > across, -abs(element)
+            return min(hint_of(self.sizes[label]), self._height(VECTORS)) * (1 + reuse), abs(target) > across, -abs(hint_of(element))
 
         rest = sorted((label for label in self.kept if label != self.vector), key=worth, reverse=True)
         self.row = rest[0] if rest else None
         others = rest[1:]
         sharing = [label for label in others if self.strides[VECTOR][label] == 0 and worth(label)[1]]
         self.second = sharing[0] if sharing and self.row is not None and self.strides[VECTOR][self.row] == 0 else None
-        others.sort(key=lambda label: -self.strides[TARGET][label])
+        others.sort(key=lambda label: -hint_of(self.strides[TARGET][label]))
         self.outer = [label for label in others if self.strides[VECTOR][label]]
         self.inner = [label for label in others if not self.strides[VECTOR][label]]  # all of these read the same vectors
-        self.summed.sort(key=lambda label: -max(abs(s[label]) for s in self.strides[:TARGET]))
+        self.summed.sort(key=lambda label: -max(abs(hint_of(s[label])) for s in self.strides[:TARGET]))
 
     def _height(self, vectors: int) -> int:
         """Rows of a tile, such that its sums, the vectors and one element fill the registers."""
@@ -136,7 +142,7 @@ class _Contraction:
         at = list(self.pointers)
         with ExitStack() as stack:
             for label in self.outer:
-                at = self._moved(at, label, stack.enter_context(Loop(self.text, "0", str(self.sizes[label]))).index)
+                at = self._moved(at, label, stack.enter_context(Loop(self.text, "0", f"{self.sizes[label]}")).index)
             for widths, here in self._columns(at):
                 self._rows(here, widths)
 
@@ -178,17 +184,17 @@ class _Contraction:
         if self.row is None:
             self._tile(at, [{}], widths)
             return
-        short = self.sizes[self.row] * 2 <= height and self.second is not None
+        short = is_static(self.sizes[self.row]) and self.sizes[self.row] * 2 <= height and self.second is not None
         inner = [label for label in self.inner if not (short and label == self.second)]
         with ExitStack() as stack:
             for label in inner:
-                at = self._moved(at, label, stack.enter_context(Loop(self.text, "0", str(self.sizes[label]))).index)
+                at = self._moved(at, label, stack.enter_context(Loop(self.text, "0", f"{self.sizes[label]}")).index)
             if not short:
                 self._along(at, self.row, [{}], height, widths)
                 return
             assert self.second is not None
             line = [{self.row: i} for i in range(self.sizes[self.row])]
-            if self.sizes[self.second] * len(line) > LISTED * height:
+            if not is_static(self.sizes[self.second]) or self.sizes[self.second] * len(line) > LISTED * height:
                 self._along(at, self.second, line, height // len(line), widths)
                 return
             rows = [{**r, self.second: j} for j in range(self.sizes[self.second]) for r in line]
@@ -199,12 +205,27 @@ class _Contraction:
 
     def _along(self, at: list[str], label: str, line: list[dict[str, int]], height: int, widths: list[int]) -> None:
         """Emit tiles of `line` at up to `height` adjacent positions along an axis."""
+        if not is_static(self.sizes[label]):
+            self._along_any(at, label, line, height, widths)
+            return
         start = 0
         for count, length in evenly(self.sizes[label], height):
             rows = [{**r, label: j} for j in range(length) for r in line]
             for _, here in self._loop(at, label, start, count, length, widths):
                 self._tile(here, rows, widths)
             start += count * length
+
+    def _along_any(self, at: list[str], label: str, line: list[dict[str, int]], height: int, widths: list[int]) -> None:
+        """The same for a size that is known only at run time: as many whole tiles as possible, then lower ones."""
+        text, start, size = self.text, "0", f"{self.sizes[label]}"
+        while height:
+            rows = [{**r, label: j} for j in range(height) for r in line]
+            left = text.define(f"sub i64 {size}, {start}")
+            whole = text.define(f"mul i64 {text.define(f'udiv i64 {left}, {height}')}, {height}")
+            stop = text.define(f"add i64 {start}, {whole}")
+            with only_if(text, text.define(f"icmp slt i64 {start}, {stop}")), Loop(text, start, stop, height) as loop:
+                self._tile(self._moved(at, label, loop.index), rows, widths)
+            start, height = stop, height // 2
 
     # ---- one tile
 
@@ -235,7 +256,7 @@ class _Contraction:
             key = k, offset, emit.width
             if key in loaded:
                 return loaded[key]
-            pointer = memory.element(self.text, at[k], self.dtypes[k], str(offset))
+            pointer = memory.element(self.text, at[k], self.dtypes[k], f"{offset}")
             found = memory.load(self.text, pointer, self.dtypes[k], "0", across, emit.width)
             if member >= self.target.written:  # written members may have changed since
                 loaded[key] = found
@@ -244,7 +265,7 @@ class _Contraction:
         def store(member: int, result: Reg) -> None:
             k = TARGET + member
             offset, across = place(k)
-            memory.store(self.text, memory.element(self.text, at[k], self.dtypes[k], str(offset)), result, "0", across, emit.width)
+            memory.store(self.text, memory.element(self.text, at[k], self.dtypes[k], f"{offset}"), result, "0", across, emit.width)
 
         if self.accumulate:
             value = emit.add(load(0), value)
@@ -257,7 +278,7 @@ class _Contraction:
         if depth == len(self.summed):
             return self._products(at, sums, offsets, emitters)
         label = self.summed[depth]
-        with Loop(self.text, "0", str(self.sizes[label])) as loop:
+        with Loop(self.text, "0", f"{self.sizes[label]}") as loop:
             kinds = [emit.type(self.dtype) for emit in emitters]
             carried = [[Reg(loop.carry(kind, s.name), self.dtype) for kind, s in zip(kinds, line, strict=True)] for line in sums]
             after = self._sum(depth + 1, self._stepped(at, label, loop.index), carried, offsets, emitters)
@@ -291,7 +312,7 @@ class _Contraction:
         def load(operand: int, offset: int, width: int) -> Reg:
             key = (operand, offset, width)
             if key not in loaded:
-                place = memory.element(text, at[operand], dtype, str(offset))
+                place = memory.element(text, at[operand], dtype, f"{offset}")
                 if across[operand] == 0:
                     one = memory.load(text, place, dtype, "0", 1, 1) if width == 1 else load(operand, offset, 1)
                     loaded[key] = memory.splat(text, one, width)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from adjit.ir.expr import is_static
+
 from ..kernels.emitter import VectorEmitter
 from ..kernels.window import Hosted, Window
 from ..llvm import memory
 from ..llvm.counted import Loop
 from ..llvm.lanes import Reg, Text
 from ..loops.nest import MEDIUM_BODY
+from ..sizes import SIZES
 from . import gemm
 from .gemm import only_if
 
@@ -34,13 +37,17 @@ def epilogue(kernel: LoopKernel, target: Window) -> tuple[str, str]:
         pointer = text.define(f"load ptr, ptr {text.define(f'getelementptr ptr, ptr %pointers, i64 {k}')}")
         corner.append(_moved(text, _moved(text, member.inside(text, [pointer]), "%row", 0), "%column", 1))
     _rows(text, target, corner, kernel.vector_bytes)
-    return kernel.add_helper("finish", PARAMETERS, text), memory.table(kernel.text, target.pointers)
+    pointers = target.pointers
+    if kernel.symbols:
+        text.slots += [f"{SIZES}.at = getelementptr ptr, ptr %pointers, i64 {len(pointers)}", f"{SIZES} = load ptr, ptr {SIZES}.at"]
+        pointers = [*pointers, SIZES]
+    return kernel.add_helper("finish", PARAMETERS, text), memory.table(kernel.text, pointers)
 
 
 def _moved(text: Text, window: Window, index: str, axis: int) -> Window:
     """The window behind a pointer that is moved along an axis."""
     step = window.strides[axis]
-    if not step:
+    if step == 0:
         return window
     return window.inside(text, [memory.element(text, window.pointer, window.type.dtype, memory.scaled(text, index, step))])
 
@@ -49,16 +56,19 @@ def _rows(text: Text, target: Hosted, corner: list[Window], vector_bytes: int) -
     """Emit all rows, several vectors at a time. Only blocks at the right edge of the whole result are not a whole number of tiles wide."""
     tile, size = gemm.tile_columns(target.type.dtype, vector_bytes), target.type.shape[1]
     step = tile if target.ops <= MEDIUM_BODY else tile // gemm.VECTORS
-    rest = size % step
+    rest = size % step if is_static(size) else None
     whole = text.define(f"and i64 %n, -{step}")
     is_wide, is_ragged = (text.define(f"icmp ne i64 {n}, 0") for n in (whole, text.define(f"sub i64 %n, {whole}")))
     with Loop(text, "0", "%m") as rows:
         here = [_moved(text, a, rows.index, 0) for a in corner]
         values = memory.element(text, "%values", target.type.dtype, text.define(f"mul i64 {rows.index}, %stride"))
-        if size >= step:
+        if rest is None or size >= step:
             with only_if(text, is_wide), Loop(text, "0", whole, step) as columns:
                 _elements(text, target, here, values, columns.index, step)
-        if rest:
+        if rest is None:
+            with only_if(text, is_ragged), Loop(text, whole, "%n") as columns:
+                _elements(text, target, here, values, columns.index, 1)
+        elif rest:
             with only_if(text, is_ragged):
                 _elements(text, target, here, values, whole, rest)
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from adjit.ir.cost import assumed_type
 from adjit.ir.func import Block, Stmt, Value
 from adjit.ir.operand import Operand
 from adjit.ir.ops.control import For, Fuse, While
 from adjit.ir.ops.linalg import Matmul, MatmulAdd
 from adjit.ir.plan import Place, Plan
+from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import DType, Shape
 
 from . import gemm, products
@@ -56,7 +58,9 @@ class Packing:
 
     def _is_packed(self, a: Operand, b: Operand) -> bool:
         """Whether a product packs its right factor; a small one is read in place."""
-        return isinstance(b, Value) and products.packs_factor(a.type, b.type, self.plan.windows[id(b)].layout.strides)
+        if not isinstance(b, Value) or any(map(is_symbolic, b.type.shape)):
+            return False
+        return products.packs_factor(assumed_type(a.type), b.type, self.plan.windows[id(b)].layout.strides)
 
     def _factor(self, b: Operand) -> Factor:
         root, layout = self.plan.windows[id(b)]

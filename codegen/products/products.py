@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from adjit.ir.cost import assumed_type
+from adjit.ir.errors import NotGeneral
+from adjit.ir.expr import hint_of, is_static
 from adjit.ir.func import Block, Func, Stmt
 from adjit.ir.ops.control import Fuse
 from adjit.ir.ops.linalg import Matmul, MatmulAdd
@@ -26,8 +29,9 @@ from ..kernels.window import Hosted, Window
 from ..llvm.lanes import Reg
 from ..loops.ir import Access, Chunk, Reduction
 from ..loops.nest import NestSpec
+from ..sizes import upper
 from ..threads import library
-from . import gemm, tuning
+from . import gemm, sized, tuning
 from .epilogue import epilogue
 from .strips import PLAIN, call_blas, leading
 
@@ -52,6 +56,8 @@ def matrix_product(kernel: LoopKernel, target: Window, a: Window, b: Window, acc
             kernel.fill(target, 0)
     elif not accumulate and not _has_tiles(a, b):
         _loops(kernel, target, a, b)
+    elif not is_static(*a.type.shape, *b.type.shape):
+        _sized_product(kernel, target, a, b, accumulate, *work)
     else:
         work = work or tuple(map(kernel.scratch, room(kernel, target, a, b)))
         product = _sums(kernel, target, _apart(kernel, target, a, b), *work) if _follows(kernel, target, a, b) else target
@@ -65,8 +71,51 @@ def matrix_product(kernel: LoopKernel, target: Window, a: Window, b: Window, acc
             _follow(kernel, target, product)
 
 
+def _sized_product(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool, *work: Window) -> None:
+    """The same if a size is known only at run time, when it is decided between a contraction and the routine."""
+    if target.strides[1] != 1 and not isinstance(target, Hosted):
+        if target.strides[0] != 1:
+            raise NotGeneral("a product that is written with gaps between its elements")
+        target, a, b = target.transposed(1, 0), b.transposed(1, 0), a.transposed(1, 0)
+    work = work or tuple(map(kernel.scratch, room(kernel, target, a, b)))
+    is_short = _is_short(kernel, a, b)
+    if is_short != "false":
+        with gemm.only_if(kernel.text, is_short):
+            product = _sums(kernel, target, _long_region(target, a, b), *work) if target.ops > SHORT else target
+            kernel.contract("mn,mk,kn", product, a, b, accumulate)
+            if isinstance(target, Hosted) and product is not target:
+                _follow(kernel, target, product)
+    if is_short != "true":
+        with sized.otherwise(kernel.text, is_short):
+            product = _sums(kernel, target, _apart(kernel, target, a, b), *work) if sized.follows(kernel, target, a) else target
+            _call_gemm(kernel, product, a, b, accumulate, work[0])
+            if isinstance(target, Hosted) and product is not target:
+                _follow(kernel, target, product)
+
+
+def _long_region(target: Window, a: Window, b: Window) -> tuple[int, int]:
+    """Shape of a temporary matrix for the sums of a contraction that is followed by a long region."""
+    needs = isinstance(target, Hosted) and target.spare is None and target.ops > SHORT
+    return (a.type.shape[0], b.type.shape[1]) if needs else (0, 0)
+
+
+def _is_short(kernel: LoopKernel, a: Window, b: Window) -> str:
+    """Whether a product is a contraction, like `_is_contraction`: a register, "true" or "false"."""
+    (m, k), n, text = a.type.shape, b.type.shape[1], kernel.text
+    if not is_static(n, *b.strides[1:]):
+        return "false"  # the columns of a contraction are cut into vectors at compile time
+    short = sized.at_most(text, m * n * k, SMALL)
+    if b.strides[1] != 1:
+        return short
+    near = sized.both(text, sized.at_most(text, m * n * k, PARALLEL - 1), sized.at_most(text, k * n * b.type.dtype.itemsize, NEAR))
+    return sized.either(text, short, near)
+
+
 def brief_product(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool) -> None:
     """The same by a shared routine if possible, whatever the size: this keeps the code small for kernels with many shapes."""
+    if not is_static(*a.type.shape, *b.type.shape):
+        matrix_product(kernel, target, a, b, accumulate)
+        return
     if 0 in (target.type.size, a.type.size) or not _has_tiles(a, b) or target.strides[1] != 1 or isinstance(target, Hosted):
         matrix_product(kernel, target, a, b, accumulate)
     elif _takes_blas(kernel, target, a, b):
@@ -80,6 +129,8 @@ def sized_product(
 ) -> None:
     """The same by the shared routine, for the first rows and columns of the windows: m, n and k are registers, or None for all of them."""
     (m, k), n = a.type.shape, b.type.shape[1]
+    if not is_static(m, n, k):
+        raise NotGeneral("a product of parts of matrices whose sizes are known only at run time")
     if 0 in (m, n, k):
         return
     names = [str(whole) if size is None else size.name for size, whole in zip(sizes, (m, n, k), strict=True)]
@@ -101,7 +152,7 @@ def matrix_products(kernel: LoopKernel, target: Window, a: Window, b: Window, ac
     counts = target.type.shape[:-2]
     count, size = math.prod(counts), target.type.size * a.type.shape[-1]
     first = [w.at(*[Reg("0", I64)] * len(counts)) for w in (target, a, b)]
-    is_large = size >= PARALLEL * count and not _is_contraction(*first)
+    is_large = hint_of(size) >= PARALLEL * hint_of(count) and (not is_static(size) or not _is_contraction(*first))
     work = map(kernel.private, room(kernel, *first))
 
     def one(i: Reg, target: Window, a: Window, b: Window, *work: Window) -> None:
@@ -126,12 +177,13 @@ def _is_contraction(target: Window, a: Window, b: Window) -> bool:
 
 def _threads(kernel: LoopKernel, a: Window, b: Window) -> int:
     """The number of threads that a product uses."""
-    return kernel.threads if a.type.size * b.type.shape[1] >= PARALLEL else 1
+    size = a.type.size * b.type.shape[1]
+    return kernel.threads if not is_static(size) or size >= PARALLEL else 1
 
 
 def packs_factor(a: TensorType, b: TensorType, strides: tuple[int, ...]) -> bool:
     """Whether the right factor, with these strides, and the whole product are large enough for packing to pay off."""
-    (m, k), n = a.shape, b.shape[1]
+    (m, k), n = map(hint_of, a.shape), hint_of(b.shape[1])
     is_near = m * n * k < PARALLEL and strides[1] == 1 and k * n * b.dtype.itemsize <= NEAR
     return a.dtype.kind == "f" and 1 not in (m, n) and not is_near and m * n * k > SMALL
 
@@ -154,7 +206,7 @@ def is_parallel(block: Block) -> bool:
 def _is_large(stmt: Stmt) -> bool:
     if not isinstance(stmt.op, Matmul | MatmulAdd) or not stmt.result.type.is_float:
         return False
-    return stmt.result.type.size * stmt.args[-2].type.shape[-1] >= PARALLEL
+    return assumed_type(stmt.result.type).size * assumed_type(stmt.args[-2].type).shape[-1] >= PARALLEL
 
 
 def foresee(func: Func, target: Target) -> None:
@@ -165,6 +217,12 @@ def foresee(func: Func, target: Target) -> None:
 
 def room(kernel: LoopKernel, target: Window, a: Window, b: Window) -> list[TensorType]:
     """Scratch memory that a product needs for packing and for intermediate sums; an empty list if none."""
+    if not is_static(*a.type.shape, *b.type.shape):
+        if not _has_tiles(a, b):
+            return []
+        sums = upper(math.prod(_apart(kernel, target, a, b)), math.prod(_long_region(target, a, b))) * a.type.dtype.itemsize
+        packed = sized.packing_bytes(kernel, a.type, b.type, _threads(kernel, a, b))
+        return [TensorType(BYTE, (-(-packed // 64) * 64 + cast(int, sums),))]
     nbytes = math.prod(_apart(kernel, target, a, b)) * a.type.dtype.itemsize
     if not _is_contraction(target, a, b) and not _takes_blas(kernel, target, a, b):
         nbytes += _packing_bytes(kernel, a, b)
@@ -185,6 +243,8 @@ def _apart(kernel: LoopKernel, target: Window, a: Window, b: Window) -> tuple[in
     (m, k), n, dtype = a.type.shape, b.type.shape[1], a.type.dtype
     if not isinstance(target, Hosted) or target.spare is not None:
         return 0, 0
+    if not is_static(m, k, n):
+        return sized.apart(kernel, target, a, b, _threads(kernel, a, b), sized.follows(kernel, target, a))
     if _is_contraction(target, a, b):
         return (m, n) if _follows(kernel, target, a, b) else (0, 0)
     if k > gemm.KC or _follows(kernel, target, a, b):
@@ -198,7 +258,7 @@ def _sums(kernel: LoopKernel, target: Window, shape: tuple[int, int], *work: Win
     """The matrix that a product is written to: the target, one of a region's results, or one of this shape at the end of `work`."""
     if not isinstance(target, Hosted):
         return target
-    if not all(shape):
+    if 0 in shape:
         assert target.spare is not None
         return target.outputs[target.spare]
     type = target.type.with_shape(shape)
@@ -223,8 +283,9 @@ def _follows(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:
 
 def _follow(kernel: LoopKernel, target: Hosted, product: Window) -> None:
     """Compute the region that a product hosts."""
-    work = float(target.type.size * target.ops)
-    if kernel.is_large(work):
+    size = target.type.size * target.ops
+    work = float(size) if is_static(size) else size
+    if not is_static(size) or kernel.is_large(work):
         kernel.each(target.type.shape[0], work, lambda i, to, made: kernel.copy(to.at(i), made.at(i)), target, product)
     else:
         kernel.copy(target, product)
@@ -235,9 +296,15 @@ def _call_gemm(
 ) -> None:
     """Call the routine, for the sizes of the windows unless others are given."""
     (m, k), n, dtype = a.type.shape, b.type.shape[1], a.type.dtype
-    threads = _threads(kernel, a, b)
-    rows = gemm.block_rows(m, threads, kernel.target)
-    groups = gemm.column_groups(m, n, rows, threads, dtype, kernel.vector_bytes)
+    threads, is_sized = _threads(kernel, a, b), not is_static(m, k, n)
+    if is_sized:
+        cut = sized.Cut(kernel, a.type, b.type, threads)
+        rows, groups, span = cut.rows, cut.groups, cut.span
+        sizes = f"{m}", f"{n}", f"{k}"
+    else:
+        height = gemm.block_rows(m, threads, kernel.target)
+        rows, span = str(height), str(gemm.span_tiles(n, dtype, kernel.vector_bytes))
+        groups = str(gemm.column_groups(m, n, height, threads, dtype, kernel.vector_bytes))
     run = _runner(kernel, threads, sizes)
     packed = kernel.packed_pointer(b)
     name = (library.NAMES if packed is None else library.PACKED_NAMES)[dtype]
@@ -247,17 +314,18 @@ def _call_gemm(
     given = ", ".join(f"i64 {size}" for size in sizes or (m, n, k))
     apart = _apart(kernel, target, a, b)
     sums, (finish, pointers) = _sums(kernel, target, apart, work), epilogue(kernel, target)
-    span = gemm.span_tiles(n, dtype, kernel.vector_bytes)
     matrices = ", ".join([*where[0], *where[1], f"ptr {sums.pointer}", f"i64 {sums.strides[0]}"])
-    packs = int(a.strides[1] != 1 or n >= PACKED)
+    packs = int(a.strides[1] != 1 or hint_of(n) >= PACKED)
     how = f"i64 {rows}, i64 {groups}, i64 {int(accumulate)}, i64 {packs}"
-    then = f"ptr {finish}, ptr {pointers}, i64 {span}, i64 {int(all(apart) and k <= gemm.KC)}"
-    looks = kernel.text.may_look and m * n * k // MULTIPLIED >= PIECE
+    is_apart = all(apart) and (is_static(k) and k <= gemm.KC)
+    then = f"ptr {finish}, ptr {pointers}, i64 {span}, i64 {int(is_apart)}"
+    work_size = hint_of(m * n * k)
+    looks = kernel.text.may_look and (is_sized or work_size // MULTIPLIED >= PIECE)
     kernel.text.put(
         f"call void @{name}({given}, {matrices}, ptr {work.pointer}, {how}, {then}, "
         f"ptr {'%error' if looks else 'null'}, i64 {threads}, ptr {run})"
     )
-    kernel.text.charge(m * n * k / MULTIPLIED, looks)
+    kernel.text.charge(work_size / MULTIPLIED, looks)
     if looks:
         leave_if_stopped(kernel.text)
 

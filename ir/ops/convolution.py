@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .. import source_helpers
 from ..errors import DTypeError, ShapeError
+from ..expr import hint_of, is_static
 from ..types import Shape, TensorType
 from .base import Array, Loops, Op, Reg, Window, Writing, apply
 from .maps import cast, common_dtype
@@ -169,7 +170,7 @@ class Convolve(Convolution):
             kept, target = in_blocks("p", kept, target, width)
             filter, ws = packed(k, *in_blocks("p", filter, ws, width))
 
-        lead = "n" if out.type.shape[0] >= FEW_IMAGES else "A"
+        lead = "n" if hint_of(out.type.shape[0]) >= FEW_IMAGES else "A"
         (kept, target), (image, xs) = led_by(lead, kept, target), led_by(lead, image, xs)
 
         def one(i: Reg, target: Window, xs: Window, ws: Window) -> None:
@@ -274,7 +275,8 @@ class ConvolveFilter(Convolution):
         features, width = filter[1].type.shape[-1], k.tile_width(d.type.dtype)
         if features > width and features % width == 0 and math.prod(out.type.shape[:-1]) >= WORTH_PACKING:
             given, filter = led_by("nq", *in_blocks("q", *given, width)), in_blocks("q", *filter, width)
-        copies = x.type.shape[0] // max(-(-x.type.shape[0] // COPIES), 1)
+        images = hint_of(x.type.shape[0])
+        copies = images // max(-(-images // COPIES), 1)
         work = self.work(d.type, out.type)
         k.fill(out, 0)
         if copies * out.type.nbytes > COPIED_BYTES:
@@ -301,7 +303,7 @@ class ConvolveFilter(Convolution):
             k.each(copies, work, one, parts, *(w.sliding(0, copies, share, share) for _, w in (image, given)), own)
             with k.loop(copies) as part:
                 k.accumulate(filter[1], parts.at(part))
-        if whole < batch:
+        if not is_static(batch) or whole < batch:
             rest = (w.slice(0, whole, batch - whole) for _, w in (image, given))
             k.each(1, 0.0, lambda _, *windows: add(*windows), filter[1], *rest, own)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..errors import Detail, DTypeError, OutOfBoundsError, ShapeError
+from ..expr import hint_of
 from ..types import I64, U64, DType, TensorType
 from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest
 from .create import iota
@@ -201,7 +202,7 @@ class ScatterAdd(Scatter):
 
     def lower(self, k: Loops, out: Window, x: Window, updates: Window, *indices: Window) -> None:
         k.copy(out, x)
-        if k.is_large(updates.type.size) and x.type.shape[0] >= PARTS:
+        if k.is_large(updates.type.size) and hint_of(x.type.shape[0]) >= PARTS:
             self.check(k, x.type, indices)
             k.each(PARTS, updates.type.size, partial(self._add_part, k), out, updates, *indices)
             return

@@ -84,7 +84,7 @@ class Pooling(Op, abstract=True):
 
     def each_image(self, k: Loops, pooled: TensorType, body: Callable[..., None], *windows: Window) -> None:
         """Call `body` with every image of the windows, which all have a batch axis, on all threads."""
-        work = float(pooled.size * math.prod(self.window))
+        work = 1.0 * pooled.size * math.prod(self.window)
         k.each(pooled.shape[0], work, lambda n, *these: body(*(w.at(n) for w in these)), *windows)
 
     def fold(self, k: Loops, out: Window, x: Window, combine: Callable[[Emitter, Reg, Reg], Reg]) -> None:

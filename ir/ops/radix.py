@@ -6,6 +6,7 @@ their digit; equal digits keep their order, so that after the last pass, over th
 
 from __future__ import annotations
 
+from ..expr import hint_of
 from ..types import I64, U8, U16, U32, U64, DType, TensorType
 from .base import Emitter, Loops, Reg, Window, nest
 
@@ -18,7 +19,7 @@ def lower_by_digits(k: Loops, out: Window, x: Window, descending: bool, count: R
     *lines, n = x.type.shape
     size = n if count is None else count
     key = UNSIGNED[x.type.dtype.itemsize]
-    width = min(8 if n <= FEW else 11, 8 * key.itemsize)
+    width = min(8 if hint_of(n) <= FEW else 11, 8 * key.itemsize)
     passes = -(-8 * key.itemsize // width)
     keys = [k.scratch(TensorType(key, (n,))) for _ in range(2)]
     indices = [k.scratch(TensorType(I64, (n,))) for _ in range(2)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DTypeError
+from ..expr import is_static
 from ..types import BOOL, I64, U8, TensorType, normalize_axis
 from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest
 from .create import iota
@@ -64,9 +65,9 @@ class Argsort(Op):
         last = [a for a in range(x.type.rank) if a != self.axis] + [self.axis]
         out, x = out.transposed(*last), x.transposed(*last)
         *lines, n = x.type.shape
-        if not x.type.size:
+        if x.type.size == 0:
             return
-        if n > SHORT * x.type.dtype.itemsize:
+        if not is_static(n) or n > SHORT * x.type.dtype.itemsize:
             lower_by_digits(k, out, x, self.descending)
             return
         filled = 1 << (n - 1).bit_length()

@@ -1,0 +1,85 @@
+"""Products, convolutions and pools for all sizes at once, against the interpreter at sizes on both sides of every threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from adjit.codegen.llvm.target import current
+from adjit.ir import ops
+from adjit.ir.operand import Operand
+
+from .symbolic import F64, B, T, check, func_of
+
+
+def turned(x: Operand) -> Operand:
+    return ops.transpose(x, (*range(x.type.rank - 2), x.type.rank - 1, x.type.rank - 2))
+
+
+def layer(x: Operand, w: Operand, b: Operand) -> Operand:
+    product = ops.matmul(x, w)
+    return ops.maximum(product + ops.broadcast_to(b, product.type.shape), 0.0)
+
+
+def long_layer(x: Operand, w: Operand, b: Operand) -> Operand:
+    y = layer(x, w, b)
+    return ops.tanh(y * 0.5 + 1.0) * y
+
+
+PRODUCTS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
+    "rows": (ops.matmul, ((B, 784), (784, 128))),
+    "rows_of_a_small_matrix": (ops.matmul, ((B, 20), (20, 10))),
+    "depth": (lambda x, y: ops.matmul(turned(x), y), ((B, 300), (B, 40))),
+    "depth_of_small_matrices": (lambda x, y: ops.matmul(turned(x), y), ((B, 12), (B, 10))),
+    "turned": (lambda x, y: ops.matmul(x, turned(y)), ((B, 10), (128, 10))),
+    "columns": (ops.matmul, ((30, 20), (20, B))),
+    "all_sizes": (lambda x, y: ops.matmul(x, turned(y)), ((B, T), (B, T))),
+    "batch": (lambda x, y: ops.matmul(x, turned(y)), ((B, T, 16), (B, T, 16))),
+    "batch_of_depths": (ops.matmul, ((B, T, T), (B, T, 16))),
+    "vector": (ops.matmul, ((B, 20), (20,))),
+    "dot": (ops.matmul, ((B,), (B,))),
+    "layer": (layer, ((B, 784), (784, 128), (128,))),
+    "small_layer": (layer, ((B, 20), (20, 10), (10,))),
+    "long_layer": (long_layer, ((B, 300), (300, 70), (70,))),
+    "long_small_layer": (long_layer, ((B, 20), (20, 10), (10,))),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_one_product_runs_at_all_sizes(name: str) -> None:
+    call, shapes = PRODUCTS[name]
+    sizes = (2, 3, 13, 33) if len(shapes[0]) > 2 else (2, 3, 13, 97, 1000)
+    check(call, *shapes, sizes=sizes)
+
+
+@pytest.mark.parametrize("vector_bytes", [16, 32])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_every_vector_width(vector_bytes: int, threads: int) -> None:
+    def call(x: Operand, w: Operand, b: Operand) -> tuple[Operand, Operand]:
+        return layer(x, w, b), ops.matmul(turned(x), x)
+
+    target = replace(current(), vector_bytes=vector_bytes, threads=threads)
+    check(call, (B, 30), (30, 20), (20,), dtype=F64, target=target, sizes=(2, 7, 50, 3000))
+
+
+def test_convolution_and_pools() -> None:
+    def call(x: Operand, w: Operand) -> tuple[Operand, ...]:
+        y = ops.maximum(ops.conv(x, w), 0.0)
+        return y, ops.max_pool(y, 2), ops.avg_pool(y, 2)
+
+    check(call, (B, 12, 12, 3), (3, 3, 3, 8), sizes=(2, 5, 19))
+
+
+def test_sizes_are_in_the_text_once() -> None:
+    """Structurally identical kernels are shared, also if sizes are known only at run time."""
+    from adjit.codegen.compile import compile_func
+    from adjit.passes.pipeline import OPTIMIZE
+
+    def call(x: Operand, w: Operand) -> tuple[Operand, Operand]:
+        return ops.matmul(x, w), ops.matmul(x * 2.0, w)
+
+    native = compile_func(OPTIMIZE(func_of(call, (B, 20), (20, 10))))
+    assert native.llvm.count("define hidden void @k") + native.llvm.count("define hidden i64 @k") == 2

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 MPIEXEC = shutil.which("mpiexec", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
 LAUNCHED = ("PMI_", "OMPI_", "PMIX_", "PRTE_", "MPI_", "HYDRA_")  # variables of a launcher that started the tests
-LIMIT = 240  # seconds
+LIMIT = 600  # seconds
 
 
 def environment(**more: str) -> dict[str, str]:

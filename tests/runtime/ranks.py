@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 import adjit as aj
 from adjit import distributed as d
+from adjit import nn
 
 RANK, SIZE = d.rank(), d.size()
 ALL = [np.arange(6.0).reshape(2, 3) * (r + 1) + r for r in range(SIZE)]  # what every rank has
@@ -111,6 +113,50 @@ def same_bits() -> None:
     for a in found:
         same(d.all_gather(a), np.stack([a] * SIZE))
     note("hash", hashlib.sha256(b"".join(a.tobytes() for a in found)).hexdigest())
+
+
+def hashed(variables: Sequence[aj.Variable]) -> str:
+    return hashlib.sha256(b"".join(v.numpy().tobytes() for v in variables)).hexdigest()
+
+
+def network(name: str) -> tuple[nn.Module, tuple[int, ...], int]:
+    """A model, the shape of an example, and the size of a batch."""
+    nn.set_seed(0)
+    if name == "mlp":
+        return nn.Sequential([nn.Dense(128, activation="relu"), nn.Dense(64, activation="relu"), nn.Dense(10)]), (784,), 64
+    layers = [
+        nn.Conv2D(6, 5, padding="same", activation="relu"), nn.MaxPool2D(2), nn.Conv2D(16, 5, activation="relu"), nn.MaxPool2D(2),
+        nn.Flatten(), nn.Dense(120, activation="relu"), nn.Dense(84, activation="relu"), nn.Dense(10),
+    ]  # fmt: skip
+    return nn.Sequential(layers), (28, 28, 1), 16
+
+
+def networks() -> None:
+    """Hashes of the weights of a perceptron and of LeNet after some steps on random images, the step being one compiled function."""
+    for name in ("mlp", "lenet"):
+        model, shape, batch = network(name)
+        rng = np.random.default_rng(0)
+        x, y = rng.normal(size=(4 * batch, *shape)).astype("f4"), rng.integers(0, 10, 4 * batch)
+        model(x[:1])
+        optimizer, entropy = nn.optimizers.Adam(), nn.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+        def gradients(x: Any, y: Any, model: Any = model, entropy: Any = entropy) -> Any:
+            with aj.GradientTape() as tape:
+                loss = entropy(y, model(x, training=True))
+            return loss, tape.gradient(loss, model.trainable_variables)
+
+        mean = d.data_parallel(gradients, shards=4)
+
+        @aj.function
+        def step(x: Any, y: Any, mean: Any = mean, model: Any = model, optimizer: Any = optimizer) -> Any:
+            loss, found = mean(x, y)
+            optimizer.apply_gradients(zip(found, model.trainable_variables, strict=True))
+            return loss
+
+        for k in range(int(os.environ["ADJIT_STEPS"])):
+            rows = slice(k % 4 * batch, (k % 4 + 1) * batch)
+            step(d.part(x[rows]), d.part(y[rows]))
+        note(name, hashed(model.variables))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -87,6 +88,23 @@ def test_shards_give_the_same_bits_on_any_number_of_ranks(tmp_path: Path) -> Non
         hashes += [path.read_text(encoding="utf-8") for path in notes.glob("hash.*")]
     assert len(hashes) == 7
     assert len(set(hashes)) == 1
+
+
+STEPS = os.environ.get("ADJIT_STEPS", "4")  # 200 on all of 1, 2 and 4 ranks with 1 and 2 threads take minutes
+RUNS = [(1, 1), (1, 2), (2, 1), (4, 2)] if STEPS == "4" else [(ranks, threads) for ranks in (1, 2, 4) for threads in (1, 2)]
+
+
+@pytest.mark.usefixtures("ranks")
+def test_networks_have_the_same_weights_for_any_number_of_ranks_and_threads(tmp_path: Path) -> None:
+    hashes: dict[str, set[str]] = {"mlp": set(), "lenet": set()}
+    for count, threads in RUNS:
+        notes = tmp_path / f"{count}.{threads}"
+        notes.mkdir()
+        run = on_ranks(count, PROGRAMS, "networks", ADJIT_NOTES=str(notes), ADJIT_NUM_THREADS=str(threads), ADJIT_STEPS=STEPS)
+        assert run.returncode == 0, run.stderr
+        for name, found in hashes.items():
+            found.update(path.read_text(encoding="utf-8") for path in notes.glob(f"{name}.*"))
+    assert {name: len(found) for name, found in hashes.items()} == {"mlp": 1, "lenet": 1}
 
 
 def test_shards_must_fit() -> None:

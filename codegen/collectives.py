@@ -16,6 +16,7 @@ from adjit.ir.target import Target
 from adjit.ir.types import DTYPE_NAMES, DTYPES, I64
 from adjit.ir.world import World, world
 
+from . import shared_sums
 from .llvm import toolchain as llvm
 from .llvm.lanes import Reg
 
@@ -66,14 +67,26 @@ def _routine(name: str, target: Target) -> int:
         function, _ = CALLS[collective]
         library = ctypes.CDLL(ranks.mpi.__file__)  # its symbols include those of the library that it is linked with
         text, imports = calling(name, ranks), {function: ctypes.cast(getattr(library, function), ctypes.c_void_p).value or 0}
+        if collective == "all_reduce" and shared_sums.is_possible(ranks):
+            by_mpi = f"{name}.by_mpi"
+            text = calling(name, ranks, by_mpi) + shared_sums.text(name, dtype, ranks, by_mpi)
+            imports |= shared_sums.imports()
     # not kept on disk: the handles of some libraries are addresses, which differ from run to run
     loaded = llvm.Library([llvm.Object(name.encode(), llvm.compiled(text, target, 0))], [name], imports)
     _keep.append(loaded)
     return loaded.address[name]
 
 
-def calling(name: str, ranks: World) -> str:
-    """A routine that calls MPI, on the communicator of all ranks."""
+def prepare(target: Target) -> None:
+    """Choose how to sum over the ranks of one machine. All ranks call it at the same time; only the first call has an effect."""
+    name = f"{PREFIX}all_reduce.f32"
+    routine = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32)
+    sums = routine(addresses([name], target)[name])
+    shared_sums.prepare(world(), lambda to, source, count: int(sums(to, source, count, 0)))
+
+
+def calling(name: str, ranks: World, called: str = "") -> str:
+    """A routine that calls MPI, on the communicator of all ranks; it may be `called` otherwise."""
     collective, _, dtype = name.removeprefix(PREFIX).partition(".")
     function, order = CALLS[collective]
     mpi = ranks.mpi
@@ -90,7 +103,7 @@ def calling(name: str, ranks: World) -> str:
     arguments = [values[word] for word in order.split()]
     types = ", ".join(argument.partition(" ")[0] for argument in arguments)
     return f"""declare i32 @{function}({types})
-define i32 @{name}(ptr %to, ptr %from, i64 %n, i32 %root) nounwind {{
+define i32 @{called or name}(ptr %to, ptr %from, i64 %n, i32 %root) nounwind {{
   %count = trunc i64 %n to i32
   %same = icmp eq ptr %to, %from
   %send = select i1 %same, ptr inttoptr (i64 {int(mpi.IN_PLACE)} to ptr), ptr %from

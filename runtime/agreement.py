@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from adjit.codegen import collectives
 from adjit.ir.environment import value
 from adjit.ir.errors import DistributedError
 from adjit.ir.func import Block, Func
@@ -74,6 +75,7 @@ class AgreeingConvention(Convention):
     ) -> list[Array]:
         if not getattr(self, "_agreed", False):
             compare(described(self._program.func), world())
+            collectives.prepare(self.native.target)
             self._agreed = True
         return super().run(arrays, given, observe)
 

@@ -34,6 +34,7 @@ class NativeCode(Protocol):
     """The result of code generation: see `adjit.codegen.compile`."""
 
     arena_bytes: int
+    target: Target
 
     @property
     def llvm(self) -> str: ...

@@ -14,6 +14,7 @@ import numpy as np
 import adjit as aj
 from adjit import distributed as d
 from adjit import nn
+from adjit.codegen import shared_sums
 
 RANK, SIZE = d.rank(), d.size()
 ALL = [np.arange(6.0).reshape(2, 3) * (r + 1) + r for r in range(SIZE)]  # what every rank has
@@ -43,6 +44,22 @@ def collectives() -> None:
             same(got, total.astype(dtype))
     same(aj.function(lambda x: d.broadcast(x, 0))(np.array([True, RANK > 0])), [True, False])
     d.barrier()
+
+
+def sums() -> None:
+    """Sums through shared memory and by MPI, of sizes around those of buffers and vectors."""
+    f = aj.function(lambda x: d.all_reduce(x))
+    f(np.ones(3))
+    measured = shared_sums.table.least
+    assert SIZE == 1 or all(np.asarray(d.all_gather(np.int64(measured))) == measured)
+    for n in (1, 31, 2048, 2049, 262144, 262144 * SIZE + 17, 700001):
+        parts = [np.random.default_rng(r).integers(-9, 9, n) for r in range(SIZE)]
+        for dtype in ("f4", "f8", "i1", "u8") if n < 3000 else ("f4",):
+            wanted = sum(parts).astype(dtype)
+            for least in (0, shared_sums.NEVER, 0):
+                shared_sums.table.least = least
+                same(f(parts[RANK].astype(dtype)), wanted)
+    shared_sums.table.least = measured
 
 
 def loss(x: Any) -> Any:

@@ -13,9 +13,10 @@ import pytest
 
 import adjit as aj
 from adjit import distributed as d
+from adjit.codegen import shared_sums
 from tests.mpi import environment, on_ranks, require_ranks
 
-CHECKS = ["collectives", "derivatives", "loops", "vmapped"]
+CHECKS = ["collectives", "derivatives", "loops", "vmapped", "sums"]
 PROGRAMS = str(Path(__file__).with_name("ranks.py"))
 
 
@@ -105,6 +106,14 @@ def test_networks_have_the_same_weights_for_any_number_of_ranks_and_threads(tmp_
         for name, found in hashes.items():
             found.update(path.read_text(encoding="utf-8") for path in notes.glob(f"{name}.*"))
     assert {name: len(found) for name, found in hashes.items()} == {"mlp": 1, "lenet": 1}
+
+
+def test_the_choice_between_shared_memory_and_mpi() -> None:
+    times = {(size, least): 1.0 for size in shared_sums.SIZES for least in (0, shared_sums.NEVER)}
+    faster = {key: 0.5 if key[1] == 0 and key[0] > shared_sums.SIZES[1] else t for key, t in times.items()}
+    assert shared_sums.chosen(faster | {(shared_sums.SIZES[0], 0): 3.0, (shared_sums.SIZES[1], 0): 2.0}) == shared_sums.SIZES[2]
+    assert shared_sums.chosen({key: 1.0 + (key[1] == 0) for key in times}) == shared_sums.NEVER
+    assert shared_sums.chosen({key: 1.0 + (key[1] != 0) for key in times}) == 0
 
 
 def test_shards_must_fit() -> None:

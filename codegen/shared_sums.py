@@ -1,0 +1,303 @@
+"""Sums over the ranks of one machine through memory that they share, in place of `MPI_Allreduce`.
+
+A large array is summed in chunks that stay in the cache: each rank copies its chunk to its window, adds up one slice of the chunk of all
+ranks, and copies the sums of the other slices. For a small array each rank adds up everything. Terms are added in the order of the ranks,
+so that all have the same sums. Ranks wait for each other's counters in the windows, and give way to other processes while they wait.
+
+`prepare` maps the windows; all ranks call it at the same time, and measure from which size on this is faster than MPI. Routines that were
+linked before read the outcome from `Table`. Between machines, and before, they call MPI.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from adjit.ir.types import DTYPES
+from adjit.ir.world import World
+
+SMALL = 1 << 13  # bytes that each rank adds up alone
+CHUNK = 1 << 20  # bytes
+MOST_RANKS = 16
+NEVER = 2**63 - 1
+ARRIVED, SUMMED, FEW, INPUT = 0, 64, 128, 128 + 2 * SMALL  # offsets in a window: two counters, two small buffers, a chunk, its sums
+OUTPUT = INPUT + CHUNK
+WINDOW = OUTPUT + CHUNK + 4096
+SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 22)  # bytes that are measured
+ROUNDS = 15
+VECTOR = 64  # bytes
+
+
+class Table(ctypes.Structure):
+    """What the routines read: the least size in bytes that is summed here, the number of the last exchange, and the windows."""
+
+    _fields_ = (("least", ctypes.c_int64), ("number", ctypes.c_int64), ("windows", ctypes.c_void_p * MOST_RANKS))
+
+
+table = Table(NEVER, 0)
+_kept: list[Any] = []  # windows live as long as the process
+
+
+def imports() -> dict[str, int]:
+    """Functions that the routines call."""
+    process = ctypes.CDLL(None)
+    return {name: ctypes.cast(getattr(process, name), ctypes.c_void_p).value or 0 for name in ("memmove", "sched_yield")}
+
+
+def is_possible(ranks: World) -> bool:
+    return 1 < ranks.size <= MOST_RANKS and hasattr(os, "sched_yield")
+
+
+def prepare(ranks: World, sums: Callable[[int, int, int], int]) -> None:
+    """Map the windows, and choose the sizes that are summed through them. `sums(to, from, elements)` adds up float32."""
+    if _kept or not is_possible(ranks):
+        return
+    node = ranks.comm.Split_type(ranks.mpi.COMM_TYPE_SHARED)
+    _kept.append(node)
+    if ranks.comm.allreduce(node.size, ranks.mpi.MIN) < ranks.size:
+        return
+    window = ranks.mpi.Win.Allocate_shared(WINDOW, 1, comm=node)
+    _kept.append(window)
+    for rank in range(ranks.size):
+        memory, _ = window.Shared_query(rank)
+        table.windows[rank] = -(-memory.address // 64) * 64  # pages have the same offsets in all processes
+    ctypes.memset(table.windows[ranks.rank], 0, INPUT)
+    ranks.comm.Barrier()
+    table.least = measured(ranks, sums)
+
+
+def measured(ranks: World, sums: Callable[[int, int, int], int]) -> int:
+    """The size from which on sums through the windows are faster than those of MPI, the same on all ranks."""
+    data = np.zeros(SIZES[-1] // 4, np.float32)
+    at = data.ctypes.data
+    times = {(size, least): np.inf for size in SIZES for least in (0, NEVER)}  # the best of several: others use the machine too
+    for _ in range(ROUNDS):
+        for size, least in times:
+            table.least = least
+            ranks.comm.Barrier()
+            started = time.perf_counter()
+            sums(at, at, size // 4)
+            times[size, least] = min(times[size, least], time.perf_counter() - started)
+    slowest = {key: ranks.comm.allreduce(each, ranks.mpi.MAX) for key, each in times.items()}
+    return int(ranks.comm.bcast(chosen(slowest)))
+
+
+def chosen(times: Mapping[tuple[int, int], float]) -> int:
+    """The threshold with the least product of the times of all sizes: one measurement that was disturbed does not decide."""
+
+    def cost(least: int) -> float:
+        return sum(math.log(times[size, NEVER if size < least else 0]) for size in SIZES)
+
+    return min((0, *SIZES[1:], NEVER), key=cost)
+
+
+def text(name: str, dtype: str, ranks: World, slow: str) -> str:
+    """A routine that sums over the ranks, through windows or by the routine `slow`."""
+    parts = _constants(), _waiting(ranks), _adding(dtype, ranks), _few(dtype, ranks), _many(dtype, ranks), _choosing(name, dtype, slow)
+    return "\n".join(parts)
+
+
+def _constants() -> str:
+    number = f"ptr inttoptr (i64 {ctypes.addressof(table) + Table.number.offset} to ptr)"
+    return f"""declare ptr @memmove(ptr, ptr, i64)
+declare i32 @sched_yield()
+define internal ptr @window(i64 %rank) alwaysinline {{
+  %at = getelementptr ptr, ptr inttoptr (i64 {ctypes.addressof(table) + Table.windows.offset} to ptr), i64 %rank
+  %window = load ptr, ptr %at
+  ret ptr %window
+}}
+define internal ptr @place(i64 %rank, i64 %offset) alwaysinline {{
+  %window = call ptr @window(i64 %rank)
+  %place = getelementptr i8, ptr %window, i64 %offset
+  ret ptr %place
+}}
+define internal i64 @next() {{
+  %old = load i64, {number}
+  %new = add i64 %old, 1
+  store i64 %new, {number}
+  ret i64 %new
+}}"""
+
+
+def _waiting(ranks: World) -> str:
+    """Publish that this rank has come to an exchange, and wait until all have."""
+    return f"""define internal void @meet(i64 %counter, i64 %number) {{
+start:
+  %own = call ptr @place(i64 {ranks.rank}, i64 %counter)
+  store atomic i64 %number, ptr %own release, align 8
+  br label %rank
+rank:
+  %r = phi i64 [ 0, %start ], [ %r.next, %met ]
+  %there = icmp eq i64 %r, {ranks.size}
+  br i1 %there, label %end, label %look
+look:
+  %other = call ptr @place(i64 %r, i64 %counter)
+  br label %spin
+spin:
+  %count = phi i64 [ 0, %look ], [ %count.next, %again ]
+  %seen = load atomic i64, ptr %other acquire, align 8
+  %here = icmp uge i64 %seen, %number
+  br i1 %here, label %met, label %wait
+wait:
+  %count.next = add i64 %count, 1
+  %low = and i64 %count.next, 63
+  %tired = icmp eq i64 %low, 0
+  br i1 %tired, label %give, label %again
+give:
+  %ignored = call i32 @sched_yield()
+  br label %again
+again:
+  br label %spin
+met:
+  %r.next = add i64 %r, 1
+  br label %rank
+end:
+  ret void
+}}"""
+
+
+def _adding(dtype: str, ranks: World) -> str:
+    """@add(to, copy, n, own, offset): sums of own elements and those at an offset of the other windows, also copied to `copy`."""
+    itemsize = DTYPES[dtype].itemsize
+    kind = {"f32": "float", "f64": "double"}.get(dtype, f"i{8 * itemsize}")
+    lanes = VECTOR // itemsize
+    plus = "fadd" if DTYPES[dtype].kind == "f" else "add"
+    sources = "\n".join(
+        f"  %s{r} = getelementptr i8, ptr %own, i64 0" if r == ranks.rank else f"  %s{r} = call ptr @place(i64 {r}, i64 %offset)"
+        for r in range(ranks.size)
+    )
+
+    def body(label: str, of: str, step: int, more: str) -> str:
+        lines = [f"  %{label}.p{r} = getelementptr {kind}, ptr %s{r}, i64 %{label}" for r in range(ranks.size)]
+        lines += [f"  %{label}.x{r} = load {of}, ptr %{label}.p{r}, align {itemsize}" for r in range(ranks.size)]
+        total = f"%{label}.x0"
+        for r in range(1, ranks.size):
+            lines.append(f"  %{label}.t{r} = {plus} {of} {total}, %{label}.x{r}")
+            total = f"%{label}.t{r}"
+        for target in ("to", "copy"):
+            lines.append(f"  %{label}.{target} = getelementptr {kind}, ptr %{target}, i64 %{label}")
+            lines.append(f"  store {of} {total}, ptr %{label}.{target}, align {itemsize}")
+        lines += [f"  %{label}.next = add i64 %{label}, {step}", f"  br label %{more}"]
+        return "\n".join(lines)
+
+    return f"""define internal void @add(ptr %to, ptr %copy, i64 %n, ptr %own, i64 %offset) {{
+start:
+{sources}
+  %rest = urem i64 %n, {lanes}
+  %whole = sub i64 %n, %rest
+  br label %vectors
+vectors:
+  %v = phi i64 [ 0, %start ], [ %v.next, %vector ]
+  %v.done = icmp uge i64 %v, %whole
+  br i1 %v.done, label %elements, label %vector
+vector:
+{body("v", f"<{lanes} x {kind}>", lanes, "vectors")}
+elements:
+  %e = phi i64 [ %whole, %vectors ], [ %e.next, %element ]
+  %e.done = icmp uge i64 %e, %n
+  br i1 %e.done, label %end, label %element
+element:
+{body("e", kind, 1, "elements")}
+end:
+  ret void
+}}"""
+
+
+def _few(dtype: str, ranks: World) -> str:
+    """Small arrays: two buffers in turn, so that one meeting is enough."""
+    return f"""define internal void @few(ptr %to, ptr %from, i64 %n) {{
+  %bytes = mul i64 %n, {DTYPES[dtype].itemsize}
+  %number = call i64 @next()
+  %parity = and i64 %number, 1
+  %shift = mul i64 %parity, {SMALL}
+  %offset = add i64 %shift, {FEW}
+  %mine = call ptr @place(i64 {ranks.rank}, i64 %offset)
+  %copied = call ptr @memmove(ptr %mine, ptr %from, i64 %bytes)
+  call void @meet(i64 {ARRIVED}, i64 %number)
+  call void @add(ptr %to, ptr %to, i64 %n, ptr %from, i64 %offset)
+  ret void
+}}"""
+
+
+def _many(dtype: str, ranks: World) -> str:
+    """Large arrays: chunks, of which each rank sums a slice."""
+    itemsize, others = DTYPES[dtype].itemsize, [r for r in range(ranks.size) if r != ranks.rank]
+    sends, takes = [], []
+    bounds = [
+        f"""  %at{r}.all = mul i64 %each, {r}
+  %at{r} = call i64 @llvm.umin.i64(i64 %at{r}.all, i64 %m)
+  %left{r} = sub i64 %m, %at{r}
+  %len{r} = call i64 @llvm.umin.i64(i64 %left{r}, i64 %each)
+  %byte{r} = mul i64 %at{r}, {itemsize}
+  %bytes{r} = mul i64 %len{r}, {itemsize}"""
+        for r in range(ranks.size)
+    ]
+    for r in others:
+        sends.append(f"""  %send{r}.from = getelementptr i8, ptr %source, i64 %byte{r}
+  %send{r}.at = add i64 %byte{r}, {INPUT}
+  %send{r}.to = call ptr @place(i64 {ranks.rank}, i64 %send{r}.at)
+  %send{r} = call ptr @memmove(ptr %send{r}.to, ptr %send{r}.from, i64 %bytes{r})""")
+        takes.append(f"""  %take{r}.to = getelementptr i8, ptr %target, i64 %byte{r}
+  %take{r}.from = call ptr @place(i64 {r}, i64 {OUTPUT})
+  %take{r} = call ptr @memmove(ptr %take{r}.to, ptr %take{r}.from, i64 %bytes{r})""")
+    own, newline = ranks.rank, "\n"
+    return f"""declare i64 @llvm.umin.i64(i64, i64)
+define internal void @many(ptr %to, ptr %from, i64 %n) {{
+start:
+  br label %chunks
+chunks:
+  %base = phi i64 [ 0, %start ], [ %base.next, %chunk ]
+  %done = icmp uge i64 %base, %n
+  br i1 %done, label %end, label %chunk
+chunk:
+  %rest = sub i64 %n, %base
+  %m = call i64 @llvm.umin.i64(i64 %rest, i64 {CHUNK // itemsize})
+  %more = add i64 %m, {ranks.size * 16 - 1}
+  %blocks = udiv i64 %more, {ranks.size * 16}
+  %each = mul i64 %blocks, 16
+  %shift = mul i64 %base, {itemsize}
+  %source = getelementptr i8, ptr %from, i64 %shift
+  %target = getelementptr i8, ptr %to, i64 %shift
+{newline.join(bounds)}
+  %number = call i64 @next()
+{newline.join(sends)}
+  call void @meet(i64 {ARRIVED}, i64 %number)
+  %own.from = getelementptr i8, ptr %source, i64 %byte{own}
+  %own.to = getelementptr i8, ptr %target, i64 %byte{own}
+  %own.out = call ptr @place(i64 {own}, i64 {OUTPUT})
+  %own.at = add i64 %byte{own}, {INPUT}
+  call void @add(ptr %own.to, ptr %own.out, i64 %len{own}, ptr %own.from, i64 %own.at)
+  call void @meet(i64 {SUMMED}, i64 %number)
+{newline.join(takes)}
+  %base.next = add i64 %base, {CHUNK // itemsize}
+  br label %chunks
+end:
+  ret void
+}}"""
+
+
+def _choosing(name: str, dtype: str, slow: str) -> str:
+    return f"""define i32 @{name}(ptr %to, ptr %from, i64 %n, i32 %root) nounwind {{
+  %bytes = mul i64 %n, {DTYPES[dtype].itemsize}
+  %least = load i64, ptr inttoptr (i64 {ctypes.addressof(table) + Table.least.offset} to ptr)
+  %short = icmp slt i64 %bytes, %least
+  br i1 %short, label %by.mpi, label %here
+by.mpi:
+  %code = call i32 @{slow}(ptr %to, ptr %from, i64 %n, i32 %root)
+  ret i32 %code
+here:
+  %large = icmp sgt i64 %bytes, {SMALL}
+  br i1 %large, label %in.chunks, label %at.once
+in.chunks:
+  call void @many(ptr %to, ptr %from, i64 %n)
+  ret i32 0
+at.once:
+  call void @few(ptr %to, ptr %from, i64 %n)
+  ret i32 0
+}}"""

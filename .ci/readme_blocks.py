@@ -2,7 +2,8 @@
 
     python .ci/readme_blocks.py README.md
 
-Blocks fenced as ```python share one namespace; a block fenced as ```python no-run is only shown. Two things are compared:
+Blocks fenced as ```python share one namespace; a block fenced as ```python no-run is only shown, and one fenced as ```python needs=NAME is
+run if that module is installed. Two things are compared:
 
 - `print(...)  # text` at the start of a line: `text`, up to a semicolon, must be a line of the output, in this order;
 - a block fenced as ```output: the block before it must print exactly this, where a line `...` stands for any number of lines.
@@ -14,6 +15,7 @@ the output count from the top of the block. The first failure ends the run.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import re
 import sys
@@ -57,6 +59,17 @@ def check_output(wanted: str, printed: str) -> None:
         raise Mismatch(f"the page says\n{wanted}\nprinted was\n{printed}")
 
 
+def is_run(options: list[str]) -> bool:
+    return "no-run" not in options and all(is_installed(o.removeprefix("needs=")) for o in options if o.startswith("needs="))
+
+
+def is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # of its package
+        return False
+
+
 def main(document: Path) -> int:
     text = document.read_text(encoding="utf-8")
     namespace: dict[str, object] = {"__name__": "__main__"}
@@ -69,7 +82,7 @@ def main(document: Path) -> int:
                 if match["kind"] == "output":
                     check_output(match["text"], printed)
                     compared += 1
-                elif "no-run" not in match["options"].split():
+                elif is_run(match["options"].split()):
                     start = time.perf_counter()
                     printed = run(match["text"], Path(folder, str(blocks), "model.py"), namespace)
                     compared += check_comments(match["text"], printed)

@@ -90,7 +90,7 @@ if _TYPE_CHECKING:
     )  # fmt: skip
     from adjit.tracer.surface.calculus import geomspace, gradient, logspace, polyder, polyfit, polyint, unwrap, vander
     from adjit.tracer.surface.einsum import einsum, einsum_path
-    from adjit.tracer.surface.polynomials import poly, polyadd, polydiv, polymul, polysub
+    from adjit.tracer.surface.polynomials import poly, polyadd, polydiv, polymul, polysub, roots
     from adjit.tracer.surface.sets import (
         argwhere, flatnonzero, intersect1d, nonzero, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts, unique_inverse,
         unique_values,
@@ -138,7 +138,7 @@ _LATE = {
         "statistics": """bincount corrcoef cov digitize histogram histogram2d histogram_bin_edges histogramdd median nanargmax nanargmin
             nanmedian nanpercentile nanprod nanquantile nanstd nanvar percentile quantile""",
         "bits": "bitwise_count frexp gcd lcm ldexp nextafter packbits ravel_multi_index spacing unpackbits",
-        "polynomials": "poly polyadd polydiv polymul polysub",
+        "polynomials": "poly polyadd polydiv polymul polysub roots",
         "sets": """argwhere flatnonzero intersect1d nonzero setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse
             unique_values""",
         "trees": "ravel_pytree tree_flatten tree_leaves tree_structure tree_unflatten",
@@ -210,7 +210,7 @@ __all__ = [
     "searchsorted", "sort", "take", "take_along_axis", "top_k", "trace", "tril", "triu", "unravel_index",
     # sets, bits and updates
     "apply_along_axis", "apply_over_axes", "argwhere", "bitwise_count", "fill_diagonal", "flatnonzero", "frexp", "gcd", "i0", "intersect1d",
-    "lcm", "ldexp", "nextafter", "nonzero", "packbits", "place", "poly", "polyadd", "polydiv", "polymul", "polysub", "put",
+    "lcm", "ldexp", "nextafter", "nonzero", "packbits", "place", "poly", "polyadd", "polydiv", "polymul", "polysub", "roots", "put",
     "put_along_axis", "putmask", "ravel_multi_index", "setdiff1d", "setxor1d", "spacing", "union1d", "unique", "unique_all",
     "unique_counts", "unique_inverse", "unique_values", "unpackbits",
     # other names of the array API standard

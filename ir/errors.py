@@ -3,6 +3,7 @@
     AdjitError
     ├── TraceError (TypeError)            a traced value used where a concrete one is needed, a leaked value
     ├── ShapeError (ValueError)           shapes that do not fit
+    │   └── AxisError (IndexError)        an axis that an array does not have
     ├── DTypeError (TypeError)            dtypes that do not fit
     ├── IndexingError (IndexError)        a key that cannot index: of floats, with too many indices
     ├── OutOfBoundsError (IndexError)     an index outside its axis, eager or in native code
@@ -65,6 +66,10 @@ class TraceError(AdjitError, TypeError):
 
 class ShapeError(AdjitError, ValueError):
     """Shapes that do not fit an op."""
+
+
+class AxisError(ShapeError, IndexError):
+    """An axis that an array does not have: NumPy's error of that name is both as well."""
 
 
 class DTypeError(AdjitError, TypeError):

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .errors import DTypeError, ShapeError
+from .errors import AxisError, DTypeError, ShapeError
 from .sizes import hint_of, is_symbolic, maximum
 
 DType: TypeAlias = np.dtype[Any]
@@ -253,7 +253,7 @@ def normalize_axis(axis: Any, rank: int, what: str) -> int:
     except TypeError:
         raise ShapeError(f"{what}: an axis must be a Python integer, not {axis!r}") from None
     if not -rank <= index < rank:
-        raise ShapeError(f"{what}: axis {index} is out of range for rank {rank}")
+        raise AxisError(f"{what}: axis {index} is out of range for rank {rank}")
     return index % rank
 
 

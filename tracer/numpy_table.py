@@ -40,7 +40,7 @@ NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
             flip fliplr flipud rot90 roll rollaxis resize tile repeat pad""",
         indexing: """take take_along_axis argsort sort searchsorted interp tril triu diagonal trace diag diagflat diff ediff1d delete insert
             compress extract choose piecewise isin partition argpartition lexsort unravel_index tril_indices_from triu_indices_from
-            diag_indices_from ix_""",
+            diag_indices_from ix_ sort_complex""",
         create: "full_like zeros_like ones_like linspace meshgrid copy shape ndim size",
         linalg: "matmul dot vdot vecdot inner outer tensordot kron cross convolve correlate polyval block",
     }.items()
@@ -58,7 +58,7 @@ LATE: dict[str, str] = {
         "sets": """nonzero flatnonzero argwhere unique unique_all unique_counts unique_inverse unique_values intersect1d union1d setdiff1d
             setxor1d""",
         "bits": "gcd lcm bitwise_count packbits unpackbits ravel_multi_index frexp ldexp nextafter spacing",
-        "polynomials": "poly polyadd polysub polymul polydiv",
+        "polynomials": "poly polyadd polysub polymul polydiv roots",
         "updates": "apply_along_axis apply_over_axes",
         "special": "i0",
     }.items()
@@ -68,7 +68,7 @@ LATE_FFT = {
     "fft", "fft2", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2",
     "rfftn",
 }  # fmt: skip
-LATE_LINALG = frozenset({"eigh", "eigvalsh", "svd", "svdvals", "cond", "matrix_rank", "tensorinv"})
+LATE_LINALG = frozenset({"eig", "eigvals", "eigh", "eigvalsh", "svd", "svdvals", "cond", "matrix_rank", "tensorinv"})
 
 
 def rule_for(function: Callable[..., Any]) -> Callable[..., Any] | None:
@@ -196,11 +196,9 @@ ACCUMULATIONS: dict[np.ufunc, Callable[..., Operand]] = {
 _SHAPE = "the shape of its result depends on values, and shapes are static; mask with np.where(condition, a, b) instead"
 _MUTATES = "arrays of adjit are immutable; use the function of that name in adjit, or x.at[index].set(value): they give a new array"
 MUTATING = ("put", "copyto", "place", "putmask", "fill_diagonal", "put_along_axis")  # they write to their first argument
-_SOLVES = "for symmetric matrices there is np.linalg.eigh; do it outside of the function"
 HINTS: dict[str, str] = {
     "trim_zeros": _SHAPE,
     **dict.fromkeys(MUTATING, _MUTATES),
-    **dict.fromkeys(["eig", "eigvals"], _SOLVES),
 }
 
 

@@ -371,8 +371,8 @@ class LoopKernel(Kernel):
     def has_lapack(self) -> bool:
         return self.target.hosted and lapack.is_found()
 
-    def lapack(self, routine: str, dtype: DType, *args: str | int | Window) -> Reg:
-        return lapack.call(self, routine, dtype, *args)
+    def lapack(self, routine: str, dtype: DType, *args: str | int | Window, complex: bool = False) -> Reg:
+        return lapack.call(self, routine, dtype, *args, complex=complex)
 
     def collective(self, name: str, target: Window, source: Window, count: int, root: int) -> None:
         there = target if target.is_row_major else self.scratch(target.type)

@@ -21,7 +21,7 @@ from adjit.ir.types import F32, F64, DType
 from ..llvm import toolchain as llvm
 
 SYMBOLS = (("scipy_cblas_{}gemm64_", "i64"), ("scipy_cblas_{}gemm", "i32"), ("cblas_{}gemm64_", "i64"), ("cblas_{}gemm", "i32"))
-LAPACK = ("ssyevd", "dsyevd", "sgesdd", "dgesdd")
+LAPACK = ("ssyevd", "dsyevd", "sgesdd", "dgesdd", "cheevd", "zheevd", "cgesdd", "zgesdd", "sgeev", "dgeev", "cgeev", "zgeev")
 PREFIX = "adjit_blas_"  # of the names under which native code imports the routines
 GET, SET = "adjit_openblas_get_num_threads", "adjit_openblas_set_num_threads"
 ENTER, LEAVE = PREFIX + "enter", PREFIX + "leave"

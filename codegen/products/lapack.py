@@ -20,9 +20,13 @@ def is_found() -> bool:
     return found is not None and bool(found.lapack) and found.index_type == "i64" and not tuning.is_own()
 
 
-def call(kernel: LoopKernel, routine: str, dtype: DType, *args: str | int | Window) -> Reg:
-    """Emit a call; letters and sizes are passed by reference, as Fortran does. Returns whether the routine reported a failure."""
-    text, name = kernel.text, blas.PREFIX + ("s" if dtype == F32 else "d") + routine
+def call(kernel: LoopKernel, routine: str, dtype: DType, *args: str | int | Window, complex: bool = False) -> Reg:
+    """Emit a call, on numbers of the dtype or complex ones of it; letters and sizes are passed by reference, as Fortran does.
+
+    Returns whether the routine reported a failure.
+    """
+    letter = "sdcz"[2 * complex + (dtype != F32)]
+    text, name = kernel.text, blas.PREFIX + letter + routine
     pointers = []
     for arg in args:
         if isinstance(arg, Window):

@@ -10,7 +10,7 @@ import numpy as np
 from ..types import BOOL, F64, DType, float_dtype
 from .base import Array, Emitter, Reg, apply
 from .complex import from_parts, imag, real
-from .maps import Binary, Mul, Unary, binary, cast, common_dtype, float_binary, promoted, unary, where
+from .maps import Binary, Mul, Unary, binary, cast, common_dtype, float_binary, has_complex, promoted, unary, where
 
 __all__ = [
     "add", "sub", "mul", "div", "neg", "absolute", "sign", "copysign", "floor", "ceil", "round", "trunc",
@@ -334,11 +334,17 @@ def round(x: Operand, digits: int = 0) -> Operand:
 
 
 def maximum(a: Operand | float, b: Operand | float) -> Operand:
-    return binary(Maximum(), a, b)
+    return complex_extreme(a, b, True) if has_complex(a, b) else binary(Maximum(), a, b)
 
 
 def minimum(a: Operand | float, b: Operand | float) -> Operand:
-    return binary(Minimum(), a, b)
+    return complex_extreme(a, b, False) if has_complex(a, b) else binary(Minimum(), a, b)
+
+
+def complex_extreme(a: Operand | complex, b: Operand | complex, largest: bool) -> Operand:
+    from . import order  # noqa: PLC0415 - few programs need it
+
+    return order.extreme(a, b, largest)
 
 
 def clip(x: Operand, low: Operand | float | None = None, high: Operand | float | None = None) -> Operand:

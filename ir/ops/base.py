@@ -458,8 +458,9 @@ class Loops(Protocol):
         ...
 
     def has_lapack(self) -> bool: ...
-    def lapack(self, routine: str, dtype: DType, *args: str | int | Window) -> Reg:
-        """Call a routine of LAPACK, named without its first letter, on scratch memory; returns whether it reported a failure."""
+    def lapack(self, routine: str, dtype: DType, *args: str | int | Window, complex: bool = False) -> Reg:
+        """Call a routine of LAPACK, named without its first letter, on scratch memory; returns whether it reported a failure.
+        With `complex`, its numbers are pairs of floats of the dtype."""
         ...
 
     def collective(self, name: str, target: Window, source: Window, count: int, root: int) -> None:

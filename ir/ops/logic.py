@@ -11,7 +11,7 @@ from ..layout import Layout
 from ..types import BOOL, I8, U64, TensorType, float_dtype
 from .base import Array, Emitter, Reg, View, Writing, apply
 from .complex import imag, real
-from .maps import SCALAR, Binary, Unary, binary, cast, common_dtype, promoted, where
+from .maps import SCALAR, Binary, Unary, binary, cast, common_dtype, has_complex, promoted, where
 
 __all__ = [
     "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
@@ -97,6 +97,10 @@ def compare(op: Comparison, a: Operand | float, b: Operand | float) -> Operand:
     signs = ["" if isinstance(x, SCALAR) or x.weak else x.type.dtype.kind for x in (a, b)]
     if sorted(signs) == ["i", "u"] and common_dtype(a, b).kind == "f":
         return compare_signed(op, a, b, signs.index("i"))
+    if "c" not in op.kinds and has_complex(a, b):
+        from . import order  # noqa: PLC0415 - few programs need it
+
+        return order.compare(op, a, b)
     return binary(op, a, b)
 
 

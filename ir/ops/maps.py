@@ -193,6 +193,12 @@ def is_weak_complex(x: Operand | complex) -> bool:
     return type(x) is complex if isinstance(x, SCALAR) else x.weak and x.type.dtype.kind == "c"
 
 
+def has_complex(a: Operand | complex, b: Operand | complex) -> bool:
+    """Whether two operands promote to complex numbers."""
+    left = type(a) is complex if isinstance(a, SCALAR) else a.type.dtype.kind == "c"
+    return left or (type(b) is complex if isinstance(b, SCALAR) else b.type.dtype.kind == "c")
+
+
 def common_math_dtype(*operands: Operand | complex) -> DType:
     """The dtype in which NumPy computes a transcendental function of several operands."""
     common = common_dtype(*operands)

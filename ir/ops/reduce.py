@@ -316,6 +316,10 @@ def min(x: Operand, axis: Any = None, keepdims: bool = False) -> Operand:
 
 def _extremum(op_class: type[Extremum], x: Operand, axis: Any, keepdims: bool) -> Operand:
     """Bools are compared as small integers."""
+    if x.type.is_complex and x.type.size:
+        from . import order  # noqa: PLC0415 - few programs need it
+
+        return order.reduced(x, () if without_axes(x, axis) else axis, keepdims, op_class is Max)
     if x.type.dtype != BOOL:
         return reduce(op_class, x, axis, keepdims)
     return cast(reduce(op_class, cast(x, U8), axis, keepdims), BOOL)
@@ -342,8 +346,16 @@ def _position(op_class: type[ArgExtremum], x: Operand, axis: int | None, keepdim
     numbers = cast(x, U8) if x.type.dtype == BOOL else x
     shape = x.type.shape
     if axis is None or without_axes(x, axis):
-        out = apply(op_class(0), reshape(numbers, -1))
+        out = _argument(op_class, reshape(numbers, -1), 0)
         return reshape(out, (1,) * len(shape)) if keepdims else out
     axis = normalize_axis(axis, len(shape), op_class.name)
-    out = apply(op_class(axis), numbers)
+    out = _argument(op_class, numbers, axis)
     return reshape(out, kept_shape(shape, (axis,))) if keepdims else out
+
+
+def _argument(op_class: type[ArgExtremum], x: Operand, axis: int) -> Operand:
+    if not x.type.is_complex or not x.type.size:
+        return apply(op_class(axis), x)
+    from . import order  # noqa: PLC0415 - few programs need it
+
+    return order.position(x, axis, op_class is ArgMax)

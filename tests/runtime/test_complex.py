@@ -79,8 +79,8 @@ def test_division_and_powers_at_special_values() -> None:
         np.testing.assert_allclose(aj.function(np.power)(base, exponent), np.power(base, exponent), rtol=1e-13)
 
 
-def test_what_has_no_order_is_refused() -> None:
-    for call in (lambda z: z < 1, lambda z: np.maximum(z, z), lambda z: z % 2, lambda z: aj.max(z), lambda z: np.floor(z)):
+def test_what_numpy_refuses_is_refused() -> None:
+    for call in (lambda z: z % 2, lambda z: np.floor(z), lambda z: np.arctan2(z, z)):
         with pytest.raises(DTypeError, match="not supported"):
             aj.function(call)(Z)
 
@@ -113,8 +113,7 @@ def test_systems_of_equations() -> None:
 
 
 def test_nothing_loses_its_imaginary_part_silently() -> None:
-    refused = [np.linalg.qr, np.linalg.cholesky, np.linalg.det, np.median, np.sort, lambda z: np.quantile(z, 0.3)]
-    for call in [*refused, lambda z: np.geomspace(z[0], 2, 3)]:
+    for call in (lambda z: np.quantile(z, 0.3), lambda z: np.nanquantile(z, 0.3), lambda z: np.geomspace(z[0], 2, 3)):
         with pytest.raises((TypeError, ValueError)):
             aj.function(call)(A)
     with pytest.raises(DTypeError, match="imaginary part"):

@@ -69,7 +69,7 @@ USES: dict[str, Callable[[Any], Any]] = {
     "permutation": lambda x: np.random.default_rng(0).permutation(x),
     "choice": lambda x: np.random.default_rng(0).choice([0, 1, 2], p=x / x.sum()),
     "fft": np.fft.fft,
-    "eigvals": lambda x: np.linalg.eigvals(x[:, None] * x),
+    "eigvals": lambda x: np.linalg.eigvals(x[:, None] * x).astype(complex),  # always complex here
     "arguments that we have not": lambda x: np.clip(x, 1, 2, casting="unsafe", out=np.zeros(3)),
     "vectorize": lambda x: np.vectorize(lambda v: v + 1)(x),
     "apply_along_axis": lambda x: np.apply_along_axis(np.sum, 0, x[None]),

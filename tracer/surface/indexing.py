@@ -11,7 +11,7 @@ from adjit.ir import ops
 from adjit.ir.errors import OutOfBoundsError, ShapeError, UnsupportedError
 from adjit.ir.operand import Concrete, Operand, as_operand
 from adjit.ir.ops.maps import checked_scalar
-from adjit.ir.types import I64, normalize_axis
+from adjit.ir.types import I64, complex_dtype, normalize_axis
 
 from ..convert import KNOWN, along, counting, pick, present, to_operand, to_operands
 from .elementwise import floating
@@ -83,6 +83,12 @@ def sort(x: Any, /, axis: int | None = -1, *, descending: bool = False, stable: 
     """
     x = to_operand(x)
     return ops.sort(ops.reshape(x, -1), 0, descending) if axis is None else ops.sort(x, axis, descending)
+
+
+def sort_complex(x: Any, /) -> Operand:
+    """Return the elements as sorted complex numbers, along the last axis: by real parts, then by imaginary parts."""
+    x = to_operand(x)
+    return ops.sort(ops.cast(x, complex_dtype(x.dtype)), x.ndim - 1)
 
 
 class TopKResult(NamedTuple):
@@ -177,7 +183,9 @@ def zero(x: Operand) -> Operand:
 def triangle(x: Operand, k: int) -> Operand:
     """Return a mask that is True on and below the k-th diagonal of the last two axes."""
     if x.ndim < 2:
-        raise ShapeError(f"tril, triu: takes a matrix, not {x.type}")
+        if not x.ndim:
+            raise ShapeError(f"tril, triu: takes a matrix, not {x.type}")
+        x = ops.broadcast_to(x, (x.shape[0], x.shape[0]))  # as in NumPy, a vector stands for equal rows
     rows, columns = (ops.iota(x.shape[-2:], axis, I64) for axis in (0, 1))
     return ops.less_equal(columns, rows + operator.index(k))
 

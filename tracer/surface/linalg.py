@@ -11,10 +11,11 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError, UnsupportedError
-from adjit.ir.operand import Operand
+from adjit.ir.operand import Concrete, Operand
 from adjit.ir.types import F64, normalize_axis
 
 from ..convert import counting, pick, present, to_operand, to_operands
+from ..numpy_fallback import tensors
 from . import indexing, reductions
 from .create import eye
 from .elementwise import floating
@@ -22,10 +23,9 @@ from .reductions import norm as norm
 from .shapes import concatenate, matrix_transpose, moveaxis, stack
 
 __all__ = [
-    "cholesky", "cross", "det", "inv", "lstsq", "matmul", "matrix_power", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve",
-    "tensordot", "tensorsolve", "vecdot",
-    "block_diag", "cho_solve", "cond", "eigh", "eigvalsh", "expm", "lu", "matrix_rank", "solve_triangular", "sqrtm", "svd", "svdvals",
-    "tensorinv", "toeplitz",
+    "cholesky", "cross", "det", "inv", "lstsq", "matmul", "matrix_power", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet",
+    "solve", "tensordot", "tensorsolve", "vecdot", "block_diag", "cho_solve", "cond", "eig", "eigh", "eigvals", "eigvalsh", "expm",
+    "lu", "matrix_rank", "solve_triangular", "sqrtm", "svd", "svdvals", "tensorinv", "toeplitz",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
         block_diag,
         cho_solve,
         cond,
+        eig,
         eigh,
+        eigvals,
         eigvalsh,
         expm,
         lu,
@@ -278,10 +280,20 @@ class QRResult(NamedTuple):
 def slogdet(a: Any, /) -> SlogdetResult:
     """Return the sign and the logarithm of the absolute determinant: 0 and -inf for a singular matrix, which has no derivative.
 
+    The sign of a complex determinant is a complex number of magnitude 1.
+
     >>> aj.linalg.slogdet([[-1.0, 0.0], [0.0, 1.0]])
     SlogdetResult(sign=Tensor(-1., f64[]), logabsdet=Tensor(0., f64[]))
     """
-    return SlogdetResult(*ops.slogdet(floating(to_operand(a))))
+    x = floating(to_operand(a))
+    return SlogdetResult(*(complex_factors().slogdet_complex(x) if x.type.is_complex else ops.slogdet(x)))
+
+
+def complex_factors() -> Any:
+    """The factorisations of complex matrices, which few programs need."""
+    from adjit.ir.ops import complex_factor  # noqa: PLC0415
+
+    return complex_factor
 
 
 def det(a: Any, /) -> Operand:
@@ -295,27 +307,48 @@ def det(a: Any, /) -> Operand:
 
 
 def cholesky(a: Any, /, *, upper: bool = False) -> Operand:
-    """Return the lower triangular l with `l @ l.T = a` (or, with `upper`, its transpose). Reads only that triangle of a, as NumPy does.
+    """Return the lower triangular l with `l @ l^H = a` (or, with `upper`, its adjoint). Reads only that triangle of a, as NumPy does.
 
     >>> aj.linalg.cholesky([[4.0, 2.0], [2.0, 5.0]])
     Tensor([[2., 0.],
             [1., 2.]], f64[2,2])
     """
     x = floating(to_operand(a))
-    return matrix_transpose(ops.cholesky(matrix_transpose(x))) if upper else ops.cholesky(x)
+    factor = complex_factors().cholesky_complex if x.type.is_complex else ops.cholesky
+    return adjoint(factor(adjoint(x))) if upper else factor(x)
+
+
+def adjoint(x: Operand) -> Operand:
+    """The conjugate transpose of (stacks of) matrices."""
+    return matrix_transpose(ops.conj(x))
 
 
 def qr(a: Any, /, mode: str = "reduced") -> Any:
     """Return q with orthonormal columns and triangular r with `q @ r = a`; with mode "r", only r.
 
+    For complex matrices, the diagonal of r is positive. Mode "complete", with a square q, takes matrices that are known and not
+    differentiated.
+
     >>> q, r = aj.linalg.qr([[3.0, 1.0], [4.0, 2.0]])
     >>> aj.allclose(q @ r, [[3.0, 1.0], [4.0, 2.0]])
     Tensor(True, bool[])
     """
-    if mode not in ("reduced", "r"):
-        raise UnsupportedError(f"qr: mode {mode!r}; 'reduced' and 'r' are supported")
-    found = QRResult(*ops.qr(floating(to_operand(a))))
-    return found if mode == "reduced" else found.R
+    x = floating(to_operand(a))
+    if mode == "complete" and (x.ndim < 2 or x.shape[-2] > x.shape[-1]):
+        return by_numpy("qr", np.linalg.qr, x, mode="complete")
+    if mode not in ("reduced", "r", "complete"):
+        raise UnsupportedError(f"qr: mode {mode!r}; 'reduced', 'complete' and 'r' are supported")
+    found = QRResult(*(complex_factors().qr_complex(x) if x.type.is_complex else ops.qr(x)))
+    return found.R if mode == "r" else found
+
+
+def by_numpy(what: str, function: Any, x: Operand, **options: Any) -> Any:
+    """Call NumPy for a result whose derivatives are not defined, if x is known and not differentiated."""
+    if not isinstance(x, Concrete) or x.is_watched:
+        why = "this part of the result is not unique: it has no derivatives and is not compiled; use the reduced form"
+        raise UnsupportedError(f"{what}: {why}")
+    out = function(np.asarray(x), **options)
+    return tensors(out, set())
 
 
 def lstsq(a: Any, b: Any, /) -> tuple[Any, ...]:
@@ -330,18 +363,19 @@ def lstsq(a: Any, b: Any, /) -> tuple[Any, ...]:
     a, b = (floating(x) for x in to_operands(a, b))
     if a.ndim != 2 or a.shape[0] < a.shape[1]:
         raise UnsupportedError(f"lstsq: takes a matrix with at least as many rows as columns, not {a.type}")
-    q, r = ops.qr(a)
+    q, r = qr(a)
     check_independent(r, a.shape[-2], "lstsq")
-    x = ops.solve_triangular(r, ops.matmul(matrix_transpose(q), b), upper=True)
-    rest = b - ops.matmul(a, x)
-    residuals = ops.reshape(ops.sum(rest * rest, 0), (-1,)) if a.shape[0] > a.shape[1] else present(ops.full((0,), 0, a.dtype))
+    x = upper_solution(r, ops.matmul(adjoint(q), b))
+    rest = ops.absolute(b - ops.matmul(a, x))
+    residuals = ops.reshape(ops.sum(rest * rest, 0), (-1,)) if a.shape[0] > a.shape[1] else present(ops.full((0,), 0, rest.dtype))
     return x, residuals, a.shape[1], None
 
 
-def pinv(a: Any, /) -> Operand:
+def pinv(a: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Operand:
     """Return the pseudoinverse of a matrix.
 
-    Raises an error unless its columns (or its rows, if there are fewer) are linearly independent.
+    If the matrix is traced or differentiated, its columns (or its rows, if there are fewer) must be linearly independent, or an error is
+    raised. With a tolerance for small singular values, it must be known.
 
     >>> a = aj.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     >>> aj.allclose(aj.linalg.pinv(a) @ a, aj.eye(2))
@@ -350,11 +384,21 @@ def pinv(a: Any, /) -> Operand:
     x = floating(to_operand(a))
     if x.ndim < 2:
         raise ShapeError(f"pinv: takes matrices, not {x.type}")
+    if isinstance(x, Concrete) and not x.is_watched:
+        given = {name: np.asarray(value) for name, value in (("rcond", rcond), ("rtol", rtol)) if value is not None}
+        return by_numpy("pinv", np.linalg.pinv, x, hermitian=hermitian, **given)  # type: ignore[no-any-return]
+    if rcond is not None or rtol is not None:
+        raise UnsupportedError("pinv: with a tolerance, the matrix must be known: the rank depends on values")
     if x.shape[-2] < x.shape[-1]:
-        return matrix_transpose(pinv(matrix_transpose(x)))
-    q, r = ops.qr(x)
+        return adjoint(pinv(adjoint(x)))
+    q, r = qr(x)
     check_independent(r, x.shape[-2], "pinv")
-    return ops.solve_triangular(r, matrix_transpose(q), upper=True)
+    return upper_solution(r, adjoint(q))
+
+
+def upper_solution(r: Operand, b: Operand) -> Operand:
+    """Solve with an upper triangle."""
+    return ops.solve(r, b) if r.type.is_complex or b.type.is_complex else ops.solve_triangular(r, b, upper=True)
 
 
 def check_independent(r: Operand, rows: int, what: str) -> None:
@@ -364,7 +408,7 @@ def check_independent(r: Operand, rows: int, what: str) -> None:
     others.
     """
     r = ops.stop_gradient(r)
-    left, whole = ops.absolute(diagonal(r)), ops.sqrt(ops.sum(r * r, -2))
+    left, whole = ops.absolute(diagonal(r)), ops.sqrt(ops.sum(ops.absolute(r) * ops.absolute(r), -2))
     independent = ops.all(ops.greater(left, whole * (4.0 * rows * float(np.finfo(r.dtype).eps))))
     ops.check(independent, f"{what}: columns of the matrix depend on each other, so that its rank is less than their number", "ValueError")
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from adjit.ir import ops
-from adjit.ir.errors import ShapeError, UnsupportedError
+from adjit.ir.errors import ShapeError
 from adjit.ir.operand import Operand
+from adjit.ir.types import complex_dtype
 
 from ..convert import pick, to_operand, to_operands
 from .elementwise import floating
@@ -22,13 +25,38 @@ def poly(roots: Any, /) -> Operand:
     """
     roots = floating(to_operand(roots))
     if roots.ndim == 2:
-        raise UnsupportedError("poly: of a matrix needs its eigenvalues; give the roots themselves")
+        roots = spectral().eigvals(roots)  # complex, so that the coefficients are as well
     if roots.ndim > 1:
         raise ShapeError(f"poly: takes a vector of roots, not {roots.type}")
     out: Operand = ops.cast(to_operand([1.0]), roots.dtype)
     for i in range(roots.shape[0] if roots.ndim else 0):
         out = product(out, ops.reshape(pick(roots, i), (1,)))
     return out
+
+
+def roots(p: Any, /) -> Operand:
+    """Return the roots of a polynomial whose first coefficient is not 0, as complex numbers in no order.
+
+    >>> aj.sort(aj.real(aj.roots([1.0, -3.0, 2.0])))
+    Tensor([1., 2.], f64[2])
+    """
+    p = floating(to_operand(p))
+    if p.ndim != 1 or not p.shape[0]:
+        raise ShapeError(f"roots: takes a vector of coefficients, not {p.type}")
+    n = p.shape[0] - 1
+    ops.check(ops.not_equal(ops.stop_gradient(pick(p, 0)), 0.0), "roots: the first coefficient is 0", "ValueError")
+    first = -pick(p, slice(1, None)) / pick(p, 0)
+    if n < 2:
+        return ops.cast(first, complex_dtype(p.dtype))
+    below = ops.cast(to_operand(np.eye(n - 1, n)), p.dtype)
+    out: Operand = spectral().eigvals(concatenate([ops.reshape(first, (1, n)), below], 0))
+    return out
+
+
+def spectral() -> Any:
+    from . import spectral  # noqa: PLC0415 - few programs need it
+
+    return spectral
 
 
 def product(p: Operand, root: Operand) -> Operand:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import ShapeError, UnsupportedError
+from adjit.ir.errors import ShapeError
 from adjit.ir.operand import Operand
 from adjit.ir.ops import spectral
 from adjit.ir.ops.lu_parts import lu_parts
@@ -26,8 +26,8 @@ from .elementwise import floating
 from .shapes import concatenate, matrix_transpose, moveaxis
 
 __all__ = [
-    "block_diag", "cho_solve", "cond", "eigh", "eigvalsh", "expm", "lu", "matrix_rank", "nuclear_norm", "solve_triangular", "sqrtm", "svd",
-    "svdvals", "tensorinv", "toeplitz",
+    "block_diag", "cho_solve", "cond", "eig", "eigh", "eigvals", "eigvalsh", "expm", "lu", "matrix_rank", "nuclear_norm",
+    "solve_triangular", "sqrtm", "svd", "svdvals", "tensorinv", "toeplitz",
 ]  # fmt: skip
 
 PADE = tuple(math.comb(13, k) * math.factorial(26 - k) // math.factorial(13) for k in range(14))  # numerator of exp's approximant
@@ -37,6 +37,13 @@ SQUARE_ROOTS = 18  # steps of Newton's iteration: it converges quadratically
 
 class EighResult(NamedTuple):
     """The result of `eigh`, as in NumPy."""
+
+    eigenvalues: Operand
+    eigenvectors: Operand
+
+
+class EigResult(NamedTuple):
+    """The result of `eig`, as in NumPy."""
 
     eigenvalues: Operand
     eigenvectors: Operand
@@ -54,7 +61,7 @@ class SVDResult(NamedTuple):
 
 
 def eigh(a: Any, /, UPLO: str = "L") -> EighResult:
-    """Return the eigenvalues of symmetric matrices, ascending, and the eigenvectors as columns; reads one triangle, as NumPy does.
+    """Return the eigenvalues of symmetric or Hermitian matrices, ascending, and the eigenvectors as columns; reads one triangle, as NumPy.
 
     Eigenvectors of equal eigenvalues are arbitrary, and their derivatives NaN; those of the eigenvalues are exact there.
 
@@ -65,11 +72,19 @@ def eigh(a: Any, /, UPLO: str = "L") -> EighResult:
     x = floating(to_operand(a))
     if UPLO.upper() not in ("L", "U"):
         raise ValueError(f"eigh: UPLO must be 'L' or 'U', not {UPLO!r}")
-    return EighResult(*spectral.eigh(x if UPLO.upper() == "L" else matrix_transpose(x)))
+    x = x if UPLO.upper() == "L" else linalg.adjoint(x)
+    return EighResult(*(complex_decompositions().eigh_complex(x) if x.type.is_complex else spectral.eigh(x)))
+
+
+def complex_decompositions() -> Any:
+    """Decompositions of complex matrices, which few programs need."""
+    from adjit.ir.ops import hermitian  # noqa: PLC0415
+
+    return hermitian
 
 
 def eigvalsh(a: Any, /, UPLO: str = "L") -> Operand:
-    """Return the eigenvalues of symmetric matrices, ascending.
+    """Return the eigenvalues of symmetric or Hermitian matrices, ascending.
 
     >>> aj.linalg.eigvalsh([[2.0, 1.0], [1.0, 2.0]])
     Tensor([1., 3.], f64[2])
@@ -77,8 +92,36 @@ def eigvalsh(a: Any, /, UPLO: str = "L") -> Operand:
     return eigh(a, UPLO).eigenvalues
 
 
+def eig(a: Any, /) -> EigResult:
+    """Return the eigenvalues and eigenvectors of square matrices. They are complex, also if all of them are real, and in no order.
+
+    Eigenvectors are the columns, of length 1. Native code needs LAPACK, which NumPy's wheels have.
+
+    >>> values, vectors = aj.linalg.eig([[0.0, -1.0], [1.0, 0.0]])
+    >>> values
+    Tensor([0.+1.j, 0.-1.j], c128[2])
+    """
+    from adjit.ir.ops import eig as general  # noqa: PLC0415
+
+    return EigResult(*general.eig(floating(to_operand(a))))
+
+
+def eigvals(a: Any, /) -> Operand:
+    """Return the eigenvalues of square matrices: complex numbers, in no order.
+
+    >>> aj.linalg.eigvals([[0.0, -1.0], [1.0, 0.0]])
+    Tensor([0.+1.j, 0.-1.j], c128[2])
+    >>> aj.grad(lambda a: aj.sum(aj.real(aj.linalg.eigvals(a))))(np.ones((2, 2)))  # the trace
+    Tensor([[1., 0.],
+            [0., 1.]], f64[2,2])
+    """
+    return eig(a).eigenvalues
+
+
 def svd(a: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
-    """Return U, the singular values, descending, and Vᵀ; with `compute_uv=False`, the singular values.
+    """Return U, the singular values, descending, and V^H; with `compute_uv=False`, the singular values.
+
+    Square factors of matrices that are not square are for values that are known and not differentiated: else pass `full_matrices=False`.
 
     >>> u, s, vt = aj.linalg.svd([[3.0, 0.0], [0.0, 4.0]])
     >>> s
@@ -87,11 +130,11 @@ def svd(a: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitia
     x = floating(to_operand(a))
     if x.ndim < 2:
         raise ShapeError(f"svd: takes matrices, not {x.type}")
-    u, s, vt = spectral.svd(x)
+    if compute_uv and full_matrices and x.shape[-1] != x.shape[-2]:
+        return linalg.by_numpy("svd", np.linalg.svd, x)
+    u, s, vt = complex_decompositions().svd_complex(x) if x.type.is_complex else spectral.svd(x)
     if not compute_uv:
         return s
-    if full_matrices and x.shape[-1] != x.shape[-2]:
-        raise UnsupportedError(f"svd: the square factors of {x.type} are not unique; pass full_matrices=False")
     return SVDResult(u, s, vt)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import ShapeError, UnsupportedError
+from adjit.ir.errors import DTypeError, ShapeError, UnsupportedError
 from adjit.ir.operand import Concrete, Operand
 from adjit.ir.types import C128, F64, I64, as_dtype, kept_shape, normalize_axes
 
@@ -50,6 +50,7 @@ def quantile(x: Any, q: Any, /, axis: Any = None, keepdims: bool = False, method
         raise UnsupportedError(f"quantile: method {method!r}; only 'linear' is supported")
     if isinstance(q, Concrete) and not ((q.buffer >= 0) & (q.buffer <= 1)).all():
         raise ShapeError("quantile: quantiles must be in the range [0, 1]")
+    refuse_complex("quantile", x)
     ordered = sorted_lines(x, axis, "quantile")
     n = ordered.shape[-1]
     first = ops.transpose(ordered, (ordered.ndim - 1, *range(ordered.ndim - 1)))
@@ -61,6 +62,11 @@ def quantile(x: Any, q: Any, /, axis: Any = None, keepdims: bool = False, method
     between = ops.where(ops.less(part, 0.5), low + gap * part, high - gap * (1 - part))
     out = or_nan(between, item(ordered, n - 1))
     return ops.reshape(out, (*q.shape, *kept_shape(x.shape, normalize_axes(axis, x.ndim, "quantile")))) if keepdims else out
+
+
+def refuse_complex(what: str, x: Operand) -> None:
+    if x.type.is_complex:
+        raise DTypeError(f"{what}: {x.type}: takes real numbers, as in NumPy")
 
 
 def percentile(x: Any, q: Any, /, axis: Any = None, keepdims: bool = False, method: str = "linear") -> Operand:
@@ -96,6 +102,7 @@ def nanquantile(x: Any, q: Any, /, axis: Any = None, keepdims: bool = False, met
     x = floating(x)
     if method != "linear":
         raise UnsupportedError(f"nanquantile: method {method!r}; only 'linear' is supported")
+    refuse_complex("nanquantile", x)
     ordered = ops.sort(lines(x, axis, "nanquantile"), -1)
     count = ops.sum(ops.logical_not(ops.isnan(ordered)), -1)
     parts = [quantile_of(ordered, count, pick(ops.reshape(q, -1), i)) for i in range(q.type.size)]
@@ -363,8 +370,9 @@ def nanvar(x: Any, /, axis: Any = None, dtype: Any = None, ddof: float = 0, keep
     x = floating(to_operand(x)) if dtype is None else ops.cast(to_operand(x), as_dtype(dtype))
     there = numbers_in(x)
     distance = ops.where(there, x - mean(x, axis, keepdims=True, where=there), 0.0)
-    count = ops.cast(ops.sum(there, axis, keepdims), x.dtype) - ddof
-    return ops.where(ops.greater(count, 0), total(distance * distance, axis, keepdims=keepdims) / count, math.nan)
+    square = ops.real(distance * ops.conj(distance))
+    count = ops.cast(ops.sum(there, axis, keepdims), square.dtype) - ddof
+    return ops.where(ops.greater(count, 0), total(square, axis, keepdims=keepdims) / count, math.nan)
 
 
 def nanstd(x: Any, /, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False) -> Operand:

@@ -26,7 +26,6 @@ from adjit.ir.errors import (
 from adjit.runtime import random
 from adjit.runtime.config import config
 from adjit.runtime.function import Function, function
-from adjit.runtime.inspection import Inspection
 from adjit.runtime.leaving import LostGradientWarning
 from adjit.runtime.retracing import RetraceWarning
 from adjit.runtime.specs import TensorSpec
@@ -74,6 +73,7 @@ if _TYPE_CHECKING:
     from adjit.runtime.custom_gradient import custom_gradient
     from adjit.runtime.custom_jvp import custom_jvp
     from adjit.runtime.custom_vjp import custom_vjp
+    from adjit.runtime.inspection import Inspection
     from adjit.runtime import distributed as distributed, implicit as implicit, scientific as scipy
     from adjit.runtime.sparse import sparse_hessian, sparse_jacobian
     from adjit.runtime.tune import tune
@@ -119,7 +119,7 @@ pi, e, inf, nan, newaxis = _np.pi, _np.e, _np.inf, _np.nan, None
 _CONTROL = "adjit.tracer.control"
 _LATE = {
     "nn": "adjit.nn", "tf": "adjit.tf", "special": "adjit.tracer.surface.special", "implicit": "adjit.runtime.implicit",
-    "distributed": "adjit.runtime.distributed",
+    "distributed": "adjit.runtime.distributed", "Inspection": "adjit.runtime.inspection",
     "scipy": "adjit.runtime.scientific",
     "fft": "adjit.tracer.surface.fft",
     "cond": _CONTROL, "switch": _CONTROL, "while_loop": _CONTROL, "fori_loop": _CONTROL, "scan": _CONTROL, "map": _CONTROL,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from adjit.ir.builder import outside_builders
 from adjit.ir.errors import GradientError
 from adjit.ir.location import Location
 from adjit.ir.operand import Operand
-from adjit.ir.ops.base import Array, Op
+from adjit.ir.ops.base import Array, Op, with_attributes
 from adjit.ir.ops.effects import repeating
 from adjit.ir.tracebacks import boundary
 from adjit.tracer.checkpoint import emit_checkpoint
@@ -213,7 +212,7 @@ class Reader(Recorder):
         return self.reads.get(store)
 
 
-@dataclass(eq=False)
+@with_attributes
 class EagerCheckpoint(Op, abstract=True):
     """A finished call as a single op, as eager tapes see it."""
 

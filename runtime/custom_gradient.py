@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ import numpy as np
 from adjit.ir.errors import GradientError
 from adjit.ir.func import Block, Value
 from adjit.ir.operand import Literal, Operand, as_operand
-from adjit.ir.ops.base import Op
+from adjit.ir.ops.base import Op, with_attributes
 from adjit.ir.ops.complex import conj
 from adjit.ir.ops.custom import NO_FORWARD, CustomGradient
 from adjit.ir.tracebacks import boundary
@@ -179,7 +178,7 @@ class GradientCall:
         return conj(operand if operand.type.dtype == type.dtype else operand.astype(type.dtype))
 
 
-@dataclass(eq=False)
+@with_attributes
 class EagerCustomGradient(Op, abstract=True):
     """A finished call as a single op, as eager tapes see it."""
 

@@ -11,7 +11,6 @@ import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ import numpy as np
 from adjit.ir.errors import GradientError
 from adjit.ir.func import Block, Value
 from adjit.ir.operand import Literal, Operand, as_operand
-from adjit.ir.ops.base import Op
+from adjit.ir.ops.base import Op, with_attributes
 from adjit.ir.ops.custom import NO_REVERSE, CustomGradient
 from adjit.tracer.frames import definition
 from adjit.tracer.pytree import TreeDef, flatten
@@ -199,7 +198,7 @@ class JvpCall:
         return GradientError(f"{self.name}: {what}").at(definition(self.rule))
 
 
-@dataclass(eq=False)
+@with_attributes
 class EagerCustomJvp(Op, abstract=True):
     """A finished call as a single op, as eager tapes see it."""
 

@@ -9,7 +9,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from adjit.ir.builder import Builder
@@ -17,7 +16,7 @@ from adjit.ir.environment import is_set
 from adjit.ir.func import Block, Func, Value
 from adjit.ir.locks import lazy, new_lock
 from adjit.ir.operand import Operand
-from adjit.ir.ops.base import Array, Op, apply
+from adjit.ir.ops.base import Array, Op, apply, with_attributes
 from adjit.ir.types import TensorType
 from adjit.passes.rewrite import silenced
 
@@ -136,7 +135,7 @@ class Dump:
         self.count += 1
 
 
-@dataclass(eq=False)
+@with_attributes
 class CompiledCall(Op, abstract=True):
     """A call of compiled code as a single op, as eager tapes see it. Its derivatives are compiled functions, and therefore calls again."""
 

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from adjit.ir.ops.base import Array
 from adjit.ir.tracebacks import boundary
 
 from .concrete import ConcreteFunction
-from .inspection import Inspection
 from .signature import Signature
 
 if TYPE_CHECKING:
     import os
     from pathlib import Path
 
+    from .inspection import Inspection
     from .profile import Profile
     from .source import Source
 
 
-class Looked(NamedTuple):
+class Looked:
     """The specialisation for a call, the arguments of the call, and the Python function."""
 
-    concrete: ConcreteFunction
-    signature: Signature
-    fn: Callable[..., Any]
+    __slots__ = ("concrete", "signature", "fn")
+
+    def __init__(self, concrete: ConcreteFunction, signature: Signature, fn: Callable[..., Any]) -> None:
+        self.concrete = concrete
+        self.signature = signature
+        self.fn = fn
 
     def copies(self) -> list[Array]:
         """Return the arrays that native code takes; those of variables are copied, so that none of them changes."""
@@ -40,6 +43,8 @@ class Inspectable:
     @boundary
     def inspect(self, *args: Any, **kwargs: Any) -> Inspection:
         """Return what a call with these arguments runs: IR at every stage, native code, timings. Compiles if necessary, without running."""
+        from .inspection import Inspection  # noqa: PLC0415 - few functions are inspected
+
         looked = self._looked_at(args, kwargs)
         return Inspection(looked.concrete, looked.fn, looked.copies)
 
@@ -74,6 +79,7 @@ class Inspectable:
     @boundary
     def source(self, *args: Any, **kwargs: Any) -> Source:
         """Return what a call with these arguments computes as NumPy Python: text to read, and functions to run and to debug."""
+        from .inspection import Inspection  # noqa: PLC0415 - as in `inspect`
         from .source import Source, text_of  # noqa: PLC0415 - brings in `ast` and astunparse
 
         looked = self._looked_at(args, kwargs, general=False)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -19,7 +18,7 @@ from adjit.ir.errors import TraceError
 from adjit.ir.func import Stmt, Value
 from adjit.ir.location import Location
 from adjit.ir.operand import Concrete, Literal, Operand
-from adjit.ir.ops.base import Op
+from adjit.ir.ops.base import Op, with_attributes
 from adjit.ir.ops.shape import Reshape
 from adjit.passes.rewrite import operands_read
 from adjit.tracer.frames import user_location
@@ -30,7 +29,7 @@ from .tensor import materialize
 from .variable import Store, Variable
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Assign(Op, abstract=True):
     """Marks a value passing through a variable, as a dead end of a record."""
 

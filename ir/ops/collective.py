@@ -8,7 +8,6 @@ over all ranks of each rank's own, so the derivative of a collective is its tran
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,7 +16,7 @@ from ..effects import cannot_repeat
 from ..errors import AdjitError, DistributedError, DTypeError, ShapeError, UnsupportedError
 from ..types import BOOL, TensorType
 from ..world import World, world
-from .base import Array, Loops, Op, Window, Writing, perform
+from .base import Array, Loops, Op, Window, Writing, perform, with_attributes
 from .complex import from_parts, imag, real
 from .effects import is_repeating
 from .shape import transpose
@@ -117,7 +116,7 @@ class AllReduce(InPlace):
         ranks.comm.Allreduce(x, out)
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class BroadcastFrom(InPlace):
     """The operand of the rank `root`, on every rank."""
 
@@ -145,7 +144,7 @@ class Moving(Collective, abstract=True):
         return float(args[0].size + results[0].size)
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class ReduceTo(Moving):
     """The sum over all ranks on the rank `root`, and zeros on the others."""
 
@@ -163,7 +162,7 @@ class ReduceTo(Moving):
         super().lower(k, out, x)
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Ranked(Moving, abstract=True):
     """A collective one of whose operands or results has a leading axis with an element for each of the `ranks`."""
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..types import BOOL, I64, StackType, TensorType
-from .base import Array
+from .base import Array, with_attributes
 from .fused import Fuse, Rows, hosted_by
 from .region import Batching, Forward, Region, Reverse, Rules, RunBlock, WritingRegions
 
@@ -94,7 +93,7 @@ class Loop(Region, abstract=True):
         return forward.loop(stmt)
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class For(Loop):
     """`%r = for %k in %start..%stop carry (%c = %init) { ... yield %next }`: k counts up by one. args: start, stop, *init.
 
@@ -121,7 +120,7 @@ class For(Loop):
         return batching.for_loop(stmt)
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class While(Loop):
     """`%r = while carry (%c = %init) { ... cond %p } do { ... yield %next }`. args: *init; blocks: condition, body."""
 

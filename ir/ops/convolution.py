@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .. import source_helpers
 from ..errors import DTypeError, ShapeError
 from ..expr import hint_of, is_static
 from ..types import Shape, TensorType
-from .base import Array, Loops, Op, Reg, Window, Writing, apply
+from .base import Array, Loops, Op, Reg, Window, Writing, apply, with_attributes
 from .maps import cast, common_dtype
 from .shape import lead, move_lead, move_to_lead, pad, reshape, slice_
 
@@ -37,7 +37,7 @@ WORTH_PACKING = 32  # reads per element from which packing pays off
 BLOCKS = 8  # into which the channels of such a filter are split
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Convolution(Op, abstract=True):
     """Shared by the three ops: steps between positions (`strides`) and between filter elements (`dilations`), and groups."""
 
@@ -131,7 +131,7 @@ class Convolution(Op, abstract=True):
         return "n" + self.letters()[0] + "gk", self.split(d, len(d.type.shape) - 1)
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Convolve(Convolution):
     """The convolution (without flipping, as is usual in deep learning) of x with w."""
 
@@ -179,7 +179,7 @@ class Convolve(Convolution):
         k.each(target.type.shape[0], self.work(out.type, w.type), one, target, xs, ws)
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class ConvolveInput(Convolution):
     """From d and w, the cotangent of images of these spatial `sizes`: also called transposed convolution."""
 
@@ -232,7 +232,7 @@ class ConvolveInput(Convolution):
         k.each(d.type.shape[0], self.work(d.type, w.type), one, out, met, ds, filter)
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class ConvolveFilter(Convolution):
     """From x and d, the cotangent of a filter of these spatial `sizes`."""
 

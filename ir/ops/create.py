@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,7 +11,7 @@ from .. import operand as operands  # import cycle: names are looked up at use
 from ..errors import DTypeError, NotGeneral, ShapeError
 from ..sizes import is_symbolic
 from ..types import BOOL, F64, I64, DType, Shape, TensorType, as_dtype, checked_type, normalize_axis, real_dtype, strided_size
-from .base import Array, Emitter, Op, Reg, Writing, perform
+from .base import Array, Emitter, Op, Reg, Writing, perform, with_attributes
 from .maps import Map, cast, checked_scalar
 from .shape import broadcast_to, reshape
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Constant(Op):
     """A small array, written out in the IR. Larger ones are captured as parameters."""
 
@@ -50,7 +49,7 @@ class Constant(Op):
         return write.constant(self.evaluate())
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Iota(Map):
     """0, 1, 2, ... along one axis."""
 
@@ -83,7 +82,7 @@ class Iota(Map):
         return emit.convert(emit.index(self.axis), self.dtype)
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Fill(Map):
     """A literal in a buffer, for ops that read memory."""
 
@@ -111,7 +110,7 @@ class Fill(Map):
         return emit.const(self.dtype, self.value)
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class SizeValue(Map):
     """A size that is known when the program runs, as a number."""
 

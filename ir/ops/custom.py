@@ -13,12 +13,11 @@ transposes the pullback (`passes.transpose`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ..errors import GradientError, ShapeError
 from ..types import TensorType
-from .base import Array, Op, Writing, perform
+from .base import Array, Op, Writing, perform, with_attributes
 
 if TYPE_CHECKING:
     from ..func import Block
@@ -31,7 +30,7 @@ NO_FORWARD = "its gradient is not linear in the upstream gradients, so that forw
 Make: TypeAlias = "Callable[[], tuple[Block, Block | None]]"
 
 
-@dataclass(eq=False)
+@with_attributes
 class CustomGradient(Op):
     """Passes its `values` operands through. `pulled` are the positions of the inputs that the block yields cotangents of."""
 

@@ -6,14 +6,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ..errors import AdjitError, CheckError, DTypeError, ShapeError, UnsupportedError, raised_as
 from ..types import BOOL, TensorType, complex_dtype
-from .base import Array, Loops, Op, Window, Writing, apply, perform
+from .base import Array, Loops, Op, Window, Writing, apply, perform, with_attributes
 from .maps import cast
 from .reduce import all as all_true
 from .shape import lead, reshape, slice_
@@ -64,7 +63,7 @@ class Effect(Op, abstract=True):
         return [None] * len(args)
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Assert(Effect):
     """Raises CheckError with `message` unless the condition, a bool, holds. The error also subclasses the built-in exception `raises`."""
 
@@ -114,7 +113,7 @@ class Assert(Effect):
         k.fail_if(k.scalar.xor(holds, k.scalar.like(holds, True)), self.message.replace("{", "{{").replace("}", "}}"))
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Print(Effect):
     """Prints `template` with its `{}` replaced by the arguments, as `str.format` does. Native code calls back into Python for it.
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -20,7 +20,7 @@ import numpy as np
 
 from ..errors import DTypeError, ShapeError
 from ..types import I64, DType, TensorType, complex_dtype, normalize_axis
-from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest
+from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest, with_attributes
 from .butterflies import dft, mul
 from .maps import cast
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 RADICES = (8, 4, 2, 3, 5, 7, 11, 13)
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Fft(Op):
     """y[j] = scale * sum x[k] exp(-2πi jk/n) along an axis; with `inverse`, exp(2πi jk/n). It is its own transpose."""
 
@@ -76,7 +76,7 @@ def work(size: int, n: int) -> float:
     return 5.0 * size * max(1.0, math.log2(n or 1))
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class FftParts(Op):
     """`Fft` of complex numbers whose parts are along the last axis: args x and the roots of unity of its passes (`roots(n)`).
 

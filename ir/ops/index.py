@@ -8,7 +8,6 @@ not, a `check_index` remains. Unsigned indices are never negative: a uint64 of 2
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,7 +16,7 @@ import numpy as np
 from ..errors import Detail, DTypeError, OutOfBoundsError, ShapeError
 from ..expr import hint_of
 from ..types import I64, U64, DType, TensorType
-from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest
+from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest, with_attributes
 from .create import iota
 from .maps import where
 from .reduce import Max
@@ -58,7 +57,7 @@ class Indexing(Op, abstract=True):
         return out_of_bounds(self.name, self.indexed(*types), axis, index.dtype)
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Accessing(Indexing, abstract=True):
     """An op that reads or writes rows. With `checked`, earlier statements have found the same indices within bounds."""
 
@@ -93,7 +92,7 @@ class Accessing(Indexing, abstract=True):
                 checked_positions(self.name, k, x, indices, index)
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Gather(Accessing):
     """`x[i, j, ...]`: args x, *indices. The result has shape S followed by the axes of x that are not indexed."""
 
@@ -142,7 +141,7 @@ class Gather(Accessing):
             k.copy(out.at(*index), x.at(*self.positions(k, x.type, indices, index)))
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Scatter(Accessing, abstract=True):
     """`x` with rows changed by those of `updates`: args x, updates, *indices; updates has the type that Gather would return."""
 
@@ -165,7 +164,7 @@ class Scatter(Accessing, abstract=True):
         return move_to_lead(out, len(indices))
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class ScatterAdd(Scatter):
     """`x[i, j, ...] += updates`; updates at equal indices are all added."""
 
@@ -222,7 +221,7 @@ class ScatterAdd(Scatter):
                 k.accumulate(out.at(*at), updates.at(*index))
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class ScatterSet(Scatter):
     """`x[i, j, ...] = updates`; of updates at equal indices, the last in row-major order of the index arrays wins."""
 
@@ -266,7 +265,7 @@ class ScatterSet(Scatter):
             k.copy(out.at(*self.positions(k, x.type, indices, index)), updates.at(*index))
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class CheckIndex(Indexing):
     """What remains of an op on `x` whose result is not read: it raises where `of` would. args: *indices. Inserted by `passes.dce`."""
 

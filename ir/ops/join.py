@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ..errors import DTypeError, ShapeError
 from ..types import TensorType, identical, normalize_axis
-from .base import Array, Loops, Op, Window, Writing, apply
+from .base import Array, Loops, Op, Window, Writing, apply, with_attributes
 from .maps import cast, common_dtype
 from .shape import Span, flip, read_window, reshape, same_bits, window_of, window_shape, window_text
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Concatenate(Op):
     """Concatenate operands along an axis."""
 
@@ -91,7 +91,7 @@ def concatenate(xs: Sequence[Operand], axis: int | None = 0) -> Operand:
     return operands[0] if len(operands) == 1 else apply(Concatenate(axis), *operands)
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class SetSlice(Op):
     """`x` with the elements of a strided window replaced by `update`."""
 

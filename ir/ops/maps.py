@@ -7,7 +7,6 @@ the IR, inserted here by `unary`, `binary` and `ternary`.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,7 +15,7 @@ from .. import source_helpers
 from ..cost import MATH, Counted, Counting, Work
 from ..errors import DTypeError, ShapeError
 from ..types import BOOL, DTYPE_NAMES, DType, TensorType, broadcast_shapes, identical, math_dtype, promote, real_dtype, weak_example
-from .base import Array, Emitter, Op, Reg, Writing, apply
+from .base import Array, Emitter, Op, Reg, Writing, apply, with_attributes
 from .shape import broadcast_to
 
 __all__ = ["astype", "cast", "where", "strong_mul"]
@@ -268,7 +267,7 @@ def strong_mul(d: Operand, partial: Operand | float) -> Operand:
 # ---- the ops that the functions above need
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Cast(Unary):
     """Change of dtype, as NumPy's `astype`; of a complex number, only the real part becomes a real number."""
 

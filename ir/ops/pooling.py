@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy as np
 from .. import source_helpers
 from ..errors import DTypeError, ShapeError
 from ..types import Shape, TensorType
-from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest
+from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest, with_attributes
 from .convolution import paddings, per_axis
 from .shape import lead, pad, reshape
 
@@ -35,7 +34,7 @@ def pooled(x: Array, window: Shape, strides: Shape) -> list[Array]:
     return [x[part] for part in source_helpers.windows(sizes, window, strides, (1,) * len(window))]
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Pooling(Op, abstract=True):
     """Shared by the ops: the sizes of a window, and the steps between windows."""
 
@@ -132,7 +131,7 @@ class SumPool(Pooling):
         self.fold(k, out, x, lambda emit, a, b: emit.add(a, b))
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class SpreadPool(Pooling):
     """Add every element to all positions of its window, in images of these spatial `sizes`: the transpose of `sum_pool`."""
 

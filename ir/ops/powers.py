@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from .. import operand as operands  # import cycle: names are looked up at use
 from ..errors import DTypeError
 from ..types import BOOL, F32, F64, I8, TensorType
-from .base import Array, Emitter, Reg, Writing, apply
+from .base import Array, Emitter, Reg, Writing, apply, with_attributes
 from .effects import check
 from .elementary import log, sqrt
 from .maps import SCALAR, Binary, Unary, cast, common_dtype, masking, promoted, strong_mul, where
@@ -81,7 +80,7 @@ def integer_power(emit: Emitter, a: Reg, b: Reg) -> Reg:
     return emit.select(emit.compare("lt", b, zero), truncated, total)
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class IntegerPow(Unary):
     """x to the power of a static integer."""
 

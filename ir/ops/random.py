@@ -7,14 +7,13 @@ Each key should be used once: `random_split` and `random_fold_in` create new key
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ..errors import DTypeError, ShapeError
 from ..types import DTYPE_NAMES, F32, F64, I64, U32, U64, DType, Shape, TensorType, as_dtype, as_shape, checked_type, row_major
-from .base import Array, Emitter, Reg, Writing, apply, perform
+from .base import Array, Emitter, Reg, Writing, apply, perform, with_attributes
 from .create import Iota
 from .host import HostEmitter, by_pieces
 from .maps import SCALAR, Map, Unary, cast
@@ -48,7 +47,7 @@ def threefry(emit: Emitter, k0: Reg, k1: Reg, x0: Reg, x1: Reg) -> tuple[Reg, Re
     return x0, x1
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class RandomBits(Map):
     """Random uint32 or uint64 for (key word 0, key word 1, low counter word, high counter word), each uint32."""
 
@@ -110,7 +109,7 @@ class Uniform(Map):
         return emit.add(low, emit.mul(u, emit.sub(high, low)))
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Normal(Unary):
     """Standard normals from random bits: the quantile function at a uniform probability."""
 

@@ -6,14 +6,14 @@ Owns sums, products, extrema and their positions, any and all. Cumulative ops ar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ..errors import DTypeError, ShapeError
 from ..types import BOOL, DTYPE_NAMES, I64, U8, U64, DType, TensorType, kept_shape, normalize_axes, normalize_axis, reduced_shape
-from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest
+from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest, with_attributes
 from .maps import cast, where
 from .shape import broadcast_to, flip, inverse, pad, reshape, slice_, transpose
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Reduce(Op, abstract=True):
     """Combine all elements along `axes` (sorted, static). Lowered inside fused loop nests by `identity` and `combine`."""
 
@@ -217,7 +217,7 @@ class AllTrue(Reduce):
         return emit.and_(total, x)
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class ArgExtremum(Op, abstract=True):
     """The i64 position of the extremum along an axis: the first of several; the first NaN if there is one."""
 

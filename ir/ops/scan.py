@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from .. import source_helpers
 from ..errors import DTypeError, ShapeError
 from ..types import DTYPE_NAMES, I64, TensorType, normalize_axis
-from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest
+from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest, with_attributes
 from .maps import cast
 from .reduce import accumulator
 from .shape import pad, reshape, slice_
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Scan(Op, abstract=True):
     """A running total along an axis, from its end if `reverse`."""
 
@@ -135,7 +135,7 @@ class Scan(Op, abstract=True):
         return False
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Cumsum(Scan):
     """Running sum; `exclusive` excludes each element itself."""
 

@@ -7,14 +7,14 @@ elements: those above it are in fewer than `count` groups, and are sorted; eleme
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import DTypeError, ShapeError
 from ..types import BOOL, I64, U8, DType, TensorType, normalize_axis
-from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest
+from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest, with_attributes
 from .create import iota
 from .index import Gather
 from .maps import cast
@@ -32,7 +32,7 @@ RARE = 16  # a selection of more than one element out of this many sorts instead
 LEAST = 1024  # elements of a row: shorter ones are sorted
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Select(Op):
     """The first `count` positions of `argsort`, or the last ones: indices along an axis, in the same order."""
 

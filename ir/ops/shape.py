@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -30,7 +30,7 @@ from ..types import (
     resolve_reshape,
     strided_size,
 )
-from .base import Array, Loops, Op, View, Window, Writing, apply
+from .base import Array, Loops, Op, View, Window, Writing, apply, with_attributes
 
 __all__ = ["broadcast_to", "reshape", "transpose", "slice_", "flip", "pad"]
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Broadcast(View):
     """Repeat along new leading axes and along axes of size 1."""
 
@@ -97,7 +97,7 @@ def move_to_lead(x: Operand, axis: int) -> Operand:
     return transpose(x, (axis, *(a for a in range(len(x.type.shape)) if a != axis)))
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Reshape(View):
     """The same elements, in row-major order, under another shape."""
 
@@ -136,7 +136,7 @@ def reshape(x: Operand, shape: Any) -> Operand:
     return x if identical(target, x.type.shape) else apply(Reshape(target), x)
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Transpose(View):
     """Permute the axes: axis k of the result is axis `axes[k]` of the operand."""
 
@@ -177,7 +177,7 @@ def transpose(x: Operand, axes: Sequence[int] | None = None) -> Operand:
     return x if order == tuple(range(rank)) else apply(Transpose(order), x)
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Slice(View):
     """Elements `start, start + step, ...` below `stop` of every axis; 0 <= start, stop <= size and step >= 1."""
 
@@ -343,7 +343,7 @@ def read_window(x: Operand, spans: Sequence[Span]) -> Operand:
     return flip(x if whole else apply(Slice(starts, stops, steps), x), flips)
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Flip(View):
     """Reverse the order of the elements along axes (sorted)."""
 
@@ -374,7 +374,7 @@ def flip(x: Operand, axis: Any = None) -> Operand:
     return apply(Flip(axes), x) if axes else x
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Pad(Op):
     """`low` and `high` elements of `value` before and after every axis, and `interior` ones between any two neighbours."""
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ..errors import AdjitError, DTypeError, ShapeError, SingularMatrixError
 from ..types import F64, I64, TensorType, broadcast_shapes
-from .base import Array, Loops, Op, Window, Writing, apply, nest
+from .base import Array, Loops, Op, Window, Writing, apply, nest, with_attributes
 from .complex import from_parts, imag, real
 from .create import iota
 from .join import concatenate
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 SINGULAR = "solve: the matrix is singular: a pivot is 0"
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class SolveWith(Op):
     """x with `a @ x = b` (`transposed`: `a.T @ x = b`), given the factors of a from `Lu`; all with equal batch dimensions.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import DTypeError
 from ..expr import is_static
 from ..types import BOOL, I64, U8, TensorType, normalize_axis
-from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest
+from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest, with_attributes
 from .create import iota
 from .index import Gather
 from .maps import cast
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Argsort(Op):
     """The indices that sort each row along an axis, stable for equal elements; NaN comes last in both directions."""
 

@@ -8,7 +8,6 @@ all others: the cotangent of a stack is a stack. Indices and lengths are checked
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from ..effects import effects_of
 from ..errors import DTypeError, OutOfBoundsError
 from ..types import I64, StackType, TensorType
-from .base import Array, Op, Writing, apply
+from .base import Array, Op, Writing, apply, with_attributes
 
 if TYPE_CHECKING:
     from ..operand import Operand
@@ -85,7 +84,7 @@ class StackRead(CheckedStackOp):
         return apply(StackAccumulate().like(self), apply(StackZeros(), args[0]), args[1], d) if i == 0 else None
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class StackZeros(StackOp):
     """A stack of zeros as long as another, with the same element type, or the type `element`."""
 
@@ -168,7 +167,7 @@ class StackAccumulate(CheckedStackOp):
         return d if i == 0 else None
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class StackArray(CheckedStackOp):
     """All elements of a stack that holds `count` of them as one array, without a copy. Inserted by passes, after differentiation."""
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ..errors import AdjitError, SingularMatrixError
 from ..types import TensorType, broadcast_shapes
-from .base import Array, Loops, Op, Window, Writing, apply, nest
+from .base import Array, Loops, Op, Window, Writing, apply, nest, with_attributes
 from .create import iota
 from .linalg import matmul, swap
 from .logic import less_equal
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class SolveTriangular(Op):
     """x with `t @ x = b` (`transposed`: `t.T @ x = b`), where t is the lower (or upper) triangle of a; the rest of a is not read.
 

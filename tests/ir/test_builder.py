@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
@@ -14,9 +15,12 @@ from adjit.ir.func import Func, Value
 from adjit.ir.location import Location
 from adjit.ir.operand import Concrete, Literal, Operand
 from adjit.ir.ops import exp, tanh
+from adjit.ir.ops.arithmetic import Add
+from adjit.ir.ops.base import Op
 from adjit.ir.ops.create import Constant
 from adjit.ir.ops.maps import Mul
 from adjit.ir.ops.reduce import Sum
+from adjit.ir.ops.shape import Pad
 from adjit.ir.printer import print_func
 from adjit.ir.types import F64, TensorType
 from adjit.ir.verifier import verify
@@ -181,3 +185,25 @@ def test_attributes_of_ops_never_change() -> None:
     assert op == Sum((0,))
     assert hash(op) == hash(Sum((0,)))
     assert replace(op, axes=(1,)) == Sum((1,))
+
+
+def test_ops_take_their_attributes_by_position_or_by_name() -> None:
+    op = Pad((1,), (2,), (0,))
+    assert op == Pad((1,), (2,), interior=(0,)) == Pad(value=0, interior=(0,), high=(2,), low=(1,)) == Pad((1,), (2,), (0,), 0)
+    assert hash(op) == hash(Pad(interior=(0,), high=(2,), low=(1,)))  # whatever the order of the names
+    assert op != Pad((2,), (1,), (0,))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Sum(), "sum: the attribute 'axes' is missing"),
+        (lambda: Sum((0,), (1,)), "sum: the attributes are axes;"),
+        (lambda: Sum((0,), axes=(1,)), "sum: the attributes are axes;"),
+        (lambda: Sum(axis=0), "sum: the attributes are axes;"),
+        (lambda: Add(1), "add: the attributes are none;"),
+    ],
+)
+def test_ops_reject_other_attributes(make: Callable[[], Op], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        make()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...errors import UnsupportedError
 from ...types import F64, TensorType, math_dtype
-from ..base import Array, Emitter, Reg, Writing, apply
+from ..base import Array, Emitter, Reg, Writing, apply, with_attributes
 from ..maps import SCALAR, Map, cast, common_math_dtype, promoted
 from .arrays import evaluated
 from .numbers import Num, seeded, top
@@ -43,7 +42,7 @@ class Special(Map, abstract=True):
         return strict.convert(self.formula(*wide).reg, xs[0].dtype)
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Derived(Special, abstract=True):
     """A function whose derivatives have no closed form in some arguments: they are computed by its own formula, on dual numbers.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...errors import UnsupportedError
 from ...types import TensorType
+from ..base import with_attributes
 from . import coefficients as C
 from .base import Special, special
 from .numbers import Num, polynomial, where
@@ -80,7 +80,7 @@ class J1(Bessel):
         return 0.5 * (j0(args[0]) - jn(2, args[0]))
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Jn(Special):
     """The Bessel function of the first kind of an order n >= 2."""
 

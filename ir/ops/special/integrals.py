@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..base import with_attributes
 from ..elementary import exp
 from . import coefficients as C
 from .base import Special, special
@@ -66,7 +66,7 @@ class Expi(Special):
         return exp(args[0]) / args[0]
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class Lambertw(Special):
     """The real solution w of w exp(w) = x: w >= -1 for branch 0, w <= -1 for branch -1."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from ..base import with_attributes
 from ..elementary import exp
 from ..maps import where as where_
 from . import coefficients as C
@@ -59,7 +59,7 @@ def k_scaled(order: int, x: Num) -> Num:
     return where(x.equals(0.0), INF, where(x < 0.0, NAN, where(x.equals(INF), 0.0, value)))
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class ModifiedFirst(Special, abstract=True):
     """I0 or I1, scaled by exp(-|x|) or not."""
 
@@ -122,7 +122,7 @@ class I1E(ModifiedFirst):
     order, scaled = 1, True
 
 
-@dataclass(eq=False, repr=False)
+@with_attributes
 class ModifiedSecond(Special, abstract=True):
     """K0 or K1 of x > 0, scaled by exp(x) or not."""
 

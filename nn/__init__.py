@@ -6,7 +6,7 @@ history = trainer.fit(images, labels, epochs=5)
 """
 
 # ruff: noqa: I001 - one name a line would make this page four times as long
-from . import activations, callbacks, initializers, losses, metrics, optimizers, regularizers, schedules
+from . import activations, callbacks, constraints, initializers, losses, metrics, optimizers, regularizers, schedules
 from .attention import MultiHeadAttention
 from .convolutional import (
     AvgPool1D, AvgPool2D, Conv1D, Conv1DTranspose, Conv2D, Conv2DTranspose, DepthwiseConv2D, GlobalAvgPool1D, GlobalAvgPool2D,
@@ -29,7 +29,7 @@ from .weights import WeightsError, load, read_arrays, read_metadata, save, write
 
 __all__ = [
     # parts
-    "activations", "callbacks", "initializers", "losses", "metrics", "optimizers", "regularizers", "schedules",
+    "activations", "callbacks", "constraints", "initializers", "losses", "metrics", "optimizers", "regularizers", "schedules",
     # modules
     "Input", "Model", "Module", "is_training", "set_seed", "training_mode",
     # layers

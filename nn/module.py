@@ -36,6 +36,7 @@ from adjit.tracer.convert import to_operand
 from adjit.tracer.pytree import flatten
 
 from .calls import added_losses, collecting_losses, is_training, training_mode
+from .constraints import get_constraint
 from .initializers import Initializer, get_initializer, next_seed, seeds_from
 from .regularizers import get_regularizer
 from .symbolic import call_symbolically, is_symbolic
@@ -77,6 +78,7 @@ class Module:
     _seed: int
     _draws: int
     _regularizers: dict[str, Callable[[Any], Any] | None]
+    _constraints: dict[str, Callable[[Any], Any] | None]
     _penalties: tuple[Penalty, ...]
     _added: tuple[Any, ...]  # terms added to the loss in the last call
 
@@ -88,6 +90,7 @@ class Module:
         self._name = ""
         self.input_shape = None
         self._regularizers = {}
+        self._constraints = {}
         self._penalties = ()
         self._added = ()
         self._seed, self._draws = next_seed(), 0  # drawn now, because variables may be created later in any order
@@ -100,11 +103,12 @@ class Module:
 
     def __init__(
         self, name: str | None = None, dtype: Any = None, trainable: bool = True, input_shape: Sequence[int] | None = None,
-        **regularizers: Any,
+        **options: Any,
     ) -> None:  # fmt: skip
         """`input_shape` (without the batch axis) on the first layer of a `Sequential` creates its variables at once.
 
         Regularizers are named after the variable they penalise: `kernel_regularizer`, ...; `activity_regularizer` penalises the output.
+        `kernel_constraint` and its like are applied by optimizers after each update.
         """
         self._name = name or ""
         self.trainable = trainable
@@ -113,12 +117,16 @@ class Module:
             self.dtype = as_dtype(np.dtype(dtype))
             if self.dtype.kind != "f":
                 raise TypeError(f"{self.name}: variables of a layer are floats, not {self.dtype}; use 'float32' or 'float64'")
-        takes_regularizers = [f"{variable}_regularizer" for variable in (*self.regularized, "activity")]
-        for option, regularizer in regularizers.items():
-            if option not in takes_regularizers:
-                known = ", ".join(["name", "dtype", "trainable", "input_shape", *takes_regularizers])
+        regularizers = {f"{variable}_regularizer": variable for variable in (*self.regularized, "activity")}
+        constraints = {f"{variable}_constraint": variable for variable in self.regularized}
+        for option, value in options.items():
+            if option in regularizers:
+                self._regularizers[regularizers[option]] = get_regularizer(value)
+            elif option in constraints:
+                self._constraints[constraints[option]] = get_constraint(value)
+            else:
+                known = ", ".join(["name", "dtype", "trainable", "input_shape", *regularizers, *constraints])
                 raise TypeError(f"{type(self).__name__} has no option {option!r}; beside its own, it has {known}")
-            self._regularizers[option.removesuffix("_regularizer")] = get_regularizer(regularizer)
 
     @property
     def name(self) -> str:
@@ -186,14 +194,16 @@ class Module:
 
     def add_variable(
         self, name: str, shape: Sequence[int], initializer: str | Initializer | Callable[..., Any] = "zeros", trainable: bool = True,
-        dtype: Any = None, regularizer: Any = None,
+        dtype: Any = None, regularizer: Any = None, constraint: Any = None,
     ) -> Variable:  # fmt: skip
         """Create a variable, filled by an initialiser. Its value is computed now, even while a function is being traced."""
         kind = self.dtype if dtype is None else as_dtype(np.dtype(dtype))
         with outside_builders(), suspended(), seeds_from(self.next_seed):
             value = get_initializer(initializer)(tuple(shape), dtype=kind)
         variable = self.variable_class(plain_array(value).astype(kind, copy=False), trainable=trainable, name=f"{self.name}.{name}")
-        penalty = get_regularizer(regularizer) or self._regularizers.get(name.rpartition(".")[2])
+        own = name.rpartition(".")[2]
+        variable.store.constraint = get_constraint(constraint) or self._constraints.get(own)
+        penalty = get_regularizer(regularizer) or self._regularizers.get(own)
         if penalty is not None:
             self._penalties = (*self._penalties, Penalty(variable, penalty))
         return variable

@@ -65,10 +65,10 @@ class Recurrent(Module):
         if shape is None or len(shape) != 3:
             raise ShapeError(f"{self.name}: takes [batch, time, features], not the shape {shape}")
         width = self.gates * self.units
-        penalty = self._regularizers.get("recurrent")
+        penalty, constraint = self._regularizers.get("recurrent"), self._constraints.get("recurrent")
         self.kernel = self.add_variable("kernel", (shape[-1], width), self.kernel_initializer)
         inner = (self.units, width)
-        self.recurrent_kernel = self.add_variable("recurrent_kernel", inner, self.recurrent_initializer, regularizer=penalty)
+        self.recurrent_kernel = self.add_variable("recurrent_kernel", inner, self.recurrent_initializer, True, None, penalty, constraint)
         self.bias = self.add_variable("bias", self.bias_shape(), self.first_bias) if self.use_bias else None
         if self.stateful:
             self.kept = [self.add_variable(f"state_{i}", (shape[0], self.units), "zeros", trainable=False) for i in range(self.states)]

@@ -3,13 +3,16 @@
 Supports `Sequential`, models by subclassing `Model`, and models from symbolic inputs: `Model(inputs, outputs)`.
 """
 
-from . import activations, callbacks, initializers, layers, losses, metrics, models, optimizers, regularizers, utils
+from . import activations, callbacks, composed, constraints, initializers, layers, losses, metrics, models, optimizers, regularizers, utils
 from .layers import Input
 from .models import Model, Sequential
 
 __version__ = "3.0.0"  # the version whose names and defaults are mirrored
 
+for _name in composed.__all__:
+    setattr(layers, _name, getattr(composed, _name))
+
 __all__ = [
-    "Input", "Model", "Sequential", "activations", "callbacks", "initializers", "layers", "losses", "metrics", "models", "optimizers",
-    "regularizers", "utils",
+    "Input", "Model", "Sequential", "activations", "callbacks", "constraints", "initializers", "layers", "losses", "metrics", "models",
+    "optimizers", "regularizers", "utils",
 ]  # fmt: skip

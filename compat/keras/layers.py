@@ -26,12 +26,12 @@ class Layer(Dressed, Module):
 
     def add_weight(
         self, name: Any = None, shape: Sequence[int] = (), initializer: Any = None, trainable: bool = True, dtype: Any = None,
-        regularizer: Any = None,
+        regularizer: Any = None, constraint: Any = None,
     ) -> Any:  # fmt: skip
         if not isinstance(name, str | None):  # Keras 3 takes the shape first
             name, shape, initializer = None, name, shape or initializer
         kind = "glorot_uniform" if initializer is None else initializer
-        return self.add_variable(name or "weight", tuple(shape), kind, trainable, getattr(dtype, "dtype", dtype), regularizer)
+        return self.add_variable(name or "weight", tuple(shape), kind, trainable, getattr(dtype, "dtype", dtype), regularizer, constraint)
 
 
 def _layer(cls: type[Any], name: str | None = None) -> Any:

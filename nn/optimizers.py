@@ -7,7 +7,7 @@ so that it is saved and loaded like a model. Formulas and defaults are those of 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -20,8 +20,11 @@ from adjit.runtime.tape import GradientTape
 from adjit.runtime.variable import Store, Variable
 from adjit.tracer.convert import to_operand
 
-from .gradients import clip_by_global_norm, clip_by_norm, clip_by_value
+from .gradients import clip_by_global_norm, clip_by_norm, clip_by_value, scaled_down
 from .module import Module
+
+if TYPE_CHECKING:
+    from .sharding import Sharding
 
 __all__ = [
     "Optimizer", "SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "Nadam", "Lion", "get_optimizer",
@@ -72,8 +75,9 @@ class Optimizer(Module):
         self.rate: Variable | None = None
         self._set_rate(learning_rate)
         self.state: dict[str, list[Variable]] = {}
-        self._targets: list[Store] = []
+        self.targets: list[Store] = []
         self._index: dict[Store, int] = {}
+        self.sharding: Sharding | None = None  # set before it is built, if each rank keeps a slice of the state
         self._ready: Operand | None = None  # whether this call applies the accumulated gradients
 
     # ---- the learning rate
@@ -109,25 +113,28 @@ class Optimizer(Module):
         """Create the state for these variables; called by the first `apply_gradients`."""
         if self.built:
             return
-        self._targets = [v.store for v in variables]
-        self._index = {store: i for i, store in enumerate(self._targets)}
-        if len(self._index) != len(self._targets):
+        self.targets = [v.store for v in variables]
+        self._index = {store: i for i, store in enumerate(self.targets)}
+        if len(self._index) != len(self.targets):
             raise ValueError(f"{self.name}: a variable is given twice among {', '.join(map(label, variables))}")
         names = {**self.slots, **({"accumulated": 0.0} if self.accumulation else {})}
         for slot, first in names.items():
             self.state[slot] = [
-                Variable(np.full(v.type.shape, first, v.type.dtype), trainable=False, name=f"{label(v)}.{slot}") for v in variables
+                Variable(np.full(self._state_shape(v), first, v.type.dtype), trainable=False, name=f"{label(v)}.{slot}") for v in variables
             ]
         if self.accumulation:
             self.calls = Variable(np.int64(0), trainable=False, name=f"{self.name}.calls")
         self.built = True
 
+    def _state_shape(self, variable: Variable) -> tuple[int, ...]:
+        return variable.shape if self.sharding is None else (self.sharding.length(variable.type),)
+
     def _position(self, variable: Variable) -> int:
         at = self._index.get(variable.store)
         if at is None:
-            known = ", ".join(str(store.name) for store in self._targets[:5]) + (", ..." if len(self._targets) > 5 else "")
+            known = ", ".join(str(store.name) for store in self.targets[:5]) + (", ..." if len(self.targets) > 5 else "")
             raise ValueError(
-                f"{self.name} was built for {len(self._targets)} variables ({known}), and {label(variable)} ({variable.type}) is not "
+                f"{self.name} was built for {len(self.targets)} variables ({known}), and {label(variable)} ({variable.type}) is not "
                 "among them: its state has no place; make a new optimizer for the new variables"
             )
         return at
@@ -148,6 +155,8 @@ class Optimizer(Module):
             self.build(variables)
         places = [self._position(v) for v in variables]
         gradients = [self._checked(g, v) for g, v in pairs]
+        if self.sharding is not None:
+            gradients = [self.sharding.own(g) for g in gradients]
         if self.accumulation:
             gradients = self._accumulated(gradients, places)
         try:
@@ -199,9 +208,20 @@ class Optimizer(Module):
     def _clipped(self, gradients: list[Operand]) -> list[Operand]:
         if self.clipvalue is not None:
             return clip_by_value(gradients, self.clipvalue)
+        if self.sharding is not None:
+            return self._clipped_slices(gradients, self.sharding)
         if self.clipnorm is not None:
             return clip_by_norm(gradients, self.clipnorm)
         return clip_by_global_norm(gradients, self.global_clipnorm)[0] if self.global_clipnorm is not None else gradients
+
+    def _clipped_slices(self, slices: list[Operand], sharding: Sharding) -> list[Operand]:
+        if self.clipnorm is not None:
+            limit = self.clipnorm
+            return [scaled_down(g, norm, limit) for g, norm in zip(slices, sharding.norms(slices), strict=True)]
+        if self.global_clipnorm is None:
+            return slices
+        norm, limit = sharding.norm(slices), self.global_clipnorm
+        return [scaled_down(g, norm, limit) for g in slices]
 
     def _apply(self, gradients: Sequence[Operand], variables: Sequence[Variable], places: Sequence[int]) -> None:
         rate = self.current_rate()
@@ -209,13 +229,14 @@ class Optimizer(Module):
         for g, variable, at in zip(gradients, variables, places, strict=True):
             state = {slot: kept[at] for slot, kept in self.state.items()}
             old = {slot: kept.read_operand() for slot, kept in state.items()}
-            value = variable.read_operand()
+            value = variable.read_operand() if self.sharding is None else self.sharding.own(variable.read_operand())
             if self.weight_decay:
                 value = value - value * (rate * self.weight_decay).astype(value.type.dtype)
             change, new = self.step(g, old, [f.astype(g.type.dtype) for f in factors])
             for slot, following in new.items():
                 self._assign(state[slot], old[slot], following)
-            self._assign(variable, variable.read_operand(), self._constrained(variable, value - change))
+            changed = value - change if self.sharding is None else self.sharding.whole(value - change, variable.type)
+            self._assign(variable, variable.read_operand(), self._constrained(variable, changed))
         self._assign(self.iterations, self.iterations.read_operand(), self.iterations.read_operand() + 1)
 
     def _constrained(self, variable: Variable, value: Operand) -> Operand:

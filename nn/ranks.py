@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from adjit.ir.errors import DistributedError
@@ -13,6 +14,8 @@ from adjit.runtime.data_parallel import averaged, split_for
 from adjit.runtime.variable import Variable
 
 from .data import Parts
+from .optimizers import Optimizer
+from .sharding import Sharding, whole_state
 from .weights import named
 
 
@@ -30,6 +33,15 @@ class Ranks:
 
     def averaged(self, fn: Callable[..., Any], sums: Sequence[Variable], args: Sequence[Any]) -> Any:
         return averaged(fn, self.split, sums, args)
+
+    def shard(self, optimizer: Optimizer) -> None:
+        """Let each rank keep a slice of the state of an optimizer."""
+        if optimizer.built:
+            raise ValueError(f"{optimizer.name}: its state exists already, and is whole on every rank; make a new optimizer")
+        optimizer.sharding = Sharding()
+
+    def whole_state(self, optimizer: Optimizer) -> AbstractContextManager[None]:
+        return whole_state(optimizer)
 
     def agreed(self, value: Any) -> Any:
         """The value of rank 0; if it is an exception, raise it."""

@@ -48,7 +48,7 @@ class Trainer:
 
     With `distributed`, all ranks of an MPI program train one model: each takes its part of every batch, and the step averages gradients and
     metrics over the ranks (`adjit.distributed`). Weights start as those of rank 0, which alone prints and saves. With `shards`, results do
-    not depend on the number of ranks.
+    not depend on the number of ranks. With `shard_optimizer`, each rank keeps and updates a slice of the optimizer's state.
 
     >>> x = np.linspace(-1, 1, 32, dtype="f4").reshape(32, 1)
     >>> trainer = aj.nn.Trainer(aj.nn.Dense(1), "mse", aj.nn.optimizers.SGD(0.5))
@@ -59,7 +59,7 @@ class Trainer:
 
     def __init__(
         self, model: Module, loss: Any, optimizer: Any = "adam", metrics: Iterable[Any] = (), compiled: bool = True,
-        distributed: bool = False, shards: int | None = None,
+        distributed: bool = False, shards: int | None = None, shard_optimizer: bool = False,
     ) -> None:  # fmt: skip
         self.model = model
         self.loss = get_loss(loss)
@@ -71,18 +71,21 @@ class Trainer:
         self.step = 0  # batches completed in this epoch
         self.compiled = compiled
         self._resumes = False  # whether the next `fit` continues in the middle of an epoch
-        self._ranks = self._joined(distributed, shards)
+        self._ranks = self._joined(distributed, shards, shard_optimizer)
         self._synchronized = self._ranks is None
         self.recompile()
 
-    def _joined(self, distributed: bool, shards: int | None) -> Ranks | None:
+    def _joined(self, distributed: bool, shards: int | None, shard_optimizer: bool) -> Ranks | None:
         if not distributed:
-            if shards is not None:
-                raise ValueError("Trainer: shards is an option of distributed=True")
+            if shards is not None or shard_optimizer:
+                raise ValueError(f"Trainer: {'shard_optimizer' if shards is None else 'shards'} is an option of distributed=True")
             return None
         from .ranks import Ranks  # noqa: PLC0415 - few programs have several ranks
 
-        return Ranks(shards)
+        ranks = Ranks(shards)
+        if shard_optimizer:
+            ranks.shard(self.optimizer)
+        return ranks
 
     @property
     def is_main(self) -> bool:
@@ -288,7 +291,8 @@ class Trainer:
             self.model(tree_map(lambda a: a[:1], x), training=False)
         if not self.optimizer.built and self.model.trainable_variables:
             self.optimizer.build(self.model.trainable_variables)
-        self._ranks.synchronize(self._saved(True))
+        with self._ranks.whole_state(self.optimizer):
+            self._ranks.synchronize(self._saved(True))
         self._synchronized = True
 
     def predict(self, x: Any, *, batch_size: int | None = None) -> Any:
@@ -311,10 +315,20 @@ class Trainer:
         return {**out, "metrics": [self.mean_loss, *self.metrics]} if metrics else out
 
     def save(self, path: Any, metadata: Mapping[str, str] | None = None) -> None:
-        """Write the model, the optimizer and the position: epochs completed, and steps and metrics of the current epoch."""
-        if self.is_main:
-            position = {"epoch": str(self.epoch), "step": str(self.step)}
-            save(path, self._saved(self.step > 0), {**(metadata or {}), **position})
+        """Write the model, the optimizer and the position: epochs completed, and steps and metrics of the current epoch.
+
+        With `distributed`, rank 0 writes the file; with `shard_optimizer`, all ranks must call this, for rank 0 collects the state.
+        """
+        if self._ranks is None:
+            self._save(path, metadata)
+        else:
+            with self._ranks.whole_state(self.optimizer):
+                if self.is_main:
+                    self._save(path, metadata)
+
+    def _save(self, path: Any, metadata: Mapping[str, str] | None) -> None:
+        position = {"epoch": str(self.epoch), "step": str(self.step)}
+        save(path, self._saved(self.step > 0), {**(metadata or {}), **position})
 
     def restore(self, path: Any, example: Any = None) -> None:
         """Continue from a file written by `save`. A model that is not built yet is called once on `example`, a batch of inputs.
@@ -323,11 +337,15 @@ class Trainer:
         """
         if example is not None:
             self.model(example, training=False)
+        if not self.optimizer.built:
+            self.optimizer.build(self.model.trainable_variables)
         if self._ranks is None:
             position = self._restored(path)
         else:
-            position = self._ranks.agreed(self._attempted(path) if self.is_main else None)
-            self._synchronized = False
+            with self._ranks.whole_state(self.optimizer):
+                position = self._ranks.agreed(self._attempted(path) if self.is_main else None)
+                self._ranks.synchronize(self._saved(True))
+            self._synchronized = True
         self.epoch, self.step = position
         self._resumes = True
 
@@ -339,8 +357,6 @@ class Trainer:
             return error
 
     def _restored(self, path: Any) -> tuple[int, int]:
-        if not self.optimizer.built:
-            self.optimizer.build(self.model.trainable_variables)
         metadata = read_metadata(path)
         epoch, step = (_number(path, name, metadata.get(name, "0")) for name in ("epoch", "step"))
         load(path, self._saved(step > 0))

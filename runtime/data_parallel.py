@@ -72,7 +72,7 @@ def averaged(fn: Callable[..., Any], split: Split, sums: Sequence[Variable], arg
     before = [v.read_operand() for v in sums]
     if split.ordered:
         return _finished(_looped(trace, fn, split, sums, args), split, sums, before)
-    with computing(_variable(world().rank).read_operand()):
+    with computing(number(world().rank).read_operand()):
         return _finished(_traced(trace, fn, sums, args), split, sums, before)
 
 
@@ -115,7 +115,7 @@ def _looped(trace: Trace, fn: Callable[..., Any], split: Split, sums: Sequence[V
         assert k is not None
         region = current_trace()
         assert region is not None
-        with computing(_variable(world().rank * split.own) + k):
+        with computing(number(world().rank * split.own) + k):
             made = _traced(region, fn, sums, tree_map(lambda x: row_at(x, k), rows))
         found[:] = [made]
         (buffers,) = values
@@ -128,7 +128,7 @@ def _looped(trace: Trace, fn: Callable[..., Any], split: Split, sums: Sequence[V
 
     words = Wording("`data_parallel`", ("before the loop", "from the function"), lambda name, side: None)
     entries = [RegionOutput("the parts", optional=True, fresh=True)]
-    (buffers,) = emit_for(trace, Loop(entries, [UNDEFINED], step, words, True), 0, _variable(split.own).read_operand())
+    (buffers,) = emit_for(trace, Loop(entries, [UNDEFINED], step, words, True), 0, number(split.own).read_operand())
     (made,) = found
     count = len(made.leaves)
     return Computed(list(buffers[:count]), made.tree, made.cells, list(buffers[count:]))
@@ -141,7 +141,7 @@ def _in_parts(x: Operand, count: int) -> Operand:
 
 
 @cache
-def _variable(value: int) -> Variable:
+def number(value: int) -> Variable:
     """A number that compiled code reads at run time, so that the code depends neither on the rank nor on the number of ranks."""
     with outside_builders():
         return Variable(np.int64(value), trainable=False, name="shard")

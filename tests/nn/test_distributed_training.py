@@ -44,6 +44,14 @@ def test_without_shards_ranks_agree_with_one_process(tmp_path: Path) -> None:
     assert notes(tmp_path, "close") == [True, True]
 
 
+@pytest.mark.parametrize("count", [2, 4])
+def test_each_rank_keeps_a_slice_of_the_state_of_the_optimizer(count: int, tmp_path: Path) -> None:
+    require_ranks()
+    run = on_ranks(count, PROGRAMS, "sharded", ADJIT_NOTES=str(tmp_path))
+    assert run.returncode == 0, run.stderr
+    assert notes(tmp_path, "sharded") == [True] * count
+
+
 def test_ranks_take_equal_parts_of_every_batch() -> None:
     data = np.arange(23)
     for shuffle in (False, True):

@@ -1,0 +1,231 @@
+"""Data-parallel training steps on 1, 2 and 4 ranks, beside torch DDP; all-reduces inside of a compiled function.
+
+    python benchmarks/distributed.py [--ranks 1 2 4] [--rounds 5] [--torch PYTHON]
+
+Ranks have one thread each. A time is the least of many steps, of the slowest rank; runs alternate, so that other
+work on the machine disturbs all alike. `--torch` is a Python that has torch, if this one has none. With `--check`, hashes of the weights
+after 200 steps with `shards=4` are compared as well, with 1 and 2 threads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+MODELS = {"mnist": [784, 512, 256, 10], "wide": [1024, 2048, 2048, 10]}
+BATCH = 256
+STEPS = {"mnist": 150, "wide": 15}
+ROOT = Path(__file__).resolve().parent.parent
+ENVIRONMENT = {"ADJIT_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+
+
+# ---- one rank of a run
+
+
+def timed(step: Callable[[], Any], count: int, barrier: Callable[[], Any]) -> list[float]:
+    out = []
+    for _ in range(count):
+        barrier()
+        started = time.perf_counter()
+        step()
+        out.append(time.perf_counter() - started)
+    return out
+
+
+def adjit_step(model: str, shards: int | None = None) -> tuple[Callable[[], Any], list[Any]]:
+    """A compiled step on this rank's part of the batch, and the variables that it trains."""
+    import numpy as np
+
+    import adjit as aj
+    from adjit import distributed as d
+
+    rng, sizes = np.random.default_rng(0), MODELS[model]
+    weights = [aj.Variable((rng.normal(size=s) * np.sqrt(2 / s[0])).astype("f4")) for s in pairwise(sizes)]
+    biases = [aj.Variable(np.zeros(n, "f4")) for n in sizes[1:]]
+    x, y = rng.normal(size=(BATCH, sizes[0])).astype("f4"), rng.integers(0, 10, BATCH)
+
+    def gradients(x: Any, y: Any) -> Any:
+        with aj.GradientTape() as tape:
+            h = x
+            for w, b in zip(weights, biases, strict=True):
+                h = h @ w + b if w is weights[-1] else aj.maximum(h @ w + b, 0)
+            z = h - aj.max(h, 1, keepdims=True)
+            log = z - aj.log(aj.sum(aj.exp(z), 1, keepdims=True))
+            loss = -aj.mean(log[np.arange(x.shape[0]), y])
+        return loss, tape.gradient(loss, [*weights, *biases])
+
+    mean = d.data_parallel(gradients, shards)
+
+    @aj.function
+    def step(x: Any, y: Any) -> Any:
+        loss, found = mean(x, y)
+        for v, g in zip([*weights, *biases], found, strict=True):
+            v.assign_sub(0.01 * g)
+        return loss
+
+    mine = d.part(x), d.part(y)
+    step(*mine)
+    return lambda: step(*mine), [*weights, *biases]
+
+
+def run_adjit(model: str) -> float:
+    from adjit.ir.world import world
+
+    step, _ = adjit_step(model)
+    ranks = world()
+    if ranks.size == 1:
+        return min(timed(step, STEPS[model], lambda: None))
+    times = ranks.comm.allgather(timed(step, STEPS[model], ranks.comm.Barrier))
+    return min(map(max, *times))
+
+
+def run_reductions(_: str) -> dict[str, float]:
+    """Seconds of one all-reduce among many inside of a compiled function, less those of the rest of it."""
+    import numpy as np
+
+    import adjit as aj
+    from adjit import distributed as d
+    from adjit.ir.world import world
+
+    ranks, out = world(), {}
+
+    @aj.function(static=["reduce"])
+    def step(x: Any, n: Any, reduce: bool) -> Any:
+        for _ in aj.range(n):
+            x = (d.all_reduce(x) if reduce else x) * 0.5
+        return x
+
+    def best(x: Any, count: int, reduce: bool) -> float:
+        step(x, count, reduce)
+        times = ranks.comm.allgather(timed(lambda: step(x, count, reduce), 100, ranks.comm.Barrier))
+        return min(map(max, *times))
+
+    for name, size, count in (("1 KB", 256, 50), ("100 KB", 25_600, 10), ("1 MB", 262_144, 4), ("10 MB", 2_621_440, 1)):
+        x = np.ones(size, "f4")
+        out[name] = (best(x, count, True) - best(x, count, False)) / count
+    return out
+
+
+def run_hash(model: str) -> str:
+    step, variables = adjit_step(model, shards=4)
+    for _ in range(199):
+        step()
+    return hashlib.sha256(b"".join(v.numpy().tobytes() for v in variables)).hexdigest()
+
+
+def run_torch(model: str, rank: int, size: int, port: str) -> float:
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+    sizes, layers = MODELS[model], []
+    for i, (a, b) in enumerate(pairwise(sizes)):
+        layers += [torch.nn.Linear(a, b), torch.nn.ReLU()] if i < len(sizes) - 2 else [torch.nn.Linear(a, b)]
+    net: Any = torch.nn.Sequential(*layers)
+    if size > 1:
+        dist.init_process_group("gloo", rank=rank, world_size=size)
+        net = torch.nn.parallel.DistributedDataParallel(net)
+    optimizer, entropy = torch.optim.SGD(net.parameters(), 0.01), torch.nn.CrossEntropyLoss()
+    x, y = torch.randn(BATCH // size, sizes[0]), torch.randint(0, 10, (BATCH // size,))
+
+    def step() -> None:
+        optimizer.zero_grad()
+        entropy(net(x), y).backward()
+        optimizer.step()
+
+    step()
+    best = min(timed(step, STEPS[model], dist.barrier if size > 1 else lambda: None))
+    if size > 1:
+        dist.destroy_process_group()
+    return best
+
+
+# ---- runs
+
+
+def launched(kind: str, model: str, ranks: int, **more: str) -> Any:
+    """The result of a run on several ranks under mpiexec."""
+    path = shutil.which("mpiexec", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
+    if path is None:
+        sys.exit('needs mpiexec: pip install "adjit[mpi]"')
+    open_mpi = "Open MPI" in subprocess.run([path, "--version"], capture_output=True, text=True).stdout
+    options = ["--oversubscribe", "--allow-run-as-root", "--bind-to", "none"] if open_mpi else []
+    line = [path, *options, "-n", str(ranks), sys.executable, __file__, "--worker", kind, model]
+    done = subprocess.run(line, env={**os.environ, **ENVIRONMENT, **more}, capture_output=True, text=True, timeout=600)
+    if done.returncode:
+        sys.exit(done.stdout + done.stderr)
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def launched_torch(python: str, model: str, ranks: int) -> float:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    lines = [[python, __file__, "--worker", "torch", model, str(rank), str(ranks), port] for rank in range(ranks)]
+    running = [subprocess.Popen(line, env={**os.environ, **ENVIRONMENT}, stdout=subprocess.PIPE, text=True) for line in lines]
+    return max(float(each.communicate(timeout=600)[0].strip().splitlines()[-1]) for each in running)
+
+
+def has_torch(python: str) -> bool:
+    return subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0
+
+
+def main(options: argparse.Namespace) -> None:
+    torch = has_torch(options.torch)
+    best: dict[tuple[str, str, int], float] = {}
+    reductions: dict[str, float] = {}
+    for _ in range(options.rounds):
+        for model in MODELS:
+            for ranks in options.ranks:
+                runs = {"adjit": launched("adjit", model, ranks)}
+                if torch:
+                    runs["torch DDP"] = launched_torch(options.torch, model, ranks)
+                for name, seconds in runs.items():
+                    best[name, model, ranks] = min(seconds, best.get((name, model, ranks), seconds))
+        for name, seconds in launched("reductions", "mnist", 2).items():
+            reductions[name] = min(seconds, reductions.get(name, seconds))
+    print("one step, ms (speed-up over one rank)")
+    for name, model in dict.fromkeys((name, model) for name, model, _ in best):
+        cells = [
+            f"{r} ranks {best[name, model, r] * 1e3:7.2f} ({best[name, model, options.ranks[0]] / best[name, model, r]:.2f}x)"
+            for r in options.ranks
+        ]
+        print(f"  {name:10} {model:6} {'   '.join(cells)}")
+    print("all-reduce in a compiled function on 2 ranks, µs")
+    print("  " + "   ".join(f"{name} {seconds * 1e6:.1f}" for name, seconds in reductions.items()))
+    if options.check:
+        for model in ("mnist",):
+            found = {launched("hash", model, r, ADJIT_NUM_THREADS=t) for r in (1, 2, 4) for t in ("1", "2")}
+            print(f"weights of {model} after 200 steps on 1, 2 and 4 ranks with 1 and 2 threads: {len(found)} hash")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--worker"]:
+        kind, model, *rest = sys.argv[2:]
+        if kind == "torch":
+            print(run_torch(model, int(rest[0]), int(rest[1]), rest[2]))
+        else:
+            result = {"adjit": run_adjit, "reductions": run_reductions, "hash": run_hash}[kind](model)
+            from adjit import distributed
+
+            if distributed.rank() == 0:
+                print(json.dumps(result))
+    else:
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
+        parser.add_argument("--rounds", type=int, default=5)
+        parser.add_argument("--torch", default=sys.executable)
+        parser.add_argument("--check", action="store_true")
+        main(parser.parse_args())

@@ -71,6 +71,7 @@ def built(func: Func, target: Target, probes: Probes | None = None) -> Built:
         quick=work(func.block) < QUICK,
         # results in recycled buffers, and effects that a retry would repeat, need Python; so do results whose sizes vary
         enterable=not module.hosts and not has_collectives and not module.symbols and all(t.nbytes < pooled_from(results) for t in results),
+        memory=str(module.memory_bytes),
         symbols=module.symbols,
     )
     return Built(image, module.parts.texts, {host.symbol(k): host.HostFunction(fn) for k, fn in enumerate(module.hosts)})

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +18,7 @@ from adjit.ir.func import Func
 from adjit.ir.locks import lazy
 from adjit.ir.ops.base import Array
 from adjit.ir.target import Target
-from adjit.ir.types import TensorType
+from adjit.ir.types import DType, TensorType
 
 from . import collectives
 from .cache.image import Axis, Image
@@ -32,7 +34,8 @@ LARGE, HUGE = 1 << 18, 1 << 26  # bytes of a result whose buffers are kept for t
 MANY, PART = 1 << 20, 1 << 14  # if all results together are this large, those of `PART` bytes too: the allocator gives their memory back
 KEPT = 2  # buffers of each: the caller often holds one result while the next is computed
 MAIN = "adjit_main"
-TOO_SMALL = -4  # the arena is too small, and nothing has happened yet; the size that it needs is in the error record
+TOO_SMALL = -4  # nothing has happened yet: the arena is too small, or the sizes are so large that this has to be computed here
+LIMIT = 1 << 47  # bytes: more than any memory
 RAISED = -3  # a Python function that native code called has raised; see `Raised`
 
 
@@ -69,8 +72,10 @@ class Native:
         self._arenas: list[Array] = []
         self.symbols = image.symbols
         self._sized = sized_types(self.symbols, self.result_types) if self.symbols else None
+        self._memory: Callable[..., int] = sized(self.symbols, image.memory)
         least = pooled_from(self.result_types) if not self.symbols else HUGE + 1
         self._results = [(t, deque[Array]() if self._sized is None and least <= t.nbytes <= HUGE else None) for t in self.result_types]
+        self._pools = [deque[Array]() for _ in self.result_types]
         self._count = image.buffer_count
 
     @property
@@ -105,7 +110,8 @@ class Native:
     def _call_sized(self, arrays: Sequence[Array], shapes: Callable[..., Sequence[tuple[int, ...]]]) -> list[Array]:
         """A call of code for all sizes: the table of buffers continues with the sizes, and the capacity of the arena."""
         sizes = [arrays[symbol.param].shape[symbol.axis] for symbol in self.symbols]
-        results = [np.empty(shape, t.dtype) for shape, t in zip(shapes(*sizes), self.result_types, strict=True)]
+        given = zip(shapes(*sizes), self.result_types, self._pools, strict=True)
+        results = [any_sized(shape, t.dtype, pool) for shape, t, pool in given]
         buffers = [a.__array_interface__["data"][0] for a in (*arrays, *results)]
         if len(buffers) != self._count:
             raise AdjitError(f"@{self.name} takes {self._count - len(results)} arrays, not {len(arrays)}")
@@ -117,16 +123,26 @@ class Native:
         try:
             code = self._run_sized(buffers, sizes, arena, error)
             if code == TOO_SMALL:
-                arena = self.new_arena(error[0])
-                code = self._run_sized(buffers, sizes, arena, error)
+                arena = self._grown(arena, sizes)
+                code = self._run_sized(buffers, sizes, arena, error, checked=True)
         finally:
             self._arenas.append(arena)
         if code:
             self._raise(code, list(error))
         return results
 
-    def _run_sized(self, buffers: list[int], sizes: list[int], arena: Array, error: ctypes.Array[ctypes.c_int64]) -> int:
-        words = [*buffers, *sizes, arena.nbytes]
+    def _grown(self, arena: Array, sizes: list[int]) -> Array:
+        """An arena that suffices for these sizes: larger than needed, since other sizes may follow."""
+        need = self._memory(*sizes)
+        if need > LIMIT:
+            given = ", ".join(f"{symbol.name} = {size}" for symbol, size in zip(self.symbols, sizes, strict=True))
+            raise MemoryError(f"@{self.name} would need {need:.3g} bytes of memory for {given}")
+        return arena if need <= arena.nbytes else self.new_arena(max(need, min(need * 3 // 2, need + HUGE)))
+
+    def _run_sized(
+        self, buffers: list[int], sizes: list[int], arena: Array, error: ctypes.Array[ctypes.c_int64], checked: bool = False
+    ) -> int:
+        words = [*buffers, *sizes, arena.nbytes, int(checked)]
         table = (ctypes.c_void_p * len(words))(*words)
         code: int = self._main(table, arena.__array_interface__["data"][0], error)
         return code
@@ -157,10 +173,14 @@ class Native:
 
 def sized_types(symbols: Sequence[Axis], types: Sequence[TensorType]) -> Callable[..., Sequence[tuple[int, ...]]]:
     """A function from the values of the symbols to the shapes of these types."""
-    names = ", ".join(symbol.name for symbol in symbols)
     shapes = "".join(f"({''.join(f'{n!s}, ' for n in t.shape)}), " for t in types)
-    made: Callable[..., Sequence[tuple[int, ...]]] = eval(f"lambda {names}: ({shapes})", {"min": min})
+    made: Callable[..., Sequence[tuple[int, ...]]] = sized(symbols, f"({shapes})")
     return made
+
+
+def sized(symbols: Sequence[Axis], text: str) -> Any:
+    """A function from the values of the symbols to that of an expression."""
+    return eval(f"lambda {', '.join(symbol.name for symbol in symbols)}: {text}", {"min": min})
 
 
 def _restore(*exception: int) -> None:
@@ -194,6 +214,29 @@ def recycled(type: TensorType, pool: deque[Array]) -> Array:
     if len(pool) < KEPT:
         pool.append(buffer)
     return buffer.view(type.dtype).reshape(type.shape)
+
+
+def any_sized(shape: tuple[int, ...], dtype: DType, pool: deque[Array]) -> Array:
+    """A result whose size differs from call to call: on a buffer of the pool if it is large."""
+    nbytes = math.prod(shape) * dtype.itemsize
+    if not LARGE <= nbytes <= HUGE:
+        return np.empty(shape, dtype)
+    for _ in range(len(pool)):
+        try:
+            buffer = pool.popleft()
+        except IndexError:
+            break
+        fits = nbytes <= buffer.size <= 4 * nbytes and sys.getrefcount(buffer) == 2
+        array = buffer[:nbytes].view(dtype).reshape(shape) if fits else None
+        if array is not None:
+            pool.append(buffer)
+            return array
+        if len(pool) + 1 < KEPT:  # one that has become too small is dropped
+            pool.append(buffer)
+    buffer = np.empty(nbytes, np.uint8)
+    if len(pool) < KEPT:
+        pool.append(buffer)
+    return buffer.view(dtype).reshape(shape)
 
 
 def addresses(names: Sequence[str], target: Target) -> dict[str, int]:

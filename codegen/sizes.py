@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import cast
 
 from adjit.ir.bounds import proven_sign
-from adjit.ir.expr import Expr
+from adjit.ir.expr import Expr, Minimum, Quotient
 from adjit.ir.sizes import Size
 from adjit.ir.types import Shape, TensorType
 
@@ -46,6 +46,28 @@ def upper(a: Expr, b: Expr) -> Expr:
     if proven_sign(difference, or_zero=True) > 0:
         return a
     return b if proven_sign(-difference, or_zero=True) > 0 else a + b
+
+
+def safe_size(expr: Expr) -> int:
+    """A number, such that the expression is computed without overflow if all its symbols are at most that: a power of two."""
+    bits = 62
+    while bits > 1 and _magnitude(expr, 1 << bits) >= 1 << 62:
+        bits -= 1
+    return 1 << bits
+
+
+def _magnitude(expr: Expr, size: int) -> int:
+    """More than any part of an expression is, if all its symbols are at most `size`."""
+    if isinstance(expr, int):
+        return abs(expr)
+    total = abs(expr.constant)
+    for monomial, factor in expr.terms.items():
+        product = abs(factor)
+        for atom in monomial:
+            parts = [atom.dividend] if isinstance(atom, Quotient) else [atom.a, atom.b] if isinstance(atom, Minimum) else []
+            product *= max([_magnitude(part, size) for part in parts], default=size)
+        total += product
+    return total
 
 
 def definitions(lines: Iterable[str], symbols: Sequence[str]) -> list[str]:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, NoReturn
 
 from .effects import effects
+from .errors import NotGeneral
 from .func import Block, Func, Stmt, Value
 from .layout import Layout
 from .operand import Operand
@@ -28,10 +29,11 @@ from .ops.create import Constant
 from .ops.maps import Map
 from .ops.shape import Pad
 from .plan import ALIGNMENT, STACK_BYTES, BufferView, Place, Plan
+from .sizes import at_least, maximum, minimum
 from .types import StackType
 
 Fail = Callable[[str, Stmt | None], NoReturn]
-BOUNDED = ("arena", "param", "result")  # kinds of places that are memory of a known size
+BOUNDED = ("arena", "sized", "param", "result")  # kinds of places that are memory of a known size
 
 
 class Piece(NamedTuple):
@@ -216,8 +218,11 @@ class _Plan:
             self.fail(f"{value!r} does not fit the memory of {root!r}", stmt)
         if (place is None or place.kind != "view") and value.type.size and not isinstance(value.type, StackType):
             steps = [s * (n - 1) for s, n in zip(layout.strides, value.type.shape, strict=True)]
-            low, high = (layout.offset + sum(pick(0, s) for s in steps) for pick in (min, max))
-            if low < 0 or high >= root.type.size:
+            try:
+                low, high = (layout.offset + sum(pick(0, s) for s in steps) for pick in (minimum, maximum))
+            except NotGeneral:  # the direction of a view is not proven for all sizes
+                return window
+            if at_least(-1, low) or at_least(high, root.type.size):
                 self.fail(f"{value!r} reaches from element {low} to {high} of {root!r}", stmt)
         return window
 
@@ -230,9 +235,12 @@ class _Plan:
                 self.fail(f"{root!r} lies at {place}, which is not a multiple of {ALIGNMENT}", stmt)
             if place.index + nbytes > self.plan.arena_bytes:
                 self.fail(f"{root!r} lies at {place}, and the arena ends at {self.plan.arena_bytes}", stmt)
+        elif place.kind == "sized":
+            if place.index >= len(self.plan.sized) or not at_least(self.plan.sized[place.index], nbytes):
+                self.fail(f"{root!r} lies at {place}, where there is no room for it", stmt)
         elif place.kind in ("param", "result"):
             owners = self.func.params if place.kind == "param" else self.func.results
-            if place.index >= len(owners) or nbytes > owners[place.index].type.nbytes:
+            if place.index >= len(owners) or not at_least(owners[place.index].type.nbytes, nbytes):
                 self.fail(f"{root!r} lies at {place}, where there is no room for it", stmt)
         elif place.kind == "constant" and (stmt is None or not isinstance(stmt.op, Constant)):
             self.fail(f"{root!r} lies at {place}, and is no constant", stmt)

@@ -52,6 +52,7 @@ class Image(NamedTuple):
     buffer_count: int
     quick: bool  # runs for microseconds only
     enterable: bool  # the native entry may call it
+    memory: str = "0"  # the memory that a call needs, as an expression of the symbols
     symbols: tuple[Axis, ...] = ()  # sizes known only at run time, which a call passes after the buffers
 
 
@@ -71,8 +72,9 @@ def load(key: bytes | None) -> Image | None:
             return None
         objects.append(llvm.Object(k, code))
     known = tuple(Failure(error_named(error), message, location and Location(*location)) for error, message, location in failures)
-    sizes, count, quick, enterable, symbols = rest
-    return Image(tuple(objects), exports, imports, known, sizes, count, quick, enterable, tuple(Axis(*symbol) for symbol in symbols))
+    arena, count, quick, enterable, memory, symbols = rest
+    axes = tuple(Axis(*symbol) for symbol in symbols)
+    return Image(tuple(objects), exports, imports, known, arena, count, quick, enterable, memory, axes)
 
 
 def store(key: bytes, image: Image) -> None:

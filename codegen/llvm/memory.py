@@ -68,7 +68,7 @@ def load(text: Text, pointer: str, dtype: DType, index: str, stride: int, width:
         vector, name = f"<{width} x {scalar}>", "poison"
         start = element(text, pointer, dtype, scaled(text, index, stride))
         for lane in range(width):
-            one = text.define(f"load {scalar}, ptr {element(text, start, dtype, str(lane * stride))}, align {dtype.itemsize}")
+            one = text.define(f"load {scalar}, ptr {element(text, start, dtype, f'{lane * stride}')}, align {dtype.itemsize}")
             name = text.define(f"insertelement {vector} {name}, {scalar} {one}, i64 {lane}")
     if dtype == BOOL:
         zero = "0" if width == 1 else "zeroinitializer"
@@ -88,7 +88,7 @@ def store(text: Text, pointer: str, value: Reg, index: str, stride: int, width: 
     start = element(text, pointer, dtype, scaled(text, index, stride))
     for lane in range(width):
         one = text.define(f"extractelement {vector} {name}, i64 {lane}")
-        text.put(f"store {scalar} {one}, ptr {element(text, start, dtype, str(lane * stride))}, align {dtype.itemsize}")
+        text.put(f"store {scalar} {one}, ptr {element(text, start, dtype, f'{lane * stride}')}, align {dtype.itemsize}")
 
 
 def store_pairs(text: Text, target: str, sources: Sequence[str], dtype: DType, index: str, lanes: int) -> None:

@@ -11,8 +11,11 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cmp_to_key
 from typing import NamedTuple, Protocol
 
+from adjit.ir.bounds import proven_sign
+from adjit.ir.errors import NotGeneral
 from adjit.ir.expr import Expr, hint_of
 
 from .chunks import Limits, add_nest
@@ -33,7 +36,13 @@ class Box(NamedTuple):
     shape: tuple[Expr, ...]
 
     def inside(self, border: Border) -> bool:
-        return all(low <= at < low + n for low, n, at in zip(border.low, border.shape, self.start, strict=True))
+        """No border crosses a box: it is inside along every axis, or outside along one. An empty box may be both."""
+        sides = list(zip(border.low, border.shape, self.start, self.shape, strict=True))
+        if all(_is_at_most(low, at) and _is_at_most(at + size, low + n) for low, n, at, size in sides):
+            return True
+        if any(_is_at_most(at + size, low) or _is_at_most(low + n, at) for low, n, at, size in sides):
+            return False
+        raise NotGeneral("a pad that covers other parts of its operand for other sizes")
 
 
 class PaddedBody(Protocol):
@@ -49,9 +58,24 @@ def boxes(domain: Sequence[Expr], borders: Sequence[Border]) -> list[Box]:
     spans: list[list[tuple[Expr, Expr]]] = []
     for axis, n in enumerate(domain):
         ends = {0, n, *(at for b in borders for at in (b.low[axis], b.low[axis] + b.shape[axis]))}
-        spans.append([(start, stop - start) for start, stop in itertools.pairwise(sorted(ends))])
+        spans.append([(start, stop - start) for start, stop in itertools.pairwise(sorted(ends, key=cmp_to_key(_order)))])
     cut = [Box(*map(tuple, zip(*sides, strict=True))) for sides in itertools.product(*spans)]
     return sorted(cut, key=lambda box: -hint_of(math.prod(box.shape)))
+
+
+def _order(a: Expr, b: Expr) -> int:
+    """How two ends of boxes are ordered for all sizes; those that are equal for some may have an empty box between them."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a - b
+    if _is_at_most(a, b):
+        return -1
+    if _is_at_most(b, a):
+        return 1
+    raise NotGeneral(f"a pad whose edges, {a!s} and {b!s}, are ordered differently for other sizes")
+
+
+def _is_at_most(a: Expr, b: Expr) -> bool:
+    return proven_sign(b - a, or_zero=True) > 0
 
 
 def add_boxes(program: LoopProgram, spec: NestSpec, body: PaddedBody, borders: Sequence[Border], limits: Limits) -> None:

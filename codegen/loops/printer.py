@@ -39,8 +39,8 @@ from .ir import (
 
 def print_program(name: str, program: LoopProgram) -> str:
     """The text of a kernel's program, ending in a newline."""
-    sizes = ", ".join(f"{pointer}: {extent.stop - extent.start} bytes" for pointer, extent in program.extents.items())
-    work = f", work: {program.work_bytes} bytes" if program.work_bytes else ""
+    sizes = ", ".join(f"{pointer}: {extent.stop - extent.start!s} bytes" for pointer, extent in program.extents.items())
+    work = f", work: {program.work_bytes!s} bytes" if program.work_bytes else ""
     return "\n".join([f"kernel {name}({sizes}{work}) {{", *_indented(_lines(program.nodes)), "}", ""])
 
 
@@ -61,9 +61,9 @@ def _node(node: Node, nest: Nest | None) -> list[str]:
         case Nest():
             return _block(f"nest {' x '.join(map(str, node.sizes)) or 'of one element'}", _lines(node.nodes, node))
         case Parallel():
-            return _block(f"parallel chunk in 0..{node.count}", _lines(node.body))
+            return _block(f"parallel chunk in 0..{node.count!s}", _lines(node.body))
         case Local():
-            return [f"local {node.pointer}: {node.nbytes} bytes"]
+            return [f"local {node.pointer}: {node.nbytes!s} bytes"]
         case Loop():
             return _block(_head(node), _lines(node.body, nest))
     assert nest is not None
@@ -73,7 +73,7 @@ def _node(node: Node, nest: Nest | None) -> list[str]:
 def _head(loop: Loop) -> str:
     step = f" step {loop.step}" if loop.step != 1 else ""
     carries = ", ".join(f"{_sum(c.reduction, c.piece)} x{c.width}" for c in loop.carries)
-    return f"for {loop.variable} in {loop.start}..{loop.stop}{step}{f' carry {carries}' if carries else ''}"
+    return f"for {loop.variable} in {loop.start!s}..{loop.stop!s}{step}{f' carry {carries}' if carries else ''}"
 
 
 def _inside(node: Node, nest: Nest) -> list[str]:

@@ -43,7 +43,7 @@ from ..loops.ir import Access, LoopProgram
 from ..loops.nest import NestSpec
 from ..native import TOO_SMALL
 from ..products.packing import Packing
-from ..sizes import SIZES, definitions, native_shape, native_size, upper
+from ..sizes import SIZES, definitions, native_shape, native_size, safe_size, upper
 from ..threads import library
 from . import callbacks as host
 from . import flow, lookup, stacks
@@ -164,18 +164,29 @@ class Module:
         parameters, body = "(ptr %buffers, ptr %arena, ptr %error) nounwind", "\n".join(lines)
         if isinstance(self.memory_bytes, int):
             return f"define i64 @adjit_main{parameters} {{\nentry:\n{body}\n}}\n"
-        need = f"{self.memory_bytes}"
+        need, count = f"{self.memory_bytes}", len(self.symbols)
+        names, safe = [f'%"{name}"' for name in self.context.symbols], safe_size(self.memory_bytes)
         check = [
-            *self.sizes([need]),
-            f"%capacity.at = getelementptr i64, ptr {SIZES}, i64 {len(self.symbols)}",
+            *self.sizes([need, *names]),
+            f"%capacity.at = getelementptr i64, ptr {SIZES}, i64 {count}",
             "%capacity = load i64, ptr %capacity.at",
-            f"%enough = icmp sle i64 {need}, %capacity",
+            f"%checked.at = getelementptr i64, ptr {SIZES}, i64 {count + 1}",
+            "%checked = load i64, ptr %checked.at",
+            "%safe0 = icmp ne i64 %checked, 0",
+        ]
+        for k, name in enumerate(names):  # for larger sizes, these 64 bits may overflow: Python computes what the call needs
+            check += [f"%small{k} = icmp sle i64 {name}, {safe}"]
+        for k in range(1, count):
+            check += [f"%small.all{k} = and i1 %small{k}, {f'%small.all{k - 1}' if k > 1 else '%small0'}"]
+        check += [
+            f"%safe = or i1 %safe0, {f'%small.all{count - 1}' if count > 1 else '%small0'}",
+            f"%fits = icmp sle i64 {need}, %capacity",
+            "%enough = and i1 %safe, %fits",
             "br i1 %enough, label %run, label %short",
             "run:",
             "%code = call i64 @adjit_sized_main(ptr %buffers, ptr %arena, ptr %error)",
             "ret i64 %code",
             "short:",
-            f"store i64 {need}, ptr %error",
             f"ret i64 {TOO_SMALL}",
         ]
         checked = "\n".join(check)

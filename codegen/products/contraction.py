@@ -108,9 +108,10 @@ class _Contraction:
             *operands, target = (s[label] for s in self.strides[: TARGET + 1])
             return ((2.0 if target == 1 else 0.0) + sum(s in (0, 1) for s in operands)) * min(self.sizes[label], self.lanes)
 
-        self.vector = max((label for label in self.kept if is_static(self.sizes[label])), key=smooth, default=None)
-        if self.vector is not None and not is_static(*(s[self.vector] for s in self.strides)):
-            raise NotGeneral("a product whose columns are not evenly spaced for all sizes")
+        fixed = [label for label in self.kept if is_static(self.sizes[label], *(s[label] for s in self.strides))]
+        if self.kept and not fixed:
+            raise NotGeneral("a product none of whose axes has a size and strides that are known before it runs")
+        self.vector = max(fixed, key=smooth, default=None)
         if self.vector is not None and self.strides[VECTOR][self.vector] == 0:
             self.strides[:TARGET] = self.strides[1::-1]
             self.pointers[:TARGET] = self.pointers[1::-1]

@@ -78,7 +78,7 @@ def _sized_product(kernel: LoopKernel, target: Window, a: Window, b: Window, acc
             raise NotGeneral("a product that is written with gaps between its elements")
         target, a, b = target.transposed(1, 0), b.transposed(1, 0), a.transposed(1, 0)
     work = work or tuple(map(kernel.scratch, room(kernel, target, a, b)))
-    is_short = _is_short(kernel, a, b)
+    is_short = _is_short(kernel, target, a, b)
     if is_short != "false":
         with gemm.only_if(kernel.text, is_short):
             product = _sums(kernel, target, _long_region(target, a, b), *work) if target.ops > SHORT else target
@@ -99,11 +99,15 @@ def _long_region(target: Window, a: Window, b: Window) -> tuple[int, int]:
     return (a.type.shape[0], b.type.shape[1]) if needs else (0, 0)
 
 
-def _is_short(kernel: LoopKernel, a: Window, b: Window) -> str:
+def _is_short(kernel: LoopKernel, target: Window, a: Window, b: Window) -> str:
     """Whether a product is a contraction, like `_is_contraction`: a register, "true" or "false"."""
     (m, k), n, text = a.type.shape, b.type.shape[1], kernel.text
-    if not is_static(n, *b.strides[1:]):
+    if not is_static(n, b.strides[1], *(w.strides[1] for w in target.windows)):
         return "false"  # the columns of a contraction are cut into vectors at compile time
+    if not sized.is_often(
+        lambda m, n, k: not packs_factor(TensorType(a.type.dtype, (m, k)), TensorType(b.type.dtype, (k, n)), b.strides), m, n, k
+    ):
+        return "false"
     short = sized.at_most(text, m * n * k, SMALL)
     if b.strides[1] != 1:
         return short

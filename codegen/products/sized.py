@@ -7,12 +7,13 @@ contraction or calls the routine of `gemm.py`, on how many threads, and how that
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from adjit.ir.bounds import proven_sign
 from adjit.ir.expr import Expr, hint_of, is_static
+from adjit.ir.sizes import evaluated, symbol_names
 from adjit.ir.types import TensorType
 
 from ..kernels.window import Hosted, Window
@@ -22,6 +23,8 @@ from . import gemm
 if TYPE_CHECKING:
     from ..kernels.kernels import LoopKernel
 
+FEW = 16  # a small size
+
 
 def at_most(text: Text, size: Expr, limit: int) -> str:
     """Whether a size is at most a limit: a register, "true" or "false"."""
@@ -29,6 +32,13 @@ def at_most(text: Text, size: Expr, limit: int) -> str:
     if sign:
         return "true" if sign > 0 else "false"
     return text.define(f"icmp sle i64 {size}, {limit}")
+
+
+def is_often(holds: Callable[..., bool], *sizes: Expr) -> bool:
+    """Whether a condition holds for the sizes that occurred, or for small ones: otherwise it is not worth code of its own."""
+    names = {name for n in sizes for name in symbol_names(n)}
+    few = [evaluated(n, dict.fromkeys(names, FEW)) for n in sizes]
+    return holds(*map(hint_of, sizes)) or holds(*few)
 
 
 def both(text: Text, a: str, b: str) -> str:

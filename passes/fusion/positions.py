@@ -50,4 +50,5 @@ def _position(op: ArgExtremum, x: Operand) -> Operand:
     if x.type.is_float:
         found = ops.bitwise_or(found, ops.not_equal(x, x))  # the extremum of a NaN is NaN, which compares unequal to everything
     counted = perform(Iota(I32 if not is_symbolic(n) and n <= SHORT else I64, x.type.shape, op.axis))
-    return ops.cast(ops.min(ops.where(found, counted, n), op.axis), I64)
+    nowhere = ops.size_value(n) if is_symbolic(n) else n
+    return ops.cast(ops.min(ops.where(found, counted, nowhere), op.axis), I64)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from adjit.codegen.compile import compile_func
 from adjit.ir.func import Func
 from adjit.ir.interpreter import run, run_block
 from adjit.ir.operand import Literal
@@ -14,6 +15,7 @@ from adjit.ir.source_module import write_module
 from adjit.passes.autodiff.split import split
 from adjit.passes.pipeline import OPTIMIZE, Pipeline
 from adjit.runtime.inspection import KERNELS
+from adjit.runtime.profile import walk
 from adjit.runtime.source import Source
 
 names = list(OPTIMIZE.passes)
@@ -68,3 +70,23 @@ def check_halves(func: Func, arrays: Sequence[Any]) -> Source:
     for a, b in zip(args, arrays, strict=True):
         np.testing.assert_array_equal(a, b, err_msg=f"an argument was changed\n{source.text}")
     return source
+
+
+def check_native(func: Func, arrays: Sequence[Any], source: Source, native: Any = None) -> None:
+    """Native code computes what the text of a traced Func does, up to rounding: results, then the new values of variables."""
+    given = [np.array(a) for a in arrays]
+    wanted = source(*(np.array(a) for a in arrays))
+    results = (native or compile_func(OPTIMIZE.run(func), traced=func))(given)
+    variables = dict(zip(map(id, func.params), given))  # native code writes them in place
+    found = [*results, *(variables[id(param)] for param, _ in func.updates)]
+    expected = wanted if isinstance(wanted, tuple) else () if wanted is None else (wanted,)
+    assert len(found) == len(expected), source.text
+    single = any(r.type.dtype in (np.float32, np.complex64) for top in func.stmts for s in walk(top) for r in s.results)
+    for a, b in zip(map(np.asarray, found), map(np.asarray, expected)):
+        assert (a.dtype, a.shape) == (b.dtype, b.shape), source.text
+        inexact = b.dtype.kind in "fc"
+        scale = float(np.abs(b[np.isfinite(b)]).max(initial=0.0)) if inexact else 0.0
+        allowed = (2e-3 if single else 1e-7) * max(1.0, scale)
+        same = (a == b) | ((a != a) & (b != b))
+        with np.errstate(invalid="ignore"):
+            assert np.all(same | (np.abs(a - b) <= allowed if inexact else False)), f"{a} is not {b}\n{source.text}"

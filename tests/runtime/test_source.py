@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import traceback
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 
 import adjit as aj
 from tests.examples import EXAMPLES, captured
-from tests.ir.source_checks import assert_same_bits, check_halves
+from tests.ir.source_checks import assert_same_bits, check_halves, check_native
 from tests.ir.test_source import formatted, save
 from tests.programs.check import traced
 from tests.programs.grammar import program_of
@@ -27,6 +28,7 @@ from tests.programs.reference import adjit_side
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = int(os.environ.get("ADJIT_SOURCE_PROGRAMS", "50"))
 FIRST = int(os.environ.get("ADJIT_PROGRAMS_SEED", "0"))
+SHARE = 1 if PROGRAMS >= 1000 else 8  # one of so many is compared with native code, too: compiling takes most of the time
 
 
 # ---- the step of the README
@@ -211,7 +213,10 @@ def test_the_survey(tmp_path: Path) -> None:
                 continue
         func, arrays = traced(aj.value_and_grad(f, case.wrt) if case.wrt else f, args)
         with np.errstate(all="ignore"):
-            save(tmp_path, name, check_halves(func, arrays).text)
+            source = check_halves(func, arrays)
+            if done % SHARE == 0:
+                check_native(func, arrays, source)
+        save(tmp_path, name, source.text)
         done += 1
     assert done > 50
     assert formatted(tmp_path) == ""
@@ -223,7 +228,9 @@ def test_the_examples(example: Path, tmp_path: Path) -> None:
     assert found
     for number, (concrete, arrays) in enumerate(found):
         with np.errstate(all="ignore"):
-            save(tmp_path, f"{example.stem}_{number}", check_halves(concrete.program.func, arrays).text)
+            source = check_halves(concrete.program.func, arrays)
+            check_native(concrete.program.func, arrays, source, concrete.executable.native)
+        save(tmp_path, f"{example.stem}_{number}", source.text)
     assert formatted(tmp_path) == ""
 
 
@@ -237,17 +244,22 @@ def checked_source(program: Program) -> str:
 
 
 def test_random_programs(tmp_path: Path) -> None:
-    """`ADJIT_SOURCE_PROGRAMS=1000` runs as many."""
+    """Programs with control flow. `ADJIT_SOURCE_PROGRAMS=1000` runs as many, all of them natively, too."""
+    drawn = (program_of(seed) for seed in count(FIRST))
+    flowing = (program for program in drawn if any(inner.parts for node in program.body for inner in node.walk()))
     flow = 0
-    for seed in range(FIRST, FIRST + PROGRAMS):
-        try:
-            text = checked_source(program_of(seed))
-        except Exception as error:
-            error.add_note(f"ADJIT_PROGRAMS_SEED={seed} ADJIT_SOURCE_PROGRAMS=1")
-            raise
-        save(tmp_path, f"p{seed}", text)
-        flow += any(word in text for word in ("\n    if ", "\n    for ", "\n    while "))
-    assert flow > PROGRAMS // 6 - 2
+    for number, program in enumerate(islice(flowing, PROGRAMS)):
+        functions = program.functions(adjit_side(program.variables))
+        at = program.differentiated
+        f = aj.value_and_grad(functions["loss"], tuple(at)) if at else functions["program"]
+        with np.errstate(all="ignore"):
+            func, arrays = traced(f, list(program.inputs.values()))
+            source = check_halves(func, arrays)
+            if number % SHARE == 0:
+                check_native(func, arrays, source)
+        save(tmp_path, f"p{program.seed}", source.text)
+        flow += any(word in source.text for word in ("    if ", "    for ", "    while "))
+    assert flow > PROGRAMS // 2  # Python decides the rest, which leaves no trace
     assert formatted(tmp_path) == ""
 
 

@@ -58,6 +58,7 @@ def test_results_own_their_types_and_calls_give_the_routes_back() -> None:
 
     before = counts()
     held = [double(x) for _ in range(100)]
-    assert counts() == [before[0] + 200, before[1] + 100, *before[2:]]
+    is_immortal = before[0] >= 2**32 - 1  # from Python 3.12 on, those of NumPy's dtypes that are static objects are not counted
+    assert counts() == [before[0] + (0 if is_immortal else 200), before[1] + 100, *before[2:]]
     held.clear()
     assert counts() == before

@@ -24,7 +24,7 @@ from .jumps import placed, with_type_params
 from .marks import is_marked
 from .names import statements
 from .rewrite import SourceRewriter
-from .source import CHANGED, NOT_FOUND, NoSource, is_edited, lines_of, parse_function, same_program
+from .source import CHANGED, NOT_FOUND, NoSource, in_comprehension, is_edited, lines_of, parse_function, same_program
 from .texts import texts_without_file
 
 LIBRARIES = frozenset({"adjit", "numpy", "scipy", "pytest", "_pytest", "hypothesis", *sys.stdlib_module_names} - {"__main__"})
@@ -274,7 +274,7 @@ def undecided() -> str:
     if frame is None:
         return instead
     code = frame.f_code
-    if code.co_name.endswith("comp>") or code.co_name == "<genexpr>":
+    if code.co_name == "<genexpr>" or in_comprehension(frame):
         return f"a condition inside of a comprehension cannot decide on it: write a loop, or {instead}"
     if code.co_flags & GENERATOR:
         return f"a generator gives its items while tracing, and cannot decide on it: make a list in a loop, or {instead}"
@@ -301,10 +301,10 @@ def to_code(function: Callable[..., Any]) -> str:
 
 
 def unparsed(node: ast.AST) -> str:
-    import astunparse  # noqa: PLC0415 - for people who look; tracing does without
+    from .printing import unparse  # noqa: PLC0415 - for people who look; tracing does without
 
     try:
-        text: str = astunparse.unparse(node)
+        text = unparse(node)
         ast.parse(text)
     except (AttributeError, SyntaxError):  # a kind of node that astunparse does not know, or writes as an older Python did
         return ast.unparse(node)

@@ -11,7 +11,8 @@ import linecache
 import os
 from copy import deepcopy
 from functools import lru_cache
-from types import CodeType, FunctionType
+from itertools import islice
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from ..frames import LOADED
@@ -26,7 +27,9 @@ class NoSource(Exception):
 
 def lines_of(function: FunctionType) -> list[str]:
     """Return the lines of the file, or notebook cell, that contains a function; empty if there is none."""
-    return linecache.getlines(function.__code__.co_filename, function.__globals__)
+    name = function.__code__.co_filename
+    # Any number of texts have these names; from Python 3.13 on, `linecache` returns that of `python -c` for all of them.
+    return [] if name in ("<string>", "<stdin>") else linecache.getlines(name, function.__globals__)
 
 
 def parse_function(function: FunctionType, lines: list[str]) -> ast.FunctionDef:
@@ -91,6 +94,22 @@ def block_of(lines: list[str], first: int, last: int) -> list[str]:
             break
         last += 1
     return lines[first - 1 : last]
+
+
+def in_comprehension(frame: FrameType) -> bool:
+    """Whether a frame is running a list, set or dict comprehension, which has no frame of its own from Python 3.12 on."""
+    code = frame.f_code
+    if code.co_name.endswith("comp>"):
+        return True
+    line, _, column, _ = next(islice(code.co_positions(), frame.f_lasti // 2, None))
+    if line is None or column is None:
+        return False
+    try:
+        tree = ast.parse("".join(linecache.getlines(code.co_filename, frame.f_globals)))
+    except SyntaxError:
+        return False
+    comprehensions = (n for n in ast.walk(tree) if isinstance(n, ast.ListComp | ast.SetComp | ast.DictComp))
+    return any((n.lineno, n.col_offset) <= (line, column) < (n.end_lineno or 0, n.end_col_offset or 0) for n in comprehensions)
 
 
 def indentation(line: str) -> int:

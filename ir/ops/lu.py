@@ -10,7 +10,7 @@ from ..errors import DTypeError, ShapeError
 from ..types import I64, DType, TensorType
 from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest
 from .reduce import Max, Min
-from .triangle import Triangles, blocks, part, spread, take_product
+from .triangle import BLOCK, UNCUT, Cut, Triangles, part, spread, take_product
 
 __all__ = ["lu"]
 
@@ -49,44 +49,73 @@ class Lu(Op):
         return 2.0 * args[0].size * args[0].shape[-1] / 3.0
 
     def lower(self, k: Loops, out: Window, a: Window) -> None:
-        """Blocked by columns: eliminate in one block, then update everything to its right by substitution and one product.
-
-        The rows below a block, and the columns after it, are rounded up to one of a few heights for which code exists: the matrix is padded
-        with zeros.
-        """
         *batch, n, _ = a.type.shape
         if not a.type.size:
             return
-        cut, dtype = blocks(n), a.type.dtype
-        width = cut[0][1]
-        heights = {start: height(n, n - start) for start, _ in cut}
-        around = max(start + size for start, size in heights.items())
-        room = k.scratch(TensorType(dtype, (around, around)))
-        panel, triangles = Panel(k, n, width, dtype), Triangles(k, width, n, dtype)
+        elimination = Elimination(k, n, a.type.dtype)
         with nest(k, batch) as at:
             factors = out.at(*at)
-            exchanges = factors.slice(0, n, 1).at(k.scalar.const(I64, 0))
-            work = room if around > n else factors
-            matrix = work.slice(0, 0, n).slice(1, 0, n)
-            k.copy(matrix, a.at(*at))
-            for axis in range(2):
-                k.fill(room.slice(axis, n, around - n), 0.0)
-            for start, size in cut:
-                after, rest = start + size, n - start - size
-                rows = work.slice(0, start, heights[start])
-                block = rows.slice(1, start, size)
-                panel.eliminate(rows.slice(1, 0, n), block, exchanges.slice(0, start, size))
-                if rest:
-                    right = rows.slice(0, 0, size).slice(1, after, heights[after])
-                    negative = triangles.multiply_by_inverse(block.slice(0, 0, size), right, upper=False, unit=True)
-                    later = matrix.slice(0, after, rest).slice(1, after, rest)
-                    k.matmul(later, block.slice(0, size, rest), negative.slice(1, 0, rest), accumulate=True, brief=True)
-            k.copy(factors.slice(0, 0, n), matrix)
+            elimination.run(a.at(*at), factors.slice(0, 0, n), factors.slice(0, n, 1).at(k.scalar.const(I64, 0)))
 
 
-def height(n: int, rows: int) -> int:
-    """The smallest of the heights, fractions of n, that holds this many rows."""
-    return next(n * part // HEIGHTS for part in range(1, HEIGHTS + 1) if n * part // HEIGHTS >= rows)
+class Elimination:
+    """Elimination by blocks of columns: in one block, then everything to its right is updated by substitution and one product.
+
+    Blocks are processed by loops at run time, so that the code does not grow with the matrix. The rows below a block, and the columns after
+    it, are rounded up to one of a few heights for which there is code: the matrix is padded with zeros.
+    """
+
+    def __init__(self, k: Loops, n: int, dtype: DType) -> None:
+        self.k, self.n = k, n
+        self.width, self.count, self.last = eliminated(n)
+        starts = [self.width * j for j in range(self.count)]
+        self.heights = [(height, [s for s in starts if rounded_height(n, n - s) == height]) for height in sorted(heights(n), reverse=True)]
+        self.around = max([n, *(starts[-1] + self.width + height for height, starts in self.heights if starts)])
+        self.room = k.scratch(TensorType(dtype, (self.around, self.around)))
+        self.panel, self.triangles = Panel(k, n, self.width, dtype), Triangles(k, self.width, n, dtype)
+
+    def run(self, matrix: Window, factors: Window, exchanges: Window) -> None:
+        k, n = self.k, self.n
+        work = self.room if self.count else factors
+        k.copy(work.slice(0, 0, n).slice(1, 0, n), matrix)
+        for axis in range(2):
+            k.fill(self.room.slice(axis, n, self.around - n), 0.0)
+        for height, starts in self.heights:
+            if starts:
+                with k.loop(len(starts)) as j:
+                    start = k.scalar.add(k.scalar.mul(j, k.scalar.like(j, self.width)), k.scalar.like(j, starts[0]))
+                    self.eliminate_block(work, exchanges, start, height)
+        rows = work.slice(0, n - self.last, self.last).slice(1, 0, n)
+        self.panel.eliminate(rows, rows.slice(1, n - self.last, self.last), exchanges.slice(0, n - self.last, self.last))
+        if self.count:
+            k.copy(factors, work.slice(0, 0, n).slice(1, 0, n))
+
+    def eliminate_block(self, work: Window, exchanges: Window, start: Reg, height: int) -> None:
+        k, n, width = self.k, self.n, self.width
+        after = k.scalar.add(start, k.scalar.like(start, width))
+        rest = k.scalar.sub(k.scalar.like(after, n), after)
+        rows = part(work, start, height)
+        block, right = (part(rows.transposed(1, 0), at, size).transposed(1, 0) for at, size in ((start, width), (after, height)))
+        self.panel.eliminate(rows.slice(1, 0, n), block, part(exchanges, start, width))
+        negative = self.triangles.multiply_by_inverse(block.slice(0, 0, width), right.slice(0, 0, width), upper=False, unit=True)
+        below = k.scalar.const(I64, width)
+        k.product(part(right, below, height), part(block, below, height), negative, m=rest, n=rest, accumulate=True)
+
+
+def eliminated(n: int) -> Cut:
+    """n columns in blocks for elimination."""
+    width = n if n <= UNCUT else BLOCK
+    count = -(-n // width) - 1
+    return Cut(width, count, n - width * count)
+
+
+def heights(n: int) -> list[int]:
+    return [n * part // HEIGHTS for part in range(1, HEIGHTS + 1)]
+
+
+def rounded_height(n: int, rows: int) -> int:
+    """The smallest of the heights that holds this many rows."""
+    return next(height for height in heights(n) if height >= rows)
 
 
 class Panel:

@@ -13,14 +13,8 @@ from ..types import I64, DType, TensorType
 from .base import Loops, Reg, Window
 
 UNCUT = 48  # rows: up to here, a single block
-BLOCK = 24  # rows of a block of an elimination
+BLOCK = 24  # columns of a block of an elimination
 BLOCKS = ((160, 24), (1500, 32), (1 << 62, 64))  # rows of a triangle, up to which blocks have this many rows
-
-
-def blocks(n: int) -> list[tuple[int, int]]:
-    """n rows in blocks: the start of each, and its number of rows."""
-    width = n if n <= UNCUT else BLOCK
-    return [(start, min(width, n - start)) for start in range(0, n, width)]
 
 
 class Cut(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -89,10 +90,15 @@ def test_the_bits_do_not_depend_on_the_number_of_threads() -> None:
         assert np.array_equal(x, y)
 
 
-@pytest.mark.parametrize("name", ["cholesky", "solve_triangular"])
-def test_the_code_does_not_grow_with_the_matrix(name: str) -> None:
-    def f(a: Any) -> Any:
-        return np.linalg.cholesky(a) if name == "cholesky" else ops.solve_triangular(to_operand(a), to_operand(a))
-
+@pytest.mark.parametrize(
+    "f",
+    [
+        np.linalg.cholesky,
+        np.linalg.det,  # by elimination
+        lambda a: ops.solve_triangular(to_operand(a), to_operand(a)),
+    ],
+    ids=["cholesky", "lu", "solve_triangular"],
+)
+def test_the_code_does_not_grow_with_the_matrix(f: Callable[[Any], Any]) -> None:
     few, many = (len(aj.function(f).inspect(np.eye(n)).llvm.splitlines()) for n in (300, 1400))
     assert many < 1.2 * few

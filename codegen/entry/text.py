@@ -8,6 +8,7 @@ because running LLVM's passes for this one function took a third of the first ca
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 
 from . import arguments as entry_arguments
@@ -19,12 +20,19 @@ SPELLED = {
     "item": r"\1.place = getelementptr ptr, ptr \2, i64 \3\n  \1 = load ptr, ptr \1.place",
     "field": r"\1.place = getelementptr i8, ptr \2, i64 \3\n  \1 = load ptr, ptr \1.place",
 }
-# The count of references as in CPython 3.11 to 3.13 (`entry.available`): immortal objects have the largest 32-bit number, which stays.
-OWN = r"""%\1.count = load i32, ptr %\1
+# The count of references, in the width that CPython uses (`entry.available`): a load that is wider than the last store has to wait for it.
+# From 3.12 on, immortal objects have the largest 32-bit number, which stays.
+OWN = (
+    r"""%\1.count = load i64, ptr %\1
+  %\1.count.more = add i64 %\1.count, 1
+  store i64 %\1.count.more, ptr %\1"""
+    if sys.version_info < (3, 12)
+    else r"""%\1.count = load i32, ptr %\1
   %\1.count.more = add i32 %\1.count, 1
   %\1.immortal = icmp eq i32 %\1.count.more, 0
   %\1.count.now = select i1 %\1.immortal, i32 %\1.count, i32 %\1.count.more
   store i32 %\1.count.now, ptr %\1"""
+)
 
 
 def entry_ir(numbers: Mapping[str, int]) -> str:

@@ -2,9 +2,10 @@
 
     python benchmarks/distributed.py [--ranks 1 2 4] [--rounds 5] [--torch PYTHON]
 
-Ranks have one thread each. A time is the least of many steps, of the slowest rank; runs alternate, so that other
-work on the machine disturbs all alike. `--torch` is a Python that has torch, if this one has none. With `--check`, hashes of the weights
-after 200 steps with `shards=4` are compared as well, with 1 and 2 threads.
+Ranks have one thread each. A time is the least of many steps, of the slowest rank; runs alternate, so that other work on the machine
+disturbs all alike. The prediction is the cost model of docs/distributed.md: a step of one rank on a part of the batch, plus the all-reduce
+of as many gradients; ranks that outnumber the cores take turns. `--torch` is a Python that has torch, if this one has none. With `--check`,
+hashes of the weights after 200 steps with `shards=4` are compared as well, with 1 and 2 threads.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def timed(step: Callable[[], Any], count: int, barrier: Callable[[], Any]) -> li
     return out
 
 
-def adjit_step(model: str, shards: int | None = None) -> tuple[Callable[[], Any], list[Any]]:
+def adjit_step(model: str, batch: int = BATCH, shards: int | None = None) -> tuple[Callable[[], Any], list[Any]]:
     """A compiled step on this rank's part of the batch, and the variables that it trains."""
     import numpy as np
 
@@ -53,7 +54,7 @@ def adjit_step(model: str, shards: int | None = None) -> tuple[Callable[[], Any]
     rng, sizes = np.random.default_rng(0), MODELS[model]
     weights = [aj.Variable((rng.normal(size=s) * np.sqrt(2 / s[0])).astype("f4")) for s in pairwise(sizes)]
     biases = [aj.Variable(np.zeros(n, "f4")) for n in sizes[1:]]
-    x, y = rng.normal(size=(BATCH, sizes[0])).astype("f4"), rng.integers(0, 10, BATCH)
+    x, y = rng.normal(size=(batch, sizes[0])).astype("f4"), rng.integers(0, 10, batch)
 
     def gradients(x: Any, y: Any) -> Any:
         with aj.GradientTape() as tape:
@@ -79,10 +80,10 @@ def adjit_step(model: str, shards: int | None = None) -> tuple[Callable[[], Any]
     return lambda: step(*mine), [*weights, *biases]
 
 
-def run_adjit(model: str) -> float:
+def run_adjit(model: str, batch: int) -> float:
     from adjit.ir.world import world
 
-    step, _ = adjit_step(model)
+    step, _ = adjit_step(model, batch)
     ranks = world()
     if ranks.size == 1:
         return min(timed(step, STEPS[model], lambda: None))
@@ -90,8 +91,8 @@ def run_adjit(model: str) -> float:
     return min(map(max, *times))
 
 
-def run_reductions(_: str) -> dict[str, float]:
-    """Seconds of one all-reduce among many inside of a compiled function, less those of the rest of it."""
+def run_reductions(_: str, __: int) -> dict[str, float]:
+    """Seconds of an all-reduce in a compiled function, less those of the rest of it: of several sizes, and of a model's gradients."""
     import numpy as np
 
     import adjit as aj
@@ -111,14 +112,15 @@ def run_reductions(_: str) -> dict[str, float]:
         times = ranks.comm.allgather(timed(lambda: step(x, count, reduce), 100, ranks.comm.Barrier))
         return min(map(max, *times))
 
-    for name, size, count in (("1 KB", 256, 50), ("100 KB", 25_600, 10), ("1 MB", 262_144, 4), ("10 MB", 2_621_440, 1)):
+    sizes = [(model, sum(a * b for a, b in pairwise(shape)), 1) for model, shape in MODELS.items()]
+    for name, size, count in (*sizes, ("1 KB", 256, 50), ("100 KB", 25_600, 10), ("1 MB", 262_144, 4), ("10 MB", 2_621_440, 1)):
         x = np.ones(size, "f4")
         out[name] = (best(x, count, True) - best(x, count, False)) / count
     return out
 
 
-def run_hash(model: str) -> str:
-    step, variables = adjit_step(model, shards=4)
+def run_hash(model: str, batch: int) -> str:
+    step, variables = adjit_step(model, batch, shards=4)
     for _ in range(199):
         step()
     return hashlib.sha256(b"".join(v.numpy().tobytes() for v in variables)).hexdigest()
@@ -155,14 +157,14 @@ def run_torch(model: str, rank: int, size: int, port: str) -> float:
 # ---- runs
 
 
-def launched(kind: str, model: str, ranks: int, **more: str) -> Any:
+def launched(kind: str, model: str, ranks: int, batch: int = BATCH, **more: str) -> Any:
     """The result of a run on several ranks under mpiexec."""
     path = shutil.which("mpiexec", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
     if path is None:
         sys.exit('needs mpiexec: pip install "adjit[mpi]"')
     open_mpi = "Open MPI" in subprocess.run([path, "--version"], capture_output=True, text=True).stdout
     options = ["--oversubscribe", "--allow-run-as-root", "--bind-to", "none"] if open_mpi else []
-    line = [path, *options, "-n", str(ranks), sys.executable, __file__, "--worker", kind, model]
+    line = [path, *options, "-n", str(ranks), sys.executable, __file__, "--worker", kind, model, str(batch)]
     done = subprocess.run(line, env={**os.environ, **ENVIRONMENT, **more}, capture_output=True, text=True, timeout=600)
     if done.returncode:
         sys.exit(done.stdout + done.stderr)
@@ -182,33 +184,48 @@ def has_torch(python: str) -> bool:
     return subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0
 
 
-def main(options: argparse.Namespace) -> None:
+class Best(dict[Any, float]):
+    """The least time of each run."""
+
+    def note(self, key: Any, seconds: float) -> None:
+        self[key] = min(seconds, self.get(key, seconds))
+
+
+def measured(options: argparse.Namespace) -> tuple[Best, Best, Best]:
+    """Steps by (framework, model, ranks); steps of one rank by (model, part of the batch); all-reduces by (what, ranks)."""
+    steps, parts, reductions = Best(), Best(), Best()
     torch = has_torch(options.torch)
-    best: dict[tuple[str, str, int], float] = {}
-    reductions: dict[str, float] = {}
     for _ in range(options.rounds):
-        for model in MODELS:
-            for ranks in options.ranks:
-                runs = {"adjit": launched("adjit", model, ranks)}
+        for ranks in options.ranks:
+            for model in MODELS:
+                steps.note(("adjit", model, ranks), launched("adjit", model, ranks))
+                parts.note((model, ranks), launched("adjit", model, 1, BATCH // ranks))
                 if torch:
-                    runs["torch DDP"] = launched_torch(options.torch, model, ranks)
-                for name, seconds in runs.items():
-                    best[name, model, ranks] = min(seconds, best.get((name, model, ranks), seconds))
-        for name, seconds in launched("reductions", "mnist", 2).items():
-            reductions[name] = min(seconds, reductions.get(name, seconds))
+                    steps.note(("torch DDP", model, ranks), launched_torch(options.torch, model, ranks))
+            if ranks > 1:
+                for name, seconds in launched("reductions", "mnist", ranks).items():
+                    reductions.note((name, ranks), seconds)
+    return steps, parts, reductions
+
+
+def main(options: argparse.Namespace) -> None:
+    steps, parts, reductions = measured(options)
+    turns = {ranks: max(1.0, ranks / (os.cpu_count() or 1)) for ranks in options.ranks}
+    for model in MODELS:
+        for ranks in options.ranks:
+            steps["predicted", model, ranks] = parts[model, ranks] * turns[ranks] + (reductions[model, ranks] if ranks > 1 else 0.0)
     print("one step, ms (speed-up over one rank)")
-    for name, model in dict.fromkeys((name, model) for name, model, _ in best):
-        cells = [
-            f"{r} ranks {best[name, model, r] * 1e3:7.2f} ({best[name, model, options.ranks[0]] / best[name, model, r]:.2f}x)"
-            for r in options.ranks
-        ]
+    for name, model in dict.fromkeys((name, model) for name, model, _ in steps):
+        times = {r: steps[name, model, r] for r in options.ranks}
+        cells = [f"{r} ranks {t * 1e3:7.2f} ({times[options.ranks[0]] / t:.2f}x)" for r, t in times.items()]
         print(f"  {name:10} {model:6} {'   '.join(cells)}")
-    print("all-reduce in a compiled function on 2 ranks, µs")
-    print("  " + "   ".join(f"{name} {seconds * 1e6:.1f}" for name, seconds in reductions.items()))
+    print("all-reduce in a compiled function, µs")
+    for ranks in options.ranks[1:]:
+        cells = [f"{name} {seconds * 1e6:.1f}" for (name, r), seconds in reductions.items() if r == ranks and name not in MODELS]
+        print(f"  {ranks} ranks: {'   '.join(cells)}")
     if options.check:
-        for model in ("mnist",):
-            found = {launched("hash", model, r, ADJIT_NUM_THREADS=t) for r in (1, 2, 4) for t in ("1", "2")}
-            print(f"weights of {model} after 200 steps on 1, 2 and 4 ranks with 1 and 2 threads: {len(found)} hash")
+        found = {launched("hash", "mnist", r, ADJIT_NUM_THREADS=t) for r in (1, 2, 4) for t in ("1", "2")}
+        print(f"weights of mnist after 200 steps on 1, 2 and 4 ranks with 1 and 2 threads: {len(found)} hash")
 
 
 if __name__ == "__main__":
@@ -217,14 +234,14 @@ if __name__ == "__main__":
         if kind == "torch":
             print(run_torch(model, int(rest[0]), int(rest[1]), rest[2]))
         else:
-            result = {"adjit": run_adjit, "reductions": run_reductions, "hash": run_hash}[kind](model)
+            result = {"adjit": run_adjit, "reductions": run_reductions, "hash": run_hash}[kind](model, int(rest[0]))
             from adjit import distributed
 
             if distributed.rank() == 0:
                 print(json.dumps(result))
     else:
         parser = argparse.ArgumentParser()
-        parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
+        parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2, 4])
         parser.add_argument("--rounds", type=int, default=5)
         parser.add_argument("--torch", default=sys.executable)
         parser.add_argument("--check", action="store_true")

@@ -26,10 +26,14 @@ if TYPE_CHECKING:
 
 PREFIX = "adjit_mpi_"
 PARAMETERS = "ptr, ptr, i64, i32"  # target, source, elements, root
+ROUTINE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32)
+SLOTS = 64  # reductions that may be under way at the same time
 MOVE = "adjit_memmove"
 # The functions of MPI, and their arguments: to, from (the address that stands for "in place", if both are one), n, type, op, root, comm
 CALLS = {
     "all_reduce": ("MPI_Allreduce", "from to n type op comm"),
+    "start_all_reduce": ("MPI_Iallreduce", "from to n type op comm request"),
+    "finish_all_reduce": ("MPI_Wait", "request status"),
     "broadcast_from": ("MPI_Bcast", "to n type root comm"),
     "reduce_to": ("MPI_Reduce", "from to n type op root comm"),
     "all_gather": ("MPI_Allgather", "from n type to n type comm"),
@@ -67,7 +71,7 @@ def _routine(name: str, target: Target) -> int:
         function, _ = CALLS[collective]
         library = ctypes.CDLL(ranks.mpi.__file__)  # its symbols include those of the library that it is linked with
         text, imports = calling(name, ranks), {function: ctypes.cast(getattr(library, function), ctypes.c_void_p).value or 0}
-        if collective == "all_reduce" and shared_sums.is_possible(ranks):
+        if collective in ("all_reduce", "start_all_reduce") and shared_sums.is_possible(ranks):
             by_mpi = f"{name}.by_mpi"
             text = calling(name, ranks, by_mpi) + shared_sums.text(name, dtype, ranks, by_mpi)
             imports |= shared_sums.imports()
@@ -77,11 +81,36 @@ def _routine(name: str, target: Target) -> int:
     return loaded.address[name]
 
 
+class Requests:
+    """The requests of reductions that have been started, in slots of eight bytes, each of which holds a handle or "null"."""
+
+    def __init__(self, mpi: Any) -> None:
+        self.null = mpi._handleof(mpi.REQUEST_NULL) & (2 ** (8 * mpi._sizeof(mpi.REQUEST_NULL)) - 1)
+        self.slots = (ctypes.c_uint64 * SLOTS)(*[self.null] * SLOTS)
+        self.status = (ctypes.c_uint64 * 16)()  # more than a status of any library
+
+    def pending(self) -> list[int]:
+        return [slot for slot in range(SLOTS) if self.slots[slot] != self.null]
+
+
+@once
+def _requests() -> Requests:
+    return Requests(world().mpi)
+
+
+def settle(target: Target) -> None:
+    """Wait for reductions that a call has started and, since it was interrupted, not finished: they would write to memory in use."""
+    if not _requests.is_made():
+        return
+    for slot in _requests().pending():
+        name = f"{PREFIX}finish_all_reduce.f32"
+        ROUTINE(addresses([name], target)[name])(None, None, 0, slot)
+
+
 def prepare(target: Target) -> None:
     """Choose how to sum over the ranks of one machine. All ranks call it at the same time; only the first call has an effect."""
     name = f"{PREFIX}all_reduce.f32"
-    routine = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32)
-    sums = routine(addresses([name], target)[name])
+    sums = ROUTINE(addresses([name], target)[name])
     shared_sums.prepare(world(), lambda to, source, count: int(sums(to, source, count, 0)))
 
 
@@ -100,6 +129,10 @@ def calling(name: str, ranks: World, called: str = "") -> str:
         "op": handle(mpi, mpi.SUM),
         "comm": handle(mpi, ranks.comm),
     }
+    if collective in ("start_all_reduce", "finish_all_reduce"):
+        values["request"] = "ptr %request"
+        values["status"] = f"ptr inttoptr (i64 {ctypes.addressof(_requests().status)} to ptr)"
+    slots = ctypes.addressof(_requests().slots) if "request" in values else 0
     arguments = [values[word] for word in order.split()]
     types = ", ".join(argument.partition(" ")[0] for argument in arguments)
     return f"""declare i32 @{function}({types})
@@ -107,6 +140,8 @@ define i32 @{called or name}(ptr %to, ptr %from, i64 %n, i32 %root) nounwind {{
   %count = trunc i64 %n to i32
   %same = icmp eq ptr %to, %from
   %send = select i1 %same, ptr inttoptr (i64 {int(mpi.IN_PLACE)} to ptr), ptr %from
+  %slot = zext i32 %root to i64
+  %request = getelementptr i64, ptr inttoptr (i64 {slots} to ptr), i64 %slot
   %code = call i32 @{function}({", ".join(arguments)})
   ret i32 %code
 }}

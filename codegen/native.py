@@ -160,6 +160,7 @@ class Native:
         return arena
 
     def _raise(self, code: int, details: list[int]) -> None:
+        collectives.settle(self.target)
         if code == signals.INTERRUPTED:
             _restore(*details[signals.RAISED :][:3])
         if code == RAISED and raised.error is not None:

@@ -10,9 +10,12 @@ linked before read the outcome from `Table`. Between machines, and before, they 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import math
+import mmap
 import os
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -28,7 +31,8 @@ MOST_RANKS = 16
 NEVER = 2**63 - 1
 ARRIVED, SUMMED, FEW, INPUT = 0, 64, 128, 128 + 2 * SMALL  # offsets in a window: two counters, two small buffers, a chunk, its sums
 OUTPUT = INPUT + CHUNK
-WINDOW = OUTPUT + CHUNK + 4096
+WINDOW = OUTPUT + CHUNK + 4096 - (OUTPUT + CHUNK) % 4096  # whole pages
+FOLDER = "/dev/shm"  # files in memory
 SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 22)  # bytes that are measured
 ROUNDS = 15
 VECTOR = 64  # bytes
@@ -41,7 +45,7 @@ class Table(ctypes.Structure):
 
 
 table = Table(NEVER, 0)
-_kept: list[Any] = []  # windows live as long as the process
+_kept: list[Any] = []  # the windows, which live as long as the process
 
 
 def imports() -> dict[str, int]:
@@ -62,14 +66,47 @@ def prepare(ranks: World, sums: Callable[[int, int, int], int]) -> None:
     _kept.append(node)
     if ranks.comm.allreduce(node.size, ranks.mpi.MIN) < ranks.size:
         return
-    window = ranks.mpi.Win.Allocate_shared(WINDOW, 1, comm=node)
-    _kept.append(window)
+    memory = _shared_memory(node, ranks.size * WINDOW)
+    if not ranks.comm.allreduce(memory is not None, ranks.mpi.LAND) or memory is None:
+        return
+    _kept.append(memory)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     for rank in range(ranks.size):
-        memory, _ = window.Shared_query(rank)
-        table.windows[rank] = -(-memory.address // 64) * 64  # pages have the same offsets in all processes
-    ctypes.memset(table.windows[ranks.rank], 0, INPUT)
+        table.windows[rank] = base + rank * WINDOW
     ranks.comm.Barrier()
     table.least = measured(ranks, sums)
+
+
+def _shared_memory(node: Any, size: int) -> mmap.mmap | None:
+    """Memory of zeros that all ranks of a machine share; None if the first cannot make any."""
+    path = node.bcast(_file_in_memory(size) if node.rank == 0 else "")
+    if not path:
+        return None
+    memory = None
+    with contextlib.suppress(OSError), open(path, "r+b") as file:
+        memory = mmap.mmap(file.fileno(), size)
+    node.Barrier()
+    if node.rank == 0:
+        os.unlink(path)
+    return memory
+
+
+def _file_in_memory(size: int) -> str:
+    """The path of a new file, all of whose memory is there; "" if there is none."""
+    if not os.path.isdir(FOLDER):
+        return ""
+    try:
+        handle, path = tempfile.mkstemp(prefix="adjit.", dir=FOLDER)
+    except OSError:
+        return ""
+    try:
+        os.posix_fallocate(handle, 0, size)
+    except OSError:
+        os.unlink(path)
+        return ""
+    finally:
+        os.close(handle)
+    return path
 
 
 def measured(ranks: World, sums: Callable[[int, int, int], int]) -> int:

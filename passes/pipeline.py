@@ -27,6 +27,7 @@ from .loops.licm import hoist_invariants
 from .loops.lift import lift_products
 from .loops.unpack import unpack_small_arrays
 from .memory.buffers import plan_buffers
+from .overlap import overlap_reductions
 from .simplify.checked import check_once
 from .simplify.cse import eliminate_common_subexpressions
 from .simplify.dce import eliminate_dead_code
@@ -112,5 +113,6 @@ OPTIMIZE = Pipeline(
     fuse_rows,
     host_products,
     check_once,
+    overlap_reductions,
     plan_buffers,
 )

@@ -381,6 +381,9 @@ class Window(Protocol):
         """Distances in memory, in elements, between neighbours along each axis."""
         ...
 
+    @property
+    def is_row_major(self) -> bool: ...
+
     def slice(self, axis: int, start: int, size: int, step: int = 1) -> Window: ...
     def at(self, *index: Reg) -> Window:
         """Drop leading axes by fixing them at run-time indices (i64 registers)."""

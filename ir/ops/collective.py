@@ -117,6 +117,54 @@ class AllReduce(InPlace):
 
 
 @with_attributes
+class StartAllReduce(InPlace):
+    """Begins an all-reduce: the result may not be read before `finish_all_reduce`, its only use. Passes make it of `all_reduce`.
+
+    `slot` is where the request is kept in between.
+    """
+
+    slot: int = 0
+    sums: ClassVar[bool] = True
+
+    def transposed(self) -> Op:
+        return AllReduce()
+
+    def exchange(self, ranks: World, x: Array, out: Array) -> None:
+        ranks.comm.Allreduce(x, out)
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        return perform(AllReduce(), d)
+
+    def lower(self, k: Loops, out: Window, x: Window) -> None:
+        k.copy(out, x)
+        if out.is_row_major:
+            k.collective(self.name, out, out, out.type.size, self.slot)
+        else:  # through a copy that is gone when the kernel ends
+            k.collective("all_reduce", out, out, out.type.size, 0)
+
+
+@with_attributes
+class FinishAllReduce(InPlace):
+    """Waits for the all-reduce that was started in a slot."""
+
+    slot: int = 0
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return arrays[0].copy()
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        return d
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        return d
+
+    def lower(self, k: Loops, out: Window, x: Window) -> None:
+        if x.is_row_major:
+            k.collective(self.name, x, x, x.type.size, self.slot)
+        k.copy(out, x)
+
+
+@with_attributes
 class BroadcastFrom(InPlace):
     """The operand of the rank `root`, on every rank."""
 

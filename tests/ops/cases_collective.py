@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from adjit.ir.ops import collective as ours
-from adjit.ir.ops.base import Array
+from adjit.ir.ops.base import Array, perform
 from tests.ops.cases import ALL, FLOATS, Case
 
 NUMBERS = (*FLOATS, "i32", "i64", "u8")
@@ -23,10 +25,16 @@ def with_rank(rng: np.random.Generator) -> list[Array]:
     return [rng.normal(size=(1, 4, 3))]
 
 
+def overlapped(x: Any) -> Any:
+    """What the pass `overlap_reductions` makes of an all-reduce."""
+    return perform(ours.FinishAllReduce(3), perform(ours.StartAllReduce(3), x.T))
+
+
 CASES = [
     Case("all_reduce", lambda x: ours.all_reduce(x * x), lambda x: x * x, arrays=matrix, dtypes=NUMBERS),
     Case("all_reduce_columns", lambda x: ours.all_reduce(x.T), lambda x: x.T, arrays=matrix),
     Case("all_reduce_complex", ours.all_reduce, lambda x: x, arrays=matrix, dtypes=("c128", "c64")),
+    Case("overlapped_all_reduce", overlapped, lambda x: x.T, arrays=matrix, dtypes=NUMBERS),
     Case("broadcast_from", lambda x: ours.broadcast_from(x, 0), lambda x: x, arrays=matrix, dtypes=NUMBERS),
     Case("broadcast_bools", lambda x: ours.broadcast_from(x, 0), lambda x: x, arrays=integers, dtypes=("bool",)),
     Case("reduce_to", lambda x: ours.reduce_to(x.T, 0), lambda x: x.T, arrays=matrix, dtypes=NUMBERS),

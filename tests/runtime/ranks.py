@@ -14,7 +14,9 @@ import numpy as np
 import adjit as aj
 from adjit import distributed as d
 from adjit import nn
+from adjit.codegen import collectives as native
 from adjit.codegen import shared_sums
+from adjit.codegen.llvm.target import current
 
 RANK, SIZE = d.rank(), d.size()
 ALL = [np.arange(6.0).reshape(2, 3) * (r + 1) + r for r in range(SIZE)]  # what every rank has
@@ -60,6 +62,45 @@ def sums() -> None:
                 shared_sums.table.least = least
                 same(f(parts[RANK].astype(dtype)), wanted)
     shared_sums.table.least = measured
+
+
+def overlapped() -> None:
+    """Gradients whose sums travel while others are computed, through shared memory and by MPI."""
+    rng = np.random.default_rng(0)
+    w = [aj.Variable(rng.normal(size=(150, 150)) / 12) for _ in range(3)]
+    x = rng.normal(size=(8 * SIZE, 150))
+
+    def gradients(x: Any) -> Any:
+        with aj.GradientTape() as tape:
+            h = x
+            for v in w:
+                h = aj.tanh(h @ v)
+            loss = aj.mean(h**2)
+        return tape.gradient(loss, w)
+
+    f = aj.function(d.data_parallel(gradients))
+    mine = d.part(x)
+    text = str(f.inspect(mine).optimized)
+    assert text.count("start_all_reduce") == text.count("finish_all_reduce") == 2  # of the last gradient, nothing is left to compute
+    wanted = [np.asarray(g) for g in gradients(x)]
+    for least in (0, shared_sums.NEVER):
+        f(mine)
+        shared_sums.table.least = least
+        for got, right in zip(f(mine), wanted, strict=True):
+            np.testing.assert_allclose(got, right, rtol=1e-9, atol=1e-15)
+    if SIZE > 1:
+        settled()
+
+
+def settled() -> None:
+    """A call that is interrupted waits for what it has started."""
+    name, a = "adjit_mpi_start_all_reduce.f64", np.full(5000, RANK + 1.0)
+    start = native.ROUTINE(native.addresses([name], current())[name])
+    start(a.ctypes.data, a.ctypes.data, a.size, 5)
+    assert native._requests().pending() == [5]
+    native.settle(current())
+    assert not native._requests().pending()
+    same(a, np.full(5000, SIZE * (SIZE + 1) / 2))
 
 
 def loss(x: Any) -> Any:

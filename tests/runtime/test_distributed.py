@@ -16,7 +16,7 @@ from adjit import distributed as d
 from adjit.codegen import shared_sums
 from tests.mpi import environment, on_ranks, require_ranks
 
-CHECKS = ["collectives", "derivatives", "loops", "vmapped", "sums"]
+CHECKS = ["collectives", "derivatives", "loops", "vmapped", "sums", "overlapped"]
 PROGRAMS = str(Path(__file__).with_name("ranks.py"))
 
 

@@ -26,7 +26,7 @@ PAGES: dict[str, tuple[str, str, list[str]]] = {
     "special": ("Special functions", "The names of `scipy.special`, with derivatives.", ["aj.special"]),
     "nn": ("Networks", "Layers, training, and the parts of both: see the [tour](../nn.md).", [
         "aj.nn", "aj.nn.losses", "aj.nn.optimizers", "aj.nn.schedules", "aj.nn.metrics", "aj.nn.callbacks", "aj.nn.activations",
-        "aj.nn.initializers", "aj.nn.regularizers"]),
+        "aj.nn.initializers", "aj.nn.regularizers", "aj.nn.constraints"]),
     "errors": ("Errors", "Each also subclasses the built-in exception that a caller would catch.", ["errors"]),
 }  # fmt: skip
 EXAMPLES = re.compile(r"((?:^>>> .*\n(?:.+(?:\n|$))*\n?)+)", re.MULTILINE)

@@ -14,6 +14,8 @@ from adjit.ir import ops
 from adjit.ir.operand import Operand
 from adjit.tracer.convert import to_operand
 
+from .recorded import Recorded
+
 EPSILON = 1e-7  # added to norms, as in Keras
 
 __all__ = ["Constraint", "MaxNorm", "MinMaxNorm", "NonNeg", "UnitNorm", "get_constraint"]
@@ -23,7 +25,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-class Constraint:
+class Constraint(Recorded):
     """Base of constraints: a function from the new value of a variable to one that is allowed.
 
     >>> class Rounded(aj.nn.constraints.Constraint):

@@ -21,6 +21,8 @@ from adjit.ir.ops.base import Array
 from adjit.ir.types import DType, as_dtype
 from adjit.runtime import random
 
+from .recorded import Recorded
+
 __all__ = [
     "Initializer", "Zeros", "Ones", "Constant", "Identity", "RandomNormal", "RandomUniform", "TruncatedNormal", "VarianceScaling",
     "GlorotUniform", "GlorotNormal", "HeUniform", "HeNormal", "LecunUniform", "LecunNormal", "Orthogonal", "get_initializer",
@@ -98,7 +100,7 @@ def seeds_from(source: Callable[[], int]) -> Iterator[None]:
         _local.source = before
 
 
-class Initializer:
+class Initializer(Recorded):
     """Base of initialisers: `draw(key, shape, dtype)` returns the values for a random key.
 
     >>> class Halves(aj.nn.initializers.Initializer):

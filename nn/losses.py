@@ -24,6 +24,7 @@ from adjit.tracer.surface import reductions
 
 from .core import within
 from .ctc import ctc_loss
+from .recorded import Recorded
 
 __all__ = [
     "Loss", "MeanSquaredError", "MeanAbsoluteError", "MeanAbsolutePercentageError", "MeanSquaredLogarithmicError", "Huber", "LogCosh",
@@ -324,7 +325,7 @@ def reduce_loss(losses: Any, sample_weight: Any = None, reduction: str = "sum_ov
     return total * (1.0 / max(1, values.size))
 
 
-class Loss:
+class Loss(Recorded):
     """Base of losses: `call(y_true, y_pred)` returns one value per example; calling the loss weights and reduces them.
 
     >>> class Cubed(aj.nn.losses.Loss):

@@ -38,6 +38,7 @@ from adjit.tracer.pytree import flatten
 from .calls import added_losses, collecting_losses, is_training, training_mode
 from .constraints import get_constraint
 from .initializers import Initializer, get_initializer, next_seed, seeds_from
+from .recorded import Recorded
 from .regularizers import get_regularizer
 from .symbolic import call_symbolically, is_symbolic
 
@@ -53,7 +54,7 @@ class Penalty:
     regularizer: Callable[[Any], Any]
 
 
-class Module:
+class Module(Recorded):
     """Base of layers and models: define `call`, and `build` where variables depend on the shape of the input.
 
     >>> class Scale(aj.nn.Module):
@@ -83,7 +84,7 @@ class Module:
     _added: tuple[Any, ...]  # terms added to the loss in the last call
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        self = super().__new__(cls)
+        self = super().__new__(cls, *args, **kwargs)
         self.trainable = True
         self.built = False
         self.dtype = as_dtype(np.float32)

@@ -12,6 +12,8 @@ from adjit.ir import ops
 from adjit.ir.operand import Operand
 from adjit.tracer.convert import to_operand
 
+from .recorded import Recorded
+
 __all__ = ["L1", "L1L2", "L2", "Regularizer", "get_regularizer"]
 
 
@@ -19,7 +21,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-class Regularizer:
+class Regularizer(Recorded):
     """Base of regularizers: a function from an array to one number.
 
     >>> class Largest(aj.nn.regularizers.Regularizer):

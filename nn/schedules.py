@@ -11,6 +11,8 @@ from adjit.ir.operand import Operand
 from adjit.ir.types import F64
 from adjit.tracer.convert import to_operand
 
+from .recorded import Recorded
+
 __all__ = [
     "Schedule", "Constant", "StepDecay", "ExponentialDecay", "InverseTimeDecay", "PiecewiseConstantDecay", "PolynomialDecay", "CosineDecay",
     "CosineDecayRestarts", "WarmUp",
@@ -21,7 +23,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-class Schedule:
+class Schedule(Recorded):
     """Base of schedules: define `rate(step)`, for a step counted from 0 as a float64 scalar.
 
     >>> class Halving(aj.nn.schedules.Schedule):

@@ -13,10 +13,13 @@ from adjit.nn import weights
 from adjit.nn.history import History
 from adjit.nn.losses import get_loss
 from adjit.nn.metrics import Metric
+from adjit.nn.recorded import Given
+from adjit.nn.symbolic import is_symbolic
+from adjit.tracer.pytree import flatten
 
-from ..errors import out_of_scope
 from .callbacks import adapted
 from .layers import Layer
+from .saving import load_model, save_model
 
 
 class Model(Layer):
@@ -26,6 +29,8 @@ class Model(Layer):
     """
 
     _trainer: nn.Trainer | None = None
+    example_inputs: Sequence[tuple[Sequence[int], str]] | None = None  # shapes and dtypes of the first call
+    compiled_with: Given
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         symbolic = cls is Model and (args or "inputs" in kwargs)
@@ -48,7 +53,15 @@ class Model(Layer):
         if unknown:
             raise TypeError(f"{self.name}: compile() has no option {', '.join(sorted(unknown))}")
         eager = bool(options.get("run_eagerly"))
+        self.compiled_with = Given((), {"optimizer": optimizer, "loss": loss, "metrics": metrics and list(metrics), **options})
         self._trainer = nn.Trainer(self, get_loss(loss, options.get("loss_weights")), optimizer, metrics or (), compiled=not eager)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        out = super().__call__(*args, **kwargs)
+        if self.example_inputs is None and args and not is_symbolic(args):
+            leaves = [x for x in flatten(args[0])[0] if getattr(x, "shape", ())]
+            self.example_inputs = [([1, *x.shape[1:]], np.dtype(getattr(x.dtype, "as_numpy_dtype", x.dtype)).name) for x in leaves]
+        return out
 
     @property
     def trainer(self) -> nn.Trainer:
@@ -127,7 +140,8 @@ class Model(Layer):
         raise ValueError(f"{self.name}: has no layer {name!r}; it has {', '.join(layer.name for layer in inside)}")
 
     def save(self, filepath: Any, overwrite: bool = True, **options: Any) -> None:
-        out_of_scope("model.save", "save its variables with model.save_weights, and keep the model as code")
+        """Write the model to one file, from which `tf.keras.models.load_model` makes it again."""
+        save_model(self, filepath, overwrite)
 
     def save_weights(self, path: Any) -> None:
         """Write all variables to a safetensors file."""
@@ -174,4 +188,4 @@ class Sequential(Model, nn.Sequential):
         nn.Sequential.__init__(self, layers or (), **more)
 
 
-__all__ = ["Model", "Sequential"]
+__all__ = ["Model", "Sequential", "load_model", "save_model"]

@@ -10,7 +10,9 @@ import numpy as np
 from adjit import nn
 from adjit.ir.ops.base import Array
 
-__all__ = ["set_random_seed", "to_categorical"]
+from .saving import register_keras_serializable
+
+__all__ = ["register_keras_serializable", "set_random_seed", "to_categorical"]
 
 
 def to_categorical(x: Any, num_classes: int | None = None) -> Array:

@@ -26,7 +26,7 @@ DTYPE_NAMES: dict[DType, str] = {
         "f4": "f32", "f8": "f64", "?": "bool",
         "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64",
         "u1": "u8", "u2": "u16", "u4": "u32", "u8": "u64",
-        "c8": "c64", "c16": "c128",
+        "c8": "c64", "c16": "c128", "f2": "f16",
     }.items()
 }  # fmt: skip
 DTYPES: dict[str, DType] = {name: dtype for dtype, name in DTYPE_NAMES.items()}
@@ -34,6 +34,7 @@ F32, F64, BOOL = DTYPES["f32"], DTYPES["f64"], DTYPES["bool"]
 I8, I16, I32, I64 = (DTYPES[n] for n in ("i8", "i16", "i32", "i64"))
 U8, U16, U32, U64 = (DTYPES[n] for n in ("u8", "u16", "u32", "u64"))
 C64, C128 = DTYPES["c64"], DTYPES["c128"]
+F16 = DTYPES["f16"]  # a dtype of storage, like bfloat16: every op but a cast converts its operands to float32 first
 
 SCALARS = (bool, int, float, complex)  # the Python classes whose values are weak in promotion
 
@@ -58,24 +59,40 @@ def as_dtype(spec: Any) -> DType:
         if found is None:
             raise DTypeError(f"{spec!r} is not a dtype; supported are {SUPPORTED}") from None
         return found
-    if dtype not in DTYPE_NAMES:
+    if dtype not in DTYPE_NAMES and not is_bfloat16(dtype):
         hint = " (swap its bytes with .astype(dtype.newbyteorder('=')))" if dtype.newbyteorder("=") in DTYPE_NAMES else ""
         raise DTypeError(f"dtype {dtype} is not supported{hint}; supported are {SUPPORTED}")
     return DTYPES[DTYPE_NAMES[dtype]]  # NumPy has several equal int64 dtypes, with different `char`
 
 
+def is_bfloat16(dtype: DType) -> bool:
+    """Whether this is the dtype of the package ml_dtypes, which is then known from here on."""
+    if dtype.name != "bfloat16" or dtype.itemsize != 2:
+        return False
+    DTYPE_NAMES[dtype], DTYPES["bf16"] = "bf16", dtype
+    return True
+
+
+def computed(dtype: DType) -> DType:
+    """The dtype in which numbers of this dtype are computed: float32 for those of 16 bits."""
+    return F32 if dtype.kind == "V" or dtype.char == "e" else dtype
+
+
 class TensorType:
     """The dtype and shape of a value; immutable, compared by value. `str()` gives `f32[128,784]`."""
 
-    __slots__ = ("dtype", "shape", "_hash")
+    __slots__ = ("dtype", "shape", "is_stored", "_hash")
 
     dtype: DType
     shape: Shape
+    is_stored: bool  # a dtype of storage, in which nothing is computed
 
     def __init__(self, dtype: DType, shape: Sequence[int] = ()) -> None:
         self.dtype = dtype
         self.shape = shape if type(shape) is tuple else tuple(shape)
-        self._hash = hash((dtype.char, self.shape))
+        char: str = dtype.char
+        self.is_stored = char == "e" or char == "E"  # float16 and bfloat16
+        self._hash = hash((char, self.shape))
 
     @property
     def rank(self) -> int:
@@ -91,7 +108,7 @@ class TensorType:
 
     @property
     def is_float(self) -> bool:
-        return self.dtype.kind == "f"
+        return self.dtype.kind in "fV"
 
     @property
     def is_complex(self) -> bool:
@@ -100,7 +117,7 @@ class TensorType:
     @property
     def is_inexact(self) -> bool:
         """Whether values are real or complex floating-point numbers, which have derivatives."""
-        return self.dtype.kind in "fc"
+        return self.dtype.kind in "fcV"
 
     def with_shape(self, shape: Sequence[int]) -> TensorType:
         return TensorType(self.dtype, shape)
@@ -177,19 +194,19 @@ def as_size(n: Any) -> int:
 
 def promote(*operands: Any) -> DType:
     """NumPy's result dtype; Python scalars (and dtypes wrapped by `weak_example`) are weak."""
-    return as_dtype(np.result_type(*operands))
+    return as_dtype(np.result_type(*(computed(x) if isinstance(x, np.dtype) else x for x in operands)))
 
 
 def weak_example(dtype: DType) -> Any:
     """A Python scalar of dtype's kind: passed to `promote`, it represents a weakly typed value of that dtype."""
-    if dtype.kind in "fc":
-        return 1.0 if dtype.kind == "f" else 1j
+    if dtype.kind in "fcV":
+        return 1j if dtype.kind == "c" else 1.0
     return dtype if dtype == BOOL else 1
 
 
 def float_dtype(dtype: DType) -> DType:
     """The dtype in which NumPy computes true division and means."""
-    return dtype if dtype.kind in "fc" else F64
+    return computed(dtype) if dtype.kind in "fcV" else F64
 
 
 def real_dtype(dtype: DType) -> DType:
@@ -199,15 +216,15 @@ def real_dtype(dtype: DType) -> DType:
 
 def complex_dtype(dtype: DType) -> DType:
     """The complex dtype that holds numbers of dtype: complex64 for float32, otherwise complex128."""
-    return dtype if dtype.kind == "c" else C64 if dtype == F32 else C128
+    return dtype if dtype.kind == "c" else C64 if computed(dtype) == F32 else C128
 
 
 def math_dtype(*dtypes: DType) -> DType:
     """The dtype in which NumPy computes transcendental functions: float32 for 16-bit integers. For 8-bit integers it would be float16,
     which is not supported: those are computed in float64.
     """
-    if any(dtype.kind in "fc" for dtype in dtypes):
-        return np.result_type(*dtypes)
+    if any(dtype.kind in "fcV" for dtype in dtypes):
+        return np.result_type(*map(computed, dtypes))
     return F32 if max((dtype.itemsize for dtype in dtypes), default=8) == 2 else F64
 
 

@@ -34,7 +34,7 @@ __all__ = ["save", "load", "write_arrays", "read_arrays", "read_metadata", "Weig
 
 CODES = {
     "F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1", "U64": "<u8", "U32": "<u4", "U16": "<u2",
-    "U8": "|u1", "BOOL": "|b1",
+    "U8": "|u1", "BOOL": "|b1", "F16": "<f2",
 }  # fmt: skip
 NAMES = {np.dtype(code): name for name, code in CODES.items()}
 LONGEST_HEADER = 100_000_000  # bytes: the limit of the format

@@ -216,6 +216,7 @@ class Reader(Recorder):
 class EagerCheckpoint(Op, abstract=True):
     """A finished call as a single op, as eager tapes see it."""
 
+    takes_stored = True
     call: RepeatableCall
 
     name = "checkpoint"  # has no textual form: it never appears in the IR

@@ -182,6 +182,7 @@ class GradientCall:
 class EagerCustomGradient(Op, abstract=True):
     """A finished call as a single op, as eager tapes see it."""
 
+    takes_stored = True
     call: GradientCall
 
     name = "custom_gradient"  # has no textual form: it never appears in the IR

@@ -202,6 +202,7 @@ class JvpCall:
 class EagerCustomJvp(Op, abstract=True):
     """A finished call as a single op, as eager tapes see it."""
 
+    takes_stored = True
     call: JvpCall
 
     name = "custom_jvp"  # has no textual form: it never appears in the IR

@@ -139,6 +139,7 @@ class Dump:
 class CompiledCall(Op, abstract=True):
     """A call of compiled code as a single op, as eager tapes see it. Its derivatives are compiled functions, and therefore calls again."""
 
+    takes_stored = True
     executable: Executable
 
     name = "call"  # has no textual form: it never appears in the IR

@@ -33,6 +33,7 @@ from .variable import Store, Variable
 class Assign(Op, abstract=True):
     """Marks a value passing through a variable, as a dead end of a record."""
 
+    takes_stored = True
     variable: str | None
 
     name = "assign"

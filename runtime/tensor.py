@@ -97,13 +97,20 @@ class Tensor(TensorMethods, Concrete):
     @property
     def __array_struct__(self) -> Any:
         """The same in C, which NumPy prefers to `__array_interface__`."""
+        self._need_code("__array_struct__")
         if listening.recorders:
             leaving(self, "array")
         return read_only(self.buffer).__array_struct__
 
+    def _need_code(self, name: str) -> None:
+        """Raise AttributeError for bfloat16, which these protocols have no code for: NumPy then calls `__array__`."""
+        if self.buffer.dtype.kind == "V":
+            raise AttributeError(f"a {self.type} tensor has no {name}")
+
     @property
     def __array_interface__(self) -> dict[str, Any]:
         """NumPy's description of the memory, for consumers that read it without NumPy."""
+        self._need_code("__array_interface__")
         if listening.recorders:
             leaving(self, "array")
         return {**read_only(self.buffer).__array_interface__, "strides": self.buffer.strides}  # without strides, Pillow asks for a buffer

@@ -225,8 +225,8 @@ class Variable(ArrayMethods, Operand):
         here = self.type
         if isinstance(value, Operand):
             operand = as_operand(value)
-            if operand.weak and np.can_cast(operand.dtype, here.dtype, "same_kind"):
-                operand = cast(operand, here.dtype)
+            if (operand.weak and np.can_cast(operand.dtype, here.dtype, "same_kind")) or (here.is_stored and operand.type.is_float):
+                operand = cast(operand, here.dtype)  # numbers of 16 bits are computed in float32
         elif isinstance(value, np.ndarray | np.generic):
             operand = wrap(owned_array(value))
         else:

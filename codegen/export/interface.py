@@ -27,7 +27,7 @@ C_TYPES: dict[DType, str] = {
     for code, text in {
         "f4": "float", "f8": "double", "?": "bool",
         "i1": "int8_t", "i2": "int16_t", "i4": "int32_t", "i8": "int64_t",
-        "u1": "uint8_t", "u2": "uint16_t", "u4": "uint32_t", "u8": "uint64_t",
+        "u1": "uint8_t", "u2": "uint16_t", "u4": "uint32_t", "u8": "uint64_t", "f2": "uint16_t",
     }.items()
 }  # fmt: skip
 KEYWORDS = (

@@ -11,8 +11,9 @@ from .interface import Interface
 from .wasm import StaticArray, WasmModule
 
 ARRAYS = {
-    "f32": "Float32Array", "f64": "Float64Array", "bool": "Uint8Array", "i8": "Int8Array", "i16": "Int16Array", "i32": "Int32Array",
-    "i64": "BigInt64Array", "u8": "Uint8Array", "u16": "Uint16Array", "u32": "Uint32Array", "u64": "BigUint64Array",
+    "f16": "Uint16Array", "f32": "Float32Array", "f64": "Float64Array", "bool": "Uint8Array", "i8": "Int8Array", "i16": "Int16Array",
+    "i32": "Int32Array", "i64": "BigInt64Array", "u8": "Uint8Array", "u16": "Uint16Array", "u32": "Uint32Array",
+    "u64": "BigUint64Array",
 }  # fmt: skip
 SCALARS = {"bool": "boolean", "i64": "bigint", "u64": "bigint"}
 

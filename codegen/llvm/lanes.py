@@ -12,16 +12,28 @@ from typing import NamedTuple
 import numpy as np
 
 from adjit.ir.target import Target
-from adjit.ir.types import BOOL, F32, F64, I64, DType
+from adjit.ir.types import BOOL, F32, F64, I64, DType, computed
 
-LLVM_TYPE: dict[DType, str] = {
+from . import halves
+
+
+class Types(dict[DType, str]):
+    """The types of LLVM by dtype; bfloat16, which NumPy knows if ml_dtypes is imported, is an integer in registers."""
+
+    def __missing__(self, dtype: DType) -> str:
+        if dtype.kind != "V":
+            raise KeyError(dtype)
+        return "i16"
+
+
+LLVM_TYPE: dict[DType, str] = Types({
     np.dtype(code): text
     for code, text in {
         "f4": "float", "f8": "double", "?": "i1",
         "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64",
-        "u1": "i8", "u2": "i16", "u4": "i32", "u8": "i64",
+        "u1": "i8", "u2": "i16", "u4": "i32", "u8": "i64", "f2": "i16",
     }.items()
-}  # fmt: skip
+})  # fmt: skip
 
 LOW_HALF = 27  # bits of a double's significand in its lower half
 WHOLE: dict[DType, float] = {F32: 2.0**23, F64: 2.0**52}  # from here on, all floats are integers
@@ -105,7 +117,9 @@ class Text:
 
 
 def constant(dtype: DType, value: float | int | bool) -> str:
-    """The LLVM spelling of one scalar constant, exact to the bit."""
+    """The LLVM spelling of one scalar constant, exact to the bit; 16-bit floats are stored as integers."""
+    if computed(dtype) != dtype:
+        return str(int(np.float32(value).astype(dtype).view(np.uint16)))
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
             exact = float(dtype.type(value))
@@ -310,6 +324,10 @@ class Lanes:
         source = a.dtype
         if source == dtype:
             return a
+        if computed(source) != source:
+            return self.convert(halves.widened(self, a), dtype)
+        if computed(dtype) != dtype:
+            return halves.narrowed(self, self.convert(a, F32), dtype)
         if dtype == BOOL:
             zero = self.like(a, 0)
             if source.kind == "f":

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from adjit.ir.bounds import Ranges, proven_sign
 from adjit.ir.expr import Expr, Symbolic, minimum, variable
 from adjit.ir.ops.reduce import Sum
-from adjit.ir.types import BOOL, F32, F64
+from adjit.ir.types import BOOL, F32, F64, computed
 
 from .ir import (
     Access,
@@ -124,7 +124,9 @@ class NestPlan:
 
     def lanes(self) -> int:
         """Number of elements in a vector."""
-        itemsizes = [a.dtype.itemsize for a in self.accesses if a.dtype.kind == "f"] or [a.dtype.itemsize for a in self.accesses] or [8]
+        itemsizes = (
+            [computed(a.dtype).itemsize for a in self.accesses if a.dtype.kind in "fV"] or [a.dtype.itemsize for a in self.accesses] or [8]
+        )
         return max(2, self.vector_bytes // min(itemsizes))
 
     def side(self) -> int:

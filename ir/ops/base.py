@@ -21,7 +21,7 @@ import numpy as np
 
 from ..errors import AdjitError, OutOfBoundsError, UnsupportedError
 from ..sizes import is_recording, is_symbolic
-from ..types import DType, TensorType
+from ..types import DType, TensorType, computed
 
 if TYPE_CHECKING:
     from ..func import Stmt
@@ -60,6 +60,7 @@ class Op:
     arity: ClassVar[int | None] = None  # the number of operands, if the type rule does not check it
     error: ClassVar[type[AdjitError]] = OutOfBoundsError  # what native code raises on failure
     differentiable: ClassVar[bool] = True
+    takes_stored: ClassVar[bool] = False  # operands of 16-bit floats, which other ops take as float32
     unread: ClassVar[tuple[int, ...]] = ()  # operands that `evaluate` and `python` ignore, because native code alone needs them
     in_place: ClassVar[int | None] = None  # the argument that native code may overwrite with the result, if it is not read afterwards
 
@@ -196,6 +197,7 @@ class View(Op, abstract=True):
     """An op whose result is its operand read through another layout: no code and no copy, if `view` finds one."""
 
     arity = 1
+    takes_stored = True
 
     def view(self, layout: Layout, source: TensorType) -> Layout | None:
         """The layout of the result's elements in the operand's buffer; None if a copy is needed."""
@@ -219,14 +221,25 @@ def apply(op: Op, *args: Operand) -> Operand:
 
     Returns one operand for an op with one result; for the few ops with several (or no) results a tuple, despite the annotation.
     """
-    leader = args[0]
+    leader, stored = args[0], False
     for arg in args:
         if arg.level > leader.level:
             leader = arg
+        if arg.type.is_stored:
+            stored = True
+    if stored and not op.takes_stored:
+        return apply(op, *map(widened, args))
     if leader.level < TRACED and is_recording() and any(map(holds_size, op.__dict__.values())):
         return perform(op, *args)  # a constant array with a size that is known when the program runs
     out: Operand = leader.apply_op(op, args)
     return out
+
+
+def widened(x: Operand) -> Operand:
+    """x in the dtype in which its numbers are computed."""
+    from .maps import cast  # noqa: PLC0415 - it is an op
+
+    return cast(x, computed(x.type.dtype))
 
 
 def holds_size(attribute: Any) -> bool:
@@ -243,6 +256,8 @@ def perform(op: Op, *args: Operand) -> Operand:
     """
     from ..builder import perform_op  # noqa: PLC0415 - the builder emits ops, and ops find the builder
 
+    if not op.takes_stored and any(x.type.is_stored for x in args):
+        args = tuple(map(widened, args))
     out: Operand = perform_op(op, args)
     return out
 

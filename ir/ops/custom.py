@@ -34,6 +34,7 @@ Make: TypeAlias = "Callable[[], tuple[Block, Block | None]]"
 class CustomGradient(Op):
     """Passes its `values` operands through. `pulled` are the positions of the inputs that the block yields cotangents of."""
 
+    takes_stored = True
     function: str  # the name of the user's function
     inputs: int
     values: int

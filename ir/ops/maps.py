@@ -14,7 +14,20 @@ import numpy as np
 from .. import source_helpers
 from ..cost import MATH, Counted, Counting, Work
 from ..errors import DTypeError, ShapeError
-from ..types import BOOL, DTYPE_NAMES, DType, TensorType, broadcast_shapes, identical, math_dtype, promote, real_dtype, weak_example
+from ..types import (
+    BOOL,
+    DTYPE_NAMES,
+    F32,
+    DType,
+    TensorType,
+    broadcast_shapes,
+    computed,
+    identical,
+    math_dtype,
+    promote,
+    real_dtype,
+    weak_example,
+)
 from .base import Array, Emitter, Op, Reg, Writing, apply, with_attributes
 from .shape import broadcast_to
 
@@ -183,7 +196,7 @@ def common_dtype(*operands: Operand | complex) -> DType:
     """The dtype to which NumPy promotes the operands; Python scalars and weakly typed values do not determine it."""
     strong = {x.type.dtype for x in operands if not isinstance(x, SCALAR) and not x.weak}
     if len(strong) == 1 and next(iter(strong)).kind == "f" and not any(is_weak_complex(x) for x in operands):
-        return strong.pop()
+        return computed(strong.pop())
     return promote(*(x if isinstance(x, SCALAR) else weak_example(x.type.dtype) if x.weak else x.type.dtype for x in operands))
 
 
@@ -272,13 +285,17 @@ class Cast(Unary):
     """Change of dtype, as NumPy's `astype`; of a complex number, only the real part becomes a real number."""
 
     dtype: DType
-    kinds: ClassVar[str] = "fiubc"
+    kinds: ClassVar[str] = "fiubcV"
+    takes_stored: ClassVar[bool] = True
 
     def result(self, operand: TensorType) -> TensorType:
         return operand.with_dtype(self.dtype)
 
     def evaluate(self, *arrays: Array) -> Array:
-        (x,) = arrays
+        x = arrays[0].astype(computed(arrays[0].dtype), copy=False)
+        if computed(self.dtype) != self.dtype:
+            with np.errstate(over="ignore"):
+                return Cast(F32).evaluate(x).astype(self.dtype)
         if x.dtype.kind == "c" and self.dtype.kind not in "cb":
             x = x.real
         with np.errstate(invalid="ignore", over="ignore"):
@@ -293,10 +310,10 @@ class Cast(Unary):
         return write(f"saturate({part}, {{}})" if saturates else f"{part}.astype({{}})", write.array(x), write.dtype(self.dtype))
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
-        return astype(d, self.dtype) if args[0].type.is_inexact and self.dtype.kind in "fc" else None
+        return astype(d, self.dtype) if args[0].type.is_inexact and self.dtype.kind in "fcV" else None
 
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
-        return astype(d, args[0].type.dtype) if args[0].type.is_inexact and self.dtype.kind in "fc" else None
+        return astype(d, args[0].type.dtype) if args[0].type.is_inexact and self.dtype.kind in "fcV" else None
 
     def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
         return emit.convert(xs[0], self.dtype)
@@ -378,7 +395,8 @@ class Copy(Unary):
     """The operand in a separate, contiguous buffer: inserted by the buffer planner where a view is not enough."""
 
     numpy = "{}.copy()"
-    kinds = "fiubc"
+    kinds = "fiubcV"
+    takes_stored = True
 
     def evaluate(self, *arrays: Array) -> Array:
         return arrays[0].copy()

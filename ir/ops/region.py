@@ -88,6 +88,8 @@ class WritingRegions(Protocol):
 class Region(Op, abstract=True):
     """An op with blocks. Regions use values of the enclosing blocks; carried values are block parameters."""
 
+    takes_stored = True
+
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(abstract=abstract, **kwargs)
         missing = [name for name in dir(cls) if getattr(getattr(cls, name, None), "__isabstractmethod__", False)]

@@ -19,7 +19,7 @@ from adjit.ir.ops.base import Op
 from adjit.ir.ops.control import Region
 from adjit.ir.ops.index import Gather
 from adjit.ir.ops.join import Concatenate
-from adjit.ir.ops.maps import Map, Where, masking
+from adjit.ir.ops.maps import Map, Where, cast, masking
 from adjit.ir.ops.reduce import Sum
 from adjit.ir.ops.shape import Flip, Reshape, Slice, Transpose
 from adjit.ir.ops.stack import plus
@@ -109,7 +109,7 @@ class Sweep:
 
     def accumulate(self, value: Operand, d: Operand) -> None:
         before = self.cotangents.get(id(value))
-        self.set(value, d if before is None else plus(before, d))
+        self.set(value, stored_as(value, d if before is None else plus(before, d)))
 
     def set(self, value: Operand, total: Operand) -> None:
         self.cotangents[id(value)] = total
@@ -146,3 +146,8 @@ def adjoint_of(stmt: Stmt) -> AbstractContextManager[None]:
     """Emitted statements keep the forward statement's location and record it as their origin."""
     builder = current_builder()
     return nullcontext() if builder is None else builder.at(stmt.location, "backward", stmt)
+
+
+def stored_as(value: Operand, total: Operand) -> Operand:
+    """Cotangents in the dtype of their value, if that is one of storage: sums and most derivatives are float32."""
+    return cast(total, value.type.dtype) if value.type.is_stored else total

@@ -38,7 +38,7 @@ from adjit.ir.types import (
 )
 
 shapes = st.lists(st.integers(0, 3), max_size=4).map(tuple)
-dtypes = st.sampled_from(list(DTYPES.values()))
+dtypes = st.sampled_from([dtype for dtype in DTYPES.values() if dtype.kind != "V" and dtype != np.float16])  # those of computations
 
 
 def test_the_look_of_types() -> None:
@@ -63,7 +63,7 @@ def test_dtypes_have_our_names_and_numpys() -> None:
     assert as_dtype(float) == F64
     for bad, message in (
         ("no", "'no' is not a dtype"),
-        (np.float16, "float16 is not supported"),
+        (np.clongdouble, "is not supported"),
         (">f8", "swap its bytes"),
         (object, "not supported"),
     ):

@@ -10,20 +10,22 @@ import pytest
 from adjit.ir import ops
 from adjit.ir.errors import DTypeError, ShapeError
 from adjit.ir.operand import Concrete
-from adjit.ir.types import DTYPES
+from adjit.ir.types import DTYPES as NAMES
+from adjit.ir.types import F16
 from tests.ops.harness import eager
 
 ARITHMETIC = [
     (ops.add, np.add), (ops.mul, np.multiply), (ops.div, np.divide), (ops.maximum, np.maximum), (ops.less, np.less),
     (ops.remainder, np.remainder), (ops.power, np.power),
 ]  # fmt: skip
-REAL = [ops.maximum, ops.less, ops.remainder]  # complex numbers have no order
+DTYPES = [dtype for dtype in NAMES.values() if dtype.kind != "V" and dtype != F16]  # those in which numbers are computed
+REAL = [ops.maximum, ops.less, ops.remainder]  # NumPy warns, or has none, for complex numbers
 
 
 @pytest.mark.parametrize(("ours", "numpys"), ARITHMETIC, ids=[n.__name__ for _, n in ARITHMETIC])
 def test_every_pair_of_dtypes(ours: Any, numpys: Any) -> None:
-    for a in DTYPES.values():
-        for b in DTYPES.values():
+    for a in DTYPES:
+        for b in DTYPES:
             x, y = np.array([1, 3], a), np.array([1, 2], b)
             if ours in REAL and np.result_type(a, b).kind == "c":
                 continue
@@ -36,7 +38,7 @@ def test_every_pair_of_dtypes(ours: Any, numpys: Any) -> None:
 @pytest.mark.parametrize(("ours", "numpys"), ARITHMETIC, ids=[n.__name__ for _, n in ARITHMETIC])
 @pytest.mark.parametrize("scalar", [2, 2.5, True, 1 + 2j])
 def test_python_scalars_are_weak(ours: Any, numpys: Any, scalar: complex) -> None:
-    for dtype in DTYPES.values():
+    for dtype in DTYPES:
         x = np.array([1, 3], dtype)
         if ours in REAL and np.result_type(dtype, scalar).kind == "c":
             continue
@@ -58,7 +60,7 @@ def test_scalars_out_of_bounds() -> None:
 
 
 def test_integers_enter_float_functions_as_numpys_floats() -> None:
-    for dtype in DTYPES.values():
+    for dtype in DTYPES:
         (got,) = eager(ops.exp, [np.array([0, 1], dtype)])
         assert got.dtype == (np.float64 if dtype.itemsize == 1 else np.exp(np.ones(1, dtype)).dtype)  # of 8 bits, NumPy's would be float16
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from adjit.ir.errors import DTypeError
 from adjit.ir.operand import Operand, as_operand
-from adjit.ir.types import DTYPE_NAMES, DType, as_dtype, real_dtype, weak_example
+from adjit.ir.types import DTYPE_NAMES, DType, as_dtype, computed, real_dtype, weak_example
 
 from ..convert import to_operand
 from . import elementwise
@@ -200,7 +200,7 @@ class Info:
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
         check_device(device)
-        return {dtype.name: dtype for dtype in DTYPE_NAMES if kind is None or isdtype(dtype, kind)}
+        return {dtype.name: dtype for dtype in DTYPE_NAMES if computed(dtype) == dtype and (kind is None or isdtype(dtype, kind))}
 
 
 def __array_namespace_info__() -> Info:

@@ -1,4 +1,4 @@
-"""Sixty small functions on adjit and JAX: where is adjit's code slower than it should be?
+"""A hundred and twenty small functions on adjit and JAX: where is adjit's code slower than it should be?
 
     python benchmarks/survey.py --python-jax PEERS/bin/python [--only WORD] [--seconds 0.5]
 
@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy
+from survey_more import more_cases
 
 rng = numpy.random.default_rng(0)
 
@@ -177,7 +178,7 @@ def cases() -> dict[str, Case]:
             lambda np, a, b, c: np.einsum("ijk,jl,km->ilm", a, b, c), (normal(32, 64, 64), normal(64, 48), normal(64, 48))
         ),
         "solve, 200 x 200": Case(lambda np, a, b: np.sum(np.linalg.solve(a, b) ** 2), (well_conditioned, normal(200, 5)), (0, 1)),
-    }  # fmt: skip
+    } | {name: Case(*made) for name, made in more_cases().items()}  # fmt: skip
 
 
 def compiled(framework: str, case: Case) -> Callable[[], Any]:

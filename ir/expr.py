@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from .errors import NotGeneral
 
@@ -72,6 +72,7 @@ class Symbolic:
         self._hash: int | None = None
 
     def __add__(self, other: Expr) -> Expr:
+        other = _operand(other)
         if isinstance(other, int):
             return Symbolic(self.terms, self.constant + other) if other else self
         terms = dict(self.terms)
@@ -85,14 +86,14 @@ class Symbolic:
         return Symbolic({monomial: -factor for monomial, factor in self.terms.items()}, -self.constant)
 
     def __sub__(self, other: Expr) -> Expr:
-        return self + -other
+        negated: Expr = -_operand(other)
+        return self + negated
 
     def __rsub__(self, other: Expr) -> Expr:
         return -self + other
 
     def __mul__(self, other: Expr | float) -> Expr:
-        if isinstance(other, float):  # in an estimate
-            other = math.ceil(other)
+        other = math.ceil(other) if isinstance(other, float) else _operand(other)  # floats are estimates
         if isinstance(other, int):
             return Symbolic({m: f * other for m, f in self.terms.items()}, self.constant * other) if other else 0
         terms: dict[Monomial, int] = {}
@@ -105,6 +106,8 @@ class Symbolic:
     __rmul__ = __mul__
 
     def __floordiv__(self, divisor: int) -> Expr:
+        if type(divisor) is not int:
+            raise NotGeneral(f"{self!s} divided by {divisor!s}")
         if divisor < 1:
             raise ValueError(f"an expression is divided by positive integers only, not by {divisor}")
         if all(factor % divisor == 0 for factor in self.terms.values()):
@@ -120,6 +123,7 @@ class Symbolic:
 
     def __eq__(self, other: object) -> bool:
         """Whether both are equal for all sizes. That a size is 0 is a decision: what is left out then is needed for other sizes."""
+        other = _operand(other)
         if isinstance(other, Symbolic):
             return self.constant == other.constant and self.terms == other.terms
         if isinstance(other, int) and other == 0 and self.is_of_symbols:
@@ -230,6 +234,11 @@ def hint_of(expr: Expr) -> int:
 def is_static(*sizes: object) -> bool:
     """Whether these are all numbers."""
     return not any(isinstance(n, Symbolic) for n in sizes)
+
+
+def _operand(n: Any) -> Any:
+    """A number or an expression: the size of a type, which only passes for a number (`ir/sizes.py`), has one."""
+    return n if type(n) is int or type(n) is Symbolic else getattr(n, "expr", n)
 
 
 def _folded(terms: dict[Monomial, int], constant: int) -> Expr:

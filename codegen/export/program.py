@@ -47,7 +47,7 @@ def program(func: Func, target: Target) -> Program:
     texts = [*module.parts.texts, *library.texts(module.imports, target)]
     level = max(1, min(module.level, *map(toolchain.level_for, texts)))
     memory = module.memory_bytes
-    if not isinstance(memory, int):
+    if module.symbols or not isinstance(memory, int):
         raise NotGeneral("export: a program for all sizes")
     return Program(texts, level, memory, tuple(map(message, module.failures)), bool(module.handles))
 

@@ -1,7 +1,7 @@
 """Compile one statement of an optimised Func to one native kernel: a fused region, or an op that lowers itself to loops.
 
-A kernel is an LLVM function that takes only pointers. Shapes and strides are static in its text, so structurally identical statements give
-identical text and share one function.
+A kernel is an LLVM function that takes only pointers. Shapes and strides are constants in its text, or names of sizes that it reads from a
+table when they are known only at run time, so structurally identical statements give identical text and share one function.
 """
 
 from __future__ import annotations

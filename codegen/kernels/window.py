@@ -10,6 +10,7 @@ from adjit.ir.types import I64, DType, TensorType, row_major
 from ..llvm import memory
 from ..llvm.lanes import Reg, Text
 from ..loops.ir import Access
+from ..sizes import native_size
 from .emitter import VectorEmitter
 
 
@@ -61,6 +62,7 @@ class Window:
 
     def slice(self, axis: int, start: int, size: int, step: int = 1) -> Window:
         shape, strides = list(self.type.shape), list(self.strides)
+        start, size, step = map(native_size, (start, size, step))  # attributes of an op
         pointer = memory.element(self.text, self.pointer, self.type.dtype, f"{start * strides[axis]}")
         shape[axis], strides[axis] = size, strides[axis] * step
         return self._seen(pointer, shape, strides)
@@ -73,6 +75,7 @@ class Window:
 
     def sliding(self, axis: int, count: int, step: int, size: int, dilation: int = 1) -> Window:
         shape, strides = list(self.type.shape), list(self.strides)
+        count, step, size = map(native_size, (count, step, size))
         shape[axis : axis + 1] = [count, size]
         strides[axis : axis + 1] = [strides[axis] * step, strides[axis] * dilation]
         return self._seen(self.pointer, shape, strides)

@@ -60,6 +60,16 @@ func @f[B=32](%x: f32[B]) -> (i64[], f32[B]) {
 }
 """
 
+WRITTEN = """
+func @f[B=32](%x: f32[B,B], %r: f32[1,B]) -> (f32[B,B], f32[B]) {
+  %y: f32[B,B] = set_slice %x, %r {starts=[B-1, 0], stops=[B, B], steps=[1, 1]}
+  %z: f32[1,B] = slice %y {starts=[B-2, 0], stops=[B-1, B], steps=[1, 1]}
+  %w: f32[B] = reshape %z {shape=[B]}
+  %v: f32[B] = add %w, 1.0
+  return %y, %v
+}
+"""
+
 CUBE = """
 func @f[B=32](%x: f32[B,B]) -> f32[] {
   %y: f32[B,B] = matmul %x, %x
@@ -101,6 +111,13 @@ def test_moving_data() -> None:
     check(lambda x: (ops.cumsum(x, 0), ops.cumsum(x, 1)), (B, T))
     check(lambda x: (ops.sort(x, 0), ops.argmax(x, 1)), (B, 10))
     check(lambda x: ops.argsort(x, 1), (B, T), sizes=(2, 17, 100))
+
+
+def test_a_part_that_begins_at_a_size() -> None:
+    """The attributes of an op are sizes of types; those of its operands in native code are expressions."""
+    native, func = compiled(WRITTEN)
+    for b in (2, 3, 40):
+        compare(native, func, {"B": b})
 
 
 def test_indices_into_an_axis_of_any_size() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from adjit.ir.errors import NotGeneral
 from adjit.ir.expr import Expr, Symbol, Symbolic, hint_of, minimum
+from adjit.ir.sizes import Symbols
 
 SIZES = (2, 3, 7, 8, 64, 1000)
 B, T = (Symbolic({(Symbol(name, hint=hint),): 1}) for name, hint in (("B", 5), ("T", 12)))
@@ -78,3 +79,11 @@ def test_what_holds_for_all_sizes() -> None:
     wide: Expr = Symbolic({(Symbol("N", low=6, high=31),): 1})
     assert 32 - wide > 0
     assert f"{784 * B + 3}" == '%"784*B + 3"'
+
+
+def test_sizes_of_types_compute_with_expressions() -> None:
+    size = Symbols().new("B", 5)
+    assert size * B == B * size == B * B
+    assert size - B == B - size == 0
+    assert size + B == 2 * B
+    assert size == B

@@ -85,6 +85,7 @@ class Operand:
     __slots__ = ()
     level: ClassVar[int] = 0
     weak: bool = False  # a traced Python scalar: does not determine the dtype in promotion
+    read_operand: Any = None  # what a variable is read by
     is_watched: bool = False  # by a recording tape, which could not see what NumPy computes with it
     type: TensorType
 
@@ -341,7 +342,7 @@ def evaluate(op: Op, arrays: list[Array], types: list[TensorType]) -> tuple[Arra
 def as_operand(x: Any) -> Operand:
     """The user's value as an operand; a `Variable` is read. Raises DTypeError for non-numeric values."""
     if isinstance(x, Operand):
-        read = getattr(x, "read_operand", None)
+        read = x.read_operand
         return x if read is None else read()
     return ops.size_value(x).weakened() if is_symbolic(x) else Concrete(as_array(x))
 

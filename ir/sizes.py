@@ -42,9 +42,14 @@ LEAST = 2  # of a symbol: arrays of size 0 and 1 broadcast, and are compiled for
 
 def symbol_text(symbol: Symbol) -> str:
     """`B=64`, `T=12 in 6..31`, as in the head of a function."""
+    return f"{symbol.name}={symbol.hint}{range_text(symbol).removeprefix(symbol.name)}"
+
+
+def range_text(symbol: Symbol) -> str:
+    """`T in 6..31`; empty for the usual range."""
     if (symbol.low, symbol.high) == (LEAST, None):
-        return f"{symbol.name}={symbol.hint}"
-    return f"{symbol.name}={symbol.hint} in {symbol.low}..{'' if symbol.high is None else symbol.high}"
+        return ""
+    return f"{symbol.name} in {symbol.low}..{'' if symbol.high is None else symbol.high}"
 
 
 class Symbols:
@@ -379,13 +384,13 @@ class Size(Integer):
         return same if same is NotImplemented else not same
 
     def __ge__(self, other: Any) -> Any:
-        if type(other) is float and math.isinf(other):
+        if type(other) is float and not math.isfinite(other):
             return other < 0
         number = as_expr(math.ceil(other) if type(other) is float else other)
         return NotImplemented if number is None else _at_least_zero(self, self.expr - number)
 
     def __le__(self, other: Any) -> Any:
-        if type(other) is float and math.isinf(other):
+        if type(other) is float and not math.isfinite(other):
             return other > 0
         number = as_expr(math.floor(other) if type(other) is float else other)
         return NotImplemented if number is None else _at_least_zero(self, number - self.expr)

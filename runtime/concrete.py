@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from adjit.ir.func import Func
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
+from adjit.ir.sizes import Guard
 from adjit.ir.types import TensorType
 from adjit.ir.world import world
 from adjit.tracer.trace import Program
@@ -30,7 +31,7 @@ observers: list[Callable[[ConcreteFunction, Signature], None]] = []  # called wi
 class ConcreteFunction:
     """A traced program with its native code. `used` is the stamp of the last call, for the bounded cache."""
 
-    __slots__ = ("program", "executable", "convention", "used", "alias", "alternative", "dropped", "_finish", "_closed_over")
+    __slots__ = ("program", "executable", "convention", "used", "alias", "alternative", "dropped", "guards", "_finish", "_closed_over")
 
     def __init__(
         self,
@@ -44,6 +45,7 @@ class ConcreteFunction:
         self.executable = Executable(program.func, seconds, threads)
         self.convention = _convention(program.func)(program, self.executable.native, argument_stores, closed_over)
         self.used = 0
+        self.guards: tuple[Guard, ...] = ()  # what the sizes of a call must fulfil besides being in range
         self.dropped = False  # evicted from the cache: no later call may use it
         self.alternative: ConcreteFunction | None = None  # same key, but arguments and closed-over variables coincide differently
         self._finish = finisher(program)

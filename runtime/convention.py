@@ -93,19 +93,23 @@ class Convention:
 
         `arguments` holds the nodes of each argument; result tensors are of class `tensor_class`.
         """
-        from adjit.codegen.entry.entry import MAX_BUFFERS, Route, VariableSlot  # noqa: PLC0415 - LLVM is loaded by now
+        from adjit.codegen.entry.entry import ARRAY, MAX_BUFFERS, Route, VariableSlot, formula  # noqa: PLC0415 - LLVM is loaded by now
         from adjit.codegen.native import Native  # noqa: PLC0415 - LLVM is loaded by now
 
         from .nodes import result_nodes  # noqa: PLC0415 - LLVM is loaded by now
 
         program, native = self._program, self.native
         structure = result_nodes(program.out_tree.entries)
-        too_many = len(program.func.params) + len(program.func.results) > MAX_BUFFERS
-        if structure is None or too_many or self.is_general or program.static:
+        symbols = symbols_of(program.func)
+        too_many = len(program.func.params) + len(program.func.results) + len(symbols) >= MAX_BUFFERS
+        if structure is None or too_many or program.static or not isinstance(native, Native) or not native.enterable:
             return None
-        if not isinstance(native, Native) or not native.enterable:
+        if any(formula(n, list(symbols)) is None for type in self.results for n in type.shape):
             return None
+        if self.is_general:  # the nodes hold the sizes of one call
+            types = iter([param.type for param in program.func.params[: program.arguments]])
+            arguments = [[node.retyped(next(types)) if node.tag == ARRAY else node for node in nodes] for nodes in arguments]
         places = [VariableSlot(v.store, v.store.address, v.updated) for v in self.variables if v.store is not None]
         if len(places) < len(self.variables):
             return None
-        return Route(arguments, places, self.constants, self.results, structure, tensor_class, native)
+        return Route(arguments, places, self.constants, self.results, structure, tensor_class, native, symbols)

@@ -33,7 +33,7 @@ from .concrete import ConcreteFunction, observers
 from .config import check_threads, config
 from .conversion import converted
 from .exporting import Exportable
-from .general import General, Policy, general_key, refusal, shapes_of, symbolized
+from .general import General, Policy, conditions, general_key, refusal, shapes_of, symbolized
 from .inspecting import Inspectable, Looked, check_finite
 from .recording import listening, suspended
 from .retracing import Retraces
@@ -131,6 +131,8 @@ class Function(Inspectable, Exportable):
         if found is None:
             return self._call(args, kwargs, short, instance)
         found.used = next(_stamps)
+        if found.convention.is_general:
+            self._shortcut.grow(found)
         return found.run(arrays)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], short: tuple[Any, ...] | None, instance: Any) -> Any:
@@ -185,7 +187,7 @@ class Function(Inspectable, Exportable):
             with self._keeping:
                 for recent in self._shortcut.used():
                     recent.used = next(_stamps)
-                self._retraces.note(signature, concrete)
+                self._retraces.note(signature, concrete, self._policy.reasons(signature.key))
 
     def _find(self, signature: Signature, general: bool) -> ConcreteFunction | None:
         found = self._cache.get(signature.key)
@@ -218,8 +220,9 @@ class Function(Inspectable, Exportable):
             if made is None:
                 policy.fix(signature, shapes, found)
                 continue
+            made.guards = tuple(found.guards)
             self._keep(general_key(signature, shapes), made)
-            policy.note(signature, General(made, shapes, symbols, tuple(found.guards)))
+            policy.note(signature, General(made, shapes, symbols))
             return made
         return None
 
@@ -347,9 +350,16 @@ class Function(Inspectable, Exportable):
         return (self._specs.specs, {}) if self._specs is not None and not args and not kwargs else (args, kwargs)
 
     def pretty_printed_signature(self) -> str:
-        """One line for each compiled specialisation: `loss(x: f32[32,3], n=2) -> f32[]`."""
-        known: list[tuple[Any, ConcreteFunction]] = list(self._cache.items())
-        return "\n".join(signature_text(self._fn, self._name, tree, kinds, c.program.func.results) for (tree, kinds), c in known)
+        """One line for each compiled specialisation: `loss(x: f32[32,3], n=2) -> f32[]`; for all sizes, with `f32[B,3]`.
+
+        What keeps `function(dynamic=...)` from compiling one for all sizes follows, with the line of the function.
+        """
+        lines = []
+        for (tree, kinds), concrete in list[tuple[Any, ConcreteFunction]](self._cache.items()):
+            text = signature_text(self._fn, self._name, tree, kinds, concrete.program.func.results)
+            lines.append(text + conditions(concrete))
+        reasons = dict.fromkeys(reason for key in list(self._cache) for reason in self._policy.reasons(key))
+        return "\n".join([*lines, *(f"  not for all sizes: {reason}" for reason in reasons)])
 
     @property
     def trace_count(self) -> int:

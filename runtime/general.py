@@ -16,9 +16,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from adjit.ir.errors import NotGeneral
-from adjit.ir.sizes import Guard, Recording, Size, Symbols, is_symbolic, symbol_names
+from adjit.ir.sizes import Recording, Size, Symbols, is_symbolic, range_text, symbol_names, symbols_of
 from adjit.ir.types import Shape
-from adjit.tracer.pytree import TreeDef
 
 from .concrete import ConcreteFunction
 from .signature import Signature
@@ -35,7 +34,6 @@ class General(NamedTuple):
     concrete: ConcreteFunction
     shapes: tuple[Shape, ...]
     symbols: Symbols
-    guards: tuple[Guard, ...]
 
     def accepts(self, shapes: Sequence[Shape]) -> bool:
         """Whether it is valid for arguments of these shapes, which have the right ranks."""
@@ -51,7 +49,7 @@ class General(NamedTuple):
             symbol = self.symbols.table[name]
             if size < symbol.low or (symbol.high is not None and size > symbol.high):
                 return False
-        return all(guard.holds(sizes) for guard in self.guards)
+        return all(guard.holds(sizes) for guard in self.concrete.guards)
 
 
 class Family:
@@ -78,11 +76,11 @@ class Policy:
         return self.dynamic is not False
 
     def family(self, signature: Signature) -> Family:
-        return self.families.setdefault(family_key(signature), Family())
+        return self.families.setdefault(family_key(signature.key), Family())
 
     def find(self, signature: Signature) -> ConcreteFunction | None:
         """A specialisation for all sizes that is valid for this call."""
-        family = self.families.get(family_key(signature))
+        family = self.families.get(family_key(signature.key))
         if family is None:
             return None
         shapes = shapes_of(signature)
@@ -124,15 +122,22 @@ class Policy:
                     if name in found.pins:
                         fixed[i, a] = str(found.pins[name])
 
-    def reasons(self, signature_key: Hashable) -> list[str]:
-        """Why a family of calls is compiled for each size."""
-        family = self.families.get(signature_key)
+    def reasons(self, key: Hashable) -> list[str]:
+        """Why calls with this key, or others that differ in sizes only, are compiled for single sizes."""
+        family = self.families.get(family_key(key))
         if family is None:
             return []
         return [*dict.fromkeys(family.fixed.values()), *([family.refusal] if family.refusal else [])]
 
     def clear(self) -> None:
         self.families.clear()
+
+
+def conditions(concrete: ConcreteFunction) -> str:
+    """The sizes for which a specialisation is valid, if they are not all: ` for B in 33.., B-T != 0`."""
+    limited = [range_text(symbol) for symbol in symbols_of(concrete.program.func).values() if range_text(symbol)]
+    parts = [*limited, *map(str, concrete.guards)]
+    return f" for {', '.join(parts)}" if parts else ""
 
 
 def refusal(error: Exception) -> str:
@@ -158,15 +163,16 @@ def shapes_of(signature: Signature) -> tuple[Shape, ...]:
     return tuple(array.shape for array in signature.arrays)
 
 
-def family_key(signature: Signature) -> Hashable:
+def family_key(key: Any) -> Hashable:
     """The key of a call with ranks in the place of shapes."""
-    tree, kinds = key_parts(signature)
+    tree, kinds = key
     return tree, tuple((k[0], len(k[1]), *k[2:]) if is_array_kind(k) else k for k in kinds)
 
 
 def general_key(signature: Signature, shapes: Sequence[Shape]) -> Hashable:
     """The key of a call with symbolic shapes in the place of numbers."""
-    tree, kinds = key_parts(signature)
+    key: Any = signature.key
+    tree, kinds = key
     given = iter(shapes)
     out: list[Any] = []
     for kind in kinds:
@@ -176,11 +182,6 @@ def general_key(signature: Signature, shapes: Sequence[Shape]) -> Hashable:
         else:
             out.append((kind[0], next(given), *kind[2:]) if is_array_kind(kind) else kind)
     return tree, tuple(out)
-
-
-def key_parts(signature: Signature) -> tuple[TreeDef, tuple[Any, ...]]:
-    parts: Any = signature.key
-    return parts[0], parts[1]
 
 
 def is_array_kind(kind: Any) -> bool:

@@ -44,8 +44,8 @@ class Retraces:
         self.name = name
         self.last: deque[CachedTrace] = deque(maxlen=STREAK)
 
-    def note(self, signature: Signature, concrete: ConcreteFunction) -> None:
-        """Record a new trace that is about to run for the first time."""
+    def note(self, signature: Signature, concrete: ConcreteFunction, reasons: Sequence[str] = ()) -> None:
+        """Record a new trace that is about to run for the first time. `reasons` say why it is not one for all sizes."""
         key: Any = signature.key
         entry = CachedTrace(key[0], key[1], concrete, concrete.used)
         if any(e.concrete.used > e.first_use for e in self.last):
@@ -54,7 +54,7 @@ class Retraces:
             self.last = deque([self.last[-1]], STREAK)
         self.last.append(entry)
         if len(self.last) == STREAK:
-            change = difference(self.fn, self.last[-2], entry)
+            change = difference(self.fn, self.last[-2], entry) + "".join(f" (not compiled for all sizes: {reason})" for reason in reasons)
             self.last.clear()
             warnings.warn(
                 f"{self.name} has been traced and compiled {STREAK} times in a row for one call each. The last time because of {change}. "

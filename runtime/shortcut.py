@@ -41,7 +41,9 @@ class Shortcut:
 
         from .nodes import argument_nodes  # noqa: PLC0415 - the same
 
-        if not available() or any(known is concrete for known, _ in self._routes):
+        if not available() or concrete.guards:
+            return
+        if self.grow(concrete):
             return
         arguments = [nodes for nodes in (argument_nodes(a, self._plain) for a in args) if nodes is not None]
         route = concrete.convention.route(arguments, self._tensor_class) if len(arguments) == len(args) else None
@@ -50,13 +52,22 @@ class Shortcut:
         with self._lock:
             if concrete.dropped or any(known is concrete for known, _ in self._routes):  # another thread added it first
                 return
-            self._routes = [(concrete, route), *self._routes[: MAX_ROUTES - 1]]
+            # those for one size come first: they are as fast or faster
+            self._routes = sorted([(concrete, route), *self._routes[: MAX_ROUTES - 1]], key=lambda known: known[0].convention.is_general)
             if self._entry is None:
                 self._entry = Entry(self._function._long_way, self._function._name)
                 self._install()
                 self._exchange_call(self._entry)
             else:
                 self._install()
+
+    def grow(self, concrete: ConcreteFunction) -> bool:
+        """Give the route of a specialisation for all sizes the memory that a call has lacked; return whether there is a route."""
+        for known, route in self._routes:
+            if known is concrete:
+                route.grow()
+                return True
+        return False
 
     def _exchange_call(self, entry: Entry) -> None:
         """Replace `__call__`. Python looks it up on the class, so each function gets a class of its own."""

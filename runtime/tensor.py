@@ -43,6 +43,13 @@ class Tensor(TensorMethods, Concrete):
     def __init__(self, value: Any, dtype: Any = None) -> None:
         super().__init__(owned_array(value, dtype))
 
+    def __getattr__(self, name: str) -> Any:
+        """Called for missing attributes: the native entry leaves out the type of a result whose sizes it learns from the call."""
+        if name == "type":
+            self.type = TensorType(as_dtype(self.buffer.dtype), self.buffer.shape)
+            return self.type
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
     def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
         recorders = listening.recorders
         for recorder in recorders:

@@ -6,7 +6,7 @@ or takes references: the GIL is held, so the objects cannot change meanwhile.
 
 TEXT = """
 ; whether an argument is what its record says: its data go to a place among the buffers, its array (null for a float) among the objects
-define internal i1 @argument(ptr %object, ptr %record, ptr %route, ptr %scratch, ptr %buffer, ptr %array.at) nounwind {
+define internal i1 @argument(ptr %object, ptr %record, ptr %route, ptr %scratch, ptr %buffer, ptr %array.at, ptr %sizes) nounwind {
 entry:
   %type = field %object[8]
   %descr = load ptr, ptr %record
@@ -61,7 +61,32 @@ compare:
   %n = word %dims[%axis]
   %m = word %wanted[%axis]
   %equal = icmp eq i64 %n, %m
-  br i1 %equal, label %same, label %no
+  br i1 %equal, label %same, label %other
+other: ; a negative number stands for a size that is known only now: ~0 for the first one
+  %symbolic = icmp slt i64 %m, 0
+  br i1 %symbolic, label %symbol, label %no
+symbol:
+  %number = xor i64 %m, -1
+  %size.at = getelementptr i64, ptr %sizes, i64 %number
+  %size = load i64, ptr %size.at
+  %unknown = icmp eq i64 %size, 0
+  br i1 %unknown, label %range, label %known
+known:
+  %agrees = icmp eq i64 %size, %n
+  br i1 %agrees, label %same, label %no
+range:
+  %ranges = item %route[RANGES]
+  %low.at = shl i64 %number, 1
+  %high.at = or i64 %low.at, 1
+  %low = word %ranges[%low.at]
+  %high = word %ranges[%high.at]
+  %not.small = icmp sge i64 %n, %low
+  %not.large = icmp sle i64 %n, %high
+  %in.range = and i1 %not.small, %not.large
+  br i1 %in.range, label %learn, label %no
+learn:
+  store i64 %n, ptr %size.at
+  br label %same
 same:
   %axis.next = add i64 %axis, 1
   br label %next
@@ -75,7 +100,7 @@ no:
 }
 
 ; an argument, or a part of one, as the next nodes say: its arrays are put behind those that are there already. False when it is something
-; else. The state is the next node and the number of buffers.
+; else. The state is the next node, the number of buffers, and where the sizes go that are known only now.
 define internal i1 @take(ptr %object, ptr %state, ptr %buffers, ptr %objects, ptr %scratch, ptr %route) nounwind {
 entry:
   %node = load ptr, ptr %state
@@ -94,7 +119,9 @@ leaf:
   %scratch.at = getelementptr double, ptr %scratch, i64 %index
   %buffer.at = getelementptr ptr, ptr %buffers, i64 %index
   %array.at = getelementptr ptr, ptr %objects, i64 %index
-  %good = call i1 @argument(ptr %object, ptr %node, ptr %route, ptr %scratch.at, ptr %buffer.at, ptr %array.at)
+  %sizes.at = getelementptr ptr, ptr %state, i64 2
+  %sizes = load ptr, ptr %sizes.at
+  %good = call i1 @argument(ptr %object, ptr %node, ptr %route, ptr %scratch.at, ptr %buffer.at, ptr %array.at, ptr %sizes)
   br i1 %good, label %found, label %no
 found:
   %index.next = add i64 %index, 1

@@ -20,13 +20,15 @@ import os
 import platform
 import sys
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from adjit.ir.expr import Symbol, Symbolic
 from adjit.ir.gate import gate
 from adjit.ir.locks import once
+from adjit.ir.sizes import as_expr, is_symbolic
 from adjit.ir.types import TensorType
 
 from ..interrupts.signals import INTERRUPTED, RAISED
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from ..native import Native
 
 MAX_BUFFERS = 256
+LARGEST = 2**62
+TOO_SMALL = -4  # native code needs a larger arena
 MAX_NODES = 256  # in all arguments together, or in the result
 RECORD = 4  # size in words of a node, a variable, a constant or a result
 ARRAY, TUPLE, LIST, DICT, SAME, NOTHING = range(6)  # tags of nodes; array arguments store the address of their dtype instead
@@ -64,6 +68,11 @@ class Header(enum.IntEnum):
     LONG = 11  # whether to release the GIL
     BUSY = 12  # whether a call that has released the GIL is using the arena
     USED = 13  # whether it was used since Python last asked
+    SYMBOLS = 14  # number of sizes that are known only at each call
+    SIZES_AT = 15  # where these go among the buffers; the capacity of the arena follows them
+    RANGES = 16  # the least and the greatest value of each
+    CAPACITY = 17  # bytes of the arena
+    NEEDED = 18  # bytes that a call would have needed
 
 
 class Node(NamedTuple):
@@ -77,6 +86,10 @@ class Node(NamedTuple):
     keys: tuple[str, ...] = ()
     type: TensorType | None = None
     same: object = None
+
+    def retyped(self, type: TensorType) -> Node:
+        """An array of another type; a Python float stays one."""
+        return self if self.type is None else self._replace(type=type)
 
 
 class VariableSlot(NamedTuple):
@@ -99,18 +112,24 @@ class Route:
         structure: Sequence[Node],
         tensor_class: type,
         native: Native,
+        symbols: Mapping[str, Symbol] | None = None,
     ) -> None:
-        """`structure`: the nodes of the result."""
+        """`structure`: the nodes of the result. `symbols`: the sizes that are known only at each call, in the order of native code."""
         self._native = native
+        self._symbols = symbols or {}
         self._kept: list[Any] = [arguments, variables, constants, results, structure, tensor_class]
         error = (ctypes.c_int64 * 8)()
         nodes = np.array([word for node in structure for word in self._node(node)], np.int64)
-        self._kept += [error, nodes]
+        ranges = np.array([n for s in self._symbols.values() for n in (s.low, LARGEST if s.high is None else s.high)], np.int64)
+        self._kept += [error, nodes, ranges]
+        sizes_at = sum(node.tag == ARRAY for given in arguments for node in given) + len(variables) + len(constants) + len(results)
         header = dict.fromkeys(Header, 0) | {
             Header.ARGUMENTS: len(arguments), Header.VARIABLES: len(variables), Header.CONSTANTS: len(constants),
             Header.RESULTS: len(results), Header.MAIN: native.address, Header.DETAILS: ctypes.addressof(error),
             Header.TENSOR_CLASS: id(tensor_class), Header.DATA_SLOT: slot_offset(tensor_class, "buffer"),
-            Header.TYPE_SLOT: slot_offset(tensor_class, "type"), Header.STRUCTURE: _address(nodes), Header.LONG: int(not native.quick),
+            Header.TYPE_SLOT: slot_offset(tensor_class, "type"), Header.STRUCTURE: _address(nodes),
+            Header.LONG: int(not native.quick or bool(symbols)), Header.SYMBOLS: len(self._symbols),
+            Header.SIZES_AT: sizes_at, Header.RANGES: _address(ranges),
         }  # fmt: skip
         words = [header[field] for field in Header]
         for node in (node for given in arguments for node in given):
@@ -120,7 +139,7 @@ class Route:
         for array in constants:
             words += [_address(array), 0, 0, 0]
         for result in results:
-            words += self._array(result)
+            words += self._result(result)
         self.words = np.array(words, np.int64)
         self.address = _address(self.words)
         self._renew_arena()
@@ -138,10 +157,16 @@ class Route:
             self._renew_arena()
             self.words[Header.BUSY] = 0
 
-    def _renew_arena(self) -> None:
-        arena = self._native.new_arena()
+    def grow(self) -> None:
+        """Replace an arena that was too small for the sizes of a call."""
+        if self.words[Header.NEEDED] > self.words[Header.CAPACITY] and not self.words[Header.BUSY]:
+            self._renew_arena(2 * int(self.words[Header.NEEDED]))
+
+    def _renew_arena(self, nbytes: int | None = None) -> None:
+        arena = self._native.new_arena() if nbytes is None else self._native.new_arena(nbytes)
         self._kept.append(arena)
         self.words[Header.ARENA] = _address(arena)
+        self.words[Header.CAPACITY] = arena.nbytes
 
     def _node(self, node: Node) -> list[int]:
         if node.tag == ARRAY:
@@ -151,9 +176,30 @@ class Route:
         return [node.tag, id(node.same) if node.tag == SAME else node.size, _address(keys), 0]
 
     def _array(self, type: TensorType) -> list[int]:
-        dims, dtype = np.array(type.shape, np.int64), np.dtype(type.dtype)
+        numbers = list(self._symbols)
+        sizes = [~numbers.index(str(n)) if is_symbolic(n) else n for n in type.shape]
+        dims, dtype = np.array(sizes, np.int64), np.dtype(type.dtype)
         self._kept += [dims, dtype]
         return [id(dtype), len(dims), _address(dims), id(type)]
+
+    def _result(self, type: TensorType) -> list[int]:
+        if not any(map(is_symbolic, type.shape)):
+            return self._array(type)
+        formulas = np.array([formula(n, list(self._symbols)) for n in type.shape], np.int64)
+        dtype = np.dtype(type.dtype)
+        self._kept += [formulas, dtype]
+        return [id(dtype), type.rank, _address(formulas), 0]
+
+
+def formula(n: int, symbols: Sequence[str]) -> list[int] | None:
+    """A size as a number and the factors of the symbols; None if it is no sum of them."""
+    expr = as_expr(n)
+    if not isinstance(expr, Symbolic):
+        return [n, *(0 for _ in symbols)]
+    if not all(len(monomial) == 1 and isinstance(monomial[0], Symbol) for monomial in expr.terms):
+        return None
+    factors = {str(monomial[0]): factor for monomial, factor in expr.terms.items()}
+    return [expr.constant, *(factors.get(name, 0) for name in symbols)]
 
 
 _routes: weakref.WeakSet[Route] = weakref.WeakSet()
@@ -273,6 +319,7 @@ def _new_function() -> Any:
 def begin() -> Later[llvm.Object]:
     """Start compiling the entry, which will be needed once any function is compiled."""
     numbers = {"MAX_BUFFERS": MAX_BUFFERS, "RECORD": RECORD, "HEADER": len(Header), "INTERRUPTED": INTERRUPTED, "RAISED": RAISED}
+    numbers["TOO_SMALL"] = TOO_SMALL
     numbers |= TAGS | LAYOUT | variable_locks.NUMBERS | {field.name: int(field) for field in Header}
     return Later(lambda: llvm.assemble((entry_ir if available() else locks_ir)(numbers), current()))
 

@@ -13,14 +13,54 @@ fill:
   %data.at = getelementptr i8, ptr %tensor, i64 %data.slot
   store ptr %array, ptr %data.at
   %its.type = item %record[3]
+  %typed = icmp ne ptr %its.type, null
+  br i1 %typed, label %set.type, label %done
+set.type:
   own %its.type
   %type.slot = word %route[TYPE_SLOT]
   %type.at = getelementptr i8, ptr %tensor, i64 %type.slot
   store ptr %its.type, ptr %type.at
+  br label %done
+done: ; without a type, which depends on sizes that are known only now, Python finds it when it is asked for
   ret ptr %tensor
 none:
   call void @Py_DecRef(ptr %array)
   ret ptr null
+}
+
+; the shape of a result: for each axis, a number and the factors of the sizes that are known only now
+define internal void @shape(ptr %formulas, i64 %rank, ptr %sizes, i64 %symbols, ptr %dims) nounwind {
+entry:
+  br label %axis
+axis:
+  %a = phi i64 [0, %entry], [%a.next, %axis.done]
+  %formula = phi ptr [%formulas, %entry], [%formula.next, %axis.done]
+  %a.more = icmp slt i64 %a, %rank
+  br i1 %a.more, label %start, label %over
+start:
+  %constant = load i64, ptr %formula
+  br label %term
+term:
+  %s = phi i64 [0, %start], [%s.next, %add]
+  %total = phi i64 [%constant, %start], [%total.next, %add]
+  %s.more = icmp slt i64 %s, %symbols
+  br i1 %s.more, label %add, label %axis.done
+add:
+  %s.next = add i64 %s, 1
+  %factor = word %formula[%s.next]
+  %size = word %sizes[%s]
+  %part = mul i64 %factor, %size
+  %total.next = add i64 %total, %part
+  br label %term
+axis.done:
+  %dim.at = getelementptr i64, ptr %dims, i64 %a
+  store i64 %total, ptr %dim.at
+  %a.next = add i64 %a, 1
+  %words = add i64 %symbols, 1
+  %formula.next = getelementptr i64, ptr %formula, i64 %words
+  br label %axis
+over:
+  ret void
 }
 
 ; a result, or a part of one, as the next nodes say; null when there is no memory. The state is the next node and the number of arrays that

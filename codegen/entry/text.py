@@ -174,7 +174,8 @@ entry:
   %objects = alloca [MAX_BUFFERS x ptr], align 16 ; the arrays of arguments and variables
   %arrays = alloca [MAX_BUFFERS x ptr], align 16 ; those of results
   %scratch = alloca [MAX_BUFFERS x double], align 16
-  %state = alloca [2 x i64], align 16
+  %state = alloca [3 x i64], align 16
+  %dims.room = alloca [64 x i64], align 16
   %index.at = getelementptr i64, ptr %state, i64 1
   %head = field %self[16]
   %watched = load i64, ptr @adjit_gate
@@ -213,9 +214,23 @@ arguments:
   %nodes = getelementptr i64, ptr %route, i64 HEADER
   store ptr %nodes, ptr %state
   store i64 0, ptr %index.at
-  br label %argument
+  %symbols = word %route[SYMBOLS]
+  %sizes.index = word %route[SIZES_AT]
+  %sizes = getelementptr i64, ptr %buffers, i64 %sizes.index
+  %sizes.at = getelementptr ptr, ptr %state, i64 2
+  store ptr %sizes, ptr %sizes.at
+  br label %forget
+forget:
+  %s = phi i64 [0, %arguments], [%s.next, %forget.one]
+  %s.more = icmp slt i64 %s, %symbols
+  br i1 %s.more, label %forget.one, label %argument
+forget.one:
+  %s.at = getelementptr i64, ptr %sizes, i64 %s
+  store i64 0, ptr %s.at
+  %s.next = add i64 %s, 1
+  br label %forget
 argument:
-  %i = phi i64 [0, %arguments], [%i.next, %argument.fine]
+  %i = phi i64 [0, %forget], [%i.next, %argument.fine]
   %i.more = icmp slt i64 %i, %count
   br i1 %i.more, label %argument.take, label %variables
 argument.take:
@@ -289,7 +304,15 @@ result.make:
   own %descr
   %rank.wide = word %r.record[1]
   %rank = trunc i64 %rank.wide to i32
-  %dims = item %r.record[2]
+  %fixed.dims = item %r.record[2]
+  %r.type = item %r.record[3]
+  %r.fixed = icmp ne ptr %r.type, null
+  br i1 %r.fixed, label %result.new, label %result.shape
+result.shape:
+  call void @shape(ptr %fixed.dims, i64 %rank.wide, ptr %sizes, i64 %symbols, ptr %dims.room)
+  br label %result.new
+result.new:
+  %dims = phi ptr [%fixed.dims, %result.make], [%dims.room, %result.shape]
   %array = call ptr @adjit_new_array(ptr @adjit_array_type, ptr %descr, i32 %rank, ptr %dims, ptr null, ptr null, i32 0, ptr null)
   %no.array = icmp eq ptr %array, null
   br i1 %no.array, label %no.memory, label %result.fine
@@ -306,6 +329,14 @@ result.fine:
 run:
   %used.at = getelementptr i64, ptr %route, i64 USED
   store i64 1, ptr %used.at
+  %general = icmp ne i64 %symbols, 0
+  br i1 %general, label %run.general, label %run.any
+run.general:
+  %capacity = word %route[CAPACITY]
+  %capacity.at = getelementptr i64, ptr %sizes, i64 %symbols
+  store i64 %capacity, ptr %capacity.at
+  br label %run.any
+run.any:
   %long = word %route[LONG]
   %releases = icmp ne i64 %long, 0
   br i1 %releases, label %released, label %quick
@@ -321,7 +352,14 @@ quick:
 ran:
   %code = phi i64 [%code.released, %released], [%code.quick, %quick]
   switch i64 %code, label %failed [i64 0, label %finish
+                                   i64 TOO_SMALL, label %small
                                    i64 INTERRUPTED, label %interrupted]
+small: ; Python runs it in a larger arena, and gives the route one
+  %report = item %route[DETAILS]
+  %needed = load i64, ptr %report
+  %needed.at = getelementptr i64, ptr %route, i64 NEEDED
+  store i64 %needed, ptr %needed.at
+  br label %failed
 failed: ; nothing has changed: Python does it again, and raises the error
   call void @drop(ptr %arrays, i64 %result.count)
   br label %leave

@@ -101,7 +101,7 @@ class Convention:
         program, native = self._program, self.native
         structure = result_nodes(program.out_tree.entries)
         symbols = symbols_of(program.func)
-        too_many = len(program.func.params) + len(program.func.results) + len(symbols) >= MAX_BUFFERS
+        too_many = len(program.func.params) + len(program.func.results) + len(symbols) + 2 > MAX_BUFFERS
         if structure is None or too_many or program.static or not isinstance(native, Native) or not native.enterable:
             return None
         if any(formula(n, list(symbols)) is None for type in self.results for n in type.shape):

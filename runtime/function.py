@@ -197,10 +197,15 @@ class Function(Inspectable, Exportable):
 
     def _specialize(self, signature: Signature, instance: Any, general: bool) -> ConcreteFunction:
         with collection_paused():
-            found = self._generalize(signature, instance) if general and self._policy else None
+            attempted = self._policy.axes(signature) if general and self._policy else []
+            found = self._generalize(signature, instance) if attempted else None
             if found is not None:
                 return found
-            made = self._compiled(signature, instance)
+            try:
+                made = self._compiled(signature, instance)
+            except Exception:  # the fault is not in the sizes
+                self._policy.forgive(signature, attempted)
+                raise
             self._keep(signature.key, made)
             if self._policy:
                 self._policy.note(signature, None)
@@ -215,7 +220,7 @@ class Function(Inspectable, Exportable):
                 with recording(symbols, user_location) as found:
                     made = self._compiled(signature, instance, shapes, found)
             except Exception as error:  # if the fault is in the function, it is raised again for these sizes alone
-                policy.family(signature).refusal = refusal(error)
+                policy.family(signature).refused[frozenset(axes)] = refusal(error)
                 return None
             if made is None:
                 policy.fix(signature, shapes, found)

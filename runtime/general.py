@@ -59,7 +59,7 @@ class Family:
         self.known: list[tuple[Shape, ...]] = []  # shapes of the specialisations for one size
         self.general: list[General] = []
         self.fixed: dict[Axis, str] = {}  # axes that cannot be symbols, and why
-        self.refusal: str | None = None  # why there is no program for all sizes at all
+        self.refused: dict[frozenset[Axis], str] = {}  # sets of axes that cannot all be symbols, and why
 
 
 class Policy:
@@ -92,7 +92,7 @@ class Policy:
     def axes(self, signature: Signature) -> list[Axis]:
         """The axes that become symbols in a new specialisation for this call; none if it is one for these sizes alone."""
         family, shapes = self.family(signature), shapes_of(signature)
-        if family.refusal is not None or len(family.general) >= MAX_GENERAL:
+        if len(family.general) >= MAX_GENERAL:
             return []
         found = set(self.open_axes)
         if self.dynamic is True:
@@ -101,7 +101,8 @@ class Policy:
             found |= {(i, a) for i, shape in enumerate(shapes) for a, n in enumerate(shape) if known[i][a] != n}
         for general in family.general:
             found |= {(i, a) for i, shape in enumerate(general.shapes) for a, n in enumerate(shape) if is_symbolic(n)}
-        return sorted((i, a) for i, a in found if a < len(shapes[i]) and shapes[i][a] > 1 and (i, a) not in family.fixed)
+        chosen = {(i, a) for i, a in found if a < len(shapes[i]) and shapes[i][a] > 1 and (i, a) not in family.fixed}
+        return [] if chosen in family.refused else sorted(chosen)
 
     def note(self, signature: Signature, general: General | None) -> None:
         """Remember a new specialisation; None if it is one for these sizes alone."""
@@ -122,12 +123,16 @@ class Policy:
                     if name in found.pins:
                         fixed[i, a] = str(found.pins[name])
 
+    def forgive(self, signature: Signature, axes: Sequence[Axis]) -> None:
+        """Forget that a call could not be compiled for all sizes: it cannot be compiled for its own either."""
+        self.family(signature).refused.pop(frozenset(axes), None)
+
     def reasons(self, key: Hashable) -> list[str]:
         """Why calls with this key, or others that differ in sizes only, are compiled for single sizes."""
         family = self.families.get(family_key(key))
         if family is None:
             return []
-        return [*dict.fromkeys(family.fixed.values()), *([family.refusal] if family.refusal else [])]
+        return list(dict.fromkeys([*family.fixed.values(), *family.refused.values()]))
 
     def clear(self) -> None:
         self.families.clear()

@@ -69,7 +69,7 @@ class Header(enum.IntEnum):
     BUSY = 12  # whether a call that has released the GIL is using the arena
     USED = 13  # whether it was used since Python last asked
     SYMBOLS = 14  # number of sizes that are known only at each call
-    SIZES_AT = 15  # where these go among the buffers; the capacity of the arena follows them
+    SIZES_AT = 15  # where these go among the buffers; the capacity of the arena and a word follow them
     RANGES = 16  # the least and the greatest value of each
     CAPACITY = 17  # bytes of the arena
     NEEDED = 18  # bytes that a call would have needed

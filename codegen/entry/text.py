@@ -335,6 +335,8 @@ run.general:
   %capacity = word %route[CAPACITY]
   %capacity.at = getelementptr i64, ptr %sizes, i64 %symbols
   store i64 %capacity, ptr %capacity.at
+  %checked.at = getelementptr i64, ptr %capacity.at, i64 1
+  store i64 0, ptr %checked.at ; native code checks that the sizes do not overflow
   br label %run.any
 run.any:
   %long = word %route[LONG]

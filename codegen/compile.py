@@ -58,7 +58,7 @@ class Built(NamedTuple):
 def built(func: Func, target: Target, probes: Probes | None = None) -> Built:
     module = Module(func, target, probes)
     module.build()
-    results = [r.type for r in func.results]
+    results = [assumed_type(r.type) for r in func.results]
     exports = [MAIN, *([stacks.RELEASE] if module.handles else []), *([LOG] if probes is not None else [])]
     has_collectives = any(map(collectives.is_routine, module.imports))
     image = Image(
@@ -69,8 +69,8 @@ def built(func: Func, target: Target, probes: Probes | None = None) -> Built:
         hint_of(module.memory_bytes),
         module.buffer_count,
         quick=work(func.block) < QUICK,
-        # results in recycled buffers, and effects that a retry would repeat, need Python; so do results whose sizes vary
-        enterable=not module.hosts and not has_collectives and not module.symbols and all(t.nbytes < pooled_from(results) for t in results),
+        # results in recycled buffers, and effects that a retry would repeat, need Python
+        enterable=not module.hosts and not has_collectives and all(t.nbytes < pooled_from(results) for t in results),
         memory=str(module.memory_bytes),
         symbols=module.symbols,
     )

@@ -360,9 +360,13 @@ class Function(Inspectable, Exportable):
         What keeps `function(dynamic=...)` from compiling one for all sizes follows, with the line of the function.
         """
         lines = []
-        for (tree, kinds), concrete in list[tuple[Any, ConcreteFunction]](self._cache.items()):
-            text = signature_text(self._fn, self._name, tree, kinds, concrete.program.func.results)
-            lines.append(text + conditions(concrete))
+        for key, latest in list(self._cache.items()):
+            tree, kinds = key  # type: ignore[misc]
+            known: ConcreteFunction | None = latest
+            while known is not None:
+                text = signature_text(self._fn, self._name, tree, kinds, known.program.func.results)  # type: ignore[has-type]
+                lines.append(text + conditions(known))
+                known = known.alternative if known.convention.is_general else None  # they differ in their guards
         reasons = dict.fromkeys(reason for key in list(self._cache) for reason in self._policy.reasons(key))
         return "\n".join([*lines, *(f"  not for all sizes: {reason}" for reason in reasons)])
 
@@ -528,6 +532,7 @@ def function(
 
     With an `input_signature` (a `TensorSpec`, or a structure of them, for each argument), calls must match it; Python numbers and lists are
     converted to its dtypes. A function that is repeatedly compiled for a single call each gives a warning; `reduce_retracing` disables it.
+    `dynamic="auto"` compiles one program for all sizes of the axes in which calls differ; with True, all axes may have any size at once.
     `threads` limits the threads of large kernels (default: `config.threads`); results are bitwise identical for any number of threads.
 
     >>> @function

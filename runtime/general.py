@@ -102,7 +102,7 @@ class Policy:
         for general in family.general:
             found |= {(i, a) for i, shape in enumerate(general.shapes) for a, n in enumerate(shape) if is_symbolic(n)}
         chosen = {(i, a) for i, a in found if a < len(shapes[i]) and shapes[i][a] > 1 and (i, a) not in family.fixed}
-        return [] if chosen in family.refused else sorted(chosen)
+        return [] if frozenset(chosen) in family.refused else sorted(chosen)
 
     def note(self, signature: Signature, general: General | None) -> None:
         """Remember a new specialisation; None if it is one for these sizes alone."""

@@ -35,6 +35,7 @@ from ..interrupts.signals import INTERRUPTED, RAISED
 from ..llvm import toolchain as llvm
 from ..llvm.target import current
 from ..llvm.workers import Later
+from ..native import TOO_SMALL
 from . import variable_locks
 from .text import entry_ir, locks_ir
 
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
 MAX_BUFFERS = 256
 LARGEST = 2**62
-TOO_SMALL = -4  # native code needs a larger arena
 MAX_NODES = 256  # in all arguments together, or in the result
 RECORD = 4  # size in words of a node, a variable, a constant or a result
 ARRAY, TUPLE, LIST, DICT, SAME, NOTHING = range(6)  # tags of nodes; array arguments store the address of their dtype instead

@@ -178,3 +178,149 @@ def test_traces_for_all_sizes(name):
 def test_derivatives_for_all_sizes(name):
     check(aj.grad(summed(PROGRAMS[name])))
     check(lambda x: aj.jvp(summed(PROGRAMS[name]), (x,), (np.cos(x),))[1])
+
+
+# ---- the policy
+
+
+def batches(*sizes):
+    rng = np.random.default_rng(0)
+    return [rng.normal(size=(n, 4)) for n in sizes]
+
+
+@pytest.mark.parametrize("name", ["softmax", "slices", "counted", "gather", "collected"])
+def test_one_program_runs_at_all_sizes(name):
+    f = aj.function(aj.grad(summed(PROGRAMS[name])), dynamic="auto")
+    for x in batches(9, 7, 2, 3, 64, 1000, 5, 9):
+        np.testing.assert_allclose(f(x), aj.grad(summed(PROGRAMS[name]))(x), rtol=1e-9, atol=1e-10)
+    assert (f.trace_count, f.cache_size) == (2, 2)
+    first, second = f.pretty_printed_signature().splitlines()
+    assert "f64[9,4]" in first
+    assert "f64[B,4]" in second
+
+
+def test_sizes_0_and_1_are_compiled_alone():
+    f = aj.function(lambda x: np.sum(x, 0) + x.shape[0], dynamic="auto")
+    for x in batches(8, 9, 1, 0, 1, 2, 0):
+        np.testing.assert_allclose(f(x), np.sum(x, 0) + x.shape[0])
+    assert [line.partition("(")[2].partition(")")[0] for line in f.pretty_printed_signature().splitlines()] == [
+        "x: f64[8,4]", "x: f64[B,4]", "x: f64[1,4]", "x: f64[0,4]",
+    ]  # fmt: skip
+
+
+def test_equal_sizes_share_a_symbol():
+    f = aj.function(lambda x, y, z: (x @ y.T, z * 2), dynamic="auto")
+    for b, t in [(3, 5), (4, 6), (4, 9), (7, 7), (2, 3)]:
+        x, y, z = np.ones((b, 4)), np.ones((t, 4)), np.ones(b)
+        product, doubled = f(x, y, z)
+        assert product.shape == (b, t)
+        assert doubled.shape == (b,)
+    assert "x: f64[B,4], y: f64[T,4], z: f64[B]" in f.pretty_printed_signature()
+    assert f.trace_count == 2
+
+
+def test_decisions_become_guards():
+    @aj.function(dynamic="auto")
+    def f(x):
+        return np.sum(x) if x.shape[0] > 10 else np.sum(x * 2)
+
+    for x in batches(20, 30, 11, 500, 4, 5, 10, 3, 12):
+        np.testing.assert_allclose(f(x), np.sum(x) if len(x) > 10 else np.sum(x * 2))
+    assert f.trace_count == 3
+    assert "for B in 11.." in f.pretty_printed_signature()
+    assert "for B in 2..10" in f.pretty_printed_signature()
+
+
+def test_inequalities_become_guards():
+    @aj.function(dynamic="auto")
+    def f(x):
+        return np.sum(x) if x.shape[0] != 7 else np.sum(x * 2)
+
+    for x in batches(20, 30, 7, 8, 7, 31):
+        np.testing.assert_allclose(f(x), np.sum(x) if len(x) != 7 else np.sum(x * 2))
+    assert "for B-7 != 0" in f.pretty_printed_signature()
+
+
+def test_what_fixes_a_size_is_named_with_its_line():
+    def odd(n):
+        return np.zeros(list(range(n))[-1])  # a list has as many items as it has
+
+    @aj.function(dynamic="auto")
+    def f(x):
+        return np.sum(x[1:], 0) if len(odd(x.shape[0])) % 2 == 1 else np.sum(x, 0)
+
+    for x in batches(8, 9, 10, 8):
+        np.testing.assert_allclose(f(x), np.sum(x[1:] if (len(x) - 1) % 2 == 1 else x, 0))
+    assert f.trace_count == 4  # of which one for all sizes, in vain
+    assert "not for all sizes: B = 9" in f.pretty_printed_signature()
+    assert "test_dynamic.py" in f.pretty_printed_signature()
+
+
+def test_errors_are_those_of_the_function():
+    f = aj.function(lambda x, y: x + y, dynamic="auto")
+    f(np.ones(3), np.ones(3))
+    f(np.ones(4), np.ones(4))
+    with pytest.raises(aj.ShapeError, match="do not broadcast"):
+        f(np.ones(4), np.ones(5))
+    assert f(np.ones(6), np.ones(6)).shape == (6,)
+    assert f.trace_count == 2
+
+
+def test_dynamic_false_compiles_for_each_size():
+    f = aj.function(lambda x: x * 2, dynamic=False)
+    for x in batches(2, 3, 4):
+        f(x)
+    assert f.trace_count == 3
+    with pytest.raises(ValueError, match="dynamic must be"):
+        aj.function(lambda x: x, dynamic="always")
+
+
+def test_dynamic_true_is_general_at_once():
+    f = aj.function(lambda x: np.cumsum(x, 0), dynamic=True)
+    for x in batches(6, 3, 2, 90):
+        np.testing.assert_allclose(f(x), np.cumsum(x, 0))
+    assert f.trace_count == 1
+    assert f.pretty_printed_signature() == "<lambda>(x: f64[B,T]) -> f64[B,T]"
+
+
+def test_results_of_the_native_entry_have_types():
+    f = aj.function(lambda x: (x[1:], np.sum(x), np.concatenate([x, x])), dynamic=True)
+    for _ in range(3):
+        for n in (6, 9, 3, 700):
+            part, total, double = f(np.ones((n, 4)))
+            assert (part.shape, part.type.shape, double.shape) == ((n - 1, 4), (n - 1, 4), (2 * n, 4))
+            assert (part + 1).type.shape == (n - 1, 4)
+            assert float(total) == 4 * n
+    assert [concrete.convention.is_general for concrete, _ in f._shortcut._routes] == [True]
+
+
+def test_eager_tapes_record_calls_of_any_size():
+    f = aj.function(lambda x: np.sum(np.tanh(x) ** 2), dynamic="auto")
+    for x in batches(5, 6, 7, 8):
+        v = aj.Tensor(x)
+        with aj.GradientTape() as tape:
+            tape.watch(v)
+            y = f(v)
+        np.testing.assert_allclose(tape.gradient(y, v), 2 * np.tanh(x) / np.cosh(x) ** 2, rtol=1e-9)
+
+
+def test_a_training_step_compiles_twice():
+    w = aj.Variable(np.zeros((4, 3)))
+
+    @aj.function(dynamic="auto")
+    def step(x, y):
+        with aj.GradientTape() as tape:
+            z = x @ w
+            loss = -np.mean(np.log(softmax(z))[np.arange(x.shape[0]), y])
+        w.assign_sub(0.1 * tape.gradient(loss, w))
+        return loss
+
+    alone = aj.function(step.python_function, reduce_retracing=True)
+    rng = np.random.default_rng(0)
+    for n in (32, 31, 2, 17, 200, 3, 64):
+        x, y, before = rng.normal(size=(n, 4)), rng.integers(0, 3, n), w.numpy().copy()
+        loss, after = step(x, y), w.numpy().copy()
+        w.assign(before)
+        np.testing.assert_allclose(loss, alone(x, y), rtol=1e-12)
+        np.testing.assert_allclose(w.numpy(), after, rtol=1e-10, atol=1e-12)
+    assert step.trace_count == 2

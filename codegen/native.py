@@ -227,13 +227,13 @@ def any_sized(shape: tuple[int, ...], dtype: DType, pool: deque[Array]) -> Array
             buffer = pool.popleft()
         except IndexError:
             break
-        fits = nbytes <= buffer.size <= 4 * nbytes and sys.getrefcount(buffer) == 2
-        array = buffer[:nbytes].view(dtype).reshape(shape) if fits else None
+        if not nbytes <= buffer.size <= 4 * nbytes:
+            continue  # dropped: the sizes have changed
+        free = sys.getrefcount(buffer) == 2
+        array = buffer[:nbytes].view(dtype).reshape(shape) if free else None
+        pool.append(buffer)
         if array is not None:
-            pool.append(buffer)
             return array
-        if len(pool) + 1 < KEPT:  # one that has become too small is dropped
-            pool.append(buffer)
     buffer = np.empty(nbytes, np.uint8)
     if len(pool) < KEPT:
         pool.append(buffer)

@@ -141,3 +141,16 @@ def test_an_arena_grows_and_calls_with_other_sizes_go_on() -> None:
         x = np.full((b, b), 0.01, F32)
         (got,) = native([x])
         np.testing.assert_allclose(got, np.sum(x @ x @ x), rtol=1e-4)
+
+
+def test_large_results_use_buffers_again_only_when_nobody_holds_them() -> None:
+    native, _ = compiled("func @f[B=32](%x: f32[B]) -> f32[B] {\n%y: f32[B] = add %x, 1.0\nreturn %y\n}")
+    held = []
+    for step, n in enumerate([100_000, 100_000, 100_000, 150_000, 90_000, 2, 100_000]):
+        (got,) = native([np.full(n, step, np.float32)])
+        held.append(got)
+    for step, array in enumerate(held):
+        assert (array == step + 1).all()
+    del held, got, array
+    places = {native([np.zeros(100_000, np.float32)])[0].__array_interface__["data"][0] for _ in range(20)}
+    assert len(places) <= 2

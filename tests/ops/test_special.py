@@ -91,6 +91,7 @@ def samples(domain: str, rng: np.random.Generator) -> list[np.ndarray[Any, Any]]
 
 def test_the_page_lists_every_function() -> None:
     composed = {"expit", "log_expit", "softmax", "log_softmax", "logsumexp", "sinc", "erf", "psi", "jv", "jn", "iv", "polygamma", "kl_div"}
+    composed |= {"gammasgn", "multigammaln", "yn"}
     assert set(ROWS) == set(EXACT) == set(aj.special.__all__) - composed
 
 
@@ -216,3 +217,24 @@ def test_a_ufunc_without_a_rule_is_named_as_scipys() -> None:
     with pytest.raises(aj.UnsupportedError, match=r"scipy\.special\.gammaincinv is not supported"):
         aj.function(lambda x: sp.gammaincinv(2.0, x))(x)
     np.testing.assert_allclose(np.asarray(sp.gammaincinv(2.0, aj.tensor(x))), sp.gammaincinv(2.0, x))
+
+
+def test_composed_functions_are_scipys() -> None:
+    x = np.array([0.3, 1.7, 4.2, 11.0])
+    for n in (-3, 0, 1, 5):
+        np.testing.assert_allclose(np.asarray(aj.function(lambda x, n=n: aj.special.yn(n, x))(x)), sp.yn(n, x), rtol=1e-12)
+    signs = np.array([2.5, -0.5, -1.5, -3.2, 0.0, -0.0, -2.0, np.nan, np.inf])
+    np.testing.assert_array_equal(np.asarray(aj.special.gammasgn(signs)), sp.gammasgn(signs))
+    np.testing.assert_allclose(np.asarray(aj.special.multigammaln(x + 2, 3)), sp.multigammaln(x + 2, 3), rtol=1e-13)
+
+
+def test_weighted_logsumexp_is_scipys() -> None:
+    x, b = np.array([[1000.0, 999.0, 5000.0, 998.0]]), np.array([1.0, -2.0, 0.0, 3.0])
+    for options in ({"b": b}, {"b": b, "axis": 1, "keepdims": True}, {"b": 2.0, "axis": 0}):
+        got = aj.function(lambda x, options=options: aj.special.logsumexp(x, **options))(x)
+        np.testing.assert_allclose(np.asarray(got), sp.logsumexp(x, **options), rtol=1e-13)
+    size, sign = aj.special.logsumexp(x, b=-b, return_sign=True)
+    np.testing.assert_allclose([float(size), float(sign)], sp.logsumexp(x, b=-b, return_sign=True))
+    slope = aj.grad(lambda x: aj.special.logsumexp(x, b=np.array([1.0, 3.0])))(np.array([1.0, 2.0]))
+    terms = np.exp([1.0, 2.0]) * [1.0, 3.0]
+    np.testing.assert_allclose(np.asarray(slope), terms / terms.sum())

@@ -5,6 +5,7 @@ Names and arguments are SciPy's. SciPy itself is not needed.
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -12,16 +13,18 @@ from adjit.ir import ops
 from adjit.ir.errors import DTypeError
 from adjit.ir.operand import Concrete, Literal, Operand
 from adjit.ir.ops import special
+from adjit.ir.types import normalize_axes
 
 from ..convert import numbers, present, to_operand
-from .elementwise import binary, cbrt, erf, exp2, expm1, log1p, sigmoid, sinc, unary
-from .reductions import log_softmax, logsumexp, softmax
+from .elementwise import binary, cbrt, erf, exp2, expm1, floating, log1p, sigmoid, sinc, unary
+from .reductions import log_softmax, softmax
+from .reductions import logsumexp as plain_logsumexp
 
 __all__ = [
     "beta", "betainc", "betaln", "digamma", "ellipe", "ellipk", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "exp1", "expi",
-    "expit", "gamma", "gammainc", "gammaincc", "gammaln", "i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jn", "jv", "k0", "k0e",
-    "k1", "k1e", "kl_div", "lambertw", "log_expit", "log_ndtr", "log_softmax", "logit", "logsumexp", "ndtr", "ndtri", "polygamma", "psi",
-    "rel_entr", "sinc", "softmax", "xlog1py", "xlogy", "y0", "y1", "zeta",
+    "expit", "gamma", "gammainc", "gammaincc", "gammaln", "gammasgn", "i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jn", "jv",
+    "k0", "k0e", "k1", "k1e", "kl_div", "lambertw", "log_expit", "log_ndtr", "log_softmax", "logit", "logsumexp", "multigammaln",
+    "ndtr", "ndtri", "polygamma", "psi", "rel_entr", "sinc", "softmax", "xlog1py", "xlogy", "y0", "y1", "yn", "zeta",
 ]  # fmt: skip
 
 expit = sigmoid
@@ -198,6 +201,75 @@ def polygamma(n: int, x: Any, /) -> Operand:
     return present(special.polygamma(static_order(n, "polygamma"), to_operand(x)))
 
 
+def yn(n: int, x: Any, /) -> Operand:
+    """Return the Bessel function of the second kind of integer order n, by recurrence from orders 0 and 1.
+
+    >>> aj.special.yn(2, 1.0)
+    Tensor(-1.65068261, f64[])
+    """
+    order = operator.index(n)
+    x = to_operand(x)
+    before: Operand = y0(x)
+    out: Operand = y1(x)
+    if order == 0:
+        return before
+    for k in range(1, abs(order)):
+        before, out = out, (2.0 * k) / x * out - before
+    return -out if order < 0 and order % 2 else out
+
+
+def gammasgn(x: Any, /) -> Operand:
+    """Return the sign of the gamma function, 1 or -1; NaN at its poles.
+
+    >>> aj.special.gammasgn([2.5, -0.5, -1.5])
+    Tensor([ 1., -1.,  1.], f64[3])
+    """
+    x = ops.stop_gradient(floating(to_operand(x)))
+    whole = ops.floor(x)
+    odd = ops.not_equal(whole - 2.0 * ops.floor(0.5 * whole), 0.0)
+    below = ops.where(ops.equal(whole, x), math.nan, ops.where(odd, -1.0, 1.0))
+    return ops.cast(
+        ops.where(ops.less(x, 0.0), below, ops.where(ops.isnan(x), math.nan, ops.copysign(ops.where(ops.isnan(x), x, 1.0), x))), x.dtype
+    )
+
+
+def multigammaln(a: Any, d: int, /) -> Operand:
+    """Return the logarithm of the multivariate gamma function of dimension d, for a > (d - 1) / 2.
+
+    >>> aj.special.multigammaln(3.0, 2)
+    Tensor(1.55204863, f64[])
+    """
+    a, count = floating(to_operand(a)), operator.index(d)
+    if count < 1:
+        raise ValueError(f"multigammaln: the dimension must be positive, not {count}")
+    out: Operand = a * 0.0 + 0.25 * count * (count - 1) * math.log(math.pi)
+    for j in range(count):
+        out = out + gammaln(a - 0.5 * j)
+    return out
+
+
+def logsumexp(x: Any, /, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
+    """Return log(sum(b exp(x))) without overflow; with `return_sign`, of the absolute value, and the sign of the sum.
+
+    >>> aj.special.logsumexp([1000.0, 1000.0], b=[1.0, 2.0])
+    Tensor(1001.09861229, f64[])
+    """
+    if b is None and not return_sign:
+        return plain_logsumexp(x, axis, keepdims)
+    x = floating(to_operand(x))
+    weights = ops.cast(to_operand(1.0 if b is None else b), x.dtype)
+    present = ops.where(ops.equal(weights, 0.0), -math.inf, x)
+    peak = ops.max(ops.stop_gradient(present), axis, True)
+    peak = ops.where(ops.isfinite(peak), peak, 0.0)
+    total = ops.sum(weights * ops.exp(present - peak), axis, True)
+    out = ops.log(ops.absolute(total) if return_sign else total) + peak
+    if not keepdims:
+        axes = normalize_axes(axis, out.ndim, "logsumexp")
+        shape = tuple(n for a, n in enumerate(out.shape) if a not in axes)
+        out, total = ops.reshape(out, shape), ops.reshape(total, shape)
+    return (out, ops.sign(total)) if return_sign else out
+
+
 def jn(n: int, x: Any, /) -> Operand:
     """Return the Bessel function of the first kind, of the integer order n, which is static.
 
@@ -232,7 +304,8 @@ def static_order(n: Any, what: str) -> int:
 
 
 # The names of SciPy's ufuncs for which there is a rule
+NOT_UFUNCS = ("logsumexp", "softmax", "log_softmax", "sinc", "lambertw", "polygamma", "multigammaln")
 UFUNCS = {
-    **{name: globals()[name] for name in __all__ if name not in ("logsumexp", "softmax", "log_softmax", "sinc", "lambertw", "polygamma")},
+    **{name: globals()[name] for name in __all__ if name not in NOT_UFUNCS},
     "_zeta": zeta, "cbrt": cbrt, "exp2": exp2, "expm1": expm1, "log1p": log1p,
 }  # fmt: skip

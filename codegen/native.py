@@ -147,6 +147,11 @@ class Native:
         code: int = self._main(table, arena.__array_interface__["data"][0], error)
         return code
 
+    @property
+    def largest_arena(self) -> int:
+        """The size of the largest arena that calls through Python have used."""
+        return max((arena.nbytes for arena in list(self._arenas)), default=self.arena_bytes)
+
     def new_arena(self, nbytes: int | None = None) -> Array:
         """Memory for one call at a time."""
         nbytes = self.arena_bytes if nbytes is None else nbytes

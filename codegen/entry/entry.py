@@ -72,7 +72,7 @@ class Header(enum.IntEnum):
     SIZES_AT = 15  # where these go among the buffers; the capacity of the arena and a word follow them
     RANGES = 16  # the least and the greatest value of each
     CAPACITY = 17  # bytes of the arena
-    NEEDED = 18  # bytes that a call would have needed
+    LACKING = 18  # whether a call would have needed more
 
 
 class Node(NamedTuple):
@@ -158,9 +158,12 @@ class Route:
             self.words[Header.BUSY] = 0
 
     def grow(self) -> None:
-        """Replace an arena that was too small for the sizes of a call."""
-        if self.words[Header.NEEDED] > self.words[Header.CAPACITY] and not self.words[Header.BUSY]:
-            self._renew_arena(2 * int(self.words[Header.NEEDED]))
+        """Replace an arena that was too small for the sizes of earlier calls, which Python has made, by one that suffices for them."""
+        if self.words[Header.LACKING] and not self.words[Header.BUSY]:
+            largest = self._native.largest_arena
+            if largest > self.words[Header.CAPACITY]:
+                self._renew_arena(largest)
+                self.words[Header.LACKING] = 0
 
     def _renew_arena(self, nbytes: int | None = None) -> None:
         arena = self._native.new_arena() if nbytes is None else self._native.new_arena(nbytes)

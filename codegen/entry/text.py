@@ -356,11 +356,9 @@ ran:
   switch i64 %code, label %failed [i64 0, label %finish
                                    i64 TOO_SMALL, label %small
                                    i64 INTERRUPTED, label %interrupted]
-small: ; Python runs it in a larger arena, and gives the route one
-  %report = item %route[DETAILS]
-  %needed = load i64, ptr %report
-  %needed.at = getelementptr i64, ptr %route, i64 NEEDED
-  store i64 %needed, ptr %needed.at
+small: ; Python runs it in a larger arena, and gives the route one as large
+  %lacking.at = getelementptr i64, ptr %route, i64 LACKING
+  store i64 1, ptr %lacking.at
   br label %failed
 failed: ; nothing has changed: Python does it again, and raises the error
   call void @drop(ptr %arrays, i64 %result.count)

@@ -18,6 +18,7 @@ from .complex import split_complex
 from .fusion.components import split_components
 from .fusion.fuse import fuse
 from .fusion.hosts import host_products
+from .fusion.joins import pad_joined_views
 from .fusion.legalize import legalize
 from .fusion.positions import reduce_positions
 from .fusion.rows import fuse_rows
@@ -105,6 +106,7 @@ OPTIMIZE = Pipeline(
     split_components,
     unpack_small_arrays,
     shift_stencils,
+    pad_joined_views,
     lift_products,
     accumulate_products,
     reduce_positions,

@@ -22,8 +22,10 @@ from adjit.ir.ops.base import View
 from adjit.ir.ops.control import Region
 from adjit.ir.ops.create import Constant
 from adjit.ir.ops.index import Gather
+from adjit.ir.ops.join import Concatenate
 from adjit.ir.ops.maps import Map, calls_math
 from adjit.ir.ops.reduce import Reduce
+from adjit.ir.ops.shape import Pad
 from adjit.ir.ops.stack import StackRead
 from adjit.ir.sizes import hint_of
 from adjit.ir.types import StackType
@@ -43,7 +45,7 @@ def is_cheap(stmt: Stmt) -> bool:
         return not calls_math(stmt)
     if isinstance(op, Reduce):
         return stmt.args[0].type.size == 1
-    return isinstance(op, View | Constant | Gather | StackRead)
+    return isinstance(op, View | Constant | Gather | StackRead | Concatenate | Pad)
 
 
 def choose(needs: Iterable[Value], block: Block, stmts: Sequence[Stmt], at_hand: Sequence[Value] = (), may_keep: bool = True) -> Choice:

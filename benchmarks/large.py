@@ -1,8 +1,9 @@
 """Workloads at real sizes, beside NumPy and whichever of SciPy, JAX and PyTorch are installed, in one run.
 
-    python benchmarks/large.py [--only WORD] [--seconds 2]
+    python benchmarks/large.py [--only WORD] [--seconds 2] [--cpu]
 
-Calls of all frameworks alternate, so that a busy period affects all; times are minima. "faults" are adjit's page faults a call.
+On a busy machine, compare processor time on one core: taskset -c 0 python benchmarks/large.py --cpu. Calls of all frameworks alternate, so
+that a busy period affects all; times are minima. "faults" are adjit's page faults a call.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def page_faults() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 
-def measure(workload: Workload, seconds: float) -> tuple[dict[str, float], float]:
+def measure(workload: Workload, seconds: float, clock: Callable[[], float] = time.perf_counter) -> tuple[dict[str, float], float]:
     """The fastest call of each, by name, and the page faults of one of ours."""
     calls = {"adjit": workload.ours, **workload.peers}
     fastest = dict.fromkeys(calls, float("inf"))
@@ -138,9 +139,9 @@ def measure(workload: Workload, seconds: float) -> tuple[dict[str, float], float
     end = time.perf_counter() + seconds * len(calls)
     while time.perf_counter() < end or count < 3:
         for name, call in calls.items():
-            before, start = page_faults(), time.perf_counter()
+            before, start = page_faults(), clock()
             call()
-            fastest[name] = min(fastest[name], time.perf_counter() - start)
+            fastest[name] = min(fastest[name], clock() - start)
             if name == "adjit":
                 faults += page_faults() - before
                 count += 1
@@ -151,13 +152,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="workloads whose name contains this")
     parser.add_argument("--seconds", type=float, default=2.0, help="for each call")
+    parser.add_argument("--cpu", action="store_true", help="processor time instead of elapsed time")
     options = parser.parse_args()
     print("| workload | adjit | peers (adjit's time divided by theirs) | faults |\n|---|--:|---|--:|")
     for make in workloads():
         workload = make()
         if options.only not in workload.name:
             continue
-        fastest, faults = measure(workload, options.seconds)
+        fastest, faults = measure(workload, options.seconds, time.process_time if options.cpu else time.perf_counter)
         ours = fastest.pop("adjit")
         others = "; ".join(f"{name} {1e3 * theirs:.3g} ms ({ours / theirs:.2f})" for name, theirs in fastest.items())
         print(f"| {workload.name} | {1e3 * ours:.3g} ms | {others} | {faults:.0f} |", flush=True)

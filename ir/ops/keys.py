@@ -48,6 +48,16 @@ class Selection(NamedTuple):
         others = tuple(range(count, count + len(self.shape) - len(self.axes)))
         return others[: self.place] + tuple(range(count)) + others[self.place :]
 
+    def in_row(self, x: Operand) -> Selection | None:
+        """The rest of the key, if it begins with one position along each of the first axes and selects a part of the row there.
+
+        A row is read in place, and the gradient of a part of it concerns the row, not the whole array.
+        """
+        count, rest = len(self.indices), x.type.shape[len(self.indices) :]
+        if not count or self.indices[0].type.shape or self.axes != tuple(range(count)) or self.spans[count:] == [Span(0, n) for n in rest]:
+            return None
+        return Selection(self.spans[count:], self.shape[count:], (), (), 0)
+
     def window(self, x: Operand) -> Operand:
         return reshape(read_window(x, self.spans), self.shape)
 
@@ -58,6 +68,8 @@ class Selection(NamedTuple):
 def getitem(x: Operand, key: Any) -> Operand:
     """`x[key]`, as in NumPy."""
     selection = select(x, key, "getitem")
+    if (rest := selection.in_row(x)) is not None:
+        return rest.window(apply(Gather(), x, *selection.indices))
     window = selection.window(x)
     if not selection.indices:
         return window
@@ -90,6 +102,10 @@ def additem(x: Operand, key: Any, value: Any) -> Operand:
 
 
 def scatter(op: Scatter, x: Operand, selection: Selection, what: str, key: Any, value: Any) -> Operand:
+    if (rest := selection.in_row(x)) is not None and x.type.dtype != BOOL:
+        row, update = apply(Gather(), x, *selection.indices), fitted(what, x, key, value, rest.shape)
+        new = rest.put(row, update if isinstance(op, ScatterSet) else rest.window(row) + update)
+        return apply(ScatterSet(), x, new, *selection.indices)
     base = transpose(selection.window(x), selection.order)
     counted = len(selection.axes)
     shape = selection.indices[0].type.shape + base.type.shape[counted:]

@@ -251,8 +251,27 @@ class _Placer:
         for carry, following, last_read in self.carried:
             if self._overwrites(carry, following, last_read):
                 self.hosts[id(following)] = carry
+                self.host_changes(carry, following, last_read)
         for row, (carry, stmt) in enumerate(self.collected):
             self.take_row(row, carry, stmt)
+
+    def host_changes(self, carry: Value, following: Value, last_read: int) -> None:
+        """If a loop changes a carry by several statements in place, keep what is between them in the carry's buffer as well."""
+        between: list[Value] = []
+        new = following
+        while (old := self.changed_by(self.makers[id(new)])) is not carry:
+            free = old is not None and id(old) not in self.hosts and id(old) not in self.plan.places
+            if old is None or not free or self.made_at.get(id(old), -1) <= self.made_at[id(carry)] or not self.may_overwrite(old, new):
+                return
+            between.append(old)
+            new = old
+        if between and self._overwrites(carry, new, last_read):
+            self.hosts.update((id(old), carry) for old in between)
+
+    def changed_by(self, stmt: Stmt) -> Value | None:
+        """The value that a statement can change in place."""
+        source = None if stmt.op.in_place is None else stmt.args[stmt.op.in_place]
+        return self.root(source) if isinstance(source, Value) else None
 
     def take_row(self, row: int, carry: Value, stmt: Stmt) -> None:
         """Compute a row that a loop writes into an array directly there, if the array is changed in place and the row is known by then."""

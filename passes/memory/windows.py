@@ -8,7 +8,7 @@ Parts that are concatenated are computed directly inside the result.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.layout import Layout
@@ -26,6 +26,7 @@ from adjit.ir.plan import BufferView, Place, Plan
 from adjit.ir.sizes import hint_of
 
 from .in_place import Roots, changed_stacks, changes_in_place, is_array, is_stack
+from .lookups import outlived
 
 RUN = 16  # contiguous elements that a part of a concatenation must have: a kernel writes them as vectors
 
@@ -46,7 +47,7 @@ class Windows:
         for param in self.func.params:
             self.own(param)
         self.made = set()
-        self.visit_all(self.func.stmts)
+        self.visit_all(self.func.stmts, self.func.results)
         results = [self.fresh(r) for r in self.func.results]
         updates = [(param, self.fresh(new)) for param, new in self.func.updates]
         block = Block(self.func.params, self.stmts, results, self.func.block.saving)
@@ -61,11 +62,13 @@ class Windows:
         self.plan.windows[id(value)] = BufferView(value, Layout.contiguous(value.type.shape))
         self.made.add(id(value))
 
-    def visit_all(self, stmts: Iterable[Stmt]) -> None:
+    def visit_all(self, stmts: Sequence[Stmt], last: Sequence[Operand]) -> None:
+        """`last` are read at the end of the block."""
+        copied = outlived(stmts, last)
         for stmt in stmts:
             if isinstance(stmt.op, View):
                 self.view(stmt)
-            elif self.is_lookup(stmt):
+            elif self.is_lookup(stmt) and id(stmt.result) not in copied:
                 self.look(stmt)
             elif isinstance(stmt.op, Concatenate) and run_length(stmt) >= RUN and any(map(self.can_move, stmt.args)):
                 self.join(stmt)
@@ -236,7 +239,7 @@ class Windows:
         """A block with its copies; values that a loop's body yields have their own buffers, except carries that do not change."""
         outer_stmts, outer_made = self.stmts, self.made
         self.stmts, self.made = [], set()
-        self.visit_all(block.stmts)
+        self.visit_all(block.stmts, (*block.results, *block.saving))
         results: list[Operand] = list(block.results)
         for k, carry in enumerate(carries):
             if results[k] is not carry and not is_stack(carry):

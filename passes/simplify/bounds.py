@@ -13,7 +13,7 @@ from adjit.ir.func import Block, Func, Stmt
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.arithmetic import Add, Maximum, Minimum, Sub
 from adjit.ir.ops.base import Op, View
-from adjit.ir.ops.control import For
+from adjit.ir.ops.control import For, Fuse
 from adjit.ir.ops.create import Constant, Fill, Iota, SizeValue
 from adjit.ir.ops.index import Indexing
 from adjit.ir.ops.maps import Cast, Mul
@@ -72,6 +72,9 @@ class Bounds:
                 self._learn(stmt.result, self._result(stmt))
             for inner in stmt.blocks:
                 self._walk(inner)
+            if isinstance(stmt.op, Fuse):
+                for result, inside in zip(stmt.results, stmt.blocks[0].results, strict=True):
+                    self._learn(result, self.of(inside))
 
     def _learn(self, value: Operand, interval: Interval | None) -> None:
         if interval is None:

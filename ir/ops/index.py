@@ -63,9 +63,9 @@ class Accessing(Indexing, abstract=True):
 
     checked: bool = False
 
-    def __post_init__(self) -> None:
-        if self.checked:
-            self.__dict__["can_fail"] = False
+    @property
+    def can_fail(self) -> bool:  # type: ignore[override]
+        return not self.checked
 
     def unchecked(self) -> Op:
         return type(self)(checked=True)

@@ -70,7 +70,7 @@ def row_text(case: Case, dtype: str) -> str:
 
 
 def damaged(rng: random.Random) -> str:
-    return mutated(rng, rng.choice(whole_programs() if rng.random() < 0.1 else rows()))  # which take a tenth of the time
+    return mutated(rng, rng.choice(whole_programs() if rng.random() < 0.05 else rows()))  # which parse in a tenth of the time
 
 
 def mutated(rng: random.Random, text: str) -> str:

@@ -75,7 +75,7 @@ def damaged(rng: random.Random) -> str:
 
 def mutated(rng: random.Random, text: str) -> str:
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        at = rng.randrange(len(text))
+        at = rng.randrange(len(text) or 1)
         kind = rng.randrange(7)
         if kind == 0:
             text = text[:at] + text[at + rng.randint(1, 12) :]
@@ -84,8 +84,7 @@ def mutated(rng: random.Random, text: str) -> str:
         elif kind == 2:
             text = text[:at] + chr(rng.choice((rng.randrange(32, 127), rng.randrange(1, 0x3000)))) + text[at + 1 :]
         elif kind == 3:  # a digit
-            places = [k for k, c in enumerate(text) if c.isdigit()]
-            k = rng.choice(places)
+            k = rng.choice([k for k, c in enumerate(text) if c.isdigit()] or [at])
             text = text[:k] + rng.choice("0123456789") + text[k + 1 :]
         else:  # lines or words moved, repeated, exchanged
             parts = text.split("\n") if kind == 4 else text.split(" ")

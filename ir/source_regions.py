@@ -7,8 +7,8 @@ nothing else reads them. Values that a loop saves are appended to lists.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from .func import Block, Stmt, Value
@@ -92,7 +92,7 @@ class Regions:
         if self.left.get(id(counter)):
             self.names.prefer(counter, counter.name or "k")
             name = self.names.of(counter)
-        with self.nested() as lines:
+        with self.repeated(stmt.blocks), self.nested() as lines:
             self.iteration(body, carries, stmt.results[len(carries) :])
             inner = list(lines)
         self.lines += [*self.indented([f"for {name} in range({', '.join(bounds)}):"]), *(inner or self.indented(["    pass"]))]
@@ -102,14 +102,15 @@ class Regions:
         self.start(stmt, stmt.args, body.params, body)
         for c, p in zip(body.params, condition.params, strict=True):
             self.names.share(p, c)
-        with self.nested() as lines:
-            self.write_block(condition)
-            test = self.array(condition.results[0])
-            self.take(condition.results)
-            prepared = list(lines)
-        with self.nested() as lines:
-            self.iteration(body, body.params, stmt.results[len(body.params) :])
-            inner = list(lines)
+        with self.repeated(stmt.blocks):
+            with self.nested() as lines:
+                self.write_block(condition)
+                test = self.array(condition.results[0])
+                self.take(condition.results)
+                prepared = list(lines)
+            with self.nested() as lines:
+                self.iteration(body, body.params, stmt.results[len(body.params) :])
+                inner = list(lines)
         if not prepared:
             self.lines += [*self.indented([f"while {unparse(test)}:"]), *(inner or self.indented(["    pass"]))]
             return
@@ -146,6 +147,15 @@ class Regions:
             name = getattr(element, "name", None)
             self.names.prefer(stack, f"{name}_stack" if name and name.isidentifier() else "stack0")
             self.lines += self.indented([f"{self.names.of(stack)} = []"])
+
+    @contextmanager
+    def repeated(self, blocks: Sequence[Block]) -> Iterator[None]:
+        """Keep the variables that a loop reads from around it: its next iteration reads them again, so its body may not reuse them."""
+        outside = [x for block in blocks for x in block.free() if id(x) not in self.inlined]
+        for x in outside:
+            self.left[id(x)] = self.left.get(id(x), 0) + 1
+        yield
+        self.take(outside)
 
     def stays_fresh(self, carry: Value, body: Block) -> bool:
         """Whether a carry is only ever an array that one op of the body changes in place."""

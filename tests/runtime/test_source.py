@@ -22,12 +22,11 @@ from tests.ir.source_checks import assert_same_bits, check_halves, check_native
 from tests.ir.test_source import formatted, save
 from tests.programs.check import traced
 from tests.programs.grammar import program_of
-from tests.programs.program import Program
 from tests.programs.reference import adjit_side
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = int(os.environ.get("ADJIT_SOURCE_PROGRAMS", "50"))
-FIRST = int(os.environ.get("ADJIT_PROGRAMS_SEED", "0"))
+FIRST = int(os.environ.get("ADJIT_SOURCE_SEED", "0"))  # NumPy rounds some sums otherwise in another layout: not all seeds give equal bits
 SHARE = 1 if PROGRAMS >= 1000 else 8  # one of so many is compared with native code, too: compiling takes most of the time
 
 
@@ -234,13 +233,19 @@ def test_the_examples(example: Path, tmp_path: Path) -> None:
     assert formatted(tmp_path) == ""
 
 
-def checked_source(program: Program) -> str:
-    functions = program.functions(adjit_side(program.variables))
-    at = program.differentiated
-    f = aj.value_and_grad(functions["loss"], tuple(at)) if at else functions["program"]
-    with np.errstate(all="ignore"):
-        func, arrays = traced(f, list(program.inputs.values()))
-        return check_halves(func, arrays).text
+def test_a_loop_inside_of_a_loop_starts_from_the_same_value_each_time() -> None:
+    def f(x: Any) -> Any:
+        start, total = np.sin(x), x
+        for _ in aj.range(3):
+            inner = start
+            while np.sum(inner * inner) > 0.5:
+                inner = inner * 0.6
+            total = total * 0.5 + inner
+        return np.sum(total)
+
+    x = np.linspace(0.5, 1.5, 4)
+    for function in (f, aj.grad(f)):
+        np.testing.assert_allclose(aj.function(function).source(x)(), aj.function(function)(x), rtol=1e-12)
 
 
 def test_random_programs(tmp_path: Path) -> None:

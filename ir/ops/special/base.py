@@ -14,7 +14,7 @@ from .numbers import Num, seeded, top
 if TYPE_CHECKING:
     from ...operand import Operand
 
-MAX_ORDER = 8  # of derivatives that have no closed form
+MAX_ORDER = 4  # of derivatives that have no closed form; the native code of order 7 overflows the stack
 
 
 class Special(Map, abstract=True):

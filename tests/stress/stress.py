@@ -265,6 +265,14 @@ class Stress:
 
     def watch(self, seconds: float) -> None:
         """Interrupts the main thread, until the time is over or somebody is stuck."""
+        try:
+            self._watch(seconds)
+        except BaseException:
+            self.errors.append(f"the watcher ended:\n{traceback.format_exc()}")
+        finally:
+            self.over.set()
+
+    def _watch(self, seconds: float) -> None:
         rng = random.Random(self.seed)
         end, main = time.monotonic() + seconds, threading.main_thread().ident
         assert main is not None
@@ -272,12 +280,11 @@ class Stress:
             self.over.wait(rng.uniform(0.01, 0.2))
             signal.pthread_kill(main, signal.SIGINT)
             sys.setswitchinterval(rng.choice([1e-5, 1e-4, 5e-3]))
-            late = [name for name, last in self.progress.items() if time.monotonic() - last > patience(STUCK)]
+            late = [name for name, last in list(self.progress.items()) if time.monotonic() - last > patience(STUCK)]
             if late:
                 print(f"stuck: {late}", file=sys.stderr, flush=True)
                 faulthandler.dump_traceback(all_threads=True)
                 os._exit(3)
-        self.over.set()
 
     def finish(self) -> None:
         expected, found = float(sum(self.twins.steps.values())), float(self.twins.a[0])

@@ -11,6 +11,7 @@ from adjit.ir.target import Target
 
 from .kernels.kernels import Kernel
 from .llvm import toolchain as llvm
+from .llvm.debug_lines import Place, files_of, located, owner
 from .llvm.parts import Texts
 from .llvm.workers import Later
 from .main.module import Module
@@ -27,6 +28,7 @@ class KernelText(NamedTuple):
     stmts: tuple[Stmt, ...]
     llvm: str
     asm: str
+    places: tuple[Place | None, ...] = ()  # the line of source of each line of the assembly, if lines are recorded
 
 
 class Recording(Module):
@@ -49,18 +51,23 @@ def kernel_texts(func: Func, target: Target) -> list[KernelText]:
     module = Recording(func, target)
     module.build()
     sources: dict[str, list[str]] = {}
-    codes: dict[str, list[str]] = {}
+    codes: dict[str, list[tuple[str, Place | None]]] = {}
     assemblies = [Later(partial(llvm.assembly, text, target, module.level)) for text in module.parts.texts]
     for text, assembly in zip(module.parts.texts, assemblies, strict=True):
         for name, part in cut(text, DEFINED):
             sources.setdefault(owner(name), []).append(part.split("\n}\n", 1)[0] + "\n}")
-        for name, part in cut(assembly.result(), LABEL):
+        code = assembly.result()
+        files = files_of(code) if target.debug_lines else {}
+        for name, part in cut(code, LABEL):
             lines = [line for line in part.splitlines() if not NOISE.match(line) and line.strip()]
-            codes.setdefault(owner(name), []).append("\n".join(lines))
-    return [
-        KernelText(name, tuple(stmts), "\n\n".join(sources.get(name, ())), "\n\n".join(codes.get(name, ())))
-        for name, stmts in module.calls.items()
-    ]  # fmt: skip
+            known = codes.setdefault(owner(name), [])
+            known += [("", None)] * bool(known) + (located(lines, files) if files else [(line, None) for line in lines])
+    return [_text(name, stmts, sources.get(name, []), codes.get(name, [])) for name, stmts in module.calls.items()]
+
+
+def _text(name: str, stmts: list[Stmt], source: list[str], code: list[tuple[str, Place | None]]) -> KernelText:
+    places = tuple(place for _, place in code)
+    return KernelText(name, tuple(stmts), "\n\n".join(source), "\n".join(line for line, _ in code), places if any(places) else ())
 
 
 def cut(text: str, head: re.Pattern[str]) -> list[tuple[str, str]]:
@@ -68,8 +75,3 @@ def cut(text: str, head: re.Pattern[str]) -> list[tuple[str, str]]:
     found = list(head.finditer(text))
     ends = [*(m.start() for m in found[1:]), len(text)]
     return [(m[1], text[m.start() : end]) for m, end in zip(found, ends)]
-
-
-def owner(name: str) -> str:
-    """The kernel that a function is part of: bodies of threads are `k3.body`."""
-    return name.partition(".")[0]

@@ -17,6 +17,7 @@ VARIABLES: dict[str, str] = {
     "default",
     "ADJIT_EAGER": "`1`: first value of `config.eager`",
     "ADJIT_DEBUG_NANS": "`1`: first value of `config.debug_nans`",
+    "ADJIT_DEBUG_LINES": "`1`: first value of `config.debug_lines`",
     "ADJIT_FULL_TRACEBACKS": "`1`: first value of `config.full_tracebacks`",
     "ADJIT_LOST_GRADIENT": "first value of `config.lost_gradient`",
     "ADJIT_DUMP": "first value of `config.dump`",

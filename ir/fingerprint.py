@@ -22,9 +22,12 @@ PLAIN = {type(None), bool, int, float, str, bytes}
 VERSION = 2  # of marshal: the last version whose output does not depend on which objects are shared
 
 
-def fingerprint(func: Func) -> bytes | None:
-    """The fingerprint; None for a Func with an op that is not plain data: two that look equal may differ."""
-    out = _Fingerprint()
+def fingerprint(func: Func, lines: bool = False) -> bytes | None:
+    """The fingerprint; None for a Func with an op that is not plain data: two that look equal may differ.
+
+    With `lines`, those of all statements are included.
+    """
+    out = _Fingerprint(lines)
     try:
         out.block(func.block)
     except TypeError:
@@ -39,7 +42,8 @@ def fingerprint(func: Func) -> bytes | None:
 class _Fingerprint:
     """`words` are numbers; an op, a literal or a type is written out (`described`) at its first occurrence, and numbered."""
 
-    def __init__(self) -> None:
+    def __init__(self, lines: bool) -> None:
+        self._lines = lines
         self.words: list[int] = []
         self.described: list[Any] = []
         self._ops: dict[Op, int] = {}
@@ -62,7 +66,7 @@ class _Fingerprint:
             self.described.append((op.name, *(plain(value) for _, value in op.attributes())))
         self.words += [number, stmt.phase == "backward", len(stmt.args), len(stmt.results), len(stmt.blocks)]
         self.words += map(self.operand, stmt.args)
-        if effects_of(op).fails:
+        if self._lines or effects_of(op).fails:
             self.described.append(stmt.location and tuple(stmt.location))
         for block in stmt.blocks:
             self.block(block)

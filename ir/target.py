@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Target:
     caches: tuple[int, int] = (1 << 15, 1 << 20)  # bytes of the L1 and L2 cache of a core
     threads: int = 1  # that large kernels may use
     hosted: bool = True  # the code runs inside this Python process: it checks for signals, and may call OpenBLAS and LAPACK
+    debug_lines: bool = field(default=False, compare=False)  # record the user's lines in programs; the shared routines have none
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -45,6 +46,9 @@ class Target:
     def with_threads(self, threads: int | None) -> Target:
         """The same machine with another number of threads, unless that is None."""
         return self if threads is None or threads == self.threads else replace(self, threads=threads)
+
+    def with_debug_lines(self, wanted: bool) -> Target:
+        return replace(self, debug_lines=wanted) if wanted != self.debug_lines else self
 
 
 USUAL = Target("x86_64-unknown-linux-gnu", "x86-64-v3", "", 32, 16, fma=True, rounding=True)  # if no particular target is needed

@@ -14,6 +14,7 @@ from adjit.ir.tracebacks import shown
 FIELDS: dict[str, str] = {
     "eager": "run decorated functions as plain Python, op by op",
     "debug_nans": "look for the first NaN or infinity in compiled functions, and raise with the user's line",
+    "debug_lines": "record the user's lines in functions compiled from now on, for [debuggers and profilers](profiling.md#debug-lines)",
     "lost_gradient": '"raise" or "warn", where a value that is differentiated [leaves for NumPy](interop.md#lost-gradients)',
     "full_tracebacks": "show adjit's own frames in the tracebacks of errors",
     "threads": "threads of large kernels, for functions compiled from now on; None: all cores, or `ADJIT_NUM_THREADS`",
@@ -25,10 +26,11 @@ FIELDS: dict[str, str] = {
 class Config:
     """Process-wide settings. Assigning a misspelt name raises an error."""
 
-    __slots__ = ("eager", "debug_nans", "lost_gradient", "full_tracebacks", "threads", "dump", "dump_directory")
+    __slots__ = ("eager", "debug_nans", "debug_lines", "lost_gradient", "full_tracebacks", "threads", "dump", "dump_directory")
 
     eager: bool
     debug_nans: bool
+    debug_lines: bool
     lost_gradient: str
     full_tracebacks: bool
     threads: int | None
@@ -38,6 +40,7 @@ class Config:
     def __init__(self) -> None:
         self.eager = is_set("ADJIT_EAGER")
         self.debug_nans = is_set("ADJIT_DEBUG_NANS")
+        self.debug_lines = is_set("ADJIT_DEBUG_LINES")
         self.lost_gradient = value("ADJIT_LOST_GRADIENT", "raise")
         self.full_tracebacks = shown.full
         self.threads = None

@@ -81,7 +81,7 @@ class Executable:
         """The machine that the code is compiled for."""
         from adjit.codegen.llvm.target import current  # noqa: PLC0415 - as above
 
-        return current().with_threads(self.threads or config.threads)
+        return current().with_threads(self.threads or config.threads).with_debug_lines(config.debug_lines)
 
     @lazy
     def optimized(self) -> Func:

@@ -204,6 +204,7 @@ class Collected:
             "keys": self.places(kernel.stmts),
             "llvm": clipped(kernel.llvm),
             "asm": clipped(kernel.asm),
+            "places": [place and self.place(*place) for place in kernel.places],
             "calls": len(kernel.stmts),
         }
 

@@ -95,13 +95,16 @@ def routine(name: str, text: Callable[[], str], target: Target, level: int) -> l
     return llvm.Object(key, cache.cached(key, lambda: llvm.compiled(text(), target, level)))
 
 
-def key_of(func: Func, settings: Sequence[str]) -> bytes | None:
-    """The key of a traced Func's image, from everything that determines the code; None without a cache, source files or a fingerprint."""
+def key_of(func: Func, settings: Sequence[str], lines: bool = False) -> bytes | None:
+    """The key of a traced Func's image, from everything that determines the code; None without a cache, source files or a fingerprint.
+
+    `lines`: whether the code records the lines of all statements.
+    """
     found = sources() if cache.directory() is not None else None
-    known = fingerprint(func) if found is not None else None
+    known = fingerprint(func, lines) if found is not None else None
     if found is None or known is None:
         return None
-    return cache.key("image", *settings, binding.versions(), found, known)
+    return cache.key("image with lines" if lines else "image", *settings, binding.versions(), found, known)
 
 
 @once

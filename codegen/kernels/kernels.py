@@ -30,6 +30,7 @@ from ..interrupts.signals import LOOK
 from ..interrupts.stopping import leave_if_stopped
 from ..llvm import memory
 from ..llvm.counted import Loop
+from ..llvm.debug_lines import lines_of
 from ..llvm.lanes import Outlined, Reg, Text
 from ..loops.chunks import CHUNKS, MIN_OPS, Limits, add_nest
 from ..loops.ir import Access, Chunk, Extent, LoopProgram, Node, Reduction, Sizing
@@ -92,6 +93,10 @@ class Kernel:
         self.helpers: list[str] = []  # functions that only this kernel calls, named after it
         self.checked = context.checked
         self.program = LoopProgram()  # its loop nests
+
+    def come_from(self, stmt: Stmt) -> None:
+        self.location = stmt.location
+        self.text.locate(stmt.location)
 
     def pointer(self, root: Value, layout: Layout) -> str:
         offset = native_size(layout.offset) * root.type.dtype.itemsize
@@ -166,6 +171,7 @@ class Kernel:
         text = Text(self.target)
         text.outlined = self.text.outlined
         text.may_look = may_look and self.text.may_look
+        text.locate(self.text.location)
         return text
 
     def add_helper(self, kind: str, params: str, text: Text) -> str:
@@ -212,13 +218,14 @@ def fused_kernel(stmt: Stmt, context: Context) -> Kernel:
     if host is not None:
         return hosting_kernel(stmt, host, context)
     kernel = Kernel(context)
-    kernel.location = stmt.location
+    kernel.come_from(stmt)
     if context.literals is None:
         kernel.add_region(region_of(stmt, kernel.access))
         return kernel
     numbers = context.literals.taken(stmt.blocks[0], kernel.pointer_to)
     region = region_of(stmt, kernel.access, numbers)
-    seen = context.awake, context.is_final, look(stmt.blocks[0], region.spec, numbers)
+    lines = lines_of((stmt, *stmt.blocks[0].stmts), context.target)
+    seen = context.awake, context.is_final, lines, look(stmt.blocks[0], region.spec, numbers)
     if seen in context.repeats:
         return context.repeats[seen].repeated(kernel)
     kernel.add_region(region)
@@ -471,7 +478,7 @@ def lowered_kernel(stmt: Stmt, context: Context) -> LoopKernel:
         raise UnsupportedError(f"{stmt.op.name} has no native code yet").at(stmt.location)
     kernel = LoopKernel(context)
     outs, ins = (tuple(map(kernel.window, values)) for values in (stmt.results, stmt.args))
-    key = lowered_look(stmt.op, (*outs, *ins)) if context.repeats_ops else None
+    key = (lowered_look(stmt.op, (*outs, *ins)), lines_of([stmt], context.target)) if context.repeats_ops else None
     return _lowered(kernel, context, stmt, key, outs[0] if len(outs) == 1 else outs, *ins)
 
 
@@ -483,7 +490,8 @@ def _lowered(
     if seen in context.repeats:
         context.repeats[seen].repeated(kernel)
         return kernel
-    kernel.location, kernel.error = stmt.location, stmt.op.error
+    kernel.come_from(stmt)
+    kernel.error = stmt.op.error
     try:
         stmt.op.lower(kernel, out, *args)  # type: ignore[attr-defined]
     except AdjitError as error:
@@ -509,9 +517,12 @@ def hosting_kernel(stmt: Stmt, host: Stmt, context: Context) -> LoopKernel:
                 return emit.const(x.type.dtype, x.value)
             return env[id(x)] if id(x) in env else load(numbers[id(x)])
 
+        before = emit.text.location
         for s in rest:
             assert isinstance(s.op, Map)
+            emit.text.locate(s.location)
             env[id(s.result)] = s.op.scalar(emit, *map(read, s.args))
+        emit.text.locate(before)
         return [read(x) for x in block.results]
 
     dtype = host.result.type.dtype
@@ -519,7 +530,8 @@ def hosting_kernel(stmt: Stmt, host: Stmt, context: Context) -> LoopKernel:
     taken = {w.pointer for w in read}
     spare = next((k for k, w in enumerate(written) if w.type.dtype == dtype and w.strides[-1:] == (1,) and w.pointer not in taken), None)
     args = [kernel.window(a) for a in host.args]
-    key = lowered_look(host.op, (*written, *read, *args), block) if context.repeats_ops else None
+    seen = lowered_look(host.op, (*written, *read, *args), block) if context.repeats_ops else None
+    key = None if seen is None else (seen, lines_of(block.stmts, context.target))
     return _lowered(kernel, context, host, key, Hosted(kernel.text, dtype, written, read, body, body_ops(rest), spare), *args)
 
 

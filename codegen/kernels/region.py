@@ -50,7 +50,10 @@ class RegionBody:
             place = (id(s), k)
             return numbers.read(chunk.emit, place, s.args[k]) if place in numbers.slots else read(s.args[k])
 
+        text = chunk.emit.text
+        before = text.location
         for s in self.block.stmts:
+            text.locate(s.location)
             if isinstance(s.op, Reduce):
                 if id(s.result) in self.reduced:
                     chunk.reduce(self.reduced[id(s.result)], read(s.args[0]))
@@ -64,6 +67,7 @@ class RegionBody:
             env[id(s.result)] = value
             if id(s.result) in self.outputs:
                 chunk.put(self.outputs[id(s.result)], value)
+        text.locate(before)
 
 
 @dataclass(slots=True)

@@ -89,7 +89,7 @@ class RegisterKernel(LoopKernel):
 
     def statement(self, stmt: Stmt) -> None:
         op = stmt.op
-        self.location = stmt.location
+        self.come_from(stmt)
         if isinstance(op, Map):
             self.values[id(stmt.result)] = self.contraction.scalar(stmt, [self.read(a) for a in stmt.args])
         elif isinstance(op, View | Reduce):  # on a single element

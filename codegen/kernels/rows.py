@@ -27,7 +27,7 @@ ROW = variable("row")
 
 def rows_kernel(stmt: Stmt, context: Context) -> Kernel:
     kernel = Kernel(context)
-    kernel.location = stmt.location
+    kernel.come_from(stmt)
     slots: dict[int, Local] = {}  # root -> the buffer of its row
 
     def access(value: Operand) -> Access:

@@ -11,10 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from adjit.ir.location import Location
 from adjit.ir.target import Target
 from adjit.ir.types import BOOL, F32, F64, I64, DType, computed
 
 from . import halves
+from .debug_lines import Marked
 
 
 class Types(dict[DType, str]):
@@ -59,7 +61,7 @@ class Text:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self.lines: list[str] = []
+        self.lines: list[str] = Marked() if target.debug_lines else []
         self.declares: set[str] = set()
         self.block = "entry"  # label of the current basic block, needed by phis
         self.outlined: dict[str, Outlined] | None = None  # vector math functions that are called rather than inlined
@@ -70,6 +72,18 @@ class Text:
         self.repeated = 0.0  # instructions repeated by loops, in addition to the emitted lines
         self.unseen = 0.0  # those of them since the last check for signals
         self._count = 0
+
+    def locate(self, location: Location | None) -> Location | None:
+        """Instructions from now on come from this line of the user's, if lines are recorded. Returns the line before."""
+        lines = self.lines
+        if not isinstance(lines, Marked):
+            return None
+        before, lines.location = lines.location, location
+        return before
+
+    @property
+    def location(self) -> Location | None:
+        return self.lines.location if isinstance(self.lines, Marked) else None
 
     @property
     def work(self) -> float:

@@ -11,6 +11,7 @@ from functools import partial
 from adjit.ir.target import Target
 
 from . import toolchain as llvm
+from .debug_lines import annotated
 from .workers import Later
 
 LINES = 400  # minimum length of a part: below it, LLVM's fixed costs take as long as the rest
@@ -60,6 +61,8 @@ class Parts:
 
     def _cut(self) -> str:
         text = "\n".join([*sorted(self._declared - self._defined), *self._definitions])
+        if self._target.debug_lines:
+            text = annotated(text)
         self.texts.append(text)
         self._definitions, self._declared, self._defined, self._lines = [], set(), set(), 0
         return text

@@ -25,6 +25,7 @@ from adjit.ir.target import Target
 from ..cache import disk
 from . import headroom, residency
 from .binding import OBJECT, PROCESS, Element, Symbol, able_to_compile, call, function, versions
+from .debug_lines import without_tables
 from .owned import Owned, free_later
 from .workers import are_busy, in_llvm, llvm_lock
 
@@ -181,7 +182,8 @@ def compiled(text: str, target: Target, level: int) -> bytes:
 def assembly(text: str, target: Target, level: int = LEVEL) -> str:
     """The same as readable assembly; `level` is the highest to use."""
     with _machine(target, min(level, level_for(text))) as machine, _parsed(text, target) as module:
-        return _emit(machine, module, ASSEMBLY).decode()
+        out = _emit(machine, module, ASSEMBLY).decode()
+    return without_tables(out) if target.debug_lines else out
 
 
 def rest() -> None:

@@ -219,9 +219,11 @@ class Module:
     def block(self, block: Block) -> None:
         for stmt in block.stmts:
             around, self.stmt = self.stmt, stmt
+            before = self.text.locate(stmt.location)
             self.context.is_final |= self.writes_variable(stmt)
             self.statement(stmt)
             self.stmt = around
+            self.text.locate(before)
 
     def statement(self, stmt: Stmt) -> None:
         op = stmt.op

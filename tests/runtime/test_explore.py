@@ -91,6 +91,24 @@ def test_lines_link_to_ops_and_kernels_to_assembly(page: Path) -> None:
     assert file["lines"][first - file["first"]] == source[first - 1]
 
 
+@pytest.fixture(scope="module")
+def fine_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A page with the lines of instructions."""
+    aj.config.debug_lines = True
+    yield aj.function(step.python_function).explore(X, Y, path=tmp_path_factory.mktemp("explore") / "fine.html", open=False)
+    aj.config.debug_lines = False
+    Path(f"/tmp/perf-{os.getpid()}.map").unlink(missing_ok=True)
+
+
+def test_with_debug_lines_instructions_link_to_lines(page: Path, fine_page: Path) -> None:
+    assert all(kernel["places"] == [] for kernel in data_of(page)["kernels"])
+    kernels = data_of(fine_page)["kernels"]
+    for kernel in kernels:
+        assert len(kernel["places"]) in (0, kernel["asm"].count("\n") + 1)
+        assert set(filter(None, kernel["places"])) <= set(kernel["keys"]), kernel["name"]
+    assert any(len(set(filter(None, kernel["places"]))) > 1 for kernel in kernels)
+
+
 def test_passes_can_be_put_together_again() -> None:
     seen = step.inspect(X, Y)
     entries = deltas([{"name": p.name, "lines": p.text.splitlines()} for p in seen.passes])
@@ -126,6 +144,23 @@ RELATED = "[...panes].filter(([_, table]) => %s.some(key => table.has(key))).map
 
 def line_of(text: str) -> int:
     return next(i for i, line in enumerate(Path(__file__).read_text(encoding="utf-8").splitlines(), 1) if text in line)
+
+
+@needs_browser
+def test_instructions_have_the_colours_of_their_lines(browser: Browser, fine_page: Path) -> None:
+    kernels = data_of(fine_page)["kernels"]
+    number = max(range(len(kernels)), key=lambda k: len(set(filter(None, kernels[k]["places"]))))
+    places = sorted(set(filter(None, kernels[number]["places"])))
+    browser.open(fine_page)
+    browser.js(f"source({places[0].partition(':')[0]}); kernel({number})")
+    tint = "document.querySelector('#%s [data-keys=\"%s\"][style]').style.boxShadow"
+    colours = [browser.js(tint % ("source", place)) for place in places]
+    assert colours == [browser.js(tint % ("native", place)) for place in places]
+    assert len(set(colours)) == len(places) > 1
+    browser.move(f'#native [data-keys="{places[0]}"][style]', click=True)
+    assert browser.js("current") == number
+    assert browser.js("pinned") == [places[0]]
+    assert browser.errors == []
 
 
 @needs_browser

@@ -118,3 +118,7 @@ OPTIMIZE = Pipeline(
     overlap_reductions,
     plan_buffers,
 )
+
+# What people read: the program before it is cut into kernels, with complex numbers as such.
+KERNELS = "unpack_small_arrays"  # the first pass that prepares native code; those before it simplify
+READABLE = Pipeline(*(each for each in list(OPTIMIZE.passes.values())[: list(OPTIMIZE.passes).index(KERNELS)] if each is not split_complex))

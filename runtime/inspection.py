@@ -17,8 +17,6 @@ from .executable import optimize
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction
 
-KERNELS = "unpack_small_arrays"  # the first pass that prepares native code; those before it simplify
-
 
 class PassResult(NamedTuple):
     """The function after a pass: its text and its number of ops, fused ones included."""
@@ -72,7 +70,12 @@ class Inspection:
 
     @lazy
     def simplified(self) -> Func:
-        """The function after simplification but before division into kernels, the most readable form."""
+        """The function after simplification but before division into kernels, the most readable form. Complex numbers are not split."""
+        from adjit.passes.complex import has_complex  # noqa: PLC0415 - keeps the passes out of `import adjit`
+        from adjit.passes.pipeline import KERNELS, READABLE  # noqa: PLC0415 - keeps the passes out of `import adjit`
+
+        if has_complex(self._func):
+            return READABLE.run(self._func, target=self._executable.target)
         return next(func for (_, func), (name, _) in pairwise(self.stages) if name == KERNELS)
 
     @lazy

@@ -13,13 +13,9 @@ from adjit.ir.interpreter import run, run_block
 from adjit.ir.operand import Literal
 from adjit.ir.source_module import write_module
 from adjit.passes.autodiff.split import split
-from adjit.passes.pipeline import OPTIMIZE, Pipeline
-from adjit.runtime.inspection import KERNELS
+from adjit.passes.pipeline import OPTIMIZE, READABLE
 from adjit.runtime.profile import walk
 from adjit.runtime.source import Source
-
-names = list(OPTIMIZE.passes)
-SIMPLIFY = Pipeline(*(OPTIMIZE.passes[name] for name in names[: names.index(KERNELS)]))
 
 
 def assert_same_bits(got: Any, wanted: Sequence[Any], text: str) -> None:
@@ -52,7 +48,7 @@ def interpreted(func: Func, given: Sequence[Any]) -> list[Any]:
 
 def check_halves(func: Func, arrays: Sequence[Any]) -> Source:
     """The same for the simplified halves of a traced Func, which is what users see."""
-    simple = SIMPLIFY.run(func)
+    simple = READABLE.run(func)
     forward, backward = split(simple)
     source = Source(write_module(simple, forward, backward, {}))
     if source.backward is None:  # one of the halves has nothing to do

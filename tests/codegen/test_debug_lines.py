@@ -18,7 +18,7 @@ import pytest
 import adjit as aj
 from adjit.codegen.cache.image import key_of
 from adjit.codegen.kernel_texts import kernel_texts
-from adjit.codegen.kernels.literals import MIN_STATEMENTS
+from adjit.codegen.kernels.literals import MIN_STATEMENTS, is_large
 from adjit.codegen.llvm.debug_lines import Marked, annotated, files_of
 from adjit.ir.location import Location
 
@@ -153,16 +153,18 @@ def test_lines_of_assembly_are_those_of_ops_in_a_fused_kernel(lines: None) -> No
 
 def test_kernels_of_large_programs_are_shared_only_within_a_line(lines: None) -> None:
     def unrolled(x: Any) -> Any:
-        for _ in range(MIN_STATEMENTS // 4):
+        for _ in [None] * (MIN_STATEMENTS // 4):
             x = np.cumsum(np.tanh(x))
             x = np.cumsum(np.tanh(x))
         return x
 
     f = aj.function(unrolled)
     marked, seen = np.asarray(f(X[0])), f.inspect(X[0])
+    assert is_large(seen._executable.optimized.block)
     defined = re.findall(r'DISubprogram\(name: "unrolled\.k\d+", .*? line: (\d+),', seen.llvm)
     first = unrolled.__code__.co_firstlineno
     assert {str(first + 2), str(first + 3)} == set(defined)
+    assert min(map(defined.count, defined)) >= 2  # a fused kernel and a sum on each line
     assert len(defined) < 20
     aj.config.debug_lines = False
     np.testing.assert_array_equal(marked, np.asarray(aj.function(unrolled)(X[0])))

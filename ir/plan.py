@@ -53,11 +53,11 @@ class Plan:
     """Keyed by the identity of values, which the Func keeps alive."""
 
     arena_bytes: int = 0
-    sized: list[int] = field(default_factory=list)  # bytes of the buffers whose sizes are known only at run time
     places: dict[int, Place] = field(default_factory=dict)
     windows: dict[int, BufferView] = field(default_factory=dict)
     rows: set[int] = field(default_factory=set)  # ids of roots inside `rows`: their buffers hold one row at a time, on the stack
     registers: set[int] = field(default_factory=set)  # ids of region statements that run in registers, without buffers inside
+    sized: list[int] = field(default_factory=list)  # bytes of the buffers whose sizes are known only at run time
 
     def place(self, value: Value) -> Place:
         return self.places[id(self.windows[id(value)].root)]

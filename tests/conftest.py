@@ -1,7 +1,7 @@
 """The verifier runs after every pass in tests. So nothing but object code comes from the disk: tests that change a pass see it run.
 
-The random programs of a run begin at a seed, which the head of the run prints. It is the same for everybody who runs the tests of a
-checkout; `.ci/run` draws new programs for every commit, and `ADJIT_PROGRAMS_SEED` chooses others.
+The random programs of a run begin at a seed, which the head of the run prints. It is the same for everybody who runs the tests;
+`ADJIT_PROGRAMS_SEED` chooses others.
 """
 
 import os

@@ -27,7 +27,7 @@ from adjit.ir.types import BOOL, I64, DType, Shape, TensorType, row_major
 from .. import collectives
 from ..cache.image import Failure
 from ..interrupts.signals import LOOK
-from ..interrupts.stopping import leave_if_stopped
+from ..interrupts.stopping import PIECE, leave_if_stopped
 from ..llvm import memory
 from ..llvm.counted import Loop
 from ..llvm.debug_lines import lines_of
@@ -314,7 +314,8 @@ class LoopKernel(Kernel):
         def walk(text: Text, start: str, stop: str) -> None:
             names = iter(inside)
             there = [w.inside(text, [next(names) for _ in w.pointers]) for w in windows]
-            with self._writing(text, 1), Loop(text, start, stop) as loop:
+            about = rows if isinstance(rows, int) else PIECE  # of run-time sizes that are worth several threads: they check for signals
+            with self._writing(text, 1), Loop(text, start, stop, trips=about) as loop:
                 body(Reg(loop.index, I64), *there)
 
         outlined(self, size, rows, outside, inside, walk)

@@ -19,8 +19,10 @@ class Loop:
         loop.feed(total, following)
     """
 
-    def __init__(self, text: Text, start: str, stop: str, step: int | str = 1) -> None:
+    def __init__(self, text: Text, start: str, stop: str, step: int | str = 1, trips: int = UNKNOWN) -> None:
+        """`trips`: about how many iterations there are, where the bounds are registers."""
         self.text = text
+        self.about = trips
         self.start, self.stop, self.step = start, stop, step
         self._phis: dict[str, tuple[int, str, str]] = {}
         self._fed: dict[str, str] = {}
@@ -70,4 +72,4 @@ class Loop:
     def _trips(self) -> int:
         if self.start.isdigit() and self.stop.isdigit() and isinstance(self.step, int):
             return max(1, -(-(int(self.stop) - int(self.start)) // self.step))
-        return UNKNOWN
+        return self.about

@@ -13,8 +13,10 @@ from adjit.codegen.llvm.target import current
 from adjit.codegen.products import tuning
 from adjit.ir.func import Func
 from adjit.ir.ops.base import Array
+from adjit.ir.ops.eig import ComplexEig, Eig
 from adjit.ir.types import DTYPES
 from adjit.passes.pipeline import OPTIMIZE
+from adjit.passes.rewrite import walk
 from tests.codegen.export_harness import ARM, C99, CPP, EVERYTHING, Batch, Outcome, browser, need, ulps
 from tests.ops.cases_collective import CASES as COLLECTIVE
 from tests.ops.harness import Row, func_of
@@ -24,8 +26,14 @@ MOST_ULPS = 64.0  # of the largest number of a result, on machines with other ve
 
 
 def programs(every: int = 1) -> Iterator[tuple[str, Func, list[Array]]]:
-    """Each row in one of its dtypes, and the gradients of the smooth ones."""
-    elsewhere = {case.name for case in COLLECTIVE}  # they need MPI, and are refused
+    """Each row in one of its dtypes, and the gradients of the smooth ones; without those that need MPI or LAPACK, and are refused."""
+    elsewhere = {case.name for case in COLLECTIVE}
+    for name, func, args in _programs(every, elsewhere):
+        if not any(isinstance(stmt.op, Eig | ComplexEig) for stmt in walk(func.block)):
+            yield name, func, args
+
+
+def _programs(every: int, elsewhere: set[str]) -> Iterator[tuple[str, Func, list[Array]]]:
     for k, case in enumerate(ROWS):
         if k % every == 0 and case.name not in elsewhere:
             args = case.draw(DTYPES[case.dtypes[k % len(case.dtypes)]])

@@ -22,7 +22,7 @@ from tests.ops.cases import CASES
 from tests.ops.harness import several
 from tests.tracer.running import trace
 
-FEW, MANY = 10**8, 10**10  # both worth several threads, and long enough to ask for signals
+FEW, MANY = 10**10, 10**12  # both worth several threads, long enough to check for signals, and beyond 32 bits
 
 
 class Sized(NamedTuple):

@@ -249,7 +249,7 @@ def test_an_error_shows_its_span() -> None:
         ("tanh %h", "tanh %hh", "line 3, column 21: %hh is not defined here"),
         ("tanh %h", "tanh %q", "%q is not defined here"),
         ("%y: f64[3] =", "%h: f64[3] =", "%h is defined twice"),
-        ("%y: f64[3]", "%y: f16[3]", "unknown dtype 'f16'"),
+        ("%y: f64[3]", "%y: f12[3]", "unknown dtype 'f12'"),
         ("%y: f64[3]", "%y f64[3]", "expected ':', found 'f64'"),
         ("%y: f64[3]", "%y: 3", "expected a type like f32[128,784], found '3'"),
         ("%y:", "%:", "expected a name after '%'"),

@@ -317,7 +317,12 @@ def test_notebooks_run_the_page(browser: Browser, tmp_path: Path) -> None:
     frame = step.inspect(X, Y)._repr_html_()
     outer.write_text(f"<!doctype html><html data-ready=yes><body>{frame}</body></html>", encoding="utf-8")
     browser.open(outer)
-    assert browser.js_in_frame("new Promise(done => { const look = () => D ? done(D.name) : setTimeout(look, 20); look() })") == "step"
+    assert (
+        browser.js_in_frame(
+            "new Promise(done => { const look = () => typeof D == 'object' && D ? done(D.name) : setTimeout(look, 20); look() })"
+        )
+        == "step"
+    )
     assert browser.js_in_frame("document.querySelectorAll('#source [data-keys]').length") > 3
     assert browser.errors == []
 

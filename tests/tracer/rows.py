@@ -513,6 +513,8 @@ FUNCTIONS.update({
     ],
     np.angle: [call(np.angle, V), call(lambda x: np.angle(x, deg=True), np.array([-1, 0, 2])), call(np.angle, FLOATS)],
     np.real_if_close: [call(np.real_if_close, V)],
+    np.roots: [call(lambda x: np.sort(np.abs(np.roots(x))), np.array([1.0, -6.0, 11.0, -6.5]))],
+    np.sort_complex: [call(np.sort_complex, V[0] if V.ndim > 1 else V)],
     np.einsum_path: [call(lambda a, b: np.einsum_path("ij,jk->ik", a, b)[1], M, N)],
     np.poly: [call(np.poly, V), call(np.poly, I)],
     np.polyadd: [call(np.polyadd, V, W[:3]), call(np.polyadd, I, 2)],

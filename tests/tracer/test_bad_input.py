@@ -118,8 +118,8 @@ class Opaque:
 
 
 def test_what_numpy_alone_has_is_refused_while_tracing() -> None:
-    with pytest.raises(aj.AdjitError, match=r"np\.linalg\.eig is not supported"):
-        aj.function(lambda x: np.linalg.eig(np.outer(x, x)))(X)
+    with pytest.raises(aj.AdjitError, match=r"np\.array2string is not supported"):
+        aj.function(lambda x: np.array2string(x))(X)
 
 
 def test_results_that_hide_traced_values_are_refused() -> None:

@@ -65,7 +65,30 @@ class PartsOp(Op, abstract=True):
         return real(whole) if i == 0 else imag(whole)
 
 
-class HermitianEigh(PartsOp):
+class Decomposition(PartsOp, abstract=True):
+    """An op that is lowered to LAPACK, or to rotations where there is none."""
+
+    def by_lapack(self, k: Loops, out: Window, re: Window, im: Window) -> None:
+        raise NotImplementedError
+
+    def by_rotations(self, k: Loops, out: Window, re: Window, im: Window) -> None:
+        """The same for one matrix."""
+        raise NotImplementedError
+
+    def widened(self, size: int) -> Decomposition:
+        return self
+
+    def lower(self, k: Loops, out: Window, re: Window, im: Window) -> None:
+        if not re.type.size:
+            return
+        if k.has_lapack():
+            self.by_lapack(k, out, re, im)
+            return
+        with nest(k, re.type.shape[:-2]) as at:
+            self.by_rotations(k, out.at(*at), re.at(*at), im.at(*at))
+
+
+class HermitianEigh(Decomposition):
     """The eigenvalues of Hermitian matrices, ascending, then the real and the imaginary parts of their eigenvectors as rows.
 
     The shape is [1 + 2n, n]. Only the lower triangle is read, without the imaginary parts of its diagonal.
@@ -106,21 +129,15 @@ class HermitianEigh(PartsOp):
         below = lower(whole, -1) + lower(adjoint(whole), -1)
         return below + cast(diagonal_matrix(real(diagonal_of(whole))), v.dtype)
 
-    def widened(self, size: int) -> HermitianEigh:
-        return self
-
     def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
         return 36.0 * args[0].size * args[0].shape[-1]
 
-    def lower(self, k: Loops, out: Window, re: Window, im: Window) -> None:
+    def by_rotations(self, k: Loops, out: Window, re: Window, im: Window) -> None:
+        hermitian_by_rotations(k, out, re, im)
+
+    def by_lapack(self, k: Loops, out: Window, re: Window, im: Window) -> None:
         *batch, n, _ = re.type.shape
-        if not re.type.size:
-            return
         dtype, zero = re.type.dtype, k.scalar.const(I64, 0)
-        if not k.has_lapack():
-            with nest(k, batch) as at:
-                hermitian_by_rotations(k, out.at(*at), re.at(*at), im.at(*at))
-            return
         vectors, values = k.scratch(TensorType(dtype, (n, n, 2))), k.scratch(TensorType(dtype, (n,)))
         numbers, floats, integers = 2 * n + n * n + SPACE * n, 1 + 5 * n + 2 * n * n, 3 + 5 * n
         space, more = k.scratch(TensorType(dtype, (2 * numbers,))), k.scratch(TensorType(dtype, (floats,)))
@@ -144,7 +161,7 @@ def part_of(k: Loops, window: Window, i: int) -> Window:
     return window.transposed(rank - 1, *range(rank - 1)).slice(0, i, 1).at(k.scalar.const(I64, 0))
 
 
-class ComplexSvd(PartsOp):
+class ComplexSvd(Decomposition):
     """The singular values of complex matrices with at least as many rows m as columns n, descending, and their vectors.
 
     Rows of the real and imaginary parts of V^H come first, then the values, then both parts of the rows of U: [2n + 1 + 2m, n].
@@ -195,21 +212,15 @@ class ComplexSvd(PartsOp):
         outside = strong_mul(outside, broadcast_to(1.0 / row, outside.shape))
         return matmul(matmul(u, inner) + outside, vh)
 
-    def widened(self, size: int) -> ComplexSvd:
-        return self
-
     def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
         return 80.0 * args[0].size * args[0].shape[-1]
 
-    def lower(self, k: Loops, out: Window, re: Window, im: Window) -> None:
+    def by_rotations(self, k: Loops, out: Window, re: Window, im: Window) -> None:
+        unitary_by_rotations(k, out, re, im)
+
+    def by_lapack(self, k: Loops, out: Window, re: Window, im: Window) -> None:
         *batch, m, n = re.type.shape
-        if not re.type.size:
-            return
         dtype, zero = re.type.dtype, k.scalar.const(I64, 0)
-        if not k.has_lapack():
-            with nest(k, batch) as at:
-                unitary_by_rotations(k, out.at(*at), re.at(*at), im.at(*at))
-            return
         matrix, u, vh = (k.scratch(TensorType(dtype, shape)) for shape in ((m, n, 2), (m, n, 2), (n, n, 2)))
         s, places = k.scratch(TensorType(dtype, (n,))), k.scratch(TensorType(I64, (8 * n,)))
         numbers, floats = n * n + 3 * n + SPACE * (m + n), max(5 * n * n + 7 * n, 2 * m * n + 2 * n * n + n)

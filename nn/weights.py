@@ -264,10 +264,11 @@ def save(path: Any, target: Any, metadata: Mapping[str, str] | None = None) -> N
     write_arrays(path, arrays, metadata)
 
 
-def load(path: Any, target: Any, strict: bool = True) -> None:
+def load(path: Any, target: Any, strict: bool = True, ignore: tuple[str, ...] = ()) -> None:
     """Assign the variables of a module (or of a dict of modules) from a file.
 
     With `strict`, both must have the same names; otherwise, names that only one has are ignored. Shapes and dtypes must always match.
+    Names in the file that begin with one of `ignore` are left out.
 
     >>> import tempfile, os
     >>> path = os.path.join(tempfile.mkdtemp(), "w.safetensors")
@@ -281,7 +282,8 @@ def load(path: Any, target: Any, strict: bool = True) -> None:
     """
     with open(path, "rb") as file:
         header, variables = read_header(file, path), dict(named(target))
-        _check_fit(path, header.entries, variables, strict)
+        entries = {name: entry for name, entry in header.entries.items() if not name.startswith(ignore)}
+        _check_fit(path, entries, variables, strict)
         arrays = _read_data(file, path, header)
     _assign_all([(variable, wrap(arrays[name])) for name, variable in variables.items() if name in arrays])
 

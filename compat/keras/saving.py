@@ -19,7 +19,7 @@ from adjit.ir.errors import UnsupportedError
 from adjit.nn.module import Module
 from adjit.nn.recorded import Recorded
 from adjit.nn.symbolic import LayerCall, Symbolic
-from adjit.nn.weights import WeightsError, read_arrays, read_metadata, write_arrays
+from adjit.nn.weights import WeightsError, load, read_metadata, save
 from adjit.tracer.numpy_table import rule_for
 from adjit.tracer.pytree import flatten
 
@@ -276,15 +276,16 @@ def save_model(model: Any, filepath: Any, overwrite: bool = True) -> None:
     if not overwrite and os.path.exists(path):
         raise FileExistsError(f"{path} exists; pass overwrite=True")
     encoder = Encoder()
-    description: dict[str, Any] = {"version": VERSION, "model": encoder.number(model), "example": model.example_inputs}
-    arrays = {f"model.{name}": np.asarray(v.numpy()) for name, v in model.named_variables()}
-    if not arrays:
+    trained = model._trainer is not None and model.optimizer.built
+    description: dict[str, Any] = {"version": VERSION, "trained": trained, "model": encoder.number(model), "example": model.example_inputs}
+    if not model.variables:
         raise WeightsError(f"{model.name} has no variables to save: a model has none before its first call")
+    parts = {"model": model}
     if model._trainer is not None:
         description["compile"] = {k: encoder.encode(v, f"compile({k}=)") for k, v in model.compiled_with.kwargs.items()}
-        arrays |= {f"optimizer.{name}": np.asarray(v.numpy()) for name, v in model.optimizer.named_variables()}
+        parts["optimizer"] = model.optimizer
     description["objects"] = encoder.objects
-    write_arrays(path, arrays, {KEY: json.dumps(description, allow_nan=True)})
+    save(path, parts, {KEY: json.dumps(description, allow_nan=True)})
 
 
 def load_model(filepath: Any, custom_objects: Mapping[str, Any] | None = None, compile: bool = True, safe_mode: bool = True) -> Any:
@@ -307,22 +308,10 @@ def load_model(filepath: Any, custom_objects: Mapping[str, Any] | None = None, c
             model.compile(**{k: decoder.decode(v) for k, v in description["compile"].items()})
     except (KeyError, IndexError, AttributeError, RecursionError) as error:
         raise WeightsError(f"{path}: the description of the model is broken ({type(error).__name__}: {error})") from None
-    arrays = read_arrays(path)
-    _assign(path, model, "model.", arrays)
-    if compile and "compile" in description and any(name.startswith("optimizer.") for name in arrays):
-        model.optimizer.build(model.trainable_variables)
-        _assign(path, model.optimizer, "optimizer.", arrays)
+    parts = {"model": model}
+    if compile and "compile" in description:
+        if description["trained"]:  # its state was created by the first step
+            model.optimizer.build(model.trainable_variables)
+        parts["optimizer"] = model.optimizer
+    load(path, parts, ignore=() if "optimizer" in parts else ("optimizer.",))
     return model
-
-
-def _assign(path: str, target: Any, prefix: str, arrays: Mapping[str, Any]) -> None:
-    stored = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-    variables = dict(target.named_variables())
-    if stored.keys() != variables.keys():
-        differing = ", ".join(sorted(stored.keys() ^ variables.keys())[:5])
-        raise WeightsError(f"{path} does not fit the model that it describes: {differing}")
-    for name, variable in variables.items():
-        if stored[name].shape != variable.store.type.shape:
-            raise WeightsError(f"{path}: {name} has the shape {stored[name].shape}, and the variable {variable.store.type.shape}")
-    for name, variable in variables.items():
-        variable.assign(stored[name])

@@ -73,6 +73,17 @@ def test_predictions_and_training_go_on(make: Any, tmp_path: Path) -> None:
         np.testing.assert_array_equal(a.numpy(), b.numpy())
 
 
+@pytest.mark.parametrize("compile", [True, False])
+def test_models_that_were_compiled_and_never_trained(compile: bool, tmp_path: Path) -> None:
+    model = dense()
+    model(X)
+    model.compile("adam", "mse")
+    model.save(tmp_path / "m.keras")
+    loaded = keras.models.load_model(tmp_path / "m.keras", compile=compile)
+    assert (loaded.optimizer is not None) is compile
+    np.testing.assert_array_equal(loaded(X).numpy(), model(X).numpy())
+
+
 def test_own_layers(tmp_path: Path) -> None:
     class Scale(keras.layers.Layer):
         def __init__(self, factor: float, **more: Any) -> None:

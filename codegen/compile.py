@@ -60,7 +60,7 @@ def built(func: Func, target: Target, probes: Probes | None = None) -> Built:
     module.build()
     results = [assumed_type(r.type) for r in func.results]
     exports = [MAIN, *([stacks.RELEASE] if module.handles else []), *([LOG] if probes is not None else [])]
-    exports += module.functions.values() if target.debug_lines else ()  # for `perf_map`
+    exports += module.functions.values() if target.debug_lines else ()  # for `perf.py`
     has_collectives = any(map(collectives.is_routine, module.imports))
     image = Image(
         tuple(module.parts.objects()),

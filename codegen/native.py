@@ -67,9 +67,9 @@ class Native:
         callbacks = {name: ctypes.cast(fn, ctypes.c_void_p).value or 0 for name, fn in hosts.items()}
         self._library = llvm.Library(image.objects, image.exports, addresses(image.imports, target) | callbacks)
         if target.debug_lines:
-            from .llvm import perf_map  # noqa: PLC0415 - only for these programs
+            from .llvm import perf  # noqa: PLC0415 - only for these programs
 
-            perf_map.write(self.name, (each.code for each in image.objects), self._library.address)
+            perf.write(self.name, (each.code for each in image.objects), self._library.address)
         llvm.rest()
         self.address = self._library.address[MAIN]
         self._main = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(self.address)

@@ -155,7 +155,9 @@ class _Metadata:
         file = self.file(at.file)
         if not self.unit:
             kind = "isOptimized: true, runtimeVersion: 0, emissionKind: FullDebug"
-            unit = self.add(f'distinct !DICompileUnit(language: DW_LANG_Python, file: !{file}, producer: "adjit", {kind})')
+            # it has no folder: files that lie in the unit's own folder would be listed without theirs in the table of lines
+            whole = self.add(f'!DIFile(filename: "{_escaped(at.file)}", directory: "")')
+            unit = self.add(f'distinct !DICompileUnit(language: DW_LANG_Python, file: !{whole}, producer: "adjit", {kind})')
             self.unit = f"!{unit}"
             self.type = self.add("!DISubroutineType(types: null)")
         name = f"{at.function}.{symbol}" if at.function else symbol

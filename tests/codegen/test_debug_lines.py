@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -19,7 +21,11 @@ import adjit as aj
 from adjit.codegen.cache.image import key_of
 from adjit.codegen.kernel_texts import kernel_texts
 from adjit.codegen.kernels.literals import MIN_STATEMENTS, is_large
+from adjit.codegen.llvm import perf
 from adjit.codegen.llvm.debug_lines import Marked, annotated, files_of
+from adjit.codegen.llvm.elf import Elf
+from adjit.codegen.llvm.line_table import rows_of
+from adjit.codegen.llvm.toolchain import LEVEL, assembly, compiled
 from adjit.ir.location import Location
 
 X = np.linspace(-1.0, 1.0, 6000, dtype="f4").reshape(60, 100)
@@ -194,6 +200,163 @@ def test_perf_finds_the_functions(lines: None) -> None:
     assert MAP.stat().st_mode & 0o777 == 0o600
 
 
+# ---- perf's binary file
+
+
+class Dumped:
+    """A file for perf, read back: functions with their addresses, code and entries of lines."""
+
+    def __init__(self, path: Path) -> None:
+        content = path.read_bytes()
+        magic, version, size, self.machine, _, self.pid, _, flags = struct.unpack_from("<IIIIIIQQ", content)
+        assert (magic, version, size, flags) == (0x4A695444, 1, 40, 0)
+        self.code: dict[str, tuple[int, bytes]] = {}
+        self.lines: dict[str, list[tuple[int, int, str]]] = {}
+        entries: dict[int, list[tuple[int, int, str]]] = {}
+        at, before, numbers = size, 0, []
+        while at < len(content):
+            kind, length, time = struct.unpack_from("<IIQ", content, at)
+            record, at = content[at + 16 : at + length], at + length
+            assert time >= before
+            before = time
+            if kind == 2:
+                address, count = struct.unpack_from("<QQ", record)
+                assert not entries  # those of the function that follows
+                entries[address], start = [], 16
+                for _ in range(count):
+                    place, line, _ = struct.unpack_from("<QII", record, start)
+                    end = record.index(0, start + 16)
+                    entries[address].append((place, line, record[start + 16 : end].decode()))
+                    start = end + 1
+                assert start == len(record)
+            else:
+                assert kind == 0
+                pid, tid, vma, address, size, number = struct.unpack_from("<IIQQQQ", record)
+                assert (pid, vma) == (self.pid, address)
+                assert tid > 0
+                numbers.append(number)
+                end = record.index(0, 40)
+                name = record[40:end].decode()
+                self.code[name] = address, record[end + 1 :]
+                assert len(record) == end + 1 + size
+                self.lines[name] = entries.pop(address, [])
+                assert not entries
+        assert at == len(content)
+        assert numbers == sorted(set(numbers))
+
+
+@pytest.fixture
+def folder(lines: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the file for perf is written: a folder of this test alone."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(perf, "_dump", None)
+    return tmp_path / f"adjit-perf-{os.getuid()}"
+
+
+needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="perf is a tool of Linux")
+
+
+@needs_linux
+@programs
+def test_perf_is_given_code_and_lines(folder: Path, program: Callable[[Any], Any], x: Any) -> None:
+    f = aj.function(program)
+    f(x)
+    seen = f.inspect(x)
+    path = folder / f"jit-{os.getpid()}.dump"
+    assert (folder.stat().st_mode & 0o777, path.stat().st_mode & 0o777) == (0o700, 0o600)
+    assert re.search(rf"^\S+ r-xp .* {path}$", Path("/proc/self/maps").read_text(encoding="utf-8"), re.MULTILINE)
+    dumped = Dumped(path)
+    assert dumped.pid == os.getpid()
+    main = f"{program.__name__}.adjit_main"
+    assert dumped.code[main][0] == seen._executable.native.address
+    found = set()
+    for name, (address, code) in dumped.code.items():
+        assert ctypes.string_at(address, len(code)) == code
+        places = [place for place, *_ in dumped.lines[name]]
+        assert places == sorted(places)
+        if places:
+            assert (places[0], places[-1]) == (address, address + len(code))
+        found |= {(file, line) for _, line, file in dumped.lines[name]}
+    directives = {int(line) for line in re.findall(r"\t\.loc\t\d+ (\d+)", seen.asm)} - {0}
+    assert found == {(__file__, line) for line in directives}
+
+
+@needs_linux
+def test_programs_and_processes_are_told_apart(folder: Path) -> None:
+    for program in (elementwise, softmax):
+        aj.function(program)(X)
+    dumped = Dumped(folder / f"jit-{os.getpid()}.dump")
+    assert {"elementwise.k0", "softmax.k0", "elementwise.adjit_main", "softmax.adjit_main"} <= set(dumped.code)
+    child = os.fork()
+    if child == 0:
+        aj.function(product)(X)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    theirs = Dumped(folder / f"jit-{child}.dump")
+    assert theirs.pid == child
+    assert {name.partition(".")[0] for name in theirs.code} == {"product"}
+    assert Dumped(folder / f"jit-{os.getpid()}.dump").code == dumped.code
+
+
+@needs_linux
+def test_a_folder_of_somebody_else_is_not_used(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.mkdir(mode=0o700)
+    folder.chmod(0o777)
+    monkeypatch.setattr(perf, "_failed", False)
+    f = aj.function(elementwise)
+    with pytest.warns(RuntimeWarning, match="perf will not show the lines of compiled functions: .* others may write to it"):
+        got = f(X)
+    np.testing.assert_allclose(got, elementwise(X), rtol=1e-5)
+    aj.function(softmax)(X)  # no second warning
+    assert list(folder.iterdir()) == []
+
+
+def test_rows_of_lines_are_those_of_the_text(lines: None) -> None:
+    """The table of an object has the lines and columns that its assembly has."""
+    native = aj.function(softmax).inspect(X)._executable.native
+    for text in native.texts():
+        rows = [row for row in rows_of(Elf(compiled(text, native.target, LEVEL))) if row.line]
+        directives = re.findall(r"\t\.loc\t\d+ (\d+) (\d+)", assembly(text, native.target))
+        assert {(row.line, row.column) for row in rows} == {(int(line), int(column)) for line, column in directives if line != "0"}
+        assert {row.file for row in rows} <= {__file__}
+        offsets = [row.offset for row in rows]
+        assert offsets == sorted(offsets)
+
+
+LOOP = """\
+import numpy as np
+import adjit as aj
+
+@aj.function
+def hot(x):
+    y = np.exp(x)
+    return np.cumsum(np.cumsum(y))
+
+for _ in range(10_000):
+    hot(np.ones(2_000))
+"""
+
+
+@needs_linux
+@pytest.mark.skipif(shutil.which("perf") is None, reason="there is no perf here")
+def test_perf_reports_lines(tmp_path: Path) -> None:
+    (tmp_path / "profiled.py").write_text(LOOP, encoding="utf-8")
+
+    def run(*command: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "ADJIT_DEBUG_LINES": "1", "TMPDIR": str(tmp_path)}
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+    record = "perf", "record", "-k", "mono", "-e", "cpu-clock:u", "-F", "2000", "-o", "raw"
+    if (tried := run(*record, "true")).returncode:
+        pytest.skip(f"perf may not record here: {tried.stderr}")
+    for command in ((*record, sys.executable, "profiled.py"), ("perf", "inject", "--jit", "-i", "raw", "-o", "injected")):
+        done = run(*command)
+        assert done.returncode == 0, done.stderr
+    for kernel, line in (("hot.k0", 6), ("hot.k1", 7)):
+        summary = run("perf", "annotate", "-i", "injected", "--stdio", "-l", kernel).stdout.partition(" Percent |")[0]
+        assert re.search(rf"\d profiled\.py:{line}\n", summary), summary
+
+
 SCRIPT = """\
 import numpy as np
 import adjit as aj
@@ -232,6 +395,6 @@ def test_names_of_files_and_functions_may_have_any_characters() -> None:
     )
     assert text.count(", !dbg !") == 5
     assert r'filename: "a \22b\22\5C\C3\BC\0A;@1.py", directory: "/tmp"' in text
-    assert "define void @k0() nounwind !dbg !4 {" in text
+    assert "define void @k0() nounwind !dbg !5 {" in text
     assert "define void @other() {\nret void\n}" in text
     assert annotated("define void @other() {\nret void\n}") == "define void @other() {\nret void\n}"

@@ -47,7 +47,7 @@ LARGEST = 2**62
 MAX_NODES = 256  # in all arguments together, or in the result
 RECORD = 4  # size in words of a node, a variable, a constant or a result
 ARRAY, TUPLE, LIST, DICT, SAME, NOTHING = range(6)  # tags of nodes; array arguments store the address of their dtype instead
-TAGS = {"TUPLE": TUPLE, "LIST": LIST, "DICT": DICT, "SAME": SAME, "NOTHING": NOTHING}
+TAGS = {"ARRAY": ARRAY, "TUPLE": TUPLE, "LIST": LIST, "DICT": DICT, "SAME": SAME, "NOTHING": NOTHING}
 LAYOUT = {"DICT_KEYS": 32, "KEYS_KIND": 10}  # offsets in dicts; the kind is zero if any key is not a plain string
 
 

@@ -212,8 +212,6 @@ look:
   br i1 %usable, label %arguments, label %other
 arguments:
   %nodes = getelementptr i64, ptr %route, i64 HEADER
-  store ptr %nodes, ptr %state
-  store i64 0, ptr %index.at
   %symbols = word %route[SYMBOLS]
   %sizes.index = word %route[SIZES_AT]
   %sizes = getelementptr i64, ptr %buffers, i64 %sizes.index
@@ -229,26 +227,46 @@ forget.one:
   store i64 0, ptr %s.at
   %s.next = add i64 %s, 1
   br label %forget
-argument:
+argument: ; the next node and the number of buffers are registers here, and go through the state only for containers
   %i = phi i64 [0, %forget], [%i.next, %argument.fine]
+  %node = phi ptr [%nodes, %forget], [%node.next, %argument.fine]
+  %leaves = phi i64 [0, %forget], [%leaves.next, %argument.fine]
   %i.more = icmp slt i64 %i, %count
   br i1 %i.more, label %argument.take, label %variables
 argument.take:
   %object = item %args[%i]
+  %tag = word %node[0]
+  switch i64 %tag, label %argument.leaf [i64 TUPLE, label %argument.nested
+                                         i64 LIST, label %argument.nested
+                                         i64 DICT, label %argument.nested
+                                         i64 SAME, label %argument.nested]
+argument.leaf:
+  %scratch.at = getelementptr double, ptr %scratch, i64 %leaves
+  %buffer.at = getelementptr ptr, ptr %buffers, i64 %leaves
+  %object.at = getelementptr ptr, ptr %objects, i64 %leaves
+  %good = call i1 @argument(ptr %object, ptr %node, ptr %route, ptr %scratch.at, ptr %buffer.at, ptr %object.at, ptr %sizes)
+  %node.leaf = getelementptr i64, ptr %node, i64 RECORD
+  %leaves.leaf = add i64 %leaves, 1
+  br i1 %good, label %argument.fine, label %other
+argument.nested:
+  store ptr %node, ptr %state
+  store i64 %leaves, ptr %index.at
   %taken = call i1 @take(ptr %object, ptr %state, ptr %buffers, ptr %objects, ptr %scratch, ptr %route)
+  %node.nested = load ptr, ptr %state
+  %leaves.nested = load i64, ptr %index.at
   br i1 %taken, label %argument.fine, label %other
 argument.fine:
+  %node.next = phi ptr [%node.leaf, %argument.leaf], [%node.nested, %argument.nested]
+  %leaves.next = phi i64 [%leaves.leaf, %argument.leaf], [%leaves.nested, %argument.nested]
   %i.next = add i64 %i, 1
   br label %argument
 variables:
-  %variable.records = load ptr, ptr %state
-  %leaves = load i64, ptr %index.at
   %variable.count = word %route[VARIABLES]
   %after.variables = add i64 %leaves, %variable.count
   br label %variable
 variable:
   %v = phi i64 [%leaves, %variables], [%v.next, %variable.fine]
-  %v.record = phi ptr [%variable.records, %variables], [%v.record.next, %variable.fine]
+  %v.record = phi ptr [%node, %variables], [%v.record.next, %variable.fine]
   %v.more = icmp slt i64 %v, %after.variables
   br i1 %v.more, label %variable.check, label %constants
 variable.check:
@@ -343,7 +361,7 @@ run.any:
   %releases = icmp ne i64 %long, 0
   br i1 %releases, label %released, label %quick
 released:
-  %code.released = call i64 @run_released(ptr %route, ptr %buffers, ptr %objects, i64 %after.variables, ptr %variable.records)
+  %code.released = call i64 @run_released(ptr %route, ptr %buffers, ptr %objects, i64 %after.variables, ptr %node)
   br label %ran
 quick:
   %main = item %route[MAIN]
@@ -379,10 +397,21 @@ give.up:
   call void @Py_DecRef(ptr %owner)
   ret ptr null
 finish:
-  %structure = word %route[STRUCTURE]
-  store i64 %structure, ptr %state
+  %structure = item %route[STRUCTURE]
+  %kind = word %structure[0]
+  %one = icmp eq i64 %kind, ARRAY
+  br i1 %one, label %give.one, label %give.several
+give.one:
+  %only = load ptr, ptr %arrays
+  %given.one = call ptr @wrap(ptr %only, ptr %k.record, ptr %route)
+  br label %gave
+give.several:
+  store ptr %structure, ptr %state
   store i64 0, ptr %index.at
-  %given = call ptr @give(ptr %state, ptr %arrays, ptr %k.record, ptr %route)
+  %given.several = call ptr @give(ptr %state, ptr %arrays, ptr %k.record, ptr %route)
+  br label %gave
+gave:
+  %given = phi ptr [%given.one, %give.one], [%given.several, %give.several]
   %owner.now = load i64, ptr %owner
   %owner.last = icmp eq i64 %owner.now, 1
   br i1 %owner.last, label %free.owner, label %keep.owner

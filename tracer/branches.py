@@ -28,6 +28,7 @@ from .regions import (
     mismatch,
     name_of,
     predicate,
+    reading_assigned,
     same_static,
 )  # fmt: skip
 from .sharing import remember_choice
@@ -56,7 +57,7 @@ def emit_if(
     outcomes: list[Sequence[Any]] = []
     for branch in branches:
         region = trace.region()
-        with region:
+        with region, reading_assigned(words.what):
             outcomes.append(branch())
         regions.append(region)
     choices: list[Choice] = []

@@ -19,7 +19,7 @@ from adjit.ir.types import BOOL, I64, TensorType
 from .carries import Carry, ListCarry, StructureCarry, Trips, carry_of
 from .frames import user_location
 from .growing import TracedList
-from .regions import UNDEFINED, Kind, RegionOutput, Wording, conform, finish, hold, is_traced, predicate
+from .regions import UNDEFINED, Kind, RegionOutput, Wording, conform, finish, hold, is_traced, predicate, reading_assigned
 from .sharing import remember_choice
 from .trace import Cell, Trace, Traced
 
@@ -82,7 +82,8 @@ def _trace_body(trace: Trace, loop: Loop, counted: bool, trips: Trips) -> tuple[
             trip = index - trips.first if index is not None and trips.first and any(carry.steady for carry in carries) else index
             values = [carry.start(region, trip) for carry in carries]
             variables = _carry_cells(region, cells)
-            outs = loop.step(index, values)
+            with reading_assigned(loop.words.what):
+                outs = loop.step(index, values)
             changed = _settle(carries, outs, loop.certain, trips)
             known = {id(cell) for cell in cells}
             more = [cell for cell in trace.cells if id(cell) in region.written and id(cell) not in known]

@@ -6,7 +6,8 @@ branch or a body is traced separately. Python scalars adapt in dtype and shape; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,7 +19,7 @@ from adjit.ir.location import Location
 from adjit.ir.operand import Literal, Operand, as_operand
 from adjit.ir.types import BOOL, C128, F64, I64, TensorType, as_dtype, promote, weak_example
 
-from .frames import is_from_outside, user_location
+from .frames import is_from_outside, raised_at, user_location
 from .trace import Trace, Traced
 from .traced import WeakSplat
 
@@ -120,6 +121,24 @@ def blank(like: Any) -> Any:
 def is_traced(x: Any) -> bool:
     """Whether the value of x is known only at run time. This includes variables while a function is traced."""
     return isinstance(x, Value) or (isinstance(x, Operand) and isinstance(as_operand(x), Value))
+
+
+@contextmanager
+def reading_assigned(what: str) -> Iterator[None]:
+    """Trace a part of a construct, which Python may never run: a variable that it reads before anything assigns it is reported as ours.
+
+    Python's own message would call it a free variable, for so it is in rewritten code.
+    """
+    try:
+        yield
+    except NameError as error:
+        if not (isinstance(error, UnboundLocalError) or "free variable" in str(error)):  # an unknown name is the user's own mistake
+            raise
+        name = str(error).split("'")[1]
+        raise TraceError(
+            f"`{name}` is read before it is assigned; all parts of a traced {what} are traced, also those that do not run: "
+            f"assign `{name}` before it"
+        ).at(raised_at(error.__traceback__)) from None
 
 
 def predicate(x: Any, what: str) -> Operand:

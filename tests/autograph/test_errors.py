@@ -29,9 +29,58 @@ def shared(name: str) -> str:
     )
 
 
+def unassigned(what: str, line: int) -> str:
+    return (
+        f"`y` is read before it is assigned; all parts of a traced {what} are traced, also those that do not run: assign `y` before it\n"
+        f"  {__file__}:${line}:"
+    )
+
+
 def one_branch(x):
     if x > 0:
         y = x * 2
+    return y
+
+
+def reads_in_branch(x):
+    if x > 0:
+        y = x * 2
+    else:
+        y = y + 1
+    return y
+
+
+def reads_of_earlier_trip(x):
+    for k in items.range(3):
+        if k > 0:
+            z = y + 1  # noqa: F821
+        else:
+            z = x
+        y = z
+    return y
+
+
+def reads_in_loop(x):
+    k = 0
+    while k < x:
+        z = y  # noqa: F821
+        y = z + 1  # noqa: F841
+        k = k + 1
+    return x
+
+
+def reads_in_expression(x):
+    z = y if x > 0 else x  # noqa: F821
+    y = z
+    return z + y
+
+
+def handler_of_a_read(x):
+    try:
+        if x > 0:
+            y = y + 1
+    except NameError:
+        y = 5.0
     return y
 
 
@@ -333,6 +382,11 @@ lambda_without_source = lambda x: x if x > 0 else -x
 
 # function, arguments, error, message; $N stands for N lines below the `def`
 CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] = [
+    (reads_in_branch, (1.0,), TraceError, unassigned("`if`", 4)),
+    (reads_of_earlier_trip, (1.0,), TraceError, unassigned("`if`", 3)),
+    (reads_in_loop, (3,), TraceError, unassigned("`while`", 3)),
+    (reads_in_expression, (1.0,), TraceError, unassigned("conditional expression", 1)),
+    (handler_of_a_read, (1.0,), TraceError, unassigned("`if`", 3)),
     (one_branch, (1.0,), TraceError,
      ("`y` is f64[] in the `if` branch (test_errors.py:$2), but not assigned in the `else` branch; "
      "assign it in both, or before the `if`, for it is used after it")),

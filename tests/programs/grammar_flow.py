@@ -197,6 +197,11 @@ def listed(d: Draw) -> Node | None:
     return Node("", (), (("", (line(f"{rows} = []"), Node("", (), ((head[0], nodes),)), ends)),))
 
 
+def takes_over(d: Draw, nodes: Sequence[Node]) -> bool:
+    """Whether a function of these statements assigns names of the program: they would be its own then, and unbound where it reads them."""
+    return any(node.assigns() & set(d.order) for node in nodes)
+
+
 def nested(d: Draw) -> Node | None:
     """A function inside of the program, called once or twice."""
     x = d.array("f")
@@ -209,7 +214,7 @@ def nested(d: Draw) -> Node | None:
         return line(f"return {d.choice(made)}") if made else None
 
     nodes = block(d, [], {u: d.env[x], w: 0.5}, leave)
-    if nodes is None or any(node.assigns() & set(d.order) for node in nodes):  # those would be its own, unbound
+    if nodes is None or takes_over(d, nodes):
         return None
     call = d.choice([f"{g}({x})", f"{g}({x}) + {g}({x} * 0.5, 2.0)", f"{g}({w}=0.25, {u}={x})", f"(lambda x: {g}(x * 0.5))({x})"])
     return Node("", (), (("", (Node("", (), ((f"def {g}({u}, {w}=0.5):", nodes),)), line(f"{d.fresh()} = {call}"))),))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.programs.draw import Draw, Rule
-from tests.programs.grammar_flow import block
+from tests.programs.grammar_flow import block, takes_over
 from tests.programs.program import STATE, Node, line
 
 SCALARS = ["np.sum(np.sin({u}))", "np.sum({u} * {u}) * 0.5", "np.sum(np.tanh({u}) ** 2)", "np.mean({u} ** 3) * 0.2",
@@ -79,6 +79,8 @@ def any_function(d: Draw) -> Node | None:
 
     nodes = block(d, [], {u: np.asarray(d.env[x][0]) if rows else d.env[x]}, leave)
     if nodes is None or any(STATE in inner.flags for node in nodes for inner in node.walk()):  # vmap refuses assignments
+        return None
+    if takes_over(d, nodes):
         return None
     mapped = [f"aj.vmap({g})({x})", f"aj.vmap({g})({x}) * 0.5", f"aj.map({g}, {x})", f"aj.vmap(aj.grad(lambda u: np.sum({g}(u))))({x})",
               f"aj.vmap(lambda u: aj.jvp({g}, (u,), (u,))[1])({x})"]  # fmt: skip

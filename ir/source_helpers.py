@@ -129,7 +129,8 @@ def row_exchanges(factors: Any) -> Any:
     for matrix, exchanges in pairs if factors.size else ():
         matrix[range(n), range(n)] = 1.0
         for i, ahead in enumerate(exchanges.astype(int)):
-            matrix[[i, i + ahead]] = matrix[[i + ahead, i]]
+            other = i + ahead if 0 < ahead < n - i else i
+            matrix[[i, other]] = matrix[[other, i]]
     return out
 
 

@@ -62,6 +62,7 @@ class Op:
     differentiable: ClassVar[bool] = True
     takes_stored: ClassVar[bool] = False  # operands of 16-bit floats, which other ops take as float32
     unread: ClassVar[tuple[int, ...]] = ()  # operands that `evaluate` and `python` ignore, because native code alone needs them
+    made_from: ClassVar[dict[int, tuple[str, int]]] = {}  # operands that another op, given by name, computed from a further operand
     in_place: ClassVar[int | None] = None  # the argument that native code may overwrite with the result, if it is not read afterwards
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:

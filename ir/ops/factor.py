@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -30,6 +30,8 @@ class Slogdet(Op):
 
     For a singular matrix they are 0 and -inf. Derivatives are with respect to the matrix.
     """
+
+    made_from: ClassVar[dict[int, tuple[str, int]]] = {1: (Lu.name, 0)}
 
     def infer(self, *types: TensorType) -> TensorType:
         a, factors = types

@@ -191,6 +191,18 @@ def exchange(k: Loops, work: Window, row: Reg, other: Reg) -> None:
     k.map(lambda emit, x, y: [y, x], rows, rows)
 
 
+def exchanged(k: Loops, exchanges: Window, i: Reg) -> Reg:
+    """The row that elimination exchanged with row i, by the last row of the factors; row i, if that is no row below it.
+
+    Factors by `Lu` always name one; a text of the IR may have any numbers in their place, and rows outside of a matrix are never touched.
+    """
+    emit, (n,) = k.scalar, exchanges.type.shape
+    ahead = k.load(exchanges, i)
+    rest = emit.convert(emit.sub(emit.like(i, n), i), exchanges.type.dtype)
+    inside = emit.and_(emit.compare("gt", ahead, emit.like(ahead, 0.0)), emit.compare("lt", ahead, rest))
+    return emit.add(i, emit.convert(emit.select(inside, ahead, emit.like(ahead, 0.0)), I64))
+
+
 def check_square(what: str, a: TensorType) -> None:
     if not a.is_float:
         raise DTypeError(f"{what}: takes floats, not {a}")

@@ -12,7 +12,7 @@ from ..errors import ShapeError
 from ..types import I64, TensorType
 from .base import Array, Loops, Op, Window, Writing, apply, nest
 from .linalg import matmul, swap
-from .lu import Lu, lu
+from .lu import Lu, exchanged, lu
 from .triangular import lower, solve_triangular
 
 __all__ = ["lu_parts"]
@@ -49,12 +49,13 @@ class RowExchanges(Op):
         if not out.type.size:
             return
         emit, dtype = k.scalar, out.type.dtype
-        order, last = k.scratch(TensorType(I64, (n,))), emit.const(I64, n)
+        order = k.scratch(TensorType(I64, (n,)))
         with nest(k, batch) as at:
+            exchanges = factors.at(*at).slice(0, n, 1).at(emit.const(I64, 0))
             with k.loop(n) as i:
                 k.store(order, i, i)
             with k.loop(n) as i:
-                other = emit.add(i, emit.convert(k.load(factors.at(*at), last, i), I64))
+                other = exchanged(k, exchanges, i)
                 here, there = k.load(order, i), k.load(order, other)
                 k.store(order, there, i)
                 k.store(order, here, other)

@@ -15,7 +15,7 @@ from .create import iota
 from .join import concatenate
 from .linalg import matmul, swap
 from .logic import equal
-from .lu import Lu, check_square, exchange, lu
+from .lu import Lu, check_square, exchange, exchanged, lu
 from .maps import cast, common_dtype, where
 from .shape import broadcast_to, lead, reshape, slice_, trail, transpose
 from .triangle import Triangles, cut
@@ -37,6 +37,7 @@ class SolveWith(Op):
 
     transposed: bool = False
     unread: ClassVar[tuple[int, ...]] = (1,)  # the factors
+    made_from: ClassVar[dict[int, tuple[str, int]]] = {1: (Lu.name, 0)}
 
     can_fail = True
     error: ClassVar[type[AdjitError]] = SingularMatrixError
@@ -120,7 +121,7 @@ class SolveWith(Op):
         n, emit = sides.type.shape[0], k.scalar
         with k.loop(n) as step:
             i = emit.sub(emit.like(step, n - 1), step) if self.transposed else step
-            exchange(k, sides, i, emit.add(i, emit.convert(k.load(exchanges, i), I64)))
+            exchange(k, sides, i, exchanged(k, exchanges, i))
 
 
 def check_system(a: TensorType, b: TensorType, what: str = "solve") -> None:

@@ -230,6 +230,19 @@ def test_stacks_are_only_read() -> None:
     refused(Func("f", Block([stack], [Stmt(Mul(), (stack, stack), (value("y", stack.type),))], [])), "mul takes no stacks")
 
 
+@pytest.mark.parametrize("use", ["f64[3,1] = solve_with %a, %0, %b", "f64[2] = slogdet %a, %0"])
+def test_factors_are_those_of_the_matrix_beside_them(use: str) -> None:
+    text = """
+        func @f(%a: f64[3,3], %c: f64[3,3], %b: f64[3,1]) -> ({type}) {{
+          %0: f64[4,3] = lu %{matrix}
+          %1: {use}
+          return %1
+        }}
+    """
+    verify(parse_func(dedent(text.format(type=use.partition(" ")[0], use=use, matrix="a"))))
+    text_refused(text.format(type=use.partition(" ")[0], use=use, matrix="c"), "%0 is lu of %c, not of %a")
+
+
 def test_fuse() -> None:
     refused(region(Fuse(), [], [SCALAR], ONE), "it yields what is not made inside")
     refused(region(Fuse(), [value("x")], [SCALAR], ONE), "its operands should have types (), not (f64[])")

@@ -9,8 +9,12 @@ import numpy as np
 import pytest
 
 import adjit as aj
+from adjit.codegen.compile import compile_func
 from adjit.ir import ops
+from adjit.ir.interpreter import run
 from adjit.ir.ops.triangle import BLOCK, UNCUT
+from adjit.ir.parser import parse_func
+from adjit.passes.pipeline import OPTIMIZE
 from adjit.tracer.convert import to_operand
 
 Array = np.ndarray[Any, Any]
@@ -112,3 +116,27 @@ def test_examples_that_are_not_active_do_not_fail() -> None:
     a, b = system(3, 1)
     found = aj.function(aj.vmap(f))(np.stack([a, np.zeros((3, 3))]), np.stack([b, b]))
     np.testing.assert_allclose(found, np.stack([np.linalg.solve(a, b), b]))
+
+
+@pytest.mark.parametrize("exchanges", [[1, 1, 0], [1, 1, 1], [-1, 5, 1e300], [np.nan, -np.inf, 2], [0.5, 1.5, -0.5]], ids=str)
+def test_exchanges_of_rows_stay_inside_of_the_matrix(exchanges: list[float]) -> None:
+    """A text of the IR can give any numbers as the factors of a matrix: only those that name a row below exchange two."""
+    text = """
+        func @f(%a: f64[3,3], %f: f64[4,3], %b: f64[3,2]) -> (f64[3,2], f64[3,3]) {
+          %0: f64[3,2] = solve_with %a, %f, %b
+          %1: f64[3,3] = row_exchanges %f
+          return %0, %1
+        }
+    """
+    factors = np.vstack([np.tril(np.full((3, 3), 0.25), -1) + np.diag([2.0, 3.0, 4.0]), exchanges])
+    order = [0, 1, 2]
+    for i, ahead in enumerate(exchanges):
+        other = i + int(ahead) if 0 < ahead < 3 - i else i
+        order[i], order[other] = order[other], order[i]
+    triangle = np.tril(factors[:3], -1) + np.eye(3)
+    matrix = np.eye(3)[order].T @ triangle @ np.diag([2.0, 3.0, 4.0])
+    arrays = [matrix, factors, np.arange(6.0).reshape(3, 2)]
+    func = parse_func(text)
+    for found in (compile_func(OPTIMIZE(func))([a.copy() for a in arrays]), run(func, *arrays)):
+        np.testing.assert_allclose(found[0], np.linalg.solve(matrix, arrays[2]))
+        np.testing.assert_array_equal(found[1], np.eye(3)[order])

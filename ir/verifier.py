@@ -4,6 +4,7 @@
 - Operands are values and literals; a literal's value has the dtype of its type.
 - The results' types are those that the op's own type rule infers.
 - Regions follow their own rules: `Region.check`.
+- Operands that go together do: factors that `lu` computed are those of the matrix that stands beside them (`Op.made_from`).
 - Attributes have their declared types, axes count from 0, sizes are not negative: `ops.checks`.
 - Phases are `forward` or `backward`. Forward statements may read backward results, as an update after a gradient does.
 - Updates name parameters, each once, with a value of the same type; given values are parameters.
@@ -31,9 +32,13 @@ from .types import StackType, TensorType
 _LEAKS = (AdjitError, TypeError, ValueError, LookupError, ArithmeticError, AttributeError)
 
 
-def verify(func: Func, before: Func | None = None) -> Func:
-    """Return `func` if it follows the rules; otherwise raise a VerifyError that names the statement. `before` is the input of the pass."""
-    verifier = _Verifier(func)
+def verify(func: Func, before: Func | None = None, known: dict[int, Stmt] | None = None) -> Func:
+    """Return `func` if it follows the rules; otherwise raise a VerifyError that names the statement. `before` is the input of the pass.
+
+    `known` has statements by their identity whose types were right when they were last verified; this function's are added to them. Passes
+    leave most statements as they are, so that a pipeline infers their types once.
+    """
+    verifier = _Verifier(func, {} if known is None else known)
     verifier.func()
     verify_plan(func, verifier.fail_at)
     if before is not None:
@@ -42,12 +47,14 @@ def verify(func: Func, before: Func | None = None) -> Func:
 
 
 class _Verifier:
-    def __init__(self, whole: Func) -> None:
+    def __init__(self, whole: Func, known: dict[int, Stmt]) -> None:
         self.whole = whole
+        self.known = known
         self.stmt: Stmt | None = None  # the statement being checked, for messages
         self.visible: set[int] = set()
         self.order: list[int] = []  # what is visible, innermost last
         self.defined: set[int] = set()
+        self.made: dict[int, Stmt] = {}  # the statement that defines a value
 
     def func(self) -> None:
         func = self.whole
@@ -86,20 +93,32 @@ class _Verifier:
             else:
                 self.types(stmt)
             for result in stmt.results:
-                self.define(result)
+                self.define(result, inferred=not isinstance(stmt.op, Region))
+                self.made[id(result)] = stmt
         self.stmt = around
         for result in (*block.results, *block.saving):
             self.use(result)
 
     def types(self, stmt: Stmt) -> None:
+        if id(stmt) not in self.known:
+            self.infer(stmt)
+            self.known[id(stmt)] = stmt
+        for at, (name, source) in stmt.op.made_from.items():
+            made, wanted = self.made.get(id(stmt.args[at])), stmt.args[source]
+            if made is not None and made.op.name == name and made.args[0] is not wanted and not isinstance(wanted, Literal):
+                self.fail(f"{self.name(stmt.args[at])} is {name} of {self.name(made.args[0])}, not of {self.name(wanted)}")
+
+    def infer(self, stmt: Stmt) -> None:
         if stmt.blocks:
             self.fail(f"{stmt.op.name} takes no blocks")
         if not isinstance(stmt.op, StackOp) and any(isinstance(a.type, StackType) for a in stmt.args):
             self.fail(f"{stmt.op.name} takes no stacks: only the ops whose names begin with stack_ look into them")
         try:
             inferred = checked_result_types(stmt.op, [a.type for a in stmt.args])
-        except NotGeneral:
-            return  # whether they fit depends on the sizes
+        except NotGeneral:  # whether they fit depends on the sizes
+            for result in stmt.results:
+                self.exists(result)
+            return
         except _LEAKS as error:
             self.fail(f"its operands do not fit: {error}")
         self.same_types(stmt.results, inferred, "its results")
@@ -131,18 +150,24 @@ class _Verifier:
 
     # ---- values
 
-    def define(self, value: Operand) -> None:
+    def define(self, value: Operand, inferred: bool = False) -> None:
+        """A value becomes visible; the types that an op infers have been checked already."""
         if not isinstance(value, Value):
             self.fail(f"{value!r} stands where a value is defined")
         if id(value) in self.defined:
             self.fail(f"{self.name(value)} is defined twice")
+        if not inferred:
+            self.exists(value)
+        self.defined.add(id(value))
+        self.visible.add(id(value))
+        self.order.append(id(value))
+
+    def exists(self, value: Operand) -> None:
+        """Native code can allocate what has this type."""
         try:
             check_type(value.type)
         except AdjitError as error:
             self.fail(f"{self.name(value)}: {error}")
-        self.defined.add(id(value))
-        self.visible.add(id(value))
-        self.order.append(id(value))
 
     def use(self, x: Operand) -> None:
         if id(x) in self.visible:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from adjit.ir.environment import is_set
 from adjit.ir.errors import VerifyError
-from adjit.ir.func import Func
+from adjit.ir.func import Func, Stmt
 from adjit.ir.target import USUAL, Target
 
 from .autodiff.transparent import drop_custom_gradients
@@ -65,24 +65,25 @@ class Pipeline:
         """Run all passes for a target and return the function; `observe(name, func)` is called after each pass."""
         checked = is_set("ADJIT_VERIFY")
         sound: Func | None = None  # the last function that was verified
+        known: dict[int, Stmt] = {}  # its statements, and those of the functions before it
         done: dict[Pass, Func] = {}  # each pass's latest output: running the pass on it again would change nothing
         for name, each in self.passes.items():
             if done.get(each) is not func:
                 func = done[each] = each(func, target) if takes_target(each) else each(func)
             if checked and func is not sound:
-                verified(func, name)
+                verified(func, name, known)
                 sound = func
             if observe is not None:
                 observe(name, func)
         return func
 
 
-def verified(func: Func, after: str) -> None:
+def verified(func: Func, after: str, known: dict[int, Stmt]) -> None:
     """Raise a VerifyError that names the pass if the function breaks a rule of the IR."""
     from adjit.ir.verifier import verify  # noqa: PLC0415 - loaded only where functions are checked
 
     try:
-        verify(func)
+        verify(func, known=known)
     except VerifyError as error:
         error.add_note(f"found after the pass {after!r} on @{func.name}")
         raise

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from itertools import islice
 from opcode import opmap
 from types import CodeType, FrameType, TracebackType
@@ -67,6 +68,13 @@ def raised_at(traceback: TracebackType | None) -> Location | None:
             found = instruction(traceback.tb_frame.f_code, traceback.tb_lasti)[0]
         traceback = traceback.tb_next
     return found
+
+
+def recurs_at(traceback: TracebackType | None) -> Location | None:
+    """Return the user's line that occurs most often in a traceback. A recursion that has no end is there, wherever it was stopped."""
+    entered = [entry for entry in entries(traceback) if not is_ours(entry.tb_frame)]
+    lines = Counter(instruction(entry.tb_frame.f_code, entry.tb_lasti)[0] for entry in entered)
+    return lines.most_common(1)[0][0] if lines else None
 
 
 def is_from_outside(error: Exception) -> bool:

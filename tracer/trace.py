@@ -25,7 +25,7 @@ from adjit.ir.ops.maps import Map
 from adjit.ir.types import BOOL, C128, F64, I64, TensorType
 
 from .contents import holds_still
-from .frames import code_of, definition, raised_at, user_location, user_site
+from .frames import code_of, definition, raised_at, recurs_at, user_location, user_site
 from .pytree import TreeDef, dotted, flatten
 from .sharing import SHARING, remember_view
 from .traced import Splat as Splat
@@ -311,7 +311,7 @@ def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any],
         raise TraceError(
             f"{trace.name}: a function calls itself without end while it is traced: a traced value cannot end a recursion, for both "
             "branches are traced; write a loop, or let a Python number decide"
-        ).at(raised_at(error.__traceback__)) from None
+        ).at(recurs_at(error.__traceback__)) from None
     finally:
         trace.forget()
 

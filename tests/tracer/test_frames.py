@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from adjit.ir.location import Location
-from adjit.tracer.frames import code_of, definition, user_location, user_site
+from adjit.tracer.frames import code_of, definition, recurs_at, user_location, user_site
 from tests.tracer.running import trace
 
 X = np.arange(3.0)
@@ -81,3 +81,19 @@ def test_the_running_line_is_the_tests() -> None:
     site = user_site()
     assert site is not None
     assert site.name == "site"
+
+
+def test_a_recursion_is_shown_where_it_repeats_and_not_where_it_was_stopped() -> None:
+    def library(n: int) -> int:
+        raise RecursionError
+
+    def again(n: int) -> int:
+        return again(n - 1) if n else library(n)
+
+    with pytest.raises(RecursionError) as caught:
+        again(20)
+    location = recurs_at(caught.tb)
+    assert location is not None
+    assert location.function == "again"
+    assert location.line == again.__code__.co_firstlineno + 1
+    assert recurs_at(None) is None

@@ -7,9 +7,9 @@ report errors (`raise`, `assert`), annotations and default arguments stay as the
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from types import CodeType
 
@@ -23,31 +23,42 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 @dataclass(frozen=True)
 class Mutant:
-    """One mistake in one function; `code` is that function compiled with it."""
+    """One mistake in one function."""
 
     path: Path
     function: str
     first_line: int  # of the function, decorators included, as its code object has it
     line: int
     what: str
-    code: CodeType
+    number: int  # among the mutants of the file
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line} in {self.function}: {self.what}"
+
+    def code(self) -> CodeType:
+        """The function, compiled with the mistake."""
+        tree = ast.parse(self.path.read_text(encoding="utf-8"))
+        changed = (node for _, function in _functions(tree.body, "") for node in _candidates(function) for _ in _changes_once(node))
+        next(islice(changed, self.number, None))  # made in `tree`, and not undone: whoever asked for it is asked no more
+        return next(code for code in _codes(compile(tree, str(self.path), "exec")) if code.co_firstlineno == self.first_line)
 
 
 def mutants(path: Path, chosen: Callable[[str], bool]) -> Iterator[Mutant]:
     """All mutants of the functions whose qualified name is `chosen`."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
+    number = 0
     for name, function in _functions(tree.body, ""):
-        if not chosen(name):
-            continue
         first = min([function.lineno, *(d.lineno for d in function.decorator_list)])
         for node in _candidates(function):
-            for what, undo in _changes(node):
-                code = next(c for c in _codes(compile(copy.deepcopy(tree), str(path), "exec")) if c.co_firstlineno == first)
-                undo()
-                yield Mutant(path, name, first, getattr(node, "lineno", function.lineno), what, code)
+            for what in _changes_once(node):
+                if chosen(name):
+                    yield Mutant(path, name, first, _line(node), what, number)
+                number += 1
+
+
+def _line(node: ast.AST) -> int:
+    line: int = (node.target if isinstance(node, ast.comprehension) else node).lineno  # type: ignore[attr-defined]
+    return line
 
 
 def _functions(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
@@ -73,6 +84,13 @@ def _candidates(function: ast.AST) -> Iterator[ast.AST]:
         stack += reversed([child for child in children if isinstance(child, ast.AST)])
 
 
+def _changes_once(node: ast.AST) -> Iterator[str]:
+    """Make each change of a node in turn, and undo it before the next."""
+    for what, undo in _changes(node):
+        yield what
+        undo()
+
+
 def _changes(node: ast.AST) -> Iterator[tuple[str, Callable[[], None]]]:
     """Make each change of a node in turn; whoever asks undoes it before the next."""
     match node:
@@ -80,8 +98,10 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, Callable[[], None]]]:
             yield _set(node, "op", SWAPPED[type(node.op)]())
         case ast.Compare() if type(node.ops[0]) in SWAPPED:
             yield _set(node, "ops", [SWAPPED[type(node.ops[0])](), *node.ops[1:]])
-        case ast.UnaryOp(op=ast.USub() | ast.Not()):
-            yield _set(node, "op", ast.UAdd() if isinstance(node.op, ast.USub) else ast.Not(), "drop the sign")
+        case ast.UnaryOp(op=ast.USub()):
+            yield _set(node, "op", ast.UAdd())
+        case ast.UnaryOp(op=ast.Not()):
+            yield _set(node, "operand", ast.copy_location(ast.UnaryOp(ast.Not(), node.operand), node.operand))
         case ast.If() | ast.While() | ast.IfExp():
             yield _set(node, "test", ast.copy_location(ast.UnaryOp(ast.Not(), node.test), node.test), "negate the condition")
         case ast.comprehension() if node.ifs:

@@ -1,168 +1,244 @@
 """Mutation testing: how many small mistakes in derivative rules and passes does the test suite notice?
 
-    python -m tests.tools.mutation rules --count 200
-    python -m tests.tools.mutation passes --count 200 --seed 3
+    python -m tests.tools.mutation rules
+    python -m tests.tools.mutation passes --count 200 --seed 3 --jobs 2
+    python -m tests.tools.mutation costs
 
-First, the tests run once with a recorder that notes which test calls which function. Then each mutant runs in a fork of a process that has
-imported the tests, against the quickest tests that call the mutated function. A mutant is killed when a test fails, hangs or crashes.
-Survivors are listed: each is a missing test, or a change that makes no difference (in speed at most).
+First, the tests run once with a recorder that notes which test runs which line (`--recorded FOLDER` keeps the record, or uses the one that
+is there). Then each mutant runs in a fork of a process that has collected the tests, against the quickest tests that run the changed line.
+A mutant is killed when a test fails, crashes, or takes much more processor time than without it; a test that kills must pass, in a fork,
+without the mutant. Survivors are listed: each is a missing test, or a change that makes no difference (in speed at most).
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import gc
-import json
 import os
 import random
-import signal
+import resource
 import subprocess
 import sys
 import tempfile
-import time
-from collections import defaultdict
-from collections.abc import Generator
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType
-from typing import Any
+from types import FunctionType
+from typing import Any, NamedTuple
 
 import pytest
+from _pytest.runner import runtestprotocol
 
+from tests.tools import recorder
 from tests.tools.mutants import Mutant, mutants
 
 ROOT = Path(__file__).parents[2]
 RULES = ("derivative", "jvp", "vjp", "pull_back", "push_forward", "linear", "transposed")
-GROUPS: dict[str, tuple[list[str], list[str]]] = {  # files, and the tests that should hold them
-    "rules": (
-        ["ir/ops"],
-        ["tests/ops", "tests/passes", "tests/runtime/test_surface_gradients.py", "tests/runtime/test_transforms_rows.py"],
-    ),
-    "passes": (["passes"], ["tests/passes", "tests/ops/test_rows.py", "tests/ops/test_structure.py", "tests/codegen/test_hosts.py"]),
-}
-# They decide what is worth doing; a mistake there costs time alone, which benchmarks/regression.py watches.
+# They decide what is worth doing: a mistake costs time alone. The group `costs` has them, and those of files named so.
 SPEED_ONLY = ("cost", "worth", "pays", "cheap", "profit")
+
+
+class Group(NamedTuple):
+    """Files, which of their functions are changed, the tests that should notice, and those of them that could not (for `-k`)."""
+
+    files: list[str]
+    wanted: Callable[[Path, str], bool]
+    tests: list[str]
+    without: str
+
+
+def _is_rule(path: Path, name: str) -> bool:
+    return name.lstrip("_") in RULES
+
+
+def _is_cost(path: Path, name: str) -> bool:
+    return path.name == "cost.py" or any(word in name for word in SPEED_ONLY)
+
+
+GROUPS = {
+    "rules": Group(
+        ["ir/ops"],
+        _is_rule,
+        ["tests/ops", "tests/passes", "tests/runtime/test_surface_gradients.py", "tests/runtime/test_transforms_rows.py"],
+        "test_types_and_values_are_numpys or test_text_round_trip or test_interpreted_is_eager or test_shapes or test_strides",
+    ),
+    "passes": Group(
+        ["passes"],
+        lambda path, name: not _is_cost(path, name),
+        ["tests/passes", "tests/ops/test_rows.py", "tests/ops/test_structure.py", "tests/codegen/test_hosts.py"],
+        "test_strides",
+    ),
+    "costs": Group(
+        ["ir", "passes", "codegen"],
+        _is_cost,
+        ["tests/ir/test_cost.py", "tests/passes", "tests/codegen/test_parallel.py", "tests/codegen/loops", "tests/runtime/test_profile.py"],
+        "test_every_row_against_a_loop",
+    ),
+}
 MOST_TESTS = 40
-SECONDS = 60
+SLACK = (20.0, 10.0)  # a mutant may take this many seconds of processor time, and this many times what its tests take without it
 
 
-class Recorder:
-    """A pytest plugin that notes which of our functions each test calls, and how long it takes."""
-
-    def __init__(self, into: Path) -> None:
-        self.into = into
-        self.calls: dict[str, dict[str, float]] = defaultdict(dict)
-        self._codes: set[CodeType] = set()
-
-    @pytest.hookimpl(hookwrapper=True)
-    def pytest_runtest_call(self, item: Any) -> Generator[None, Any, None]:
-        self._codes = set()
-        start = time.perf_counter()
-        sys.setprofile(self._called)
-        outcome = yield
-        sys.setprofile(None)
-        if outcome.excinfo is None:  # a test that fails by itself judges no mutant
-            seconds = time.perf_counter() - start
-            for code in self._codes:
-                self.calls[place(code)][item.nodeid] = seconds
-
-    def _called(self, frame: FrameType, event: str, argument: Any) -> None:
-        if event == "call":
-            self._codes.add(frame.f_code)
-
-    def pytest_sessionfinish(self) -> None:
-        ours = {at: tests for at, tests in self.calls.items() if at.startswith(str(ROOT)) and "/tests/" not in at}
-        self.into.write_text(json.dumps(ours))
+def chosen(group: Group) -> list[Mutant]:
+    files = sorted(path for folder in group.files for path in (ROOT / folder).rglob("*.py"))
+    return [
+        mutant
+        for path in files
+        for mutant in mutants(path, lambda name, path=path: group.wanted(path, name.split(".")[-1]))  # type: ignore[misc]
+    ]
 
 
-def place(code: CodeType) -> str:
-    return f"{os.path.realpath(code.co_filename)}:{code.co_firstlineno}"
+def record(group: Group, into: Path, options: list[str]) -> None:
+    """Run the tests once, and write down which lines each of them runs."""
+    into.mkdir(parents=True, exist_ok=True)
+    environment = os.environ | {"ADJIT_RECORD": str(into), "ADJIT_RECORDED": ":".join(group.files)}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tests.tools.recorder", *options, *group.tests]
+    subprocess.run([*command, "-k", f"not ({group.without})"], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
 
 
-def record(tests: list[str]) -> dict[str, dict[str, float]]:
-    with tempfile.TemporaryDirectory() as folder:
-        into = Path(folder, "calls.json")
-        command = [sys.executable, "-m", "tests.tools.mutation", "--record", str(into), *tests]
-        subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL)
-        calls: dict[str, dict[str, float]] = json.loads(into.read_text())
-        return calls
+class Verdict(NamedTuple):
+    killed: bool
+    test: str  # that ran last
+    why: str
 
 
-def chosen(group: str) -> list[Mutant]:
-    folders, _ = GROUPS[group]
-    files = sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+class Judge:
+    """A pytest plugin that runs, instead of all tests once, the tests of each mutant in a fork."""
 
-    def wanted(name: str) -> bool:
-        last = name.split(".")[-1]
-        return last.lstrip("_") in RULES if group == "rules" else not any(word in last for word in SPEED_ONLY)
+    def __init__(self, drawn: list[Mutant], lines: recorder.Lines, seconds: dict[str, float], jobs: int) -> None:
+        self.drawn, self.lines, self.seconds, self.jobs = drawn, lines, seconds, jobs
+        self.survivors: list[Mutant] = []
+        self.kills: Counter[str] = Counter()
+        self._running: dict[int, tuple[Mutant, int]] = {}
+        self._sound: dict[str, bool] = {}
+        self._done = 0
 
-    return [mutant for path in files for mutant in mutants(path, wanted)]
+    def pytest_runtestloop(self, session: Any) -> bool:
+        self.items = {item.nodeid: item for item in session.items}
+        gc.collect()
+        gc.freeze()
+        for mutant in self.drawn:
+            functions = holders(mutant)
+            tests = self.tests_of(mutant)
+            if not functions or not tests:
+                self._survives(mutant, " (no test runs it)" if functions else " (not loaded)")
+                continue
+            if len(self._running) == self.jobs:
+                self._wait()
+            child, said = self._fork(tests, mutant, functions)
+            self._running[child] = mutant, said
+        while self._running:
+            self._wait()
+        return True
 
+    def tests_of(self, mutant: Mutant) -> list[str]:
+        of_file = self.lines.get(os.path.realpath(mutant.path), {})
+        before = (of_file.get(line, []) for line in range(mutant.line, mutant.first_line, -1))  # the line, or where its statement begins
+        of_line = {*next(filter(None, before), [])} & self.items.keys()
+        return sorted(of_line - {test for test, sound in self._sound.items() if not sound}, key=self.seconds.__getitem__)[:MOST_TESTS]
 
-def killed(mutant: Mutant, tests: list[str]) -> bool:
-    """Whether one of the tests notices the mutant, in a fork."""
-    sys.stdout.flush()
-    child = os.fork()
-    if child == 0:
-        status = 1
-        with contextlib.suppress(BaseException):
-            signal.alarm(SECONDS)
+    def _fork(self, tests: list[str], mutant: Mutant | None, functions: list[FunctionType]) -> tuple[int, int]:
+        heard, said = os.pipe()
+        sys.stdout.flush()
+        child = os.fork()
+        if child:
+            os.close(said)
+            return child, heard
+        status = 2
+        try:
             quiet = os.open(os.devnull, os.O_WRONLY)
             os.dup2(quiet, 1)
             os.dup2(quiet, 2)
-            install(mutant)
-            status = pytest.main(["-x", "-q", "-p", "no:cacheprovider", *tests])
-        os._exit(status)
-    return os.waitpid(child, 0)[1] != 0
+            limit = int(SLACK[0] + SLACK[1] * sum(self.seconds[test] for test in tests))
+            resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
+            if mutant is not None:
+                code = mutant.code()
+                for function in functions:  # held by its module, a class, a cache or a decorator
+                    function.__code__ = code
+            status = 0
+            for test in tests:
+                os.write(said, f"{test}\n".encode())
+                if any(report.failed for report in runtestprotocol(self.items[test], log=False, nextitem=None)):
+                    status = 1
+                    break
+        finally:
+            os._exit(status)
+
+    def _wait(self) -> None:
+        child, status = os.wait()
+        mutant, heard = self._running.pop(child)
+        verdict = _verdict(status, heard)
+        if verdict.killed and not self._passes(verdict.test):
+            child, heard = self._fork(self.tests_of(mutant), mutant, holders(mutant))  # once more, without the test that fails by itself
+            self._running[child] = mutant, heard
+            return
+        self.kills[verdict.why] += verdict.killed
+        if not verdict.killed:
+            self._survives(mutant, f" ({verdict.why})" if verdict.why else "")
+        self._tell()
+
+    def _passes(self, test: str) -> bool:
+        """Whether a test passes by itself."""
+        if test not in self._sound:
+            child, heard = self._fork([test], None, [])
+            self._sound[test] = not _verdict(os.waitpid(child, 0)[1], heard).killed
+        return self._sound[test]
+
+    def _survives(self, mutant: Mutant, why: str) -> None:
+        self.survivors.append(mutant)
+        print(f"survives{why}: {mutant}", flush=True)
+
+    def _tell(self) -> None:
+        self._done += 1
+        if self._done % 25 == 0:
+            print(f"{self._done} of {len(self.drawn)}: {len(self.survivors)} survive", flush=True)
 
 
-def install(mutant: Mutant) -> None:
-    """Exchange the code of the function wherever it is held: by its module, a class, a cache or a decorator."""
-    at = f"{os.path.realpath(mutant.path)}:{mutant.first_line}"
-    found = [
+def _verdict(status: int, heard: int) -> Verdict:
+    with os.fdopen(heard) as said:
+        last = ["", *said.read().splitlines()][-1]
+    if os.WIFSIGNALED(status):
+        return Verdict(True, last, f"by signal {os.WTERMSIG(status)}")
+    code = os.WEXITSTATUS(status)
+    return Verdict(code == 1, last, {0: "", 1: "by a failure", 2: "cannot be installed"}[code])
+
+
+def holders(mutant: Mutant) -> list[FunctionType]:
+    """All function objects that have the code that a mutant changes."""
+    at = os.path.realpath(mutant.path)
+    return [
         f
         for f in gc.get_objects()
-        if isinstance(f, FunctionType) and f.__code__.co_firstlineno == mutant.first_line and place(f.__code__) == at
+        if isinstance(f, FunctionType) and f.__code__.co_firstlineno == mutant.first_line and os.path.realpath(f.__code__.co_filename) == at
     ]
-    if not found:
-        raise LookupError(f"{mutant} is not loaded")
-    for function in found:
-        function.__code__ = mutant.code
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("group", nargs="?", choices=GROUPS)
+    parser.add_argument("group", choices=GROUPS)
     parser.add_argument("--count", type=int, default=200, help="how many mutants are tried, drawn from all")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--record", nargs="+", help=argparse.SUPPRESS)
+    parser.add_argument("--jobs", type=int, default=2, help="how many processes")
+    parser.add_argument("--recorded", type=Path, help="folder of the record of the tests' lines")
+    parser.add_argument("--pytest", default="", help="options of the recording run, as '-p tests.tools.sample --sample 20'")
     options = parser.parse_args()
-    os.environ["ADJIT_CACHE"] = "0"  # compiled programs of the disk cache would hide mutants of the passes
     os.chdir(ROOT)
-    if options.record:
-        into, *tests = options.record
-        return int(pytest.main(["-q", "-p", "no:cacheprovider", *tests], plugins=[Recorder(Path(into))]))
-    calls = record(GROUPS[options.group][1])
-    every = chosen(options.group)
+    group = GROUPS[options.group]
+    folder = options.recorded or Path(tempfile.mkdtemp(prefix="adjit-mutation-"))
+    if not any(folder.glob("*.json")):
+        record(group, folder, ["-n", str(options.jobs), *options.pytest.split()])
+    lines, seconds = recorder.read(folder)
+    every = chosen(group)
     drawn = random.Random(options.seed).sample(every, min(options.count, len(every)))
-    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
-        pytest.main(["-q", "--collect-only", "-p", "no:cacheprovider", *GROUPS[options.group][1]])  # imports them once, for all forks
-    gc.freeze()
-    survivors = []
-    for number, mutant in enumerate(drawn, 1):
-        tests = calls.get(f"{os.path.realpath(mutant.path)}:{mutant.first_line}", {})
-        quickest = sorted(tests, key=tests.__getitem__)[:MOST_TESTS]
-        if not quickest or not killed(mutant, quickest):
-            survivors.append(mutant)
-            print(f"survives{'' if quickest else ' (no test calls it)'}: {mutant}", flush=True)
-        if number % 25 == 0:
-            print(f"{number} of {len(drawn)}: {len(survivors)} survive", flush=True)
-    rate = 1 - len(survivors) / len(drawn)
+    judge = Judge(drawn, lines, seconds, options.jobs)
+    pytest.main(["-q", "-s", "-p", "no:cacheprovider", "-p", "no:terminal", *group.tests], plugins=[judge])
+    killed = len(drawn) - len(judge.survivors)
+    how = ", ".join(f"{n} {why}" for why, n in judge.kills.items() if n)
     print(
-        f"{options.group}: {len(drawn) - len(survivors)} of {len(drawn)} mutants killed ({rate:.1%}), "
+        f"{options.group}: {killed} of {len(drawn)} mutants killed ({killed / len(drawn):.1%}; {how}), "
         f"drawn from {len(every)} with seed {options.seed}"
     )
-    return int(rate < 0.9)
+    return int(killed < 0.9 * len(drawn))
 
 
 if __name__ == "__main__":

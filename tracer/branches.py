@@ -114,7 +114,7 @@ class _Meeting(NamedTuple):
         if any(side is UNDEFINED or is_items(side) for side in sides):
             return None
         (xs, tree), (ys, other) = (flatten(side, is_leaf=is_items) for side in sides)
-        if tree != other or not any(map(is_items, xs)):
+        if not tree.same(other) or not any(map(is_items, xs)):
             return None
         names = (f"{entry.name}{path}" for path in tree.paths())
         builds = [self.build(entry._replace(name=name), pair) for name, *pair in zip(names, xs, ys, strict=True)]  # type: ignore[arg-type]
@@ -127,7 +127,7 @@ class _Meeting(NamedTuple):
         if a is not UNDEFINED and b is not UNDEFINED:
             (a_leaves, tree), (b_leaves, b_tree) = (_flatten_in(*side) for side in zip(self.regions, (a, b), strict=True))
             pairs = list(zip(a_leaves, b_leaves, strict=False))
-            if tree == b_tree and (not any(self.unread) or all(_fit(x, y) for x, y in pairs)):
+            if tree.same(b_tree) and (not any(self.unread) or all(_fit(x, y) for x, y in pairs)):
                 return _build(entry, tree, pairs, self.words, self.choices)
         for missing in (0, 1):
             there = sides[1 - missing]

@@ -76,6 +76,8 @@ class Carry:
     """The state of one entry during the attempts to trace a loop."""
 
     steady = False  # whether positions in lists follow from the iteration number
+    holds_lists = False
+    missing = "UnboundLocalError"  # what reading it raises if no iteration has assigned it
 
     def __init__(self, entry: RegionOutput, value: Any, words: Wording) -> None:
         self.entry = entry
@@ -93,6 +95,14 @@ class Carry:
         paths = self.tree.paths()
         given = [blank(leaf) for leaf in leaves] if unknown else leaves
         self.slots = [Slot(x, kind_of(x), name_of(self.entry, path)) for x, path in zip(given, paths, strict=True)]
+
+    @property
+    def made(self) -> list[str]:
+        """What only the body makes in a structure that was there before."""
+        return []
+
+    def hide(self) -> None:
+        """Start the next attempt without what only the body makes."""
 
     def start(self, region: Trace, trip: Operand | None) -> Any:
         """Return the value at the start of an iteration, made of parameters of the region."""
@@ -114,7 +124,7 @@ class Carry:
         if out is UNDEFINED:
             raise mismatch(self.words, self.entry, "", (self.before, out), "a traced loop must leave it assigned")
         leaves, tree = flatten(out)
-        if tree != self.tree:
+        if not tree.same(self.tree):
             if self.entry.fresh and certain:
                 self.tree = None
                 return self.define(out, certain)
@@ -182,7 +192,7 @@ class Carry:
         value = self.tree.unflatten([slot.init if slot.kind is None else next(results) for slot in self.slots])
         if self.ran is not None:
             text = f"{self.entry} has no value: the {self.words.what} loop that assigns it ran no trip"
-            perform(Assert(text, "UnboundLocalError"), next(results))
+            perform(Assert(text, self.missing), next(results))
         return value
 
 
@@ -191,6 +201,8 @@ class ListCarry(Carry):
 
     It is `steady` if every iteration appends the same number of items: its length then follows from the iteration number.
     """
+
+    holds_lists = True
 
     def __init__(self, entry: RegionOutput, value: list[Any] | TracedList, words: Wording) -> None:
         self.probed = isinstance(value, GrowingList)  # by an enclosing loop
@@ -295,8 +307,29 @@ class ListCarry(Carry):
         return out
 
 
-class StructureCarry(Carry):
-    """A structure that contains lists, each of which is carried separately."""
+class Parts(Carry):
+    """A structure whose parts are carried separately."""
+
+    parts: list[Carry]
+
+    @property
+    def steady(self) -> bool:  # type: ignore[override]
+        return any(part.steady for part in self.parts)
+
+    @property
+    def holds_lists(self) -> bool:  # type: ignore[override]
+        return any(part.holds_lists for part in self.parts)
+
+    def carried(self) -> list[Slot]:
+        return [slot for part in self.parts for slot in part.carried()]
+
+    def prepare(self) -> None:
+        for part in self.parts:
+            part.prepare()
+
+
+class StructureCarry(Parts):
+    """A structure that contains lists."""
 
     def __init__(self, entry: RegionOutput, value: Any, words: Wording) -> None:
         self.entry, self.words, self.before = entry, words, value
@@ -304,37 +337,83 @@ class StructureCarry(Carry):
         names = (f"{entry.name}{path}" for path in self.outer.paths())
         self.parts = [carry_of(entry._replace(name=name), part, words) for name, part in zip(names, parts, strict=True)]
 
-    @property
-    def steady(self) -> bool:  # type: ignore[override]
-        return any(part.steady for part in self.parts)
-
     def start(self, region: Trace, trip: Operand | None) -> Any:
         return self.outer.unflatten([part.start(region, trip) for part in self.parts])
 
     def settle(self, out: Any, certain: bool, trips: Trips) -> bool:
         leaves, tree = flatten(out, is_leaf=is_items)
-        if tree != self.outer:
+        if not tree.same(self.outer):
             raise mismatch(self.words, self.entry, "", (self.before, out), "a traced loop must leave its structure as it is")
         changes = [part.settle(leaf, certain, trips) for part, leaf in zip(self.parts, leaves, strict=True)]
         return any(changes)
-
-    def carried(self) -> list[Slot]:
-        return [slot for part in self.parts for slot in part.carried()]
 
     def yields(self, out: Any) -> list[Operand]:
         leaves = flatten(out, is_leaf=is_items)[0]
         return [x for part, leaf in zip(self.parts, leaves, strict=True) for x in part.yields(leaf)]
 
-    def prepare(self) -> None:
-        for part in self.parts:
-            part.prepare()
-
     def result(self, results: Iterator[Operand]) -> Any:
         return self.outer.unflatten([part.result(results) for part in self.parts])
+
+
+class DictCarry(Parts):
+    """A dict, to which iterations may add keys: these are carried like variables that only the body assigns.
+
+    In the first iteration a key that the body makes is not there, in later ones it is. The loop is traced both ways, and must be the same
+    (`hide`).
+    """
+
+    def __init__(self, entry: RegionOutput, value: dict[Any, Any], words: Wording) -> None:
+        self.entry, self.words, self.before = entry, words, value
+        self.keys: list[Any] = []
+        self.parts = []
+        self.hidden = False
+        for key, item in value.items():
+            self.add(key, item)
+
+    def add(self, key: Any, item: Any) -> None:
+        self.keys.append(key)
+        self.parts.append(carry_of(self.entry._replace(name=f"{self.entry.name}[{key!r}]"), item, self.words))
+        self.parts[-1].missing = "KeyError"
+
+    @property
+    def made(self) -> list[str]:
+        """The keys that only the body makes, as the user writes them."""
+        inner = [name for part in self.parts for name in part.made]
+        return [str(part.entry) for part in self.parts[len(self.before) :]] + inner
+
+    def hide(self) -> None:
+        self.hidden = True
+        for part in self.parts:
+            part.hide()
+
+    def start(self, region: Trace, trip: Operand | None) -> Any:
+        started = {key: part.start(region, trip) for key, part in zip(self.keys, self.parts, strict=True)}
+        return {key: started[key] for key in self.before} if self.hidden else started
+
+    def settle(self, out: Any, certain: bool, trips: Trips) -> bool:
+        if out is UNDEFINED and self.entry.optional:
+            changes = [part.settle(out, certain, trips) for part in self.parts]
+            return any(changes)
+        if type(out) is not dict or list(out)[: len(self.keys)] != self.keys:
+            raise mismatch(self.words, self.entry, "", (self.before, out), "a traced loop must leave its structure as it is")
+        more = list(out)[len(self.keys) :]
+        for key in more:
+            self.add(key, UNDEFINED)
+        changes = [part.settle(out[key], certain, trips) for key, part in zip(self.keys, self.parts, strict=True)]
+        return any(changes) or bool(more)
+
+    def yields(self, out: Any) -> list[Operand]:
+        values = [UNDEFINED if out is UNDEFINED else out[key] for key in self.keys]
+        return [x for part, value in zip(self.parts, values, strict=True) for x in part.yields(value)]
+
+    def result(self, results: Iterator[Operand]) -> Any:
+        return {key: part.result(results) for key, part in zip(self.keys, self.parts, strict=True)}
 
 
 def carry_of(entry: RegionOutput, value: Any, words: Wording) -> Carry:
     if is_items(value):
         return ListCarry(entry, value, words)
+    if type(value) is dict:
+        return DictCarry(entry, value, words)
     holds_lists = any(map(is_items, flatten(value, is_leaf=is_items)[0]))
     return (StructureCarry if holds_lists else Carry)(entry, value, words)

@@ -16,10 +16,22 @@ from adjit.ir.ops.control import For, While
 from adjit.ir.sizes import maximum
 from adjit.ir.types import BOOL, I64, TensorType
 
-from .carries import Carry, ListCarry, StructureCarry, Trips, carry_of
+from .carries import Carry, Trips, carry_of
 from .frames import user_location
 from .growing import TracedList
-from .regions import UNDEFINED, Kind, RegionOutput, Wording, conform, finish, hold, is_traced, predicate, reading_assigned
+from .regions import (
+    UNDEFINED,
+    Kind,
+    RegionOutput,
+    Wording,
+    conform,
+    finish,
+    hold,
+    is_traced,
+    predicate,
+    reading_assigned,
+    same_blocks,
+)  # fmt: skip
 from .sharing import remember_choice
 from .trace import Cell, Trace, Traced
 
@@ -75,6 +87,7 @@ def _trace_body(trace: Trace, loop: Loop, counted: bool, trips: Trips) -> tuple[
         unread = loop.certain and entry.fresh and not isinstance(x, list | TracedList)
         carries.append(carry_of(entry, UNDEFINED if unread else x, loop.words))
     cells: list[Cell] = []
+    seen: Block | None = None  # the body in an iteration that finds the keys of dicts that it makes
     for _ in range(MAX_ATTEMPTS):
         region = trace.region()
         with region:
@@ -89,6 +102,8 @@ def _trace_body(trace: Trace, loop: Loop, counted: bool, trips: Trips) -> tuple[
             more = [cell for cell in trace.cells if id(cell) in region.written and id(cell) not in known]
             cells += more
             if changed or more:
+                if seen is not None:
+                    raise reads_made(carries)
                 continue
             results = [x for carry, out in zip(carries, outs, strict=True) for x in carry.yields(out)]
             results += [region.written[id(cell)] for cell in cells]
@@ -96,14 +111,29 @@ def _trace_body(trace: Trace, loop: Loop, counted: bool, trips: Trips) -> tuple[
             if any(sharing):
                 continue
             params = [slot.param for carry in carries for slot in carry.carried() if slot.param is not None]
-        return carries, cells, finish(region, results, [*([index] if index is not None else []), *params, *variables])
+        block = finish(region, results, [*([index] if index is not None else []), *params, *variables])
+        if seen is None and any(carry.made for carry in carries):
+            seen = block
+            for carry in carries:
+                carry.hide()
+            continue
+        if seen is not None and not same_blocks(seen, block):
+            raise reads_made(carries)
+        return carries, cells, block
     raise TraceError(f"the types in this {loop.words.what} loop do not settle: each trip changes them again").at(user_location())
+
+
+def reads_made(carries: Sequence[Carry]) -> TraceError:
+    made = ", ".join(name for carry in carries for name in carry.made)
+    return TraceError(
+        f"the loop makes {made} in its first iteration, and does something else when it is there, in later ones; put it in before the loop"
+    ).at(user_location())
 
 
 def _settle(carries: Sequence[Carry], outs: Sequence[Any], certain: bool, trips: Trips) -> bool:
     """Settle lists first: the body may depend on whether a list is empty, and a growing list is so only in the first attempt."""
     for lists in (True, False):
-        pairs = [(c, out) for c, out in zip(carries, outs, strict=True) if isinstance(c, ListCarry | StructureCarry) is lists]
+        pairs = [(c, out) for c, out in zip(carries, outs, strict=True) if c.holds_lists is lists]
         changes = [carry.settle(out, certain, trips) for carry, out in pairs]
         if any(changes):
             return True

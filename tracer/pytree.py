@@ -5,8 +5,9 @@
     tree.unflatten(leaves)
 
 Nodes are lists, tuples, named tuples, dicts, dataclasses, None, and classes registered by `register_pytree_node`; anything else is a
-leaf. The keys of a dict are sorted if possible, so that two dicts with the same keys have the same structure; an OrderedDict keeps its
-order. A `TreeDef` is stored flat: structures may nest as deep as memory allows, and comparing or hashing one does not recurse.
+leaf. The keys of a dict are sorted if possible, so that two dicts with the same keys have the same structure; a rebuilt dict has the order
+of the one that was flattened, and an OrderedDict is another structure in another order. A `TreeDef` is stored flat: structures may nest as
+deep as memory allows, and comparing or hashing one does not recurse.
 """
 
 from __future__ import annotations
@@ -36,6 +37,12 @@ class Node(NamedTuple):
     cls: type[Any]
     kept: Hashable
     arity: int
+
+
+class Keys(tuple[Any, ...]):
+    """The sorted keys of a dict whose own order is `order`, which does not count in comparisons."""
+
+    order: tuple[Any, ...]
 
 
 class TreeDef:
@@ -78,6 +85,10 @@ class TreeDef:
         """Return the path to each leaf as a Python expression: `['w'][0].bias`."""
         return [spelled(path) for path in self.key_paths()]
 
+    def same(self, other: TreeDef) -> bool:
+        """Whether both are equal, and their dicts have the keys in the same order."""
+        return self == other and all(a is b or key_order(a) == key_order(b) for a, b in zip(self.entries, other.entries, strict=True))
+
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, TreeDef) and hash(self) == hash(other) and self.entries == other.entries)
 
@@ -93,8 +104,8 @@ class TreeDef:
 LEAF = TreeDef([None])
 
 
-def flatten(structure: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], TreeDef]:
-    """Return the leaves in order, and the structure that contained them."""
+def flatten(structure: Any, is_leaf: Callable[[Any], bool] | None = None, in_order: bool = False) -> tuple[list[Any], TreeDef]:
+    """Return the leaves in order, and the structure that contained them. With `in_order`, keys of dicts are not sorted."""
     leaves: list[Any] = []
     entries: list[Node | None] = []
     stack: list[tuple[Any, int]] = [(structure, 0)]
@@ -107,7 +118,7 @@ def flatten(structure: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
             continue
         if depth > MAX_DEPTH:
             raise TraceError(f"a structure nests deeper than {MAX_DEPTH} levels: it seems to contain itself")
-        children, kept = kind.flatten(item)
+        children, kept = flatten_dict(item, True) if in_order and kind is _DICT else kind.flatten(item)
         children = list(children)
         entries.append(Node(type(item), kept, len(children)))
         stack.extend((child, depth + 1) for child in reversed(children))
@@ -190,21 +201,35 @@ def indices(kept: Any, arity: int) -> list[Key]:
     return [("index", i) for i in range(arity)]
 
 
-def flatten_dict(d: dict[Any, Any]) -> tuple[list[Any], Hashable]:
+def flatten_dict(d: dict[Any, Any], in_order: bool = False) -> tuple[list[Any], Hashable]:
+    order = tuple(d)
     try:
-        keys = list(d) if isinstance(d, OrderedDict) else sorted(d)
+        keys = order if in_order or isinstance(d, OrderedDict) else tuple(sorted(order))
     except TypeError:
-        keys = list(d)
+        keys = order
+    if keys != order:
+        keys = Keys(keys)
+        keys.order = order
     factory = d.default_factory if isinstance(d, defaultdict) else None
-    return [d[k] for k in keys], (tuple(keys), factory)
+    return [d[k] for k in keys], (keys, factory)
 
 
 def unflatten_dict(cls: type[Any], kept: Any, children: Sequence[Any]) -> Any:
     keys, factory = kept
     items = dict(zip(keys, children, strict=True))
+    if isinstance(keys, Keys):
+        items = {key: items[key] for key in keys.order}
     if cls is dict:
         return items
     return defaultdict(factory, items) if cls is defaultdict else cls(items)
+
+
+def key_order(entry: Node | None) -> tuple[Any, ...] | None:
+    """Return the keys of a dict in its own order; None for any other node."""
+    if entry is None or node_type(entry.cls) is not _DICT:
+        return None
+    keys: tuple[Any, ...] = entry.kept[0]  # type: ignore[index]
+    return keys.order if isinstance(keys, Keys) else keys
 
 
 def flatten_dataclass(x: Any) -> tuple[list[Any], Hashable]:

@@ -45,7 +45,7 @@ class RegionOutput(NamedTuple):
     fresh: bool = False  # no iteration reads it before assigning it
 
     def __str__(self) -> str:
-        return f"`{self.name}`" if self.is_name else self.name
+        return f"`{self.name}`" if self.name.partition("[")[0].replace(".", "").isidentifier() else self.name
 
     @property
     def is_name(self) -> bool:
@@ -180,8 +180,7 @@ def describe(value: Any) -> str:
 
 def mismatch(words: Wording, entry: RegionOutput, path: str, values: tuple[Any, Any], advice: str) -> TraceError:
     sides = [f"{describe(v)} {words.side(entry, i, v)}" for i, v in enumerate(values)]
-    name = f"`{entry.name}{path}`" if entry.is_name else f"{entry.name}{path}"
-    return TraceError(f"{name} is {sides[0]}, but {sides[1]}; {advice}").at(user_location())
+    return TraceError(f"{entry._replace(name=entry.name + path)} is {sides[0]}, but {sides[1]}; {advice}").at(user_location())
 
 
 def name_of(entry: RegionOutput, path: str = "") -> str | None:
@@ -203,6 +202,30 @@ def finish(region: Trace, results: Sequence[Operand], params: Sequence[Value] = 
             region.check_reachable(x, "yield")
     region.params = list(params)
     return region.finish(results)
+
+
+def same_blocks(a: Block, b: Block, renamed: dict[int, Operand] | None = None) -> bool:
+    """Whether two blocks compute the same, statement by statement; `renamed` maps ids of values of the first to values of the second."""
+    names = {} if renamed is None else renamed
+
+    def bind(xs: Sequence[Value], ys: Sequence[Value]) -> bool:
+        names.update((id(x), y) for x, y in zip(xs, ys))
+        return [x.type for x in xs] == [y.type for y in ys]
+
+    def match(xs: Sequence[Operand], ys: Sequence[Operand]) -> bool:
+        pairs = zip(xs, ys)
+        return len(xs) == len(ys) and all(x.same(y) if isinstance(x, Literal) else names.get(id(x), x) is y for x, y in pairs)
+
+    if not bind(a.params, b.params) or len(a.stmts) != len(b.stmts):
+        return False
+    for ours, theirs in zip(a.stmts, b.stmts, strict=True):
+        if ours.op != theirs.op or not match(ours.args, theirs.args) or len(ours.blocks) != len(theirs.blocks):
+            return False
+        if not all(same_blocks(x, y, names) for x, y in zip(ours.blocks, theirs.blocks, strict=True)):
+            return False
+        if not bind(ours.results, theirs.results):
+            return False
+    return match(a.results, b.results)
 
 
 class Attempt:

@@ -290,7 +290,7 @@ def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any],
     try:
         with trace:
             args, kwargs = tree.unflatten(given)
-            out, out_tree = flatten(fn(*args, **kwargs))
+            out, out_tree = flatten(fn(*args, **kwargs), in_order=True)
             results = [as_operand(leaf) for leaf in out if is_result(leaf)]
             func = trace.finish_function(arguments, results, location)
             static = tuple((i, leaf) for i, leaf in enumerate(out) if not is_result(leaf))

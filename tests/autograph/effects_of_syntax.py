@@ -64,14 +64,6 @@ def only_body(n):
     return y
 
 
-@effect((3,), (1,), refused=True)
-def only_body_key(n):
-    d = {}
-    for i in range(n):
-        d["a"] = i * 2.0
-    return d["a"]
-
-
 @effect((5.0,), (0.5,))
 def while_only_body(x):
     while x > 1:

@@ -11,7 +11,7 @@ import pytest
 import adjit as aj
 from adjit.ir.errors import CheckError, TraceError, UnsupportedError
 from adjit.tracer.pytree import flatten
-from tests.autograph import effects, effects_of_syntax, effects_on_objects
+from tests.autograph import effects, effects_of_syntax, effects_on_dicts, effects_on_objects
 from tests.autograph.effect_table import EFFECTS, Effect
 
 
@@ -23,7 +23,8 @@ def test_python_or_an_error(effect: Effect) -> None:
             with pytest.raises((TraceError, UnsupportedError)) as caught:
                 function(*deepcopy(args))
             message = str(caught.value)
-            assert any(module.__file__ in message for module in (effects, effects_of_syntax, effects_on_objects)), message
+            modules = (effects, effects_of_syntax, effects_on_dicts, effects_on_objects)
+            assert any(module.__file__ in message for module in modules), message
             continue
         expected = effect.fn(*deepcopy(args))
         actual = function(*deepcopy(args))
@@ -34,6 +35,24 @@ def test_python_or_an_error(effect: Effect) -> None:
                 assert x == y
             else:
                 np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-12, atol=1e-12)
+
+
+def test_key_of_a_loop_that_runs_no_iteration() -> None:
+    with pytest.raises(CheckError, match=r"`d\['a'\]` has no value: the `for` loop that assigns it ran no trip") as caught:
+        aj.function(effects_on_dicts.only_body_key)(0)
+    assert isinstance(caught.value, KeyError)
+
+
+def test_dicts_of_results_keep_the_order_of_their_keys() -> None:
+    @aj.function
+    def f(x):
+        return {"z": x, "a": {"y": x, "b": 2 * x}}
+
+    for _ in range(3):  # traced, then called natively
+        out = f(np.ones(2))
+        assert list(out) == ["z", "a"]
+        assert list(out["a"]) == ["y", "b"]
+        np.testing.assert_array_equal(out["a"]["b"], [2.0, 2.0])
 
 
 def test_arrays_written_to_are_captured_as_they_are() -> None:

@@ -131,3 +131,16 @@ def test_tree_map() -> None:
 def test_the_number_of_leaves_is_checked() -> None:
     with pytest.raises(TraceError, match="takes 2 leaves, not 1"):
         flatten([1, 2])[1].unflatten([1])
+
+
+def test_dicts_come_back_in_their_own_order() -> None:
+    leaves, tree = flatten({"b": 1, "a": {"d": 2, "c": 3}})
+    assert leaves == [3, 2, 1]
+    out = tree.unflatten(leaves)
+    assert list(out) == ["b", "a"]
+    assert list(out["a"]) == ["d", "c"]
+    other = flatten({"a": {"d": 2, "c": 3}, "b": 1})[1]
+    assert tree == other
+    assert hash(tree) == hash(other)
+    assert not tree.same(other)
+    assert flatten(out, in_order=True)[0] == [1, 2, 3]

@@ -160,7 +160,6 @@ __all__ = [
 ]  # fmt: skip
 
 _OUT_OF_SCOPE = {
-    "saved_model": "save variables with tf.train.Checkpoint, and keep functions as code; f.export(...) makes native libraries",
     "summary": "write logs with a library of your choice",
     "profiler": "use function.inspect(...) to see what is compiled",
     "io": "read files with NumPy",
@@ -203,8 +202,8 @@ _FROM_KERAS = {
 
 
 def __getattr__(name: str) -> _Any:
-    if name == "train":  # loads adjit.nn
-        return _importlib.import_module(f"{__name__}.train")
+    if name in ("train", "saved_model"):  # load adjit.nn
+        return _importlib.import_module(f"{__name__}.{name}")
     if name == "keras":
         try:
             return _importlib.import_module(f"{__name__}.keras")
@@ -222,4 +221,4 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "keras", "train", *_FROM_KERAS]
+    return [*__all__, "keras", "saved_model", "train", *_FROM_KERAS]

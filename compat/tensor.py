@@ -29,6 +29,7 @@ from adjit.tracer.traced import Splat, Traced, WeakSplat
 
 from .dtypes import DType, as_dtype
 from .errors import InvalidDType, NoValueError, out_of_scope, translate
+from .parts import part_of
 from .shape import TensorShape
 
 
@@ -65,6 +66,12 @@ class Tensor(ArrayMethods):
         except AdjitError as error:
             translate(error)
             raise
+
+    def __getattr__(self, name: str) -> Any:
+        part = part_of(self) if name == "assign" else None
+        if part is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return part.assign
 
     def __eq__(self, other: object) -> Any:
         return False if other is None or isinstance(other, str) else _equal(self, other)

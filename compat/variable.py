@@ -11,6 +11,7 @@ from adjit.runtime.variable import Variable as RuntimeVariable
 from adjit.tracer.trace import current_trace
 
 from .dtypes import DType, as_dtype
+from .parts import Part, remember
 from .scattering import IndexedSlices, nd_key, scattered
 from .shape import TensorShape
 from .tensor import Reference, Tensor, convert_to_tensor, dress, value_text
@@ -94,6 +95,19 @@ class Variable(RuntimeVariable):
         return self
 
     # ---- parts of the value
+
+    def __getitem__(self, key: Any) -> Any:
+        """The part of the value at a key, which also has an `assign`: `v[0].assign(row)`."""
+        out = dress(self.read_operand()[key])
+        remember(out, Part(self, key))
+        return out
+
+    def _assign_part(self, key: Any, value: Any) -> Variable:
+        """Assign at a key, as in NumPy. The shape of the part must be that of the value, or one that it broadcasts to."""
+        new = convert_to_tensor(value, None if isinstance(value, Operand) else self.dtype)
+        if new.dtype != self.dtype:
+            raise ValueError(f"Tensor conversion requested dtype {self.dtype.name} for Tensor with dtype {new.dtype.name}: use tf.cast")
+        return self.assign(dress(ops.setitem(self.read_operand(), key, new)))
 
     def sparse_read(self, indices: Any, name: str | None = None) -> Operand:
         """The rows at some indices."""

@@ -208,7 +208,7 @@ def same_blocks(a: Block, b: Block, renamed: dict[int, Operand] | None = None) -
     """Whether two blocks compute the same, statement by statement; `renamed` maps ids of values of the first to values of the second."""
     names = {} if renamed is None else renamed
 
-    def bind(xs: Sequence[Value], ys: Sequence[Value]) -> bool:
+    def bind(xs: Sequence[Operand], ys: Sequence[Operand]) -> bool:
         names.update((id(x), y) for x, y in zip(xs, ys))
         return [x.type for x in xs] == [y.type for y in ys]
 

@@ -61,6 +61,7 @@ class Trace(Builder):
             self.capture = self.capture_array
             self.arguments: Sequence[Traced] = ()
             self.doubles: dict[int, tuple[Array, Array]] = {}
+            self.parts: dict[int, tuple[Operand, Any]] = {}  # id of a value -> it and the part of a variable that it was read from
             self.sources: dict[int, Any] = {}  # random number generators created by the function itself
             self._cells: dict[int, tuple[Cell, Traced]] = {}
             self._captures: list[tuple[Array, Array, Traced]] = []
@@ -225,7 +226,7 @@ class Trace(Builder):
         """Release everything: a leaked value must not keep the whole trace alive."""
         self.stmts: list[Stmt] = []
         self.written = {}
-        self._cells, self._captures, self._captured, self.stand_ins, self.arguments, self.doubles = {}, [], {}, {}, (), {}
+        self._cells, self._captures, self._captured, self.stand_ins, self.arguments, self.doubles, self.parts = {}, [], {}, {}, (), {}, {}
         self.sources = {}
 
 

@@ -286,7 +286,7 @@ def is_made(value: Any) -> bool:
 
 def is_plain_operand(value: Any) -> bool:
     """Whether this is a number or an array; a variable counts as an object."""
-    return isinstance(value, Operand) and not hasattr(value, "assign")
+    return isinstance(value, Operand) and not hasattr(value, "store")
 
 
 def items_of(value: Any) -> Iterable[Any]:

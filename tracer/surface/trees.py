@@ -35,7 +35,7 @@ def tree_unflatten(tree: TreeDef, leaves: Iterable[Any]) -> Any:
 
     >>> _, tree = tree_flatten({"w": [1.0, 2.0], "b": 3.0})
     >>> tree_unflatten(tree, "xyz")
-    {'b': 'x', 'w': ['y', 'z']}
+    {'w': ['y', 'z'], 'b': 'x'}
     """
     return tree.unflatten(leaves)
 

@@ -1,0 +1,65 @@
+"""Structures of arguments, results and attributes as JSON data: lists, tuples, dicts, plain values, specs, and references by number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from adjit.ir.errors import UnsupportedError
+from adjit.runtime.signature import Static
+
+from .dtypes import DType, as_dtype
+from .specs import TensorSpec, VariableSpec
+
+PLAIN = (bool, int, float, str, type(None))
+KINDS = ("result", "node", "variable", "function", "constant")
+
+
+class Reference:
+    """The number of something that is stored elsewhere: a result of a function, a variable, an object."""
+
+    __slots__ = ("kind", "number")
+
+    def __init__(self, kind: str, number: int) -> None:
+        self.kind = kind
+        self.number = number
+
+
+def encode(value: Any, what: str) -> Any:
+    """The value as data; `what` names it in errors."""
+    if isinstance(value, Static):
+        return {"static": encode(value.value, what)}
+    if isinstance(value, Reference):
+        return {value.kind: value.number}
+    if isinstance(value, TensorSpec) and not isinstance(value, VariableSpec):
+        return {"tensor": [None if value.shape is None else list(value.shape), value.dtype.name]}
+    if isinstance(value, DType):
+        return {"dtype": value.name}
+    if type(value) in PLAIN:
+        return value
+    if type(value) in (list, tuple):
+        return {type(value).__name__: [encode(each, what) for each in value]}
+    if isinstance(value, Mapping):
+        return {"dict": [[encode(key, what), encode(each, what)] for key, each in value.items()]}
+    raise UnsupportedError(f"{what} holds {value!r}, which cannot be saved: a saved model has tensors, numbers, strings, lists and dicts")
+
+
+def decode(data: Any) -> Any:
+    """The inverse of `encode`; ValueError for anything that it does not write."""
+    if type(data) in PLAIN:
+        return data
+    if isinstance(data, dict) and len(data) == 1:
+        (kind, held), *_ = data.items()
+        if kind in KINDS and isinstance(held, int) and held >= 0:
+            return Reference(kind, held)
+        if kind == "static":
+            return Static(decode(held))
+        if kind == "tensor" and isinstance(held, list) and len(held) == 2:
+            return TensorSpec(*held)
+        if kind == "dtype":
+            return as_dtype(held)
+        if kind in ("list", "tuple") and isinstance(held, list):
+            return (list if kind == "list" else tuple)(map(decode, held))
+        if kind == "dict" and isinstance(held, list):
+            return {decode(key): decode(each) for key, each in held}
+    raise ValueError(f"no description of a saved model: {str(data)[:80]}")

@@ -1,10 +1,12 @@
-"""Detects loss of speed: a few kernels against NumPy, as ratios measured in one run, each with a limit that allows for noise.
+"""Detects loss of speed: a few kernels against NumPy, as ratios measured in one run, each with a limit that allows for noise; and what
+cost models decide about a few programs, which does not depend on the machine or on noise.
 
-python benchmarks/regression.py          prints a table; exits with 1 if a ratio is above its limit
+python benchmarks/regression.py          prints two tables; exits with 1 if a ratio is above its limit, or a decision is another
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -89,6 +91,80 @@ def kernels() -> list[Kernel]:
     ]
 
 
+class Decision(NamedTuple):
+    """Something that a cost model decides: a count in the optimised program."""
+
+    name: str
+    found: int
+    expected: int
+
+
+def decisions() -> list[Decision]:
+    """One or more for each cost model: a mistake there gives right results, later."""
+    f64 = np.ones
+
+    def recurrent(w, u, xs):
+        h = np.zeros((16, 32))
+        for x in xs:
+            h = np.tanh(x @ w + h @ u)
+        return np.sum(h * h)
+
+    def polynomial(x, n):
+        y = x
+        for _ in range(n):
+            y = (y * x + 1.0) * 0.5 - y
+        return np.sum(y)
+
+    def nonlinear(x, n):
+        y = x
+        for _ in range(n):
+            y = x * np.exp(np.sin(y) * 0.5)
+        return np.sum(y)
+
+    def rosenbrock(x):
+        return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+
+    def costly_differences(x):
+        return np.sum(np.sin(np.tanh(np.exp(np.sin(x[1:] - x[:-1])))))
+
+    def optimized(f, *args):
+        return aj.function(f).inspect(*args).optimized
+
+    def chunks(f, *args):
+        """The largest number of pieces that a kernel is cut into for threads."""
+        return max((int(n) for n in re.findall(r"parallel chunk in 0\.\.(\d+)", aj.function(f).inspect(*args).loops)), default=0)
+
+    step = aj.grad(recurrent, argnums=(0, 1))
+    short, long = (optimized(step, f64((32, 32)), f64((32, 32)), f64((trips, 16, 32))) for trips in (100, 100_000))
+    cheap, costly = (optimized(aj.grad(f), f64(1000), 100) for f in (polynomial, nonlinear))
+    return [
+        Decision("products in a recurrent network's loops", products_in_loops(short), 2),
+        Decision("those of one too long to be stored", products_in_loops(long), 5),
+        Decision("arrays that the network stores", saved(short), 2),
+        Decision("arrays that a polynomial stores", saved(cheap), 1),
+        Decision("arrays that costly functions store", saved(costly), 2),
+        Decision("kernels of differences and their gradient", kernels_of(optimized(aj.value_and_grad(rosenbrock), f64(5000))), 1),
+        Decision("kernels of costly differences", kernels_of(optimized(aj.value_and_grad(costly_differences), f64(5000))), 2),
+        Decision("pieces of exp of 1,000 numbers", chunks(np.exp, f64(1000)), 0),
+        Decision("pieces of exp of 100,000", chunks(np.exp, f64(100_000)), 12),
+        Decision("pieces of exp of 1,000,000", chunks(np.exp, f64(1_000_000)), 31),
+        Decision("pieces of a sum of 1,000,000", chunks(np.sum, f64(1_000_000)), 31),
+        Decision("pieces of a negation of 10,000", chunks(np.negative, f64(10_000)), 0),
+    ]
+
+
+def products_in_loops(text: str) -> int:
+    return sum(body.count("= matmul") for body in re.findall(r"^  [^\n]* = for .*?^  }", text, re.DOTALL | re.MULTILINE))
+
+
+def saved(text: str) -> int:
+    return sum(len(names.split(",")) for names in re.findall(r" saving (.*)", text))
+
+
+def kernels_of(text: str) -> int:
+    return len(re.findall(r"^  \S.* = (?:fuse|rows)\b", text, re.MULTILINE))
+
+
 def best(calls: list[Callable[[], Any]]) -> list[float]:
     """The fastest of many runs of each, alternating so that a busy period affects all."""
     fastest = [float("inf")] * len(calls)
@@ -116,9 +192,17 @@ def main() -> int:
         print(f"{kernel.name:<28} {1e6 * ours:>8.1f}us {1e6 * theirs:>8.1f}us {ratio:>7.2f} {kernel.limit:>6.2f}")
         if ratio > kernel.limit:
             slow.append(kernel.name)
+    print(f"\n{'decision':<42} {'found':>6} {'expected':>9}")
+    other = []
+    for decision in decisions():
+        print(f"{decision.name:<42} {decision.found:>6} {decision.expected:>9}")
+        if decision.found != decision.expected:
+            other.append(decision.name)
     if slow:
         print(f"slower than allowed: {', '.join(slow)}")
-    return 1 if slow else 0
+    if other:
+        print(f"decided otherwise: {', '.join(other)}")
+    return 1 if slow or other else 0
 
 
 if __name__ == "__main__":

@@ -71,7 +71,14 @@ GROUPS = {
     "costs": Group(
         ["ir", "passes", "codegen"],
         _is_cost,
-        ["tests/ir/test_cost.py", "tests/passes", "tests/codegen/test_parallel.py", "tests/codegen/loops", "tests/runtime/test_profile.py"],
+        [
+            "tests/test_decisions.py",
+            "tests/ir/test_cost.py",
+            "tests/passes",
+            "tests/codegen/test_parallel.py",
+            "tests/codegen/loops",
+            "tests/runtime/test_profile.py",
+        ],
         "test_every_row_against_a_loop",
     ),
 }

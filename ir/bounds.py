@@ -88,8 +88,8 @@ class Ranges:
                     return self._without_quotient(expr, atom)
             if variable in atoms:
                 return self._without_variable(expr, variable)
-        for atom in quotients:
-            return self._without_quotient(expr, atom)
+        if quotients:  # those that contain others first: what is left of them may cancel the others
+            return self._without_quotient(expr, max(quotients, key=_depth))
         for atom in atoms:
             if isinstance(atom, Symbol):
                 return self._without_symbol(expr, atom)
@@ -110,9 +110,8 @@ class Ranges:
 
     def _without_minimum(self, expr: Symbolic, atom: Minimum) -> int | None:
         bounds = [self.least(substituted(expr, atom, value)) for value in (atom.a, atom.b)]
-        terms = [(monomial, factor) for monomial, factor in expr.terms.items() if atom in monomial]
-        others_are_positive = all(sum(not isinstance(each, Var) for each in monomial) == 1 for monomial, _ in terms)
-        if others_are_positive and all(factor < 0 for _, factor in terms):  # either value is an upper bound of the minimum
+        slope = _slope(expr, atom)
+        if slope is not None and self.at_least(-slope, 0):  # either value is an upper bound of the minimum
             return max((b for b in bounds if b is not None), default=None)
         return None if None in bounds else min(b for b in bounds if b is not None)
 
@@ -120,22 +119,56 @@ class Ranges:
         """The least value of the variable in the terms that grow with it, the greatest in the others."""
         low, high, _ = self.known[variable]
         out: Expr = expr.constant
+        if any(variable in monomial and not all(isinstance(atom, Var) for atom in monomial) for monomial in expr.terms):
+            return self._without_factor(expr, variable)  # other atoms may be negative
         for monomial, factor in expr.terms.items():
-            if variable in monomial and not all(isinstance(atom, Var) for atom in monomial):
-                return None  # other atoms may be negative
             term: dict[Monomial, int] = {monomial: factor}
             out = out + substituted(Symbolic(term), variable, low if factor > 0 else high)
         return self.least(out)
 
+    def _without_factor(self, expr: Symbolic, variable: Var) -> int | None:
+        """The same for all terms together, if their sum grows with the variable, or falls."""
+        slope, (low, high, _) = _slope(expr, variable), self.known[variable]
+        if slope is None:
+            return None
+        if self.at_least(slope, 0):
+            return self.least(substituted(expr, variable, low))
+        return self.least(substituted(expr, variable, high)) if self.at_least(-slope, 0) else None
+
     def _without_quotient(self, expr: Symbolic, atom: Quotient) -> int | None:
         """divisor * quotient = dividend - remainder, with 0 <= remainder < divisor; and the quotient is an integer."""
-        factor = expr.terms.get((atom,))
-        rest = substituted(expr, atom, 0)
-        if factor is None or expr - Symbolic({(atom,): factor}) != rest:
-            return None  # a product with other variables
-        dividend = atom.dividend - (atom.divisor - 1 if factor > 0 else 0)
-        scaled = self.least(dividend * factor + rest * atom.divisor)
-        bounds = [] if scaled is None else [-(-scaled // atom.divisor)]
-        least = self.least(atom.dividend) if factor > 0 else None
-        rounded = None if least is None else self.least(rest + factor * (least // atom.divisor))
+        scaled: Expr = expr.constant * atom.divisor
+        grows = True  # in all terms
+        for monomial, factor in expr.terms.items():
+            term: dict[Monomial, int] = {monomial: factor}
+            if atom not in monomial:
+                scaled = scaled + Symbolic(term) * atom.divisor
+                continue
+            others = list(monomial)
+            others.remove(atom)
+            if not all(isinstance(each, Var) for each in others):
+                return None  # other atoms may be negative
+            grows = grows and factor > 0
+            scaled = scaled + substituted(Symbolic(term), atom, atom.dividend - (atom.divisor - 1 if factor > 0 else 0))
+        bound = self.least(scaled)
+        bounds = [] if bound is None else [-(-bound // atom.divisor)]
+        least = self.least(atom.dividend) if grows else None
+        rounded = None if least is None else self.least(substituted(expr, atom, least // atom.divisor))
         return max([*bounds, *([] if rounded is None else [rounded])], default=None)
+
+
+def _slope(expr: Symbolic, atom: Atom) -> Expr | None:
+    """What an atom is multiplied by; None if that contains the atom."""
+    slope: Expr = 0
+    for monomial, factor in expr.terms.items():
+        if monomial.count(atom) > 1:
+            return None
+        if atom in monomial:
+            slope = slope + substituted(Symbolic({monomial: factor}), atom, 1)
+    return slope
+
+
+def _depth(atom: Quotient) -> int:
+    """How many quotients contain each other."""
+    inside = {each for monomial in atom.dividend.terms for each in monomial}
+    return 1 + max((_depth(each) for each in inside if isinstance(each, Quotient)), default=0)

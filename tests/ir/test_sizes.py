@@ -6,8 +6,10 @@ import random
 import numpy as np
 import pytest
 
+from adjit.ir.bounds import Range, Ranges
 from adjit.ir.errors import NotGeneral, ParseError, ShapeError
-from adjit.ir.expr import Symbol
+from adjit.ir.expr import Symbol, var_of, variable
+from adjit.ir.expr import minimum as minimum_expr
 from adjit.ir.interpreter import run
 from adjit.ir.parser import parse_func
 from adjit.ir.printer import print_func
@@ -93,6 +95,7 @@ def test_bounds_hold():
         B, T = symbols["B"], symbols["T"]
         size = rng.choice([1, -1]) * B * rng.choice([1, B, T]) + rng.randrange(-3, 4) * T + rng.randrange(-9, 9)
         size = size + rng.choice([0, 1, -2]) * ((B * rng.choice([1, 3]) + T) // rng.choice([2, 5]))
+        size = size + rng.choice([0, 1, -1]) * B * ((T + rng.randrange(3)) // 2) + rng.choice([0, 4, -4]) * ((B - B // 2) // 4)
         if not is_symbolic(size):
             continue
         least = symbols.least(size.expr)
@@ -123,6 +126,9 @@ def test_ranges_decide_comparisons():
     assert not at_least(B, 3)
     assert not at_least(B, T)
     assert at_least(5, 4)
+    assert at_least(B * B, 2 * B * (B // 2))
+    assert at_least(B * T * T, 2 * B * T * (T // 2) + B * T * (T % 2) - 1)
+    assert at_least(B - B // 2, 8 * ((B - B // 2) // 8))
 
 
 def test_undecided_comparisons_raise_outside_of_traces():
@@ -243,3 +249,18 @@ def test_sizes_are_integers_to_python():
     assert 1 + B == B + 1
     assert B * True == B
     assert B + np.int64(3) == B + 3
+
+
+def test_bounds_of_positions_in_loops():
+    """A row of B//2 elements, written as B - (B+1)//2, at every position of T of them, also in chunks."""
+    _, B, T = sizes()
+    row = (B - (B + 1) // 2).expr
+    outer, inner, chunk, rows = (variable(name) for name in ("outer", "inner", "chunk", "rows"))
+    for last in (T.expr - 1, minimum_expr(chunk * rows + rows, T.expr) - 1):
+        for first, final in ((0, 8 * (row // 8) - 8), (8 * (row // 8), row - 1)):
+            ranges = Ranges()
+            ranges.known[var_of(outer)] = Range(0, last)
+            ranges.known[var_of(inner)] = Range(first, final)
+            assert ranges.at_least(row * outer + inner, 0)
+            assert ranges.at_least(row * T.expr - row * outer - inner, 1)
+            assert not ranges.at_least(row * T.expr - row * outer - inner, 9)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import math
 import sys
 import threading
 from collections import deque
@@ -76,6 +75,7 @@ class Native:
         self._arenas: list[Array] = []
         self.symbols = image.symbols
         self._sized = sized_types(self.symbols, self.result_types) if self.symbols else None
+        self._axes = [(symbol.param, symbol.axis) for symbol in self.symbols]
         self._memory: Callable[..., int] = sized(self.symbols, image.memory)
         least = pooled_from(self.result_types) if not self.symbols else HUGE + 1
         self._results = [(t, deque[Array]() if self._sized is None and least <= t.nbytes <= HUGE else None) for t in self.result_types]
@@ -111,11 +111,13 @@ class Native:
             self._raise(code, list(error))
         return results
 
-    def _call_sized(self, arrays: Sequence[Array], shapes: Callable[..., Sequence[tuple[int, ...]]]) -> list[Array]:
+    def _call_sized(self, arrays: Sequence[Array], shapes: Callable[..., Sequence[tuple[tuple[int, ...], int]]]) -> list[Array]:
         """A call of code for all sizes: the table of buffers continues with the sizes, and the capacity of the arena."""
-        sizes = [arrays[symbol.param].shape[symbol.axis] for symbol in self.symbols]
-        given = zip(shapes(*sizes), self.result_types, self._pools, strict=True)
-        results = [any_sized(shape, t.dtype, pool) for shape, t, pool in given]
+        sizes = [arrays[param].shape[axis] for param, axis in self._axes]
+        results = [
+            any_sized(shape, t.dtype, nbytes, pool) if LARGE <= nbytes <= HUGE else np.empty(shape, t.dtype)
+            for (shape, nbytes), t, pool in zip(shapes(*sizes), self.result_types, self._pools, strict=True)
+        ]
         buffers = [a.__array_interface__["data"][0] for a in (*arrays, *results)]
         if len(buffers) != self._count:
             raise AdjitError(f"@{self.name} takes {self._count - len(results)} arrays, not {len(arrays)}")
@@ -181,10 +183,12 @@ class Native:
         raise failure.error(failure.message.format(*map(Detail, details))).at(failure.location)
 
 
-def sized_types(symbols: Sequence[Axis], types: Sequence[TensorType]) -> Callable[..., Sequence[tuple[int, ...]]]:
-    """A function from the values of the symbols to the shapes of these types."""
-    shapes = "".join(f"({''.join(f'{n!s}, ' for n in t.shape)}), " for t in types)
-    made: Callable[..., Sequence[tuple[int, ...]]] = sized(symbols, f"({shapes})")
+def sized_types(symbols: Sequence[Axis], types: Sequence[TensorType]) -> Callable[..., Sequence[tuple[tuple[int, ...], int]]]:
+    """A function from the values of the symbols to the shapes of these types, and their sizes in bytes."""
+    shapes = ["".join(f"{n!s}, " for n in t.shape) for t in types]
+    nbytes = ["*".join(f"({n!s})" for n in (t.dtype.itemsize, *t.shape)) for t in types]
+    each = "".join(f"(({shape}), {size}), " for shape, size in zip(shapes, nbytes, strict=True))
+    made: Callable[..., Sequence[tuple[tuple[int, ...], int]]] = sized(symbols, f"({each})")
     return made
 
 
@@ -226,11 +230,8 @@ def recycled(type: TensorType, pool: deque[Array]) -> Array:
     return buffer.view(type.dtype).reshape(type.shape)
 
 
-def any_sized(shape: tuple[int, ...], dtype: DType, pool: deque[Array]) -> Array:
-    """A result whose size differs from call to call: on a buffer of the pool if it is large."""
-    nbytes = math.prod(shape) * dtype.itemsize
-    if not LARGE <= nbytes <= HUGE:
-        return np.empty(shape, dtype)
+def any_sized(shape: tuple[int, ...], dtype: DType, nbytes: int, pool: deque[Array]) -> Array:
+    """A large result whose size differs from call to call, on a buffer of the pool."""
     for _ in range(len(pool)):
         try:
             buffer = pool.popleft()

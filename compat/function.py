@@ -24,12 +24,13 @@ from adjit.ir.types import F32, I32, I64
 from adjit.runtime.concrete import ConcreteFunction as Compiled
 from adjit.runtime.config import config
 from adjit.runtime.function import Function as RuntimeFunction
+from adjit.runtime.general import Policy
 from adjit.runtime.recording import listening
 from adjit.runtime.shortcut import Shortcut
 from adjit.runtime.signature import Static, take_apart
 from adjit.runtime.variable import Variable as RuntimeVariable
 from adjit.tracer.autograph.convert import convert
-from adjit.tracer.pytree import TreeDef, tree_map
+from adjit.tracer.pytree import TreeDef, flatten, tree_map
 from adjit.tracer.trace import Trace, current_trace
 
 from .concrete import UNBOUND, ConcreteFunction, fitting, signature_text
@@ -105,13 +106,22 @@ def template_of(kind: Any) -> Any:
     return VariableSpec(kind[1].shape, kind[1].dtype, kind[2]) if kind[0] is RuntimeVariable else Static(kind[1])
 
 
+def open_axes(signature: Sequence[Any]) -> list[tuple[int, int]]:
+    """The axes of arrays that an `input_signature` leaves open."""
+    specs = [leaf for leaf in flatten(tuple(signature))[0] if isinstance(leaf, TensorSpec) and not isinstance(leaf, VariableSpec)]
+    return [(i, a) for i, spec in enumerate(specs) for a, n in enumerate(spec.shape or ()) if n is None]
+
+
 class Function(RuntimeFunction):
     """The result of `@tf.function`."""
 
     def __init__(
         self, fn: Callable[..., Any], input_signature: Sequence[Any] | None = None, autograph: bool = True, reduce_retracing: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(Body(fn, autograph), getattr(fn, "__name__", None), reduce_retracing=reduce_retracing)
+        dynamic = "auto" if reduce_retracing and config.dynamic is not False else False
+        super().__init__(Body(fn, autograph), getattr(fn, "__name__", None), reduce_retracing=reduce_retracing, dynamic=dynamic)
+        if input_signature is not None and config.dynamic is not False:
+            self._policy = Policy(dynamic, open_axes(input_signature))
         self._user = fn
         self._input_signature = None if input_signature is None else tuple(input_signature)
         self._autograph = autograph
@@ -239,8 +249,8 @@ def function(
 ) -> Any:  # fmt: skip
     """Compile a Python function: `@tf.function`, `@tf.function(input_signature=[...])` or `tf.function(f)`.
 
-    Everything is compiled to native code, whatever `jit_compile` says. Shapes are specialised: an unknown dimension of a signature
-    causes one trace for each size.
+    Everything is compiled to native code, whatever `jit_compile` says. An unknown dimension of a signature is compiled for all sizes, where
+    that is possible (docs/dynamic.md); with `reduce_retracing`, so are dimensions in which calls differ.
     """
 
     def decorate(fn: Callable[..., Any]) -> Function:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from adjit.ir.sizes import is_symbolic
+
 
 class TensorShape(tuple[int | None, ...]):
     """`x.shape`: a tuple with the additional methods `as_list()`, `rank` and `is_compatible_with`."""
@@ -14,7 +16,7 @@ class TensorShape(tuple[int | None, ...]):
     def __new__(cls, dims: Iterable[Any] = ()) -> TensorShape:
         if isinstance(dims, TensorShape):
             return dims
-        return super().__new__(cls, (None if d is None else int(d) for d in dims))
+        return super().__new__(cls, (d if d is None or is_symbolic(d) else int(d) for d in dims))
 
     @property
     def rank(self) -> int:

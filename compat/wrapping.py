@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from adjit.ir.errors import AdjitError
 from adjit.ir.operand import Operand
+from adjit.ir.sizes import is_symbolic
 
 from .dtypes import as_dtype
 from .errors import InvalidDType, translate
@@ -93,4 +94,4 @@ def sizes_of(shape: Any) -> tuple[int, ...]:
     if isinstance(shape, Operand):
         values = convert_to_tensor(shape).numpy().tolist()
         return tuple(values) if isinstance(values, list) else (values,)
-    return tuple(int(n) for n in shape)
+    return tuple(n if is_symbolic(n) else int(n) for n in shape)

@@ -15,6 +15,8 @@ VARIABLES: dict[str, str] = {
     "ADJIT_BLAS": "`own` or `openblas`: who computes matrix products, instead of the choice that `aj.tune()` measured",
     "ADJIT_RANKS_TIMEOUT": "seconds that the first call of a function with [collectives](distributed.md) waits for other ranks; 300 by "
     "default",
+    "ADJIT_DYNAMIC": "`auto`, `1` or `0`: first value of `config.dynamic`. `first`: sizes of the first array are symbols from the first "
+    "call on; for tests of adjit itself",
     "ADJIT_EAGER": "`1`: first value of `config.eager`",
     "ADJIT_DEBUG_NANS": "`1`: first value of `config.debug_nans`",
     "ADJIT_DEBUG_LINES": "`1`: first value of `config.debug_lines`",

@@ -105,7 +105,7 @@ class Average(Metric):
         x = to_operand(values).astype(F64)
         if sample_weight is None:
             self.total.assign_add(ops.sum(x))
-            self.count.assign_add(float(x.size))
+            self.count.assign_add(1.0 * x.size)
             return
         _, weight = to_operands(x, sample_weight)
         weight = weight.astype(F64)

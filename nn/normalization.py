@@ -57,9 +57,9 @@ class BatchNorm(Module):
         others = tuple(a for a in range(x.ndim) if a != axis)
         wide = tuple(size if a == axis else 1 for a in range(x.ndim))
         if is_training() and self.trainable:
-            count = float(x.size // size)
-            if count == 0:
+            if x.size == 0:
                 raise ShapeError(f"{self.name}: a batch of nothing has no mean; called with {x.type}")
+            count = 1.0 * (x.size // size)
             mean = ops.sum(x, others) / count
             centred = x - ops.reshape(mean, wide)
             variance = ops.sum(centred * centred, others) / count

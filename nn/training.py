@@ -13,7 +13,6 @@ from adjit.ir.errors import AdjitError, OutOfBoundsError
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
 from adjit.runtime.conversion import as_called
-from adjit.runtime.function import Function
 from adjit.runtime.tape import GradientTape
 from adjit.runtime.variable import Variable
 from adjit.tracer.convert import to_operand
@@ -28,6 +27,7 @@ from .metrics import Metric, get_metric
 from .module import Module, takes
 from .optimizers import get_optimizer
 from .progress import Progress
+from .steps import CompiledStep
 from .weights import WeightsError, load, read_metadata, save
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Trainer:
     """Fits `model` to data with a loss (a name, a function of labels and predictions, or a `Loss`), an optimizer and metrics.
 
     Training is deterministic: a model created after `nn.set_seed` and a `fit` with a seed give the same bits in every run. Override
-    `train_step` to change what a step does; it is compiled.
+    `train_step` to change what a step does; it is compiled: once for batches of `batch_size` examples, and once for all other sizes.
 
     With `distributed`, all ranks of an MPI program train one model: each takes its part of every batch, and the step averages gradients and
     metrics over the ranks (`adjit.distributed`). Weights start as those of rank 0, which alone prints and saves. With `shards`, results do
@@ -99,7 +99,12 @@ class Trainer:
         self._predict = self._compiled(self.predict_step)
 
     def _compiled(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        return Function(step, name=step.__name__) if self.compiled else step
+        return CompiledStep(step, dynamic=self._ranks is None) if self.compiled else step
+
+    def _expect(self, step: Callable[..., Any], size: int) -> None:
+        """Let a compiled step have a program of its own for batches of this size."""
+        if isinstance(step, CompiledStep):
+            step.usual = size
 
     # ---- steps: each is one native function
 
@@ -149,7 +154,7 @@ class Trainer:
 
     def update_metrics(self, loss: Any, y: Any, predictions: Any, sample_weight: Any) -> None:
         examples = flatten(predictions)[0][0].shape[:1]
-        self.mean_loss.update_state(loss, float(examples[0] if examples else 1))
+        self.mean_loss.update_state(loss, 1.0 * examples[0] if examples else 1.0)
         for metric in self.metrics:
             update = as_called(metric.update_state)
             if sample_weight is not None and takes(type(metric).update_state, "sample_weight"):
@@ -183,6 +188,8 @@ class Trainer:
         if validation_data is not None:
             vx, vy, vw = unpacked("validation", validation_data)
             checking = Batches(vx, vy, vw, validation_batch_size or batch_size, what="validation")
+        if batches.source is None:
+            self._expect(self._train, min(batches.batch_size, batches.size))
         history, logs = History(), dict[str, float]()
         self.stop_training = False
         self.epoch = self.epoch if initial_epoch is None else initial_epoch
@@ -264,6 +271,8 @@ class Trainer:
 
     def _evaluate(self, batches: Batches) -> dict[str, float]:
         self.reset_metrics()
+        if batches.source is None:
+            self._expect(self._test, batches.batch_size)
         if self._ranks is not None:
             return self._evaluate_together(batches, self._ranks)
         for x, y, weight in batches.epoch():
@@ -297,7 +306,10 @@ class Trainer:
 
     def predict(self, x: Any, *, batch_size: int | None = None) -> Any:
         """The model's outputs for data, as arrays."""
-        parts = [tree_map(np.asarray, self._predict(batch)) for batch, *_ in Batches(x, batch_size=batch_size, what="predict").epoch()]
+        batches = Batches(x, batch_size=batch_size, what="predict")
+        if batches.source is None:
+            self._expect(self._predict, batches.batch_size)
+        parts = [tree_map(np.asarray, self._predict(batch)) for batch, *_ in batches.epoch()]
         return tree_map(lambda *columns: np.concatenate(columns, 0), *parts)
 
     def reset_metrics(self) -> None:

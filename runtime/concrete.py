@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from adjit.ir.func import Func
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
-from adjit.ir.sizes import Guard
+from adjit.ir.sizes import Guard, is_symbolic
 from adjit.ir.types import TensorType
 from adjit.ir.world import world
 from adjit.tracer.trace import Program
@@ -31,7 +31,19 @@ observers: list[Callable[[ConcreteFunction, Signature], None]] = []  # called wi
 class ConcreteFunction:
     """A traced program with its native code. `used` is the stamp of the last call, for the bounded cache."""
 
-    __slots__ = ("program", "executable", "convention", "used", "alias", "alternative", "dropped", "guards", "_finish", "_closed_over")
+    __slots__ = (
+        "program",
+        "executable",
+        "convention",
+        "used",
+        "alias",
+        "alternative",
+        "dropped",
+        "guards",
+        "_types",
+        "_finish",
+        "_closed_over",
+    )
 
     def __init__(
         self,
@@ -44,6 +56,7 @@ class ConcreteFunction:
         self.program = program
         self.executable = Executable(program.func, seconds, threads)
         self.convention = _convention(program.func)(program, self.executable.native, argument_stores, closed_over)
+        self._types = [None if any(map(is_symbolic, t.shape)) else t for t in self.convention.results]  # None: known at each call only
         self.used = 0
         self.guards: tuple[Guard, ...] = ()  # what the sizes of a call must fulfil besides being in range
         self.dropped = False  # evicted from the cache: no later call may use it
@@ -88,11 +101,11 @@ class ConcreteFunction:
         return self._finish(results)
 
     def _wrapped(self, arrays: Sequence[Array]) -> list[Tensor]:
-        out, general = [], self.convention.is_general
-        for array, type in zip(arrays, self.convention.results):
+        out = []
+        for array, type in zip(arrays, self._types):
             tensor: Tensor = Tensor.__new__(Tensor)
             tensor.buffer = array
-            tensor.type = TensorType(array.dtype, array.shape) if general else type
+            tensor.type = TensorType(array.dtype, array.shape) if type is None else type
             out.append(tensor)
         return out
 

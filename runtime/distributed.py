@@ -129,7 +129,7 @@ def data_parallel(fn: Callable[..., Any], shards: int | None = None) -> Callable
 
     if not split.ordered:
         return mean
-    compiled = Function(mean, name=getattr(fn, "__name__", "shard"))
+    compiled = Function(mean, name=getattr(fn, "__name__", "shard"), dynamic=False)  # the same bits on any number of ranks
 
     @wraps(fn)
     def compiled_mean(*args: Any) -> Any:

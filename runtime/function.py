@@ -74,7 +74,7 @@ class Function(Inspectable, Exportable):
         input_signature: Sequence[Any] | None = None,
         reduce_retracing: bool = False,
         threads: int | None = None,
-        dynamic: bool | str = False,
+        dynamic: bool | str | None = None,
     ) -> None:
         if not callable(fn):
             raise TypeError(f"function() takes a callable, not {type(fn).__name__}")
@@ -88,7 +88,8 @@ class Function(Inspectable, Exportable):
         check_threads(threads)
         self._threads = threads
         self._specs = None if input_signature is None else InputSignature(fn, self._name, input_signature)
-        self._policy = Policy(dynamic, () if self._specs is None else self._specs.open_axes)
+        dynamic = config.dynamic if dynamic is None else dynamic
+        self._policy = Policy(dynamic, () if self._specs is None or dynamic is False else self._specs.open_axes)
         self._retraces = None if reduce_retracing else Retraces(fn, self._name)
         self._cache: dict[Hashable, ConcreteFunction] = {}
         self._short: dict[tuple[Any, ...], ConcreteFunction] = {}  # the same, by the key that `probe` computes
@@ -505,12 +506,12 @@ if TYPE_CHECKING:
 @overload
 def function(
     fn: Callable[P, R], /, *, name: str | None = ..., static: Sequence[int | str] = ..., max_traces: int = ...,
-    input_signature: Sequence[Any] | None = ..., reduce_retracing: bool = ..., threads: int | None = ..., dynamic: bool | str = ...,
+    input_signature: Sequence[Any] | None = ..., reduce_retracing: bool = ..., threads: int | None = ..., dynamic: bool | str | None = ...,
 ) -> TypedFunction[P, R]: ...  # fmt: skip
 @overload
 def function(
     fn: None = ..., /, *, name: str | None = ..., static: Sequence[int | str] = ..., max_traces: int = ...,
-    input_signature: Sequence[Any] | None = ..., reduce_retracing: bool = ..., threads: int | None = ..., dynamic: bool | str = ...,
+    input_signature: Sequence[Any] | None = ..., reduce_retracing: bool = ..., threads: int | None = ..., dynamic: bool | str | None = ...,
 ) -> Callable[[Callable[P, R]], TypedFunction[P, R]]: ...  # fmt: skip
 def function(
     fn: Callable[..., Any] | None = None,
@@ -522,17 +523,19 @@ def function(
     input_signature: Sequence[Any] | None = None,
     reduce_retracing: bool = False,
     threads: int | None = None,
-    dynamic: bool | str = False,
+    dynamic: bool | str | None = None,
 ) -> Any:
     """Return a Python function compiled to native code: `@function`, `@function(static=["n"])` or `function(f)`.
 
-    It is traced once for each combination of structure, dtypes, shapes and static values of its arguments. Arrays and Python ints and
-    floats are traced; bools, strings, None and other hashable objects are static, as are the arguments listed in `static` (by position or
-    name). At most `max_traces` compiled specialisations are cached; the least recently used are evicted first.
+    It is traced once for each combination of structure, dtypes, shapes and static values of its arguments; a second shape that differs in
+    sizes only is compiled for all sizes of these axes. Arrays and Python ints and floats are traced; bools, strings, None and other
+    hashable objects are static, as are the arguments listed in `static` (by position or name). At most `max_traces` compiled
+    specialisations are cached; the least recently used are evicted first.
 
     With an `input_signature` (a `TensorSpec`, or a structure of them, for each argument), calls must match it; Python numbers and lists are
     converted to its dtypes. A function that is repeatedly compiled for a single call each gives a warning; `reduce_retracing` disables it.
-    `dynamic="auto"` compiles one program for all sizes of the axes in which calls differ; with True, all axes may have any size at once.
+    `dynamic` is "auto" by default (`config.dynamic`); with True, all axes may have any size at once; with False, every shape is compiled
+    for itself.
     `threads` limits the threads of large kernels (default: `config.threads`); results are bitwise identical for any number of threads.
 
     >>> @function

@@ -20,6 +20,7 @@ from adjit.ir.sizes import Recording, Size, Symbols, is_symbolic, range_text, sy
 from adjit.ir.types import Shape
 
 from .concrete import ConcreteFunction
+from .config import check_dynamic
 from .signature import Signature
 
 NAMES = "BTNMKLSPQRUVWXYZ"
@@ -60,23 +61,35 @@ class Family:
         self.general: list[General] = []
         self.fixed: dict[Axis, str] = {}  # axes that cannot be symbols, and why
         self.refused: dict[frozenset[Axis], str] = {}  # sets of axes that cannot all be symbols, and why
+        self.open_axes: set[Axis] = set()  # symbols from the first call on
 
 
 class Policy:
     """The families of one function."""
 
     def __init__(self, dynamic: bool | str, open_axes: Iterable[Axis] = ()) -> None:
-        if dynamic not in (False, True, "auto"):
-            raise ValueError(f'dynamic must be False, True or "auto", not {dynamic!r}')
+        """`open_axes` are symbols from the first call on, whatever `dynamic` says."""
+        check_dynamic(dynamic)
         self.dynamic = dynamic
         self.open_axes = set(open_axes)
         self.families: dict[Hashable, Family] = {}
 
     def __bool__(self) -> bool:
-        return self.dynamic is not False
+        return self.dynamic is not False or bool(self.open_axes)
+
+    def is_open(self, array: int, axis: int) -> bool:
+        """Whether an axis is a symbol from the first call on: "first" are those of the first array, "leading" the first of every array."""
+        if self.dynamic == "first":
+            return array == 0
+        return self.dynamic is True or (self.dynamic == "leading" and axis == 0)
 
     def family(self, signature: Signature) -> Family:
         return self.families.setdefault(family_key(signature.key), Family())
+
+    def leave_open(self, signature: Signature, axes: Iterable[Axis]) -> None:
+        """Let axes of calls like this one be symbols from the first call on."""
+        if self:
+            self.family(signature).open_axes |= set(axes)
 
     def find(self, signature: Signature) -> ConcreteFunction | None:
         """A specialisation for all sizes that is valid for this call."""
@@ -94,10 +107,9 @@ class Policy:
         family, shapes = self.family(signature), shapes_of(signature)
         if len(family.general) >= MAX_GENERAL:
             return []
-        found = set(self.open_axes)
-        if self.dynamic is True:
-            found |= {(i, a) for i, shape in enumerate(shapes) for a in range(len(shape))}
-        for known in family.known:
+        found = self.open_axes | family.open_axes
+        found |= {(i, a) for i, shape in enumerate(shapes) for a in range(len(shape)) if self.is_open(i, a)}
+        for known in family.known if self.dynamic else ():
             found |= {(i, a) for i, shape in enumerate(shapes) for a, n in enumerate(shape) if known[i][a] != n}
         for general in family.general:
             found |= {(i, a) for i, shape in enumerate(general.shapes) for a, n in enumerate(shape) if is_symbolic(n)}

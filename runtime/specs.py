@@ -1,6 +1,6 @@
 """User-written signatures: `TensorSpec`, the check of a call against an `input_signature`, and the result of `get_concrete_function`.
 
-A None dimension of a spec accepts any size; native code is compiled for each size that occurs, under the same signature.
+A None dimension of a spec accepts any size. Native code is compiled for all sizes, where that is possible (`general.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from adjit.ir.types import DTYPE_NAMES, TensorType, as_dtype
 from adjit.tracer.pytree import TreeDef, flatten
 from adjit.tracer.trace import argument_names
 
-from .signature import is_array, take_apart
+from .signature import NUMBERS, is_array, take_apart
 from .tensor import tensor
 from .variable import Variable
 
@@ -93,6 +93,12 @@ def conforming(spec: TensorSpec, x: Any, what: str) -> Any:
     return x
 
 
+def open_axes(arguments: Sequence[Any]) -> list[tuple[int, int]]:
+    """Which axes of arrays may have any size, by specs and numbers in the order of the arrays of a call."""
+    specs = [(i, x.shape or ()) for i, x in enumerate(arguments) if isinstance(x, TensorSpec)]
+    return [(i, a) for i, shape in specs for a, n in enumerate(shape) if n is None]
+
+
 class InputSignature:
     """The `input_signature` of a function: specs (or structures of them) for its positional parameters, in order."""
 
@@ -108,9 +114,7 @@ class InputSignature:
                 if not isinstance(leaf, TensorSpec):
                     raise TypeError(f"{name}: an input_signature is made of TensorSpec, not {leaf!r}")
 
-        leaves = [leaf for found, _ in self.trees for leaf in found]
-        # which axes may have any size: the arrays of a call are in the order of the specs
-        self.open_axes = [(i, a) for i, leaf in enumerate(leaves) for a, n in enumerate(leaf.shape or ()) if n is None]
+        self.open_axes = open_axes([leaf for found, _ in self.trees for leaf in found])
 
     def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any], is_method: bool) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the checked arguments, all by position; parameters not in the signature must keep their defaults."""
@@ -149,6 +153,9 @@ class Specialization:
         self._is_static = all(x.is_static for x in self._leaves if isinstance(x, TensorSpec))
         if self._is_static:
             function._concrete(self._taken_apart())
+        elif not any(x.shape is None for x in self._leaves if isinstance(x, TensorSpec)):
+            arrays = [x for x in self._leaves if isinstance(x, TensorSpec) or type(x) in NUMBERS]
+            function._policy.leave_open(self._taken_apart(), open_axes(arrays))
 
     def _taken_apart(self) -> Any:
         args, kwargs = self._tree.unflatten([example(x) for x in self._leaves])

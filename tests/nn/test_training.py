@@ -167,6 +167,35 @@ def test_a_smaller_last_batch_compiles_once_more() -> None:
     assert t._train.trace_count == 2
 
 
+def test_one_program_serves_all_smaller_batches() -> None:
+    """Training, evaluation and prediction each have a program for whole batches, and one for batches of all other sizes."""
+    t = trainer()
+    fit(t, 1)
+    for n in (140, 131, 150):
+        t.fit(X[:n], Y[:n], batch_size=32, epochs=t.epoch + 1, verbose=0)
+        t.evaluate(X[:n], Y[:n])
+        assert t.predict(X[:n]).shape == (n, 3)
+    assert t._train.trace_count == t._test.trace_count == t._predict.trace_count == 2
+    assert "train_step(x: f32[B,4], y: i32[B])" in t._train.pretty_printed_signature()
+
+
+def test_the_program_of_a_batch_does_not_depend_on_those_before() -> None:
+    """A run that goes on in the middle of an epoch, with the smaller batch first, takes the same programs."""
+    whole, rest = trainer(), trainer()
+    fit(whole, 1)
+    rest.epoch, rest.step, rest._resumes = 0, 4, True
+    fit(rest, 2)
+    assert rest._train.pretty_printed_signature() == whole._train.pretty_printed_signature()
+
+
+def test_evaluation_of_few_examples_weights_them_as_numpy_does() -> None:
+    t = trainer()
+    fit(t, 1)
+    for n in (2, 7, 33, 1):
+        wanted = np.mean(t.predict(X[:n]).argmax(1) == Y[:n])
+        assert_close(t.evaluate(X[:n], Y[:n])["accuracy"], wanted, 1e-6)
+
+
 def test_batches_of_every_kind() -> None:
     batches = [(X[k : k + 50], Y[k : k + 50]) for k in range(0, 150, 50)]
 

@@ -276,6 +276,43 @@ def test_dynamic_false_compiles_for_each_size():
         aj.function(lambda x: x, dynamic="always")
 
 
+def test_auto_is_the_default():
+    f = aj.function(lambda x: np.sum(x * x))
+    for n in (3, 4, 5, 9):
+        assert float(f(np.ones(n))) == n
+    assert f.trace_count == 2
+
+
+def test_the_default_is_a_setting(monkeypatch):
+    monkeypatch.setattr(aj.config, "dynamic", False)
+    f = aj.function(lambda x: np.sum(x * x))
+    for n in (3, 4, 5):
+        f(np.ones(n))
+    assert f.trace_count == 3
+    with pytest.raises(ValueError, match='dynamic must be False, True or "auto", not 2'):
+        aj.config.dynamic = 2
+
+
+def test_open_sizes_of_a_signature_are_general_at_once():
+    f = aj.function(lambda x, y: x * 2 + y, input_signature=[aj.TensorSpec([None, 3], "f8"), aj.TensorSpec([3], "f8")])
+    g = aj.function(lambda x, n: x * n)
+    specialization = g.get_concrete_function(aj.TensorSpec([None, 3], "f8"), 2)
+    for n in (3, 4, 9):
+        x = np.ones((n, 3))
+        np.testing.assert_array_equal(f(x, np.ones(3)), 3 * x)
+        np.testing.assert_array_equal(specialization(x, 2), 2 * x)
+    assert f.trace_count == g.trace_count == 1
+    assert "x: f64[B,3], y: f64[3]" in f.pretty_printed_signature()
+    assert "x: f64[B,3], n: int" in g.pretty_printed_signature()
+
+
+def test_open_sizes_are_compiled_one_by_one_if_told_so():
+    f = aj.function(lambda x: x * 2, input_signature=[aj.TensorSpec([None], "f8")], dynamic=False)
+    for n in (3, 4):
+        f(np.ones(n))
+    assert f.pretty_printed_signature() == "<lambda>(x: f64[3]) -> f64[3]\n<lambda>(x: f64[4]) -> f64[4]"
+
+
 def test_dynamic_true_is_general_at_once():
     f = aj.function(lambda x: np.cumsum(x, 0), dynamic=True)
     for x in batches(6, 3, 2, 90):

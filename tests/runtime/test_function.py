@@ -96,7 +96,7 @@ def test_an_argument_that_is_neither_array_nor_hashable_is_refused() -> None:
 
 
 def test_the_cache_is_bounded_and_drops_the_least_recently_used() -> None:
-    f = aj.function(lambda x: x + 1.0, max_traces=2)
+    f = aj.function(lambda x: x + 1.0, max_traces=2, dynamic=False)
     one, two, three = np.ones(1), np.ones(2), np.ones(3)
     f(one), f(two), f(one), f(three)
     assert (f.cache_size, f.trace_count) == (2, 3)

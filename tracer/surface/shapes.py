@@ -13,6 +13,7 @@ from adjit.ir import ops
 from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.ops.maps import checked_scalar
+from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import as_dtype, as_shape, broadcast_shapes, normalize_axes, normalize_axis
 
 from ..convert import along, counting, pick, present, to_operand, to_operands
@@ -31,7 +32,7 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> Ope
 
 
 def as_sizes(shape: Any) -> tuple[int, ...]:
-    return tuple(operator.index(n) for n in (shape if isinstance(shape, Iterable) else (shape,)))
+    return tuple(n if is_symbolic(n) else operator.index(n) for n in (shape if isinstance(shape, Iterable) else (shape,)))
 
 
 def ravel(x: Any, /, order: str = "C") -> Operand:

@@ -20,7 +20,7 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType
@@ -123,9 +123,10 @@ class Judge:
     def pytest_runtestloop(self, session: Any) -> bool:
         self.items = {item.nodeid: item for item in session.items}
         gc.collect()
+        self.functions = functions_by_place()
         gc.freeze()
         for mutant in self.drawn:
-            functions = holders(mutant)
+            functions = self.functions_of(mutant)
             tests = self.tests_of(mutant)
             if not functions or not tests:
                 self._survives(mutant, " (no test runs it)" if functions else " (not loaded)")
@@ -137,6 +138,9 @@ class Judge:
         while self._running:
             self._wait()
         return True
+
+    def functions_of(self, mutant: Mutant) -> list[FunctionType]:
+        return self.functions.get((os.path.realpath(mutant.path), mutant.first_line), [])
 
     def tests_of(self, mutant: Mutant) -> list[str]:
         of_file = self.lines.get(os.path.realpath(mutant.path), {})
@@ -160,7 +164,7 @@ class Judge:
             resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
             if mutant is not None:
                 code = mutant.code()
-                for function in functions:  # held by its module, a class, a cache or a decorator
+                for function in functions:
                     function.__code__ = code
             status = 0
             for test in tests:
@@ -176,7 +180,9 @@ class Judge:
         mutant, heard = self._running.pop(child)
         verdict = _verdict(status, heard)
         if verdict.killed and not self._passes(verdict.test):
-            child, heard = self._fork(self.tests_of(mutant), mutant, holders(mutant))  # once more, without the test that fails by itself
+            child, heard = self._fork(
+                self.tests_of(mutant), mutant, self.functions_of(mutant)
+            )  # once more, without the test that fails by itself
             self._running[child] = mutant, heard
             return
         self.kills[verdict.why] += verdict.killed
@@ -210,17 +216,16 @@ def _verdict(status: int, heard: int) -> Verdict:
     return Verdict(code == 1, last, {0: "", 1: "by a failure", 2: "cannot be installed"}[code])
 
 
-def holders(mutant: Mutant) -> list[FunctionType]:
-    """All function objects that have the code that a mutant changes."""
-    at = os.path.realpath(mutant.path)
-    return [
-        f
-        for f in gc.get_objects()
-        if isinstance(f, FunctionType) and f.__code__.co_firstlineno == mutant.first_line and os.path.realpath(f.__code__.co_filename) == at
-    ]
+def functions_by_place() -> dict[tuple[str, int], list[FunctionType]]:
+    """All function objects, whether held by a module, a class, a cache or a decorator, by file and first line."""
+    found = defaultdict(list)
+    for f in gc.get_objects():  # those that are frozen are not among them
+        if isinstance(f, FunctionType):
+            found[os.path.realpath(f.__code__.co_filename), f.__code__.co_firstlineno].append(f)
+    return found
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("group", choices=GROUPS)
     parser.add_argument("--count", type=int, default=200, help="how many mutants are tried, drawn from all")
@@ -228,7 +233,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="how many processes")
     parser.add_argument("--recorded", type=Path, help="folder of the record of the tests' lines")
     parser.add_argument("--pytest", default="", help="options of the recording run, as '-p tests.tools.sample --sample 20'")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     os.chdir(ROOT)
     group = GROUPS[options.group]
     folder = options.recorded or Path(tempfile.mkdtemp(prefix="adjit-mutation-"))
@@ -238,8 +243,10 @@ def main() -> int:
     every = chosen(group)
     drawn = random.Random(options.seed).sample(every, min(options.count, len(every)))
     judge = Judge(drawn, lines, seconds, options.jobs)
-    pytest.main(["-q", "-s", "-p", "no:cacheprovider", "-p", "no:terminal", *group.tests], plugins=[judge])
-    killed = len(drawn) - len(judge.survivors)
+    pytest.main(["-s", "-p", "no:cacheprovider", "-p", "no:terminal", *group.tests], plugins=[judge])
+    killed = sum(judge.kills.values())
+    if killed + len(judge.survivors) != len(drawn):
+        sys.exit("not all mutants were tried")
     how = ", ".join(f"{n} {why}" for why, n in judge.kills.items() if n)
     print(
         f"{options.group}: {killed} of {len(drawn)} mutants killed ({killed / len(drawn):.1%}; {how}), "

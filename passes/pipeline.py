@@ -15,6 +15,7 @@ from adjit.ir.target import USUAL, Target
 
 from .autodiff.transparent import drop_custom_gradients
 from .complex import split_complex
+from .fusion.attention import fuse_attention
 from .fusion.components import split_components
 from .fusion.fuse import fuse
 from .fusion.hosts import host_products
@@ -106,6 +107,7 @@ OPTIMIZE = Pipeline(
     scatter_updates,
     split_components,
     unpack_small_arrays,
+    fuse_attention,
     shift_stencils,
     pad_joined_views,
     lift_products,

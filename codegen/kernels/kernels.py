@@ -455,6 +455,27 @@ class LoopKernel(Kernel):
 
         self.nest(NestSpec(shape, inputs, [], [total], body, 2 * len(inputs)))
 
+    def sweep(
+        self,
+        function: Callable[..., Sequence[Reg]],
+        targets: Sequence[Window],
+        totals: Sequence[tuple[type[Reduce], Window]],
+        sources: Sequence[Window],
+    ) -> None:
+        inputs, outputs = [w.access for w in sources], [w.access for w in targets]
+        sums = [Reduction(op((0,)), (0,), Access(w.pointer, (0, *w.strides), w.type.dtype)) for op, w in totals]
+
+        def body(chunk: Chunk) -> None:
+            values = function(chunk.emit, *(chunk.load(k) for k in range(len(sources))))
+            for k, value in enumerate(values):
+                if k < len(targets):
+                    chunk.put(k, value)
+                else:
+                    chunk.reduce(k - len(targets), value)
+
+        aliased = frozenset(range(len(outputs)))
+        self.nest(NestSpec(sources[0].type.shape, inputs, outputs, sums, body, len(inputs) + len(outputs), aliased=aliased))
+
     def fail_if(self, condition: Reg, what: str, *details: Reg) -> None:
         failure = Failure(self.error, what, self.location)
         if failure not in self.failures:

@@ -501,6 +501,18 @@ class Loops(Protocol):
         """Combine `function(emit, *elements of sources)` over all elements by `op`, into the first element of the target."""
         ...
 
+    def sweep(
+        self,
+        function: Callable[..., Sequence[Reg]],
+        targets: Sequence[Window],
+        totals: Sequence[tuple[type[Reduce], Window]],
+        sources: Sequence[Window],
+    ) -> None:
+        """`function(emit, *elements of sources)` computes the elements of the targets, then one for each of the totals, which combine
+        them along the first axis.
+        """
+        ...
+
     def has_lapack(self) -> bool: ...
     def lapack(self, routine: str, dtype: DType, *args: str | int | Window, complex: bool = False) -> Reg:
         """Call a routine of LAPACK, named without its first letter, on scratch memory; returns whether it reported a failure.

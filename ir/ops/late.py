@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-MODULES = ("collective", "fft", "lu_parts", "special", "spectral")
+MODULES = ("attention", "collective", "fft", "lu_parts", "special", "spectral")
 
 
 def load() -> None:

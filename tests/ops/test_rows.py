@@ -31,7 +31,9 @@ SMOOTH = [row for row in ROWS if row.smooth and {"f64", "c128"} & {*row.dtypes} 
 every_smooth_row = pytest.mark.parametrize("case", SMOOTH, ids=repr)
 
 # put in by passes, or without a result: tested with those who use them
-NO_ROW = {"copy", "custom_gradient", "fft_parts", "fill", "interleave", "matmul_add", "print"}
+NO_ROW = {
+    "attention", "attention_gradient", "copy", "custom_gradient", "fft_parts", "fill", "interleave", "matmul_add", "print",
+}  # fmt: skip
 EPSILON = {dtype: float(np.finfo(dtype).eps) for dtype in (F32, F64, C64, C128)}
 SHAPES = ((), (1,), (0,), (3, 0), (17,), (2, 3, 4))
 

@@ -35,11 +35,12 @@ class Mutant:
     def __str__(self) -> str:
         return f"{self.path}:{self.line} in {self.function}: {self.what}"
 
-    def code(self) -> CodeType:
-        """The function, compiled with the mistake."""
+    def code(self, changed: bool = True) -> CodeType:
+        """The function, compiled with the mistake or, as a control, without."""
         tree = ast.parse(self.path.read_text(encoding="utf-8"))
-        changed = (node for _, function in _functions(tree.body, "") for node in _candidates(function) for _ in _changes_once(node))
-        next(islice(changed, self.number, None))  # made in `tree`, and not undone: whoever asked for it is asked no more
+        changes = (node for _, function in _functions(tree.body, "") for node in _candidates(function) for _ in _changes_once(node))
+        if changed:
+            next(islice(changes, self.number, None))  # made in `tree`, and not undone: whoever asked for it is asked no more
         return next(code for code in _codes(compile(tree, str(self.path), "exec")) if code.co_firstlineno == self.first_line)
 
 

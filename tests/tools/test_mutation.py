@@ -49,7 +49,7 @@ import sys
 from tests.tools import mutation
 mutation.GROUPS["rules"] = mutation.Group([sys.argv[1]], mutation._is_rule, [sys.argv[1]], "nothing")
 mutation.SLACK = 1.0, 10.0
-sys.exit(mutation.main(["rules"]))
+sys.exit(mutation.main(["rules", *sys.argv[2:]]))
 """
 
 
@@ -61,3 +61,6 @@ def test_killed_and_surviving_mutants(tmp_path: Path) -> None:
     assert survivors == ["jvp: 1 -> 2", "jvp: x + 1 -> x - 1", "linear: 1 -> 2", "vjp: -x -> +x"], run.stdout + run.stderr
     assert "6 of 10 mutants killed" in run.stdout
     assert run.returncode == 1
+    control = subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path), "--control"], cwd=ROOT, capture_output=True, text=True)
+    assert "0 of 10 mutants killed" in control.stdout
+    assert control.returncode == 0

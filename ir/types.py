@@ -34,6 +34,7 @@ F32, F64, BOOL = DTYPES["f32"], DTYPES["f64"], DTYPES["bool"]
 I8, I16, I32, I64 = (DTYPES[n] for n in ("i8", "i16", "i32", "i64"))
 U8, U16, U32, U64 = (DTYPES[n] for n in ("u8", "u16", "u32", "u64"))
 C64, C128 = DTYPES["c64"], DTYPES["c128"]
+PYTHON = frozenset({BOOL, I64, F64, C128})  # the dtypes of Python's numbers
 F16 = DTYPES["f16"]  # a dtype of storage, like bfloat16: every op but a cast converts its operands to float32 first
 
 SCALARS = (bool, int, float, complex)  # the Python classes whose values are weak in promotion

@@ -18,7 +18,7 @@ from adjit.ir.errors import DTypeError, TraceError
 from adjit.ir.operand import Concrete, Literal, Operand, array_of, as_operand, evaluate, read_only
 from adjit.ir.ops.base import Array, Op, View, apply
 from adjit.ir.ops.maps import Cast, Map
-from adjit.ir.types import TensorType, as_dtype
+from adjit.ir.types import PYTHON, TensorType, as_dtype
 from adjit.tracer.convert import set_concrete_class
 
 from .leaving import coming_back, leaving
@@ -221,7 +221,8 @@ class WeakTensor(Tensor):
 
     def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
         out = super().apply_op(op, args)
-        if isinstance(op, Map | View) and all(a.weak or isinstance(a, Literal) for a in args):
+        weak = isinstance(op, Map | View) and all(a.weak or isinstance(a, Literal) for a in args)
+        if weak and out.type.dtype in PYTHON:  # what was cast to the dtype of an array is no Python number any more
             out.__class__ = WeakTensor  # tapes already refer to the object
         return out
 

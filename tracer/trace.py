@@ -22,7 +22,7 @@ from adjit.ir.operand import Concrete, Literal, Operand, as_operand
 from adjit.ir.ops.base import Array, Op
 from adjit.ir.ops.logic import Detach
 from adjit.ir.ops.maps import Map
-from adjit.ir.types import BOOL, C128, F64, I64, TensorType
+from adjit.ir.types import PYTHON, TensorType
 
 from .contents import holds_still
 from .frames import code_of, definition, raised_at, recurs_at, user_location, user_site
@@ -31,8 +31,6 @@ from .sharing import SHARING, remember_view
 from .traced import Splat as Splat
 from .traced import Traced as Traced
 from .traced import leaked
-
-PYTHON = frozenset({BOOL, I64, F64, C128})  # the dtypes of Python's numbers
 
 
 class Cell(Protocol):

@@ -31,6 +31,28 @@ def test_derivatives_and_compilation_compose(fn: Callable[..., Any]) -> None:
     assert fn(aj.tensor(2.0)).item() == 12.0
 
 
+MIXED = {
+    "div": lambda x, w: x / (w * w + 1), "divided": lambda x, w: (w * w + 1) / (x + 3), "mul": lambda x, w: x * (w * w),
+    "sub": lambda x, w: x - w, "power": lambda x, w: (x * x + 1) ** w, "arctan2": lambda x, w: np.arctan2(x, w + 1),
+    "hypot": lambda x, w: np.hypot(x, w), "logaddexp": lambda x, w: np.logaddexp(x, w), "where": lambda x, w: np.where(x > 0, x, w / x),
+    "maximum": lambda x, w: np.maximum(x, w) / w, "function": lambda x, w: x / np.sin(w), "twice": lambda x, w: x / w / w,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 0)], ids=str)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", MIXED)
+def test_python_numbers_beside_arrays_of_any_dtype(name: str, dtype: str, shape: tuple[int, ...]) -> None:
+    """A number that is differentiated takes the dtype of the array beside it, and its derivative is that of a Python number."""
+    x, w = np.linspace(0.5, 2.0, int(np.prod(shape))).astype(dtype).reshape(shape), 0.75
+    gradients = aj.grad(lambda x, w: np.sum(MIXED[name](x, w)), (0, 1))
+    eager, compiled = gradients(aj.tensor(x), w), aj.function(gradients)(x, w)
+    for a, b in zip(eager, compiled, strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, rtol=1e-5 if dtype == "f4" else 1e-12)
+    assert [a.dtype for a in eager] == [np.dtype(dtype), np.dtype("f8")]
+
+
 @pytest.mark.parametrize("wrap", [lambda f: f, aj.function], ids=["eager", "compiled"])
 class TestBothModes:
     def test_argnums(self, wrap: Any) -> None:

@@ -212,6 +212,7 @@ FUNCTIONS: dict[Callable[..., Any], list[Call]] = {
     np.bincount: [
         call(lambda x: np.bincount(x, minlength=9), J),
         call(lambda x, w: np.bincount(x, weights=w, minlength=9), J, V),
+        call(lambda x, w: np.bincount(x, weights=w, minlength=9), J[:0], V[:0]),
     ],
     np.histogram: [
         call(lambda x: np.histogram(x, bins=4, range=(-2, 2)), V),

@@ -200,7 +200,8 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Operand:
         minlength = builtins.max(minlength, int(x.buffer.max()) + 1 if x.buffer.size else 0)
     elif not minlength:
         raise UnsupportedError("bincount: shapes are static; say with minlength= how many numbers there can be")
-    amounts = ops.full(x.shape, 1, I64) if weights is None else ops.cast(to_operands(x, weights)[1], F64)
+    weighted = weights is not None and x.shape[0] > 0  # of nothing, NumPy counts integers
+    amounts = ops.cast(to_operands(x, weights)[1], F64) if weighted else ops.full(x.shape, 1, I64)
     return ops.additem(ops.full((minlength,), 0, amounts.dtype), x, amounts)
 
 

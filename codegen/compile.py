@@ -10,9 +10,7 @@ from adjit.ir.cost import assumed_type
 from adjit.ir.effects import effects_of
 from adjit.ir.expr import hint_of
 from adjit.ir.func import Block, Func
-from adjit.ir.ops.base import Array, View
-from adjit.ir.ops.control import For, Region, While
-from adjit.ir.ops.effects import Print
+from adjit.ir.ops.base import Array
 from adjit.ir.target import Target
 
 from . import collectives
@@ -37,11 +35,11 @@ def work(block: Block) -> float:
     """
     total = 0.0
     for stmt in block.stmts:
-        if isinstance(stmt.op, For | While | Print) or (stmt.results and effects_of(stmt.op).ordered):
+        if stmt.op.is_loop or stmt.op.calls_python or (stmt.results and effects_of(stmt.op).ordered):
             return math.inf
-        if isinstance(stmt.op, Region):
+        if stmt.blocks:
             total += sum(map(work, stmt.blocks))
-        elif not isinstance(stmt.op, View):
+        elif not stmt.op.is_view:
             moved = max((assumed_type(x.type).size for x in (*stmt.args, *stmt.results)), default=0)
             total += max(operations(stmt) or 0.0, moved) * stmt.op.slowest(*(assumed_type(x.type) for x in stmt.args))
     return total

@@ -12,7 +12,7 @@ them. A value has no pointer to its definition; passes that need one build a tab
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from typing import Literal as OneOf
 
 from .effects import Effects
@@ -21,6 +21,9 @@ from .location import Location
 from .operand import Operand
 from .ops.base import Op
 from .types import TensorType
+
+if TYPE_CHECKING:
+    from .ops.region import Region
 
 Phase: TypeAlias = OneOf["forward", "backward"]
 
@@ -76,6 +79,11 @@ class Stmt:
     @property
     def result(self) -> Operand:
         return self.results[0]
+
+    @property
+    def region(self) -> Region:
+        """The op of a statement with blocks."""
+        return self.op  # type: ignore[return-value]
 
     def replace(self, **changes: Any) -> Stmt:
         return Stmt(**{**{slot: getattr(self, slot) for slot in self.__slots__}, **changes})

@@ -1,6 +1,6 @@
 """Writes a Func as a Python function on NumPy arrays, for people to read and for Python to run.
 
-Every op writes itself (`Op.python`, `Region.python_region`), with what `Writer` offers. The writer owns the rest: names, which expressions
+Every op writes itself (`Op.python`, `Region.flow`), with what `Writer` offers. The writer owns the rest: names, which expressions
 are written where they are used, where NumPy may broadcast by itself, which variables are reused or changed in place, and comments with the
 user's lines. The text computes what the interpreter does, bit by bit.
 """
@@ -152,7 +152,7 @@ class Writer(Regions):
                 continue
             if isinstance(stmt.op, Region):
                 self.comment(stmt.location)
-                stmt.op.python_region(self, stmt)
+                stmt.op.flow(self, stmt)
                 self.block_at = (block, at)
             else:
                 self.write_stmt(stmt)

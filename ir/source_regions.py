@@ -54,6 +54,12 @@ class Regions:
         self.write_block(body)
         self.assign(stmt.results, body.results)
 
+    def fused(self, stmt: Stmt) -> None:
+        self.inline(stmt)
+
+    def rows(self, stmt: Stmt) -> None:
+        self.inline(stmt)
+
     def branches(self, stmt: Stmt) -> None:
         """`if`, `else`."""
         condition = self.array(stmt.args[0])

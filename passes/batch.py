@@ -23,7 +23,7 @@ from adjit.ir.errors import UnsupportedError
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import apply
-from adjit.ir.ops.control import For, Region
+from adjit.ir.ops.control import For
 from adjit.ir.ops.custom import CustomGradient
 from adjit.ir.ops.index import Gather, ScatterSet
 from adjit.ir.ops.shape import lead, trail
@@ -115,7 +115,7 @@ class Batcher:
         builder = here()
         for stmt in stmts:
             with builder.at(stmt.location, stmt.phase, stmt.origin):
-                results = stmt.op.batch_region(self, stmt) if isinstance(stmt.op, Region) else self.statement(stmt)
+                results = stmt.region.batch_region(self, stmt) if stmt.blocks else self.statement(stmt)
             self.set(stmt.results, results)
             for old, (new, _) in zip(stmt.results, results, strict=True):
                 if isinstance(new, Value) and new.name is None and isinstance(old, Value):

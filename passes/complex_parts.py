@@ -21,7 +21,7 @@ from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops import pairs
 from adjit.ir.ops.arithmetic import Add, Div, Neg, Sub
-from adjit.ir.ops.base import Op, View, apply
+from adjit.ir.ops.base import Op, apply
 from adjit.ir.ops.bases import Exp2, Log2, Log10
 from adjit.ir.ops.complex import Complex, Conj, Imag, Real
 from adjit.ir.ops.convolution import Convolve, ConvolveFilter, ConvolveInput
@@ -131,7 +131,7 @@ class _Splitting:
 
     def rewrite(self, stmt: Stmt) -> None:
         op = stmt.op
-        rule = each_part if isinstance(op, View) else RULES.get(type(op))
+        rule = each_part if op.is_view else RULES.get(type(op))
         if rule is None:
             raise UnsupportedError(f"{op.name}: complex numbers are not supported here").at(stmt.location)
         args: list[Pair | Operand] = [self[a] if is_complex(a) else self.renaming[a] for a in stmt.args]

@@ -17,21 +17,19 @@ from adjit.ir.errors import UnsupportedError
 from adjit.ir.func import Block, Func, Stmt
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import Array
-from adjit.ir.ops.control import Checkpoint, For, If, While
 from adjit.ir.ops.index import Gather, Scatter
-from adjit.ir.ops.join import Concatenate, SetSlice
 from adjit.ir.ops.linalg import Matmul
 from adjit.ir.ops.logic import Detach
 from adjit.ir.ops.maps import Map
-from adjit.ir.ops.reduce import Reduce
-from adjit.ir.ops.region import Region
 from adjit.ir.ops.scan import Scan
-from adjit.ir.ops.shape import Broadcast, Flip, Pad, Reshape, Slice, Transpose
+from adjit.ir.ops.shape import Pad
 from adjit.ir.types import TensorType
+
+from .rewrite import walk
+from .simplify.trips import known_trips
 
 LARGEST = 200_000_000  # entries of a pattern; beyond, it is as good as dense
 TRIPS = 64  # iterations of a loop that are followed
-MOVES = (Broadcast, Reshape, Transpose, Slice, Flip, Pad, Concatenate, SetSlice, Gather)
 
 
 class Pattern:
@@ -117,7 +115,7 @@ class Dependencies:
 
     def learn(self, stmt: Stmt) -> None:
         """Evaluate integers and bools whose operands are known: they may become indices."""
-        if isinstance(stmt.op, Region) or len(stmt.results) != 1 or not isinstance(stmt.result.type, TensorType):
+        if stmt.blocks or len(stmt.results) != 1 or not isinstance(stmt.result.type, TensorType):
             return
         values = [v for v in map(self.value, stmt.args) if v is not None]
         if stmt.result.type.dtype.kind == "f" or len(values) < len(stmt.args):
@@ -130,10 +128,10 @@ class Dependencies:
 
     def propagate(self, stmt: Stmt) -> None:
         given = [self.of(x) for x in stmt.args]
-        if isinstance(stmt.op, If | Checkpoint):
-            self.branches(stmt)
-        elif isinstance(stmt.op, For | While) and self.loop(stmt):
+        if stmt.op.is_loop and self.loop(stmt):
             return
+        if stmt.op.is_control and not stmt.op.is_loop:
+            self.branches(stmt)
         elif stmt.blocks:
             self.everything(stmt, [*given, *(self.of(x) for block in stmt.blocks for s in walk(block) for x in s.args)])
         elif not any(p.keys.size for p in given) or isinstance(stmt.op, Detach) or not stmt.op.differentiable:
@@ -150,11 +148,11 @@ class Dependencies:
         op = stmt.op
         if isinstance(op, Map):
             return self.none if has_no_derivative(op) else union(self.columns, given)
-        if isinstance(op, MOVES):
+        if op.only_moves:
             return self.move(stmt, given)
         if isinstance(op, Scatter):
             return self.scatter(stmt, given)
-        if isinstance(op, Reduce):
+        if op.is_reduction:
             return given[0].gathered(kept_axes(stmt.args[0].type.shape, reduced_axes(stmt)))
         if isinstance(op, Matmul):
             return self.product(stmt, given)
@@ -230,9 +228,9 @@ class Dependencies:
         if len(stmt.results) != count or not all(isinstance(r.type, TensorType) for r in stmt.results):
             return False  # it stores a stack
         params, carried = body.params[len(body.params) - count :], [self.of(x) for x in stmt.args[len(stmt.args) - count :]]
-        trips = trip_count(stmt)
+        trips = known_trips(stmt)
         for done in range(TRIPS):
-            if trips is not None and done == trips:
+            if trips is not None and done == len(trips):
                 break
             self.patterns.update({id(p): c for p, c in zip(params, carried, strict=True)})
             self.run(body)
@@ -265,24 +263,6 @@ class Dependencies:
             if size * cols.size > LARGEST:
                 raise too_dense()
             self.patterns[id(result)] = Pattern(self.columns, (np.arange(size)[:, None] * self.columns + cols).reshape(-1))
-
-
-def trip_count(stmt: Stmt) -> int | None:
-    """How often a loop runs, if its bounds are constants."""
-    if not isinstance(stmt.op, For):
-        return None
-    start, stop, *_ = stmt.args
-    return max(int(stop.value) - int(start.value), 0) if isinstance(start, Literal) and isinstance(stop, Literal) else None
-
-
-def walk(block: Block) -> list[Stmt]:
-    """All statements of a block, at every depth."""
-    out = []
-    for stmt in block.stmts:
-        out.append(stmt)
-        for inner in stmt.blocks:
-            out += walk(inner)
-    return out
 
 
 def has_no_derivative(op: Map) -> bool:

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 from adjit.ir.effects import effects
 from adjit.ir.func import Block, Func, Stmt, Value
-from adjit.ir.ops.base import View
 
 LEAST = 1 << 16  # bytes: below, starting and waiting cost more than they hide
 MOST = 64  # reductions under way
@@ -55,5 +54,5 @@ def _starts(stmts: Sequence[Stmt]) -> dict[int, int]:
         elif not effects(stmt).is_pure:
             barrier = i
         defined.update((id(result), i) for result in stmt.results)
-        work.append(work[-1] + (not isinstance(stmt.op, View) and stmt.op.name != "all_reduce"))
+        work.append(work[-1] + (not stmt.op.is_view and stmt.op.name != "all_reduce"))
     return out

@@ -1,32 +1,21 @@
-"""Shared by the passes: renaming of values, and how values flow through regions.
+"""Shared by the passes: renaming of values, and rewriting of statements.
 
-Owns `Renaming`, `carried` (the one place that knows which argument, parameter, yield and result of a loop belong together) and properties
-of ops that more than one pass queries. Makes no optimisation decisions: those belong to the passes.
+Owns `Renaming`, how statements are copied, narrowed and walked. What an op is (a view, a loop) is said by the op itself (`ir.ops.base`).
+Makes no optimisation decisions: those belong to the passes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from adjit.ir.effects import cannot_repeat, effects, effects_of
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Operand
-from adjit.ir.ops.arithmetic import Add, Maximum, Minimum
 from adjit.ir.ops.base import Op, result_types
-from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Region, While
-from adjit.ir.ops.logic import BitwiseAnd, BitwiseOr
-from adjit.ir.ops.maps import Mul
-from adjit.ir.ops.reduce import AllTrue, AnyTrue, Max, Min, Prod, Reduce, Sum
 
 # Ops whose two operands may be exchanged without changing a bit of the result. `maximum` and `minimum` are not among them: of 0.0 and -0.0
 # they may return either.
 COMMUTATIVE = frozenset({"add", "mul", "equal", "not_equal", "bitwise_and", "bitwise_or", "bitwise_xor"})
-
-# The binary op by which a reduction combines two elements.
-COMBINING: dict[type[Reduce], Op] = {
-    Sum: Add(), Prod: Mul(), Max: Maximum(), Min: Minimum(), AnyTrue: BitwiseOr(), AllTrue: BitwiseAnd(),
-}  # fmt: skip
 
 
 def is_pure(stmt: Stmt) -> bool:
@@ -76,43 +65,9 @@ class Renaming:
         return func.replace(block=self.body(func.block, stmts), updates=tuple((param, self[new]) for param, new in func.updates))
 
 
-class Carried(NamedTuple):
-    """What belongs to the i-th result of a region: its initial value, and the parameter and yielded value of each block."""
-
-    initial: tuple[Operand, ...]
-    params: tuple[Value, ...]
-    yields: tuple[Operand, ...]
-
-
-def carried(stmt: Stmt, i: int) -> Carried:
-    """Everything that the i-th result of a region statement depends on, except the control operands."""
-    op, blocks = stmt.op, stmt.blocks
-    if isinstance(op, For | While) and i >= len(blocks[-1].results):
-        return Carried((), (), (blocks[-1].saving[i - len(blocks[-1].results)],))
-    if isinstance(op, For):
-        return Carried((stmt.args[2 + i],), (blocks[0].params[1 + i],), (blocks[0].results[i],))
-    if isinstance(op, While):
-        return Carried((stmt.args[i],), (blocks[0].params[i], blocks[1].params[i]), (blocks[1].results[i],))
-    return Carried((), (), tuple(b.results[i] for b in blocks))
-
-
-def controls(stmt: Stmt) -> tuple[Operand, ...]:
-    """The operands that decide whether, and how many times, a region's blocks run."""
-    if isinstance(stmt.op, For):
-        return stmt.args[:2]
-    if isinstance(stmt.op, While):
-        return stmt.blocks[0].results
-    return stmt.args
-
-
-def can_narrow(stmt: Stmt) -> bool:
-    """Whether single results of this region may be dropped, i.e. it is known how they are carried."""
-    return isinstance(stmt.op, Fuse | If | For | While | Checkpoint)
-
-
 def narrowed(stmt: Stmt, keep: Sequence[int], blocks: Sequence[Block]) -> Stmt:
     """A region statement with only the results `keep`; `blocks` are the new bodies, still with all parameters and results."""
-    if not isinstance(stmt.op, For | While):
+    if not stmt.op.is_loop:
         cut = [Block(b.params, b.stmts, [b.results[i] for i in keep]) for b in blocks]
         return stmt.replace(results=tuple(stmt.results[i] for i in keep), blocks=tuple(cut))
     *tests, body = blocks
@@ -177,7 +132,3 @@ def operands_read(stmt: Stmt) -> Iterator[Operand]:
     yield from stmt.args
     for block in stmt.blocks:
         yield from block.free()
-
-
-def is_region(stmt: Stmt) -> bool:
-    return isinstance(stmt.op, Region)

@@ -9,7 +9,6 @@ from adjit.ir.effects import effects_of
 from adjit.ir.errors import NotGeneral, UnsupportedError
 from adjit.ir.func import Block, Func
 from adjit.ir.ops.base import Array
-from adjit.ir.ops.effects import Print
 from adjit.ir.target import Target
 
 from ..llvm import toolchain, whole
@@ -32,7 +31,7 @@ class Program(NamedTuple):
 def refuse_python(block: Block) -> None:
     """Raise an error for what needs Python or MPI, with the user's line."""
     for stmt in block.stmts:
-        if isinstance(stmt.op, Print):
+        if stmt.op.calls_python:
             raise UnsupportedError("export: print needs Python; remove it, or return what it prints").at(stmt.location)
         if stmt.results and effects_of(stmt.op).ordered:
             raise UnsupportedError(f"export: {stmt.op.name} needs an MPI program around it; remove it").at(stmt.location)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from adjit.ir.cost import assumed_type
 from adjit.ir.func import Block
-from adjit.ir.ops.control import For, While
 
 from ..cost import operations
 from ..llvm.lanes import Text
@@ -25,19 +24,19 @@ SPENT = "@adjit_spent"
 
 
 def has_loops(block: Block) -> bool:
-    return any(isinstance(s.op, For | While) or any(map(has_loops, s.blocks)) for s in block.stmts)
+    return any(s.op.is_loop or any(map(has_loops, s.blocks)) for s in block.stmts)
 
 
 def weight(block: Block) -> int:
     """The work of one iteration on scalars, excluding nested loops."""
-    return 1 + sum(1 + sum(map(weight, s.blocks)) for s in block.stmts if not isinstance(s.op, For | While))
+    return 1 + sum(1 + sum(map(weight, s.blocks)) for s in block.stmts if not s.op.is_loop)
 
 
 def kernel_weight(block: Block) -> int:
     """The same for kernels on arrays: the cost of a call, plus a quarter of its operations or elements, since vectors process several."""
     total = 0
     for stmt in block.stmts:
-        if not isinstance(stmt.op, For | While):
+        if not stmt.op.is_loop:
             sizes = (assumed_type(x.type).size for x in stmt.results)
             total += 16 + int(max(operations(stmt) or 0, *sizes, 0)) // 4 + sum(map(kernel_weight, stmt.blocks))
     return total

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from adjit.ir.func import Block
 from adjit.ir.operand import Literal, Operand
-from adjit.ir.ops.maps import Map
 from adjit.ir.plan import Place
 from adjit.ir.types import F32, F64
 
@@ -45,7 +44,7 @@ class Literals:
         start, slots = len(self.data), {}
         for stmt in block.stmts:
             for k, x in enumerate(stmt.args):
-                if isinstance(stmt.op, Map) and isinstance(x, Literal) and x.type.dtype in (F32, F64) and x.value not in IMMEDIATE:
+                if stmt.op.is_elementwise and isinstance(x, Literal) and x.type.dtype in (F32, F64) and x.value not in IMMEDIATE:
                     slots[id(stmt), k] = (len(self.data) - start) // SLOT
                     packed = struct.pack("<f" if x.type.dtype == F32 else "<d", x.value)
                     self.data += packed.ljust(SLOT, b"\0")

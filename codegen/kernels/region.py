@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from adjit.ir.func import Block, Stmt
 from adjit.ir.operand import Literal, Operand
-from adjit.ir.ops.create import Iota
+from adjit.ir.ops.fused import loop_domain
 from adjit.ir.ops.maps import Map, work_of
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Pad
@@ -54,7 +54,7 @@ class RegionBody:
         before = text.location
         for s in self.block.stmts:
             text.locate(s.location)
-            if isinstance(s.op, Reduce):
+            if s.op.is_reduction:
                 if id(s.result) in self.reduced:
                     chunk.reduce(self.reduced[id(s.result)], read(s.args[0]))
                 continue
@@ -88,8 +88,8 @@ class Region:
 def region_of(stmt: Stmt, access: Callable[[Operand], Access], numbers: Taken = NO_LITERALS) -> Region:
     """The nest of a `fuse` statement; `numbers` are the literals that are read from a table."""
     (block,) = stmt.blocks
-    domain = native_shape(_domain(block))
-    pads = [s for s in block.stmts if isinstance(s.op, Pad)]
+    domain = native_shape(loop_domain(block.stmts[0]).shape)
+    pads = [(s, s.op) for s in block.stmts if isinstance(s.op, Pad)]
     inputs, accesses = _inputs(block, access)
     outer = {id(inner): result for inner, result in zip(block.results, stmt.results, strict=True)}
     reductions: dict[int, Reduction] = {}
@@ -100,10 +100,8 @@ def region_of(stmt: Stmt, access: Callable[[Operand], Access], numbers: Taken = 
             reductions[id(s.result)] = Reduction(s.op, s.op.axes, _reduced_access(access(result), domain, s.op.axes))
         elif result is not None:
             outputs[id(s.result)] = result
-    body = RegionBody(block, inputs, _numbered(outputs), _numbered(reductions), {id(s.result): k for k, s in enumerate(pads)}, numbers)
-    borders = [
-        Border(native_shape(s.op.low), native_shape(s.args[0].type.shape), inputs.get(id(s.result))) for s in pads if isinstance(s.op, Pad)
-    ]
+    body = RegionBody(block, inputs, _numbered(outputs), _numbered(reductions), {id(s.result): k for k, (s, _) in enumerate(pads)}, numbers)
+    borders = [Border(native_shape(pad.low), native_shape(s.args[0].type.shape), inputs.get(id(s.result))) for s, pad in pads]
     written, read = [access(v) for v in outputs.values()], {a.pointer for a in accesses}
     spec = NestSpec(
         domain,
@@ -112,7 +110,7 @@ def region_of(stmt: Stmt, access: Callable[[Operand], Access], numbers: Taken = 
         list(reductions.values()),
         body,
         body_ops(block.stmts),
-        frozenset(s.op.axis for s in block.stmts if isinstance(s.op, Iota)),
+        frozenset(axis for s in block.stmts if (axis := s.op.position_axis) is not None),
         frozenset(k for k, a in enumerate(written) if a.pointer in read),
     )
     return Region(spec, body, borders)
@@ -120,7 +118,7 @@ def region_of(stmt: Stmt, access: Callable[[Operand], Access], numbers: Taken = 
 
 def body_ops(stmts: Sequence[Stmt]) -> int:
     """Number of operations in elementwise statements, counted in simple instructions."""
-    return sum(work_of(s).operations if isinstance(s.op, Map) else 1 for s in stmts)
+    return sum(work_of(s).operations if s.op.is_elementwise else 1 for s in stmts)
 
 
 def _numbered(keys: Iterable[int]) -> dict[int, int]:
@@ -134,16 +132,11 @@ def _inputs(block: Block, access: Callable[[Operand], Access]) -> tuple[dict[int
     accesses: list[Access] = []
     for s in block.stmts:
         for x in s.args:
-            key = id(s.result if isinstance(s.op, Pad) else x)
+            key = id(s.result if s.op.shifts else x)
             if id(x) in free and key not in numbers:
                 numbers[key] = len(accesses)
                 accesses.append(access(x))
     return numbers, accesses
-
-
-def _domain(block: Block) -> Shape:
-    first = block.stmts[0]
-    return first.args[0].type.shape if isinstance(first.op, Reduce) else first.result.type.shape
 
 
 def _reduced_access(output: Access, domain: Shape, axes: tuple[int, ...]) -> Access:

@@ -14,12 +14,8 @@ from adjit.ir.effects import effects
 from adjit.ir.errors import UnsupportedError
 from adjit.ir.func import Block, Stmt, Value
 from adjit.ir.operand import Literal, Operand
-from adjit.ir.ops.base import View
-from adjit.ir.ops.control import Checkpoint, For, Fuse, If, While
-from adjit.ir.ops.index import CheckIndex, Gather, Indexing, Scatter, ScatterAdd, native_position
-from adjit.ir.ops.maps import Map
-from adjit.ir.ops.reduce import Reduce
-from adjit.ir.ops.stack import CheckedStackOp, StackAccumulate, StackAdd, StackCopy, StackLength, StackOp, StackRead, StackZeros
+from adjit.ir.ops.index import Indexing, ScatterAdd, native_position
+from adjit.ir.ops.stack import CheckedStackOp, StackAccumulate, StackAdd, StackCopy, StackLength, StackRead, StackZeros
 from adjit.ir.types import BOOL, I64, StackType
 
 from ..interrupts import polling, signals, stopping
@@ -88,34 +84,27 @@ class RegisterKernel(LoopKernel):
             self.statement(stmt)
 
     def statement(self, stmt: Stmt) -> None:
-        op = stmt.op
         self.come_from(stmt)
-        if isinstance(op, Map):
-            self.values[id(stmt.result)] = self.contraction.scalar(stmt, [self.read(a) for a in stmt.args])
-        elif isinstance(op, View | Reduce):  # on a single element
-            self.values[id(stmt.result)] = self.read(stmt.args[0])
-        elif isinstance(op, Fuse | Checkpoint):
-            (body,) = stmt.blocks
-            self.statements(body)
-            self.bind(stmt.results, body.results)
-        elif isinstance(op, If):
-            self.branch(stmt)
-        elif isinstance(op, For):
-            self.count(stmt)
-        elif isinstance(op, While):
-            self.repeat(stmt)
-        elif isinstance(op, Gather):
-            self.gather(stmt)
-        elif isinstance(op, Scatter):
-            self.scatter(stmt)
-        elif isinstance(op, CheckIndex):
-            self.positions(stmt)
-        elif isinstance(op, StackOp):
-            self.on_stack(stmt)
-        else:
-            raise UnsupportedError(f"{op.name} does not run in registers").at(stmt.location)
+        stmt.op.run_in_registers(self, stmt)
 
-    def branch(self, stmt: Stmt) -> None:
+    def elementwise(self, stmt: Stmt) -> None:
+        self.values[id(stmt.result)] = self.contraction.scalar(stmt, [self.read(a) for a in stmt.args])
+
+    def same(self, stmt: Stmt) -> None:
+        self.values[id(stmt.result)] = self.read(stmt.args[0])
+
+    def inline(self, stmt: Stmt) -> None:
+        (body,) = stmt.blocks
+        self.statements(body)
+        self.bind(stmt.results, body.results)
+
+    def fused(self, stmt: Stmt) -> None:
+        self.inline(stmt)
+
+    def rows(self, stmt: Stmt) -> None:
+        raise UnsupportedError(f"{stmt.op.name} does not run in registers").at(stmt.location)
+
+    def branches(self, stmt: Stmt) -> None:
         text = self.text
         then, otherwise, after = (text.fresh_label() for _ in range(3))
         scalars = [k for k, r in enumerate(stmt.results) if in_register(r)]
@@ -139,7 +128,7 @@ class RegisterKernel(LoopKernel):
 
     # ---- loops
 
-    def count(self, stmt: Stmt) -> None:
+    def for_loop(self, stmt: Stmt) -> None:
         """`for`: the counter and the carries are phis; the trip count is known before the loop, so stacks are allocated in full."""
         (body,) = stmt.blocks
         start, stop = (self.scalar.convert(self.read(a), I64) for a in stmt.args[:2])
@@ -168,7 +157,7 @@ class RegisterKernel(LoopKernel):
         for stack in saved:
             memory.store(self.text, self.handle(stack), self.scalar.select(self.scalar.compare("gt", trips, none), trips, none), "1", 1, 1)
 
-    def repeat(self, stmt: Stmt) -> None:
+    def while_loop(self, stmt: Stmt) -> None:
         """`while`: in addition to the carries there is an iteration counter, which is also the index of the next stack elements."""
         test, body = stmt.blocks
         saved = stmt.results[len(body.results) :]
@@ -346,6 +335,9 @@ class RegisterKernel(LoopKernel):
             self.values[id(stmt.result)] = value
         else:
             self.store(self.window(x), value, *at)
+
+    def check_index(self, stmt: Stmt) -> None:
+        self.positions(stmt)
 
     def positions(self, stmt: Stmt) -> list[Reg]:
         """The indices of a statement, checked unless they are known to be within bounds."""

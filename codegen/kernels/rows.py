@@ -13,7 +13,6 @@ from adjit.ir.errors import NotGeneral
 from adjit.ir.expr import Expr, minimum, variable
 from adjit.ir.func import Stmt
 from adjit.ir.operand import Operand
-from adjit.ir.ops.control import Fuse
 
 from ..loops.chunks import CHUNKS, MIN_OPS
 from ..loops.ir import CHUNK, ROWS, Access, Local, Loop, LoopProgram, Node, Parallel, Sizing
@@ -47,7 +46,7 @@ def rows_kernel(stmt: Stmt, context: Context) -> Kernel:
         kernel.work_bytes, offset = kernel.work_bytes + each * kernel.threads, kernel.work_bytes
         return Local(f"%row{len(slots)}", each, offset)
 
-    members = [region_of(s, access).spec for s in stmt.blocks[0].stmts if isinstance(s.op, Fuse)]
+    members = [region_of(s, access).spec for s in stmt.blocks[0].stmts if s.op.is_nest]
     rows = members[0].domain[0]
 
     def walk(start: Expr, stop: Expr) -> list[Node]:

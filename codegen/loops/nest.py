@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from adjit.ir.bounds import Ranges, proven_sign
 from adjit.ir.expr import Expr, Symbolic, minimum, variable
-from adjit.ir.ops.reduce import Sum
 from adjit.ir.types import BOOL, F32, F64, computed
 
 from .ir import (
@@ -224,7 +223,9 @@ class NestPlan:
         axis = self.order[-1] if self.order else None
         rank = len(self.order)
         sums = tuple(k for k, depth in enumerate(self.kept_depth) if depth < rank - 1 or rank == 0)
-        length = min((ADDITIONS[r.output.dtype] for r in map(self.reductions.__getitem__, sums) if _sums_floats(r)), default=LONG_ROW)
+        length = min(
+            (ADDITIONS[r.output.dtype] for r in map(self.reductions.__getitem__, sums) if r.op.rounds(r.output.dtype)), default=LONG_ROW
+        )
         if not isinstance(size, int):
             return self._inner_at_run_time(size, sums, length)
         (main, count), *tails = self._widths(size, axis)
@@ -348,7 +349,3 @@ def _may_be_empty(size: Expr) -> bool:
 def _whole(size: Expr, width: int) -> Expr:
     """The elements of an axis that whole vectors cover."""
     return size // width * width if width > 1 else size
-
-
-def _sums_floats(r: Reduction) -> bool:
-    return isinstance(r.op, Sum) and r.output.dtype in (F32, F64)

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from adjit.ir.expr import Atom, Expr, Minimum, Quotient, Symbol, Symbolic, Var, minimum
-from adjit.ir.ops.reduce import Reduce, Sum
-from adjit.ir.types import F32, F64, I64, DType
+from adjit.ir.ops.reduce import Reduce
+from adjit.ir.types import F64, I64, DType
 
 from ..kernels.emitter import VectorEmitter
 from ..llvm import counted, memory
@@ -418,7 +418,7 @@ RENDERED: dict[type, Callable[[_NestRenderer, Any], None]] = {
 
 
 def slot_dtype(r: Reduction) -> DType:
-    return F64 if isinstance(r.op, Sum) and r.output.dtype in (F32, F64) else r.output.dtype
+    return F64 if r.op.rounds(r.output.dtype) else r.output.dtype
 
 
 def _static(stride: Expr) -> int:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from adjit.ir.func import Block, Stmt
 from adjit.ir.operand import Operand
-from adjit.ir.ops.index import ScatterSet
 from adjit.ir.plan import Place
 from adjit.ir.types import I64
 
 from ..interrupts import polling, signals
+from ..kernels.kernels import fused_kernel
+from ..kernels.rows import rows_kernel
 from ..llvm import memory
 from ..llvm.lanes import Reg
 from ..products import gemm, products
@@ -24,46 +25,69 @@ if TYPE_CHECKING:
     from .module import Module
 
 
-def branch(module: Module, stmt: Stmt) -> None:
-    text = module.text
-    then, otherwise, after = (text.fresh_label() for _ in range(3))
-    text.put(f"br i1 {module.read(stmt.args[0]).name}, label %{then}, label %{otherwise}")
-    for label, block in zip((then, otherwise), stmt.blocks, strict=True):
-        text.start(label)
-        module.block(block)
-        module.copy_all(stmt.results, block.results)
-        text.jump(after)
-    text.start(after)
+class Flow:
+    """Runs the blocks of a region in the main function."""
 
+    def __init__(self, module: Module) -> None:
+        self.module = module
 
-def count(module: Module, stmt: Stmt) -> None:
-    """`for`: the counter has its own buffer, from which the kernels of the body read it."""
-    (body,) = stmt.blocks
-    counter = body.params[0]
-    start, stop = (module.scalar.convert(module.read(a), I64) for a in stmt.args[:2])
-    module.copy(counter, stmt.args[0])
-    for stack in stmt.results[len(body.results) :]:
-        trips = module.scalar.sub(stop, start).name
-        module.allocate(stacks.reserve_call(module.handle(stack), trips, stack.type.element))  # type: ignore[attr-defined]
+    def entered(self) -> Module:
+        """The module, whose main function has branches or loops: these check for interrupts."""
+        self.module.uses_runtime = True
+        return self.module
 
-    def condition() -> Reg:
-        return module.scalar.compare("lt", module.scalar.convert(module.read(counter), I64), stop)
+    def fused(self, stmt: Stmt) -> None:
+        self.module.call(fused_kernel(stmt, self.module.context))
 
-    def step() -> None:
-        following = module.scalar.add(module.read(counter), module.scalar.const(counter.type.dtype, 1))
-        memory.store(module.text, module.window(counter).pointer, following, "0", 1, 1)
+    def rows(self, stmt: Stmt) -> None:
+        self.module.call(rows_kernel(stmt, self.module.context))
 
-    _loop(module, stmt, stmt.args[2:], condition, step)
+    def inline(self, stmt: Stmt) -> None:
+        (body,) = stmt.blocks
+        self.module.block(body)
+        self.module.copy_all(stmt.results, body.results)
 
+    def branches(self, stmt: Stmt) -> None:
+        module = self.entered()
+        text = module.text
+        then, otherwise, after = (text.fresh_label() for _ in range(3))
+        text.put(f"br i1 {module.read(stmt.args[0]).name}, label %{then}, label %{otherwise}")
+        for label, block in zip((then, otherwise), stmt.blocks, strict=True):
+            text.start(label)
+            module.block(block)
+            module.copy_all(stmt.results, block.results)
+            text.jump(after)
+        text.start(after)
 
-def repeat(module: Module, stmt: Stmt) -> None:
-    test = stmt.blocks[0]
+    def for_loop(self, stmt: Stmt) -> None:
+        """The counter has its own buffer, from which the kernels of the body read it."""
+        module = self.entered()
+        (body,) = stmt.blocks
+        counter = body.params[0]
+        start, stop = (module.scalar.convert(module.read(a), I64) for a in stmt.args[:2])
+        module.copy(counter, stmt.args[0])
+        for stack in stmt.results[len(body.results) :]:
+            trips = module.scalar.sub(stop, start).name
+            module.allocate(stacks.reserve_call(module.handle(stack), trips, stack.type.element))  # type: ignore[attr-defined]
 
-    def condition() -> Reg:
-        module.block(test)
-        return module.read(test.results[0])
+        def condition() -> Reg:
+            return module.scalar.compare("lt", module.scalar.convert(module.read(counter), I64), stop)
 
-    _loop(module, stmt, stmt.args, condition, lambda: None)
+        def step() -> None:
+            following = module.scalar.add(module.read(counter), module.scalar.const(counter.type.dtype, 1))
+            memory.store(module.text, module.window(counter).pointer, following, "0", 1, 1)
+
+        _loop(module, stmt, stmt.args[2:], condition, step)
+
+    def while_loop(self, stmt: Stmt) -> None:
+        module = self.entered()
+        test = stmt.blocks[0]
+
+        def condition() -> Reg:
+            module.block(test)
+            return module.read(test.results[0])
+
+        _loop(module, stmt, stmt.args, condition, lambda: None)
 
 
 def _loop(module: Module, stmt: Stmt, initial: Sequence[Operand], condition: Callable[[], Reg], step: Callable[[], None]) -> None:
@@ -77,7 +101,7 @@ def _loop(module: Module, stmt: Stmt, initial: Sequence[Operand], condition: Cal
     around = module.context.packed, module.context.awake
     module.context.packed = module.context.packed | _pack(module, stmt)
     for inner in body.stmts:
-        place = module.place(inner.args[1]) if isinstance(inner.op, ScatterSet) else None
+        place = module.place(inner.args[1]) if inner.op.sets_rows else None
         if place is not None and place.kind == "row":
             module.rows[place] = inner
     module.context.awake = module.context.awake or products.is_parallel(body)

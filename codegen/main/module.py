@@ -15,14 +15,9 @@ from adjit.ir.errors import AdjitError, NotGeneral
 from adjit.ir.expr import Expr, is_static
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
-from adjit.ir.ops.base import View
-from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Rows, While
 from adjit.ir.ops.create import Constant
-from adjit.ir.ops.effects import Print
-from adjit.ir.ops.index import ScatterSet
 from adjit.ir.ops.join import Concatenate
 from adjit.ir.ops.maps import calls_math
-from adjit.ir.ops.stack import StackOp
 from adjit.ir.plan import ALIGNMENT, Place, Plan
 from adjit.ir.sizes import is_symbolic, symbols_of
 from adjit.ir.target import Target
@@ -31,10 +26,9 @@ from adjit.ir.types import I64, StackType, TensorType, row_major
 from ..cache.image import Axis, Failure
 from ..interrupts import signals
 from ..kernels.emitter import VectorEmitter
-from ..kernels.kernels import Context, Kernel, copy_kernel, fused_kernel, lowered_kernel
+from ..kernels.kernels import Context, Kernel, copy_kernel, lowered_kernel
 from ..kernels.literals import Literals, is_large
 from ..kernels.registers import register_kernel
-from ..kernels.rows import rows_kernel
 from ..llvm import memory
 from ..llvm import toolchain as llvm
 from ..llvm.lanes import Reg, Text
@@ -46,8 +40,9 @@ from ..products.packing import Packing
 from ..sizes import SIZES, definitions, native_shape, native_size, safe_size, upper
 from ..threads import library
 from . import callbacks as host
-from . import flow, lookup, stacks
+from . import lookup, stacks
 from . import saving as stacked
+from .flow import Flow
 from .probes import Probes
 
 LARGE_LEVEL = 1  # LLVM optimisation level for very large programs: a fifth less compile time, and code of the same speed
@@ -227,10 +222,8 @@ class Module:
 
     def statement(self, stmt: Stmt) -> None:
         op = stmt.op
-        if isinstance(op, View):
+        if op.is_view:
             return
-        if isinstance(op, If | For | While):
-            self.uses_runtime = True  # loops in the main function check for interrupts too
         self.find_rows(stmt)
         place = self.plan.places.get(id(stmt.result)) if stmt.results else None
         if place is not None and place.kind == "view":
@@ -238,24 +231,13 @@ class Module:
         elif isinstance(op, Constant):
             name = f"@c{self.plan.place(stmt.result).index}"  # type: ignore[arg-type]
             self.constants.append(memory.constant_bytes(name, op.data))
-        elif isinstance(op, Fuse):
-            self.call(fused_kernel(stmt, self.context))
-        elif isinstance(op, Rows):
-            self.call(rows_kernel(stmt, self.context))
         elif id(stmt) in self.plan.registers:
             self.call(register_kernel(stmt, self.context))
-        elif isinstance(op, If):
-            flow.branch(self, stmt)
-        elif isinstance(op, For):
-            flow.count(self, stmt)
-        elif isinstance(op, While):
-            flow.repeat(self, stmt)
-        elif isinstance(op, Checkpoint):
-            self.block(stmt.blocks[0])
-            self.copy_all(stmt.results, stmt.blocks[0].results)
-        elif isinstance(op, StackOp):
+        elif stmt.blocks:
+            stmt.region.flow(Flow(self), stmt)
+        elif op.takes_stacks:
             stacked.on_stack(self, stmt)
-        elif isinstance(op, Print):
+        elif op.calls_python:
             self.call_host(stmt)
         elif self.is_there(stmt):
             return
@@ -276,7 +258,7 @@ class Module:
 
     def is_there(self, stmt: Stmt) -> bool:
         """Whether the operands of a statement were made in place, so that nothing is left to do."""
-        if isinstance(stmt.op, ScatterSet):
+        if stmt.op.sets_rows:
             return self.place(stmt.args[1]) in self.rows
         if isinstance(stmt.op, Concatenate):
             return all(isinstance(x, Value) and self.plan.windows[id(x)].root is stmt.result for x in stmt.args)

@@ -12,8 +12,6 @@ from typing import NamedTuple
 from adjit.ir.cost import assumed_type
 from adjit.ir.func import Block, Stmt, Value
 from adjit.ir.operand import Operand
-from adjit.ir.ops.control import For, Fuse, While
-from adjit.ir.ops.linalg import Matmul, MatmulAdd
 from adjit.ir.plan import Place, Plan
 from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import DType, Shape
@@ -44,7 +42,7 @@ class Packing:
     def _visit(self, block: Block, packed: dict[Factor, Place]) -> None:
         for stmt in block.stmts:
             inside = packed
-            if isinstance(stmt.op, For | While) and id(stmt) not in self.plan.registers:
+            if stmt.op.is_loop and id(stmt) not in self.plan.registers:
                 made = set(_made(stmt))
                 factors = {self._factor(b) for a, b in _products(stmt.blocks[-1]) if self._is_packed(a, b) and self._root(b) not in made}
                 own = {factor: self._place(factor) for factor in sorted(factors - packed.keys(), key=str)}
@@ -76,11 +74,11 @@ class Packing:
 def _products(block: Block) -> Iterator[tuple[Operand, Operand]]:
     """Operands of the products in every iteration: in the block, in fused regions and in nested loops. Branches may never be taken."""
     for stmt in block.stmts:
-        if isinstance(stmt.op, Matmul | MatmulAdd):
-            a, b = stmt.args[-2:]
-            if a.type.rank == b.type.rank == 2:
-                yield a, b
-        elif isinstance(stmt.op, For | While | Fuse):
+        factors = stmt.op.factors(stmt.args)
+        if factors is not None:
+            if all(x.type.rank == 2 for x in factors):
+                yield factors
+        elif stmt.op.is_loop or stmt.op.is_nest:
             yield from _products(stmt.blocks[-1])
 
 

@@ -18,8 +18,6 @@ from adjit.ir.cost import assumed_type
 from adjit.ir.errors import NotGeneral
 from adjit.ir.expr import hint_of, is_static
 from adjit.ir.func import Block, Func, Stmt
-from adjit.ir.ops.control import Fuse
-from adjit.ir.ops.linalg import Matmul, MatmulAdd
 from adjit.ir.ops.reduce import Sum
 from adjit.ir.target import Target
 from adjit.ir.types import DTYPE_NAMES, I64, TensorType, row_major
@@ -204,13 +202,14 @@ def _takes_blas(kernel: LoopKernel, target: Window, a: Window, b: Window) -> boo
 
 def is_parallel(block: Block) -> bool:
     """Whether one of the statements, alone or as the host of a region, is a product that uses all threads."""
-    return any(_is_large(s) for stmt in block.stmts for s in (stmt.blocks[0].stmts if isinstance(stmt.op, Fuse) else [stmt]))
+    return any(_is_large(s) for stmt in block.stmts for s in (stmt.blocks[0].stmts if stmt.op.is_nest else [stmt]))
 
 
 def _is_large(stmt: Stmt) -> bool:
-    if not isinstance(stmt.op, Matmul | MatmulAdd) or not stmt.result.type.is_float:
+    factors = stmt.op.factors(stmt.args)
+    if factors is None or not stmt.result.type.is_float:
         return False
-    return assumed_type(stmt.result.type).size * assumed_type(stmt.args[-2].type).shape[-1] >= PARALLEL
+    return assumed_type(stmt.result.type).size * assumed_type(factors[0].type).shape[-1] >= PARALLEL
 
 
 def foresee(func: Func, target: Target) -> None:

@@ -63,6 +63,23 @@ class Op:
     takes_stored: ClassVar[bool] = False  # operands of 16-bit floats, which other ops take as float32
     unread: ClassVar[tuple[int, ...]] = ()  # operands that `evaluate` and `python` ignore, because native code alone needs them
     made_from: ClassVar[dict[int, tuple[str, int]]] = {}  # operands that another op, given by name, computed from a further operand
+    # What kind of op it is: passes and code generation ask for these, rather than for its class.
+    is_elementwise: ClassVar[bool] = False  # an element of the result depends on the operands' elements at the same position only
+    is_reduction: ClassVar[bool] = False  # combines the elements along some axes, in a loop nest over its operand
+    is_view: ClassVar[bool] = False  # the result is the operand read through another layout
+    is_constant: ClassVar[bool] = False  # an array that is part of the program
+    is_product: ClassVar[bool] = False  # a sum of products, which runs near the peak of the machine
+    is_control: ClassVar[bool] = False  # its blocks are control flow: an `if`, a loop, a checkpoint
+    is_nest: ClassVar[bool] = False  # its block is one loop nest of native code
+    is_loop: ClassVar[bool] = False  # its last block runs repeatedly, on values that it carries
+    takes_stacks: ClassVar[bool] = False  # operands that are stacks, which other ops do not take
+    calls_python: ClassVar[bool] = False  # native code calls back
+    only_moves: ClassVar[bool] = False  # copies elements of its operands, and computes nothing
+    reads_rows: ClassVar[bool] = False  # reads rows of its first operand, or elements of a stack, at indices known at run time
+    sets_rows: ClassVar[bool] = False  # replaces rows of its first operand by the second, at indices known at run time
+    shifts: ClassVar[bool] = False  # in a loop nest, reads its operand at other positions than it computes
+    writes_strided: ClassVar[bool] = False  # native code can store the result through any strides
+    joins_region: ClassVar[bool] = False  # as a host (`stores_once`), joins the region that first reads it, rather than begin one
     in_place: ClassVar[int | None] = None  # the argument that native code may overwrite with the result, if it is not read afterwards
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
@@ -190,6 +207,23 @@ class Op:
         """Whether its native code stores every element of the result once and does not read it: a `fuse` region can continue there."""
         return False
 
+    @property
+    def position_axis(self) -> int | None:
+        """The axis along which it needs the positions of elements, if any."""
+        return None
+
+    def factors(self, args: tuple[Operand, ...]) -> tuple[Operand, Operand] | None:
+        """The matrices that a product of matrices multiplies; None for another op."""
+        return None
+
+    def scalars(self, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> tuple[Operand, ...] | None:
+        """Operands and results that must be scalars for a statement to run in registers; None if it never does."""
+        return None
+
+    def run_in_registers(self, kernel: Registers, stmt: Stmt) -> None:
+        """Have a kernel compute a statement on scalars, one of the kernel's ways."""
+        raise UnsupportedError(f"{self.name} does not run in registers").at(stmt.location)
+
     def attributes(self) -> list[tuple[str, Any]]:
         return [(f.name, getattr(self, f.name)) for f in fields(self)]
 
@@ -199,6 +233,8 @@ class View(Op, abstract=True):
 
     arity = 1
     takes_stored = True
+    is_view = True
+    only_moves = True
 
     def view(self, layout: Layout, source: TensorType) -> Layout | None:
         """The layout of the result's elements in the operand's buffer; None if a copy is needed."""
@@ -206,6 +242,12 @@ class View(Op, abstract=True):
 
     def splat(self, *values: Any) -> Any:
         return values[0]
+
+    def scalars(self, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        return (*args, *results)
+
+    def run_in_registers(self, kernel: Registers, stmt: Stmt) -> None:
+        kernel.same(stmt)
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
         return apply(self, d)
@@ -334,6 +376,20 @@ class Writing(Protocol):
 
     def temporary(self, hint: str, node: Any) -> Any: ...
     def named(self, hint: str, node: Any) -> Any: ...
+
+
+class Registers(Protocol):
+    """A kernel that computes on scalars in registers; implemented by codegen. Regions run by `ControlFlow`, which it offers as well."""
+
+    def elementwise(self, stmt: Stmt) -> None: ...
+    def same(self, stmt: Stmt) -> None:
+        """The result of an op that changes nothing on a single element."""
+        ...
+
+    def gather(self, stmt: Stmt) -> None: ...
+    def scatter(self, stmt: Stmt) -> None: ...
+    def check_index(self, stmt: Stmt) -> None: ...
+    def on_stack(self, stmt: Stmt) -> None: ...
 
 
 class Emitter(Protocol):

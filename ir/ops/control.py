@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ..types import BOOL, I64, StackType, TensorType
 from .base import Array, with_attributes
 from .fused import Fuse, Rows, hosted_by
-from .region import Batching, Forward, Region, Reverse, Rules, RunBlock, WritingRegions
+from .region import Batching, Carried, ControlFlow, Forward, Region, Reverse, Rules, RunBlock
 
 __all__ = ["Checkpoint", "For", "Fuse", "If", "Region", "Rows", "RunBlock", "While", "hosted_by"]
 
 if TYPE_CHECKING:
     from ..func import Block, Stmt
+    from ..operand import Operand
 
 CONDITION, INDEX = TensorType(BOOL), TensorType(I64)
 SCHEDULES = ("none", "sqrt", "binomial")  # of checkpoints; or an iteration count
@@ -21,6 +22,8 @@ SCHEDULES = ("none", "sqrt", "binomial")  # of checkpoints; or an iteration coun
 
 class If(Region):
     """`%r = if %p { ... yield %a } else { ... yield %b }`."""
+
+    is_control: ClassVar[bool] = True
 
     def check(self, rules: Rules, stmt: Stmt) -> None:
         rules.same_types(stmt.args, [CONDITION], "its operands")
@@ -31,8 +34,8 @@ class If(Region):
     def interpret(self, blocks: Sequence[RunBlock], *arrays: Array) -> tuple[Any, ...]:
         return blocks[0]() if arrays[0] else blocks[1]()
 
-    def python_region(self, write: WritingRegions, stmt: Stmt) -> None:
-        write.branches(stmt)
+    def flow(self, control: ControlFlow, stmt: Stmt) -> None:
+        control.branches(stmt)
 
     def pull_back(self, reverse: Reverse, stmt: Stmt) -> None:
         reverse.branches(stmt, may_keep=True)
@@ -47,6 +50,8 @@ class If(Region):
 class Checkpoint(Region):
     """`%r = checkpoint { ... yield %x }`: runs the block; reverse mode recomputes it rather than store its values."""
 
+    is_control: ClassVar[bool] = True
+
     def check(self, rules: Rules, stmt: Stmt) -> None:
         (body,) = rules.blocks(stmt, 1)
         rules.same_types(stmt.args, [], "its operands")
@@ -56,8 +61,8 @@ class Checkpoint(Region):
     def interpret(self, blocks: Sequence[RunBlock], *arrays: Array) -> tuple[Any, ...]:
         return blocks[0]()
 
-    def python_region(self, write: WritingRegions, stmt: Stmt) -> None:
-        write.inline(stmt)
+    def flow(self, control: ControlFlow, stmt: Stmt) -> None:
+        control.inline(stmt)
 
     def pull_back(self, reverse: Reverse, stmt: Stmt) -> None:
         reverse.branches(stmt, may_keep=False)
@@ -73,6 +78,8 @@ class Loop(Region, abstract=True):
     """The last block is the body. Each value that it saves becomes one stack, in results after the carries."""
 
     checkpoint: str | int
+    is_control: ClassVar[bool] = True
+    is_loop: ClassVar[bool] = True
     can_stop: ClassVar[bool] = True  # by Ctrl-C, or for lack of memory for saved values
 
     def check_body(self, rules: Rules, stmt: Stmt, body: Block, params: Sequence[TensorType], carried: Sequence[TensorType]) -> None:
@@ -92,6 +99,14 @@ class Loop(Region, abstract=True):
     def push_forward(self, forward: Forward, stmt: Stmt) -> Any:
         return forward.loop(stmt)
 
+    def carried(self, stmt: Stmt, i: int) -> Carried:
+        body = stmt.blocks[-1]
+        carries = len(body.results)
+        if i >= carries:
+            return Carried((), (), (body.saving[i - carries],))
+        params = (block.params[-carries:][i] for block in stmt.blocks)
+        return Carried((stmt.args[self.bounds + i],), tuple(params), (body.results[i],))
+
 
 @with_attributes
 class For(Loop):
@@ -101,6 +116,11 @@ class For(Loop):
     """
 
     checkpoint: str | int = "none"
+    bounds: ClassVar[int] = 2
+    counters: ClassVar[int] = 1
+
+    def controls(self, stmt: Stmt) -> tuple[Operand, ...]:
+        return stmt.args[:2]
 
     def check(self, rules: Rules, stmt: Stmt) -> None:
         (body,) = rules.blocks(stmt, 1)
@@ -113,8 +133,8 @@ class For(Loop):
         trips = (blocks[0](start.dtype.type(k), *carry) for k in range(int(start), int(stop)))
         return _gathered(carry, trips, blocks[-1].saves)
 
-    def python_region(self, write: WritingRegions, stmt: Stmt) -> None:
-        write.for_loop(stmt)
+    def flow(self, control: ControlFlow, stmt: Stmt) -> None:
+        control.for_loop(stmt)
 
     def batch_region(self, batching: Batching, stmt: Stmt) -> Any:
         return batching.for_loop(stmt)
@@ -125,6 +145,9 @@ class While(Loop):
     """`%r = while carry (%c = %init) { ... cond %p } do { ... yield %next }`. args: *init; blocks: condition, body."""
 
     checkpoint: str | int = "none"
+
+    def controls(self, stmt: Stmt) -> tuple[Operand, ...]:
+        return stmt.blocks[0].results
 
     def check(self, rules: Rules, stmt: Stmt) -> None:
         condition, body = rules.blocks(stmt, 2)
@@ -138,8 +161,8 @@ class While(Loop):
         trips = (blocks[1](*carry) for _ in iter(lambda: bool(blocks[0](*carry)[0]), False))
         return _gathered(carry, trips, blocks[-1].saves)
 
-    def python_region(self, write: WritingRegions, stmt: Stmt) -> None:
-        write.while_loop(stmt)
+    def flow(self, control: ControlFlow, stmt: Stmt) -> None:
+        control.while_loop(stmt)
 
     def batch_region(self, batching: Batching, stmt: Stmt) -> Any:
         return batching.while_loop(stmt)

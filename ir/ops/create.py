@@ -26,6 +26,7 @@ class Constant(Op):
     """A small array, written out in the IR. Larger ones are captured as parameters."""
 
     arity: ClassVar[int | None] = 0
+    is_constant: ClassVar[bool] = True
 
     dtype: DType
     shape: Shape
@@ -59,6 +60,10 @@ class Iota(Map):
     shape: Shape
     axis: int
     differentiable: ClassVar[bool] = False
+
+    @property
+    def position_axis(self) -> int:
+        return self.axis
 
     def infer(self, *types: TensorType) -> TensorType:
         if self.dtype.kind in "bc" or not self.shape:

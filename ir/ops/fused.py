@@ -6,16 +6,15 @@ Both mean the same as the statements alone. Passes create them, after differenti
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..effects import effects
 from ..errors import GradientError, UnsupportedError
-from ..types import Shape
+from ..types import BOOL, Shape, TensorType
 from .base import Array, View
-from .create import Iota
 from .maps import Map
 from .reduce import Reduce
-from .region import Batching, Forward, Region, Reverse, Rules, RunBlock, WritingRegions
+from .region import Batching, ControlFlow, Forward, Region, Reverse, Rules, RunBlock
 from .shape import Broadcast, Pad, Reshape, Slice, Transpose
 
 if TYPE_CHECKING:
@@ -27,9 +26,6 @@ class Group(Region, abstract=True):
 
     def interpret(self, blocks: Sequence[RunBlock], *arrays: Array) -> tuple[Any, ...]:
         return blocks[0]()
-
-    def python_region(self, write: WritingRegions, stmt: Stmt) -> None:
-        write.inline(stmt)
 
     def check_block(self, rules: Rules, stmt: Stmt) -> Block:
         (body,) = rules.blocks(stmt, 1)
@@ -57,6 +53,11 @@ class Fuse(Group):
     computed where it stores.
     """
 
+    is_nest: ClassVar[bool] = True
+
+    def flow(self, control: ControlFlow, stmt: Stmt) -> None:
+        control.fused(stmt)
+
     def check(self, rules: Rules, stmt: Stmt) -> None:
         body = self.check_block(rules, stmt)
         made = {id(r) for s in body.stmts for r in s.results}
@@ -70,7 +71,7 @@ class Fuse(Group):
         for inner in body.stmts:
             if not isinstance(inner.op, Map | Reduce | Pad) or effects(inner).ordered or len(inner.results) != 1:
                 rules.fail(f"{inner.op.name} cannot stand inside fuse: only elementwise ops, reductions and pads without effects can")
-            domains.add(loop_domain(inner))
+            domains.add(loop_domain(inner).shape)
         if len(domains) > 1:
             rules.fail(f"its statements run over different domains: {', '.join(map(str, sorted(domains)))}")
         self._check_reads(rules, body, made)
@@ -85,7 +86,7 @@ class Fuse(Group):
         for pad in pads:
             if not is_border(pad) or id(pad.args[0]) in made:
                 rules.fail("a pad inside fuse puts a border around an array from outside")
-        if any(map(cuts, pads)) and any(isinstance(s.op, Iota) for s in body.stmts):
+        if any(map(cuts, pads)) and any(s.op.position_axis is not None for s in body.stmts):
             rules.fail("iota cannot stand inside fuse with a pad: positions are not counted box by box")
 
     def _check_hosted(self, rules: Rules, body: Block, host: Stmt) -> None:
@@ -100,12 +101,17 @@ class Rows(Group):
     that intermediate values stay in the cache.
     """
 
+    can_narrow: ClassVar[bool] = False
+
+    def flow(self, control: ControlFlow, stmt: Stmt) -> None:
+        control.rows(stmt)
+
     def check(self, rules: Rules, stmt: Stmt) -> None:
         body = self.check_block(rules, stmt)
         members = [s for s in body.stmts if isinstance(s.op, Fuse)]
         if not members or hosted_by(members[0]) is not None or not members[0].blocks or not members[0].blocks[0].stmts:
             rules.fail("it has no fuse region to run row by row")
-        rows = loop_domain(members[0].blocks[0].stmts[0])[:1]
+        rows = loop_domain(members[0].blocks[0].stmts[0]).shape[:1]
         aligned: set[int] = set()
         for inner in body.stmts:
             if isinstance(inner.op, View):
@@ -124,10 +130,10 @@ def hosted_by(stmt: Stmt) -> Stmt | None:
     return next((s for s in stmt.blocks[0].stmts if s.op.stores_once(*(a.type for a in s.args))), None)
 
 
-def loop_domain(stmt: Stmt) -> Shape:
-    """The iteration domain of an elementwise statement, reduction or pad."""
-    over = stmt.args if isinstance(stmt.op, Reduce) else stmt.results
-    return over[0].type.shape if over else ()
+def loop_domain(stmt: Stmt) -> TensorType:
+    """The iteration domain of an elementwise statement, reduction or pad; a scalar's for a statement without results."""
+    over = stmt.args if stmt.op.is_reduction else stmt.results
+    return over[0].type if over else TensorType(BOOL)
 
 
 def is_border(stmt: Stmt) -> bool:
@@ -162,4 +168,6 @@ def runs_by_rows(stmt: Stmt, rows: Shape) -> bool:
     """Whether a fused region can run row by row: over this many rows, with no reduction along them."""
     inside = stmt.blocks[0].stmts if stmt.blocks else ()
     plain = bool(inside) and all(isinstance(s.op, Map | Reduce) and len(s.results) == 1 for s in inside)
-    return plain and all(loop_domain(s)[:1] == rows and bool(rows) and not (isinstance(s.op, Reduce) and 0 in s.op.axes) for s in inside)
+    return plain and all(
+        loop_domain(s).shape[:1] == rows and bool(rows) and not (isinstance(s.op, Reduce) and 0 in s.op.axes) for s in inside
+    )

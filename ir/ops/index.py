@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import Detail, DTypeError, OutOfBoundsError, ShapeError
 from ..expr import hint_of
 from ..types import I64, U64, DType, TensorType
-from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest, with_attributes
+from .base import Array, Emitter, Loops, Op, Reg, Registers, Window, Writing, apply, nest, with_attributes
 from .create import iota
 from .maps import where
 from .reduce import Max
@@ -27,6 +27,7 @@ __all__: list[str] = []
 PARTS = 8  # of the rows of an array: each is changed by one thread, which reads all indices
 
 if TYPE_CHECKING:
+    from ..func import Stmt
     from ..operand import Operand
 
 
@@ -51,6 +52,9 @@ class Indexing(Op, abstract=True):
         self, size: int, active: Operand, args: tuple[Operand, ...], batched: Sequence[bool]
     ) -> tuple[tuple[Operand, ...], Sequence[bool]]:
         return harmless(self.first, size, active, args, batched)
+
+    def scalars(self, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        return args[1:]  # the array that is read or changed is in memory
 
     def message(self, axis: int, index: TensorType, *types: TensorType) -> str:
         """The error message for an index out of bounds along an axis, with a placeholder for the index."""
@@ -97,6 +101,14 @@ class Gather(Accessing):
     """`x[i, j, ...]`: args x, *indices. The result has shape S followed by the axes of x that are not indexed."""
 
     first: ClassVar[int] = 1
+    only_moves: ClassVar[bool] = True
+    reads_rows: ClassVar[bool] = True
+
+    def scalars(self, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        return (*args[1:], *results)
+
+    def run_in_registers(self, kernel: Registers, stmt: Stmt) -> None:
+        kernel.gather(stmt)
 
     def infer(self, *types: TensorType) -> TensorType:
         return selected(self.name, types[0], types[1:])
@@ -147,6 +159,9 @@ class Scatter(Accessing, abstract=True):
 
     first: ClassVar[int] = 2
     in_place: ClassVar[int | None] = 0
+
+    def run_in_registers(self, kernel: Registers, stmt: Stmt) -> None:
+        kernel.scatter(stmt)
 
     def infer(self, *types: TensorType) -> TensorType:
         x, updates, *indices = types
@@ -225,6 +240,8 @@ class ScatterAdd(Scatter):
 class ScatterSet(Scatter):
     """`x[i, j, ...] = updates`; of updates at equal indices, the last in row-major order of the index arrays wins."""
 
+    sets_rows: ClassVar[bool] = True
+
     def evaluate(self, *arrays: Array) -> Array:
         x, updates, *indices = arrays
         out = np.array(x, order="C")
@@ -274,6 +291,12 @@ class CheckIndex(Indexing):
 
     first: ClassVar[int] = 0
     differentiable: ClassVar[bool] = False
+
+    def scalars(self, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        return args
+
+    def run_in_registers(self, kernel: Registers, stmt: Stmt) -> None:
+        kernel.check_index(stmt)
 
     def indexed(self, *types: TensorType) -> TensorType:
         return self.x

@@ -23,6 +23,14 @@ __all__ = ["matmul"]
 class Matmul(Op):
     """`a @ b` for vectors and (stacks of) matrices with equal batch dimensions; broadcasting is explicit."""
 
+    is_product: ClassVar[bool] = True
+    joins_region: ClassVar[bool] = True
+    writes_strided: ClassVar[bool] = True
+
+    def factors(self, args: tuple[Operand, ...]) -> tuple[Operand, Operand]:
+        a, b = args
+        return a, b
+
     def infer(self, *types: TensorType) -> TensorType:
         a, b = types
         if a.dtype != b.dtype:
@@ -82,6 +90,11 @@ class MatmulAdd(Op):
     """`c + a @ b`, computed in place of c: inserted by passes where a product is added to an accumulator."""
 
     in_place: ClassVar[int | None] = 0
+    is_product: ClassVar[bool] = True
+
+    def factors(self, args: tuple[Operand, ...]) -> tuple[Operand, Operand]:
+        _, a, b = args
+        return a, b
 
     def infer(self, *types: TensorType) -> TensorType:
         c, a, b = types

@@ -28,7 +28,7 @@ from ..types import (
     real_dtype,
     weak_example,
 )
-from .base import Array, Emitter, Op, Reg, Writing, apply, with_attributes
+from .base import Array, Emitter, Op, Reg, Registers, Writing, apply, with_attributes
 from .shape import broadcast_to
 
 __all__ = ["astype", "cast", "where", "strong_mul"]
@@ -67,6 +67,8 @@ class Map(Op, abstract=True):
     zero.
     """
 
+    is_elementwise = True
+    writes_strided = True
     kinds: ClassVar[str] = "fiub"  # supported dtype kinds: float, int, unsigned, bool; "c" for complex
     singular: ClassVar[bool] = False
     numpy: ClassVar[str] = ""  # the op as an expression of NumPy Python, with `{}` for each operand: see `Op.python`
@@ -130,6 +132,12 @@ class Map(Op, abstract=True):
 
     def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
         return float(self.work(*(type.dtype for type in args)).operations * results[0].size)
+
+    def scalars(self, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        return (*args, *results)
+
+    def run_in_registers(self, kernel: Registers, stmt: Stmt) -> None:
+        kernel.elementwise(stmt)
 
     def splat(self, *values: Any) -> Any:
         with np.errstate(all="ignore"):

@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..errors import DTypeError, ShapeError
-from ..types import BOOL, DTYPE_NAMES, I64, U8, U64, DType, TensorType, kept_shape, normalize_axes, normalize_axis, reduced_shape
-from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest, with_attributes
-from .maps import cast, where
+from ..types import BOOL, DTYPE_NAMES, F32, F64, I64, U8, U64, DType, TensorType, kept_shape, normalize_axes, normalize_axis, reduced_shape
+from .arithmetic import Add, Maximum, Minimum
+from .base import Array, Emitter, Loops, Op, Reg, Registers, Window, Writing, apply, nest, with_attributes
+from .logic import BitwiseAnd, BitwiseOr
+from .maps import Mul, cast, where
 from .shape import broadcast_to, flip, inverse, pad, reshape, slice_, transpose
 
 __all__ = ["sum", "prod", "max", "min", "any", "all", "argmax", "argmin"]
 
 if TYPE_CHECKING:
+    from ..func import Stmt
     from ..operand import Operand
 
 
@@ -29,6 +32,9 @@ class Reduce(Op, abstract=True):
 
     axes: tuple[int, ...]
     kinds: ClassVar[str] = "fiu"
+    is_reduction: ClassVar[bool] = True
+    writes_strided: ClassVar[bool] = True
+    combining: ClassVar[Op | None] = None  # the elementwise op that combines two elements, if there is one
 
     def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
         return float(args[0].size)
@@ -50,12 +56,22 @@ class Reduce(Op, abstract=True):
     def widened(self, size: int) -> Reduce:
         return replace(self, axes=tuple(a + 1 for a in self.axes))
 
+    def scalars(self, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        return (*args, *results)
+
+    def run_in_registers(self, kernel: Registers, stmt: Stmt) -> None:
+        kernel.same(stmt)
+
     def identity(self, dtype: DType) -> float | int | bool:
         """The identity element of `combine`."""
         raise NotImplementedError(self.name)
 
     def combine(self, emit: Emitter, total: Reg, x: Reg) -> Reg:
         raise NotImplementedError(self.name)
+
+    def rounds(self, dtype: DType) -> bool:
+        """Whether rounding errors grow with the number of elements: native code then combines them in blocks, with results in float64."""
+        return False
 
     def spread(self, reduced: Operand, x: Operand) -> Operand:
         """A reduced value, broadcast over the reduced axes."""
@@ -66,6 +82,7 @@ class Sum(Reduce):
     """Sum over axes."""
 
     kinds = "fiuc"
+    combining: ClassVar[Op | None] = Add()
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.asarray(np.sum(arrays[0], axis=self.axes, dtype=arrays[0].dtype))
@@ -82,11 +99,15 @@ class Sum(Reduce):
     def combine(self, emit: Emitter, total: Reg, x: Reg) -> Reg:
         return emit.add(total, x)
 
+    def rounds(self, dtype: DType) -> bool:
+        return dtype in (F32, F64)
+
 
 class Prod(Reduce):
     """Product over axes. The derivative is the product of all other elements, never a quotient: zeros need no special case."""
 
     kinds = "fiuc"
+    combining: ClassVar[Op | None] = Mul()
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.asarray(np.prod(arrays[0], axis=self.axes, dtype=arrays[0].dtype))
@@ -163,6 +184,7 @@ class Max(Extremum):
     """Largest element over axes."""
 
     predicate = "gt"
+    combining: ClassVar[Op | None] = Maximum()
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.asarray(np.max(arrays[0], axis=self.axes))
@@ -175,6 +197,7 @@ class Min(Extremum):
     """Smallest element over axes."""
 
     predicate = "lt"
+    combining: ClassVar[Op | None] = Minimum()
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.asarray(np.min(arrays[0], axis=self.axes))
@@ -189,6 +212,7 @@ class AnyTrue(Reduce):
     name = "any"
     kinds = "b"
     differentiable = False
+    combining: ClassVar[Op | None] = BitwiseOr()
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.asarray(np.any(arrays[0], axis=self.axes))
@@ -206,6 +230,7 @@ class AllTrue(Reduce):
     name = "all"
     kinds = "b"
     differentiable = False
+    combining: ClassVar[Op | None] = BitwiseAnd()
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.asarray(np.all(arrays[0], axis=self.axes))

@@ -1,21 +1,22 @@
 """The definition of an op with blocks: one class that defines how it is checked, run, written, differentiated and batched.
 
 Those methods are abstract: a region op that lacks one cannot be defined. Each is written against a protocol of its caller: the verifier
-(`Rules`), the writer of Python source (`WritingRegions`), reverse mode (`Reverse`), forward mode (`Forward`) and batching (`Batching`) each
-offer a few ways to treat blocks, and the op chooses. The passes implement them, as codegen implements `Loops` for `Op.lower`.
+(`Rules`), whatever emits control flow (`ControlFlow`: Python source, native code), reverse mode (`Reverse`), forward mode (`Forward`) and
+batching (`Batching`) each offer a few ways to treat blocks, and the op chooses. The passes implement them, as codegen implements `Loops`
+for `Op.lower`.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Protocol
 
 from ..types import TensorType
-from .base import Array, Op
+from .base import Array, Op, Registers
 
 if TYPE_CHECKING:
-    from ..func import Block, Stmt
+    from ..func import Block, Stmt, Value
     from ..operand import Operand
 
 
@@ -73,8 +74,8 @@ class Batching(Protocol):
     def while_loop(self, stmt: Stmt) -> Any: ...
 
 
-class WritingRegions(Protocol):
-    """Python source (`ir.source`): the region as statements."""
+class ControlFlow(Protocol):
+    """What runs a region's blocks: Python source (`ir.source`), the main function and the register kernels of native code."""
 
     def inline(self, stmt: Stmt) -> None:
         """One block, which runs once."""
@@ -83,12 +84,30 @@ class WritingRegions(Protocol):
     def branches(self, stmt: Stmt) -> None: ...
     def for_loop(self, stmt: Stmt) -> None: ...
     def while_loop(self, stmt: Stmt) -> None: ...
+    def fused(self, stmt: Stmt) -> None:
+        """One block that runs once, as one loop nest in native code."""
+        ...
+
+    def rows(self, stmt: Stmt) -> None:
+        """The same, as loop nests that run row by row."""
+        ...
+
+
+class Carried(NamedTuple):
+    """What belongs to the i-th result of a region: its initial value, and the parameter and yielded value of each block."""
+
+    initial: tuple[Operand, ...]
+    params: tuple[Value, ...]
+    yields: tuple[Operand, ...]
 
 
 class Region(Op, abstract=True):
     """An op with blocks. Regions use values of the enclosing blocks; carried values are block parameters."""
 
     takes_stored = True
+    bounds: ClassVar[int] = 0  # operands before the initial values of a loop's carries
+    counters: ClassVar[int] = 0  # parameters of a loop's body before the carries
+    can_narrow: ClassVar[bool] = True  # whether single results may be dropped
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(abstract=abstract, **kwargs)
@@ -107,7 +126,8 @@ class Region(Op, abstract=True):
     def interpret(self, blocks: Sequence[RunBlock], *arrays: Array) -> tuple[Any, ...]: ...
 
     @abstractmethod
-    def python_region(self, write: WritingRegions, stmt: Stmt) -> None: ...
+    def flow(self, control: ControlFlow, stmt: Stmt) -> None:
+        """Have the blocks run, in Python source or native code."""
 
     @abstractmethod
     def pull_back(self, reverse: Reverse, stmt: Stmt) -> None: ...
@@ -117,3 +137,14 @@ class Region(Op, abstract=True):
 
     @abstractmethod
     def batch_region(self, batching: Batching, stmt: Stmt) -> Any: ...
+
+    def run_in_registers(self, kernel: Registers, stmt: Stmt) -> None:
+        self.flow(kernel, stmt)  # type: ignore[arg-type]
+
+    def carried(self, stmt: Stmt, i: int) -> Carried:
+        """Everything that the i-th result depends on, except the controls."""
+        return Carried((), (), tuple(block.results[i] for block in stmt.blocks))
+
+    def controls(self, stmt: Stmt) -> tuple[Operand, ...]:
+        """The operands that decide whether, and how many times, the blocks run."""
+        return stmt.args

@@ -15,14 +15,17 @@ import numpy as np
 from ..effects import effects_of
 from ..errors import DTypeError, OutOfBoundsError
 from ..types import I64, StackType, TensorType
-from .base import Array, Op, Writing, apply, with_attributes
+from .base import Array, Op, Registers, Writing, apply, with_attributes
 
 if TYPE_CHECKING:
+    from ..func import Stmt
     from ..operand import Operand
 
 
 class StackOp(Op, abstract=True):
     """An op that accesses stacks; all other ops take arrays only."""
+
+    takes_stacks: ClassVar[bool] = True
 
     def element_of(self, stack: TensorType, index: TensorType) -> TensorType:
         if not isinstance(stack, StackType) or index.shape or index.dtype.kind not in "iu":
@@ -36,6 +39,12 @@ class StackOp(Op, abstract=True):
 
     def widened(self, size: int) -> StackOp:
         return self
+
+    def scalars(self, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        return (*args, *results)
+
+    def run_in_registers(self, kernel: Registers, stmt: Stmt) -> None:
+        kernel.on_stack(stmt)
 
 
 class CheckedStackOp(StackOp, abstract=True):
@@ -65,6 +74,8 @@ class CheckedStackOp(StackOp, abstract=True):
 
 class StackRead(CheckedStackOp):
     """Element i: `%x = stack_read %stack, %i`."""
+
+    reads_rows: ClassVar[bool] = True
 
     def infer(self, *types: TensorType) -> TensorType:
         stack, index = types
@@ -173,6 +184,7 @@ class StackArray(CheckedStackOp):
 
     count: int
     differentiable: ClassVar[bool] = False
+    reads_rows: ClassVar[bool] = True
 
     @property
     def message(self) -> str:

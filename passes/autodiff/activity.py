@@ -11,16 +11,15 @@ from collections.abc import Iterable, Sequence
 
 from adjit.ir.func import Block, Stmt, Value
 from adjit.ir.operand import Operand
-from adjit.ir.ops.control import For, Region, While
 
 
 def carried_params(stmt: Stmt, block: Block) -> tuple[Value, ...]:
     """The parameters of a loop's block that are carried: all except the counter of a `for`."""
-    return block.params[1:] if isinstance(stmt.op, For) else block.params
+    return block.params[stmt.region.counters :]
 
 
 def initial_carries(stmt: Stmt) -> tuple[Operand, ...]:
-    return stmt.args[2:] if isinstance(stmt.op, For) else stmt.args
+    return stmt.args[stmt.region.bounds :]
 
 
 def mark(into: set[int], values: Iterable[Operand]) -> None:
@@ -37,14 +36,14 @@ def reached(stmts: Sequence[Stmt], sources: Sequence[Operand]) -> set[int]:
 
 def extend_reached(stmts: Sequence[Stmt], active: set[int]) -> None:
     for stmt in stmts:
-        if isinstance(stmt.op, Region):
+        if stmt.blocks:
             _reach_region(stmt, active)
         elif stmt.op.differentiable and any(id(a) in active for a in stmt.args):
             mark(active, stmt.results)
 
 
 def _reach_region(stmt: Stmt, active: set[int]) -> None:
-    if not isinstance(stmt.op, For | While):
+    if not stmt.op.is_loop:
         for block in stmt.blocks:
             extend_reached(block.stmts, active)
             mark(active, (r for r, y in zip(stmt.results, block.results, strict=True) if id(y) in active))
@@ -69,14 +68,14 @@ def extend_wanted(stmts: Sequence[Stmt], wanted: set[int]) -> None:
     for stmt in reversed(stmts):
         if not any(id(r) in wanted for r in stmt.results):
             continue
-        if isinstance(stmt.op, Region):
+        if stmt.blocks:
             _want_region(stmt, wanted)
         elif stmt.op.differentiable:
             mark(wanted, stmt.args)
 
 
 def _want_region(stmt: Stmt, wanted: set[int]) -> None:
-    if not isinstance(stmt.op, For | While):
+    if not stmt.op.is_loop:
         for block in stmt.blocks:
             mark(wanted, (y for r, y in zip(stmt.results, block.results, strict=True) if id(r) in wanted))
             extend_wanted(block.stmts, wanted)

@@ -16,7 +16,7 @@ from adjit.ir.builder import Builder
 from adjit.ir.errors import AdjitError
 from adjit.ir.func import Block, Stmt, Value
 from adjit.ir.operand import Literal, Operand
-from adjit.ir.ops.control import For, If, While
+from adjit.ir.ops.control import For, If, Loop, While
 from adjit.ir.types import BOOL, F64, I64, TensorType
 
 INDEX, VERDICT = TensorType(I64), TensorType(BOOL)
@@ -28,13 +28,13 @@ def segmented(stmt: Stmt) -> Stmt:
 
     A loop that saves values is left unchanged: whether to bound its memory was decided when it was first differentiated.
     """
-    assert isinstance(stmt.op, For | While)
+    assert isinstance(stmt.op, Loop)
     how = stmt.op.checkpoint
-    if how != "none" and how not in ("sqrt", "binomial") and not (isinstance(how, int) and how > 0):
+    if not stmt.op.has_schedule():
         raise AdjitError(f'{stmt.op.name}: checkpoint={how!r}: it is "none", "sqrt", "binomial" or an iteration count').at(stmt.location)
     if how == "none" or stmt.blocks[-1].saving:
         return stmt
-    return _segmented_for(stmt, how) if isinstance(stmt.op, For) else _segmented_while(stmt, how)
+    return _segmented_for(stmt, how) if stmt.op.counters else _segmented_while(stmt, how)
 
 
 def _new_block(stmt: Stmt, params: tuple[Value, ...]) -> Builder:

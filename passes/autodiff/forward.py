@@ -12,7 +12,6 @@ from contextlib import AbstractContextManager, nullcontext
 from adjit.ir.builder import Builder, current_builder
 from adjit.ir.func import Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
-from adjit.ir.ops.control import Region
 from adjit.ir.ops.custom import CustomGradient
 
 from .forward_regions import push_region
@@ -23,7 +22,7 @@ def push_forward(stmts: Sequence[Stmt], sources: Sequence[Operand], tangents: Se
     known = {id(s): t for s, t in zip(sources, tangents, strict=True) if s.type.is_inexact}
     for stmt in stmts:
         with tangent_of(stmt):
-            if isinstance(stmt.op, Region):
+            if stmt.blocks:
                 push_region(stmt, known, append_with_tangents, in_place=False)
             else:
                 push(stmt, known)
@@ -36,7 +35,7 @@ def append_with_tangents(stmts: Sequence[Stmt], known: dict[int, Operand]) -> No
     assert builder is not None
     for stmt in stmts:
         with tangent_of(stmt):
-            if not isinstance(stmt.op, Region):
+            if not stmt.blocks:
                 builder.stmts.append(stmt)
                 push(stmt, known)
             elif not push_region(stmt, known, append_with_tangents, in_place=True):

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from adjit.ir.builder import Builder, current_builder
 from adjit.ir.func import Block, Stmt, Value
 from adjit.ir.operand import Operand
-from adjit.ir.ops.control import Region
 from adjit.ir.ops.stack import zeros_like
 
 from ..rewrite import Renaming
@@ -46,8 +45,7 @@ def push_region(stmt: Stmt, known: Tangents, append: Append, in_place: bool) -> 
     if not in_place:
         twin = copied(stmt, Renaming())
         extend_reached([twin], active)
-    assert isinstance(twin.op, Region)
-    dotted = twin.op.push_forward(_Pusher(known, active, append, builder), twin)
+    dotted = twin.region.push_forward(_Pusher(known, active, append, builder), twin)
     made = builder.emit(stmt.op, dotted.args, dotted.blocks, [stmt.results[k].type for k, _ in dotted.results])
     for value, (k, is_tangent) in zip(made, dotted.results, strict=True):
         if is_tangent:

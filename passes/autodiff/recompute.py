@@ -18,15 +18,7 @@ from adjit.ir.effects import effects
 from adjit.ir.errors import UnsupportedError
 from adjit.ir.func import Block, Phase, Stmt, Value
 from adjit.ir.operand import Operand
-from adjit.ir.ops.base import View
-from adjit.ir.ops.control import Region
-from adjit.ir.ops.create import Constant
-from adjit.ir.ops.index import Gather
-from adjit.ir.ops.join import Concatenate
-from adjit.ir.ops.maps import Map, calls_math
-from adjit.ir.ops.reduce import Reduce
-from adjit.ir.ops.shape import Pad
-from adjit.ir.ops.stack import StackRead
+from adjit.ir.ops.maps import calls_math
 from adjit.ir.sizes import hint_of
 from adjit.ir.types import StackType
 
@@ -41,11 +33,11 @@ class Choice(NamedTuple):
 def is_cheap(stmt: Stmt) -> bool:
     """Whether recomputing the statement costs about as little as reading its result from memory."""
     op = stmt.op
-    if isinstance(op, Map):
+    if op.is_elementwise:
         return not calls_math(stmt)
-    if isinstance(op, Reduce):
+    if op.is_reduction:
         return stmt.args[0].type.size == 1
-    return isinstance(op, View | Constant | Gather | StackRead | Concatenate | Pad)
+    return op.is_constant or op.reads_rows or (op.only_moves and op.in_place is None)
 
 
 def choose(needs: Iterable[Value], block: Block, stmts: Sequence[Stmt], at_hand: Sequence[Value] = (), may_keep: bool = True) -> Choice:
@@ -75,7 +67,7 @@ def choose(needs: Iterable[Value], block: Block, stmts: Sequence[Stmt], at_hand:
         if stmt is not None and id(stmt) in forced:
             continue  # it is available anyway
         cut.node(value, max(1, hint_of(value.type.nbytes)))
-        if stmt is None or not (is_cheap(stmt) or (id(stmt) in invariant and not isinstance(stmt.op, Region))):
+        if stmt is None or not (is_cheap(stmt) or (id(stmt) in invariant and not stmt.blocks)):
             cut.source(value)
             continue
         for operand in operands_read(stmt):

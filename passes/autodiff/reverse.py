@@ -16,7 +16,6 @@ from adjit.ir.func import Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.arithmetic import Maximum, Minimum
 from adjit.ir.ops.base import Op
-from adjit.ir.ops.control import Region
 from adjit.ir.ops.index import Gather
 from adjit.ir.ops.join import Concatenate
 from adjit.ir.ops.maps import Map, Where, cast, masking
@@ -80,9 +79,9 @@ class Sweep:
     def pull(self, stmt: Stmt, given: tuple[Operand | None, ...]) -> None:
         """Propagate a statement's cotangents to its arguments."""
         active = self.active
-        if isinstance(stmt.op, Region):
+        if stmt.blocks:
             with adjoint_of(stmt):
-                stmt.op.pull_back(self, self.current(stmt))
+                stmt.region.pull_back(self, self.current(stmt))
             if masking.active:
                 self.masked.update(map(id, stmt.args))
             return

@@ -20,7 +20,7 @@ from adjit.ir.func import Block, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.arithmetic import maximum
 from adjit.ir.ops.base import apply
-from adjit.ir.ops.control import For, While
+from adjit.ir.ops.control import For
 from adjit.ir.ops.stack import StackRead, zeros_like
 from adjit.ir.types import I64, StackType, TensorType
 
@@ -155,7 +155,7 @@ def pull_back_loop(sweep: Sweep, stmt: Stmt) -> None:
     want_carries(body, params, slots, wanted)
     bars = {i: _barred(params[i]) for i in sorted(slots) if id(params[i]) in active}
     totals = [(v, _barred(v)) for v in _outside(sweep, [body]) if id(v) in wanted]
-    if isinstance(stmt.op, While):
+    if not stmt.region.counters:
         stmt, trips = counted(stmt)
         body = stmt.blocks[-1]
     else:
@@ -213,7 +213,7 @@ def pull_back_loop(sweep: Sweep, stmt: Stmt) -> None:
 def _known_values(stmt: Stmt, body: Block) -> list[tuple[Value, Callable[[Operand], Operand]]]:
     """Values of a loop's body that are available at iteration i anyway: counters, carries that never change, values already saved."""
     out: dict[int, tuple[Value, Callable[[Operand], Operand]]] = {}  # by id: traced values have no hash
-    if isinstance(stmt.op, For):
+    if stmt.region.counters:
         out[id(body.params[0])] = body.params[0], partial(_counted_to, stmt.args[0], Literal(1, INDEX))
     params, inits = carried_params(stmt, body), initial_carries(stmt)
     steps = stepping(body, params)

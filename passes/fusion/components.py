@@ -16,13 +16,13 @@ from adjit.ir.func import Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import Op
 from adjit.ir.ops.join import Concatenate
-from adjit.ir.ops.maps import Copy, Map
+from adjit.ir.ops.maps import Copy
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Broadcast, Reshape, Slice
 from adjit.ir.sizes import hint_of, is_symbolic
 from adjit.ir.types import Shape, TensorType
 
-from ..rewrite import COMBINING, is_pure, like, operands_read
+from ..rewrite import is_pure, like, operands_read
 from ..simplify.cleanup import drop_connected, rewrite_blocks
 from .fuse import SPREAD
 
@@ -71,7 +71,7 @@ class _Split:
     # ---- which statements
 
     def _could_be_member(self, stmt: Stmt) -> bool:
-        return isinstance(stmt.op, Map) and bool(stmt.args) and is_pure(stmt) and stmt.results[0].type.shape == self.shape
+        return stmt.op.is_elementwise and bool(stmt.args) and is_pure(stmt) and stmt.results[0].type.shape == self.shape
 
     def _drop_what_leaves(self, outputs: set[int]) -> None:
         """Drop statements with an operand or a reader that cannot be split, together with all members connected to them."""
@@ -86,7 +86,7 @@ class _Split:
         drop_connected(members, leaving)
 
     def _can_follow(self, stmt: Stmt) -> bool:
-        return isinstance(stmt.op, Reduce) and type(stmt.op) in COMBINING and stmt.result.type.dtype == stmt.args[0].type.dtype
+        return isinstance(stmt.op, Reduce) and stmt.op.combining is not None and stmt.result.type.dtype == stmt.args[0].type.dtype
 
     def _is_spread(self, x: Operand) -> bool:
         if id(x) not in self.spread:
@@ -146,19 +146,19 @@ class _Split:
         parts = self.components[id(stmt.args[0])]
         axes = tuple(a - (a > self.axis) for a in op.axes if a != self.axis)
         if self.axis not in op.axes:
-            self._join(stmt, [self._emit(stmt, type(op)(axes), (p,), stmt.result) for p in parts])
+            self._join(stmt, op, [self._emit(stmt, type(op)(axes), (p,), stmt.result) for p in parts])
             return
+        assert op.combining is not None  # see `_can_follow`
         total = parts[0]
         for k, part in enumerate(parts[1:], 2):
             last = k == len(parts) and not axes
-            total = self._emit(stmt, COMBINING[type(op)], (total, part), stmt.result, stmt.result if last else None)
+            total = self._emit(stmt, op.combining, (total, part), stmt.result, stmt.result if last else None)
         if axes:
             self._emit(stmt, type(op)(axes), (total,), result=stmt.result)
 
-    def _join(self, stmt: Stmt, parts: list[Value]) -> None:
+    def _join(self, stmt: Stmt, op: Reduce, parts: list[Value]) -> None:
         """One reduction per component, concatenated along the component axis of the result."""
-        assert isinstance(stmt.op, Reduce)
-        at = self.axis - sum(a < self.axis for a in stmt.op.axes)
+        at = self.axis - sum(a < self.axis for a in op.axes)
         shape: TensorType = parts[0].type
         expanded = (*shape.shape[:at], 1, *shape.shape[at:])
         self._emit(stmt, Concatenate(at), [self._emit(stmt, Reshape(expanded), (p,)) for p in parts], result=stmt.result)

@@ -25,14 +25,10 @@ from collections.abc import Iterable, Iterator
 from adjit.ir.cost import PLAIN
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Operand
-from adjit.ir.ops.base import View
 from adjit.ir.ops.control import Fuse
-from adjit.ir.ops.create import Fill, Iota
 from adjit.ir.ops.fused import cuts as cuts_made_by
-from adjit.ir.ops.fused import is_border
-from adjit.ir.ops.linalg import Matmul
-from adjit.ir.ops.maps import Map, calls_math, work_of
-from adjit.ir.ops.reduce import Reduce
+from adjit.ir.ops.fused import is_border, loop_domain
+from adjit.ir.ops.maps import calls_math, work_of
 from adjit.ir.ops.shape import Broadcast
 from adjit.ir.sizes import hint_of
 from adjit.ir.types import Shape, TensorType
@@ -63,12 +59,7 @@ def _fused(block: Block, outputs: tuple[Operand, ...]) -> Block:
 
 
 def fusible(stmt: Stmt) -> bool:
-    return (isinstance(stmt.op, Map | Reduce) and len(stmt.results) == 1) or is_border(stmt)
-
-
-def domain(stmt: Stmt) -> TensorType:
-    """The iteration domain of the statement's loop nest."""
-    return stmt.args[0].type if isinstance(stmt.op, Reduce) else stmt.result.type
+    return ((stmt.op.is_elementwise or stmt.op.is_reduction) and len(stmt.results) == 1) or is_border(stmt)
 
 
 def values_of(stmt: Stmt) -> list[Value]:
@@ -86,7 +77,7 @@ def twin(value: Operand) -> Value:
 
 def is_plain(stmt: Stmt) -> bool:
     """Whether recomputing a value costs less than storing and loading it."""
-    return isinstance(stmt.op, Map) and work_of(stmt).operations <= PLAIN
+    return stmt.op.is_elementwise and work_of(stmt).operations <= PLAIN
 
 
 class _Item:
@@ -127,7 +118,7 @@ class _Item:
         cuts = self.cuts.union(*map(cuts_made_by, stmts))
         if not cuts:
             return True
-        if any(isinstance(s.op, Iota) for s in (*self.constants, *stmts)):
+        if any(s.op.position_axis is not None for s in (*self.constants, *stmts)):
             return False
         return count_boxes(cuts) * (len(self.stmts) + len(self.sunk) + len(stmts)) <= MAX_BOXED
 
@@ -141,7 +132,7 @@ class _Item:
     def _can_follow(self, stmt: Stmt) -> bool:
         """Whether the statement can be computed where the host stores: code emitted once per vector of a tile must be short."""
         inside = [*self.stmts, *self.sunk, stmt]
-        return isinstance(stmt.op, Map) and len(inside) <= MAX_HOSTED and sum(map(calls_math, inside)) <= 1
+        return stmt.op.is_elementwise and len(inside) <= MAX_HOSTED and sum(map(calls_math, inside)) <= 1
 
     def make_again(self, constant: Stmt) -> None:
         value = constant.result
@@ -190,13 +181,13 @@ class _Grouping:
 
     def place(self, stmt: Stmt) -> None:
         if fusible(stmt):
-            if not values_of(stmt) and is_pure(stmt) and not isinstance(stmt.op, Reduce):
+            if not values_of(stmt) and is_pure(stmt) and not stmt.op.is_reduction:
                 self.free_to_make[id(stmt.result)] = stmt
             else:
                 self._join(stmt)
-        elif stmt.op.stores_once(*(a.type for a in stmt.args)) and not isinstance(stmt.op, Matmul):  # products join later, see hosts.py
+        elif stmt.op.stores_once(*(a.type for a in stmt.args)) and not stmt.op.joins_region:  # see hosts.py
             self._host(stmt)
-        elif isinstance(stmt.op, View) and len(stmt.args) == 1 and is_pure(stmt):
+        elif stmt.op.is_view and len(stmt.args) == 1 and is_pure(stmt):
             self._view(stmt)
         else:
             self._alone(stmt)
@@ -210,7 +201,7 @@ class _Grouping:
     # ---- assigning statements to groups
 
     def _join(self, stmt: Stmt) -> None:
-        over, values, pads, pure = domain(stmt), values_of(stmt), is_border(stmt), is_pure(stmt)
+        over, values, pads, pure = loop_domain(stmt), values_of(stmt), is_border(stmt), is_pure(stmt)
         if pads:
             for value in values:
                 self._leaves(value)
@@ -239,7 +230,7 @@ class _Grouping:
         result = stmt.result
         group.made.add(id(result))
         self.home[id(result)] = group
-        self.ready[id(result)] = 2 * group.position + isinstance(stmt.op, Reduce)
+        self.ready[id(result)] = 2 * group.position + stmt.op.is_reduction
         if id(result) in self.final:
             group.yields.add(id(result))
 
@@ -258,7 +249,7 @@ class _Grouping:
         if not group.has_room(stmt, values):
             return False
         constants = [self.free_to_make[id(v)] for v in values if id(v) in self.free_to_make]
-        if group.host is not None and not all(isinstance(s.op, Fill) for s in constants):
+        if group.host is not None and any(s.op.position_axis is not None for s in constants):
             return False
         return (not group.cuts and not constants and not is_border(stmt)) or group.has_boxes_for([stmt, *constants])
 
@@ -283,7 +274,7 @@ class _Grouping:
             return
         for stmt in first.stmts:
             read = self.uses.get(id(stmt.result), {}).keys()
-            if not read <= both or (read and isinstance(stmt.op, Reduce)):
+            if not read <= both or (read and stmt.op.is_reduction):
                 return
         for key in constants:
             group.make_again(self.free_to_make[key])
@@ -321,7 +312,7 @@ class _Grouping:
         for operand in operands_read(stmt):
             self._leaves(operand)
         item = self._new(None)
-        if stmt.blocks and not isinstance(stmt.op, Fuse):
+        if stmt.op.is_control:
             stmt = stmt.replace(blocks=tuple(_fused(b, (*b.results, *b.saving)) for b in stmt.blocks))
         item.stmts.append(stmt)
         for result in stmt.results:
@@ -395,7 +386,7 @@ class _Grouping:
 
     def _only_reader(self, stmt: Stmt, item: _Item) -> _Item | None:
         uses = self.uses.get(id(stmt.result), ())
-        if len(uses) != 1 or not isinstance(stmt.op, Map):
+        if len(uses) != 1 or not stmt.op.is_elementwise:
             return None
         (position,) = uses
         if position in (ELSEWHERE, item.position):

@@ -17,12 +17,7 @@ from collections.abc import Sequence
 
 from adjit.ir.func import Block, Func, Stmt
 from adjit.ir.operand import Operand
-from adjit.ir.ops.base import View
-from adjit.ir.ops.control import Fuse, Rows, hosted_by
-from adjit.ir.ops.create import Fill
-from adjit.ir.ops.linalg import Matmul
-from adjit.ir.ops.maps import Map
-from adjit.ir.ops.reduce import Reduce
+from adjit.ir.ops.control import hosted_by
 from adjit.ir.sizes import hint_of
 
 from ..rewrite import Renaming, is_pure, operands_read
@@ -40,7 +35,7 @@ def _hosted(block: Block, outputs: Sequence[Operand], overwritten: set[int] | No
     stmts: list[list[Stmt]] = [[_inside(stmt)] for stmt in block.stmts]
     uses = _Uses(block, outputs, overwritten)
     for at, product in reversed(list(enumerate(block.stmts))):
-        if not (isinstance(product.op, Matmul) and product.op.stores_once(*(a.type for a in product.args))):
+        if not (product.op.joins_region and product.op.stores_once(*(a.type for a in product.args))):
             continue
         first, *others = sorted(uses.readers.get(id(product.result), ())) or [len(stmts)]
         if first < len(stmts) and len(stmts[first]) == 1 and uses.may_move(at, first):
@@ -53,7 +48,7 @@ def _hosted(block: Block, outputs: Sequence[Operand], overwritten: set[int] | No
 
 def _inside(stmt: Stmt) -> Stmt:
     """The same for the blocks of branches and loops."""
-    if not stmt.blocks or isinstance(stmt.op, Fuse | Rows):
+    if not stmt.op.is_control:
         return stmt
     return stmt.replace(blocks=tuple(_hosted(b, (*b.results, *b.saving), None) for b in stmt.blocks))
 
@@ -64,11 +59,11 @@ class _Uses:
     def __init__(self, block: Block, outputs: Sequence[Operand], overwritten: set[int] | None) -> None:
         self.overwritten = overwritten
         self.stmts, self.end = block.stmts, len(block.stmts)
-        self.viewed = {id(s.result): s.args[0] for s in block.stmts if isinstance(s.op, View)}
+        self.viewed = {id(s.result): s.args[0] for s in block.stmts if s.op.is_view}
         self.readers: dict[int, set[int]] = {}
         self.last: dict[int, int] = {}  # the last read of a buffer defined in this block, directly or through views
         for at, stmt in enumerate(block.stmts):
-            if not isinstance(stmt.op, View):
+            if not stmt.op.is_view:
                 self.last |= dict.fromkeys(map(id, stmt.results), at)
             for operand in operands_read(stmt):
                 self.read(operand, at)
@@ -88,7 +83,7 @@ class _Uses:
 
     def may_move(self, at: int, to: int) -> bool:
         """Whether a product may be computed that much later: it is adjacent, or moving it frees more memory than it keeps alive."""
-        if all(isinstance(s.op, View) for s in self.stmts[at + 1 : to]):
+        if all(s.op.is_view for s in self.stmts[at + 1 : to]):
             return True
         product = self.stmts[at]
         if self.overwritten is None or not self.overwritten.isdisjoint(map(self.root, product.args)):
@@ -104,10 +99,10 @@ class _Uses:
 
 def _joined(product: Stmt, region: Stmt, is_read_later: bool) -> list[Stmt]:
     """The region with the product as its host, and a region of its former sums; empty if they do not fit."""
-    if not isinstance(region.op, Fuse) or hosted_by(region) is not None:
+    if not region.op.is_nest or hosted_by(region) is not None:
         return []
     (body,) = region.blocks
-    sums, rest = ([s for s in body.stmts if isinstance(s.op, Reduce) is reduces] for reduces in (True, False))
+    sums, rest = ([s for s in body.stmts if s.op.is_reduction is reduces] for reduces in (True, False))
     if not all(_can_follow(s, product) for s in rest) or len(body.free()) + len(region.results) > MAX_TENSORS:
         return []
     outer = {id(inner): result for inner, result in zip(body.results, region.results, strict=True)}
@@ -137,6 +132,6 @@ def _joined(product: Stmt, region: Stmt, is_read_later: bool) -> list[Stmt]:
 
 def _can_follow(stmt: Stmt, product: Stmt) -> bool:
     """Whether it can be computed on a tile: elementwise, of the product's shape, without using positions."""
-    if not stmt.args and not isinstance(stmt.op, Fill):
-        return False
-    return isinstance(stmt.op, Map) and is_pure(stmt) and stmt.result.type.shape == product.result.type.shape
+    return (
+        stmt.op.is_elementwise and stmt.op.position_axis is None and is_pure(stmt) and stmt.result.type.shape == product.result.type.shape
+    )

@@ -15,7 +15,6 @@ from adjit.ir.operand import Operand
 from adjit.ir.ops.arithmetic import Add
 from adjit.ir.ops.fused import cuts
 from adjit.ir.ops.join import Concatenate
-from adjit.ir.ops.maps import Map
 from adjit.ir.ops.shape import Pad, Slice
 from adjit.ir.sizes import is_symbolic
 
@@ -71,7 +70,7 @@ def _are_views(join: Stmt, makers: dict[int, Stmt]) -> bool:
 
 
 def _are_maps(readers: list[Stmt], join: Stmt) -> bool:
-    return bool(readers) and all(isinstance(s.op, Map) and s.result.type.shape == join.result.type.shape for s in readers)
+    return bool(readers) and all(s.op.is_elementwise and s.result.type.shape == join.result.type.shape for s in readers)
 
 
 def _padded(join: Stmt) -> list[Stmt]:

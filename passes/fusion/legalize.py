@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
-from adjit.ir.ops.control import Region
 from adjit.ir.ops.create import Fill
 from adjit.ir.ops.fused import is_border
-from adjit.ir.ops.maps import Map
 
 from ..rewrite import like
 
@@ -37,7 +35,7 @@ def _legalized(block: Block) -> Block:
     for stmt in block.stmts:
         if stmt.blocks:
             stmt = stmt.replace(blocks=tuple(map(_legalized, stmt.blocks)))
-        if not isinstance(stmt.op, Map | Region) and not is_border(stmt) and any(isinstance(a, Literal) for a in stmt.args):
+        if not stmt.op.is_elementwise and not stmt.blocks and not is_border(stmt) and any(isinstance(a, Literal) for a in stmt.args):
             stmt = stmt.replace(args=tuple(filled(a, stmt) for a in stmt.args))
         stmts.append(stmt)
     return Block(block.params, stmts, block.results, block.saving)

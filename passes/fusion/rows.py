@@ -15,16 +15,13 @@ from collections.abc import Sequence
 from adjit.ir.effects import effects
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Operand
-from adjit.ir.ops.base import View
-from adjit.ir.ops.control import Fuse, Rows
-from adjit.ir.ops.fused import keeps_rows, runs_by_rows
-from adjit.ir.ops.maps import Map
-from adjit.ir.ops.reduce import Reduce
+from adjit.ir.ops.control import Rows
+from adjit.ir.ops.fused import keeps_rows, loop_domain, runs_by_rows
 from adjit.ir.sizes import hint_of
 from adjit.ir.types import Shape
 
 from ..rewrite import Renaming, operands_read
-from .fuse import domain, twin
+from .fuse import twin
 
 MIN_ROWS = 16  # with fewer rows there is nothing to gain
 # elements per row: in shorter rows the loop around them costs more than the traffic saved, longer ones leave the cache
@@ -64,7 +61,7 @@ def _walked(block: Block, outputs: Sequence[Operand]) -> Block:
 
 def _inside(stmt: Stmt) -> Stmt:
     """The same for the blocks of branches and loops."""
-    if not stmt.blocks or isinstance(stmt.op, Fuse):
+    if not stmt.op.is_control:
         return stmt
     return stmt.replace(blocks=tuple(_walked(b, ()) for b in stmt.blocks))
 
@@ -72,8 +69,8 @@ def _inside(stmt: Stmt) -> Stmt:
 def region_domain(stmt: Stmt) -> Shape:
     """The domain of a fused region; empty for one that computes nothing or has no single shape (written by hand, not by `fuse`)."""
     inside = stmt.blocks[0].stmts
-    shapes = {domain(s).shape for s in inside if isinstance(s.op, Map | Reduce)}
-    return shapes.pop() if len(shapes) == 1 and all(isinstance(s.op, Map | Reduce) for s in inside) else ()
+    shapes = {loop_domain(s).shape for s in inside if (s.op.is_elementwise or s.op.is_reduction)}
+    return shapes.pop() if len(shapes) == 1 and all((s.op.is_elementwise or s.op.is_reduction) for s in inside) else ()
 
 
 class _Chain:
@@ -91,11 +88,11 @@ class _Chain:
     @staticmethod
     def starting(stmt: Stmt) -> _Chain | None:
         """A chain starts with a region that reduces rows of suitable length."""
-        if not isinstance(stmt.op, Fuse):
+        if not stmt.op.is_nest:
             return None
         shape = region_domain(stmt)
         size = math.prod(shape[1:])
-        reduces = any(isinstance(s.op, Reduce) for s in stmt.blocks[0].stmts)
+        reduces = any(s.op.is_reduction for s in stmt.blocks[0].stmts)
         if (
             len(shape) < 2
             or hint_of(shape[0]) < MIN_ROWS
@@ -112,11 +109,11 @@ class _Chain:
             self.defer(stmt)
         elif not any(r in self.made for r in reads):
             self.before.append(stmt)
-        elif isinstance(stmt.op, View) and id(stmt.args[0]) in self.aligned and keeps_rows(stmt):
+        elif stmt.op.is_view and id(stmt.args[0]) in self.aligned and keeps_rows(stmt):
             self.stmts.append(stmt)
             self.made.add(id(stmt.result))
             self.aligned.add(id(stmt.result))
-        elif isinstance(stmt.op, Fuse) and self.fits(stmt) and all(r in self.aligned for r in reads if r in self.made):
+        elif stmt.op.is_nest and self.fits(stmt) and all(r in self.aligned for r in reads if r in self.made):
             self.join(stmt)
         else:
             self.defer(stmt)
@@ -144,12 +141,12 @@ class _Chain:
         for stmt in self.stmts:
             for operand in operands_read_all(stmt):
                 inside[id(operand)] = inside.get(id(operand), 0) + 1
-        made = [r for s in self.stmts if not isinstance(s.op, View) for r in s.results]
+        made = [r for s in self.stmts if not s.op.is_view for r in s.results]
         leaving = [r for r in made if uses.get(id(r), 0) > inside.get(id(r), 0)]
-        views = [s for s in self.stmts if isinstance(s.op, View) and uses.get(id(s.result), 0) > inside.get(id(s.result), 0)]
+        views = [s for s in self.stmts if s.op.is_view and uses.get(id(s.result), 0) > inside.get(id(s.result), 0)]
         needed = {id(s.args[0]) for s in views}
         # a view that is used outside is computed again there, from its operand
-        for view in reversed([s for s in self.stmts if isinstance(s.op, View)]):
+        for view in reversed([s for s in self.stmts if s.op.is_view]):
             if id(view.result) in needed and not any(view is v for v in views):
                 views.insert(0, view)
                 needed.add(id(view.args[0]))

@@ -18,7 +18,7 @@ from adjit.ir.func import Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import Op
 from adjit.ir.ops.fused import is_border
-from adjit.ir.ops.maps import Map, Where, work_of
+from adjit.ir.ops.maps import Where, work_of
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Broadcast, Pad, Slice
 from adjit.ir.sizes import hint_of
@@ -74,7 +74,7 @@ class _Shifting:
     # ---- which statements
 
     def _is_member(self, s: Stmt) -> bool:
-        return isinstance(s.op, Map) and bool(s.args) and is_pure(s) and s.results[0].type.shape == self.small
+        return s.op.is_elementwise and bool(s.args) and is_pure(s) and s.results[0].type.shape == self.small
 
     def _is_pad(self, s: Stmt) -> bool:
         return is_border(s) and id(s.args[0]) in self.maps and s.result.type.shape == self.large

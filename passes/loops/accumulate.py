@@ -9,7 +9,6 @@ from __future__ import annotations
 from adjit.ir.func import Block, Func, Stmt
 from adjit.ir.operand import Operand
 from adjit.ir.ops.arithmetic import Add
-from adjit.ir.ops.control import For, While
 from adjit.ir.ops.linalg import Matmul, MatmulAdd
 from adjit.ir.sizes import hint_of
 
@@ -31,7 +30,7 @@ def _walked(block: Block, carries: tuple[Operand, ...]) -> Block:
     for stmt in block.stmts:
         if stmt.blocks:
             inner = stmt.blocks
-            loop = isinstance(stmt.op, For | While)
+            loop = stmt.op.is_loop
             stmt = stmt.replace(blocks=tuple(_walked(b, b.params if loop and b is inner[-1] else ()) for b in inner))
         elif carries and isinstance(stmt.op, Matmul) and uses.get(id(stmt.result)) == 1 and _is_large(stmt):
             products[id(stmt.result)] = stmt

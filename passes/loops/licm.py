@@ -8,9 +8,6 @@ Nothing is moved out of branches inside loops: it may never be needed.
 from __future__ import annotations
 
 from adjit.ir.func import Block, Func, Stmt
-from adjit.ir.ops.control import For, While
-from adjit.ir.ops.create import Constant
-from adjit.ir.ops.stack import StackOp
 
 from ..rewrite import is_pure
 
@@ -24,7 +21,7 @@ def _hoisted(block: Block) -> Block:
     for stmt in block.stmts:
         if stmt.blocks:
             stmt = stmt.replace(blocks=tuple(map(_hoisted, stmt.blocks)))
-        if isinstance(stmt.op, For | While):
+        if stmt.op.is_loop:
             stmt, before = _without_invariants(stmt)
             out.extend(before)
         out.append(stmt)
@@ -50,4 +47,4 @@ def _without_invariants(loop: Stmt) -> tuple[Stmt, list[Stmt]]:
 
 
 def _may_move(stmt: Stmt) -> bool:
-    return is_pure(stmt) and not stmt.blocks and not isinstance(stmt.op, StackOp) and (bool(stmt.args) or isinstance(stmt.op, Constant))
+    return is_pure(stmt) and not stmt.blocks and not stmt.op.takes_stacks and (bool(stmt.args) or stmt.op.is_constant)

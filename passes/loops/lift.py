@@ -27,10 +27,11 @@ from adjit.ir.ops.index import Gather, Scatter, ScatterAdd, ScatterSet
 from adjit.ir.ops.linalg import Matmul
 from adjit.ir.ops.reduce import Sum
 from adjit.ir.ops.shape import Reshape, Transpose, reshape, transpose
-from adjit.ir.ops.stack import StackArray, StackRead
+from adjit.ir.ops.stack import StackArray
 from adjit.ir.sizes import hint_of
 from adjit.ir.types import TensorType
 
+from ..memory.in_place import is_stack
 from ..rewrite import like
 from ..simplify.dce import eliminate_dead_code
 from ..simplify.trips import Position, known_trips, positions
@@ -171,14 +172,14 @@ class _LiftedLoop:
     def read_rows(self, x: Operand) -> _Rows | None:
         """The rows of a value that is read from an array or a stack."""
         maker = self.makers.get(id(x))
-        if maker is None or not isinstance(maker.op, Gather | StackRead) or len(maker.args) != 2:
+        if maker is None or not maker.op.reads_rows or len(maker.args) != 2:
             return None
         source, index = maker.args
         at = self.positions.get(id(index))
-        length = source.type.shape[0] if isinstance(maker.op, Gather) else self.lengths.get(id(source))
+        length = source.type.shape[0] if not is_stack(source) else self.lengths.get(id(source))
         if not self.comes_from_outside(source) or at is None or length is None or not at.covers(self.trips, length):
             return None
-        return _Rows(source if isinstance(maker.op, Gather) else apply(StackArray(length).unchecked(), source), at)
+        return _Rows(source if not is_stack(source) else apply(StackArray(length).unchecked(), source), at)
 
     def _collected(self, x: Operand) -> Iterator[_Rows]:
         """The rows of a value that the loop collects in arrays, for itself or for a product."""

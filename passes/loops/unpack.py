@@ -19,22 +19,21 @@ from adjit.ir.cost import MATH
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.arithmetic import Add
-from adjit.ir.ops.base import Array, Op, View
-from adjit.ir.ops.control import For, Region, While
+from adjit.ir.ops.base import Array, Op
 from adjit.ir.ops.create import Constant, Fill, Iota
 from adjit.ir.ops.index import Gather, Scatter
-from adjit.ir.ops.join import Concatenate, SetSlice
+from adjit.ir.ops.join import Concatenate
 from adjit.ir.ops.linalg import Matmul
 from adjit.ir.ops.maps import Map, Mul
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Pad, Reshape, Slice
-from adjit.ir.ops.stack import StackLength, StackOp, StackZeros
+from adjit.ir.ops.stack import StackLength, StackZeros
 from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import I64, StackType, TensorType
 
 from ..memory.in_place import is_stack
 from ..memory.windows import is_made_of_scalars
-from ..rewrite import COMBINING, Renaming, carried, like, operands_read, walk
+from ..rewrite import Renaming, like, operands_read, walk
 from ..simplify.cleanup import cleaned
 
 MAX_SIZE = 16  # elements of an array that is unpacked
@@ -82,11 +81,11 @@ class _Function:
     def block(self, block: Block) -> Block:
         out: list[Stmt] = []
         for stmt in block.stmts:
-            if isinstance(stmt.op, For | While):
+            if stmt.op.is_loop:
                 out.extend(self._loop(stmt))
             elif isinstance(stmt.op, StackLength) and id(stmt.args[0]) in self.stacks:
                 out.append(stmt.replace(args=(self.stacks[id(stmt.args[0])][0],)))
-            elif isinstance(stmt.op, StackOp) and id(stmt.args[0]) in self.stacks and is_stack(stmt.result) and is_packed(stmt.result):
+            elif stmt.op.takes_stacks and id(stmt.args[0]) in self.stacks and is_stack(stmt.result) and is_packed(stmt.result):
                 loop = _Unpacking(self.stacks, stmt)
                 loop.statement(stmt)
                 out.extend((*loop.before, *loop.out))
@@ -138,7 +137,7 @@ def _indexed_arrays(loop: Stmt) -> set[int]:
         elif isinstance(stmt.op, Scatter):
             whole |= {id(stmt.args[0]), id(stmt.result)}
         elif stmt.blocks:
-            flows = ((stmt.results[i], carried(stmt, i)) for i in range(len(stmt.results)))
+            flows = ((stmt.results[i], stmt.region.carried(stmt, i)) for i in range(len(stmt.results)))
             groups += [[result, *flow.initial, *flow.params, *flow.yields] for result, flow in flows if not is_stack(result)]
     before = -1
     while len(whole) > before:
@@ -240,7 +239,7 @@ class _Unpacking:
     def statement(self, stmt: Stmt) -> None:
         outer, self.current = self.current, stmt
         op = stmt.op
-        if isinstance(op, Region):
+        if stmt.blocks:
             args = self.flat(stmt.args)
             blocks = tuple(map(self.block, stmt.blocks))
             self.count += 1
@@ -261,16 +260,16 @@ class _Unpacking:
         op, result = stmt.op, stmt.result
         if id(result) in self.whole:  # computed element by element, it would have to be reassembled before it is indexed
             raise _Refused
-        if isinstance(op, StackOp):
+        if op.takes_stacks:
             return self.on_stacks(stmt)
         if isinstance(op, Constant | Fill | Iota):
             return [Literal(x, scalar_type(result)) for x in op.evaluate().ravel()]
-        if isinstance(op, View | Concatenate | SetSlice | Pad):
+        if op.only_moves:
             return self.moved(stmt)
-        if isinstance(op, Reduce) and type(op) in COMBINING and stmt.args[0].type.size:
+        if isinstance(op, Reduce) and op.combining is not None and stmt.args[0].type.size:
             rows = np.moveaxis(numbered(stmt.args[0]), op.axes, range(-len(op.axes), 0)).reshape(result.type.size, -1)
             x = self.elements(stmt.args[0])
-            return [self.combined(COMBINING[type(op)], [x[k] for k in row]) for row in rows]
+            return [self.combined(op.combining, [x[k] for k in row]) for row in rows]
         if isinstance(op, Matmul) and all(a.type.rank <= 2 for a in stmt.args):
             return self.product(stmt)
         if isinstance(op, Map) and stmt.args and not hasattr(op, "shape"):

@@ -18,13 +18,7 @@ from adjit.ir.effects import effects
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.layout import Layout
 from adjit.ir.operand import Literal, Operand
-from adjit.ir.ops.base import View
-from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Region, Rows, While, hosted_by
-from adjit.ir.ops.create import Constant
-from adjit.ir.ops.index import Gather, ScatterSet
-from adjit.ir.ops.maps import Map
-from adjit.ir.ops.shape import Pad
-from adjit.ir.ops.stack import StackArray, StackRead
+from adjit.ir.ops.control import hosted_by
 from adjit.ir.plan import ALIGNMENT, STACK_BYTES, BufferView, Place, Plan
 from adjit.ir.sizes import is_symbolic
 
@@ -124,31 +118,32 @@ class _Placer:
             if old is None or id(old.root) in places or id(old.root) not in self.made_at or old.root.type != root.type:
                 continue
             dies_here = self.last_use.get(id(old.root)) == at and self.may_overwrite(old.root, root)
-            if dies_here and not isinstance(self.makers[id(old.root)].op, Constant | For | While):
+            maker = self.makers[id(old.root)].op
+            if dies_here and not maker.is_constant and not maker.is_loop:
                 places[id(old.root)] = place
 
     # ---- the walk: where values are defined and read
 
     def walk(self, block: Block) -> None:
         for stmt in block.stmts:
-            if isinstance(stmt.op, View):
+            if stmt.op.is_view:
                 continue
             self.clock += 1
             if effects(stmt).may_raise:
                 self.last_failure = self.clock
-            if not isinstance(stmt.op, If | Checkpoint | For | While):
+            if not stmt.op.is_control:
                 self.durations.append((self.clock, duration(stmt)))
-            if isinstance(stmt.op, Gather | StackRead | StackArray) and self.is_view(stmt.result):
+            if stmt.op.reads_rows and self.is_view(stmt.result):
                 self.read(stmt.args)
                 if not is_stack(stmt.args[0]):
                     self.looked[id(stmt.result)] = self.root(stmt.args[0])
-            elif not isinstance(stmt.op, Region) or isinstance(stmt.op, Fuse | Rows) or id(stmt) in self.plan.registers:
+            elif not stmt.op.is_control or id(stmt) in self.plan.registers:
                 self.read(_reads(stmt))
                 self.make(stmt, [*stmt.results, *self.arrays_inside(stmt)])
-            elif isinstance(stmt.op, If | Checkpoint):
-                self.visit_if(stmt)
-            else:
+            elif stmt.op.is_loop:
                 self.visit_loop(stmt)
+            else:
+                self.visit_if(stmt)
 
     def arrays_inside(self, stmt: Stmt) -> list[Operand]:
         """Arrays that loops inside a register region carry, in separate memory."""
@@ -220,7 +215,7 @@ class _Placer:
     def collect(self, body: Block) -> None:
         """Carries that a loop only writes rows into; a value that goes into two of them cannot be computed in both."""
         uses = Counter(map(id, body.uses()))
-        writes = [stmt for stmt in body.stmts if isinstance(stmt.op, ScatterSet)]
+        writes = [stmt for stmt in body.stmts if stmt.op.sets_rows]
         written = Counter(id(stmt.args[1]) for stmt in writes)
         for stmt in writes:
             carry, value = stmt.args[:2]
@@ -239,8 +234,8 @@ class _Placer:
 
     def is_whole(self, window: BufferView, value: Operand) -> bool:
         """Whether the value is the whole result of one plain statement, so that it can be computed elsewhere."""
-        maker = self.makers[id(window.root)].op
-        plain = isinstance(maker, Fuse) or not isinstance(maker, Region | Constant)
+        maker = self.makers[id(window.root)]
+        plain = maker.op.is_nest or not (maker.blocks or maker.op.is_constant)
         return plain and window.root.type.size == value.type.size and window.layout == Layout.contiguous(value.type.shape)
 
     def settle(self) -> None:
@@ -304,7 +299,7 @@ class _Placer:
             others = [a for k, a in enumerate(stmt.args) if k != stmt.op.in_place]
             exact = window.root is old and window.layout == Layout.contiguous(new.type.shape)
             return exact and all(self.root(a) is not old for a in others)
-        if not isinstance(stmt.op, Fuse):
+        if not stmt.op.is_nest:
             return False
         (body,) = stmt.blocks
         if all(r is not new for r in stmt.results):
@@ -314,10 +309,10 @@ class _Placer:
             return False
         inner = next(i for r, i in zip(stmt.results, body.results, strict=True) if r is new)
         made = next((s for s in body.stmts if s.result is inner), None)
-        if made is None or not (isinstance(made.op, Map) or made is host):
+        if made is None or not (made.op.is_elementwise or made is host):
             return False
         identity = Layout.contiguous(new.type.shape)
-        if any(self.root(s.args[0]) is old for s in body.stmts if isinstance(s.op, Pad) and isinstance(s.args[0], Value)):
+        if any(self.root(s.args[0]) is old for s in body.stmts if s.op.shifts and isinstance(s.args[0], Value)):
             return False  # read at other positions than it is written
         return all(self.plan.windows[id(v)].layout == identity and not self.is_view(v) for v in body.free() if self.root(v) is old)
 
@@ -342,7 +337,7 @@ class _Placer:
             now = at
             if id(root) in places:
                 continue
-            if isinstance(stmt.op, Constant):
+            if stmt.op.is_constant:
                 places[id(root)] = Place("constant", constants)
                 constants += 1
                 continue

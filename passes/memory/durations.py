@@ -10,10 +10,6 @@ from collections.abc import Iterable
 from adjit.ir.cost import assumed_type
 from adjit.ir.func import Stmt
 from adjit.ir.operand import Operand
-from adjit.ir.ops.control import Fuse
-from adjit.ir.ops.convolution import Convolution
-from adjit.ir.ops.linalg import Matmul, MatmulAdd
-from adjit.ir.ops.maps import Map
 
 COMPUTED = 4.0  # per element of a result inside a kernel
 READ = 16.0  # per element that a kernel iterates over
@@ -24,12 +20,12 @@ WRITTEN = 1.0  # per element, if the result is as large as everything that is re
 def duration(stmt: Stmt) -> float:
     """The duration of one statement. Loops have no bound, and are not handled here."""
     op = stmt.op
-    if isinstance(op, Fuse):
+    if op.is_nest:
         return _fused(stmt)
-    if isinstance(op, Map):
+    if op.is_elementwise:
         return WRITTEN * assumed_type(stmt.result.type).size
     operations = op.operations([assumed_type(x.type) for x in stmt.args], [assumed_type(x.type) for x in stmt.results])
-    if isinstance(op, Matmul | MatmulAdd | Convolution):
+    if op.is_product:
         return operations
     walked = READ * max(_largest(stmt.args), _largest(stmt.results))
     return max(PLAIN * operations, walked) + sum(duration(s) for block in stmt.blocks for s in block.stmts)
@@ -37,7 +33,7 @@ def duration(stmt: Stmt) -> float:
 
 def _fused(stmt: Stmt) -> float:
     inner = stmt.blocks[0].stmts
-    products = sum(duration(s) for s in inner if isinstance(s.op, Matmul | MatmulAdd | Convolution))
+    products = sum(duration(s) for s in inner if s.op.is_product)
     walked = _largest([r for s in inner for r in (*s.results, *s.args)])
     if walked == _largest(stmt.results):
         return products + WRITTEN * walked

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Operand
-from adjit.ir.ops.control import For, While
 from adjit.ir.ops.stack import StackCopy
 from adjit.ir.types import StackType
 
@@ -55,7 +54,7 @@ class Roots:
         """Add the results of a statement whose blocks have been walked."""
         if stmt.op.in_place is not None:
             self._share(stmt.results, stmt.args[stmt.op.in_place : stmt.op.in_place + 1])
-        elif isinstance(stmt.op, For | While):
+        elif stmt.op.is_loop:
             carried = carried_params(stmt, stmt.blocks[-1])
             self._share(stmt.results[: len(carried)], carried)
         elif stmt.blocks:
@@ -103,7 +102,7 @@ class _Uses:
             self._clock += 1
             here = self.places[id(stmt)] = _Place(self._clock, loops, branches)
             self._use(stmt.args, here)
-            inside = (*loops, id(stmt)) if isinstance(stmt.op, For | While) else loops
+            inside = (*loops, id(stmt)) if stmt.op.is_loop else loops
             for k, inner in enumerate(stmt.blocks):
                 self._block(inner, inside, branches if inside is not loops else (*branches, (id(stmt), k)))
             self._define(stmt.results, loops)
@@ -145,7 +144,7 @@ def changed_stacks(func: Func) -> set[int]:
 
     def visit(block: Block) -> None:
         for stmt in block.stmts:
-            if isinstance(stmt.op, For | While):
+            if stmt.op.is_loop:
                 roots.enter(stmt)
             for inner in stmt.blocks:
                 visit(inner)
@@ -185,7 +184,7 @@ class _Privacy:
                 args = list(stmt.args)
                 args[changed] = self._private(args[changed], place, stmt, out)
                 stmt = stmt.replace(args=tuple(args))
-            elif isinstance(stmt.op, For | While):
+            elif stmt.op.is_loop:
                 stmt = self._loop(stmt, place, out)
             elif stmt.blocks:
                 stmt = stmt.replace(blocks=tuple(map(self.block, stmt.blocks)))

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from adjit.ir.func import Stmt
 from adjit.ir.operand import Operand
-from adjit.ir.ops.base import View
-from adjit.ir.ops.index import Gather, Scatter
+from adjit.ir.ops.index import Scatter
 
 from ..rewrite import operands_read
 
@@ -24,12 +23,12 @@ def outlived(stmts: Sequence[Stmt], last: Sequence[Operand] = ()) -> set[int]:
     if not changed:
         return out
     for at, stmt in enumerate(stmts):
-        if isinstance(stmt.op, Gather) and changed.get(id(stmt.args[0]), -1) > at:
+        if stmt.op.reads_rows and changed.get(id(stmt.args[0]), -1) > at:
             rows[id(stmt.result)] = id(stmt.result), changed[id(stmt.args[0])]
         for x in operands_read(stmt):
             row, change = rows.get(id(x), (0, at))
             if change < at:
                 out.add(row)
-            elif isinstance(stmt.op, View) and id(x) in rows:
+            elif stmt.op.is_view and id(x) in rows:
                 rows[id(stmt.result)] = rows[id(x)]
     return out.union(rows[id(x)][0] for x in last if id(x) in rows)

@@ -14,14 +14,10 @@ from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.layout import Layout
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import View
-from adjit.ir.ops.control import Checkpoint, For, Fuse, If, Region, Rows, While
-from adjit.ir.ops.create import Constant, Fill
-from adjit.ir.ops.index import CheckIndex, Gather, Indexing
+from adjit.ir.ops.control import Fuse, Rows
+from adjit.ir.ops.create import Fill
 from adjit.ir.ops.join import Concatenate
-from adjit.ir.ops.linalg import Matmul
 from adjit.ir.ops.maps import Copy, Map
-from adjit.ir.ops.reduce import Reduce
-from adjit.ir.ops.stack import StackArray, StackOp, StackRead
 from adjit.ir.plan import BufferView, Place, Plan
 from adjit.ir.sizes import hint_of
 
@@ -66,24 +62,22 @@ class Windows:
         """`last` are read at the end of the block."""
         copied = outlived(stmts, last)
         for stmt in stmts:
-            if isinstance(stmt.op, View):
+            if stmt.op.is_view:
                 self.view(stmt)
             elif self.is_lookup(stmt) and id(stmt.result) not in copied:
                 self.look(stmt)
-            elif isinstance(stmt.op, Concatenate) and run_length(stmt) >= RUN and any(map(self.can_move, stmt.args)):
-                self.join(stmt)
+            elif isinstance(stmt.op, Concatenate) and run_length(stmt, stmt.op.axis) >= RUN and any(map(self.can_move, stmt.args)):
+                self.join(stmt, stmt.op.axis)
             elif isinstance(stmt.op, Rows):
                 self.visit_rows(stmt)
-            elif isinstance(stmt.op, If | Checkpoint) and not fits_registers(stmt):
-                self.visit_if(stmt)
-            elif isinstance(stmt.op, For | While) and not fits_registers(stmt):
-                self.visit_loop(stmt)
+            elif stmt.op.is_control and not fits_registers(stmt):
+                self.visit_loop(stmt) if stmt.op.is_loop else self.visit_if(stmt)
             else:
                 self.visit(stmt)
 
     def visit(self, stmt: Stmt) -> None:
         self.stmts.append(stmt)
-        if isinstance(stmt.op, If | For | While | Checkpoint):
+        if stmt.op.is_control:
             self.plan.registers.add(id(stmt))
             self.memory_inside(stmt, Roots(is_array))
             return
@@ -91,7 +85,7 @@ class Windows:
         for result in stmt.results:
             self.own(result)
             self.makers[id(result)] = stmt
-            if isinstance(stmt.op, Constant):
+            if stmt.op.is_constant:
                 self.made.discard(id(result))
 
     def view(self, stmt: Stmt) -> None:
@@ -112,9 +106,11 @@ class Windows:
         """Whether a statement reads memory that stays unchanged while the result is live: one row of an array, or a stack that nothing
         is added to. The buffer planner keeps the array alive for as long.
         """
-        if isinstance(stmt.op, StackRead | StackArray):
-            return is_array(stmt.result) and id(self.stack_roots.of(stmt.args[0])) not in self.changed
-        return isinstance(stmt.op, Gather) and is_array(stmt.result) and isinstance(stmt.args[0], Value) and not stmt.args[1].type.shape
+        if not stmt.op.reads_rows or not is_array(stmt.result):
+            return False
+        if is_stack(stmt.args[0]):
+            return id(self.stack_roots.of(stmt.args[0])) not in self.changed
+        return isinstance(stmt.args[0], Value) and not stmt.args[1].type.shape
 
     def look(self, stmt: Stmt) -> None:
         self.stmts.append(stmt)
@@ -126,13 +122,12 @@ class Windows:
         self.plan.places[id(stmt.result)] = Place("view", self.views)
         self.views += 1
 
-    def join(self, stmt: Stmt) -> None:
+    def join(self, stmt: Stmt, axis: int) -> None:
         """A concatenation: its parts become windows on it, and the statement itself becomes a no-op."""
-        assert isinstance(stmt.op, Concatenate)
         assert isinstance(stmt.result, Value)
         self.own(stmt.result)
         strides = Layout.contiguous(stmt.result.type.shape).strides
-        axis, start, parts = stmt.op.axis, 0, []
+        start, parts = 0, []
         for x in stmt.args:
             part = x if self.can_move(x) else self.copy(x, stmt)
             self.made.discard(id(part))
@@ -148,12 +143,13 @@ class Windows:
         maker = self.makers.get(id(x))
         if maker is None or id(x) not in self.made or id(x) in self.viewed:
             return False
-        if isinstance(maker.op, Fuse):
+        if maker.op.is_nest:
             (block,) = maker.blocks
             made = {id(s.result): s.op for s in block.stmts}
             inner = next(i for r, i in zip(maker.results, block.results, strict=True) if r is x)
-            return isinstance(made.get(id(inner)), Map) and all(isinstance(op, Map | Reduce | Matmul) for op in made.values())
-        return isinstance(maker.op, Matmul)
+            last = made.get(id(inner))
+            return last is not None and last.is_elementwise and all(op.writes_strided for op in made.values())
+        return maker.op.writes_strided
 
     # ---- regions
 
@@ -161,7 +157,7 @@ class Windows:
         """Give windows to the values in memory of a register region: stacks, and arrays that it changes element by element. The others are
         scalars, without buffers.
         """
-        if isinstance(stmt.op, For | While):
+        if stmt.op.is_loop:
             self.stack_roots.enter(stmt)
             arrays.enter(stmt, keeps_first=not is_outermost)
         for block in stmt.blocks:
@@ -196,7 +192,7 @@ class Windows:
         self.stmts, self.made = [], set()
         leaving = {id(inner): result for inner, result in zip(block.results, stmt.results, strict=True)}
         for inner in block.stmts:
-            if isinstance(inner.op, View):
+            if inner.op.is_view:
                 self.view(inner)
                 continue
             self.stmts.append(inner)
@@ -225,8 +221,8 @@ class Windows:
         self.stack_roots.enter(stmt)
         for param in body.params:
             self.own(param)
-        if isinstance(stmt.op, While):
-            for param, carry in zip(stmt.blocks[0].params, carries, strict=True):
+        for test in stmt.blocks[:-1]:
+            for param, carry in zip(test.params, carries, strict=True):
                 self.plan.windows[id(param)] = self.plan.windows[id(carry)]
         self.stmts.append(stmt.replace(blocks=tuple(self.inside(b, list(carries) if b is body else []) for b in stmt.blocks)))
         for result, carry in zip(stmt.results, carries, strict=False):
@@ -272,10 +268,9 @@ class Windows:
         return copied
 
 
-def run_length(stmt: Stmt) -> int:
+def run_length(stmt: Stmt, axis: int) -> int:
     """How many elements of the smallest part are contiguous in a concatenation."""
-    assert isinstance(stmt.op, Concatenate)
-    return min(hint_of(math.prod(x.type.shape[stmt.op.axis :])) for x in stmt.args)
+    return min(hint_of(math.prod(x.type.shape[axis:])) for x in stmt.args)
 
 
 def covers(window: BufferView, value: Operand) -> bool:
@@ -296,15 +291,10 @@ def is_made_of_scalars(stmt: Stmt) -> bool:
         if not all(_is_scalar(x) or is_array(x) for x in (*block.params, *block.results)) or not all(map(_is_scalar, block.saving)):
             return False
         for inner in block.stmts:
-            if isinstance(inner.op, Region):
+            if inner.blocks:
                 if not is_made_of_scalars(inner):
                     return False
-            elif isinstance(inner.op, Indexing):
-                elements = inner.args if isinstance(inner.op, CheckIndex) else inner.args[1:]
-                elements = (*inner.results, *elements) if isinstance(inner.op, Gather) else elements
-                if not all(map(_is_scalar, elements)):
-                    return False
-            elif not isinstance(inner.op, Map | View | Reduce | StackOp) or not all(map(_is_scalar, (*inner.args, *inner.results))):
+            elif (needed := inner.op.scalars(inner.args, inner.results)) is None or not all(map(_is_scalar, needed)):
                 return False
     return True
 

@@ -7,13 +7,12 @@ those.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from adjit.ir.func import Block, Func, Stmt
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.arithmetic import Add, Maximum, Minimum, Sub
-from adjit.ir.ops.base import Op, View
-from adjit.ir.ops.control import For, Fuse
+from adjit.ir.ops.base import Op
 from adjit.ir.ops.create import Constant, Fill, Iota, SizeValue
 from adjit.ir.ops.index import Indexing
 from adjit.ir.ops.maps import Cast, Mul
@@ -30,6 +29,18 @@ class Interval(NamedTuple):
     high: int
 
 
+def _constant(op: Constant) -> Interval | None:
+    data = op.evaluate()
+    return Interval(int(data.min()), int(data.max())) if data.size else None
+
+
+# The ranges of ops without operands, given the op; and of others, given the ranges of their operands.
+_SOURCES: dict[type[Op], Callable[[Any], Interval | None]] = {
+    Iota: lambda op: Interval(0, op.shape[op.axis] - 1),
+    SizeValue: lambda op: Interval(op.value, op.value),
+    Fill: lambda op: Interval(int(op.value), int(op.value)),
+    Constant: _constant,
+}
 _ARITHMETIC: dict[type[Op], Callable[[Interval, Interval], Interval]] = {
     Add: lambda a, b: Interval(a.low + b.low, a.high + b.high),
     Sub: lambda a, b: Interval(a.low - b.high, a.high - b.low),
@@ -64,7 +75,7 @@ class Bounds:
             counted = known_trips(stmt)
             if counted:
                 self._learn(stmt.blocks[0].params[0], Interval(counted[0], counted[-1]))
-            elif isinstance(stmt.op, For):
+            elif stmt.op.is_loop and stmt.region.counters:
                 start, stop = map(self.of, stmt.args[:2])
                 if start is not None and stop is not None:
                     self._learn(stmt.blocks[0].params[0], Interval(start.low, stop.high - 1))
@@ -72,7 +83,7 @@ class Bounds:
                 self._learn(stmt.result, self._result(stmt))
             for inner in stmt.blocks:
                 self._walk(inner)
-            if isinstance(stmt.op, Fuse):
+            if stmt.op.is_nest:
                 for result, inside in zip(stmt.results, stmt.blocks[0].results, strict=True):
                     self._learn(result, self.of(inside))
 
@@ -87,16 +98,10 @@ class Bounds:
 
     def _result(self, stmt: Stmt) -> Interval | None:
         op = stmt.op
-        if isinstance(op, Iota):
-            return Interval(0, op.shape[op.axis] - 1)
-        if isinstance(op, SizeValue):
-            return Interval(op.value, op.value)
-        if isinstance(op, Fill) and not isinstance(op.value, complex):
-            return Interval(int(op.value), int(op.value))
-        if isinstance(op, Constant):
-            data = op.evaluate()
-            return Interval(int(data.min()), int(data.max())) if data.size else None
-        if isinstance(op, View) or (isinstance(op, Cast) and stmt.args[0].type.dtype.kind in "iu"):
+        source = _SOURCES.get(type(op))
+        if source is not None:
+            return source(op)
+        if op.is_view or (isinstance(op, Cast) and stmt.args[0].type.dtype.kind in "iu"):
             return self.of(stmt.args[0])
         combine = _ARITHMETIC.get(type(op))
         if combine is None:

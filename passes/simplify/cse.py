@@ -14,7 +14,7 @@ from adjit.ir.func import Block, Func, Stmt
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import Op
 
-from ..rewrite import COMMUTATIVE, Renaming, is_region
+from ..rewrite import COMMUTATIVE, Renaming
 
 
 def eliminate_common_subexpressions(func: Func) -> Func:
@@ -36,7 +36,7 @@ class _Search:
             stmt = self.renaming.stmt(stmt)
             if stmt.blocks:
                 stmt = stmt.replace(blocks=tuple(map(self._nested, stmt.blocks)))
-            if is_region(stmt) or effects(stmt).ordered:
+            if stmt.blocks or effects(stmt).ordered:
                 out.append(stmt)
                 continue
             key = self._key(stmt)

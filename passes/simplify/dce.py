@@ -13,7 +13,7 @@ from adjit.ir.effects import effects_of
 from adjit.ir.func import Block, Func, Stmt
 from adjit.ir.operand import Operand
 
-from ..rewrite import can_narrow, carried, controls, is_region, narrowed, walk
+from ..rewrite import narrowed, walk
 from .bounds import Bounds
 
 
@@ -61,9 +61,9 @@ class _Liveness:
                 effects.append(stmt)
             for i, result in enumerate(stmt.results):
                 self.definition[id(result)] = stmt, i
-            if stmt.blocks and can_narrow(stmt):
+            if stmt.blocks and stmt.region.can_narrow:
                 for i in range(len(stmt.results)):
-                    for param in carried(stmt, i).params:
+                    for param in stmt.region.carried(stmt, i).params:
                         self.definition[id(param)] = stmt, i
             for inner in stmt.blocks:
                 found = self._scan(inner)
@@ -87,10 +87,10 @@ class _Liveness:
         holder: Stmt | None = stmt
         while holder is not None and id(holder) not in self.stmts:
             self.stmts.add(id(holder))
-            if not is_region(holder):
+            if not holder.blocks:
                 self.pending.extend(holder.args)
-            elif can_narrow(holder):
-                self.pending.extend(controls(holder))
+            elif holder.region.can_narrow:
+                self.pending.extend(holder.region.controls(holder))
             else:
                 self.pending.extend((*holder.args, *holder.results))
                 for block in holder.blocks:
@@ -107,8 +107,8 @@ class _Liveness:
                 continue
             stmt, i = self.definition[id(value)]
             self._need(stmt)
-            if stmt.blocks and can_narrow(stmt):
-                flow = carried(stmt, i)
+            if stmt.blocks and stmt.region.can_narrow:
+                flow = stmt.region.carried(stmt, i)
                 self.pending.extend((stmt.results[i], *flow.initial, *flow.params, *flow.yields))
 
 
@@ -121,7 +121,7 @@ def _swept(block: Block, live: _Liveness) -> Block:
             continue
         if stmt.blocks:
             blocks = [_swept(b, live) for b in stmt.blocks]
-            if can_narrow(stmt):
+            if stmt.region.can_narrow:
                 stmt = narrowed(stmt, [i for i, r in enumerate(stmt.results) if id(r) in live.values], blocks)
             else:
                 stmt = stmt.replace(blocks=tuple(blocks))

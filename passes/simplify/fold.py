@@ -14,12 +14,12 @@ from adjit.ir.errors import AdjitError
 from adjit.ir.func import Block, Func, Stmt
 from adjit.ir.operand import Literal, Operand, evaluate, fold_literals
 from adjit.ir.ops.base import Array
-from adjit.ir.ops.control import Fuse, If
+from adjit.ir.ops.control import If
 from adjit.ir.ops.create import Constant
 from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import TensorType, as_dtype
 
-from ..rewrite import Renaming, is_pure, is_region
+from ..rewrite import Renaming, is_pure
 
 MAX_RESULT = INLINE_CONSTANT  # elements of a folded constant: the limit below which the builder writes constants inline
 MAX_OPERAND = 1024  # elements read to fold one statement: bounds compile time
@@ -40,7 +40,7 @@ class _Folding:
         out: list[Stmt] = []
         for stmt in block.stmts:
             stmt = self.renaming.stmt(stmt)
-            if is_region(stmt):
+            if stmt.blocks:
                 self._region(stmt, out)
                 continue
             known = self._value(stmt) if len(stmt.results) == 1 and is_pure(stmt) else None
@@ -50,7 +50,7 @@ class _Folding:
                 out.append(stmt)
             else:
                 self.constants[id(stmt.result)] = known
-                out.append(stmt if isinstance(stmt.op, Constant) else stmt.replace(op=Constant.of(known), args=()))
+                out.append(stmt if stmt.op.is_constant else stmt.replace(op=Constant.of(known), args=()))
         return out
 
     def _region(self, stmt: Stmt, out: list[Stmt]) -> None:
@@ -60,12 +60,12 @@ class _Folding:
             for result, value in zip(stmt.results, taken.results):
                 self.renaming[result] = self.renaming[value]
             return
-        is_fused = isinstance(stmt.op, Fuse)
+        is_fused = stmt.op.is_nest
         out.append(stmt.replace(blocks=tuple(self.renaming.body(b, self.visit(b, is_fused)) for b in stmt.blocks)))
 
     def _value(self, stmt: Stmt) -> Literal | Array | None:
         """The statement's value: a literal, a small array, or None if it is unknown (or not worth computing)."""
-        if isinstance(stmt.op, Constant):
+        if stmt.op.is_constant:
             return uniform(stmt.op.evaluate())
         if not stmt.args or not all(isinstance(a, Literal) or id(a) in self.constants for a in stmt.args):
             return None

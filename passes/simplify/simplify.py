@@ -17,11 +17,10 @@ import numpy as np
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand, fold_literals
 from adjit.ir.ops.base import Op, result_types
-from adjit.ir.ops.maps import Map
 
 from ..rewrite import Renaming, is_pure
 from .rules import parse_rules
-from .structural import STRUCTURAL, sink_broadcast
+from .structural import STRUCTURAL, Made, O, sink_broadcast
 
 GUARDS: dict[str, Callable[[Operand], bool]] = {
     "integer": lambda x: x.dtype.kind in "iub",
@@ -154,10 +153,10 @@ class Simplifier:
             if new is not None:
                 return new
         for structural in STRUCTURAL.get(type(stmt.op), ()):
-            new = structural(self, stmt)
+            new = structural(self, Made(stmt.op, stmt.args, stmt.result))
             if new is not None:
                 return new
-        return sink_broadcast(self, stmt) if "broadcast" in heads and isinstance(stmt.op, Map) else None
+        return sink_broadcast(self, stmt) if "broadcast" in heads and stmt.op.is_elementwise else None
 
     def emit(self, op: Op, args: tuple[Operand, ...]) -> Operand:
         """The result of `op`, simplified: an existing operand, a literal, or the result of a new statement."""
@@ -171,7 +170,7 @@ class Simplifier:
         self._append(stmt)
         return stmt.result
 
-    def made_by(self, operand: Operand, op_class: type[Op]) -> Stmt | None:
-        """The statement that defines the operand, if its op is an `op_class`."""
+    def made_by(self, operand: Operand, op_class: type[O]) -> Made[O] | None:
+        """What defines the operand, if its op is an `op_class`."""
         stmt = self.definitions.get(id(operand))
-        return stmt if stmt is not None and isinstance(stmt.op, op_class) else None
+        return Made(stmt.op, stmt.args, stmt.result) if stmt is not None and isinstance(stmt.op, op_class) else None

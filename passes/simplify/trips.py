@@ -9,7 +9,6 @@ from adjit.ir.builder import Builder
 from adjit.ir.func import Block, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.arithmetic import Add, Sub
-from adjit.ir.ops.control import For
 from adjit.ir.types import I64, TensorType
 
 INDEX = TensorType(I64)
@@ -30,7 +29,7 @@ class Position(NamedTuple):
 
 def known_trips(stmt: Stmt) -> range | None:
     """The range that a `for` counts through, if its bounds are literals."""
-    if not isinstance(stmt.op, For) or not all(isinstance(x, Literal) for x in stmt.args[:2]):
+    if not stmt.op.is_loop or not stmt.region.counters or not all(isinstance(x, Literal) for x in stmt.args[:2]):
         return None
     start, stop = (int(x.value) for x in stmt.args[:2])  # type: ignore[attr-defined]
     return range(start, stop)

@@ -13,7 +13,7 @@ import enum as _enum
 import importlib as _importlib
 from typing import Any as _Any
 
-from adjit.ir.builder import outside_builders as _outside_builders
+from adjit.ir.active import outside_builders as _outside_builders
 from adjit.runtime.checkpoint import checkpoint as _checkpoint
 from adjit.runtime.custom_gradient import custom_gradient as _custom_gradient
 from adjit.runtime.recording import suspended as _suspended

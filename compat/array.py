@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.builder import current_builder
+from adjit.ir.active import current_builder
 from adjit.ir.operand import Operand
 from adjit.ir.ops.create import Constant
 from adjit.ir.ops.shape import Reshape

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.builder import current_builder
+from adjit.ir.active import current_builder
 from adjit.ir.errors import AdjitError
 from adjit.ir.func import Value
 from adjit.ir.operand import Operand

@@ -7,56 +7,23 @@ block = b.finish([y])
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from .active import enter, leave
 from .errors import AdjitError, TraceError
 from .func import Block, Phase, Stmt, Value
-from .gate import gate
 from .location import Location
-from .operand import Concrete, Literal, Operand, evaluate, fold_literals
-from .ops.base import Array, Op, apply, result_types
+from .operand import Concrete, Literal, Operand, fold_literals
+from .ops.base import Array, Op
 from .ops.create import Constant
 from .ops.shape import Broadcast
 from .types import TensorType
 
-_active = threading.local()
-
 INLINE_CONSTANT = 16  # elements: larger arrays are captured as parameters rather than printed in the IR
-
-
-def current_builder() -> Builder | None:
-    """The innermost active builder of this thread."""
-    stack = getattr(_active, "stack", None)
-    return stack[-1] if stack else None
-
-
-@contextmanager
-def unwinding() -> Iterator[None]:
-    """Deactivate inner builders when an exception passes, even Ctrl-C, which can occur between two lines of `__exit__`."""
-    stack, reasons = getattr(_active, "stack", None), gate.own_reasons()
-    depth = len(stack) if stack else 0
-    try:
-        yield
-    except BaseException:
-        _active.stack = (stack or [])[:depth]
-        gate.restore(reasons)
-        raise
-
-
-@contextmanager
-def outside_builders() -> Iterator[None]:
-    """Deactivate all builders inside: ops evaluate even while a function is traced. For values that exist before any run of it."""
-    before = getattr(_active, "stack", [])
-    _active.stack = []
-    try:
-        yield
-    finally:
-        _active.stack = before
 
 
 class Builder:
@@ -76,15 +43,11 @@ class Builder:
         self.adopt: Callable[[Concrete], Operand] | None = parent.adopt if parent else None
 
     def __enter__(self) -> Builder:
-        if not hasattr(_active, "stack"):
-            _active.stack = []
-        _active.stack.append(self)
-        gate.close()
+        enter(self)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        _active.stack.pop()
-        gate.open()
+        leave()
 
     @contextmanager
     def at(self, location: Location | None, phase: Phase, origin: Stmt | None) -> Iterator[None]:
@@ -123,7 +86,7 @@ class Builder:
         try:
             operands = tuple(a if isinstance(a, Value | Literal) else self.constant(a) for a in args)
             if types is None:
-                types = result_types(op, [a.type for a in operands])
+                types = op.result_types([a.type for a in operands])
         except AdjitError as error:
             raise error.at(location) from None
         results = tuple(self.value_class(t, name) for t in types)
@@ -171,14 +134,3 @@ def is_uniform(data: Array) -> bool:
         return is_uniform(data.real) and is_uniform(data.imag)
     signs = np.signbit(data) if data.dtype.kind == "f" and first == 0 else None
     return signs is None or bool(signs.any() == signs.all())
-
-
-def perform_op(op: Op, args: tuple[Operand, ...]) -> Any:
-    """Emit an op into the active builder, or evaluate it if there is none."""
-    builder = current_builder()
-    if builder is not None:
-        return builder.apply(op, args)
-    if args:
-        return apply(op, *args)
-    (array,) = evaluate(op, [], [])
-    return Concrete(array)

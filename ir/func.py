@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 from typing import Literal as OneOf
 
+from .active import current_builder
 from .effects import Effects
 from .errors import TraceError
 from .location import Location
@@ -39,8 +40,6 @@ class Value(Operand):
         self.name = name
 
     def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
-        from .builder import current_builder  # noqa: PLC0415 - the builder makes values, and values find the builder
-
         builder = current_builder()
         if builder is None:
             raise TraceError(f"{op.name}: a traced value of type {self.type} was used outside of the function that traced it")

@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from . import ops
+from .active import current_builder
 from .arrays import as_array
 from .effects import effects_of
 from .errors import TraceError
-from .ops.base import Array, Op, result_types
-from .ops.maps import Map
 from .sizes import is_symbolic
 from .tracebacks import trim
 from .types import BOOL, I64, SCALARS, DType, Shape, StackType, TensorType, as_dtype
+
+if TYPE_CHECKING:
+    from . import ops
+    from .ops.base import Array, Op
+else:
+    from .vocabulary import functions as ops
 
 PLAIN = frozenset({*SCALARS, np.ndarray})  # the most common operand classes, which need no further checks
 OperandLike: TypeAlias = "Operand | Array | np.generic | bool | int | float | complex | list[Any] | tuple[Any, ...]"
@@ -42,7 +46,7 @@ def is_arithmetic(x: Any) -> bool:
 
 
 def operators(name: str, scalars: bool = True) -> tuple[Callable[[Any, Any], Operand], Callable[[Any, Any], Operand]]:
-    """The two methods of a binary operator, with the operand first and second. Looked up by each call: `ops` imports this module.
+    """The two methods of a binary operator, with the operand first and second. Looked up by each call: ops are built on this module.
 
     `scalars`: whether the op takes Python scalars, which do not determine the dtype.
     """
@@ -256,8 +260,6 @@ class Literal(Operand):
         if folded is not None:
             return folded
         if any(is_symbolic(a.type.size) or a.type.size > LARGE for a in args):
-            from .builder import current_builder  # noqa: PLC0415 - the builder emits ops on operands
-
             builder = current_builder()
             if builder is not None:
                 return builder.apply(op, args)
@@ -282,7 +284,7 @@ def fold_literals(op: Op, args: tuple[Operand, ...]) -> Literal | None:
     value = op.splat(*(a.value for a in args if isinstance(a, Literal)))
     if value is None:
         return None
-    return Literal(value, result_types(op, [a.type for a in args])[0])
+    return Literal(value, op.result_types([a.type for a in args])[0])
 
 
 class Concrete(Operand):
@@ -321,13 +323,13 @@ def array_of(operand: Operand, op: Op) -> Array:
     if isinstance(operand, Concrete):
         return operand.buffer
     if isinstance(operand, Literal):
-        return np.asarray(operand.value) if isinstance(op, Map) else operand.array()
+        return np.asarray(operand.value) if op.is_elementwise else operand.array()
     raise TraceError(f"{op.name}: a traced value of type {operand.type} outside of its trace")
 
 
 def evaluate(op: Op, arrays: list[Array], types: list[TensorType]) -> tuple[Array, ...]:
     """Check, then evaluate eagerly; results have exactly the inferred types."""
-    expected = result_types(op, types)
+    expected = op.result_types(types)
     with np.errstate(all="ignore"):
         out = op.evaluate(*arrays)
     results = out if isinstance(out, tuple) else (out,)

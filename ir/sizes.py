@@ -28,6 +28,7 @@ from .bounds import Ranges
 from .errors import NotGeneral
 from .expr import Atom, Expr, Minimum, Monomial, Quotient, Symbol, Symbolic, Var
 from .expr import hint_of as expression_hint
+from .vocabulary import functions
 
 if TYPE_CHECKING:
     from .func import Func
@@ -293,9 +294,7 @@ class Size(Integer):
 
     def _value(self) -> Any:
         """The size as an operand: what is computed with it is computed when the program runs."""
-        from .operand import as_operand  # noqa: PLC0415 - operands have types, and types have sizes
-
-        return as_operand(self)
+        return functions.size_value(self).weakened()
 
     def _sized(self, expr: Expr) -> int:
         return Size(expr, self.symbols) if isinstance(expr, Symbolic) else expr

@@ -13,11 +13,10 @@ from .effects import block_effects
 from .func import Func, Value
 from .ops.base import Array
 from .source import Module, Writer
-from .source_names import Names, identifier
+from .source_names import HELPERS, Names, identifier
 from .source_text import assignment, definition, fill, unparse
 from .source_text import returned as returned_lines
 
-HELPERS = frozenset(name for name, value in vars(source_helpers).items() if getattr(value, "__module__", "") == source_helpers.__name__)
 MANY = 4  # values that forward saves, from which on they are not named one by one where both halves are called
 QUIET = '@np.errstate(all="ignore")'
 

@@ -6,8 +6,10 @@ import builtins
 import keyword
 import re
 
+from . import source_helpers
 from .operand import Operand
 
+HELPERS = frozenset(name for name, value in vars(source_helpers).items() if getattr(value, "__module__", "") == source_helpers.__name__)
 RESERVED = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "np", "math", "sys", "reduce", "constants"})
 
 
@@ -60,8 +62,6 @@ class Names:
         return name
 
     def is_taken(self, name: str) -> bool:
-        from .source_module import HELPERS  # noqa: PLC0415 - the text of helpers is read when a program is written
-
         return name in self._taken or name in RESERVED or name in HELPERS or (self._outer is not None and self._outer.is_taken(name))
 
 

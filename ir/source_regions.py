@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .func import Block, Stmt, Value
 from .operand import Literal, Operand
+from .source_names import identifier
 from .source_text import assignment, unparse
 
 if TYPE_CHECKING:
@@ -210,6 +211,4 @@ class Regions:
 
 
 def identifier_of(*values: Operand) -> str:
-    from .source_names import identifier  # noqa: PLC0415 - names know operands
-
     return next((identifier(n) for n in (getattr(v, "name", None) for v in values) if n), "t0") or "t0"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.builder import outside_builders
+from adjit.ir.active import outside_builders
 from adjit.ir.errors import DTypeError, ShapeError
 from adjit.ir.operand import Operand
 from adjit.runtime import random

@@ -22,8 +22,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from adjit.ir.active import outside_builders
 from adjit.ir.arrays import plain_array
-from adjit.ir.builder import outside_builders
 from adjit.ir.errors import AdjitError, ShapeError
 from adjit.ir.locks import new_lock
 from adjit.ir.operand import Operand

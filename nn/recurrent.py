@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.builder import outside_builders
+from adjit.ir.active import outside_builders
 from adjit.ir.errors import ShapeError
 from adjit.ir.operand import Operand
 from adjit.ir.types import BOOL, TensorType

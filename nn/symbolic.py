@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from adjit.ir.builder import outside_builders
+from adjit.ir.active import outside_builders
 from adjit.ir.types import DType
 from adjit.runtime.recording import suspended
 from adjit.runtime.variable import Variable

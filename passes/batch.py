@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from adjit.ir import ops
-from adjit.ir.builder import Builder, current_builder
+from adjit.ir.active import current_builder
+from adjit.ir.builder import Builder
 from adjit.ir.effects import effects
 from adjit.ir.errors import UnsupportedError
 from adjit.ir.func import Block, Func, Stmt, Value

@@ -15,7 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.builder import Builder, current_builder
+from adjit.ir.active import current_builder
+from adjit.ir.builder import Builder
 from adjit.ir.errors import UnsupportedError, VerifyError
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from adjit.ir.effects import cannot_repeat, effects, effects_of
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Operand
-from adjit.ir.ops.base import Op, result_types
+from adjit.ir.ops.base import Op
 
 # Ops whose two operands may be exchanged without changing a bit of the result. `maximum` and `minimum` are not among them: of 0.0 and -0.0
 # they may return either.
@@ -88,7 +88,7 @@ def like(model: Stmt, op: Op, args: Iterable[Operand], named: Operand | None = N
     """A statement with the location and phase of another; its result is new, with the name of `named`, unless `result` is given."""
     operands = tuple(args)
     if result is None:
-        (type,) = result_types(op, [a.type for a in operands])
+        (type,) = op.result_types([a.type for a in operands])
         result = Value(type, named.name if isinstance(named, Value) else None)
     return Stmt(op, operands, (result,), (), model.location, model.phase, model.origin)
 

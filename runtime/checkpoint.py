@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from adjit.ir.builder import outside_builders
+from adjit.ir.active import outside_builders
 from adjit.ir.errors import GradientError
 from adjit.ir.location import Location
 from adjit.ir.operand import Operand

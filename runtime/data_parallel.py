@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.builder import outside_builders
+from adjit.ir.active import outside_builders
 from adjit.ir.errors import ShapeError
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops import collective

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from adjit.ir.builder import Builder, current_builder
+from adjit.ir.active import current_builder
+from adjit.ir.builder import Builder
 from adjit.ir.errors import TraceError
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.ops.base import Array

@@ -13,7 +13,8 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from adjit.ir.builder import Builder, current_builder
+from adjit.ir.active import current_builder
+from adjit.ir.builder import Builder
 from adjit.ir.errors import TraceError
 from adjit.ir.func import Stmt, Value
 from adjit.ir.location import Location

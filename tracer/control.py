@@ -20,6 +20,7 @@ from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import I64, TensorType, as_size
 
 from .branches import emit_if
+from .conversion import convert
 from .convert import to_operand
 from .frames import definition, user_location
 from .loops import Loop, emit_for, emit_while
@@ -173,8 +174,6 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function with its control flow converted, if a function is being traced; else the function itself."""
     if current_trace() is None:
         return function
-    from .autograph.convert import convert  # noqa: PLC0415 - conversion needs `ast`, which `import adjit` does not
-
     return convert(function)
 
 
@@ -243,8 +242,6 @@ def _scan_eagerly(
 
 def _no_rows(f: Callable[[Any, Any], tuple[Any, Any]], carry: Any, rows: Sequence[Operand], tree: TreeDef) -> Any:
     """Return the ys of a scan over zero rows: `f` is traced, but not run, to determine their types."""
-    from .autograph.convert import convert  # noqa: PLC0415 - as in `converted`
-
     kinds = [kind_of(leaf) for leaf in flatten(carry)[0]]
     leaves, arguments = flatten(((carry, tree.unflatten(rows)), {}))
     types = [*kinds, *(Kind(row.type.with_shape(row.type.shape[1:]), False) for row in rows)]

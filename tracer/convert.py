@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from adjit.ir import ops
+from adjit.ir.active import current_builder
 from adjit.ir.arrays import as_array
-from adjit.ir.builder import current_builder
 from adjit.ir.errors import ShapeError
 from adjit.ir.func import Value
 from adjit.ir.operand import Concrete, Literal, Operand, as_operand

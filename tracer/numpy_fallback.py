@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from adjit.ir.builder import current_builder
+from adjit.ir.active import current_builder
 from adjit.ir.func import Value
 from adjit.ir.operand import Concrete, Literal, Operand
 from adjit.ir.types import DTYPE_NAMES

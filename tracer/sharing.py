@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from adjit.ir import ops
+from adjit.ir.active import current_builder
 from adjit.ir.builder import Builder
 from adjit.ir.func import Value
 from adjit.ir.operand import Operand
@@ -62,10 +63,9 @@ def memory_of(x: Any) -> tuple[Any, ...]:
 
 def doubles() -> dict[int, tuple[Array, Array]]:
     """Return id of a copy made for a branch or an iteration -> (copy, original), for the duration of the trace."""
-    from .trace import current_trace  # noqa: PLC0415 - a trace notes views, which this module knows
-
-    trace = current_trace()
-    return {} if trace is None else trace.root().doubles
+    builder = current_builder()
+    kept: list[dict[int, tuple[Array, Array]]] = [] if builder is None else [b.doubles for b in builder.around() if hasattr(b, "doubles")]
+    return kept[-1] if kept else {}
 
 
 def double(array: Array) -> Array:

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from adjit.ir.builder import Builder, current_builder
+from adjit.ir.active import current_builder
+from adjit.ir.builder import Builder
 from adjit.ir.errors import AdjitError, DTypeError, ShapeError, TraceError
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.location import Location

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from adjit.ir.builder import current_builder
+from adjit.ir.active import current_builder
 from adjit.ir.errors import TraceError
 from adjit.ir.func import Value
 from adjit.ir.location import Location
@@ -16,6 +16,7 @@ from adjit.ir.ops.maps import Cast, Map
 from adjit.ir.types import DType, TensorType, as_dtype
 
 from .arrays import ArrayMethods
+from .conversion import undecided
 from .convert import set_splat_class
 from .frames import user_location
 
@@ -82,8 +83,6 @@ class Traced(ArrayMethods, Value):
     # ---- operations that need an actual value
 
     def __bool__(self) -> bool:
-        from .autograph.convert import undecided  # noqa: PLC0415 - only an error needs it
-
         self._unknown("bool()", "its truth is", undecided())
 
     def __int__(self) -> int:

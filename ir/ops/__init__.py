@@ -3,6 +3,7 @@
 Each module lists its functions in `__all__`; op classes are imported from their modules.
 """
 
+from .. import vocabulary
 from . import control as control
 from . import stack as stack
 from .arithmetic import *
@@ -37,3 +38,5 @@ from .shape import *
 from .solve import *
 from .sort import *
 from .triangular import *
+
+vars(vocabulary.functions).update({name: value for name, value in vars().items() if not name.startswith("_")})

@@ -10,6 +10,7 @@ import numpy as np
 from ..types import BOOL, F64, DType, float_dtype
 from .base import Array, Emitter, Reg, apply
 from .complex import from_parts, imag, real
+from .elementary import hypot
 from .maps import Binary, Mul, Unary, binary, cast, common_dtype, float_binary, has_complex, promoted, unary, where
 
 __all__ = [
@@ -282,8 +283,6 @@ def neg(x: Operand) -> Operand:
 
 def absolute(x: Operand) -> Operand:
     if x.type.is_complex:
-        from .elementary import hypot  # noqa: PLC0415 - elementary functions are not needed by arithmetic of real numbers
-
         return hypot(real(x), imag(x))
     return x if x.type.dtype.kind in "ub" else unary(Abs(), x)
 

@@ -19,14 +19,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar, d
 
 import numpy as np
 
+from ..active import current_builder
 from ..errors import AdjitError, OutOfBoundsError, UnsupportedError
+from ..operand import Concrete, Operand, evaluate
 from ..sizes import is_recording, is_symbolic
 from ..types import DType, TensorType, computed
 
 if TYPE_CHECKING:
     from ..func import Stmt
     from ..layout import Layout
-    from ..operand import Operand
     from .reduce import Reduce
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -132,6 +133,11 @@ class Op:
         """The result's type (a tuple of types for an op with several results); raises ShapeError or DTypeError."""
         raise AdjitError(f"{self.name}: no type rule")
 
+    def result_types(self, types: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """`infer` as a tuple, for any number of results."""
+        out = self.infer(*types)
+        return out if isinstance(out, tuple) else (out,)
+
     def evaluate(self, *arrays: Array) -> Any:
         """Eager NumPy evaluation: the reference for everything else."""
         raise AdjitError(f"{self.name}: no eager evaluation")
@@ -177,9 +183,9 @@ class Op:
 
     def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Any:
         """The results for `size` examples at once, along a leading axis. Arguments that are not `batched` are shared by all."""
-        from .shape import lead  # noqa: PLC0415 - shapes are ops, and ops are defined here
-
-        return apply(self.widened(size), *(a if has else lead(a, size) for a, has in zip(args, batched, strict=True)))
+        repeat = REGISTRY["broadcast"]
+        wide = (a if has else apply(repeat((size, *a.type.shape)), a) for a, has in zip(args, batched, strict=True))
+        return apply(self.widened(size), *wide)
 
     def guard(self, *types: TensorType) -> tuple[Op, slice]:
         """For an op that may fail: an op on some of its operands that fails in the same cases, used if the result is not needed."""
@@ -253,12 +259,6 @@ class View(Op, abstract=True):
         return apply(self, d)
 
 
-def result_types(op: Op, types: Sequence[TensorType]) -> tuple[TensorType, ...]:
-    """`op.infer` as a tuple, for any number of results."""
-    out = op.infer(*types)
-    return out if isinstance(out, tuple) else (out,)
-
-
 def apply(op: Op, *args: Operand) -> Operand:
     """Emit or evaluate `op`, depending on its operands: on IR values it emits, on tensors it evaluates.
 
@@ -280,9 +280,8 @@ def apply(op: Op, *args: Operand) -> Operand:
 
 def widened(x: Operand) -> Operand:
     """x in the dtype in which its numbers are computed."""
-    from .maps import cast  # noqa: PLC0415 - it is an op
-
-    return cast(x, computed(x.type.dtype))
+    dtype = computed(x.type.dtype)
+    return x if x.type.dtype == dtype else apply(REGISTRY["cast"](dtype), x)
 
 
 def holds_size(attribute: Any) -> bool:
@@ -297,12 +296,19 @@ def perform(op: Op, *args: Operand) -> Operand:
 
     These are ops without operands, and effects, which belong to every run of a traced function even if their operands are constants.
     """
-    from ..builder import perform_op  # noqa: PLC0415 - the builder emits ops, and ops find the builder
-
     if not op.takes_stored and any(x.type.is_stored for x in args):
         args = tuple(map(widened, args))
-    out: Operand = perform_op(op, args)
-    return out
+    builder = current_builder()
+    if builder is not None:
+        out: Operand = builder.apply(op, args)
+        return out
+    return apply(op, *args) if args else evaluated(op)
+
+
+def evaluated(op: Op) -> Operand:
+    """The result of an op without operands, evaluated now, even while a function is traced."""
+    (array,) = evaluate(op, [], [])
+    return Concrete(array)
 
 
 class Writing(Protocol):

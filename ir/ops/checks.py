@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import DTypeError, ShapeError, VerifyError
 from ..sizes import at_least, hint_of, is_symbolic
 from ..types import DTYPE_NAMES, MAX_BYTES, StackType, TensorType
-from .base import Op, result_types
+from .base import Op
 
 MAX_RANK = 64  # as in NumPy
 MAX_INTEGER = 2**63 - 1
@@ -25,7 +25,7 @@ def checked_result_types(op: Op, types: Sequence[TensorType]) -> tuple[TensorTyp
     if op.arity is not None and len(types) != op.arity:
         raise ShapeError(f"{op.name} takes {op.arity} operand{'s' * (op.arity != 1)}, not {len(types)}")
     check_attributes(op, types)
-    out = result_types(op, types)
+    out = op.result_types(types)
     for type in out:
         check_type(type)
     return out

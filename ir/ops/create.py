@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import operand as operands  # import cycle: names are looked up at use
 from ..errors import DTypeError, NotGeneral, ShapeError
+from ..operand import Literal, Operand
 from ..sizes import is_symbolic
 from ..types import BOOL, F64, I64, DType, Shape, TensorType, as_dtype, checked_type, normalize_axis, real_dtype, strided_size
 from .base import Array, Emitter, Op, Reg, Writing, perform, with_attributes
@@ -16,9 +16,6 @@ from .maps import Map, cast, checked_scalar
 from .shape import broadcast_to, reshape
 
 __all__ = ["iota", "full", "one_hot", "eye", "arange", "size_value"]
-
-if TYPE_CHECKING:
-    from ..operand import Operand
 
 
 @with_attributes
@@ -161,11 +158,11 @@ def iota(shape: Any, axis: int = 0, dtype: Any = I64) -> Operand:
 
 def full(shape: Any, value: Operand | float | int | bool, dtype: Any = None) -> Operand:
     """An array of `shape` filled with one value: a literal, unless the value is itself an operand."""
-    if isinstance(value, operands.Operand):
+    if isinstance(value, Operand):
         type = checked_type(value.type.dtype if dtype is None else as_dtype(dtype), shape, "full")
         return broadcast_to(cast(value, type.dtype), type.shape)
     type = checked_type(as_dtype(np.result_type(np.asarray(value)) if dtype is None else dtype), shape, "full")
-    return operands.Literal(checked_scalar("full", value, type.dtype), type)
+    return Literal(checked_scalar("full", value, type.dtype), type)
 
 
 def one_hot(indices: Operand, depth: int, dtype: Any = F64) -> Operand:

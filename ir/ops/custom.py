@@ -15,12 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from ..active import current_builder
 from ..errors import GradientError, ShapeError
+from ..func import Block, Stmt, Value
 from ..types import TensorType
 from .base import Array, Op, Writing, perform, with_attributes
 
 if TYPE_CHECKING:
-    from ..func import Block
     from ..operand import Operand
 
 
@@ -132,8 +133,6 @@ def join(types: Sequence[TensorType]) -> str:
 
 def instantiate(block: Block, args: Sequence[Operand]) -> list[Operand]:
     """Emit the statements of a block without free values into the active builder, with `args` for its parameters; return its results."""
-    from ..builder import current_builder  # noqa: PLC0415 - the builder emits ops, and ops find the builder
-
     table: dict[int, Operand] = {id(p): a for p, a in zip(block.params, args, strict=True)}
     for stmt in block.stmts:
         operands = tuple(table.get(id(a), a) for a in stmt.args)
@@ -151,7 +150,6 @@ def instantiate(block: Block, args: Sequence[Operand]) -> list[Operand]:
 
 def clone(block: Block, table: dict[int, Operand]) -> Block:
     """A copy of the block with new values for those that it defines; `table` maps values of the enclosing blocks."""
-    from ..func import Block, Stmt, Value  # noqa: PLC0415 - the IR is made of ops
 
     def fresh(values: Sequence[Any]) -> tuple[Any, ...]:
         out = tuple(Value(v.type, v.name) for v in values)

@@ -7,12 +7,12 @@ select. A key without index arrays costs nothing in native code.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import operand as operands  # import cycle: names are looked up at use
 from ..errors import DTypeError, IndexingError, OutOfBoundsError, ShapeError, TraceError, UnsupportedError
+from ..operand import Concrete, Literal, Operand, as_operand
 from ..sizes import is_symbolic
 from ..types import BOOL, DTYPE_NAMES, Shape, TensorType, as_size, broadcast_shapes
 from .base import apply
@@ -22,9 +22,6 @@ from .maps import SCALAR, cast, checked_scalar, where
 from .shape import Span, broadcast_to, inverse, read_window, reshape, span, transpose
 
 __all__ = ["getitem", "setitem", "additem", "updateitem"]
-
-if TYPE_CHECKING:
-    from ..operand import Operand
 
 
 class Selection(NamedTuple):
@@ -89,7 +86,7 @@ def setitem(x: Operand, key: Any, value: Any) -> Operand:
 
 def additem(x: Operand, key: Any, value: Any) -> Operand:
     """A copy of `x` after `x[key] += value`, where values at equal indices are all added."""
-    given = value if isinstance(value, SCALAR) else operands.as_operand(value).type.dtype
+    given = value if isinstance(value, SCALAR) else as_operand(value).type.dtype
     if not np.can_cast(np.result_type(given), x.type.dtype, "same_kind"):
         raise DTypeError(f"additem: adding {value_type(value)} to {x.type} would lose its kind; cast either first")
     mask = traced_mask(x, key)
@@ -119,7 +116,7 @@ def fitted(what: str, x: Operand, key: Any, value: Any, shape: Shape) -> Operand
     dtype = x.type.dtype
     if isinstance(value, SCALAR):
         return x.literal(checked_scalar(what, value, dtype), TensorType(dtype, shape))
-    update = cast(operands.as_operand(value), dtype)
+    update = cast(as_operand(value), dtype)
     given = update.type.shape
     surplus = max(0, len(given) - len(shape))
     kept = given[surplus:]
@@ -130,7 +127,7 @@ def fitted(what: str, x: Operand, key: Any, value: Any, shape: Shape) -> Operand
 
 
 def value_type(value: Any) -> str:
-    return type(value).__name__ if isinstance(value, SCALAR) else str(operands.as_operand(value).type)
+    return type(value).__name__ if isinstance(value, SCALAR) else str(as_operand(value).type)
 
 
 # ---- masks that are not known while tracing
@@ -138,9 +135,9 @@ def value_type(value: Any) -> str:
 
 def traced_mask(x: Operand, key: Any) -> Operand | None:
     """The key as a mask in the shape of x, if it is a single mask whose elements are unknown."""
-    if not isinstance(key, operands.Operand):
+    if not isinstance(key, Operand):
         return None
-    mask = operands.as_operand(key)
+    mask = as_operand(key)
     shape = mask.type.shape
     if mask.type.dtype != BOOL or not shape or known(mask):
         return None
@@ -219,33 +216,33 @@ def walk(x: Operand, items: Sequence[Any], missing: int, where: str) -> Selectio
 
 def read_item(item: Any, where: str) -> Any:
     """Parse one item of a key: an int, a slice, None, `...`, a mask (a NumPy array of bools) or an operand of integers."""
-    if isinstance(item, slice) and any(isinstance(bound, operands.Operand) and not known(bound) for bound in (item.start, item.stop)):
+    if isinstance(item, slice) and any(isinstance(bound, Operand) and not known(bound) for bound in (item.start, item.stop)):
         raise TraceError(f"{where}: sizes are static, so a slice has no traced bounds; their distance must be a number, as in x[i:i + 3]")
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
     if isinstance(item, bool | np.bool_):
         raise UnsupportedError(f"{where}: a single bool is no index; use None for a new axis, or where()")
-    if not isinstance(item, operands.Operand | np.ndarray | list | tuple):
+    if not isinstance(item, Operand | np.ndarray | list | tuple):
         try:
             return as_size(item)
         except TypeError:
             raise IndexingError(f"{where}: {item!r} is no index; integers, slices, ..., None and arrays of integers or bools are") from None
-    if isinstance(item, list | tuple) and any(isinstance(e, operands.Operand) for e in item):
-        return concatenate([reshape(operands.as_operand(e), (1,)) for e in item])
+    if isinstance(item, list | tuple) and any(isinstance(e, Operand) for e in item):
+        return concatenate([reshape(as_operand(e), (1,)) for e in item])
     if isinstance(item, list | tuple) and len(item) == 0:
         item = np.zeros(0, np.int64)
-    return read_array(operands.as_operand(item), where)
+    return read_array(as_operand(item), where)
 
 
 def known(x: Operand) -> bool:
-    return isinstance(operands.as_operand(x), operands.Literal | operands.Concrete)
+    return isinstance(as_operand(x), Literal | Concrete)
 
 
 def read_array(index: Operand, where: str) -> Any:
     type = index.type
     data = None
-    if isinstance(index, operands.Literal | operands.Concrete) and not is_symbolic(type.size):
-        data = index.array() if isinstance(index, operands.Literal) else index.buffer
+    if isinstance(index, Literal | Concrete) and not is_symbolic(type.size):
+        data = index.array() if isinstance(index, Literal) else index.buffer
     if type.dtype == BOOL:
         if data is None:
             raise TraceError(f"{where}: how many elements a traced mask selects is not known while tracing; use where(mask, a, b) instead")
@@ -269,7 +266,7 @@ def checked_index(index: int, x: TensorType, axis: int, where: str) -> int:
 
 def checked_indices(index: Operand, size: int, axis: int, where: str) -> None:
     """Check index arrays that are known while tracing, so that they fail there."""
-    if isinstance(index, operands.Concrete) and not is_symbolic(size):
+    if isinstance(index, Concrete) and not is_symbolic(size):
         wrapped(index.buffer, size, f"{where}: index {{}} is out of bounds for axis {axis} of size {size}")
 
 
@@ -277,7 +274,7 @@ def nonzero(mask: np.ndarray[Any, Any], x: TensorType, axis: int, where: str) ->
     """A mask as the index arrays of the elements that it selects."""
     if mask.shape != x.shape[axis : axis + mask.ndim]:
         raise IndexingError(f"{where}: a mask of shape {list(mask.shape)} on axes of sizes {list(x.shape[axis : axis + mask.ndim])}")
-    return [operands.Concrete(i) for i in np.nonzero(mask)]
+    return [Concrete(i) for i in np.nonzero(mask)]
 
 
 def describe(key: Any) -> str:
@@ -289,7 +286,7 @@ def describe(key: Any) -> str:
         return ":".join(parts if parts[2] else parts[:2])
     if key is Ellipsis:
         return "..."
-    if isinstance(key, operands.Operand):
+    if isinstance(key, Operand):
         return str(key.type)
     if isinstance(key, list) and len(key) > 8:
         return f"a list of {len(key)}"

@@ -16,8 +16,9 @@ import numpy as np
 from .. import source_helpers
 from ..errors import DTypeError, ShapeError
 from ..types import Shape, TensorType
-from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest, with_attributes
+from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, evaluated, nest, with_attributes
 from .convolution import paddings, per_axis
+from .create import Constant
 from .shape import lead, pad, reshape
 
 __all__ = ["max_pool", "avg_pool"]
@@ -348,6 +349,4 @@ def avg_pool(
         return total * (1.0 / math.prod(sizes))
     ones = np.pad(np.ones(x.shape[1:-1]), widths)[None, ..., None]
     counts = SumPool(sizes, steps).evaluate(ones).astype(x.dtype)
-    from ..operand import Concrete  # noqa: PLC0415 - operands apply ops, and this one op needs an array of its own
-
-    return total / Concrete(counts)
+    return total / evaluated(Constant.of(counts))

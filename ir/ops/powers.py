@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from .. import operand as operands  # import cycle: names are looked up at use
 from ..errors import DTypeError
+from ..operand import Concrete, Literal, Operand
 from ..types import BOOL, F32, F64, I8, TensorType
 from .base import Array, Emitter, Reg, Writing, apply, with_attributes
 from .effects import check
@@ -18,8 +18,6 @@ from .reduce import all as all_true
 
 __all__ = ["power", "square"]
 
-if TYPE_CHECKING:
-    from ..operand import Operand
 
 T = TypeVar("T")
 
@@ -182,7 +180,7 @@ def power(a: Operand | float, b: Operand | float) -> Operand:
         if b == 0.5:
             return sqrt(cast(a, dtype))
     base, exponent = promoted("power", (a, b), I8 if dtype == BOOL else dtype)
-    if exponent.type.dtype.kind == "i" and not isinstance(exponent, operands.Concrete | operands.Literal):
+    if exponent.type.dtype.kind == "i" and not isinstance(exponent, Concrete | Literal):
         check(all_true(exponent >= 0), NEGATIVE, "ValueError")
     return apply(Power(), base, exponent)
 

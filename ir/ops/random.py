@@ -13,8 +13,8 @@ import numpy as np
 
 from ..errors import DTypeError, ShapeError
 from ..types import DTYPE_NAMES, F32, F64, I64, U32, U64, DType, Shape, TensorType, as_dtype, as_shape, checked_type, row_major
-from .base import Array, Emitter, Reg, Writing, apply, perform, with_attributes
-from .create import Iota
+from .base import Array, Emitter, Reg, Writing, apply, evaluated, perform, with_attributes
+from .create import Constant, Iota
 from .host import HostEmitter, by_pieces
 from .maps import SCALAR, Map, Unary, cast
 from .normal import FORMATS, normal_quantile, normal_table
@@ -139,11 +139,9 @@ class Normal(Unary):
 
 def random_key(seed: int) -> Operand:
     """The key for a seed, an integer of at most 64 bits."""
-    from ..operand import Concrete  # noqa: PLC0415 - operands are made of ops
-
     if not -(2**63) <= seed < 2**64:
         raise DTypeError(f"random_key: the seed {seed} does not fit 64 bits")
-    return Concrete(np.array([seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF], U32))
+    return evaluated(Constant.of(np.array([seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF], U32)))
 
 
 def random_split(key: Operand, n: int = 2) -> Operand:

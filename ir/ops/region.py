@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Protocol
 
 from ..types import TensorType
-from .base import Array, Op, Registers
+from .base import REGISTRY, Array, Op, Registers
 
 if TYPE_CHECKING:
     from ..func import Block, Stmt, Value
@@ -113,8 +113,6 @@ class Region(Op, abstract=True):
         super().__init_subclass__(abstract=abstract, **kwargs)
         missing = [name for name in dir(cls) if getattr(getattr(cls, name, None), "__isabstractmethod__", False)]
         if missing and not abstract:
-            from .base import REGISTRY  # noqa: PLC0415 - what is refused is not registered
-
             REGISTRY.pop(cls.name, None)
             raise TypeError(f"{cls.__name__}: a region op without {', '.join(missing)}")
 

@@ -30,6 +30,7 @@ from ..types import (
     resolve_reshape,
     strided_size,
 )
+from ..vocabulary import functions
 from .base import Array, Loops, Op, View, Window, Writing, apply, with_attributes
 
 __all__ = ["broadcast_to", "reshape", "transpose", "slice_", "flip", "pad"]
@@ -453,9 +454,8 @@ def pad(
         raise DTypeError(f"pad: {value!r} does not fit {x.type}") from None
     if isinstance(fill, complex):  # attributes are real numbers
         if fill.imag or math.copysign(1.0, fill.imag) < 0 or (fill == 0 and math.copysign(1.0, fill.real) < 0):
-            from .complex import from_parts, imag, real  # noqa: PLC0415 - complex numbers are made of arrays of some shape
-
-            return from_parts(*(pad(part, low, high, interior, v) for part, v in ((real(x), fill.real), (imag(x), fill.imag))))
+            parts = (functions.real(x), fill.real), (functions.imag(x), fill.imag)
+            return functions.from_parts(*(pad(part, low, high, interior, v) for part, v in parts))  # type: ignore[no-any-return]
         fill = fill.real
     if fill == 0 and math.copysign(1.0, fill) < 0:  # attributes are compared by value, where 0.0 and -0.0 are equal
         return -pad(-x, low, high, interior, 0.0)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from adjit.ir.builder import Builder, current_builder
+from adjit.ir.active import current_builder
+from adjit.ir.builder import Builder
 from adjit.ir.func import Block, Stmt, Value
 from adjit.ir.operand import Operand
 from adjit.ir.ops.stack import zeros_like

@@ -16,7 +16,7 @@ import numpy as np
 
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand, fold_literals
-from adjit.ir.ops.base import Op, result_types
+from adjit.ir.ops.base import Op
 
 from ..rewrite import Renaming, is_pure
 from .rules import parse_rules
@@ -162,7 +162,7 @@ class Simplifier:
         """The result of `op`, simplified: an existing operand, a literal, or the result of a new statement."""
         at = self.current
         assert at is not None
-        (type,) = result_types(op, [a.type for a in args])
+        (type,) = op.result_types([a.type for a in args])
         stmt = Stmt(op, args, (Value(type),), (), at.location, at.phase, at.origin)
         new = self._rewritten(stmt)
         if new is not None:

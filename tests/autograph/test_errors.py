@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adjit.ir.builder import current_builder
+from adjit.ir.active import current_builder
 from adjit.ir.errors import AdjitError, CheckError, ShapeError, TraceError
 from adjit.ir.interpreter import run
 from adjit.ir.parser import parse_func

@@ -9,7 +9,8 @@ from dataclasses import FrozenInstanceError, replace
 import numpy as np
 import pytest
 
-from adjit.ir.builder import Builder, current_builder
+from adjit.ir.active import current_builder
+from adjit.ir.builder import Builder
 from adjit.ir.errors import ShapeError, TraceError
 from adjit.ir.func import Func, Value
 from adjit.ir.location import Location

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import adjit as aj
-from adjit.ir.builder import current_builder
+from adjit.ir.active import current_builder
 from adjit.ir.errors import DTypeError, ShapeError, TraceError
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from adjit.ir import ops
-from adjit.ir.builder import current_builder
+from adjit.ir.active import current_builder
 from adjit.ir.errors import DTypeError, ShapeError, TraceError
 from adjit.ir.func import Value
 from adjit.ir.interpreter import run

@@ -16,6 +16,7 @@ from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import BOOL, F64, I64, DType
 
 from ..branches import emit_if
+from ..conversion import convert
 from ..convert import arithmetic, as_float, to_operand
 from ..frames import user_location
 from ..growing import TracedList
@@ -53,8 +54,6 @@ def holds_traced(values: Sequence[Any]) -> bool:
 
 def extreme_by(key: Callable[[Any], Any], values: Sequence[Any], largest: bool) -> Any:
     """Implement `max(values, key=key)`: return the first value with the largest key."""
-    from .convert import convert  # noqa: PLC0415 - conversion knows these functions
-
     function, trace = convert(key), current_trace()
     assert trace is not None
     out, best = values[0], function(values[0])
@@ -190,14 +189,10 @@ def is_shown(value: Any) -> bool:
 
 
 def map_(function: Any, /, *iterables: Any, **options: Any) -> Any:
-    from .convert import convert  # noqa: PLC0415 - conversion knows these functions
-
     return builtins.map(function if current_trace() is None else convert(function), *iterables, **options)
 
 
 def filter_(function: Any, iterable: Any, /) -> Any:
-    from .convert import convert  # noqa: PLC0415 - conversion knows these functions
-
     return builtins.filter(function if function is None or current_trace() is None else convert(function), iterable)
 
 

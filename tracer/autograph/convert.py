@@ -17,17 +17,18 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from ..frames import is_ours
+from . import operators
 from .builtin import overload
 from .chance import draws
 from .expression_rewriter import AG
 from .jumps import placed, with_type_params
+from .libraries import in_site_packages, is_library
 from .marks import is_marked
 from .names import statements
 from .rewrite import SourceRewriter
 from .source import CHANGED, NOT_FOUND, NoSource, in_comprehension, is_edited, lines_of, parse_function, same_program
 from .texts import texts_without_file
 
-LIBRARIES = frozenset({"adjit", "numpy", "scipy", "pytest", "_pytest", "hypothesis", *sys.stdlib_module_names} - {"__main__"})
 GENERATOR = 0x20
 COROUTINES = 0x80 | 0x100 | 0x200  # coroutine, iterable coroutine, asynchronous generator
 REMEMBERED = 4096
@@ -45,7 +46,6 @@ class Converted(NamedTuple):
 
 _codes: dict[int, Converted] = {}
 _functions: WeakKeyDictionary[FunctionType, Callable[..., Any]] = WeakKeyDictionary()
-_library: dict[str, bool] = {}
 
 
 def convert(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -75,7 +75,7 @@ def convert_function(function: FunctionType) -> Callable[..., Any]:
     if found.code is None:
         return function
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
-    cells[AG] = _operators()
+    cells[AG] = CellType(operators)
     closure = tuple(cells[name] for name in found.code.co_freevars)
     out = FunctionType(found.code, function.__globals__, function.__name__, function.__defaults__, closure)
     out.__kwdefaults__ = function.__kwdefaults__
@@ -213,26 +213,7 @@ def users_path(path: str, original: CodeType) -> str:
     return original.co_qualname + ".<locals>".join(kept) if "function__0" in path else path
 
 
-def _operators() -> CellType:
-    from . import operators  # noqa: PLC0415 - the operators convert what they call
-
-    return CellType(operators)
-
-
 # ---- what is not converted
-
-
-def is_library(module: str | None) -> bool:
-    """Whether a module belongs to adjit, NumPy or the standard library."""
-    name = module or ""
-    found = _library.get(name)
-    if found is None:
-        found = _library[name] = name.partition(".")[0] in LIBRARIES
-    return found
-
-
-def in_site_packages(code: CodeType) -> bool:
-    return "site-packages" in code.co_filename or "dist-packages" in code.co_filename
 
 
 def needs_no_conversion(namespace: dict[str, Any], name: str, attributes: Sequence[str]) -> bool:

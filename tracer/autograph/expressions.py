@@ -22,6 +22,7 @@ from adjit.ir.ops.maps import Map, common_dtype
 from adjit.ir.types import BOOL, TensorType
 
 from ..branches import emit_if
+from ..conversion import convert
 from ..convert import arithmetic, is_number, of_rows, to_operand
 from ..frames import code_of, raised_at, user_location
 from ..growing import TracedList
@@ -32,7 +33,6 @@ from ..trace import Traced, current_trace
 from .arrays import array_like, fresh_out, is_numpy, joined
 from .builtin import TracedText, any_, overload, written_out
 from .chance import checked
-from .convert import convert
 from .heap import Heap
 from .places import not_followed
 

@@ -23,8 +23,8 @@ from adjit.ir.operand import Operand
 from ..contents import ArrayContents
 from ..growing import TracedList
 from ..regions import UNDEFINED, kind_of
-from .convert import in_site_packages, is_library
 from .expression_rewriter import AG
+from .libraries import in_site_packages, is_library
 from .places import Assignable, Attribute, Contents, Global, Variable, not_followed, put_back
 
 LIMIT = 2000  # objects: limits the cost of tracing a statement

@@ -16,6 +16,7 @@ from adjit.ir.sizes import is_symbolic, minimum
 from adjit.ir.types import as_size, strided_size
 
 from ..control import bound, check_checkpoint, row_at
+from ..conversion import undecided
 from ..convert import to_operand
 from ..frames import user_location
 from ..growing import TracedList
@@ -44,8 +45,6 @@ class Items:
 
     def __iter__(self) -> Iterator[Any]:
         if not isinstance(self.length, int):
-            from .convert import undecided  # noqa: PLC0415 - only an error needs it
-
             raise TraceError(f"the number of iterations is only known when the function runs; {undecided()}").at(user_location())
         return (self.item(k) for k in builtins.range(self.length))
 

@@ -291,7 +291,7 @@ def slogdet(a: Any, /) -> SlogdetResult:
 
 def complex_factors() -> Any:
     """The factorisations of complex matrices, which few programs need."""
-    from adjit.ir.ops import complex_factor  # noqa: PLC0415
+    from adjit.ir.ops import complex_factor  # noqa: PLC0415 - few programs need it
 
     return complex_factor
 

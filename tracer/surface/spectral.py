@@ -78,7 +78,7 @@ def eigh(a: Any, /, UPLO: str = "L") -> EighResult:
 
 def complex_decompositions() -> Any:
     """Decompositions of complex matrices, which few programs need."""
-    from adjit.ir.ops import hermitian  # noqa: PLC0415
+    from adjit.ir.ops import hermitian  # noqa: PLC0415 - few programs need it
 
     return hermitian
 
@@ -101,7 +101,7 @@ def eig(a: Any, /) -> EigResult:
     >>> values
     Tensor([0.+1.j, 0.-1.j], c128[2])
     """
-    from adjit.ir.ops import eig as general  # noqa: PLC0415
+    from adjit.ir.ops import eig as general  # noqa: PLC0415 - few programs need it
 
     return EigResult(*general.eig(floating(to_operand(a))))
 

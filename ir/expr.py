@@ -7,7 +7,7 @@ is an `int` again, so code that only sees static sizes computes with Python inte
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias
@@ -277,3 +277,63 @@ def substituted(expr: Expr, atom: Atom, value: Expr) -> Expr:
             product = product * (value if each == atom else Symbolic({(each,): 1}))
         out = out + product
     return out
+
+
+# ---- names, values, text
+
+
+def evaluated(expr: Expr, sizes: Mapping[str, int]) -> int:
+    if not isinstance(expr, Symbolic):
+        return expr
+    return expr.constant + sum(f * math.prod(_atom_value(atom, sizes) for atom in m) for m, f in expr.terms.items())
+
+
+def _atom_value(atom: Atom, sizes: Mapping[str, int]) -> int:
+    if isinstance(atom, Var):
+        return sizes[atom.name]
+    if isinstance(atom, Quotient):
+        return evaluated(atom.dividend, sizes) // atom.divisor
+    return min(evaluated(atom.a, sizes), evaluated(atom.b, sizes))
+
+
+def symbol_names(expr: Expr) -> list[str]:
+    """The symbols of an expression, in order of appearance."""
+    if not isinstance(expr, Symbolic):
+        return []
+    found: dict[str, None] = {}
+    for monomial in expr.terms:
+        for atom in monomial:
+            parts = [atom.dividend] if isinstance(atom, Quotient) else [atom.a, atom.b] if isinstance(atom, Minimum) else []
+            found.update(dict.fromkeys([atom.name] if isinstance(atom, Var) else [n for p in parts for n in symbol_names(p)]))
+    return list(found)
+
+
+def expr_text(expr: Expr) -> str:
+    """`2*B-1`, `B*T`, `(B+1)//2`: valid Python, the same for equal expressions."""
+    if not isinstance(expr, Symbolic):
+        return str(expr)
+    parts = sorted(((m, f) for m, f in expr.terms.items()), key=lambda term: (-len(term[0]), [_atom_text(atom, True) for atom in term[0]]))
+    texts = [_term_text(monomial, factor) for monomial, factor in parts] + ([str(expr.constant)] if expr.constant else [])
+    return "+".join(texts).replace("+-", "-")
+
+
+def _term_text(monomial: Monomial, factor: int) -> str:
+    alone = len(monomial) == 1 and factor == 1
+    product = "*".join(sorted(_atom_text(atom, not alone) for atom in monomial))
+    return product if factor == 1 else f"-{product}" if factor == -1 else f"{factor}*{product}"
+
+
+def _atom_text(atom: Atom, wrapped: bool) -> str:
+    if isinstance(atom, Var):
+        return atom.name
+    if isinstance(atom, Minimum):
+        return f"min({expr_text(atom.a)},{expr_text(atom.b)})"
+    dividend = expr_text(atom.dividend)
+    text = f"{dividend if is_symbol(atom.dividend) and dividend.isidentifier() else f'({dividend})'}//{atom.divisor}"
+    return f"({text})" if wrapped else text
+
+
+def is_symbol(expr: Symbolic) -> bool:
+    """Whether a symbol is the only atom of an expression with one term."""
+    ((monomial, _), *others) = expr.terms.items()
+    return not others and len(monomial) == 1 and isinstance(monomial[0], Var)

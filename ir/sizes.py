@@ -1,7 +1,7 @@
 """Sizes that are known only when a program runs: `B`, `2*B-1`, `B*T`.
 
-Owns `Size` (an integer expression over named symbols), the table of symbols with their ranges, the proofs from these ranges, and the guards
-that a trace records. Knows no types, ops or programs.
+Owns `Size` (an integer expression over named symbols) and the table of symbols with their ranges. Expressions are in `expr`, proofs from
+the ranges in `bounds`, the guards that a trace records in `guards`. Knows no types, ops or programs.
 
 A `Size` stands wherever an `int` can stand in a shape. Sums, differences, products, quotients and remainders of sizes are sizes.
 Comparisons are decided by the ranges of the symbols, if they hold for all sizes or for none. Otherwise:
@@ -18,21 +18,18 @@ from __future__ import annotations
 
 import math
 import operator
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from .bounds import Ranges
 from .errors import NotGeneral
-from .expr import Atom, Expr, Minimum, Monomial, Quotient, Symbol, Symbolic, Var
+from .expr import Expr, Monomial, Quotient, Symbol, Symbolic, evaluated, expr_text, symbol_names
 from .expr import hint_of as expression_hint
+from .guards import at_least_zero, lost, proven, same
 from .vocabulary import functions
 
 if TYPE_CHECKING:
     from .func import Func
-    from .location import Location
 
     Integer = int
 else:
@@ -92,151 +89,6 @@ class Symbols:
     def greatest(self, expr: Expr) -> int | None:
         least = self.least(-expr)
         return None if least is None else -least
-
-
-# ---- guards
-
-
-class Guard(NamedTuple):
-    """`expr relation 0`, which the trace assumed because it holds for the hints; relation is `>=`, `!=` or `==`."""
-
-    expr: Symbolic
-    relation: str
-    location: Location | None
-
-    def holds(self, sizes: Mapping[str, int]) -> bool:
-        n = evaluated(self.expr, sizes)
-        return n >= 0 if self.relation == ">=" else (n == 0) == (self.relation == "==")
-
-    def __str__(self) -> str:
-        return f"{expr_text(self.expr)} {self.relation} 0"
-
-
-class Pin(NamedTuple):
-    """Why a symbol has one value only."""
-
-    name: str
-    value: int
-    reason: str
-    location: Location | None
-
-    def __str__(self) -> str:
-        where = "" if self.location is None else f" at {self.location.describe()}"
-        return f"{self.name} = {self.value}: {self.reason}{where}"
-
-
-@dataclass
-class Recording:
-    """What a trace assumes about its sizes. `locate` finds the user's line."""
-
-    symbols: Symbols
-    locate: Callable[[], Location | None]
-    guards: list[Guard] = field(default_factory=list)
-    pins: dict[str, Pin] = field(default_factory=dict)
-
-    def assume(self, expr: Symbolic, relation: str) -> None:
-        guard = Guard(expr, relation, self.locate())
-        if relation == "==":
-            self.pin(expr, f"{expr_text(expr)} == 0 is decided")
-        elif relation == ">=" and len(expr.terms) == 1 and _is_symbol(expr):
-            (((atom,), factor),) = expr.terms.items()
-            assert isinstance(atom, Var)
-            if factor > 0:
-                self.symbols.limit(atom.name, low=-(expr.constant // factor))
-            else:
-                self.symbols.limit(atom.name, high=expr.constant // -factor)
-        elif not any((g.expr, g.relation) == (expr, relation) for g in self.guards):
-            self.guards.append(guard)
-
-    def pin(self, expr: Symbolic, reason: str) -> None:
-        location = self.locate()
-        for name in symbol_names(expr):
-            hint = self.symbols.table[name].hint
-            self.pins.setdefault(name, Pin(name, hint, reason, location))
-            self.symbols.limit(name, hint, hint)
-
-
-class _Active(threading.local):
-    recording: Recording | None = None
-
-
-_active = _Active()
-
-
-@contextmanager
-def recording(symbols: Symbols, locate: Callable[[], Location | None]) -> Iterator[Recording]:
-    """Answer undecided questions about these symbols by the hints, inside the block, and record them."""
-    before, now = _active.recording, Recording(symbols, locate)
-    _active.recording = now
-    try:
-        yield now
-    finally:
-        _active.recording = before
-
-
-@contextmanager
-def no_recording() -> Iterator[None]:
-    """Refuse undecided questions inside the block: for passes, which may not add guards."""
-    before, _active.recording = _active.recording, None
-    try:
-        yield
-    finally:
-        _active.recording = before
-
-
-def _recording_of(size: Size) -> Recording | None:
-    found = _active.recording
-    return found if found is not None and found.symbols is size.symbols else None
-
-
-def _lost(size: Size, reason: str) -> int:
-    """The hint of a size that cannot stay symbolic."""
-    found = _recording_of(size)
-    if found is None:
-        raise NotGeneral(f"{reason} needs the value of {size}")
-    found.pin(size.expr, f"{reason} needs the value of {size}")
-    return size.hint
-
-
-def _same(size: Size, difference: Expr) -> bool:
-    """Whether a difference to a size is 0."""
-    if not isinstance(difference, Symbolic):
-        return difference == 0
-    least, greatest = size.symbols.least(difference), size.symbols.greatest(difference)
-    if (least is not None and least > 0) or (greatest is not None and greatest < 0):
-        return False
-    if least == greatest == 0:
-        return True
-    found = _recording_of(size)
-    if found is None:
-        return False
-    answer = difference.hint == 0
-    found.assume(difference, "==" if answer else "!=")
-    return answer
-
-
-def _at_least_zero(size: Size, expr: Expr) -> bool:
-    proven = _proven(size.symbols, expr)
-    if proven is not None:
-        return proven
-    assert isinstance(expr, Symbolic)
-    found = _recording_of(size)
-    if found is None:
-        raise NotGeneral(f"whether {expr_text(expr)} >= 0 depends on the sizes")
-    answer = expr.hint >= 0
-    assumed = expr if answer else -expr - 1
-    assert isinstance(assumed, Symbolic)
-    found.assume(assumed, ">=")
-    return answer
-
-
-def _proven(symbols: Symbols, expr: Expr) -> bool | None:
-    """Whether an expression is at least 0: always, never (False) or sometimes (None)."""
-    least = symbols.least(expr)
-    if least is not None and least >= 0:
-        return True
-    greatest = symbols.greatest(expr)
-    return False if greatest is not None and greatest < 0 else None
 
 
 # ---- sizes
@@ -312,7 +164,7 @@ class Size(Integer):
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, list | tuple | str | bytes):
-            return other * _lost(self, "repeating a sequence")
+            return other * lost(self, "repeating a sequence")
         return self._with(other, lambda a, b: a * b)
 
     __rmul__ = __mul__
@@ -376,7 +228,7 @@ class Size(Integer):
         number = as_expr(other)
         if number is None:
             return (other.is_integer() and self == int(other)) if type(other) is float else NotImplemented
-        return _same(self, self.expr - number)
+        return same(self, self.expr - number)
 
     def __ne__(self, other: object) -> Any:
         same = self.__eq__(other)
@@ -386,13 +238,13 @@ class Size(Integer):
         if type(other) is float and not math.isfinite(other):
             return other < 0
         number = as_expr(math.ceil(other) if type(other) is float else other)
-        return NotImplemented if number is None else _at_least_zero(self, self.expr - number)
+        return NotImplemented if number is None else at_least_zero(self, self.expr - number)
 
     def __le__(self, other: Any) -> Any:
         if type(other) is float and not math.isfinite(other):
             return other > 0
         number = as_expr(math.floor(other) if type(other) is float else other)
-        return NotImplemented if number is None else _at_least_zero(self, number - self.expr)
+        return NotImplemented if number is None else at_least_zero(self, number - self.expr)
 
     def __gt__(self, other: Any) -> Any:
         below = self.__le__(other)
@@ -408,13 +260,13 @@ class Size(Integer):
     # ---- what integers have besides
 
     def __index__(self) -> int:
-        return _lost(self, "code that takes only numbers")
+        return lost(self, "code that takes only numbers")
 
     def __int__(self) -> int:
-        return _lost(self, "int()")
+        return lost(self, "int()")
 
     def __float__(self) -> float:
-        return float(_lost(self, "float()"))
+        return float(lost(self, "float()"))
 
     def __round__(self, digits: Any = None) -> Any:
         return self
@@ -422,13 +274,13 @@ class Size(Integer):
     __trunc__ = __floor__ = __ceil__ = __pos__
 
     def __and__(self, other: Any) -> Any:
-        return _lost(self, "&") & other
+        return lost(self, "&") & other
 
     def __or__(self, other: Any) -> Any:
-        return _lost(self, "|") | other
+        return lost(self, "|") | other
 
     def __xor__(self, other: Any) -> Any:
-        return _lost(self, "^") ^ other
+        return lost(self, "^") ^ other
 
     def __lshift__(self, other: Any) -> Any:
         return self * 2**other
@@ -439,13 +291,13 @@ class Size(Integer):
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
     def __rlshift__(self, other: Any) -> Any:
-        return other << _lost(self, "<<")
+        return other << lost(self, "<<")
 
     def __rrshift__(self, other: Any) -> Any:
-        return other >> _lost(self, ">>")
+        return other >> lost(self, ">>")
 
     def bit_length(self) -> int:
-        return _lost(self, "bit_length").bit_length()
+        return lost(self, "bit_length").bit_length()
 
 
 _OPERATORS: dict[str, Callable[..., Any]] = {
@@ -464,7 +316,7 @@ def _divided(size: Size, dividend: Expr, divisor: Expr) -> int:
         small = _small_quotient(size._sized(dividend), size._sized(divisor))
         if small is not None:
             return small
-        return expression_hint(dividend) // _lost(Size(divisor, size.symbols), "a division")
+        return expression_hint(dividend) // lost(Size(divisor, size.symbols), "a division")
     if divisor == 0:
         raise ZeroDivisionError("integer division or modulo by zero")
     assert isinstance(dividend, Symbolic)
@@ -537,10 +389,6 @@ def as_expr(n: object) -> Expr | None:
 # ---- questions
 
 
-def is_recording() -> bool:
-    return _active.recording is not None
-
-
 def is_symbolic(n: object) -> bool:
     return type(n) is Size
 
@@ -558,7 +406,7 @@ def value_of(n: int, sizes: Mapping[str, int]) -> int:
 def at_least(a: int, b: int) -> bool:
     """Whether a >= b is proven for all sizes."""
     difference = a - b
-    return _proven(difference.symbols, difference.expr) is True if type(difference) is Size else difference >= 0
+    return proven(difference.symbols, difference.expr) is True if type(difference) is Size else difference >= 0
 
 
 def maximum(a: int, b: int) -> int:
@@ -570,32 +418,6 @@ def minimum(a: int, b: int) -> int:
     return b if at_least(a, b) else a if at_least(b, a) else min(a, b)
 
 
-def evaluated(expr: Expr, sizes: Mapping[str, int]) -> int:
-    if not isinstance(expr, Symbolic):
-        return expr
-    return expr.constant + sum(f * math.prod(_atom_value(atom, sizes) for atom in m) for m, f in expr.terms.items())
-
-
-def _atom_value(atom: Atom, sizes: Mapping[str, int]) -> int:
-    if isinstance(atom, Var):
-        return sizes[atom.name]
-    if isinstance(atom, Quotient):
-        return evaluated(atom.dividend, sizes) // atom.divisor
-    return min(evaluated(atom.a, sizes), evaluated(atom.b, sizes))
-
-
-def symbol_names(expr: Expr) -> list[str]:
-    """The symbols of an expression, in order of appearance."""
-    if not isinstance(expr, Symbolic):
-        return []
-    found: dict[str, None] = {}
-    for monomial in expr.terms:
-        for atom in monomial:
-            parts = [atom.dividend] if isinstance(atom, Quotient) else [atom.a, atom.b] if isinstance(atom, Minimum) else []
-            found.update(dict.fromkeys([atom.name] if isinstance(atom, Var) else [n for p in parts for n in symbol_names(p)]))
-    return list(found)
-
-
 def symbols_of(func: Func) -> dict[str, Symbol]:
     """The symbols of a function, in order of first appearance in the types of its parameters."""
     out: dict[str, Symbol] = {}
@@ -604,37 +426,3 @@ def symbols_of(func: Func) -> dict[str, Symbol]:
             if type(n) is Size:
                 out.update((name, n.symbols.table[name]) for name in symbol_names(n.expr) if name not in out)
     return out
-
-
-# ---- text
-
-
-def expr_text(expr: Expr) -> str:
-    """`2*B-1`, `B*T`, `(B+1)//2`: valid Python, the same for equal expressions."""
-    if not isinstance(expr, Symbolic):
-        return str(expr)
-    parts = sorted(((m, f) for m, f in expr.terms.items()), key=lambda term: (-len(term[0]), [_atom_text(atom, True) for atom in term[0]]))
-    texts = [_term_text(monomial, factor) for monomial, factor in parts] + ([str(expr.constant)] if expr.constant else [])
-    return "+".join(texts).replace("+-", "-")
-
-
-def _term_text(monomial: Monomial, factor: int) -> str:
-    alone = len(monomial) == 1 and factor == 1
-    product = "*".join(sorted(_atom_text(atom, not alone) for atom in monomial))
-    return product if factor == 1 else f"-{product}" if factor == -1 else f"{factor}*{product}"
-
-
-def _atom_text(atom: Atom, wrapped: bool) -> str:
-    if isinstance(atom, Var):
-        return atom.name
-    if isinstance(atom, Minimum):
-        return f"min({expr_text(atom.a)},{expr_text(atom.b)})"
-    dividend = expr_text(atom.dividend)
-    text = f"{dividend if _is_symbol(atom.dividend) and dividend.isidentifier() else f'({dividend})'}//{atom.divisor}"
-    return f"({text})" if wrapped else text
-
-
-def _is_symbol(expr: Symbolic) -> bool:
-    """Whether a symbol is the only atom of an expression with one term."""
-    ((monomial, _), *others) = expr.terms.items()
-    return not others and len(monomial) == 1 and isinstance(monomial[0], Var)

@@ -8,9 +8,10 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from adjit.ir.func import Func
+from adjit.ir.guards import Guard
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
-from adjit.ir.sizes import Guard, is_symbolic
+from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import TensorType
 from adjit.ir.world import world
 from adjit.tracer.trace import Program

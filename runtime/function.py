@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 import numpy as np
 
 from adjit.ir.active import current_builder, unwinding
+from adjit.ir.guards import Recording, no_recording, recording
 from adjit.ir.locks import new_lock
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
-from adjit.ir.sizes import Recording, no_recording, recording
 from adjit.ir.tracebacks import boundary, trim
 from adjit.ir.types import SCALARS, Shape
 from adjit.tracer.frames import user_location

@@ -16,7 +16,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from adjit.ir.errors import NotGeneral
-from adjit.ir.sizes import Recording, Size, Symbols, is_symbolic, range_text, symbol_names, symbols_of
+from adjit.ir.expr import symbol_names
+from adjit.ir.guards import Recording
+from adjit.ir.sizes import Size, Symbols, is_symbolic, range_text, symbols_of
 from adjit.ir.types import Shape
 
 from .concrete import ConcreteFunction

@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from adjit.ir.bounds import proven_sign
-from adjit.ir.expr import Expr, hint_of, is_static
-from adjit.ir.sizes import evaluated, symbol_names
+from adjit.ir.expr import Expr, evaluated, hint_of, is_static, symbol_names
 from adjit.ir.types import TensorType
 
 from ..kernels.window import Hosted, Window

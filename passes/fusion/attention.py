@@ -18,7 +18,7 @@ from adjit.ir.func import Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.arithmetic import Abs, Add, Div, Neg, Sub
 from adjit.ir.ops.attention import PARTS, QUERIES, Attention, AttentionGradient
-from adjit.ir.ops.base import Op, result_types
+from adjit.ir.ops.base import Op
 from adjit.ir.ops.elementary import Exp
 from adjit.ir.ops.linalg import Matmul
 from adjit.ir.ops.logic import Less
@@ -122,7 +122,7 @@ class _Adjoint(NamedTuple):
         delta = emit(Neg(), emit(StrongMul(), weighted, inverse))
         op = AttentionGradient(_parts(operands[0]), found.scale, found.fill)
         args = (*operands, self.d, peak, inverse, delta, *mask)
-        dq, dk, dv = (Value(t) for t in result_types(op, [x.type for x in args]))
+        dq, dk, dv = (Value(t) for t in op.result_types([x.type for x in args]))
         emit.several(op, args, (dq, dk, dv))
         by = [dq, *(emit(Sum((0,)), x) if op.parts > 1 else emit(Reshape(x.type.shape[1:]), x) for x in (dk, dv))]
         made: dict[int, list[Stmt]] = {id(s): [] for s in (*self.by_q, *self.by_k, *self.by_v)}

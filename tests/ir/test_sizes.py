@@ -10,6 +10,7 @@ from adjit.ir.bounds import Range, Ranges
 from adjit.ir.errors import NotGeneral, ParseError, ShapeError
 from adjit.ir.expr import Symbol, var_of, variable
 from adjit.ir.expr import minimum as minimum_expr
+from adjit.ir.guards import recording
 from adjit.ir.interpreter import run
 from adjit.ir.parser import parse_func
 from adjit.ir.printer import print_func
@@ -21,7 +22,6 @@ from adjit.ir.sizes import (
     is_symbolic,
     maximum,
     minimum,
-    recording,
     symbols_of,
     value_of,
 )

@@ -5,10 +5,10 @@ import pytest
 
 import adjit as aj
 from adjit.codegen.entry.entry import Header
+from adjit.ir.guards import recording
 from adjit.ir.interpreter import run
 from adjit.ir.parser import parse_func
 from adjit.ir.printer import print_func
-from adjit.ir.sizes import recording
 from adjit.ir.verifier import verify
 from adjit.runtime.general import shapes_of, symbolized
 from adjit.runtime.signature import take_apart

@@ -1,0 +1,166 @@
+"""What a trace assumes about the sizes that are known only when a program runs: guards and pins.
+
+A question about sizes that their ranges do not decide is answered by the sizes of the call that is traced, while its `Recording` is active;
+the answer becomes a guard of what is compiled, or pins the symbols to one value. Outside of a trace such questions are refused.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from .errors import NotGeneral
+from .expr import Expr, Symbolic, Var, evaluated, expr_text, is_symbol, symbol_names
+
+if TYPE_CHECKING:
+    from .location import Location
+    from .sizes import Size, Symbols
+
+
+class Guard(NamedTuple):
+    """`expr relation 0`, which the trace assumed because it holds for the hints; relation is `>=`, `!=` or `==`."""
+
+    expr: Symbolic
+    relation: str
+    location: Location | None
+
+    def holds(self, sizes: Mapping[str, int]) -> bool:
+        n = evaluated(self.expr, sizes)
+        return n >= 0 if self.relation == ">=" else (n == 0) == (self.relation == "==")
+
+    def __str__(self) -> str:
+        return f"{expr_text(self.expr)} {self.relation} 0"
+
+
+class Pin(NamedTuple):
+    """Why a symbol has one value only."""
+
+    name: str
+    value: int
+    reason: str
+    location: Location | None
+
+    def __str__(self) -> str:
+        where = "" if self.location is None else f" at {self.location.describe()}"
+        return f"{self.name} = {self.value}: {self.reason}{where}"
+
+
+@dataclass
+class Recording:
+    """What a trace assumes about its sizes. `locate` finds the user's line."""
+
+    symbols: Symbols
+    locate: Callable[[], Location | None]
+    guards: list[Guard] = field(default_factory=list)
+    pins: dict[str, Pin] = field(default_factory=dict)
+
+    def assume(self, expr: Symbolic, relation: str) -> None:
+        guard = Guard(expr, relation, self.locate())
+        if relation == "==":
+            self.pin(expr, f"{expr_text(expr)} == 0 is decided")
+        elif relation == ">=" and len(expr.terms) == 1 and is_symbol(expr):
+            (((atom,), factor),) = expr.terms.items()
+            assert isinstance(atom, Var)
+            if factor > 0:
+                self.symbols.limit(atom.name, low=-(expr.constant // factor))
+            else:
+                self.symbols.limit(atom.name, high=expr.constant // -factor)
+        elif not any((g.expr, g.relation) == (expr, relation) for g in self.guards):
+            self.guards.append(guard)
+
+    def pin(self, expr: Symbolic, reason: str) -> None:
+        location = self.locate()
+        for name in symbol_names(expr):
+            hint = self.symbols.table[name].hint
+            self.pins.setdefault(name, Pin(name, hint, reason, location))
+            self.symbols.limit(name, hint, hint)
+
+
+class _Active(threading.local):
+    recording: Recording | None = None
+
+
+_active = _Active()
+
+
+@contextmanager
+def recording(symbols: Symbols, locate: Callable[[], Location | None]) -> Iterator[Recording]:
+    """Answer undecided questions about these symbols by the hints, inside the block, and record them."""
+    before, now = _active.recording, Recording(symbols, locate)
+    _active.recording = now
+    try:
+        yield now
+    finally:
+        _active.recording = before
+
+
+@contextmanager
+def no_recording() -> Iterator[None]:
+    """Refuse undecided questions inside the block: for passes, which may not add guards."""
+    before, _active.recording = _active.recording, None
+    try:
+        yield
+    finally:
+        _active.recording = before
+
+
+def recording_of(size: Size) -> Recording | None:
+    found = _active.recording
+    return found if found is not None and found.symbols is size.symbols else None
+
+
+def lost(size: Size, reason: str) -> int:
+    """The hint of a size that cannot stay symbolic."""
+    found = recording_of(size)
+    if found is None:
+        raise NotGeneral(f"{reason} needs the value of {size}")
+    found.pin(size.expr, f"{reason} needs the value of {size}")
+    return size.hint
+
+
+def same(size: Size, difference: Expr) -> bool:
+    """Whether a difference to a size is 0."""
+    if not isinstance(difference, Symbolic):
+        return difference == 0
+    least, greatest = size.symbols.least(difference), size.symbols.greatest(difference)
+    if (least is not None and least > 0) or (greatest is not None and greatest < 0):
+        return False
+    if least == greatest == 0:
+        return True
+    found = recording_of(size)
+    if found is None:
+        return False
+    answer = difference.hint == 0
+    found.assume(difference, "==" if answer else "!=")
+    return answer
+
+
+def at_least_zero(size: Size, expr: Expr) -> bool:
+    known = proven(size.symbols, expr)
+    if known is not None:
+        return known
+    assert isinstance(expr, Symbolic)
+    found = recording_of(size)
+    if found is None:
+        raise NotGeneral(f"whether {expr_text(expr)} >= 0 depends on the sizes")
+    answer = expr.hint >= 0
+    assumed = expr if answer else -expr - 1
+    assert isinstance(assumed, Symbolic)
+    found.assume(assumed, ">=")
+    return answer
+
+
+def proven(symbols: Symbols, expr: Expr) -> bool | None:
+    """Whether an expression is at least 0: always, never (False) or sometimes (None)."""
+    least = symbols.least(expr)
+    if least is not None and least >= 0:
+        return True
+    greatest = symbols.greatest(expr)
+    return False if greatest is not None and greatest < 0 else None
+
+
+def is_recording() -> bool:
+    return _active.recording is not None

@@ -73,6 +73,11 @@ def most_saved(func: Func, *arrays: object) -> int:
     return most
 
 
+def test_memory_is_bounded_by_the_number_of_trips_and_not_by_the_bounds_of_the_range() -> None:
+    func = gradient(DECAY.replace("0..%n", "10000..%n"), ' {checkpoint="sqrt"}')
+    assert most_saved(func, np.array(0.7), np.array(10_400)) <= 40
+
+
 @pytest.mark.parametrize("text", [DECAY, UNTIL])
 @pytest.mark.parametrize(
     ("how", "bound"), [("", 400), (" {checkpoint=10}", 41), (' {checkpoint="sqrt"}', 40), (' {checkpoint="binomial"}', 40)]

@@ -215,6 +215,32 @@ def test_views_are_joined() -> None:
     )
 
 
+def test_arrays_are_added_before_they_are_padded_alike_with_zeros() -> None:
+    text = """
+        func @f(%x: f64[3], %y: f64[3]) -> f64[5] {
+          %a: f64[5] = pad %x {low=[1], high=[1], interior=[0], value=0.0}
+          %b: f64[5] = pad %y {low=[1], high=[1], interior=[0], value=0.0}
+          %c: f64[5] = add %a, %b
+          return %c
+        }
+        """
+    rewrites(
+        simplify,
+        text,
+        """
+        func @f(%x: f64[3], %y: f64[3]) -> f64[5] {
+          %a: f64[5] = pad %x {low=[1], high=[1], interior=[0], value=0.0}
+          %b: f64[5] = pad %y {low=[1], high=[1], interior=[0], value=0.0}
+          %0: f64[3] = add %x, %y
+          %c: f64[5] = pad %0 {low=[1], high=[1], interior=[0], value=0.0}
+          return %c
+        }
+        """,
+    )
+    leaves(simplify, text.replace("value=0.0", "value=2.0"))
+    leaves(simplify, text.replace("low=[1], high=[1]", "low=[2], high=[0]", 1))
+
+
 def test_a_sum_of_repetitions_is_a_product() -> None:
     rewrites(
         simplify,

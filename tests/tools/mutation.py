@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import importlib
 import os
 import random
 import resource
@@ -130,6 +131,8 @@ class Judge:
 
     def pytest_runtestloop(self, session: Any) -> bool:
         self.items = {item.nodeid: item for item in session.items}
+        for path in {mutant.path for mutant in self.drawn if mutant.path.is_relative_to(ROOT)}:  # some are imported when first used
+            importlib.import_module(".".join(("adjit", *path.relative_to(ROOT).with_suffix("").parts)))
         gc.collect()
         self.functions = functions_by_place()
         gc.freeze()

@@ -1,0 +1,215 @@
+"""Every structural rule of `simplify`: what it makes of the smallest program that it applies to, and what it leaves alone."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from adjit.ir.interpreter import run
+from adjit.ir.parser import parse_func
+from adjit.ir.printer import print_func
+from adjit.ir.verifier import verify
+from adjit.passes.simplify.dce import eliminate_dead_code
+from adjit.passes.simplify.simplify import simplify
+from adjit.passes.simplify.structural import STRUCTURAL
+
+
+class Example(NamedTuple):
+    rule: str
+    params: str
+    result: str
+    before: list[str]
+    after: list[str] | None  # None if nothing changes
+
+
+PADS = [
+    "%a: f64[5] = pad %x {low=[1], high=[1], interior=[0], value=0.0}",
+    "%b: f64[5] = pad %y {low=[1], high=[1], interior=[0], value=0.0}",
+]
+SUM = "%c: f64[5] = add %a, %b"
+NEIGHBOURS = [
+    "%a: f64[7] = pad %x {low=[1], high=[3], interior=[0], value=0.0}",
+    "%b: f64[7] = pad %y {low=[4], high=[1], interior=[0], value=0.0}",
+]
+TWO = "%x: f64[3], %y: f64[3]"
+NEXT = "%x: f64[3], %y: f64[2]"
+
+EXAMPLES = [
+    Example("drop_identity", "%x: f64[3]", "f64[3]", ["%a: f64[3] = reshape %x", "%b: f64[3] = neg %a"], ["%b: f64[3] = neg %x"]),
+    Example(
+        "join_reshapes", "%x: f64[6]", "f64[3,2]", ["%a: f64[2,3] = reshape %x", "%b: f64[3,2] = reshape %a"], ["%b: f64[3,2] = reshape %x"]
+    ),
+    Example(
+        "add_before_padding",
+        TWO,
+        "f64[5]",
+        [*PADS, SUM],
+        ["%0: f64[3] = add %x, %y", "%c: f64[5] = pad %0 {low=[1], high=[1], interior=[0], value=0.0}"],
+    ),
+    Example("add_before_padding", TWO, "f64[5]", [*(p.replace("0.0", "2.0") for p in PADS), SUM], None),
+    Example("add_before_padding", TWO, "f64[5]", [PADS[0], PADS[1].replace("low=[1], high=[1]", "low=[2], high=[0]"), SUM], None),
+    Example(
+        "join_neighbours",
+        NEXT,
+        "f64[7]",
+        [*NEIGHBOURS, "%c: f64[7] = add %b, %a"],
+        ["%0: f64[5] = concatenate %x, %y {axis=0}", "%c: f64[7] = pad %0 {low=[1], high=[1], interior=[0], value=0.0}"],
+    ),
+    Example("join_neighbours", NEXT, "f64[7]", [*(n.replace("0.0", "-0.0") for n in NEIGHBOURS), "%c: f64[7] = add %a, %b"], None),
+    Example(
+        "join_neighbours",
+        NEXT,
+        "f64[7]",
+        [NEIGHBOURS[0], NEIGHBOURS[1].replace("low=[4], high=[1]", "low=[5], high=[0]"), "%c: f64[7] = add %a, %b"],
+        None,
+    ),
+    Example(
+        "join_concatenates",
+        NEXT,
+        "f64[8]",
+        ["%a: f64[5] = concatenate %x, %y {axis=0}", "%b: f64[8] = concatenate %a, %x {axis=0}"],
+        ["%b: f64[8] = concatenate %x, %y, %x {axis=0}"],
+    ),
+    Example(
+        "join_concatenates",
+        "%x: f64[2,3]",
+        "f64[4,6]",
+        ["%a: f64[2,6] = concatenate %x, %x {axis=1}", "%b: f64[4,6] = concatenate %a, %a {axis=0}"],
+        None,
+    ),
+    Example(
+        "join_broadcasts",
+        "%x: f64[3]",
+        "f64[4,2,3]",
+        ["%a: f64[2,3] = broadcast %x", "%b: f64[4,2,3] = broadcast %a"],
+        ["%b: f64[4,2,3] = broadcast %x"],
+    ),
+    Example(
+        "broadcast_without_unit_axes",
+        "%x: f64[3]",
+        "f64[2,3]",
+        ["%a: f64[1,3] = reshape %x", "%b: f64[2,3] = broadcast %a"],
+        ["%b: f64[2,3] = broadcast %x"],
+    ),
+    Example("broadcast_without_unit_axes", "%x: f64[3]", "f64[3,2]", ["%a: f64[3,1] = reshape %x", "%b: f64[3,2] = broadcast %a"], None),
+    Example(
+        "join_transposes",
+        "%x: f64[2,3,4]",
+        "f64[4,2,3]",
+        ["%a: f64[3,4,2] = transpose %x {axes=[1, 2, 0]}", "%b: f64[4,2,3] = transpose %a {axes=[1, 2, 0]}"],
+        ["%b: f64[4,2,3] = transpose %x {axes=[2, 0, 1]}"],
+    ),
+    Example(
+        "transpose_of_unit_axes",
+        "%x: f64[2,1,3]",
+        "f64[1,2,3]",
+        ["%a: f64[1,2,3] = transpose %x {axes=[1, 0, 2]}"],
+        ["%a: f64[1,2,3] = reshape %x"],
+    ),
+    Example("transpose_of_unit_axes", "%x: f64[2,1,3]", "f64[3,1,2]", ["%a: f64[3,1,2] = transpose %x {axes=[2, 1, 0]}"], None),
+    Example(
+        "join_flips",
+        "%x: f64[2,3]",
+        "f64[2,3]",
+        ["%a: f64[2,3] = flip %x {axes=[0, 1]}", "%b: f64[2,3] = flip %a {axes=[1]}"],
+        ["%b: f64[2,3] = flip %x {axes=[0]}"],
+    ),
+    Example(
+        "join_slices",
+        "%x: f64[12]",
+        "f64[2]",
+        ["%a: f64[5] = slice %x {starts=[1], stops=[11], steps=[2]}", "%b: f64[2] = slice %a {starts=[1], stops=[5], steps=[3]}"],
+        ["%b: f64[2] = slice %x {starts=[3], stops=[10], steps=[6]}"],
+    ),
+    Example("small_powers", "%x: f64[2]", "f64[2]", ["%a: f64[2] = integer_pow %x {n=1}", "%b: f64[2] = neg %a"], ["%b: f64[2] = neg %x"]),
+    Example(
+        "join_casts",
+        "%x: f32[2]",
+        "f32[2]",
+        ["%a: f64[2] = cast %x", "%b: f32[2] = cast %a", "%c: f32[2] = neg %b"],
+        ["%c: f32[2] = neg %x"],
+    ),
+    Example("join_casts", "%x: f64[2]", "f64[2]", ["%a: f32[2] = cast %x", "%b: f64[2] = cast %a"], None),
+    Example("join_casts", "%x: i64[2]", "i32[2]", ["%a: f64[2] = cast %x", "%b: i32[2] = cast %a"], None),
+    Example(
+        "join_sums",
+        "%x: f64[2,3,4]",
+        "f64[3]",
+        ["%a: f64[2,3] = sum %x {axes=[2]}", "%b: f64[3] = sum %a {axes=[0]}"],
+        ["%b: f64[3] = sum %x {axes=[0, 2]}"],
+    ),
+    Example("reduce_unit_axes", "%x: f64[2,1,3]", "f64[2,3]", ["%a: f64[2,3] = max %x {axes=[1]}"], ["%a: f64[2,3] = reshape %x"]),
+    Example("reduce_unit_axes", "%x: f64[2,1,3]", "f64[1,3]", ["%a: f64[1,3] = max %x {axes=[0]}"], None),
+    Example(
+        "reduce_reshaped",
+        "%x: f64[2,3]",
+        "f64[]",
+        ["%a: f64[6] = reshape %x", "%b: f64[] = min %a {axes=[0]}"],
+        ["%b: f64[] = min %x {axes=[0, 1]}"],
+    ),
+    Example("reduce_reshaped", "%x: f64[2,3]", "f64[3]", ["%a: f64[3,2] = reshape %x", "%b: f64[3] = min %a {axes=[1]}"], None),
+    Example(
+        "reduce_broadcast",
+        "%x: f64[3]",
+        "f64[3]",
+        ["%a: f64[4,3] = broadcast %x", "%b: f64[3] = sum %a {axes=[0]}"],
+        ["%b: f64[3] = mul %x, 4.0"],
+    ),
+    Example(
+        "reduce_broadcast",
+        "%x: f64[3]",
+        "f64[]",
+        ["%a: f64[4,3] = broadcast %x", "%b: f64[] = max %a {axes=[0, 1]}"],
+        ["%b: f64[] = max %x {axes=[0]}"],
+    ),
+    Example(
+        "reduce_broadcast",
+        "%x: f64[3]",
+        "f64[4]",
+        ["%a: f64[4,3] = broadcast %x", "%b: f64[4] = sum %a {axes=[1]}"],
+        None,
+    ),
+    Example(
+        "scatter_into_sum",
+        "%x: f64[5], %u: f64[2], %i: i64[2]",
+        "f64[5]",
+        ["%a: f64[5] = scatter_add 0.0:f64[5], %u, %i", "%b: f64[5] = add %x, %a"],
+        ['check_index %i {of="scatter_add", x=f64[5]}', "%b: f64[5] = scatter_add %x, %u, %i"],  # the check of the one that is dropped
+    ),
+    Example(
+        "scatter_into_sum",
+        "%x: f64[5], %u: f64[2], %i: i64[2]",
+        "f64[5]",
+        ["%a: f64[5] = scatter_add 1.0:f64[5], %u, %i", "%b: f64[5] = add %x, %a"],
+        None,
+    ),
+]
+BY_LOOPS = {"add_in_place"}  # of stacks, which only loops make: tests/passes/test_reverse_regions.py
+
+
+def text(example: Example, body: list[str]) -> str:
+    last = body[-1].partition(":")[0]
+    return "\n".join([f"func @f({example.params}) -> {example.result} {{", *(f"  {line}" for line in body), f"  return {last}", "}\n"])
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.rule)
+def test_rule(example: Example) -> None:
+    func = parse_func(text(example, example.before))
+    verify(func)
+    out = eliminate_dead_code(simplify(func))
+    verify(out)
+    assert print_func(out) == text(example, example.after or example.before)
+    rng = np.random.default_rng(0)
+    arrays = [
+        rng.integers(0, 2, p.type.shape).astype(p.type.dtype) if p.type.dtype.kind == "i" else rng.random(p.type.shape).astype(p.type.dtype)
+        for p in func.params
+    ]
+    for got, want in zip(run(out, *arrays), run(func, *arrays), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-14)
+
+
+def test_every_rule_has_an_example() -> None:
+    rules = {rule.__name__ for of_op in STRUCTURAL.values() for rule in of_op}
+    assert rules - BY_LOOPS - {e.rule for e in EXAMPLES if e.after} == set()

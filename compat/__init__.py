@@ -84,7 +84,7 @@ class VariableSynchronization(_enum.Enum):
 
 def custom_gradient(f: _Any = None) -> _Any:
     """Define a function with a custom gradient: `f(*args)` returns the result and a function of the upstream gradients."""
-    return _custom_gradient(f, _dress)
+    return _custom_gradient(f, _dress, convert_to_tensor)
 
 
 def executing_eagerly() -> bool:  # type: ignore[valid-type] # `bool` is a dtype here

@@ -80,7 +80,13 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
     arrays = [np.asarray(convert_to_tensor(b)) for b in bounds]
     widest = max((a.dtype for a in arrays), key=lambda d: (d.kind == "f", d.itemsize))
     kind = widest if dtype is None else as_dtype(dtype).dtype
-    return convert_to_tensor(np.arange(*(a.item() for a in arrays), dtype=kind))
+    first, end, step = (a.astype(kind) for a in arrays)
+    if not step:
+        raise InvalidShape("Requires delta != 0: 0")
+    if kind.kind != "f":
+        return convert_to_tensor(np.arange(first.item(), end.item(), step.item(), dtype=kind))
+    count = int(np.ceil((end - first) / step))  # in its own precision: rounded, 3 / 0.01 is 300
+    return convert_to_tensor(first + step * np.arange(max(count, 0), dtype=kind))
 
 
 @public

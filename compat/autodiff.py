@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
+from adjit.ir.errors import UnsupportedError
+from adjit.ir.func import Value
 from adjit.ir.operand import Operand
 from adjit.runtime.record import Record, TraceRecord
+from adjit.runtime.recording import join, leave, listening
 from adjit.runtime.variable import Variable as RuntimeVariable
+from adjit.tracer.frames import user_location
 from adjit.tracer.pytree import flatten
 from adjit.tracer.trace import current_trace
 
@@ -37,15 +43,19 @@ class ForwardAccumulator:
         self._primals = leaves
         self._tangents = [convert_to_tensor(t) for t in given]
         if len({id(p) for p in leaves}) != len(leaves):
-            raise ValueError("Tensor passed as a primal more than once; add its tangents")
+            raise ValueError("Tensor passed as a primal multiple times; add its tangents")
         for primal, tangent in zip(leaves, self._tangents, strict=True):
             if not isinstance(primal, Operand):
                 raise ValueError(f"primals are tensors and variables, not {type(primal).__name__}")
             if primal.type.shape != tangent.type.shape or primal.type.dtype != tangent.type.dtype:
                 raise ValueError(f"Expected the tangent of a primal of {primal.type} to be {primal.type}, got {tangent.type}")
         self._tape = GradientTape(persistent=True, watch_accessed_variables=False)
+        self._around: tuple[Any, ...] = ()  # what recorded when this began: derivatives along the tangents are part of it
 
     def __enter__(self) -> ForwardAccumulator:
+        if self._tape._recording:
+            raise ValueError("Accumulator is already recording.")
+        self._around = listening.recorders
         self._tape.__enter__()
         self._tape.watch(self._primals)
         return self
@@ -65,12 +75,28 @@ class ForwardAccumulator:
             if result is primal:
                 return tangent
         weights = ones_like(result)
-        with GradientTape(watch_accessed_variables=False) as outer:
+        with self._recorded(), GradientTape(watch_accessed_variables=False) as outer:
             outer.watch(weights)
+            assert outer._record is not None
+            weights = outer._record.resolve(weights)  # the value that stands for a constant of a trace
             found = self._tape.gradient(result, self._primals, weights)
             pairs = [(g, t) for g, t in zip(found, self._tangents, strict=True) if g is not None]
-        along = outer.gradient([g for g, _ in pairs], weights, [t for _, t in pairs]) if pairs else None
+            along = outer.gradient([g for g, _ in pairs], weights, [t for _, t in pairs]) if pairs else None
         return zeros_like(result) if along is None and unconnected is UnconnectedGradients.ZERO else along
+
+    @contextmanager
+    def _recorded(self) -> Iterator[None]:
+        """Compute as if inside the tapes and accumulators around this one: TensorFlow computes derivatives while they record."""
+        resumed = [record for record in self._around if not any(record is r for r in listening.recorders)]
+        for record in resumed:
+            record.start()
+            join(record)
+        try:
+            yield
+        finally:
+            for record in reversed(resumed):
+                leave(record)
+                record.stop()
 
 
 class _WholeTape(GradientTape):
@@ -86,6 +112,17 @@ class _WholeTape(GradientTape):
         self._record = record
 
 
+def source_of(x: Any, what: str) -> Operand:
+    """The value that a source is in the trace. A constant is none: what depends on it was computed while tracing."""
+    source: Operand = x.read_operand() if isinstance(x, RuntimeVariable) else x
+    if not isinstance(source, Value):
+        raise UnsupportedError(
+            f"tf.{what}: {x!r} is a constant, and what depends on it alone was computed while tracing; make it an argument or a "
+            "tf.Variable, or watch it with a tf.GradientTape before it is used"
+        ).at(user_location())
+    return source
+
+
 @translated
 def gradients(
     ys: Any, xs: Any, grad_ys: Any = None, name: str = "gradients", gate_gradients: bool = False, aggregation_method: Any = None,
@@ -96,7 +133,7 @@ def gradients(
         raise RuntimeError("tf.gradients is not supported when eager execution is enabled. Use tf.GradientTape instead.")
     if stop_gradients is not None:
         raise NotImplementedError("tf.gradients(stop_gradients=...): use tf.stop_gradient on these tensors")
-    sources = [x.read_operand() if isinstance(x, RuntimeVariable) else x for x in flatten(xs)[0]]
+    sources = [source_of(x, "gradients") for x in flatten(xs)[0]]
     out: list[Any] = _WholeTape(sources).gradient(ys, sources, grad_ys, unconnected_gradients)
     return out
 
@@ -110,7 +147,7 @@ def hessians(
         raise RuntimeError("tf.hessians is not supported when eager execution is enabled. Use tf.GradientTape instead.")
     out = []
     for x in flatten(xs)[0]:
-        source = x.read_operand() if isinstance(x, RuntimeVariable) else x
+        source = source_of(x, "hessians")
         slope = _WholeTape([source]).gradient(ys, source, None, UnconnectedGradients.ZERO)
         out.append(_WholeTape([source]).jacobian(slope, source, UnconnectedGradients.ZERO))
     return out

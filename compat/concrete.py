@@ -103,6 +103,26 @@ class ConcreteFunction:
         return outputs_of(self._compiled)
 
     @property
+    def inputs(self) -> list[TensorSpec]:
+        """The tensors that it takes: arguments, then variables and constants that it captures."""
+        params = self._compiled.program.func.params
+        return [TensorSpec(p.type.shape, p.type.dtype, f"{p.name or 'unknown'}:0") for p in params]
+
+    @property
+    def outputs(self) -> list[TensorSpec]:
+        """The tensors that it returns, in order."""
+        return [TensorSpec(r.type.shape, r.type.dtype, f"Identity{f'_{i}' if i else ''}:0")
+                for i, r in enumerate(self._compiled.program.func.results)]  # fmt: skip
+
+    @property
+    def output_shapes(self) -> Any:
+        return tree_map(lambda spec: spec.shape if isinstance(spec, TensorSpec) else spec, self.structured_outputs)
+
+    @property
+    def output_dtypes(self) -> Any:
+        return tree_map(lambda spec: spec.dtype if isinstance(spec, TensorSpec) else spec, self.structured_outputs)
+
+    @property
     def variables(self) -> tuple[Any, ...]:
         return tuple(RuntimeVariable.of(store) for store in self._compiled.closed_over)
 

@@ -42,6 +42,19 @@ DEFAULT = "serving_default"
 FUNCTIONS = (Function, BoundFunction, ConcreteFunction, RestoredFunction)
 
 
+class SaveOptions:
+    """Options of `save`. Gradients are always saved: those of custom gradients are part of the IR."""
+
+    def __init__(self, *, experimental_custom_gradients: bool = True, **others: Any) -> None:
+        given = [name for name, value in others.items() if value]
+        if given:
+            raise UnsupportedError(f"tf.saved_model.SaveOptions: {', '.join(given)} has no meaning for the files that adjit writes")
+
+
+class LoadOptions(SaveOptions):
+    """Options of `load`."""
+
+
 def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None) -> None:
     """Write a module (or any object with variables and functions) to a directory, from which `load` makes one that works the same.
 
@@ -265,4 +278,4 @@ def default_of(parameter: inspect.Parameter) -> list[Any]:
         return []
 
 
-__all__ = ["load", "save"]
+__all__ = ["LoadOptions", "SaveOptions", "load", "save"]

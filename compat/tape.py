@@ -59,6 +59,7 @@ class GradientTape(RuntimeTape):
         experimental_use_pfor: bool = True,
     ) -> Any:  # fmt: skip
         """For each source, the derivatives of every element of the target with respect to every element of the source."""
+        self._check_persistent(parallel_iterations, experimental_use_pfor)
         self._read_targets(target)
         return dress_structure(super().jacobian(target, sources, unconnected_gradients))
 
@@ -71,7 +72,19 @@ class GradientTape(RuntimeTape):
         shape, its = as_operand(target).type.shape, as_operand(source).type.shape
         if not shape or not its or shape[0] != its[0]:
             raise ValueError(f"Need first dimension of target shape ({shape}) and source shape ({its}) to match.")
+        for what, each in (("target", shape), ("source", its)):
+            if len(each) < 2:
+                raise ValueError(f"{what} must have rank at least 2, one of them for the batch. Got {what} of shape {each}")
+        self._check_persistent(parallel_iterations, experimental_use_pfor)
         return dress_structure(super().batch_jacobian(target, source, unconnected_gradients))
+
+    def _check_persistent(self, parallel_iterations: Any, vectorized: bool) -> None:
+        """Raise where TensorFlow does, which computes rows one by one in these cases, so that code is portable."""
+        if not self._persistent and (parallel_iterations is not None or not vectorized):
+            raise RuntimeError(
+                "GradientTape must be created with persistent=True to compute the jacobian with parallel_iterations, or without pfor "
+                "(experimental_use_pfor=False)."
+            )
 
     def _read_targets(self, target: Any) -> None:
         """Read variables that are targets themselves: they count as targets even if nothing read them inside the tape."""

@@ -36,9 +36,10 @@ from .tensor import Tensor, tensor, wrap
 from .variable import Store, Variable
 
 Present = Callable[[Operand], Operand]
+Convert = Callable[[Any], Any]
 
 
-def custom_gradient(f: Callable[..., Any], present: Present = present) -> Callable[..., Any]:
+def custom_gradient(f: Callable[..., Any], present: Present = present, convert: Convert = tensor) -> Callable[..., Any]:
     """Return a function that computes `f(*args)[0]` and is differentiated by `f(*args)[1]`, called `grad_fn` below.
 
     >>> @custom_gradient
@@ -54,7 +55,7 @@ def custom_gradient(f: Callable[..., Any], present: Present = present) -> Callab
     @boundary
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        return GradientCall(f, args, kwargs, present).run()
+        return GradientCall(f, args, kwargs, present, convert).run()
 
     return differentiated
 
@@ -62,10 +63,13 @@ def custom_gradient(f: Callable[..., Any], present: Present = present) -> Callab
 class GradientCall:
     """One call: which of its arguments are differentiated, and how the user's gradients are assigned to them."""
 
-    def __init__(self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], present: Present) -> None:
+    def __init__(
+        self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], present: Present, convert: Convert = tensor
+    ) -> None:
         self.f = f
         self.name = str(getattr(f, "__name__", type(f).__name__))
-        self.present = present
+        self.present = present  # gives operands the interface of the frontend
+        self.convert = convert  # makes tensors of numbers and arrays, with the frontend's dtypes
         positional, tree = flatten(args)
         keyword, keyword_tree = flatten(kwargs)
         self.given_args = [self.argument(x) for x in positional]
@@ -98,7 +102,7 @@ class GradientCall:
         self.variables = [v for v in reads.variables.values() if not any(reads.values[v.store] is x for x in self.inputs)]
         self.inputs += [reads.values[v.store] for v in self.variables]
         leaves, self.out_tree = flatten(result)
-        values = [as_operand(tensor(leaf)) for leaf in leaves]
+        values = [as_operand(self.convert(leaf)) for leaf in leaves]
         trace = current_trace()
         results = self.recorded(values) if trace is None else self.emitted(trace, values)
         return self.out_tree.unflatten([self.present(r) for r in results])

@@ -25,7 +25,7 @@ from .record import Assign, EagerRecord, Record, TraceRecord
 from .recording import suspended
 from .variable import Variable
 
-SPENT = "the tape is spent: a tape that is not persistent forgets what it recorded; explain before gradient(), or use persistent=True"
+SPENT = "the tape is spent: gradient() found all gradients, and a tape that is not persistent then forgets; use persistent=True"
 
 LEFT = "not connected: it left through NumPy"
 

@@ -50,6 +50,7 @@ class GradientTape:
         self._record: Record | None = None
         self._recording = False
         self._watched_variables: tuple[Variable, ...] = ()
+        self._unconnected: Record | None = None  # of the last gradient() with a None in its result, for `explain`
 
     # ---- recording
 
@@ -116,7 +117,7 @@ class GradientTape:
         recording = self._recording
         if recording:
             self._stop()
-        self._record = None
+        self._record = self._unconnected = None
         self._watched_variables = ()
         if recording:
             self._start()
@@ -140,6 +141,7 @@ class GradientTape:
             found = iter(differentiate(record, targets, [conj(s) for s in seeds], [x for xs in asked for x in xs]))
             gradients = [conjugated(total([next(found) for _ in xs])) for xs in asked]
         finished = [finish(record, g, s, s.type, zeros) for g, s in zip(gradients, leaves, strict=True)]
+        self._unconnected = record if any(g is None for g in finished) else None
         return tree.unflatten(finished)
 
     @boundary
@@ -185,11 +187,11 @@ class GradientTape:
     def explain(self, target: Any, source: Any) -> str:
         """Return one line that says why the gradient of `target` by `source` is None, or that it is not.
 
-        A tape that is not persistent is used up by `gradient`: call `explain` before it.
+        A tape that is not persistent is used up by `gradient`, and keeps what it recorded only if that gave a None.
         """
         from .explain import explain  # noqa: PLC0415 - only who wonders about a None needs it
 
-        return explain(self._record, target, source, self._persistent)
+        return explain(self._record or self._unconnected, target, source, self._persistent)
 
     @property
     def record(self) -> Record:

@@ -145,7 +145,9 @@ def predicate(x: Any, what: str) -> Operand:
     """Return a traced condition as a bool scalar."""
     operand = as_operand(x)
     if operand.type.size != 1:
-        raise ShapeError(f"{what}: the truth of {operand.type} is ambiguous; use .any() or .all()").at(user_location())
+        raise ShapeError(
+            f"{what}: the truth of {operand.type} is ambiguous; use .any() or .all(), or np.where(condition, a, b) for each element"
+        ).at(user_location())
     return ops.cast(ops.reshape(operand, ()), BOOL)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from adjit import tf
+from adjit.ir.errors import UnsupportedError
 
 
 @tf.function
@@ -166,3 +167,31 @@ def test_objects_that_say_what_they_are_share_a_trace() -> None:
     assert mixed.experimental_get_tracing_count() == 1
     assert mixed(Mango(), Mango()).numpy().tolist() == [6, 8]
     assert mixed.experimental_get_tracing_count() == 2
+
+
+def test_inputs_and_outputs_of_a_concrete_function() -> None:
+    v = tf.Variable([1.0, 2.0], name="v")
+
+    @tf.function
+    def f(x, n):
+        return {"y": x * v, "n": n + 1}
+
+    concrete = f.get_concrete_function(tf.TensorSpec([2]), tf.TensorSpec([], tf.int32))
+    assert [(i.name, i.shape, i.dtype) for i in concrete.inputs] == [
+        ("x:0", (2,), tf.float32),
+        ("n:0", (), tf.int32),
+        ("v:0", (2,), tf.float32),
+    ]
+    assert [(o.shape, o.dtype) for o in concrete.outputs] == [((2,), tf.float32), ((), tf.int32)]
+    assert concrete.output_shapes == {"y": (2,), "n": ()}
+    assert concrete.output_dtypes == {"y": tf.float32, "n": tf.int32}
+
+
+def test_gradients_by_a_constant_are_refused() -> None:
+    @tf.function
+    def f():
+        x = tf.constant(10.0)
+        return tf.gradients(x * 2.0, x)
+
+    with pytest.raises(UnsupportedError, match=r"tf\.gradients: .* is a constant(.|\n)*return tf.gradients"):
+        f()

@@ -378,3 +378,86 @@ def test_tensors_are_immutable_unhashable_and_have_no_truth_of_their_own() -> No
         bool(x)
     assert {x.ref(): 1}[x.ref()] == 1
     assert (tf.range(3.0).dtype, tf.range(0, 1, 0.5).dtype, tf.range(tf.constant(3, tf.int64)).dtype) == (tf.float32, tf.float32, tf.int64)
+
+
+def test_derivatives_along_tangents_are_part_of_what_records_around() -> None:
+    def nested(x):
+        with tf.autodiff.ForwardAccumulator(x, tf.constant(1.0)) as outer, tf.autodiff.ForwardAccumulator(x, tf.constant(1.0)) as inner:
+            y = x**3.5
+        slope = inner.jvp(y)
+        return slope, outer.jvp(slope), inner.jvp(outer.jvp(y)) is None
+
+    for call in (nested, tf.function(nested)):
+        slope, curvature, unconnected = call(tf.constant(1.1))
+        np.testing.assert_allclose(slope, 3.5 * 1.1**2.5, rtol=1e-5)
+        np.testing.assert_allclose(curvature, 3.5 * 2.5 * 1.1**1.5, rtol=1e-5)
+        assert bool(unconnected)
+
+    x = tf.constant([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        with tf.autodiff.ForwardAccumulator(x, tf.constant([1.0, 0.0])) as accumulator:
+            y = tf.reduce_sum(x**3)
+    np.testing.assert_allclose(tape.gradient(accumulator.jvp(y), x), [6.0, 0.0])
+
+
+def test_derivatives_along_tangents_through_identities_in_functions() -> None:
+    v = tf.Variable([1.0, 2.0, 3.0])
+
+    @tf.function
+    def f():
+        with tf.autodiff.ForwardAccumulator(v, tf.constant([0.1, -0.2, 0.3])) as accumulator:
+            shifted, doubled = v + 0.1, v * 2.0
+        return accumulator.jvp((v, shifted, doubled))
+
+    for found, factor in zip(f(), (1, 1, 2), strict=True):
+        np.testing.assert_allclose(found, np.array([0.1, -0.2, 0.3]) * factor, rtol=1e-6)
+
+
+def test_accumulators_refuse_what_tensorflow_refuses() -> None:
+    x = tf.constant(1.0)
+    with pytest.raises(ValueError, match="multiple times"):
+        tf.autodiff.ForwardAccumulator([x, x], [x, x])
+    accumulator = tf.autodiff.ForwardAccumulator(x, x)
+    with accumulator, pytest.raises(ValueError, match="already recording"), accumulator:
+        pass
+
+
+def test_ranges_of_floats_are_counted_in_their_own_precision() -> None:
+    assert tf.range(-2.0, 1.0, 3.0 / 800).shape == (800,)
+    np.testing.assert_allclose(tf.range(0.0, 1.0, 0.1), np.arange(10) * 0.1, rtol=1e-6)
+    np.testing.assert_array_equal(tf.range(3.0, 0.0, -1.0), [3.0, 2.0, 1.0])
+    assert tf.range(5).dtype == tf.int32
+    assert tf.range(0, 5, dtype=tf.float64).dtype == tf.float64
+    for bounds in ((0.0, 1.0, 0.0), (0, 1, 0)):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Requires delta != 0"):
+            tf.range(*bounds)
+
+
+def test_batch_jacobians_ask_for_what_tensorflow_asks_for() -> None:
+    def tape_of(x, persistent=False):
+        with tf.GradientTape(persistent=persistent) as tape:
+            tape.watch(x)
+            y = x * x
+        return tape, y
+
+    x = tf.constant([[1.0, 2.0]])
+    for options in ({"experimental_use_pfor": False}, {"parallel_iterations": 8}):
+        tape, y = tape_of(x)
+        with pytest.raises(RuntimeError, match=r"persistent=True.*parallel_iterations"):
+            tape.batch_jacobian(y, x, **options)
+        tape, y = tape_of(x, True)
+        np.testing.assert_allclose(tape.batch_jacobian(y, x, **options), [[[2.0, 0.0], [0.0, 4.0]]])
+    row = tf.constant([1.0, 2.0])
+    tape, y = tape_of(row)
+    with pytest.raises(ValueError, match="must have rank at least 2"):
+        tape.batch_jacobian(y, row)
+
+
+def test_numbers_returned_by_custom_gradients_are_float32() -> None:
+    @tf.custom_gradient
+    def f(x):
+        return -1.5, lambda upstream: upstream * 2.0
+
+    assert f(tf.constant(1.0)).dtype == tf.float32
+    assert tf.function(f)(tf.constant(1.0)).dtype == tf.float32

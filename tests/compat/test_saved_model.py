@@ -167,7 +167,7 @@ def test_layers_random_numbers_constants_and_custom_gradients(tmp_path) -> None:
     module = Particular()
     expected = module(X)
     module(X, training=True)
-    tf.saved_model.save(module, tmp_path)
+    tf.saved_model.save(module, tmp_path, options=tf.saved_model.SaveOptions(experimental_custom_gradients=True))
     loaded = tf.saved_model.load(tmp_path)
     np.testing.assert_allclose(loaded(X), expected, rtol=1e-6)
     assert not np.array_equal(loaded(X, training=True), loaded(X, training=True))  # draws go on

@@ -145,6 +145,18 @@ def test_a_spent_tape() -> None:
     assert "spent" in tape.explain(y, x)
 
 
+def test_after_a_gradient_that_is_none() -> None:
+    x = aj.tensor(2.0)
+    with aj.GradientTape() as tape:
+        y = x * x
+    assert tape.gradient(y, x) is None
+    assert "not watched" in tape.explain(y, x)
+    with pytest.raises(RuntimeError, match="can only be used"):
+        tape.gradient(y, x)
+    tape.reset()
+    assert "spent" in tape.explain(y, x)
+
+
 def test_computed_outside() -> None:
     x = aj.tensor(2.0)
     with aj.GradientTape() as tape:

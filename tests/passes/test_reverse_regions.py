@@ -183,3 +183,23 @@ def test_a_loop_has_the_gradient_of_its_trips_written_out(name: str) -> None:
     assert not any(isinstance(s.op, For) for s in flat.stmts)
     want = run(value_and_grad_func(flat), *program.arrays)
     assert_all_close(run(value_and_grad_func(func), *program.arrays), want)
+
+
+@pytest.mark.parametrize(("first", "step"), [(1, 2), (0, 3), (7, -2)])
+def test_a_carry_that_counts_in_steps_is_computed_and_not_stored(first: int, step: int) -> None:
+    text = f"""func @f(%x: f64[], %n: i64[]) -> f64[] {{
+  %r: f64[], %last: i64[] = for %k in 0..%n carry (%c: f64[] = %x, %i: i64[] = {first}) {{
+    %w: f64[] = cast %i
+    %d: f64[] = mul %c, %w
+    %j: i64[] = add %i, {step}
+    yield %d, %j
+  }}
+  return %r
+}}
+"""
+    both = value_and_grad_func(parse_func(text))
+    verify(both)
+    product = float(np.prod([first + step * k for k in range(4)]))
+    for got in (run(both, np.array(1.5), np.array(4)), compile_func(OPTIMIZE(both))([np.array(1.5), np.array(4)])):
+        np.testing.assert_allclose([float(g) for g in got], [1.5 * product, product], rtol=1e-14)
+    assert "saving" not in print_func(both), "what is counted is known without the loop"

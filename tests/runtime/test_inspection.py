@@ -103,3 +103,21 @@ def test_gradients_keep_the_names_of_parameters() -> None:
         found = aj.function(transform(loss)).inspect({"w": np.ones(3)}, np.ones(3), scale=2.0)
         assert "(%weights.w: f64[3], %x: f64[3], %scale: f64[])" in found.forward.splitlines()[0]
         assert "%weights.w.bar" in found.backward
+
+
+def test_effects_before_the_gradient_belong_to_the_forward_part() -> None:
+    @aj.function
+    def step(x):
+        with aj.GradientTape() as tape:
+            tape.watch(x)
+            print("x is", x)
+            y = x * x
+        slope = tape.gradient(y, x)
+        print("slope is", slope)
+        return slope
+
+    seen = step.inspect(3.0)
+    assert "x is" in seen.forward
+    assert "slope is" not in seen.forward
+    assert "slope is" in seen.backward
+    assert "x is" not in seen.backward

@@ -321,7 +321,7 @@ def test_effects_stay_out_of_fuse(say: type[Op]) -> None:
 
 
 def test_a_region_op_that_forgets_a_rule_cannot_be_defined() -> None:
-    whole = {name: getattr(If, name) for name in ("check", "interpret", "pull_back", "push_forward", "batch_region")}
+    whole = {name: getattr(If, name) for name in ("check", "flow", "interpret", "pull_back", "push_forward", "batch_region")}
     for forgotten in whole:
         with pytest.raises(TypeError, match=f"a region op without {forgotten}"):
             type(Region)("Forgetful", (Region,), {k: v for k, v in whole.items() if k != forgotten})

@@ -94,7 +94,7 @@ class Stmt:
 class Block:
     """Statements in order, with the block's parameters and results. `saving` are further results, for the backward counterpart only."""
 
-    __slots__ = ("params", "stmts", "results", "saving", "_free", "_effects")
+    __slots__ = ("params", "stmts", "results", "saving", "_free", "_effects", "_op_classes")
 
     def __init__(self, params: Sequence[Value], stmts: Sequence[Stmt], results: Sequence[Operand], saving: Sequence[Operand] = ()) -> None:
         self.params = tuple(params)
@@ -103,6 +103,7 @@ class Block:
         self.saving = tuple(saving)
         self._free: tuple[Value, ...] | None = None
         self._effects: Effects | None = None
+        self._op_classes: frozenset[type[Op]] | None = None
 
     def uses(self) -> Iterator[Operand]:
         """Every operand that this block reads, including nested blocks, in order."""
@@ -112,6 +113,17 @@ class Block:
                 yield from block.uses()
         yield from self.results
         yield from self.saving
+
+    def op_classes(self) -> frozenset[type[Op]]:
+        """The classes of all ops in this block, at any depth; cached, since blocks are immutable."""
+        if self._op_classes is None:
+            inside = [block.op_classes() for stmt in self.stmts for block in stmt.blocks]
+            self._op_classes = frozenset({type(stmt.op) for stmt in self.stmts}).union(*inside)
+        return self._op_classes
+
+    def contains(self, *classes: type[Op]) -> bool:
+        """Whether an op of one of these classes occurs, at any depth."""
+        return any(issubclass(found, classes) for found in self.op_classes())
 
     def free(self) -> tuple[Value, ...]:
         """Values of the enclosing blocks that this block uses, in order of first use."""

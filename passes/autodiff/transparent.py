@@ -8,11 +8,11 @@ from __future__ import annotations
 from adjit.ir.func import Func, Stmt
 from adjit.ir.ops.custom import CustomGradient
 
-from ..rewrite import Renaming, walk
+from ..rewrite import Renaming
 
 
 def drop_custom_gradients(func: Func) -> Func:
-    if not any(isinstance(stmt.op, CustomGradient) for stmt in walk(func.block)):
+    if not func.block.contains(CustomGradient):
         return func
     renaming = Renaming()
     return renaming.func(func, _dropped(func.stmts, renaming))

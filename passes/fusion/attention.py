@@ -27,7 +27,7 @@ from adjit.ir.ops.reduce import Max, Reduce, Sum
 from adjit.ir.ops.shape import Broadcast, Reshape, Transpose
 from adjit.ir.sizes import is_symbolic
 
-from ..rewrite import like, operands_read, walk
+from ..rewrite import like, operands_read
 from ..simplify.cleanup import rewrite_blocks
 
 MIN_SIDE = 32  # queries and keys: fewer weights are stored at no cost
@@ -35,7 +35,7 @@ CLOSE = 1e-6  # relative difference of two spellings of one factor
 
 
 def fuse_attention(func: Func) -> Func:
-    if sum(isinstance(s.op, Matmul) for s in walk(func.block)) < 2 or not any(isinstance(s.op, Exp) for s in walk(func.block)):
+    if not func.block.contains(Matmul) or not func.block.contains(Exp):
         return func
     return rewrite_blocks(func, _rewritten)
 

@@ -16,13 +16,13 @@ from adjit.ir.ops.reduce import ArgExtremum, ArgMax
 from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import I32, I64
 
-from ..rewrite import Renaming, walk
+from ..rewrite import Renaming
 
 SHORT = 2**31 - 1  # positions that a narrow integer can hold
 
 
 def reduce_positions(func: Func) -> Func:
-    if not any(isinstance(stmt.op, ArgExtremum) for stmt in walk(func.block)):
+    if not func.block.contains(ArgExtremum):
         return func
     renaming = Renaming()
     return renaming.func(func, _rewritten(func.block, renaming))

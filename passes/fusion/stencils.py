@@ -65,7 +65,7 @@ class _Shifting:
         self.grown = {axis for axis in range(len(small)) if small[axis] != large[axis]}
         self.views = {id(s.result): s for s in stmts if isinstance(s.op, Slice | Broadcast)}
         self.maps = {id(s.result): s for s in stmts if self._is_member(s)}
-        self.pads = [s for s in stmts if self._is_pad(s)]
+        self.pads = [(s, s.op) for s in stmts if isinstance(s.op, Pad) and self._is_pad(s)]
         self.reductions = [s for s in stmts if self._is_reduction(s)]
         self._keep_what_can_follow(outputs)
         self.made: dict[tuple[int, Shape], Operand] = {}
@@ -84,13 +84,13 @@ class _Shifting:
 
     def _keep_what_can_follow(self, outputs: set[int]) -> None:
         """Keep only connected members that no other statement reads: these would have to be stored anyway."""
-        following = {id(s.results[0]) for s in (*self.maps.values(), *self.pads, *self.reductions)}
+        following = {id(s.results[0]) for s in (*self.maps.values(), *(s for s, _ in self.pads), *self.reductions)}
         staying = [id(x) for s in self.stmts if not s.results or id(s.results[0]) not in following for x in operands_read(s)]
         drop_connected(self.maps, [*outputs, *staying])
         unwanted = dict(self.maps)
-        drop_connected(unwanted, [id(s.args[0]) for s in self.pads])
+        drop_connected(unwanted, [id(s.args[0]) for s, _ in self.pads])
         self.maps = {key: s for key, s in self.maps.items() if key not in unwanted}
-        self.pads = [s for s in self.pads if id(s.args[0]) in self.maps]
+        self.pads = [(s, pad) for s, pad in self.pads if id(s.args[0]) in self.maps]
         self.reductions = [s for s in self.reductions if id(s.args[0]) in self.maps]
 
     def pays(self) -> bool:
@@ -104,24 +104,24 @@ class _Shifting:
 
     def _boxes(self) -> int:
         """The number of boxes into which the pads of all shifts cut the large domain."""
-        sources = [view for s in self.maps.values() for x in s.args if isinstance((view := self.views.get(id(x), s)).op, Slice)]
+        read = [view for s in self.maps.values() for x in s.args if (view := self.views.get(id(x))) is not None]
+        sources = [(view.op, view.args[0].type.shape) for view in read if isinstance(view.op, Slice)]
         cuts: set[tuple[int, int]] = set()
         for low in self.shifts():
             cuts |= {(axis, end) for axis, at in enumerate(low) for end in (at, at + self.small[axis])}
-            for view in sources:
-                assert isinstance(view.op, Slice)
-                for axis, (start, at, size) in enumerate(zip(view.op.starts, low, view.args[0].type.shape, strict=True)):
+            for window, shape in sources:
+                for axis, (start, at, size) in enumerate(zip(window.starts, low, shape, strict=True)):
                     cuts |= {(axis, at - start), (axis, at - start + size)}
         return count_boxes((axis, end) for axis, end in cuts if 0 < end < self.large[axis])
 
     def shifts(self) -> list[Shape]:
-        return list(dict.fromkeys(s.op.low for s in self.pads if isinstance(s.op, Pad)))
+        return list(dict.fromkeys(pad.low for _, pad in self.pads))
 
     def _work_at(self, home: Shape) -> int:
         """The work of all shifts, with the reductions computed at shift `home`."""
         total = 0
         for shift in self.shifts():
-            roots = [s.args[0] for s in self.pads if isinstance(s.op, Pad) and s.op.low == shift]
+            roots = [s.args[0] for s, pad in self.pads if pad.low == shift]
             total += sum(map(_work, self._behind([*roots, *(s.args[0] for s in self.reductions if shift == home)])))
         return total
 
@@ -137,16 +137,17 @@ class _Shifting:
     # ---- the new statements
 
     def emitted(self) -> list[Stmt]:
-        replaced = {id(s) for s in (*self.pads, *self.reductions)}
+        pads = {id(s): pad for s, pad in self.pads}
+        reductions = {id(s) for s in self.reductions}
         for stmt in self.stmts:
-            if id(stmt) not in replaced:
-                self.out.append(stmt)
-            elif isinstance(stmt.op, Reduce):
+            if id(stmt) in pads:
+                pad = pads[id(stmt)]
+                self._within(stmt, stmt.args[0], pad.low, pad.value, stmt.result)
+            elif isinstance(stmt.op, Reduce) and id(stmt) in reductions:
                 value = stmt.op.identity(stmt.result.type.dtype)
                 self._emit(stmt, stmt.op, (self._within(stmt, stmt.args[0], self.home, value),), stmt.result)
             else:
-                assert isinstance(stmt.op, Pad)
-                self._within(stmt, stmt.args[0], stmt.op.low, stmt.op.value, stmt.result)
+                self.out.append(stmt)
         return self.out
 
     def _emit(self, model: Stmt, op: Op, args: tuple[Operand, ...], result: Operand | None = None) -> Value:

@@ -20,7 +20,6 @@ from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.arithmetic import Add
 from adjit.ir.ops.base import Array, Op
-from adjit.ir.ops.create import Constant, Fill, Iota
 from adjit.ir.ops.index import Gather, Scatter
 from adjit.ir.ops.join import Concatenate
 from adjit.ir.ops.linalg import Matmul
@@ -262,7 +261,7 @@ class _Unpacking:
             raise _Refused
         if op.takes_stacks:
             return self.on_stacks(stmt)
-        if isinstance(op, Constant | Fill | Iota):
+        if not stmt.args:
             return [Literal(x, scalar_type(result)) for x in op.evaluate().ravel()]
         if op.only_moves:
             return self.moved(stmt)

@@ -10,13 +10,12 @@ from __future__ import annotations
 from adjit.ir.func import Block, Func, Stmt
 from adjit.ir.ops.index import Indexing
 
-from ..rewrite import walk
 from .bounds import Bounds
 from .cse import operand_key
 
 
 def check_once(func: Func) -> Func:
-    if not any(isinstance(stmt.op, Indexing) for stmt in walk(func.block)):
+    if not func.block.contains(Indexing):
         return func
     return func.replace(block=_Search(Bounds(func)).visit(func.block))
 

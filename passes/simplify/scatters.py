@@ -19,11 +19,11 @@ from adjit.ir.ops.index import ScatterAdd
 from adjit.ir.ops.maps import Mul
 from adjit.ir.ops.shape import Broadcast
 
-from ..rewrite import Renaming, operands_read, walk
+from ..rewrite import Renaming, operands_read
 
 
 def scatter_updates(func: Func) -> Func:
-    if not any(isinstance(stmt.op, ScatterAdd) for stmt in walk(func.block)):
+    if not func.block.contains(ScatterAdd):
         return func
     renaming = Renaming()
     stmts = _Block(func.block, func.updates).rewritten(renaming)
@@ -80,10 +80,11 @@ class _Block:
     def _update(self, stmt: Stmt) -> tuple[Operand, _Scaled] | None:
         """The array that a sum or difference adds scaled rows to, and those."""
         x, y = stmt.args
-        for base, other in [(x, y)] if isinstance(stmt.op, Sub) else [(x, y), (y, x)]:
+        minus = isinstance(stmt.op, Sub)
+        for base, other in [(x, y)] if minus else [(x, y), (y, x)]:
             scaled = self._scaled(other)
             if scaled is not None and base is not other:
-                return base, scaled._replace(factors=(*scaled.factors, None)) if isinstance(stmt.op, Sub) else scaled
+                return base, scaled._replace(factors=(*scaled.factors, None)) if minus else scaled
         return None
 
     def _scaled(self, y: Operand) -> _Scaled | None:

@@ -18,7 +18,7 @@ from adjit.ir.ops.sort import Argsort
 from adjit.ir.sizes import hint_of
 from adjit.ir.types import TensorType
 
-from ..rewrite import Renaming, like, operands_read, walk
+from ..rewrite import Renaming, like, operands_read
 
 
 class Part(NamedTuple):
@@ -29,7 +29,7 @@ class Part(NamedTuple):
 
 
 def select_parts(func: Func) -> Func:
-    if not any(isinstance(stmt.op, Argsort) for stmt in walk(func.block)):
+    if not func.block.contains(Argsort):
         return func
     renaming = Renaming()
     kept = {id(new) for _, new in func.updates}
@@ -50,12 +50,14 @@ def _rewritten(block: Block, renaming: Renaming, kept: set[int]) -> list[Stmt]:
         new = renaming.stmt(stmt)
         if new.blocks:
             new = new.replace(blocks=tuple(renaming.body(b, _rewritten(b, renaming, set())) for b in new.blocks))
-        part = _used_part(stmt, uses, given, made) if isinstance(stmt.op, Argsort) and stmt.args[0].type.dtype.kind in "iuf" else None
-        if part is not None and isinstance(new.op, Argsort):
-            new = like(new, Select(new.op.axis, *part, new.op.descending), new.args, named=stmt.result)
-            parts[id(stmt.result)] = new.result
-            out.append(new)
-            continue
+        op = stmt.op
+        if isinstance(op, Argsort) and stmt.args[0].type.dtype.kind in "iuf":
+            part = _used_part(stmt, op.axis, uses, given, made)
+            if part is not None:
+                new = like(new, Select(op.axis, *part, op.descending), new.args, named=stmt.result)
+                parts[id(stmt.result)] = new.result
+                out.append(new)
+                continue
         order = next((parts[id(x)] for x in stmt.args if id(x) in parts), None)
         if order is None:
             out.append(new)
@@ -68,21 +70,20 @@ def _rewritten(block: Block, renaming: Renaming, kept: set[int]) -> list[Stmt]:
     return out
 
 
-def _used_part(sort: Stmt, uses: dict[int, list[Stmt]], given: set[int], made: dict[int, Stmt]) -> Part | None:
+def _used_part(sort: Stmt, axis: int, uses: dict[int, list[Stmt]], given: set[int], made: dict[int, Stmt]) -> Part | None:
     """The part of a sort's positions that is used; None if it is not at one of the ends, or not the same everywhere."""
-    op = sort.op
-    assert isinstance(op, Argsort)
     slices: list[Stmt] = []
     results = [sort.result]
     for use in uses.get(id(sort.result), []):
-        if isinstance(use.op, Gather) and _gathers_rows(use, sort, made):
+        if isinstance(use.op, Gather) and _gathers_rows(use, sort, axis, made):
             results.append(use.result)
             slices += uses.get(id(use.result), [])
         else:
             slices.append(use)
-    if any(id(x) in given for x in results) or not all(isinstance(s.op, Slice) for s in slices):
+    taken = [(s.op, s.args[0].type) for s in slices if isinstance(s.op, Slice)]
+    if any(id(x) in given for x in results) or len(taken) < len(slices):
         return None
-    found = {_part(s.op, s.args[0].type, op.axis) for s in slices if isinstance(s.op, Slice)}
+    found = {_part(op, whole, axis) for op, whole in taken}
     return found.pop() if len(found) == 1 else None
 
 
@@ -95,13 +96,12 @@ def _part(op: Slice, whole: TensorType, axis: int) -> Part | None:
     return Part(stop - start, start != 0) if 0 in (start, size - stop) and hint_of((stop - start) * RARE) <= hint_of(size) else None
 
 
-def _gathers_rows(gather: Stmt, sort: Stmt, made: dict[int, Stmt]) -> bool:
-    """Whether a gather takes one element for each position of a sort, from the same row."""
-    assert isinstance(sort.op, Argsort)
+def _gathers_rows(gather: Stmt, sort: Stmt, along: int, made: dict[int, Stmt]) -> bool:
+    """Whether a gather takes one element for each position of a sort along an axis, from the same row."""
     for axis, index in enumerate(gather.args[1:]):
         counted = made.get(id(index))
-        is_counted = counted is not None and isinstance(counted.op, Iota) and counted.op.axis == axis != sort.op.axis
-        if not is_counted and (index is not sort.result or axis != sort.op.axis):
+        is_counted = counted is not None and counted.op.position_axis == axis != along
+        if not is_counted and (index is not sort.result or axis != along):
             return False
     return gather.args[0] is not sort.result and gather.result.type.shape == sort.result.type.shape
 

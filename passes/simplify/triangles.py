@@ -11,7 +11,6 @@ from adjit.ir.func import Block, Func, Stmt
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.arithmetic import Add
 from adjit.ir.ops.cholesky import Cholesky
-from adjit.ir.ops.create import Iota
 from adjit.ir.ops.logic import LessEqual
 from adjit.ir.ops.maps import Where
 from adjit.ir.ops.qr import Qr
@@ -25,7 +24,7 @@ LOWER, UPPER = False, True
 
 
 def substitute_triangles(func: Func) -> Func:
-    if not any(isinstance(stmt.op, SolveWith) for stmt in walk(func.block)):
+    if not func.block.contains(SolveWith):
         return func
     definitions = {id(stmt.result): stmt for stmt in walk(func.block) if len(stmt.results) == 1}
     renaming = Renaming()
@@ -36,14 +35,15 @@ def substitute_triangles(func: Func) -> Func:
 def _rewritten(block: Block, renaming: Renaming, definitions: dict[int, Stmt]) -> list[Stmt]:
     out: list[Stmt] = []
     for stmt in block.stmts:
-        triangle = _triangle(stmt.args[0], definitions) if isinstance(stmt.op, SolveWith) else None
-        new = renaming.stmt(stmt)
+        op, new = stmt.op, renaming.stmt(stmt)
         if new.blocks:
             new = new.replace(blocks=tuple(renaming.body(b, _rewritten(b, renaming, definitions)) for b in new.blocks))
-        if triangle is not None and isinstance(new.op, SolveWith):
-            a, _, b = new.args
-            new = like(new, SolveTriangular(triangle, new.op.transposed), (a, b), named=stmt.result)
-            renaming[stmt.result] = new.result
+        if isinstance(op, SolveWith):
+            triangle = _triangle(stmt.args[0], definitions)
+            if triangle is not None:
+                a, _, b = new.args
+                new = like(new, SolveTriangular(triangle, op.transposed), (a, b), named=stmt.result)
+                renaming[stmt.result] = new.result
         out.append(new)
     return out
 
@@ -88,7 +88,7 @@ def _diagonal(mask: Operand, definitions: dict[int, Stmt]) -> int | None:
     column, row = (definitions.get(id(a)) for a in stmt.args)
     if row is not None and isinstance(row.op, Add) and isinstance(row.args[1], Literal):
         shift, row = int(row.args[1].value), definitions.get(id(row.args[0]))
-    axes = [s.op.axis for s in (column, row) if s is not None and isinstance(s.op, Iota)]
+    axes = [s.op.position_axis for s in (column, row) if s is not None]
     return shift if axes == [rank - 1, rank - 2] else None
 
 

@@ -8,8 +8,8 @@
 - `scatter_add(zeros, b, k)`, if each iteration has its own row: a `scatter_set`.
 - `gather(c, k)` of a carry that each iteration changes in its own row only, and whose final value is not read: of its initial value.
 
-Applies only to loops with known bounds, whose rows are read and written at `k + c` or `c - k`, so that each iteration has its own. Sums
-are added in a different order, as in any blocked matrix product.
+Applies only to loops whose bounds are literals or sizes, and whose rows are read and written at `k + c` or `c - k`, so that each iteration
+has its own. Sums are added in a different order, as in any blocked matrix product.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from adjit.ir.ops.linalg import Matmul
 from adjit.ir.ops.reduce import Sum
 from adjit.ir.ops.shape import Reshape, Transpose, reshape, transpose
 from adjit.ir.ops.stack import StackArray
-from adjit.ir.sizes import hint_of
+from adjit.ir.sizes import at_least, hint_of
 from adjit.ir.types import TensorType
 
 from ..memory.in_place import is_stack
 from ..rewrite import like
 from ..simplify.dce import eliminate_dead_code
-from ..simplify.trips import Position, known_trips, positions
+from ..simplify.trips import Position, Sizes, Trips, known_trips, positions
 
 MAX_WORK = 1 << 24  # multiplications per iteration: larger products are just as fast inside the loop
 MAX_BYTES = 1 << 26  # of an array that is stored for a product outside
@@ -50,6 +50,7 @@ class _Lifting:
     def __init__(self, used: set[int]) -> None:
         self.used = used
         self.lifted = 0
+        self.sizes = Sizes()
         self.lengths: dict[int, int] = {}  # of stacks built by loops with known bounds
 
     def block(self, block: Block) -> Block:
@@ -57,14 +58,15 @@ class _Lifting:
         for stmt in block.stmts:
             if stmt.blocks:
                 stmt = stmt.replace(blocks=tuple(map(self.block, stmt.blocks)))
-            trips = known_trips(stmt)
-            if trips is None or len(trips) < 2:
+            self.sizes.note(stmt)
+            trips = known_trips(stmt, self.sizes)
+            if trips is None or not at_least(trips.length, 2):
                 out.append(stmt)
                 continue
-            loop = _LiftedLoop(stmt, trips, self.lengths, self.used)
+            loop = _LiftedLoop(stmt, trips, self.sizes, self.lengths, self.used)
             out += loop.rewritten()
             self.lifted += loop.lifted
-            self.lengths.update((id(stack), len(trips)) for stack in stmt.results[len(stmt.blocks[0].results) :])
+            self.lengths.update((id(stack), trips.length) for stack in stmt.results[len(stmt.blocks[0].results) :])
         return Block(block.params, out, block.results, block.saving)
 
 
@@ -76,7 +78,7 @@ class _Rows(NamedTuple):
 
 
 class _LiftedLoop:
-    def __init__(self, stmt: Stmt, trips: range, lengths: dict[int, int], used: set[int]) -> None:
+    def __init__(self, stmt: Stmt, trips: Trips, sizes: Sizes, lengths: dict[int, int], used: set[int]) -> None:
         self.used = used
         self.stmt = stmt
         self.trips = trips
@@ -88,7 +90,7 @@ class _LiftedLoop:
         self.makers = {id(r): s for s in self.stmts for r in s.results}
         self.inside = {*self.makers, *map(id, self.body.params)}
         self.uses = Counter(map(id, self.body.uses()))
-        self.positions = positions(self.body)
+        self.positions = positions(self.body, sizes)
         self.kept: dict[tuple[int, Position], tuple[Value, Operand, _Rows]] = {}  # values of the body that new carries collect
         self.before, self.after = Builder(), Builder()
         self.lifted = 0
@@ -162,7 +164,7 @@ class _LiftedLoop:
         maker = self.makers.get(id(x))
         if maker is not None and isinstance(maker.op, Reshape):
             of = self.rows(maker.args[0], index)
-            return None if of is None else _Rows(reshape(of.array, (len(self.trips), *x.type.shape)), of.at)
+            return None if of is None else _Rows(reshape(of.array, (self.trips.length, *x.type.shape)), of.at)
         read = self.read_rows(x)
         for found in [read] if read is not None else self._collected(x):
             if index is None or found.at == self.positions[id(index)]:
@@ -192,7 +194,7 @@ class _LiftedLoop:
         yield from (rows for value, _, rows in self.kept.values() if value is x)
 
     def _kept(self, x: Operand, index: Operand) -> _Rows | None:
-        type = TensorType(x.type.dtype, (len(self.trips), *x.type.shape))
+        type = TensorType(x.type.dtype, (self.trips.length, *x.type.shape))
         if hint_of(type.nbytes) > MAX_BYTES or not isinstance(x, Value) or self.comes_from_outside(x):
             return None
         rows = _Rows(Value(type, x.name), self.positions[id(index)])
@@ -214,14 +216,14 @@ class _LiftedLoop:
     def _precompute(self, k: int, stmt: Stmt) -> None:
         """gather(x, i) @ w becomes gather(x @ w, i)."""
         row, w = stmt.args
-        if not self.comes_from_outside(w) or w.type.rank != 2 or row.type.rank > 2 or not _is_worth_it(stmt, len(self.trips)):
+        if not self.comes_from_outside(w) or w.type.rank != 2 or row.type.rank > 2 or not _is_worth_it(stmt, self.trips.length):
             return
         with self.before as builder, builder.at(stmt.location, stmt.phase, stmt.origin):
             rows = self.read_rows(row)
             if rows is None:
                 return
             product = apply(Matmul(), _as_matrix(rows.array, w.type.shape[0]), w)
-            products = reshape(product, (len(self.trips), *stmt.result.type.shape))
+            products = reshape(product, (self.trips.length, *stmt.result.type.shape))
         self.stmts[k] = stmt.replace(op=Gather(), args=(products, self.makers[id(row)].args[1]))
         self.makers[id(stmt.result)] = self.stmts[k]
         self.lifted += 1
@@ -231,7 +233,7 @@ class _LiftedLoop:
     def _postpone_product(self, slot: int) -> None:
         """total + transpose(a) @ b becomes total + transpose(all a) @ (all b)."""
         product = self._added(slot)
-        if product is None or not isinstance(product.op, Matmul) or not _is_worth_it(product, len(self.trips)):
+        if product is None or not isinstance(product.op, Matmul) or not _is_worth_it(product, self.trips.length):
             return
         a, b = product.args
         if a.type.rank != 2 or b.type.rank != 2:
@@ -250,7 +252,7 @@ class _LiftedLoop:
     def _pair(self, a: Operand, b: Operand) -> tuple[Operand, Operand] | None:
         """The rows of both, in the same order."""
         lying = [rows.at for rows in (self.rows(a), self.rows(b)) if rows is not None]
-        for at in (*lying, Position(1, -self.trips[0])):
+        for at in (*lying, Position(1, -self.trips.first)):
             index = self._index(at)
             left, right = (self.rows(x, index) if index is not None else None for x in (a, b))
             if left is not None and right is not None:
@@ -281,7 +283,7 @@ class _LiftedLoop:
         if at is None or product is None or not isinstance(product.op, Matmul) or not self.is_only_read_by(product.result):
             return
         b, w = product.args
-        if not self.comes_from_outside(w) or w.type.rank != 2 or b.type.rank > 2 or not _is_worth_it(product, len(self.trips)):
+        if not self.comes_from_outside(w) or w.type.rank != 2 or b.type.rank > 2 or not _is_worth_it(product, self.trips.length):
             return
         with self.after as builder, builder.at(product.location, product.phase, product.origin):
             rows = self.rows(b, maker.args[2])

@@ -73,8 +73,8 @@ class Bounds:
     def _walk(self, block: Block) -> None:
         for stmt in block.stmts:
             counted = known_trips(stmt)
-            if counted:
-                self._learn(stmt.blocks[0].params[0], Interval(counted[0], counted[-1]))
+            if counted is not None and counted.length:
+                self._learn(stmt.blocks[0].params[0], Interval(counted.first, counted.last))
             elif stmt.op.is_loop and stmt.region.counters:
                 start, stop = map(self.of, stmt.args[:2])
                 if start is not None and stop is not None:
@@ -107,9 +107,23 @@ class Bounds:
         if combine is None:
             return None
         a, b = map(self.of, stmt.args)
-        if a is None or b is None or ((is_open(a) or is_open(b)) and not isinstance(op, Add | Sub)):
+        if a is None or b is None:
             return None
+        if (is_open(a) or is_open(b)) and not isinstance(op, Add | Sub):
+            return open_extremum(op, a, b)
         return combine(a, b)
+
+
+def open_extremum(op: Op, a: Interval, b: Interval) -> Interval | None:
+    """The range of a minimum or maximum, where the order of the bounds is the same for all sizes."""
+    if not isinstance(op, Minimum | Maximum):
+        return None
+    ends = []
+    for x, y in zip(a, b, strict=True):
+        if not at_least(x, y) and not at_least(y, x):
+            return None
+        ends.append(x if at_least(x, y) == isinstance(op, Maximum) else y)
+    return Interval(*ends)
 
 
 def is_open(interval: Interval) -> bool:

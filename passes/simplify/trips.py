@@ -8,7 +8,9 @@ from typing import NamedTuple
 from adjit.ir.builder import Builder
 from adjit.ir.func import Block, Stmt, Value
 from adjit.ir.operand import Literal, Operand
-from adjit.ir.ops.arithmetic import Add, Sub
+from adjit.ir.ops.arithmetic import Add, Maximum, Sub
+from adjit.ir.ops.create import SizeValue
+from adjit.ir.sizes import at_least
 from adjit.ir.types import I64, TensorType
 
 INDEX = TensorType(I64)
@@ -21,34 +23,74 @@ class Position(NamedTuple):
     sign: int
     offset: int
 
-    def covers(self, trips: range, size: int) -> bool:
+    def covers(self, trips: Trips, size: int) -> bool:
         """Whether the iterations give each of 0 .. size-1 exactly once."""
-        ends = {self.sign * k + self.offset for k in (trips[0], trips[-1])}
-        return len(trips) == size and ends == {0, size - 1}
+        ends = [self.sign * k + self.offset for k in (trips.first, trips.last)]
+        return trips.length == size and (ends == [0, size - 1] or ends == [size - 1, 0])
 
 
-def known_trips(stmt: Stmt) -> range | None:
-    """The range that a `for` counts through, if its bounds are literals."""
-    if not stmt.op.is_loop or not stmt.region.counters or not all(isinstance(x, Literal) for x in stmt.args[:2]):
+class Trips(NamedTuple):
+    """The values of a loop's counter: so many, from the first on."""
+
+    first: int
+    length: int
+
+    @property
+    def last(self) -> int:
+        return self.first + self.length - 1
+
+
+class Sizes:
+    """Values of a program that are sizes, or follow from sizes, by id: numbers that may be known only when it runs."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, int] = {}
+
+    def of(self, x: Operand) -> int | None:
+        if isinstance(x, Literal):
+            return int(x.value) if x.type == INDEX else None
+        return self.known.get(id(x))
+
+    def note(self, stmt: Stmt) -> None:
+        if isinstance(stmt.op, SizeValue):
+            self.known[id(stmt.result)] = stmt.op.value
+        elif isinstance(stmt.op, Add | Sub | Maximum) and stmt.result.type == INDEX:
+            a, b = map(self.of, stmt.args)
+            found = None if a is None or b is None else self._computed(stmt, a, b)
+            if found is not None:
+                self.known[id(stmt.result)] = found
+
+    def _computed(self, stmt: Stmt, a: int, b: int) -> int | None:
+        if isinstance(stmt.op, Maximum):
+            return a if at_least(a, b) else b if at_least(b, a) else None
+        return a - b if isinstance(stmt.op, Sub) else a + b
+
+
+def known_trips(stmt: Stmt, sizes: Sizes | None = None) -> Trips | None:
+    """The values that a `for` counts through, if its bounds are literals, or sizes."""
+    if not stmt.op.is_loop or not stmt.region.counters:
         return None
-    start, stop = (int(x.value) for x in stmt.args[:2])  # type: ignore[attr-defined]
-    return range(start, stop)
+    start, stop = map((sizes or Sizes()).of, stmt.args[:2])
+    if start is None or stop is None:
+        return None
+    return Trips(start, stop - start if at_least(stop, start) else 0)
 
 
-def positions(body: Block) -> dict[int, Position]:
+def positions(body: Block, sizes: Sizes) -> dict[int, Position]:
     """Values of a `for` loop's body, by id, that follow its counter up or down."""
     out = {id(body.params[0]): Position(1, 0)}
     for stmt in body.stmts:
+        sizes.note(stmt)
         if not isinstance(stmt.op, Add | Sub) or stmt.result.type != INDEX:
             continue
-        a, b = stmt.args
         minus = isinstance(stmt.op, Sub)
-        if isinstance(b, Literal) and id(a) in out:
+        (a, b), (first, second) = stmt.args, map(sizes.of, stmt.args)
+        if second is not None and id(a) in out:
             sign, offset = out[id(a)]
-            out[id(stmt.result)] = Position(sign, offset - int(b.value) if minus else offset + int(b.value))
-        elif isinstance(a, Literal) and id(b) in out:
+            out[id(stmt.result)] = Position(sign, offset - second if minus else offset + second)
+        elif first is not None and id(b) in out:
             sign, offset = out[id(b)]
-            out[id(stmt.result)] = Position(-sign if minus else sign, int(a.value) - offset if minus else int(a.value) + offset)
+            out[id(stmt.result)] = Position(-sign if minus else sign, first - offset if minus else first + offset)
     return out
 
 

@@ -118,6 +118,77 @@ def test_products_that_are_added_up_are_one_product_after_the_loop() -> None:
     agrees(parse_func(dedent(text)), numbers(4, 2, 3), numbers(2, 5), numbers(3, 5))
 
 
+def test_products_leave_loops_over_sizes_that_are_known_only_at_run_time() -> None:
+    """Both directions at once: rows are read backwards, as in the backward pass of a loop over all rows."""
+    rewrites(
+        lift_products,
+        """
+        func @f[B=4, T=2](%x: f64[B,T,3], %w: f64[3,5], %first: f64[3,5]) -> (f64[T,5], f64[3,5]) {
+          %b: i64[] = size {value=B}
+          %m: i64[] = maximum %b, 0
+          %r: f64[T,5], %q: f64[3,5] = for %k in 0..%m carry (%c: f64[T,5] = 0.0, %total: f64[3,5] = %first) {
+            %l: i64[] = sub %m, 1
+            %i: i64[] = sub %l, %k
+            %row: f64[T,3] = gather %x, %i
+            %p: f64[T,5] = matmul %row, %w
+            %n: f64[T,5] = tanh %p
+            %t: f64[3,T] = transpose %row {axes=[1, 0]}
+            %g: f64[3,5] = matmul %t, %n
+            %d: f64[T,5] = add %n, %c
+            %next: f64[3,5] = add %total, %g
+            yield %d, %next
+          }
+          return %r, %q
+        }
+        """,
+        """
+        func @f[B=4, T=2](%x: f64[B,T,3], %w: f64[3,5], %first: f64[3,5]) -> (f64[T,5], f64[3,5]) {
+          %b: i64[] = size {value=B}
+          %m: i64[] = maximum %b, 0
+          %0: f64[B*T,3] = reshape %x
+          %1: f64[B*T,5] = matmul %0, %w
+          %2: f64[B,T,5] = reshape %1
+          %r: f64[T,5], %n: f64[B,T,5] = for %k in 0..%m carry (%c: f64[T,5] = 0.0, %n.1: f64[B,T,5] = 0.0) {
+            %l: i64[] = sub %m, 1
+            %i: i64[] = sub %l, %k
+            %p: f64[T,5] = gather %2, %i
+            %n.2: f64[T,5] = tanh %p
+            %d: f64[T,5] = add %n.2, %c
+            %n.3: f64[B,T,5] = scatter_set %n.1, %n.2, %i
+            yield %d, %n.3
+          }
+          %3: f64[B*T,3] = reshape %x
+          %4: f64[B*T,5] = reshape %n
+          %5: f64[3,B*T] = transpose %3 {axes=[1, 0]}
+          %6: f64[3,5] = matmul %5, %4
+          %q: f64[3,5] = add %first, %6
+          return %r, %q
+        }
+        """,
+    )
+
+
+@pytest.mark.parametrize("bound", ["sub %b, 2", "sub %b, %t", "minimum %b, 7"])
+def test_products_stay_in_loops_that_may_have_fewer_than_two_iterations(bound: str) -> None:
+    leaves(
+        lift_products,
+        f"""
+        func @f[B=9, T=3](%x: f64[B,T,3], %w: f64[3,5]) -> f64[T,5] {{
+          %b: i64[] = size {{value=B}}
+          %t: i64[] = size {{value=T}}
+          %m: i64[] = {bound}
+          %r: f64[T,5] = for %k in 0..%m carry (%c: f64[T,5] = 0.0) {{
+            %row: f64[T,3] = gather %x, %k
+            %p: f64[T,5] = matmul %row, %w
+            %n: f64[T,5] = add %p, %c
+            yield %n
+          }}
+          return %r
+        }}
+        """,
+    )
+
+
 RECURRENT = """
     func @f(%x: f64[{steps},2,3], %w: f64[3,5], %u: f64[5,5], %b: f64[5]) -> f64[] {{
       %h: f64[2,5], %all: f64[4,2,5] = for %k in {start}..{stop} carry (%c: f64[2,5] = 0.0, %out: f64[4,2,5] = 0.0) {{

@@ -11,12 +11,15 @@ SELDOM = '!0 = !{!"branch_weights", i32 1, i32 65536}'  # marks checks as unlike
 
 
 def poll(text: Text, index: str = "", step: int | str = 1, every: int = 1) -> None:
-    """Return from the function if the call was interrupted. Checks once in `every` iterations of a loop whose index grows by `step`."""
+    """Return from the function if the call was interrupted. Checks once in `every` iterations of a loop whose index grows by `step`.
+
+    The last of them does, so that a loop of fewer iterations, which may be in another one, never asks for the time.
+    """
     go = text.fresh_label()
     if every > 1:
         look = text.fresh_label()
-        period = 1 << (every * int(step) - 1).bit_length()  # exactly one index of each period is below the step
-        due = text.define(f"icmp ult i64 {text.define(f'and i64 {index}, {period - 1}')}, {step}")
+        period = 1 << (every * int(step) - 1).bit_length()  # exactly one index of each period is within a step of its end
+        due = text.define(f"icmp uge i64 {text.define(f'and i64 {index}, {period - 1}')}, {period - int(step)}")
         text.put(f"br i1 {due}, label %{look}, label %{go}, !prof !0")
         text.start(look)
     text.declares.add(f"declare i1 @{LOOK}(ptr)")

@@ -14,6 +14,7 @@ from adjit.ir.expr import Atom, Expr, Minimum, Quotient, Symbol, Symbolic, Var, 
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.types import F64, I64, DType
 
+from ..interrupts import stopping
 from ..kernels.emitter import VectorEmitter
 from ..llvm import counted, memory
 from ..llvm.lanes import Reg, Text
@@ -45,6 +46,9 @@ from .ir import (
 
 if TYPE_CHECKING:
     from ..kernels.kernels import Kernel
+
+
+SHORT_ROW = stopping.GRAIN >> 6  # instructions: the least that is assumed of a row whose length is known only at run time
 
 
 def render(text: Text, nodes: Iterable[Node], kernel: Kernel | None = None, sizes: dict[Expr, str] | None = None) -> None:
@@ -196,6 +200,7 @@ class _NestRenderer:
         self.carried: dict[tuple[int, int], Reg] = {}  # reduction and piece -> the sum that a loop carries
         self.sums: dict[tuple[int, int], Reg] = {}  # the same after the latest vector
         self.totals: dict[int, Reg] = {}
+        self.in_row_loop = False  # along an axis whose size is known only at run time
         self.slots: dict[int, tuple[str, DType]] = {}
 
     def all(self, nodes: Iterable[Node]) -> None:
@@ -205,10 +210,17 @@ class _NestRenderer:
     # ---- loops
 
     def loop(self, loop: Loop) -> None:
+        usual = None if self.in_row_loop or loop.axis not in (None, self.inner_axis) else _usual_trips(loop)
+        lines, unseen = len(self.text.lines), self.text.unseen
+        self.in_row_loop |= usual is not None
         if loop.may_be_empty:
             self.guarded(loop)
         else:
             self.repeated(loop, self.around.spell(loop.start), self.around.spell(loop.stop))
+        if usual is not None:  # for the loops around it: counting as many trips as there may be, they would check for signals all the time
+            self.in_row_loop = False
+            work = max(SHORT_ROW, usual * (len(self.text.lines) - lines))
+            self.text.unseen = min(self.text.unseen, unseen + work)
 
     def repeated(self, loop: Loop, start: str, stop: str) -> None:
         with counted.Loop(self.text, start, stop, loop.step) as counter:
@@ -448,3 +460,12 @@ def _folded(text: Text, op: Reduce, value: Reg, width: int) -> Reg:
 
 def _lanes(first: int, count: int) -> str:
     return ", ".join(f"i32 {k}" for k in range(first, first + count))
+
+
+def _usual_trips(loop: Loop) -> int | None:
+    """How many vectors a loop along a row usually computes, if that is known only at run time."""
+    distance = loop.stop - loop.start
+    if isinstance(distance, int) or not distance.is_of_symbols:
+        return None
+    inner = loop.body[0] if loop.axis is None else loop
+    return max(1, distance.hint // inner.step) if isinstance(inner, Loop) else None

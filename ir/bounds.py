@@ -116,15 +116,18 @@ class Ranges:
         return None if None in bounds else min(b for b in bounds if b is not None)
 
     def _without_variable(self, expr: Symbolic, variable: Var) -> int | None:
-        """The least value of the variable in the terms that grow with it, the greatest in the others."""
+        """The least value of the variable in the terms that grow with it, the greatest in the others; or one of them in all."""
         low, high, _ = self.known[variable]
+        terms = [monomial for monomial in expr.terms if variable in monomial]
+        together = self._without_factor(expr, variable) if len(terms) > 1 or len(terms[0]) > 1 else None
+        if not all(isinstance(atom, Var) for monomial in terms for atom in monomial):
+            return together  # other atoms may be negative
         out: Expr = expr.constant
-        if any(variable in monomial and not all(isinstance(atom, Var) for atom in monomial) for monomial in expr.terms):
-            return self._without_factor(expr, variable)  # other atoms may be negative
         for monomial, factor in expr.terms.items():
             term: dict[Monomial, int] = {monomial: factor}
             out = out + substituted(Symbolic(term), variable, low if factor > 0 else high)
-        return self.least(out)
+        apart = self.least(out)
+        return max((bound for bound in (together, apart) if bound is not None), default=None)
 
     def _without_factor(self, expr: Symbolic, variable: Var) -> int | None:
         """The same for all terms together, if their sum grows with the variable, or falls."""

@@ -252,9 +252,13 @@ def test_sizes_are_integers_to_python():
 
 
 def test_bounds_of_positions_in_loops():
-    """A row of B//2 elements, written as B - (B+1)//2, at every position of T of them, also in chunks."""
+    """A row of B//2 elements, written as B - (B+1)//2, or of 2*B-1, at every position of T of them, also in chunks."""
     _, B, T = sizes()
-    row = (B - (B + 1) // 2).expr
+    for row in ((B - (B + 1) // 2).expr, (2 * B - 1).expr):
+        check_rows(row, T)
+
+
+def check_rows(row, T):
     outer, inner, chunk, rows = (variable(name) for name in ("outer", "inner", "chunk", "rows"))
     for last in (T.expr - 1, minimum_expr(chunk * rows + rows, T.expr) - 1):
         for first, final in ((0, 8 * (row // 8) - 8), (8 * (row // 8), row - 1)):

@@ -2,7 +2,7 @@
 
 Each row is a function, an interval and a change of variable that maps the interval onto [-1, 1]. The polynomial interpolates the function
 at Chebyshev's points, in 60 digits, which is within a small factor of the best polynomial. Its degree is the lowest whose error, relative
-to the largest value on the interval, is below 2**-57.
+to the largest value on the interval, is below 2**-57. Rational functions are fitted as in fit_normal.py.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import mpmath as mp
+from fit_normal import fit as fit_rational
+from fit_normal import nodes
 
 BOUND = mp.mpf(2) ** -57
 Function = Callable[[Any], Any]
@@ -127,6 +129,12 @@ def normal_quantile(r: Any) -> Any:
     return mp.findroot(lambda z: mp.log(mp.erfc(z / mp.sqrt(2)) / 2) + r * r, start)
 
 
+def quantile_quotient(w: Any) -> Any:
+    """The normal quantile over c, its probability less 1/2, in w = -log(1 - 4 c²)."""
+    c = mp.sqrt(-mp.expm1(-w)) / 2
+    return mp.sqrt(2) * mp.erfinv(2 * c) / c if c else mp.sqrt(2 * mp.pi)
+
+
 def y0_part(x: Any) -> Any:
     return mp.bessely(0, x) - 2 / mp.pi * mp.log(x) * mp.besselj(0, x)
 
@@ -157,6 +165,9 @@ def rows() -> Iterator[Fit]:
         "(1 + 2 x) erfcx(x), t = (x - 3.75) / (x + 3.75)",
         at_infinity(lambda x: (1 + 2 * x) * mp.exp(x * x) * mp.erfc(x), 2 / mp.sqrt(mp.pi)),
         ratio(mp.mpf(3.75), 0),
+    )
+    yield Fit(
+        "QUANTILE_CENTRE", "the normal quantile over c = p - 1/2, in w = -log(1 - 4 c²), t = w / 2.5 - 1", quantile_quotient, linear(0, 5)
     )
     yield Fit("QUANTILE_FAR", "the normal quantile of p < 2**-60 in r = sqrt(-log(p)), t = (r - 17) / 11", normal_quantile, linear(6, 28))
     yield Fit("E1_SMALL", "exp1(x) + log(x), t = 2 x - 1", lambda x: mp.e1(x) + mp.log(x), linear(0, 1))
@@ -204,6 +215,13 @@ def rows() -> Iterator[Fit]:
         yield Fit(f"Q{n}_LARGE", f"x Q{n}(x), the same t", hankel(n, False), over_squared(8))
 
 
+def rationals() -> Iterator[tuple[str, str, list[list[Any]]]]:
+    """Names, comments, and the coefficients of numerators and denominators."""
+    xs = nodes(mp.mpf(0), mp.mpf(3), 60)
+    _, *coefficients = fit_rational(xs, [mp.exp(x * x) * mp.erfc(x) for x in xs], 7, 8)
+    yield "ERFCX_NEAR", "erfcx(x) for x from 0 to 3, numerator and denominator", coefficients
+
+
 ROOT = EI_ROOT = mp.mpf(0)  # of digamma and of ei, found by `main`
 
 
@@ -216,11 +234,22 @@ def main() -> None:
         high = float(value)
         print(f"# a root as the sum of two floats\n{name} = ({high!r}, {float(value - high)!r})")
     for fit in rows():
-        coefficients = [repr(float(c)) for c in monomials(fitted(fit))]
         print(f"\n# {fit.comment}\n{fit.name} = (")
-        for start in range(0, len(coefficients), 5):
-            print(f"    {', '.join(coefficients[start : start + 5])},")
+        write(monomials(fitted(fit)), 4)
         print(")  # fmt: skip")
+    for label, comment, parts in rationals():
+        print(f"\n# {comment}\n{label} = (")
+        for part in parts:
+            print("    (")
+            write(part, 8)
+            print("    ),")
+        print(")  # fmt: skip")
+
+
+def write(coefficients: list[Any], indent: int) -> None:
+    numbers = [repr(float(c)) for c in coefficients]
+    for start in range(0, len(numbers), 5):
+        print(f"{' ' * indent}{', '.join(numbers[start : start + 5])},")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 """Fourier transforms, decompositions and special functions on adjit, JAX and PyTorch, in float64.
 
-    PYTHONPATH=. PEERS/bin/python benchmarks/mathematics.py [--only WORD] [--seconds 0.3] [--rounds 5]
+    PYTHONPATH=. PEERS/bin/python benchmarks/mathematics.py [--only WORD ...] [--seconds 0.3] [--rounds 5] [--processor]
 
 All frameworks run in one process, in turns, round by round; the times are minima over all rounds. Transforms and decompositions are timed
 with their gradients, special functions without. The ratio is that of adjit to the faster of the others: below 1, adjit is faster.
 Frameworks that are not installed, or do not have the function, are left out. Results are compared: a row marked `DIFFERS` is a bug.
+`--processor` gives all of them one core and counts processor time, which other work on the machine disturbs less.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import math
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -164,15 +166,15 @@ def ready(row: Row) -> tuple[dict[str, Call], dict[str, Any]]:
     return calls, results
 
 
-def best_times(calls: dict[str, Call], seconds: float, rounds: int) -> dict[str, float]:
+def best_times(calls: dict[str, Call], seconds: float, rounds: int, clock: Callable[[], float]) -> dict[str, float]:
     best = dict.fromkeys(calls, math.inf)
     for _ in range(rounds):
         for name, call in calls.items():
-            until = time.perf_counter() + seconds / rounds
+            until = clock() + seconds / rounds
             while True:
-                started = time.perf_counter()
+                started = clock()
                 call()
-                now = time.perf_counter()
+                now = clock()
                 best[name] = min(best[name], now - started)
                 if now > until:
                     break
@@ -192,17 +194,21 @@ def agree(results: dict[str, Any], gradient: bool) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="rows with this word in their names")
+    parser.add_argument("--only", nargs="*", default=[""], help="rows with one of these words in their names")
     parser.add_argument("--seconds", type=float, default=0.3, help="for each framework and row")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--processor", action="store_true", help="one core, and processor time")
     options = parser.parse_args()
+    clock = time.process_time if options.processor else time.perf_counter
+    if options.processor:  # before the frameworks are imported, which ask for it
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     print("| row | adjit | JAX | PyTorch | ratio | |\n|---|--:|--:|--:|--:|---|")
     worst = True
     for name, row in rows().items():
-        if options.only not in name:
+        if not any(word in name for word in options.only):
             continue
         calls, results = ready(row)
-        best = best_times(calls, options.seconds, options.rounds)
+        best = best_times(calls, options.seconds, options.rounds, clock)
         times = [f"{best[peer] * 1e3:.3f} ms" if peer in best else "" for peer in FRAMEWORKS]
         peers = [best[peer] for peer in best if peer != "adjit"]
         ratio = f"{best['adjit'] / min(peers):.2f}" if peers else ""

@@ -67,6 +67,9 @@ class Counting:
         self.operations += repeated * (self.operations - before)
         return [Counted(x.dtype, x.ready + repeated * (x.ready - start)) for x in results]
 
+    def where_any(self, condition: Counted, compute: Callable[[], Sequence[Counted]], otherwise: Sequence[Counted]) -> list[Counted]:
+        return [self.select(condition, new, old) for new, old in zip(compute(), otherwise, strict=True)]
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)

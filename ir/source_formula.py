@@ -15,7 +15,8 @@ from .types import BOOL, DType
 
 PREDICATES = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 FUNCTIONS = {
-    "exp": "np.exp", "log": "np.log", "log1p": "np.log1p", "pow": "np.power", "sin": "np.sin", "cos": "np.cos", "tan": "np.tan",
+    "exp": "np.exp", "exp_bounded": "np.exp", "log": "np.log", "log_normal": "np.log", "log1p": "np.log1p",
+    "pow": "np.power", "sin": "np.sin", "cos": "np.cos", "tan": "np.tan",
     "erf": "erf",
 }  # fmt: skip
 SPLIT = 2.0**27 + 1.0  # splits a double into halves whose products are exact
@@ -160,6 +161,15 @@ class Script:
         self.line(f"{finished.text} = {finished.text} | {done.text}")
         self.line(f"if np.all({finished.text}):")
         self.line("    break")
+        self.indent -= 1
+        return current
+
+    def where_any(self, condition: Name, compute: Callable[[], Sequence[Name]], otherwise: Sequence[Name]) -> list[Name]:
+        current = [self.put(x.text, x.dtype) for x in otherwise]
+        self.line(f"if np.any({condition.text}):")
+        self.indent += 1
+        for old, new in zip(current, compute(), strict=True):
+            self.line(f"{old.text} = np.where({condition.text}, {new.text}, {old.text})")
         self.indent -= 1
         return current
 

@@ -34,14 +34,15 @@ from adjit.ir.ops.join import Concatenate, SetSlice
 from adjit.ir.ops.linalg import Matmul
 from adjit.ir.ops.logic import Equal, NotEqual
 from adjit.ir.ops.maps import Cast, Copy, Mul, StrongMul, Where, cast
-from adjit.ir.ops.pairs import Pair, joined, parted
+from adjit.ir.ops.pairs import Pair, Parted, joined, parted
 from adjit.ir.ops.powers import IntegerPow, Power, multiplied
 from adjit.ir.ops.reduce import Prod, Sum
 from adjit.ir.ops.scan import Cumprod, Cumsum, Recurrence
-from adjit.ir.ops.shape import Pad, inverse
+from adjit.ir.ops.shape import Pad, Reshape, inverse
 from adjit.ir.ops.stack import StackAccumulate, StackAdd, StackLength, StackRead, StackZeros
 from adjit.ir.types import BOOL, StackType, TensorType, real_dtype
 
+from .conjugates import conjugate_operands
 from .fourier import transformed
 from .rewrite import Renaming
 
@@ -49,7 +50,7 @@ Rule: TypeAlias = Callable[..., Any]  # the op and its arguments, pairs where th
 
 
 def in_parts(func: Func) -> Func:
-    return _Splitting().func(func)
+    return _Splitting().func(conjugate_operands(func))
 
 
 def is_complex(x: Operand) -> bool:
@@ -132,7 +133,7 @@ class _Splitting:
 
     def rewrite(self, stmt: Stmt) -> None:
         op = stmt.op
-        rule = each_part if op.is_view else RULES.get(type(op))
+        rule: Rule | None = RULES.get(type(op), each_part if op.is_view else None)
         if rule is None:
             raise UnsupportedError(f"{op.name}: complex numbers are not supported here").at(stmt.location)
         args: list[Pair | Operand] = [self[a] if is_complex(a) else self.renaming[a] for a in stmt.args]
@@ -169,6 +170,11 @@ class _Splitting:
 def each_part(op: Op, *args: Pair | Operand) -> Pair:
     """Apply the op to the real parts and to the imaginary parts; real operands are shared."""
     return Pair(*(apply(op, *(a[k] if isinstance(a, Pair) else a for a in args)) for k in (0, 1)))
+
+
+def reshaped(op: Reshape, z: Pair) -> Pair:
+    """If nothing changes, the parts stay together."""
+    return z if op.infer(z.re.type) == z.re.type else each_part(op, z)
 
 
 def on_numbers(function: Rule) -> Rule:
@@ -294,7 +300,16 @@ def print_numbers(op: Print, *args: Pair | Operand) -> None:
 
 
 def transform(op: Fft, z: Pair) -> Pair:
-    return parted(transformed(op, joined(z)))
+    return parted(transformed(op, joined(z) if isinstance(z, Parted) else in_planes(z)))
+
+
+def in_planes(z: Pair) -> Operand:
+    """An array whose last axis holds the parts, one after the other in memory: what computes them can write them there, and transforms
+    read them as they are.
+    """
+    shape = z.re.type.shape
+    planes = ops.reshape(ops.concatenate(z, 0), (2, *shape))
+    return ops.transpose(planes, (*range(1, len(shape) + 1), 0))
 
 
 RULES: dict[type[Op], Rule] = {
@@ -326,4 +341,5 @@ RULES: dict[type[Op], Rule] = {
     StackLength: lambda op, stack: apply(op, stack.re),
     Print: print_numbers,
     Fft: transform,
+    Reshape: reshaped,
 }

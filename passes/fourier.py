@@ -19,7 +19,7 @@ from adjit.ir.ops.fft import Fft, FftParts, factors_of, is_smooth, roots, unit_r
 from adjit.ir.ops.pairs import Pair
 from adjit.ir.types import DType
 
-SHORT = 512  # elements of an axis that is transformed at once: the buffers of a few columns stay in the cache
+SHORT = 2048  # elements of an axis that is transformed at once: the buffers of a few columns stay in the cache
 FEW = 8  # columns: with fewer, vectors would be filled badly
 SPLIT = 64  # elements from which the last axis is cut in two, so that its own parts are the columns
 LEAST = 4  # the smallest part worth cutting off

@@ -33,7 +33,7 @@ class VectorEmitter(Lanes):
     def call(self, function: str, *args: Reg) -> Reg:
         """Emit a function of the vector math library: inlined, or called in programs with so many that inlining would compile slowly."""
         if self.text.outlined is None:
-            return vecmath.FUNCTIONS[function](self, *args)
+            return vecmath.LIBRARY[function](self, *args)
         dtype = args[0].dtype
         name = f"@vecmath_{function}_{dtype.name}x{self.width}"
         ty = self.type(dtype)
@@ -45,7 +45,7 @@ class VectorEmitter(Lanes):
     def _outlined(self, name: str, function: str, dtype: DType, arity: int) -> Outlined:
         text = Text(self.text.target)
         params = [Reg(f"%x{k}", dtype) for k in range(arity)]
-        result = vecmath.FUNCTIONS[function](VectorEmitter(text, self.width), *params)
+        result = vecmath.LIBRARY[function](VectorEmitter(text, self.width), *params)
         ty = self.type(dtype)
         body = "\n".join([*text.slots, *text.lines, f"ret {ty} {result.name}"])
         definition = f"define hidden {ty} {name}({', '.join(f'{ty} {p.name}' for p in params)}) nounwind {{\nentry:\n{body}\n}}\n"
@@ -67,7 +67,7 @@ class VectorEmitter(Lanes):
         finished_now = self.or_(finished, done)
         count_now = Reg(text.define(f"add i64 {count.name}, 1"), I64)
         reached = text.define(f"icmp uge i64 {count_now.name}, {limit}")
-        stop = text.define(f"or i1 {reached}, {self._all(finished_now)}")
+        stop = text.define(f"or i1 {reached}, {self._reduced('and', finished_now)}")
         text.put(f"br i1 {stop}, label %{after}, label %{head}")
         text.charge(ITERATIONS * (len(text.lines) - emitted))
         starts, nexts = [Reg("0", I64), self.const(BOOL, False), *state], [count_now, finished_now, *new]
@@ -77,12 +77,27 @@ class VectorEmitter(Lanes):
         text.start(after)
         return new
 
-    def _all(self, condition: Reg) -> str:
-        """One i1: whether the condition holds in every lane."""
+    def where_any(self, condition: Reg, compute: Callable[[], Sequence[Reg]], otherwise: Sequence[Reg]) -> list[Reg]:
+        """A branch around code that no lane needs."""
+        text, before = self.text, self.text.block
+        inside, after = text.fresh_label(), text.fresh_label()
+        text.put(f"br i1 {self._reduced('or', condition)}, label %{inside}, label %{after}")
+        text.start(inside)
+        computed = [self.select(condition, new, old) for new, old in zip(compute(), otherwise, strict=True)]
+        end = text.block
+        text.jump(after)
+        text.start(after)
+        return [
+            Reg(text.define(f"phi {self.type(new.dtype)} [{old.name}, %{before}], [{new.name}, %{end}]"), new.dtype)
+            for new, old in zip(computed, otherwise, strict=True)
+        ]
+
+    def _reduced(self, how: str, condition: Reg) -> str:
+        """One i1: whether the condition holds in every lane ("and") or in any ("or")."""
         if self.width == 1:
             return condition.name
         ty = self.type(BOOL)
-        callee = f"i1 @llvm.vector.reduce.and.v{self.width}i1"
+        callee = f"i1 @llvm.vector.reduce.{how}.v{self.width}i1"
         self.text.declares.add(f"declare {callee}({ty})")
         return self.text.define(f"call {callee}({ty} {condition.name})")
 

@@ -173,6 +173,12 @@ class _Recorder:
         self.lines.append(f"until {done.name}")
         return list(results)
 
+    def where_any(self, condition: Reg, compute: Callable[[], Sequence[Reg]], otherwise: Sequence[Reg]) -> list[Reg]:
+        self.lines.append(f"if any {condition.name}:")
+        results = [self.select(condition, new, old) for new, old in zip(compute(), otherwise, strict=True)]
+        self.lines.append("end")
+        return results
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)

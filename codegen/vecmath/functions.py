@@ -108,6 +108,13 @@ def exp(x: Num) -> Num:
 
 
 @on_numbers
+def exp_bounded(x: Num) -> Num:
+    """exp(x) where it is a normal number; others give some number."""
+    reduced = _reduce(x)
+    return _exp_times(reduced.r, reduced.power())
+
+
+@on_numbers
 def expm1(x: Num) -> Num:
     low, high = (-20.0, 88.0) if x.reg.dtype == F32 else (-40.0, 709.0)
     value, error = _expm1_pair(x.clamp(low, high))
@@ -202,18 +209,19 @@ def cosh(x: Num) -> Num:
 # ---- logarithms
 
 
-def _split(x: Num) -> tuple[Num, Num]:
+def _split(x: Num, is_normal: bool = False) -> tuple[Num, Num]:
     """x = 2**k * m with m in [sqrt(1/2), sqrt(2)), for positive x, subnormal or not; k as a float."""
     form = x.format
     subnormal = x.lt(form.tiny)
-    x = subnormal.choose(x * 2.0**form.fraction, x)
+    if not is_normal:
+        x = subnormal.choose(x * 2.0**form.fraction, x)
     above = x.bits() - form.root_half
     m = ((above & ((1 << form.fraction) - 1)) + form.root_half).float()
     # a float 2**fraction + j has j in its low bits: a conversion from integers that AVX2 lacks for i64
     whole = 2.0**form.fraction
     biased = ((above + form.one) >> form.fraction) | ((form.bias + form.fraction) << form.fraction)
-    k = biased.float() - subnormal.choose(whole + form.bias + form.fraction, whole + form.bias, like=x)
-    return k, m
+    offset = whole + form.bias
+    return biased.float() - (offset if is_normal else subnormal.choose(offset + form.fraction, offset, like=x)), m
 
 
 def _log_gap(f: Num) -> Num:
@@ -246,6 +254,13 @@ def _log_ends(x: Num, value: Num, zero: float = 0.0) -> Num:
 def log(x: Num) -> Num:
     k, m = _split(x)
     return _log_ends(x, _log_sum(k, m - 1.0))
+
+
+@on_numbers
+def log_normal(x: Num) -> Num:
+    """log(x) of positive normal numbers; others give some number."""
+    k, m = _split(x, is_normal=True)
+    return _log_sum(k, m - 1.0)
 
 
 def _log_to_base(x: Num, of_e: tuple[float, ...], of_2: tuple[float, ...]) -> Num:
@@ -478,3 +493,7 @@ FUNCTIONS: dict[str, Callable[..., Reg]] = {
     "sigmoid": sigmoid,
     "softplus": softplus,
 }
+
+# variants for part of the domain, for formulas that bound their arguments or discard the results elsewhere
+PARTIAL: dict[str, Callable[..., Reg]] = {"exp_bounded": exp_bounded, "log_normal": log_normal}
+LIBRARY = FUNCTIONS | PARTIAL

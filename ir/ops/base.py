@@ -227,6 +227,10 @@ class Op:
         """The matrices that a product of matrices multiplies; None for another op."""
         return None
 
+    def conjugated(self) -> Op | None:
+        """The op that makes the conjugate of this one's result of the conjugate of its only operand, if passes may use it instead."""
+        return None
+
     def scalars(self, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> tuple[Operand, ...] | None:
         """Operands and results that must be scalars for a statement to run in registers; None if it never does."""
         return None

@@ -65,6 +65,9 @@ class Fft(Op):
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return apply(self, d)
 
+    def conjugated(self) -> Fft:
+        return replace(self, inverse=not self.inverse)
+
     def widened(self, size: int) -> Fft:
         return replace(self, axis=self.axis + 1)
 

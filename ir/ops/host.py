@@ -124,6 +124,11 @@ class HostEmitter:
                 break
         return current
 
+    def where_any(self, condition: Reg, compute: Callable[[], Sequence[Reg]], otherwise: Sequence[Reg]) -> list[Reg]:
+        if not np.any(condition):
+            return list(otherwise)
+        return [np.where(condition, new, old) for new, old in zip(compute(), otherwise, strict=True)]
+
     def strict(self) -> HostEmitter:
         return self
 

@@ -150,6 +150,10 @@ class Emitter(Protocol):
         """`done, state = step(*state)` until all elements are done, at most `limit` times. Elements that are done keep their state."""
         ...
 
+    def where_any(self, condition: Reg, compute: Callable[[], Sequence[Reg]], otherwise: Sequence[Reg]) -> list[Reg]:
+        """`compute()` where the condition holds, else `otherwise`; computed only if the condition holds for some element."""
+        ...
+
     def strict(self) -> Emitter:
         """The same emitter without contraction: every operation rounds, as in NumPy."""
         ...

@@ -8,6 +8,7 @@ import pytest
 
 from adjit.passes.autodiff.transparent import drop_custom_gradients
 from adjit.passes.complex import split_complex
+from adjit.passes.conjugates import conjugate_operands
 from adjit.passes.fusion.legalize import legalize
 from adjit.passes.memory.buffers import plan_buffers
 from adjit.passes.pipeline import OPTIMIZE
@@ -65,6 +66,80 @@ def test_complex_numbers_become_pairs() -> None:
           %p.im: f64[3] = add %10, %11
           %12: f64[3,2] = interleave %p.re, %p.im
           return %12
+        }
+        """,
+    )
+
+
+def test_conjugations_move_before_transforms() -> None:
+    rewrites(
+        conjugate_operands,
+        """
+        func @f(%x: c128[4,4], %y: c128[4,4]) -> (c128[4,4], c128[4,4], c128[4,4]) {
+          %c: c128[4,4] = conj %x
+          %p: c128[4,4] = fft %c {axis=0}
+          %q: c128[4,4] = fft %p {axis=1, scale=0.5}
+          %a: c128[4,4] = conj %q
+          %r: c128[4,4] = fft %y {axis=0, inverse=true}
+          %b: c128[4,4] = conj %r
+          %s: c128[4,4] = fft %y {axis=1}
+          %d: c128[4,4] = conj %s
+          %e: c128[4,4] = add %d, %s
+          return %a, %b, %e
+        }
+        """,
+        """
+        func @f(%x: c128[4,4], %y: c128[4,4]) -> (c128[4,4], c128[4,4], c128[4,4]) {
+          %c: c128[4,4] = conj %x
+          %0: c128[4,4] = fft %x {axis=0, inverse=true}
+          %a: c128[4,4] = fft %0 {axis=1, inverse=true, scale=0.5}
+          %1: c128[4,4] = conj %y
+          %b: c128[4,4] = fft %1 {axis=0}
+          %s: c128[4,4] = fft %y {axis=1}
+          %d: c128[4,4] = conj %s
+          %e: c128[4,4] = add %d, %s
+          return %a, %b, %e
+        }
+        """,
+    )
+
+
+def test_parts_that_are_computed_are_transformed_as_planes() -> None:
+    rewrites(
+        split_complex,
+        """
+        func @f(%a: f64[4,2], %z: c128[4,2]) -> (c128[4,2], c128[4,2]) {
+          %s: f64[4,2] = sin %a
+          %c: c128[4,2] = complex %a, %s
+          %f: c128[4,2] = fft %c {axis=0}
+          %y: c128[4,2] = reshape %z
+          %g: c128[4,2] = fft %y {axis=0}
+          return %f, %g
+        }
+        """,
+        """
+        func @f(%a: f64[4,2], %z: f64[4,2,2]) -> (f64[4,2,2], f64[4,2,2]) {
+          %0: f64[4,2,1] = slice %z {starts=[0, 0, 0], stops=[4, 2, 1], steps=[1, 1, 1]}
+          %y.re: f64[4,2] = reshape %0
+          %1: f64[4,2,1] = slice %z {starts=[0, 0, 1], stops=[4, 2, 2], steps=[1, 1, 1]}
+          %y.im: f64[4,2] = reshape %1
+          %s: f64[4,2] = sin %a
+          %2: f64[8,2] = concatenate %a, %s {axis=0}
+          %3: f64[2,4,2] = reshape %2
+          %4: f64[4,2,2] = transpose %3 {axes=[1, 2, 0]}
+          %5: f64[2,1] = constant {data=[[1.0], [0.0]]}
+          %6: f64[4,2,2] = fft_parts %4, %5 {axis=0}
+          %7: f64[4,2,1] = slice %6 {starts=[0, 0, 0], stops=[4, 2, 1], steps=[1, 1, 1]}
+          %f.re: f64[4,2] = reshape %7
+          %8: f64[4,2,1] = slice %6 {starts=[0, 0, 1], stops=[4, 2, 2], steps=[1, 1, 1]}
+          %f.im: f64[4,2] = reshape %8
+          %9: f64[2,1] = constant {data=[[1.0], [0.0]]}
+          %10: f64[4,2,2] = fft_parts %z, %9 {axis=0}
+          %11: f64[4,2,1] = slice %10 {starts=[0, 0, 0], stops=[4, 2, 1], steps=[1, 1, 1]}
+          %g.re: f64[4,2] = reshape %11
+          %12: f64[4,2,1] = slice %10 {starts=[0, 0, 1], stops=[4, 2, 2], steps=[1, 1, 1]}
+          %g.im: f64[4,2] = reshape %12
+          return %6, %10
         }
         """,
     )

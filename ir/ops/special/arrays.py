@@ -13,7 +13,8 @@ from ..elementary import Erf
 from ..host import HostEmitter, by_pieces
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "exp": np.exp, "log": np.log, "log1p": np.log1p, "pow": np.power, "sin": np.sin, "cos": np.cos, "tan": np.tan,
+    "exp": np.exp, "exp_bounded": np.exp, "log": np.log, "log_normal": np.log, "log1p": np.log1p,
+    "pow": np.power, "sin": np.sin, "cos": np.cos, "tan": np.tan,
     "erf": lambda x: Erf().evaluate(np.asarray(x)),
 }  # fmt: skip
 SPLIT = 2.0**27 + 1.0  # splits a double into halves whose products are exact

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from ...types import F64
 from ..elementary import exp
-from ..normal import FORMATS, SPLIT, TAIL
+from ..normal import FORMATS, TAIL
 from . import coefficients as C
 from .base import Special, special
-from .numbers import Num, polynomial, where
+from .numbers import Num, polynomial, where, where_any
 
 __all__ = ["erfc", "erfcx", "erfinv", "erfcinv", "ndtr", "ndtri", "log_ndtr"]
 
@@ -41,33 +41,41 @@ def gaussian(x: Num, scale: float) -> tuple[Num, Num]:
     return (-factor).exp() * (1.0 - low * scale), where(deep, x.like(math.exp(-64.0)), 1.0)
 
 
-def erfc_(x: Num) -> Num:
-    first, second = gaussian(x, 1.0)
-    return where(x < 0.5, 1.0 - x.call("erf"), first * erfcx_positive(abs(x)) * second)
+def both_tails(x: Num, scale: float) -> Num:
+    """erfc(|x| sqrt(scale)); scale is 1 or 1/2."""
+    size = abs(x) if scale == 1.0 else abs(x) * ROOT_HALF
+    high, low = x.square_pair()
+    above, below = (polynomial(size, coefficients) for coefficients in C.ERFCX_NEAR)
+    density = (high * -scale).exp_bounded()
+    near = density.mad(low * -scale, density) * (above / below)
+
+    def far() -> Num:
+        first, second = gaussian(x, scale)
+        return first * erfcx_positive(size) * second
+
+    return where_any(size > 3.0, far, near)
 
 
 def ndtr_(x: Num) -> Num:
-    size = abs(x)
-    first, second = gaussian(x, 0.5)
-    tail = first * (erfcx_positive(size * ROOT_HALF) * 0.5) * second
-    centre = (x * ROOT_HALF).call("erf") * 0.5 + 0.5
-    value = where(size < 0.6, centre, where(x < 0.0, tail, 1.0 - tail))
-    return where(x.is_nan(), NAN, value)
+    tail = both_tails(x, 0.5) * 0.5
+    return where(x > 0.0, 1.0 - tail, tail)
 
 
 def quantile(tail: Num, centre: Num) -> Num:
     """The normal quantile: `tail` is the probability beyond it, at most 1/2, and `centre` is 1/2 - tail, which has the result's sign."""
-    form = FORMATS[F64]
-    size = abs(centre)
-    near = SPLIT**2 - size * size
-    inner = size * polynomial(near, form.centre[0]) / polynomial(near, form.centre[1])
+    product = tail * 4.0 * (1.0 - tail)
+    value = centre * polynomial(product.log_normal() * -0.4 - 1.0, C.QUANTILE_CENTRE)
+    return where_any(product < math.exp(-5.0), lambda: quantile_of_tail(tail).copysign(centre), value)
+
+
+def quantile_of_tail(tail: Num) -> Num:
+    """The positive quantile of tails below 1/8."""
+    above, below = FORMATS[F64].tail
     r = (-tail.log()).sqrt()
     shifted = r - TAIL
-    outer = polynomial(shifted, form.tail[0]) / polynomial(shifted, form.tail[1])
-    far = polynomial((r - 17.0) * (1.0 / 11.0), C.QUANTILE_FAR)
-    value = where(size < SPLIT, inner, where(r > 6.4, far, outer))
-    value = where(tail.equals(0.0), INF, where(tail < 0.0, NAN, value))
-    return value.copysign(centre)
+    value = polynomial(shifted, above) / polynomial(shifted, below)
+    value = where_any(r > 6.4, lambda: polynomial((r - 17.0) * (1.0 / 11.0), C.QUANTILE_FAR), value)
+    return where(tail.equals(0.0), INF, value)
 
 
 # ---- ops
@@ -77,7 +85,9 @@ class Erfc(Special):
     """1 - erf(x), accurate for large x."""
 
     def formula(self, *xs: Num) -> Num:
-        return erfc_(xs[0])
+        (x,) = xs
+        tail = both_tails(x, 1.0)
+        return where(x < 0.0, 2.0 - tail, tail)
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
         return -TWO_OVER_ROOT_PI * exp(-args[0] * args[0])
@@ -105,7 +115,7 @@ class Erfinv(Special):
 
     def formula(self, *xs: Num) -> Num:
         (y,) = xs
-        return where(y.equals(0.0), y, quantile((1.0 - abs(y)) * 0.5, y * 0.5) * ROOT_HALF)
+        return quantile((1.0 - abs(y)) * 0.5, y * 0.5) * ROOT_HALF
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
         return (1.0 / TWO_OVER_ROOT_PI) * exp(y * y)
@@ -149,8 +159,8 @@ class LogNdtr(Special):
     def formula(self, *xs: Num) -> Num:
         (x,) = xs
         size = abs(x)
-        low = (erfcx_positive(size * ROOT_HALF) * 0.5).log() - x * x * 0.5
-        value = where(x < -1.0, low, (-ndtr_(-x)).log1p())
+        value = where_any(x >= -1.0, lambda: (-ndtr_(-x)).log1p(), x)
+        value = where_any(x < -1.0, lambda: (erfcx_positive(size * ROOT_HALF) * 0.5).log() - x * x * 0.5, value)
         return where(x.equals(-INF), -INF, value)
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:

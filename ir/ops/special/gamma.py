@@ -11,7 +11,7 @@ from ..elementary import sin
 from ..maps import where as where_
 from . import coefficients as C
 from .base import Derived, Special, special
-from .numbers import Dual, Num, polynomial, where
+from .numbers import Dual, Num, polynomial, where, where_any
 
 __all__ = ["gamma", "gammaln", "digamma", "zeta", "polygamma", "beta", "betaln"]
 
@@ -59,20 +59,20 @@ def is_odd(x: Num) -> Num:
 
 
 def lgamma_positive(x: Num) -> Num:
+    """One logarithm serves all three intervals."""
     below = x < 1.0
     near = where(below, x + 1.0, x)
-    first = where(below, x, x - 1.0) * where(below, x - 1.0, x - 2.0) * polynomial(near * 2.0 - 3.0, C.LGAMMA_1_2)
-    small = first - where(below, x, 1.0).log()
     y, product = x, x.like(1.0)
     for _ in range(5):
         step = y >= 3.0
         y = where(step, y - 1.0, y)
         product = where(step, product * y, product)
-    middle = product.log() + (y - 1.0) * (y - 2.0) * polynomial(y * 2.0 - 5.0, C.LGAMMA_2_3)
-    logarithm = x.log()
-    large = (x - 0.5) * logarithm - x + HALF_LOG_2PI + stirling(x)
-    large = where(x > 1e17, x * (logarithm - 1.0), large)
-    return where(x < 2.0, small, where(x < LARGE, middle, large))
+    is_small, is_large = x < 2.0, x >= LARGE
+    logarithm = where(is_small, where(below, x, 1.0), where(is_large, x, product)).log()
+    value = logarithm + (y - 1.0) * (y - 2.0) * polynomial(y * 2.0 - 5.0, C.LGAMMA_2_3)
+    value = where_any(is_small, lambda: (near - 1.0) * (near - 2.0) * polynomial(near * 2.0 - 3.0, C.LGAMMA_1_2) - logarithm, value)
+    value = where_any(is_large, lambda: (x - 0.5) * logarithm - x + HALF_LOG_2PI + stirling(x), value)
+    return where(x > 1e17, x * (logarithm - 1.0), value)
 
 
 def gammaln_(x: Num) -> Num:
@@ -81,8 +81,7 @@ def gammaln_(x: Num) -> Num:
         return x.chain(gammaln_(x.value), digamma_(x.value))
     size = abs(x)
     positive = lgamma_positive(size)
-    reflected = (PI / abs(size * sin_pi(size))).log() - positive
-    value = where(x < 0.0, reflected, positive)
+    value = where_any(x < 0.0, lambda: (PI / abs(size * sin_pi(size))).log() - positive, positive)
     return where(size.equals(INF), INF, where(x.equals(0.0), INF, value))
 
 
@@ -108,10 +107,12 @@ def digamma_(x: Num) -> Num:
     central = ((near - high) - low) * factor
     central = central + where(below, -1.0 / size, where(above, 1.0 / near, 0.0))
     positive = where((size > 0.0) & (size < 3.0), central, where(y.equals(INF), INF, shifted))
-    fraction = size - size.rint()
-    cotangent = PI / (fraction * PI).call("tan")
-    reflected = positive + 1.0 / size + cotangent
-    value = where(negative, where(fraction.equals(0.0), NAN, reflected), positive)
+
+    def reflected() -> Num:
+        fraction = size - size.rint()
+        return where(fraction.equals(0.0), NAN, positive + 1.0 / size + PI / (fraction * PI).call("tan"))
+
+    value = where_any(negative, reflected, positive)
     return where(x.equals(0.0), x.like(-INF).copysign(-x), value)
 
 
@@ -171,17 +172,17 @@ class Gamma(Special):
             above = where(step, above * y, above)
         small = polynomial(y * 2.0 - 5.0, C.GAMMA_2_3) * above / below
         z = size.clamp(LARGE, 200.0)
-        root = z.power(z * 0.5)  # z**z would overflow too early, and the exponent must be exact
-        rest = root * (-z).exp() * (stirling(z).exp() * math.sqrt(2.0 * PI)) / z.sqrt()
         is_large = size >= LARGE
-        first, second = where(is_large, rest, small), where(is_large, root, 1.0)
-        odd = is_odd(size.rint())
-        sine = sin_pi(size)
-        sine = where(odd, -sine, sine)
-        reflected = -PI / (size * sine) / first / second
-        negative = where(sine.equals(0.0), NAN, reflected)
-        positive = where(size > 172.0, INF, first * second)
-        value = where(x < 0.0, where(size > 190.0, where(sine.equals(0.0), NAN, reflected * 0.0), negative), positive)
+        second = where_any(is_large, lambda: z.power(z * 0.5), x.like(1.0))  # z**z would overflow too early, and the exponent must be exact
+        first = where_any(is_large, lambda: second * (-z).exp() * (stirling(z).exp() * math.sqrt(2.0 * PI)) / z.sqrt(), small)
+
+        def negative() -> Num:
+            sine = sin_pi(size)
+            sine = where(is_odd(size.rint()), -sine, sine)
+            reflected = -PI / (size * sine) / first / second
+            return where(sine.equals(0.0), NAN, where(size > 190.0, reflected * 0.0, reflected))
+
+        value = where_any(x < 0.0, negative, where(size > 172.0, INF, first * second))
         return where(x.equals(0.0), x.like(INF).copysign(x), where(x.is_nan(), NAN, value))
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:

@@ -11,7 +11,7 @@ from ..maps import where as where_
 from . import coefficients as C
 from .base import Derived, Special, special
 from .gamma import gammaln_
-from .numbers import Num, iterate, polynomial, where
+from .numbers import Num, iterate, polynomial, where, where_any
 
 __all__ = ["i0", "i0e", "i1", "i1e", "k0", "k0e", "k1", "k1e", "iv", "ive"]
 
@@ -36,26 +36,47 @@ def i_scaled(order: int, size: Num) -> Num:
     near = size.clamp(None, 4.0)
     low = i_series(order, near) * (-near).exp()
     low = low if order == 0 else low * near
+    return where_any(size >= 4.0, lambda: i_scaled_far(order, size), low)
+
+
+def i_scaled_far(order: int, size: Num) -> Num:
+    """exp(-x) I(x) for x >= 4."""
     far = size.clamp(4.0, 1e300)
     inverse = 1.0 / far
-    middle = polynomial(inverse * (32.0 / 3.0) - 5.0 / 3.0, (C.I0_MIDDLE, C.I1_MIDDLE)[order])
-    large = polynomial(inverse * 32.0 - 1.0, (C.I0_LARGE, C.I1_LARGE)[order])
-    return where(size < 4.0, low, where(size.equals(INF), 0.0, where(size < 16.0, middle, large) / far.sqrt()))
+    value = polynomial(inverse * (32.0 / 3.0) - 5.0 / 3.0, (C.I0_MIDDLE, C.I1_MIDDLE)[order])
+    value = where_any(size >= 16.0, lambda: polynomial(inverse * 32.0 - 1.0, (C.I0_LARGE, C.I1_LARGE)[order]), value)
+    return where(size.equals(INF), 0.0, value / far.sqrt())
+
+
+def i_plain(order: int, size: Num) -> Num:
+    """I(x) for x >= 0."""
+    near = size.clamp(None, 4.0)
+    low = i_series(order, near)
+
+    def far() -> Num:
+        half = (size * 0.5).exp()  # its square overflows too early
+        return where(size > 714.0, INF, half * i_scaled_far(order, size) * half)
+
+    return where_any(size >= 4.0, far, low if order == 0 else low * near)
 
 
 def k_scaled(order: int, x: Num) -> Num:
     """exp(x) K(x) for x > 0."""
     near = x.clamp(None, 2.0)
-    t = near * near * 0.5 - 1.0
-    logarithm = (near * 0.5).log()
-    if order == 0:
-        low = polynomial(t, C.K0_SMALL) - logarithm * i_series(0, near)
-    else:
-        low = 1.0 / near + near * (polynomial(t, C.K1_SMALL) + logarithm * i_series(1, near))
+
+    def small() -> Num:
+        t = near * near * 0.5 - 1.0
+        logarithm = (near * 0.5).log()
+        if order == 0:
+            low = polynomial(t, C.K0_SMALL) - logarithm * i_series(0, near)
+        else:
+            low = 1.0 / near + near * (polynomial(t, C.K1_SMALL) + logarithm * i_series(1, near))
+        return low * near.exp()
+
     far = x.clamp(2.0, 1e300)
     s = (far - 4.0) / (far + 4.0)
     large = polynomial(s * 1.5 - 0.5, (C.K0_LARGE, C.K1_LARGE)[order]) / far.sqrt()
-    value = where(x < 2.0, low * near.exp(), large)
+    value = where_any(x < 2.0, small, large)
     return where(x.equals(0.0), INF, where(x < 0.0, NAN, where(x.equals(INF), 0.0, value)))
 
 
@@ -70,14 +91,7 @@ class ModifiedFirst(Special, abstract=True):
     def formula(self, *xs: Num) -> Num:
         (x,) = xs
         size = abs(x)
-        value = i_scaled(self.order, size)
-        if not self.scaled:
-            half = (size * 0.5).exp()
-            plain = where(size > 600.0, half * value * half, size.exp() * value)
-            near = size.clamp(None, 4.0)
-            series = i_series(self.order, near)
-            plain = where(size < 4.0, series if self.order == 0 else series * near, plain)
-            value = where(size > 714.0, INF, plain)
+        value = (i_scaled if self.scaled else i_plain)(self.order, size)
         value = where(x.is_nan(), NAN, value)
         return value if self.order == 0 else where(x < 0.0, -value, where(x.equals(0.0), x, value))
 

@@ -90,6 +90,14 @@ class Num:
     def log(self) -> Num:
         return self.call("log")
 
+    def exp_bounded(self) -> Num:
+        """exp of an argument between -700 and 700; some number elsewhere, NaN included."""
+        return self.call("exp_bounded")
+
+    def log_normal(self) -> Num:
+        """log of a positive number that is not subnormal; some number elsewhere, NaN included."""
+        return self.call("log_normal")
+
     def log1p(self) -> Num:
         return self.call("log1p")
 
@@ -267,6 +275,17 @@ def where(condition: Num, a: Num | float, b: Num | float) -> Num:
     like = a if isinstance(a, Num) else b
     assert isinstance(like, Num)
     return Num(like.emit, like.emit.select(condition.reg, like._reg(a), like._reg(b)))
+
+
+def where_any(condition: Num, compute: Callable[[], Num], otherwise: Num) -> Num:
+    """`where(condition, compute(), otherwise)`; computed only if the condition holds for some element of a vector."""
+
+    def leaves() -> list[Reg]:
+        computed = compute()
+        return (otherwise.lift(computed) if isinstance(otherwise, Dual) else computed).leaves()
+
+    emit = otherwise.emit
+    return otherwise.rebuilt(iter(emit.where_any(condition.reg, leaves, otherwise.leaves())))
 
 
 def deeper(a: Num | float, b: Num | float) -> Dual:

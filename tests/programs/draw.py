@@ -135,8 +135,8 @@ class Draw:
 def acceptable(value: Any) -> bool:
     if callable(value) or isinstance(value, Cell | str | range):
         return True
-    if isinstance(value, list | tuple):
-        return all(map(acceptable, value))
+    if isinstance(value, list | tuple | dict):
+        return all(map(acceptable, value.values() if isinstance(value, dict) else value))
     array = np.asarray(value)
     wide = array.dtype.itemsize > (16 if array.dtype.kind == "c" else 8)
     if array.dtype.kind not in "fiubc" or array.dtype == np.float16 or wide or array.size > MAX_SIZE or array.ndim > 4:
@@ -178,7 +178,7 @@ def attempted(seed: int, d: Draw) -> Program | None:
     random = d.random
     inputs = {f"x{k}": draw_input(d, k) for k in range(random.randint(1, 4))}
     variables = {}
-    if d.chance(0.35):
+    if d.chance(0.5):
         complex_too = any(np.dtype(dtype).kind == "c" for dtype in d.dtypes)
         dtype = np.dtype("c16" if complex_too and d.chance(0.5) else "f8")
         variables["w0"] = uniform(d, 1.0, d.choice([(), (1,), (3,), (2, 3)]), dtype)

@@ -239,6 +239,27 @@ def assigned(d: Draw) -> Node | None:
     return line(f"{change}\n{d.fresh()} = np.sum({w} * 1.0)", flags=[STATE])
 
 
+def packed(d: Draw) -> Node | None:
+    """Values in tuples and dicts, exchanged and changed by branches and loops."""
+    x, test = d.array("f"), condition(d)
+    if x is None or test is None or d.depth >= MAX_DEPTH:
+        return None
+    y, t, a, b, k, out = d.partner(x, "f"), d.fresh("t"), d.fresh("t"), d.fresh("t"), d.fresh("k"), d.fresh()
+    alike = d.shape(x) == d.shape(y) and d.dtype(x) == d.dtype(y) and hasattr(d.env[y], "dtype")
+    pair, swap = line(f"{a}, {b} = {x} * 0.5, {y}"), line(f"{a}, {b} = {b} - 1.0, {a}" if alike else f"{a}, {b} = {a} - 1.0, {b} * 0.5")
+    ends = line(f"{out} = {a} + np.sum({b})")
+    table, change = line(f"{t} = {{'a': {x}, 'n': 1.5}}"), line(f"{t}['a'] = np.tanh({t}['a'] * {t}['n'])")
+    both = line(f"{out} = {t}['a'] + {t}['n']")
+    headers = [f"if {test}:", f"for {k} in aj.range({d.random.randint(1, 3)}):", f"for {k} in range({d.random.randint(1, 3)}):"]
+    rows = (
+        line(f"{t} = [{x}, {y}]"),
+        line(f"{t}[-1] = {t}[-1] * 0.5 + np.sum({t}[0] * 0, dtype={y}.dtype)"),
+        line(f"{out} = {t}[0] * {t}[1]"),
+    )
+    before, inside, after = d.choice([(pair, swap, ends), (table, change, both), rows])
+    return Node("", (), (("", (before, Node("", (), ((d.choice(headers), (inside,)),)), after)),))
+
+
 def pythonic(d: Draw) -> Node | None:
     """Conditional expressions, comprehensions, chained comparisons and built-in functions on traced values."""
     x, test = d.array("f"), condition(d)
@@ -259,4 +280,14 @@ def pythonic(d: Draw) -> Node | None:
     return d.assign(GUARD.sub("", text), *guards)
 
 
-RULES: list[Rule] = [(2, pythonic), (3, branch), (3, counted), (2.5, repeated), (2, summed), (2.5, listed), (2, nested), (4, assigned)]
+RULES: list[Rule] = [
+    (2, pythonic),
+    (3, branch),
+    (3, counted),
+    (2.5, repeated),
+    (2, summed),
+    (2.5, listed),
+    (2, nested),
+    (4, assigned),
+    (1.5, packed),
+]

@@ -83,6 +83,10 @@ def factored(d: Draw) -> Node | None:
              f"np.linalg.matrix_power({m} * 0.2, 2)"]  # fmt: skip
     if matrix is symmetric:
         forms += [f"np.linalg.cholesky({m})", f"np.sum(np.log(np.diagonal(np.linalg.cholesky({m}), axis1=-2, axis2=-1)))"]
+    values = [f"np.linalg.eigvalsh({m})", f"np.linalg.svd({m}, compute_uv=False)"] if matrix is symmetric else []
+    if values and d.chance(0.4):  # no derivative where two of them meet
+        first = Node(f"{m} = {matrix}")
+        return Node("", (), (("", (first, d.assign(d.choice(values), f"distinct(np.linalg.eigvalsh({m}), -1)"))),))
     return Node(f"{m} = {matrix}\n{d.fresh()} = {d.choice(forms)}")
 
 

@@ -96,4 +96,17 @@ def spread(d: Draw) -> Node | None:
     return d.assign(d.choice(forms), f"distinct({x} * {x}, {axis})")
 
 
-RULES: list[Rule] = [(6, reduced), (3, extreme), (3, scanned), (2, ordered), (2, spread)]
+def neighbouring(d: Draw) -> Node | None:
+    """What meets its neighbours along an axis: moving sums, slopes, lines through points, counts."""
+    x = d.array("f", least=1)
+    if x is None:
+        return None
+    knots, flat = "np.array([-1.0, 0.25, 2.0])", f"np.ravel({x})"
+    forms = [f"np.convolve({flat}, np.array([0.5, 1.0, -0.25]), '{d.choice(['full', 'same', 'valid'])}')",
+             f"np.correlate(np.cos(np.arange(3.0)), {flat}, '{d.choice(['full', 'same', 'valid'])}')", f"np.gradient({x}, axis=-1)",
+             f"np.interp({x}, {knots}, np.array([0.5, -1.0, 1.0]))", f"np.interp(0.5, np.arange({x}.size), {flat})",
+             f"np.bincount(np.arange({x}.size) % 3, {flat}, 4)", f"np.cov(np.atleast_2d({x}))", f"np.polyval({flat}[:4], 0.5)"]  # fmt: skip
+    return d.assign(d.choice(forms), *(f"apart({x}, {t})" for t in (-1.0, 0.25, 2.0)))
+
+
+RULES: list[Rule] = [(6, reduced), (3, extreme), (3, scanned), (2, ordered), (2, spread), (1, neighbouring)]

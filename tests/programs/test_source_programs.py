@@ -7,8 +7,10 @@ What fails is printed as a small program that fails in the same way, with the co
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pytest
@@ -42,16 +44,45 @@ def test_programs_are_reproducible() -> None:
 
 def test_every_rule_is_used() -> None:
     """Over some hundred programs every kind of statement occurs, and so do empty arrays, scalars and small integers."""
-    used = Counter[str]()
-    shapes: set[tuple[int, ...]] = set()
-    dtypes: set[str] = set()
-    for seed in range(200):
-        program = make_program(seed, [(weight, counted(make, used)) for weight, make in RULES])
-        shapes |= {np.shape(v) for v in program.inputs.values()}
-        dtypes |= {np.asarray(v).dtype.name for v in program.inputs.values()}
+    used, programs = some_programs()
+    values = [value for program in programs for value in program.inputs.values()]
+    shapes = {np.shape(value) for value in values}
+    dtypes = {np.asarray(value).dtype.name for value in values}
     assert {make.__name__ for _, make in RULES} == set(used)
     assert {(), (1,), (0,), (0, 3), (1, 1)} <= shapes
     assert {"float32", "float64", "int8", "uint8", "int16", "int64", "bool"} <= dtypes
+
+
+CONSTRUCTS = {
+    "negative step": r"\[.*::-\d", "negative index": r"\[-\d+[,\]]",
+    "duplicate indices": r"\[(\[|np\.array\(\[)(.*, )?(-?\d+), (.*, )?\3[,\]]",
+    "einsum": r"np\.einsum", "conv": r"lib\.conv", "pool": r"lib\.max_pool", "average pool": r"lib\.avg_pool", "cumsum": "cumsum",
+    "sort": r"np\.sort", "cholesky": "cholesky", "qr": r"linalg\.qr", "solve": r"linalg\.solve", "inverse": r"linalg\.inv",
+    "determinant": r"linalg\.(slog)?det", "eigenvalues": "eigvalsh", "singular values": r"linalg\.svd", "convolve": r"np\.convolve",
+    "assignment": r"\.assign", "assignment in a block": r"\n        +w0\.assign", "branch": r"\n +if ", "while": r"\n +while ",
+    "break": r"\n +break", "continue": r"\n +continue", "early return": r"\n        return .*\n    return",
+    "list": r"\.append\(", "dict": r"= \{'a'",
+    "nested function": r"\n    def ", "jvp": r"aj\.jvp", "vmap over grad": r"aj\.vmap\(aj\.grad", "jvp of grad": r"aj\.jvp\(aj\.grad",
+    "scan": r"aj\.scan", "checkpoint": r"aj\.checkpoint", "custom gradient": r"aj\.custom_gradient",
+    "masked write": r"v\d+\[.* [<>] .*\] [*+]?= ",
+    "vmap over grad over while": r"def (g\d+)\(u\d+\):\n(        .*\n)*        while (.*\n)*?.*aj\.vmap\(aj\.grad\(\1\)\)",
+    "grad over branch": r"def (g\d+)\(u\d+\):\n(        .*\n)*        if (.*\n)*?.*aj\.grad\(\1\)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CONSTRUCTS)
+def test_every_construct_is_drawn(name: str) -> None:
+    """Guards, and changes of what the reference accepts, can silently leave no program of a kind."""
+    _, programs = some_programs()
+    assert sum(bool(re.search(CONSTRUCTS[name], program.source())) for program in programs) >= 1
+
+
+@cache
+def some_programs() -> tuple[Counter[str], list[Program]]:
+    """A few hundred programs, and how often each rule gave a statement for them."""
+    used = Counter[str]()
+    rules = [(weight, counted(make, used)) for weight, make in RULES]
+    return used, [make_program(seed, rules) for seed in range(300)]
 
 
 def counted(make: Callable[[Draw], Node | None], used: Counter[str]) -> Callable[[Draw], Node | None]:

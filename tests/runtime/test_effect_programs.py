@@ -2,7 +2,7 @@
 
 A call that raises has changed no variable, and has printed what eager code prints before it raises, once. One that does not has assigned
 what eager code assigns. `ADJIT_PROGRAMS=2000` runs
-a fifteenth as many, for each is run in many ways; the default keeps the suite quick.
+a fifteenth as many, from `ADJIT_PROGRAMS_SEED`, for each is run in many ways; the default keeps the suite quick.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import adjit as aj
+from tests.programs.running import FIRST
 from tests.runtime.effect_programs import SITES, arguments, source
 
 COUNT = int(os.environ.get("ADJIT_PROGRAMS", "150")) // 15
@@ -90,7 +91,7 @@ def same(got: Outcome, wanted: Outcome) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(COUNT))
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
 def test_effects_happen_alike_however_a_program_is_run(seed: int) -> None:
     program = Program(seed)
     f = aj.function(program.call)

@@ -71,5 +71,5 @@ def check_class(cls: Any) -> None:
         return
     if any(getattr(cls, name) is not getattr(np.ndarray, name) for name in ARITHMETIC):
         known = [ADVICE[c.__name__] for c in cls.__mro__ if c.__name__ in ADVICE and c.__module__.startswith("numpy")]
-        other = f"{cls.__name__} is a subclass of np.ndarray with arithmetic of its own; pass np.asarray(x) if its numbers are all you need"
+        other = f"{cls.__name__} is a subclass of np.ndarray with its own arithmetic; pass np.asarray(x) if its numbers are all you need"
         raise DTypeError(known[0] if known else other)

@@ -100,7 +100,7 @@ class Builder:
     def constant(self, operand: Operand) -> Operand:
         """Represent a concrete array in the IR: as a literal if uniform, a small constant, or a captured parameter."""
         if not isinstance(operand, Concrete):
-            raise TraceError(f"{operand!r} cannot stand in the IR")
+            raise TraceError(f"{operand!r} cannot be part of the IR: only traced values, literals and arrays can")
         if self.adopt is not None:
             return self.adopt(operand)
         data = operand.buffer

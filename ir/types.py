@@ -169,7 +169,7 @@ def checked_type(dtype: DType, shape: Sequence[int], what: str) -> TensorType:
     """A TensorType whose size has been checked: for shapes that come from users."""
     out = TensorType(dtype, as_shape(shape, what))
     if hint_of(out.nbytes) > MAX_BYTES:
-        raise ShapeError(f"{what}: {out} is too large to exist ({hint_of(out.nbytes):.3g} bytes)")
+        raise ShapeError(f"{what}: {out} is too large ({hint_of(out.nbytes):.3g} bytes)")
     return out
 
 
@@ -251,7 +251,7 @@ def broadcast_shapes(what: str, *shapes: Shape) -> Shape:
                 raise ShapeError(f"{what}: shapes {pretty} do not broadcast ({out[axis]} against {n})")
     if hint_of(math.prod(out)) > MAX_BYTES // 8:
         pretty = " and ".join(str(list(s)) for s in shapes)
-        raise ShapeError(f"{what}: shapes {pretty} broadcast to {hint_of(math.prod(out)):.3g} elements: that is too large to exist")
+        raise ShapeError(f"{what}: shapes {pretty} broadcast to {hint_of(math.prod(out)):.3g} elements: that is too large")
     return tuple(out)
 
 

@@ -176,7 +176,7 @@ class _Verifier:
             if x.value.dtype != x.type.dtype:
                 self.fail(f"the literal {x.value!r} is not a value of {x.type}")
         elif not isinstance(x, Value):
-            self.fail(f"{type(x).__name__} objects cannot stand in the IR: only values and literals can")
+            self.fail(f"{type(x).__name__} objects cannot occur in the IR: only values and literals can")
         else:
             self.fail(f"{self.name(x)} is used {'where it is not visible' if id(x) in self.defined else 'before it is defined'}")
 
@@ -212,7 +212,7 @@ def _check_effects(func: Func, before: Func) -> None:
     after = _effects(func.block)
     for stmt in before.stmts:
         if effects_of(stmt.op).ordered and not any(stmt.op == found.op for found in after):
-            raise VerifyError(f"@{func.name}: an effect was lost or overtaken:\n  {print_stmt(before, stmt)}").at(stmt.location)
+            raise VerifyError(f"@{func.name}: an effect was lost or reordered:\n  {print_stmt(before, stmt)}").at(stmt.location)
 
 
 def _effects(block: Block) -> Iterator[Stmt]:

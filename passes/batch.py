@@ -40,7 +40,7 @@ def batch_func(func: Func, batched: Sequence[bool], size: int) -> Func:
     """`@f.vmap`: the parameters marked in `batched` and all results gain a leading axis of length `size`."""
     params = [Value(wide(p.type, size) if has else p.type, p.name) for p, has in zip(func.params, batched, strict=True)]
     if func.updates:
-        raise UnsupportedError(f"@{func.name} assigns a variable, of which all examples of a batch have one; return the value instead")
+        raise UnsupportedError(f"@{func.name} assigns a variable, which all examples of a batch share; return the value instead")
     with Builder(params) as builder:
         results = [lifted(r, size) for r in batch_block(func.block, params, batched, size)]
         return func.replace(name=f"{func.name}.vmap", block=builder.finish(results), plan=None)

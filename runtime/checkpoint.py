@@ -98,7 +98,7 @@ class RepeatableCall:
         if len(found) != len(results) or not all(map(same, found, results)):
             name = getattr(self.fn, "__name__", "the function")
             raise GradientError(
-                f"checkpoint: {name} gave something else when it ran again; it must depend on its arguments and on variables alone"
+                f"checkpoint: {name} returned a different result when it was recomputed; it must depend only on its arguments and variables"
             ).at(definition(self.fn))
         return record, found
 

@@ -120,7 +120,7 @@ class Dump:
 
         known = ["all", "traced", *OPTIMIZE.passes]
         if config.dump not in known:
-            raise ValueError(f"there is no pass {config.dump!r} to dump after (ADJIT_DUMP, config.dump); choose of {', '.join(known)}")
+            raise ValueError(f"there is no pass {config.dump!r} to dump after (ADJIT_DUMP, config.dump); choose one of {', '.join(known)}")
         Dump._functions += 1
         name = re.sub(r"[^\w.-]+", "_", func.name)
         self.folder = os.path.join(config.dump_directory, f"{Dump._functions:03d}.{name}")

@@ -99,7 +99,7 @@ def so_far(trace: Trace) -> Func:
 
 
 def report(error: Exception, func: Func | None) -> InternalError:
-    import traceback  # noqa: PLC0415 - nobody needs it but for bugs
+    import traceback  # noqa: PLC0415 - only reports of bugs need it
 
     at = traceback.extract_tb(error.__traceback__)[-1]
     source = at.filename.replace(os.sep, "/").rpartition("/adjit/")[2]
@@ -123,7 +123,7 @@ def place_of(frames: list[FrameType], func: Func | None) -> Location | None:
 
 def written(trace: str, func: Func) -> str | None:
     """Write the program and the traceback to a file and return its path; None if it cannot be written."""
-    import platform  # noqa: PLC0415 - nobody needs them but for bugs
+    import platform  # noqa: PLC0415 - only reports of bugs need them
     import tempfile  # noqa: PLC0415
 
     about = f"Python {platform.python_version()}, NumPy {sys.modules['numpy'].__version__}, {platform.machine()}"

@@ -82,7 +82,7 @@ class Sparse:
     def compute(self, args: tuple[Any, ...]) -> Any:
         sparse = scipy_sparse()
         if current_trace() is not None:
-            raise UnsupportedError(f"{self.name}: a sparse derivative is a SciPy array, which no compiled function holds; call it outside")
+            raise UnsupportedError(f"{self.name}: a sparse derivative is a SciPy array, which compiled code cannot hold; call it outside")
         if not -len(args) <= self.position < len(args):
             raise GradientError(f"{self.name}: there is no argument {self.position} to differentiate by")
         given = [as_operand(x) if i == self.position % len(args) else x for i, x in enumerate(args)]

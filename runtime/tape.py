@@ -242,7 +242,7 @@ def seeded_targets(record: Record, target: Any, output_gradients: Any) -> tuple[
     if output_gradients is not None:
         weights, its_tree = flatten(output_gradients, is_leaf=lambda x: x is None)
         if len(weights) != len(leaves):
-            raise GradientError(f"output_gradients {its_tree} has not the structure of the target, {tree}")
+            raise GradientError(f"output_gradients {its_tree} does not have the structure of the target, {tree}")
     targets: list[Operand] = []
     seeds: list[Operand] = []
     for leaf, weight in zip(leaves, weights, strict=True):

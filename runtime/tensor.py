@@ -128,7 +128,7 @@ class Tensor(TensorMethods, Concrete):
             leaving(self, "array")
         knows = max_version is not None and max_version[0] >= 1 and not called_by("torch")
         if not knows and copy is False:
-            raise BufferError("a tensor is read-only, which this consumer of DLPack does not know; allow a copy")
+            raise BufferError("a tensor is read-only, which this consumer of DLPack does not support; allow a copy")
         if not knows:
             return self.buffer.copy().__dlpack__(stream=stream)
         return read_only(self.buffer).__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)

@@ -48,7 +48,7 @@ def tune(seconds: float = SECONDS, file: TextIO | None = None) -> dict[str, int]
 
     found, out = blas.find(), file or sys.stdout
     if found is None:
-        raise UnsupportedError("tune: there is no OpenBLAS in NumPy's wheel, nor a scipy-openblas wheel: all products are our own")
+        raise UnsupportedError("tune: neither NumPy's wheel nor scipy-openblas has OpenBLAS: all products use the built-in routines")
     machine = target.current()
     threads = config.threads or machine.threads
     cases = [Case(*case) for case in itertools.product(DTYPES, LAYOUTS, sorted({1, threads}), SHAPES)]
@@ -64,7 +64,7 @@ def tune(seconds: float = SECONDS, file: TextIO | None = None) -> dict[str, int]
         _progress(out, number + 1, len(cases))
     _clear(out)
     if not tuning.save(tuning.Table(found.source, tuple(rows)), machine):
-        raise UnsupportedError("tune: the table could not be kept: there is no cache (ADJIT_CACHE_DIR), or its disk is full or read-only")
+        raise UnsupportedError("tune: the table could not be stored: there is no cache (ADJIT_CACHE_DIR), or its disk is full or read-only")
     return {"own": sum(r.own <= r.blas for r in rows), "openblas": sum(r.own > r.blas for r in rows)}
 
 

@@ -288,7 +288,7 @@ def spread_axes(axes: Any, structure: Any, what: str) -> list[int | None]:
         return [axes] * flatten(structure)[1].leaves
     ours, theirs = find_node_type(type(structure)), find_node_type(type(axes))
     if ours is None or theirs is None:
-        raise ShapeError(f"{what}: {axes!r} has not the structure of {flatten(structure)[1]}; axes are integers, None, or tuples of them")
+        raise ShapeError(f"{what}: {axes!r} does not have the structure {flatten(structure)[1]}; axes are integers, None, or tuples")
     (parts, _), (given, _) = ours.flatten(structure), theirs.flatten(axes)
     parts, given = list(parts), list(given)
     if len(parts) != len(given):

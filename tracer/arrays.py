@@ -53,7 +53,7 @@ class ArrayMethods(Operand):
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """Return the namespace of the array API standard: adjit itself."""
         if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
-            raise ValueError(f"version {api_version!r} of the array API standard is not known; 2024.12 is")
+            raise ValueError(f"version {api_version!r} of the array API standard is not supported; use 2024.12")
         return import_module("adjit")
 
     @property
@@ -310,4 +310,4 @@ class AtIndex:
 
 
 def immutable(what: str, instead: str) -> NoReturn:
-    raise UnsupportedError(f"{what}: arrays of adjit are immutable; use {instead}").at(user_location())
+    raise UnsupportedError(f"{what}: adjit arrays are immutable; use {instead}").at(user_location())

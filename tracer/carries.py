@@ -141,7 +141,7 @@ class Carry:
             if any(kind_of(leaf) is None for leaf in flatten(out)[0]):
                 raise mismatch(
                     self.words, self.entry, "", (self.before, out),
-                    f"the loop may run no trip at all: assign {self.entry} before it, for it is used after it",
+                    f"the loop may have no iterations: assign {self.entry} before it, because it is used after it",
                 )  # fmt: skip
             self.ran = Slot(Literal(False, TensorType(BOOL)), Kind(TensorType(BOOL), False), None)
         self.take(out, unknown=True)
@@ -191,7 +191,7 @@ class Carry:
             return UNDEFINED
         value = self.tree.unflatten([slot.init if slot.kind is None else next(results) for slot in self.slots])
         if self.ran is not None:
-            text = f"{self.entry} has no value: the {self.words.what} loop that assigns it ran no trip"
+            text = f"{self.entry} has no value: the {self.words.what} loop that assigns it had no iterations"
             perform(Assert(text, self.missing), next(results))
         return value
 
@@ -256,7 +256,7 @@ class ListCarry(Carry):
         growth = max(self.growth, most - given)
         if growth and trips.most is None:
             raise TraceError(
-                f"{self.entry} is a list that the loop appends to, but nothing says how many trips there can be; write "
+                f"{self.entry} is a list that the loop appends to, but the largest number of iterations is not known; write "
                 f"`for _ in range(most):` with `if ...: break` in it, or make a buffer first ({self.entry.name} = np.zeros((most, ...))) "
                 "and write its rows"
             ).at(user_location())

@@ -35,7 +35,7 @@ class GrowingList(list[Any]):
     def __getitem__(self, key: Any) -> Any:
         if not isinstance(key, slice) and not list.__len__(self):
             raise TraceError(
-                "the list is empty before the traced loop that appends to it, so that nothing says what an item is: append the first one "
+                "the list is empty before the traced loop that appends to it, so the type of its items is not known: append the first one "
                 "before the loop, or ask for len(...) > 0 first"
             ).at(user_location())
         return TracedList.of(list(self))[key] if is_traced(key) else list.__getitem__(self, key)

@@ -120,7 +120,7 @@ def _trace_body(trace: Trace, loop: Loop, counted: bool, trips: Trips) -> tuple[
         if seen is not None and not same_blocks(seen, block):
             raise reads_made(carries)
         return carries, cells, block
-    raise TraceError(f"the types in this {loop.words.what} loop do not settle: each trip changes them again").at(user_location())
+    raise TraceError(f"the types in this {loop.words.what} loop do not settle: each iteration changes them again").at(user_location())
 
 
 def reads_made(carries: Sequence[Carry]) -> TraceError:

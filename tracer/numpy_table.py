@@ -194,7 +194,7 @@ ACCUMULATIONS: dict[np.ufunc, Callable[..., Operand]] = {
 }
 
 _SHAPE = "the shape of its result depends on values, and shapes are static; mask with np.where(condition, a, b) instead"
-_MUTATES = "arrays of adjit are immutable; use the function of that name in adjit, or x.at[index].set(value): they give a new array"
+_MUTATES = "adjit arrays are immutable; use the function of that name in adjit, or x.at[index].set(value): they give a new array"
 MUTATING = ("put", "copyto", "place", "putmask", "fill_diagonal", "put_along_axis")  # they write to their first argument
 HINTS: dict[str, str] = {
     "trim_zeros": _SHAPE,

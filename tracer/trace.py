@@ -304,13 +304,13 @@ def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any],
         if not isinstance(error.__cause__, TraceError):
             raise
         raise TraceError(  # NumPy says "setting an array element with a sequence"
-            "a NumPy array cannot take a traced value in; where the array is a variable of the function that writes, `y[i] = value` gives "
+            "a traced value cannot be stored in a NumPy array; where the array is a variable of the function, `y[i] = value` gives "
             "it a new one: write y = ..., y[i] = value, and put y back where it came from"
         ).at(raised_at(error.__traceback__)) from None
     except RecursionError as error:
         raise TraceError(
-            f"{trace.name}: a function calls itself without end while it is traced: a traced value cannot end a recursion, for both "
-            "branches are traced; write a loop, or let a Python number decide"
+            f"{trace.name}: infinite recursion while tracing: a traced value cannot end a recursion, because both branches are traced; "
+            "write a loop, or let a Python number decide"
         ).at(recurs_at(error.__traceback__)) from None
     finally:
         trace.forget()
@@ -327,12 +327,12 @@ def check_opaque(leaf: Any, location: Location | None) -> None:
     """Raise an error for a result that hides traced values where they could not be replaced by computed ones."""
     if isinstance(leaf, Iterator | Awaitable) or is_ours_inside(leaf):
         raise TraceError(
-            f"the result is a {type(leaf).__name__}, which would go on with traced values when they are gone; return a list of its items"
+            f"the result is a {type(leaf).__name__}, which would use traced values after the trace has ended; return a list of its items"
         ).at(location)
     held = leaf if isinstance(leaf, set | frozenset) else getattr(leaf, "__dict__", {}).values()
     if any(isinstance(x, Traced) for x in held):
         raise TraceError(
-            f"the result holds traced values inside of a {type(leaf).__name__}, which is no list, tuple or dict; return those, or make it "
+            f"the result holds traced values inside of a {type(leaf).__name__}, which is not a list, tuple or dict; return one, or make it "
             "one of the structures with aj.register_pytree_node"
         ).at(location)
 

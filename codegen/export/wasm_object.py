@@ -103,7 +103,7 @@ class ObjectFile:
             elif kind == GLOBAL_KIND and name == "__stack_pointer":
                 reader.at += 2
             else:
-                raise UnsupportedError(f"export: code for wasm32 needs {name}, which is not to be had")
+                raise UnsupportedError(f"export: code for wasm32 needs {name}, which is not available")
 
     def _read_symbols(self, reader: _Reader) -> None:
         reader.number()  # version

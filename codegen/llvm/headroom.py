@@ -20,7 +20,7 @@ def require(size: int, what: str) -> None:
     try:
         mmap.mmap(-1, size, **PRIVATE).close()
     except (OSError, ValueError) as error:
-        raise MemoryError(f"{what} may take {size // MEGABYTE} MB of address space, which are not to be had ({error})") from None
+        raise MemoryError(f"{what} may take {size // MEGABYTE} MB of address space, which is not available ({error})") from None
 
 
 PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_ANONYMOUS") else {}

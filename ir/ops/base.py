@@ -97,7 +97,7 @@ class Op:
         if cls.name in REGISTRY:
             raise AdjitError(f"two ops are named {cls.name!r}: {REGISTRY[cls.name]} and {cls}")
         if hasattr(cls, "lower") and cls.operations is Op.operations:
-            raise AdjitError(f"{cls.name}: an op that lowers itself must say what it costs: define `operations`")
+            raise AdjitError(f"{cls.name}: an op that lowers itself must declare its cost: define `operations`")
         REGISTRY[cls.name] = cls
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -149,7 +149,7 @@ class Op:
 
     def python(self, write: Writing, *args: Operand) -> Any:
         """The same as an expression of NumPy Python (`ir.source`): a node, or one per result; None if it was written as statements."""
-        raise UnsupportedError(f"{self.name}: this op does not say how it is written in Python; define `python` beside `evaluate`")
+        raise UnsupportedError(f"{self.name}: this op has no Python source; define `python` beside `evaluate`")
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
         raise AdjitError(f"{self.name}: no forward derivative")
@@ -184,7 +184,7 @@ class Op:
 
     def widened(self, size: int) -> Op:
         """The same op for operands that all have an extra leading axis of `size`: ops that name axes or shapes adjust them."""
-        raise UnsupportedError(f"{self.name}: vmap does not know how to batch it")
+        raise UnsupportedError(f"{self.name}: vmap is not supported for this op")
 
     def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Any:
         """The results for `size` examples at once, along a leading axis. Arguments that are not `batched` are shared by all."""

@@ -40,7 +40,7 @@ def check_type(type: TensorType) -> None:
     if len(sizes) > MAX_RANK or any(not _is_one(n, "size") for n in sizes):
         raise ShapeError(f"{list(sizes)} is not a shape: up to {MAX_RANK} sizes, none below 0")
     if max(1, *map(hint_of, sizes), 1) > MAX_BYTES or hint_of(element.nbytes) > MAX_BYTES:
-        raise ShapeError(f"{element} is too large to exist")
+        raise ShapeError(f"{element} is too large")
 
 
 def check_attributes(op: Op, types: Sequence[TensorType]) -> None:

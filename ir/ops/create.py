@@ -150,7 +150,7 @@ def iota(shape: Any, axis: int = 0, dtype: Any = I64) -> Operand:
     """0, 1, 2, ... along one axis of `shape`."""
     type = checked_type(as_dtype(dtype), shape, "iota")
     if type.dtype == BOOL:
-        raise DTypeError("iota: bools do not count; use an integer dtype")
+        raise DTypeError("iota: bool is not supported; use an integer dtype")
     if type.dtype.kind == "c":
         return cast(iota(shape, axis, real_dtype(type.dtype)), type.dtype)
     return perform(Iota(type.dtype, type.shape, normalize_axis(axis, type.rank, "iota")))
@@ -204,7 +204,7 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any 
         raise ShapeError(f"arange: no such range: {start}, {stop}, {step}")
     kind = as_dtype(np.result_type(*(np.asarray(b) for b in (start, stop, step))) if dtype is None else dtype)
     if kind == BOOL:
-        raise DTypeError("arange: bools do not count; use an integer dtype")
+        raise DTypeError("arange: bool is not supported; use an integer dtype")
     if kind.kind == "c":
         return cast(arange(start, stop, step, real_dtype(kind)), kind)
     first = kind.type(start)

@@ -64,7 +64,7 @@ class CustomGradient(Op):
         """An op parsed from a text without its derivative."""
 
         def make() -> tuple[Block, Block | None]:
-            raise GradientError(f"{function}: its derivative was not there yet when the text of the IR was made")
+            raise GradientError(f"{function}: its derivative had not been built when the IR was printed")
 
         return CustomGradient.deferred(function, inputs, values, pulled, make)
 

@@ -394,7 +394,7 @@ def roots(n: int) -> Array:
 
 
 def unit_root(k: Array, n: int) -> Array:
-    """exp(-2πi k/n), rounded correctly but for an ULP: angles are reduced to an eighth of the circle, in integers."""
+    """exp(-2πi k/n), rounded to within an ULP: angles are reduced to an eighth of the circle, in integers."""
     k = np.asarray(k, np.int64) % n
     octant, rest = np.divmod(8 * k, n)
     mirrored = octant % 2 == 1

@@ -70,7 +70,7 @@ class Fuse(Group):
         domains = set()
         for inner in body.stmts:
             if not isinstance(inner.op, Map | Reduce | Pad) or effects(inner).ordered or len(inner.results) != 1:
-                rules.fail(f"{inner.op.name} cannot stand inside fuse: only elementwise ops, reductions and pads without effects can")
+                rules.fail(f"{inner.op.name} is not allowed inside fuse: only elementwise ops, reductions and pads without effects are")
             domains.add(loop_domain(inner).shape)
         if len(domains) > 1:
             rules.fail(f"its statements run over different domains: {', '.join(map(str, sorted(domains)))}")
@@ -87,13 +87,14 @@ class Fuse(Group):
             if not is_border(pad) or id(pad.args[0]) in made:
                 rules.fail("a pad inside fuse puts a border around an array from outside")
         if any(map(cuts, pads)) and any(s.op.position_axis is not None for s in body.stmts):
-            rules.fail("iota cannot stand inside fuse with a pad: positions are not counted box by box")
+            rules.fail("iota is not allowed inside fuse with a pad: positions are not counted box by box")
 
     def _check_hosted(self, rules: Rules, body: Block, host: Stmt) -> None:
         for inner in body.stmts:
             alike = isinstance(inner.op, Map) and inner.results[0].type.shape == host.results[0].type.shape
             if inner is not host and (not alike or effects(inner).ordered):
-                rules.fail(f"{inner.op.name} cannot stand inside fuse with {host.op.name}: only elementwise ops of its result's shape can")
+                allowed = "only elementwise ops of its result's shape are"
+                rules.fail(f"{inner.op.name} is not allowed inside fuse with {host.op.name}: {allowed}")
 
 
 class Rows(Group):
@@ -118,7 +119,7 @@ class Rows(Group):
                 if len(inner.args) != 1 or id(inner.args[0]) not in aligned or not keeps_rows(inner):
                     rules.fail(f"{inner.op.name} inside rows must keep the first axis of what a member made")
             elif not isinstance(inner.op, Fuse) or not runs_by_rows(inner, rows):
-                rules.fail(f"{inner.op.name} cannot stand inside rows: only views and fuse regions over {list(rows)} rows, without pads")
+                rules.fail(f"{inner.op.name} is not allowed inside rows: only views and fuse regions over {list(rows)} rows, without pads")
             aligned.update(id(r) for r in inner.results)
         made = {id(r) for s in members for r in s.results}
         if any(id(r) not in made for r in body.results):

@@ -221,12 +221,13 @@ def read_item(item: Any, where: str) -> Any:
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
     if isinstance(item, bool | np.bool_):
-        raise UnsupportedError(f"{where}: a single bool is no index; use None for a new axis, or where()")
+        raise UnsupportedError(f"{where}: a single bool is not an index; use None for a new axis, or where()")
     if not isinstance(item, Operand | np.ndarray | list | tuple):
         try:
             return as_size(item)
         except TypeError:
-            raise IndexingError(f"{where}: {item!r} is no index; integers, slices, ..., None and arrays of integers or bools are") from None
+            allowed = "integers, slices, ..., None, or arrays of integers or bools"
+            raise IndexingError(f"{where}: {item!r} is not an index; use {allowed}") from None
     if isinstance(item, list | tuple) and any(isinstance(e, Operand) for e in item):
         return concatenate([reshape(as_operand(e), (1,)) for e in item])
     if isinstance(item, list | tuple) and len(item) == 0:
@@ -247,11 +248,11 @@ def read_array(index: Operand, where: str) -> Any:
         if data is None:
             raise TraceError(f"{where}: how many elements a traced mask selects is not known while tracing; use where(mask, a, b) instead")
         if not type.shape:
-            raise UnsupportedError(f"{where}: a single bool is no index; use None for a new axis, or where()")
+            raise UnsupportedError(f"{where}: a single bool is not an index; use None for a new axis, or where()")
         return data
     if type.dtype.kind not in "iu":
         raise IndexingError(
-            f"{where}: {type} cannot index: NaN or a fraction could stand where an index is wanted, so {DTYPE_NAMES[type.dtype]} is not"
+            f"{where}: {type} cannot index: indices are integers, and {DTYPE_NAMES[type.dtype]} is not"
             " rounded; cast it to integers with astype"
         )
     return int(data) if data is not None and not type.shape else index

@@ -87,7 +87,7 @@ class IntegerPow(Unary):
 
     def infer(self, *types: TensorType) -> TensorType:
         if self.n < 0 and not types[0].is_inexact:
-            raise NegativePowerError(f"integer_pow: {types[0]} to the power of {self.n} is no integer; cast the base to a float")
+            raise NegativePowerError(f"integer_pow: {types[0]} to the power of {self.n} is not an integer; cast the base to a float")
         return super().infer(*types)
 
     def evaluate(self, *arrays: Array) -> Array:

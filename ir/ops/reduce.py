@@ -255,7 +255,7 @@ class ArgExtremum(Op, abstract=True):
         (x,) = types
         check_kind(self, x)
         if x.shape[normalize_axis(self.axis, x.rank, self.name)] == 0:
-            raise ShapeError(f"{self.name}: axis {self.axis} of {x} is empty, and has no such position")
+            raise ShapeError(f"{self.name}: axis {self.axis} of {x} is empty, so there is no such position")
         return TensorType(I64, reduced_shape(x.shape, (self.axis,)))
 
     def python(self, write: Writing, *args: Operand) -> Any:

@@ -227,7 +227,7 @@ def window_shape(name: str, x: TensorType, starts: Shape, stops: Shape, steps: S
         raise ShapeError(f"{name}: {x} takes {x.rank} starts, stops and steps, not {list(starts)}, {list(stops)}, {list(steps)}")
     for start, stop, step, size in zip(starts, stops, steps, x.shape, strict=True):
         if not (0 <= start <= size and 0 <= stop <= size and step >= 1):
-            raise ShapeError(f"{name}: {start}:{stop}:{step} is no window of an axis of size {size}, in {x}")
+            raise ShapeError(f"{name}: {start}:{stop}:{step} is not a window of an axis of size {size}, in {x}")
     return tuple(map(strided_size, starts, stops, steps))
 
 
@@ -307,7 +307,7 @@ def span(s: slice, size: int) -> Span:
     except AdjitError:
         raise  # a traced bound, whose error already says what to do
     except (TypeError, ValueError) as error:
-        raise ShapeError(f"slice: {s} is no slice of Python integers with a step other than 0 ({error})") from None
+        raise ShapeError(f"slice: {s} is not a slice of Python integers with a nonzero step ({error})") from None
 
 
 def symbolic_span(s: slice, size: int) -> Span:

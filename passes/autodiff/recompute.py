@@ -93,7 +93,7 @@ def _forced(needs: Iterable[Value], maker: dict[int, Stmt], params: set[int], ma
             if id(value) in params and (isinstance(value.type, StackType) or not may_keep):
                 where = next((s.location for s in maker.values() if s.location is not None), None)
                 raise UnsupportedError(
-                    f"this derivative needs {value!r}, a stack that the loop carries, at each trip; take it by forward mode: aj.jvp"
+                    f"this derivative needs {value!r}, a stack that the loop carries, at each iteration; use forward mode: aj.jvp"
                 ).at(where)
             continue
         if (isinstance(value.type, StackType) or not may_keep) and id(stmt) not in forced:

@@ -25,7 +25,7 @@ V = np.arange(4.0)
 def shared(name: str) -> str:
     return (
         f"this write would also change `{name}`, which holds the same array, or a view on it, and is read later; a traced function gives "
-        "the variable that it writes to an array of its own: write to that one only, or make a copy first, with .copy()"
+        "the variable that it writes to its own array: write to that one only, or make a copy first, with .copy()"
     )
 
 
@@ -406,17 +406,17 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] =
      ("what the function returns is f64[] in the `if` branch (test_errors.py:$2), but None in the `else` branch (test_errors.py:$1); "
      "both branches of a traced `if` must give it the same structure")),
     (carried_shape, (V, 3), TraceError,
-     ("`y` is f64[4] before the loop (test_errors.py:$0), but f64[2] after a trip (test_errors.py:$3); "
+     ("`y` is f64[4] before the loop (test_errors.py:$0), but f64[2] after an iteration (test_errors.py:$3); "
      "a traced loop must leave its type as it is; cast or reshape it before the loop")),
     (carried_none, (V, 3), TraceError,
-     "`y` is None before the loop, but f64[4] after a trip (test_errors.py:$3); a traced loop must leave its structure as it is"),
+     "`y` is None before the loop, but f64[4] after an iteration (test_errors.py:$3); a traced loop must leave its structure as it is"),
     (carried_text, (V, 3), TraceError,
-     "`mode` is 'a' before the loop, but 'ab' after a trip (test_errors.py:$3); only numbers and arrays may change in a traced loop"),
+     "`mode` is 'a' before the loop, but 'ab' after an iteration (test_errors.py:$3); only numbers and arrays may change in a traced loop"),
     (first_assigned_in_loop, (V, 3), TraceError,
-     ("`y` is not assigned before the loop, but a tuple of 2 after a trip (test_errors.py:$2); "
-     "the loop may run no trip at all: assign `y` before it, for it is used after it")),
+     ("`y` is not assigned before the loop, but a tuple of 2 after an iteration (test_errors.py:$2); "
+     "the loop may have no iterations: assign `y` before it, because it is used after it")),
     (append_in_while, (1.0,), TraceError,
-     ("`ys` is a list that the loop appends to, but nothing says how many trips there can be; write `for _ in range(most):` with "
+     ("`ys` is a list that the loop appends to, but the largest number of iterations is not known; write `for _ in range(most):` with "
      "`if ...: break` in it, or make a buffer first (ys = np.zeros((most, ...))) and write its rows")),
     (attribute_in_one_branch, (1.0,), TraceError,
      ("`holder.value` is f64[] in the `if` branch (test_errors.py:$3), but not assigned in the `else` branch; "
@@ -434,7 +434,7 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] =
     (write_to_what_a_loop_leaves, (V, 3), TraceError, shared("y")),
     (write_to_what_a_branch_chooses, (V,), TraceError, shared("z")),
     (write_to_array_in_list, (V,), TraceError, shared("both")),
-    (write_through_dict, (V,), TraceError, "a NumPy array cannot take a traced value in; where the array is a variable"),
+    (write_through_dict, (V,), TraceError, "a traced value cannot be stored in a NumPy array; where the array is a variable"),
     (size_of_traced_value, (3,), TraceError, "np.zeros: shapes are static, and a traced value cannot decide on one; take it"),
     (condition_in_comprehension, (V,), TraceError, "a condition inside of a comprehension cannot decide on it: write a loop, or choose"),
     (calls_marked, (1.0,), TraceError, "`marked` was not converted to trace `if`, `while`, `and`, `or`, `not` and `assert`: it is marked"),
@@ -445,7 +445,7 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] =
     (comprehension_over_unknown, (1.0,), TraceError, "the length of this list is only known when the function runs; aj.stack("),
     (slice_of_unknown, (1.0,), TraceError, "and so is what a slice of it holds; aj.stack("),
     (item_of_empty_list, (1.0,), TraceError,
-     ("the list is empty before the traced loop that appends to it, so that nothing says what an item is: append the first one before the "
+     ("the list is empty before the traced loop that appends to it, so the type of its items is not known: append the first one before the "
      "loop, or ask for len(...) > 0 first")),
     (text_in_list, (1.0,), TraceError, "a list that a traced loop or branch appends to takes numbers and arrays, not 'a'"),
     (list_of_two_types, (V,), TraceError,
@@ -454,7 +454,7 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] =
      ("`ys.append(...)` in a traced statement would change an argument, which the caller does not see; copy it first, ys = list(ys), and "
      "return it")),
     (popped, (1.0,), TraceError, "a list that a traced loop or branch appends to takes no other change than new and replaced items"),
-    (recursion, (3, V), TraceError, "a traced value cannot end a recursion, for both branches are traced; write a loop"),
+    (recursion, (3, V), TraceError, "a traced value cannot end a recursion, because both branches are traced; write a loop"),
     (calls_without_converting, (1.0,), TraceError,
      "and `assert`: it is called by `calls_without_converting`, which is not: it is marked do_not_convert; or choose"),
     (calls_from_library, (V,), TraceError, "it is called by code that is not converted: call it in a function of your own; or choose"),

@@ -79,7 +79,7 @@ def test_what_was_not_there_yet_says_so() -> None:
     head, _, tail = TEXT.partition(" pull (")
     func = verify(parse_func(head + " later\n" + tail[tail.index("  return") :]))
     assert run(func, np.array(0.0))[0] == 1.0
-    with pytest.raises(GradientError, match="thrice: its derivative was not there yet"):
+    with pytest.raises(GradientError, match="thrice: its derivative had not been built"):
         pullback_func(func, (True,), (True,))
 
 

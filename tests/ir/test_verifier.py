@@ -83,7 +83,7 @@ def test_results_are_not_visible_inside_their_statement() -> None:
 
 def test_only_values_and_literals() -> None:
     x, y = value("x"), value("y")
-    refused(Func("f", Block([x], [Stmt(Mul(), (x, Concrete(np.ones(()))), (y,))], [])), "Concrete objects cannot stand in the IR")
+    refused(Func("f", Block([x], [Stmt(Mul(), (x, Concrete(np.ones(()))), (y,))], [])), "Concrete objects cannot occur in the IR")
     refused(Func("f", Block([x], [Stmt(Mul(), (x, x), (Literal(0.0, SCALAR),))], [])), "stands where a value is defined")
     bad = Literal(0.0, SCALAR)
     bad.value = np.float32(0.0)
@@ -257,7 +257,7 @@ def test_fuse() -> None:
           }
           return
         }""",
-        "matmul cannot stand inside fuse",
+        "matmul is not allowed inside fuse",
     )
     text_refused(
         """
@@ -269,9 +269,9 @@ def test_fuse() -> None:
           }
           return
         }""",
-        "sum cannot stand inside fuse with convolve",
+        "sum is not allowed inside fuse with convolve",
     )
-    text_refused("func @f() -> () {\n  fuse {\n    fuse {\n    }\n  }\n  return\n}", "fuse cannot stand inside fuse")
+    text_refused("func @f() -> () {\n  fuse {\n    fuse {\n    }\n  }\n  return\n}", "fuse is not allowed inside fuse")
 
 
 # ---- effects
@@ -297,7 +297,7 @@ def test_effects_keep_their_order(say: type[Op]) -> None:
 
     verify(func("a", "b"), before=func("a", "b"))
     verify(func("a", "a", "b"), before=func("a", "b"))
-    with pytest.raises(VerifyError, match=r'an effect was lost or overtaken:\n  say_for_tests \{text="a"\}'):
+    with pytest.raises(VerifyError, match=r'an effect was lost or reordered:\n  say_for_tests \{text="a"\}'):
         verify(func("b"), before=func("a", "b"))
     with pytest.raises(VerifyError, match='text="b"'):
         verify(func("b", "a"), before=func("a", "b"))
@@ -314,7 +314,7 @@ def test_effects_in_branches_may_fold(say: type[Op]) -> None:
 
 def test_effects_stay_out_of_fuse(say: type[Op]) -> None:
     inside = Block([], [Stmt(say("a"), (), ())], [])  # type: ignore[call-arg]
-    refused(region(Fuse(), [], [], inside), "say_for_tests cannot stand inside fuse")
+    refused(region(Fuse(), [], [], inside), "say_for_tests is not allowed inside fuse")
 
 
 # ---- regions own themselves

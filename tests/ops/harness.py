@@ -129,7 +129,7 @@ def dot(a: Sequence[Array], b: Sequence[Array]) -> float:
 
 
 def assert_same(got: Sequence[Array], wanted: Sequence[Array]) -> None:
-    """The same types and, but for the sign of zero, the same values."""
+    """The same types and, except for the sign of zero, the same values."""
     for a, b in zip(got, wanted, strict=True):
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
         np.testing.assert_array_equal(a, b)

@@ -198,7 +198,7 @@ def test_dtypes() -> None:
     assert aj.result_type(aj.tensor(1), np.float32, 2.0) == np.result_type(np.int64, np.float32)
     with pytest.raises(TypeError, match="no dtype of floats"):
         aj.finfo(aj.int8)
-    with pytest.raises(ValueError, match="no kind of dtypes"):
+    with pytest.raises(ValueError, match="not a kind of dtypes"):
         aj.isdtype(aj.int8, "text")
 
 

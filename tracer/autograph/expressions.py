@@ -381,7 +381,7 @@ def check_others(x: Any, others: Sequence[Callable[[], Any]], kind: type = objec
             name = thunk.__code__.co_freevars[0]
             raise TraceError(
                 f"this write would also change `{name}`, which holds the same array, or a view on it, and is read later; a traced function "
-                "gives the variable that it writes to an array of its own: write to that one only, or make a copy first, with .copy()"
+                "gives the variable that it writes to its own array: write to that one only, or make a copy first, with .copy()"
             ).at(user_location())
 
 

@@ -173,8 +173,8 @@ def _for_each(loop: LoopState, iterable: Iterable[Any], body: Callable[[Any], No
             body(item)
         if held and is_traced(loop.stopped()):
             raise TraceError(
-                "a traced value ends this loop over an iterator, which others may go on with: where it stands then is only known when the "
-                "function runs; go over a list"
+                "a traced value ends this loop over an iterator, so that the iterator's position is only known when the function runs; "
+                "loop over a list instead"
             ).at(user_location())
         if loop.stopped() is True:
             return  # before the next item is taken: an iterator keeps its position
@@ -184,7 +184,7 @@ def _trip(test: Any, item: Any, loop: LoopState, body: Callable[[Any], None]) ->
     trace = current_trace()
     assert trace is not None
     start = Attempt(trace)
-    words = Wording("`for`", ("after this trip", "after the loop was left"), lambda name, side: assigned_line(body, name))
+    words = Wording("`for`", ("after this iteration", "after the loop was left"), lambda name, side: assigned_line(body, name))
     while True:
         choice = Choice((partial(body, item), nothing), loop.names, loop.scratch, loop.more, (body,))
         values = choice.emit(trace, test, [e._replace(optional=True) for e in loop.entries], words)

@@ -122,7 +122,7 @@ class LoopState:
         return self.flag.read()[0] if self.flag else False
 
     def words(self, what: str) -> Wording:
-        return Wording(what, ("before the loop", "after a trip"), lambda name, side: assigned_line(self.body, name) if side else None)
+        return Wording(what, ("before the loop", "after an iteration"), lambda name, side: assigned_line(self.body, name) if side else None)
 
     def emit(self, what: str, certain: bool, checkpoint: str | int, emit: Callable[[Loop], list[Any]], step: Callable[[Any], None]) -> None:
         """Trace the loop; even after an error, no value from inside it remains in a variable."""

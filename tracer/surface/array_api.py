@@ -78,7 +78,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Operand:
     """
     check_device(device)
     if copy is False:
-        raise BufferError("from_dlpack: arrays of adjit are immutable, and the other library may write to its own: a copy is needed")
+        raise BufferError("from_dlpack: adjit arrays are immutable, and the other library may write to its own: a copy is needed")
     return to_operand(np.from_dlpack(x).copy())
 
 
@@ -154,7 +154,7 @@ def isdtype(dtype: Any, kind: Any) -> Any:
     if isinstance(kind, tuple):
         return any(isdtype(dtype, each) for each in kind)
     if isinstance(kind, str) and kind not in KINDS:
-        raise ValueError(f"isdtype: {kind!r} is no kind of dtypes; there are {', '.join(KINDS)}")
+        raise ValueError(f"isdtype: {kind!r} is not a kind of dtypes; there are {', '.join(KINDS)}")
     return np.dtype(dtype).kind in KINDS[kind] if isinstance(kind, str) else np.dtype(dtype) == np.dtype(kind)
 
 

@@ -185,7 +185,7 @@ def asarray(x: Any, /, dtype: Any = None, *, device: Any = None, copy: Any = Non
     """
     check_device(device)
     if copy is False and not isinstance(x, Operand):
-        raise ValueError("asarray: an array of adjit needs memory of its own, so that copy=False is not possible")
+        raise ValueError("asarray: adjit arrays always own their memory, so copy=False is not possible")
     if isinstance(x, list | tuple) and any(contains_operand(item) for item in x):
         parts = [asarray(item) for item in x]
         dtypes = np.result_type(*(p.dtype for p in parts))

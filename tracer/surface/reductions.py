@@ -84,7 +84,7 @@ def max(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, i
     """
     unwritten("max", out)
     if where is not True and initial is None:
-        raise ShapeError("max: where= needs initial=, the maximum of nothing")
+        raise ShapeError("max: where= needs initial=, the result if no element is selected")
     x = prepared(x, None, where, lowest)
     if initial is not None and x.ndim and not counted(x, axis, "max"):
         return of_nothing(x, axis, keepdims, initial)
@@ -100,7 +100,7 @@ def min(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, i
     """
     unwritten("min", out)
     if where is not True and initial is None:
-        raise ShapeError("min: where= needs initial=, the minimum of nothing")
+        raise ShapeError("min: where= needs initial=, the result if no element is selected")
     x = prepared(x, None, where, highest)
     if initial is not None and x.ndim and not counted(x, axis, "min"):
         return of_nothing(x, axis, keepdims, initial)
@@ -310,7 +310,7 @@ def average(x: Any, /, axis: Any = None, weights: Any = None, returned: bool = F
     x, weights = to_operands(x, weights)
     if weights.shape != x.shape:
         if axis is None:
-            raise ShapeError(f"average: weights of shape {list(weights.shape)} need an axis, for the operand is {x.type}")
+            raise ShapeError(f"average: weights of shape {list(weights.shape)} need an axis, because the operand is {x.type}")
         axes = normalize_axes(axis, x.ndim, "average")
         if weights.shape != tuple(x.shape[a] for a in axes):
             raise ShapeError(f"average: weights of shape {list(weights.shape)} do not fit axis {axis} of {x.type}")

@@ -199,7 +199,7 @@ def tensorinv(a: Any, /, ind: int = 2) -> Operand:
         raise ValueError("tensorinv: ind must be positive")
     left, right = x.shape[:ind], x.shape[ind:]
     if math.prod(left) != math.prod(right):
-        raise ShapeError(f"tensorinv: {x.type} with ind={ind} is no square map: {math.prod(left)} != {math.prod(right)}")
+        raise ShapeError(f"tensorinv: {x.type} with ind={ind} is not a square map: {math.prod(left)} != {math.prod(right)}")
     return ops.reshape(linalg.inv(ops.reshape(x, (math.prod(left), -1))), (*right, *left))
 
 

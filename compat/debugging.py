@@ -15,6 +15,7 @@ from adjit.tracer.surface import reductions
 
 from .dtypes import as_dtype
 from .errors import FailedCheck, InvalidArgumentError, missing, translated
+from .shape_checks import assert_shapes as assert_shapes
 from .tensor import convert_to_tensor, pair
 
 SHOWN = 3
@@ -138,20 +139,6 @@ def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> Any:
     if len(found) != 1 or not next(iter(found)).is_floating:
         raise ValueError(f"Expected one floating dtype, got {sorted(d.name for d in found)}")
     return found.pop()
-
-
-def assert_shapes(shapes: Any, data: Any = None, summarize: Any = None, message: str | None = None, name: str | None = None) -> None:
-    """`[(x, ("n", 3)), (y, ("n",))]`: sizes that are numbers must match, and sizes with the same name must be equal."""
-    sizes: dict[Any, int] = {}
-    for x, wanted in shapes.items() if isinstance(shapes, dict) else shapes:
-        t = convert_to_tensor(x)
-        if len(wanted) != len(t.type.shape):
-            raise ValueError(f"{message or ''} a tensor of shape {t.shape} should have shape {tuple(wanted)}".strip())
-        for size, symbol in zip(t.type.shape, wanted, strict=True):
-            known = symbol if isinstance(symbol, int) else size if symbol in (None, "*", ".") else sizes.setdefault(symbol, size)
-            if known != size:
-                should = f"a tensor of shape {t.shape} should have shape {tuple(wanted)}, where {symbol!r} is {known}"
-                raise ValueError(f"{message or ''} {should}".strip())
 
 
 def is_numeric_tensor(tensor: Any) -> bool:

@@ -69,9 +69,10 @@ class Tensor(ArrayMethods):
 
     def __getattr__(self, name: str) -> Any:
         part = part_of(self) if name == "assign" else None
-        if part is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return part.assign
+        if part is not None:
+            return part.assign
+        inherited = getattr(super(), "__getattr__", self.__getattribute__)  # which raises what was raised before
+        return inherited(name)
 
     def __eq__(self, other: object) -> Any:
         return False if other is None or isinstance(other, str) else _equal(self, other)

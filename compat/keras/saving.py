@@ -164,22 +164,24 @@ class Encoder:
 
 
 def _function_name(value: Any) -> str | None:
-    """`numpy.tanh`, `operator.getitem`, `activations.relu`: functions that are known by name."""
-    from . import activations  # noqa: PLC0415 - as above
+    """`numpy.tanh`, `operator.getitem`, `activations.relu`, `losses.mean_squared_error`: functions that are known by name."""
+    from . import activations, losses  # noqa: PLC0415 - as above
 
     name = getattr(value, "__name__", "")
     if name and getattr(activations, name, None) is value:
         return f"activations.{name}"
+    if name and getattr(losses, name, None) is value:
+        return f"losses.{name}"
     if name and getattr(np, name, None) is value:
         return f"numpy.{name}"
     return f"operator.{name}" if OPERATORS.get(name) is value else None
 
 
 def _function_named(name: str) -> Any:
-    from . import activations  # noqa: PLC0415 - as above
+    from . import activations, losses  # noqa: PLC0415 - as above
 
     space, _, own = name.partition(".")
-    source = {"activations": activations, "numpy": np}.get(space)
+    source = {"activations": activations, "losses": losses, "numpy": np}.get(space)
     found = OPERATORS.get(own) if space == "operator" else getattr(source, own, None) if _is_function(source, own) else None
     if found is None:
         raise ValueError(f"the file asks for the function {name!r}, which is not known")

@@ -150,3 +150,13 @@ def test_arrays_alone_are_no_model(tmp_path: Path) -> None:
     nn.write_arrays(tmp_path / "a.safetensors", {"a": np.zeros(2)})
     with pytest.raises(nn.WeightsError, match="no model"):
         keras.models.load_model(tmp_path / "a.safetensors")
+
+
+def test_losses_given_as_functions(tmp_path: Path) -> None:
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile(loss=tf.keras.losses.MSE, optimizer="sgd")
+    x, y = np.ones((4, 2), "f4"), np.zeros((4, 1), "f4")
+    model.fit(x, y, verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = tf.keras.models.load_model(tmp_path / "model.keras")
+    assert loaded.evaluate(x, y, verbose=0) == model.evaluate(x, y, verbose=0)

@@ -93,3 +93,17 @@ def test_parts_in_traced_branches() -> None:
 
     np.testing.assert_array_equal(f(tf.constant(1.0)), W[0])
     np.testing.assert_array_equal(f(tf.constant(-1.0)), W[1] * 2)
+
+
+def test_attributes_that_are_set_when_asked_for() -> None:
+    """Tensors made by native code for all sizes find their type when it is asked for."""
+
+    @tf.function(reduce_retracing=True)
+    def f(x):
+        return x * 2
+
+    for n in (3, 5, 7, 9):
+        out = f(tf.constant([1.0] * n))
+        assert out.shape == (n,)
+        assert not hasattr(out, "assign")
+        assert f"shape=({n},)" in str(out)

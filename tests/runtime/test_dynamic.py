@@ -293,6 +293,16 @@ def test_the_default_is_a_setting(monkeypatch):
         aj.config.dynamic = 2
 
 
+def test_the_first_argument_can_be_made_symbolic_by_a_setting(monkeypatch):
+    """With ADJIT_DYNAMIC=first, other tests run with sizes of their first argument as symbols."""
+    monkeypatch.setattr(aj.config, "dynamic", "first")
+    f = aj.function(lambda x, y: np.sum(x, 0) + y)
+    np.testing.assert_array_equal(f(np.ones((5, 3)), np.ones(3)), np.full(3, 6.0))
+    compiled, reason = f.pretty_printed_signature().splitlines()
+    assert compiled == "<lambda>(x: f64[B,3], y: f64[3]) -> f64[3]"
+    assert reason.startswith("  not for all sizes: T = 3: T-3 == 0 is decided at ")
+
+
 def test_open_sizes_of_a_signature_are_general_at_once():
     f = aj.function(lambda x, y: x * 2 + y, input_signature=[aj.TensorSpec([None, 3], "f8"), aj.TensorSpec([3], "f8")])
     g = aj.function(lambda x, n: x * n)

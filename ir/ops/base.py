@@ -12,7 +12,8 @@ applied again, derivatives of any order. None means that no derivative reaches t
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import MISSING, FrozenInstanceError, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, dataclass_transform
 
@@ -24,17 +25,18 @@ from ..guards import is_recording
 from ..operand import Concrete, Operand, evaluate
 from ..sizes import is_symbolic
 from ..types import TensorType, computed
-from .lowering import Emitter as Emitter  # with those below, all that a module of ops needs is here
-from .lowering import Loops as Loops
-from .lowering import Reg as Reg
-from .lowering import Registers as Registers
-from .lowering import Window as Window
-from .lowering import Writing as Writing
-from .lowering import nest as nest
 
 if TYPE_CHECKING:
     from ..func import Stmt
     from ..layout import Layout
+    from .lowering import Emitter as Emitter
+    from .lowering import Loops as Loops
+    from .lowering import Reg as Reg
+    from .lowering import Registers as Registers
+    from .lowering import Window as Window
+    from .lowering import Writing as Writing
+else:
+    Emitter = Loops = Reg = Registers = Window = Writing = Any  # protocols take time to create, and only type checkers need them
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -318,3 +320,10 @@ def evaluated(op: Op) -> Operand:
     """The result of an op without operands, evaluated now, even while a function is traced."""
     (array,) = evaluate(op, [], [])
     return Concrete(array)
+
+
+@contextmanager
+def nest(k: Loops, shape: Sequence[int]) -> Iterator[list[Reg]]:
+    """Nested loops: `with nest(k, shape) as index:` runs the body for every index into `shape`, in row-major order."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(k.loop(size)) for size in shape]

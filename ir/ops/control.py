@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ..types import BOOL, I64, StackType, TensorType
 from .base import Array, with_attributes
 from .fused import Fuse, Rows, hosted_by
-from .region import Batching, Carried, ControlFlow, Forward, Region, Reverse, Rules, RunBlock
+from .region import Carried, Region
 
-__all__ = ["Checkpoint", "For", "Fuse", "If", "Region", "Rows", "RunBlock", "While", "hosted_by"]
+__all__ = ["Checkpoint", "For", "Fuse", "If", "Region", "Rows", "While", "hosted_by"]
 
 if TYPE_CHECKING:
     from ..func import Block, Stmt
     from ..operand import Operand
+    from .lowering import Batching, ControlFlow, Forward, Reverse, Rules, RunBlock
 
 CONDITION, INDEX = TensorType(BOOL), TensorType(I64)
 SCHEDULES = ("none", "sqrt", "binomial")  # of checkpoints; or an iteration count

@@ -14,11 +14,12 @@ from ..types import BOOL, Shape, TensorType
 from .base import Array, View
 from .maps import Map
 from .reduce import Reduce
-from .region import Batching, ControlFlow, Forward, Region, Reverse, Rules, RunBlock
+from .region import Region
 from .shape import Broadcast, Pad, Reshape, Slice, Transpose
 
 if TYPE_CHECKING:
     from ..func import Block, Stmt
+    from .lowering import Batching, ControlFlow, Forward, Reverse, Rules, RunBlock
 
 
 class Group(Region, abstract=True):

@@ -1,20 +1,19 @@
-"""What ops are written against: the protocols that code generation and the writer of Python source offer to them.
+"""What ops are written against: protocols, for type checkers and readers; nothing imports this module when a program runs.
 
 `Writing` is Python source (`Op.python`), `Emitter` straight-line native code (`Map.scalar`), `Loops` and `Window` loop nests over memory
-(`Op.lower`), `Registers` a kernel on scalars (`Op.run_in_registers`). `codegen` and `ir.source` implement them.
+(`Op.lower`), `Registers` a kernel on scalars (`Op.run_in_registers`). `codegen` and `ir.source` implement them; those for regions are
+implemented by the verifier, the passes, `codegen` and `ir.source`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
-
-from ..types import DType, TensorType
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from ..func import Stmt
+    from ..func import Block, Stmt
     from ..operand import Operand
+    from ..types import DType, TensorType
     from .base import Array
     from .reduce import Reduce
 
@@ -304,8 +303,77 @@ class Loops(Protocol):
         ...
 
 
-@contextmanager
-def nest(k: Loops, shape: Sequence[int]) -> Iterator[list[Reg]]:
-    """Nested loops: `with nest(k, shape) as index:` runs the body for every index into `shape`, in row-major order."""
-    with ExitStack() as stack:
-        yield [stack.enter_context(k.loop(size)) for size in shape]
+# ---- regions
+
+
+class RunBlock(Protocol):
+    """A block as the interpreter passes it to its op: called with the block's parameters, returns its results and saved values."""
+
+    saves: int
+
+    def __call__(self, *arrays: Any) -> tuple[Any, ...]: ...
+
+
+class Rules(Protocol):
+    """The verifier's interface for region ops: each method raises a VerifyError that names the statement."""
+
+    def blocks(self, stmt: Stmt, count: int) -> tuple[Block, ...]:
+        """The blocks, after checking their number."""
+        ...
+
+    def same_types(self, operands: Sequence[Operand], types: Sequence[TensorType], what: str) -> None: ...
+    def yields(self, block: Block, types: Sequence[TensorType], may_save: bool = False) -> None:
+        """Check that the block yields values of these types, and saves none unless it may."""
+        ...
+
+    def fail(self, message: str) -> NoReturn: ...
+
+
+class Reverse(Protocol):
+    """Reverse mode: propagates the cotangents of a region's results to the values that it reads."""
+
+    def branches(self, stmt: Stmt, may_keep: bool) -> None:
+        """Blocks of which one runs, once. `may_keep`: the forward statement may return what the adjoint needs as further results."""
+        ...
+
+    def loop(self, stmt: Stmt) -> None:
+        """The last block runs repeatedly, on its carries."""
+        ...
+
+
+class Forward(Protocol):
+    """Forward mode: the same region with tangents beside the values."""
+
+    def branches(self, stmt: Stmt) -> Any: ...
+    def loop(self, stmt: Stmt) -> Any: ...
+
+
+class Batching(Protocol):
+    """`vmap`: the region on a batch of examples."""
+
+    def shared(self, stmt: Stmt) -> Any:
+        """The same statement with its blocks batched: all examples run the same blocks."""
+        ...
+
+    def branches(self, stmt: Stmt) -> Any: ...
+    def for_loop(self, stmt: Stmt) -> Any: ...
+    def while_loop(self, stmt: Stmt) -> Any: ...
+
+
+class ControlFlow(Protocol):
+    """What runs a region's blocks: Python source (`ir.source`), the main function and the register kernels of native code."""
+
+    def inline(self, stmt: Stmt) -> None:
+        """One block, which runs once."""
+        ...
+
+    def branches(self, stmt: Stmt) -> None: ...
+    def for_loop(self, stmt: Stmt) -> None: ...
+    def while_loop(self, stmt: Stmt) -> None: ...
+    def fused(self, stmt: Stmt) -> None:
+        """One block that runs once, as one loop nest in native code."""
+        ...
+
+    def rows(self, stmt: Stmt) -> None:
+        """The same, as loop nests that run row by row."""
+        ...

@@ -20,6 +20,7 @@ from adjit.ir.ops.base import Array, Op, View, apply
 from adjit.ir.ops.maps import Cast, Map
 from adjit.ir.types import PYTHON, TensorType, as_dtype
 from adjit.tracer.convert import set_concrete_class
+from adjit.tracer.sparse_products import asked_by_scipy, declined, is_sparse
 
 from .leaving import coming_back, leaving
 from .recording import listening
@@ -92,8 +93,13 @@ class Tensor(TensorMethods, Concrete):
             leaving(self, "named", view)
         return view
 
+    def _scipy_computes(self, other: Any) -> bool:
+        return not (self.is_watched and is_sparse(other))
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if listening.recorders:
+            if asked_by_scipy() and self.is_watched:
+                return declined()
             leaving(self, "array")
         if copy or (dtype is not None and np.dtype(dtype) != self.buffer.dtype):
             if copy is False:
@@ -106,6 +112,8 @@ class Tensor(TensorMethods, Concrete):
         """The same in C, which NumPy prefers to `__array_interface__`."""
         self._need_code("__array_struct__")
         if listening.recorders:
+            if asked_by_scipy() and self.is_watched:
+                raise AttributeError("SciPy is to leave the product to this tensor")
             leaving(self, "array")
         return read_only(self.buffer).__array_struct__
 
@@ -119,6 +127,8 @@ class Tensor(TensorMethods, Concrete):
         """NumPy's description of the memory, for consumers that read it without NumPy."""
         self._need_code("__array_interface__")
         if listening.recorders:
+            if asked_by_scipy() and self.is_watched:
+                raise AttributeError("SciPy is to leave the product to this tensor")
             leaving(self, "array")
         return {**read_only(self.buffer).__array_interface__, "strides": self.buffer.strides}  # without strides, Pillow asks for a buffer
 

@@ -25,6 +25,7 @@ from adjit.ir.ops.maps import cast
 from adjit.ir.tracebacks import boundary
 from adjit.ir.types import DType, TensorType
 from adjit.tracer.arrays import ArrayMethods, immutable
+from adjit.tracer.sparse_products import asked_by_scipy, declined, is_sparse
 from adjit.tracer.trace import current_trace
 
 from .initial import initial_value
@@ -160,7 +161,12 @@ class Variable(ArrayMethods, Operand):
             return Tensor.numpy(self.read_operand())  # type: ignore[arg-type]
         return wrap(self.store.read()).numpy()
 
+    def _scipy_computes(self, other: Any) -> bool:
+        return not (is_sparse(other) and (listening.recorders or current_trace() is not None))
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if asked_by_scipy() and (listening.recorders or current_trace() is not None):
+            return declined()
         if listening.recorders and current_trace() is None:
             return self.read_operand().__array__(dtype, copy)  # a tape may watch it
         return np.array(self.numpy(), dtype) if copy or dtype is not None else self.numpy()

@@ -22,6 +22,7 @@ from .convert import present
 from .frames import user_location
 from .numpy_table import call_function, call_ufunc
 from .slices import as_rows, has_traced_slice, taken
+from .sparse_products import is_sparse, product, product_from_left
 from .surface import elementwise, indexing, linalg, reductions, shapes
 
 
@@ -43,6 +44,25 @@ class ArrayMethods(Operand):
     def __array_function__(self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         try:
             return call_function(function, args, kwargs)
+        except Exception as error:
+            trim(error)
+            raise
+
+    def __matmul__(self, other: Any) -> Operand:
+        out = super().__matmul__(other)
+        return out if out is not NotImplemented or self._scipy_computes(other) else self._with_matrix(product_from_left, self, other)
+
+    def __rmatmul__(self, other: Any) -> Operand:
+        out = super().__rmatmul__(other)
+        return out if out is not NotImplemented or self._scipy_computes(other) else self._with_matrix(product, other, self)
+
+    def _scipy_computes(self, other: Any) -> bool:
+        """Whether a product is not for us: it is not with a sparse matrix, or SciPy can compute it."""
+        return not is_sparse(other)
+
+    def _with_matrix(self, function: Callable[..., Operand], *args: Any) -> Operand:
+        try:
+            return present(function(*args))
         except Exception as error:
             trim(error)
             raise

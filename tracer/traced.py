@@ -19,6 +19,7 @@ from .arrays import ArrayMethods
 from .conversion import undecided
 from .convert import set_splat_class
 from .frames import user_location
+from .sparse_products import asked_by_scipy, declined
 
 if TYPE_CHECKING:
     from .trace import Trace
@@ -104,10 +105,14 @@ class Traced(ArrayMethods, Value):
         )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        self._unknown(
-            "np.asarray()",
-            "its elements are",
-            "a list of traced values becomes an array with np.stack; a function outside of NumPy and adjit cannot take it",
+        return (
+            declined()
+            if asked_by_scipy()
+            else self._unknown(
+                "np.asarray()",
+                "its elements are",
+                "a list of traced values becomes an array with np.stack; a function outside of NumPy and adjit cannot take it",
+            )
         )
 
     def numpy(self) -> Array:

@@ -247,3 +247,38 @@ def test_other_libraries(use: Callable[[], Any]) -> None:
     """Where they are installed."""
     got, expected = use()
     np.testing.assert_allclose(got, expected)
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 3)])
+@pytest.mark.parametrize("kind", ["csr_array", "coo_array", "csc_matrix"])
+def test_products_with_sparse_matrices_have_gradients(kind: str, shape: tuple[int, ...]) -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    rng = np.random.default_rng(3)
+    dense = np.where(rng.random((5, 4)) < 0.5, rng.standard_normal((5, 4)), 0.0)
+    matrix, x, w = getattr(sparse, kind)(dense), rng.standard_normal(shape), rng.standard_normal((5, *shape[1:]))
+
+    def right(v: Any) -> Any:
+        return np.sum((matrix @ v) * w)
+
+    def left(v: Any) -> Any:
+        return np.sum((v.T @ matrix.T) * w.T)
+
+    def dot(v: Any) -> Any:
+        return np.sum((matrix @ v if kind == "coo_array" else matrix.dot(v)) ** 2 * w)  # `dot` of coo_array takes arrays only
+
+    for function, wanted in ((right, dense.T @ w), (left, dense.T @ w), (dot, dense.T @ (2.0 * (dense @ x) * w))):
+        np.testing.assert_allclose(aj.grad(function)(x), wanted, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(aj.function(aj.grad(function))(x), wanted, rtol=1e-12, atol=1e-12)
+    variable = aj.Variable(x)
+    with aj.GradientTape() as tape:
+        loss = right(variable)
+    np.testing.assert_allclose(tape.gradient(loss, variable), dense.T @ w, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(aj.function(lambda: matrix @ variable)(), dense @ x, rtol=1e-12, atol=1e-12)
+    assert isinstance(matrix @ aj.tensor(x), np.ndarray)  # SciPy's own, where nothing is recorded
+    assert isinstance(matrix @ variable, np.ndarray)
+
+
+def test_sparse_products_name_what_does_not_fit() -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    with pytest.raises(aj.ShapeError, match=r"shape \(3, 3\) @ f64\[2\] \(3 != 2\)"):
+        aj.function(lambda x: sparse.eye_array(3, format="csr") @ x)(np.ones(2))

@@ -1,0 +1,57 @@
+"""Products with SciPy's sparse matrices, of values that SciPy cannot compute with: traced ones, and those that a tape watches.
+
+`S @ x` calls SciPy first, which converts x to an array. From an array of one object it concludes that x has to compute the product, and
+Python calls `x.__rmatmul__(S)`. The matrix is a constant: a product is a gather, a multiplication and a scatter at its indices.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from adjit.ir import ops
+from adjit.ir.errors import ShapeError
+from adjit.ir.operand import Operand
+from adjit.ir.ops.base import Array, apply
+from adjit.ir.ops.index import Gather, ScatterAdd
+
+from .convert import to_operand
+
+
+def is_sparse(x: object) -> bool:
+    return type(x).__module__.startswith("scipy.sparse") and hasattr(x, "tocoo")
+
+
+def asked_by_scipy() -> bool:
+    """Whether SciPy's product of a sparse matrix asks for an array: it is the caller of the caller."""
+    frame = sys._getframe(2)
+    return frame.f_code.co_name == "_matmul_dispatch" and frame.f_globals.get("__name__", "").startswith("scipy.sparse")
+
+
+def declined() -> Array:
+    """What SciPy takes for a value that is no array."""
+    return np.empty((), object)
+
+
+def product(matrix: Any, x: Operand) -> Operand:
+    """matrix @ x."""
+    shape = x.type.shape
+    if len(matrix.shape) != 2 or len(shape) not in (1, 2):
+        raise ShapeError(f"matmul: a sparse array of shape {tuple(matrix.shape)} @ {x.type}; one with two axes takes vectors and matrices")
+    if matrix.shape[1] != shape[0]:
+        raise ShapeError(
+            f"matmul: inner sizes differ: a sparse array of shape {tuple(matrix.shape)} @ {x.type} ({matrix.shape[1]} != {shape[0]})"
+        )
+    entries = matrix.tocoo()
+    rows, columns = (to_operand(np.asarray(index, np.int64)) for index in (entries.row, entries.col))
+    factors = to_operand(entries.data.reshape(-1, *[1] * (len(shape) - 1)))
+    terms = ops.mul(factors, apply(Gather(), x, columns))
+    start = to_operand(np.zeros((matrix.shape[0], *shape[1:]), terms.type.dtype))
+    return apply(ScatterAdd(), start, terms, rows)
+
+
+def product_from_left(x: Operand, matrix: Any) -> Operand:
+    """x @ matrix."""
+    return ops.transpose(product(matrix.T, ops.transpose(x)))

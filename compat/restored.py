@@ -11,6 +11,9 @@ from typing import Any
 from adjit.ir.func import Block
 from adjit.ir.operand import Operand
 from adjit.ir.parser import parse_func
+from adjit.ir.sizes import is_symbolic, symbols_of
+from adjit.ir.specialize import sizes_in, specialize
+from adjit.ir.types import Shape
 from adjit.ir.verifier import verify
 from adjit.nn.weights import read_arrays
 from adjit.runtime.executable import Executable, call
@@ -116,16 +119,35 @@ class Trace:
         news = [new for _, new in func.updates]
         whole = Block(block.params, block.stmts, (*block.results, *news))
         self._count = len(block.results)
-        self._executable = Executable(func.replace(block=whole, updates=()))
+        self.func = func.replace(block=whole, updates=())
+        self._executables: dict[tuple[int, ...], Executable] = {}  # by the sizes that the trace leaves open
         self.function = Function(self._body, autograph=False)
         self.function._name = name
 
     def _body(self, *leaves: Any) -> list[Any]:
-        given = [v.read_operand() for v in self.variables]
-        results = call(self._executable, *leaves, *given, *self.constants)
+        given = [*leaves, *(v.read_operand() for v in self.variables), *self.constants]
+        results = call(self._executable([x.type.shape for x in given]), *given)
         for variable, new in zip(self._assigned, results[self._count :], strict=True):
             variable.assign(dress(new))
         return list(results[: self._count])
+
+    def _executable(self, shapes: Sequence[Shape]) -> Executable:
+        """The program for operands of these shapes."""
+        sizes = sizes_in(self.func, shapes)
+        key = tuple(sizes.values())
+        if key not in self._executables:
+            self._executables[key] = Executable(specialize(self.func, sizes))
+        return self._executables[key]
+
+    def _takes(self, tensors: Sequence[Any]) -> bool:
+        """Whether tensors have sizes that the trace was made for: one for each symbol, in its range."""
+        sizes: dict[str, int] = {}
+        for param, x in zip(self.func.params, tensors, strict=False):
+            for n, given in zip(param.type.shape, x.type.shape, strict=True):
+                if is_symbolic(n) and sizes.setdefault(str(n), given) != given:
+                    return False
+        ranges = symbols_of(self.func)
+        return all(ranges[name].low <= n and n <= (ranges[name].high or n) for name, n in sizes.items())
 
     def matching(self, arguments: dict[str, Any]) -> list[Any] | None:
         """The tensors among the arguments; None if the trace was made for others."""
@@ -143,7 +165,7 @@ class Trace:
                     out.append(value)
                 elif not same_value(x, leaf.value):
                     return None
-        return out
+        return out if self._takes(out) else None
 
     def __call__(self, tensors: Sequence[Any]) -> Any:
         results = self.function(*tensors)
@@ -199,9 +221,9 @@ class Signature:
 
     @property
     def structured_outputs(self) -> dict[str, Any]:
-        results = self._trace._executable.func.results
-        return self._named(tree_map(lambda leaf: TensorSpec(results[leaf.number].type.shape, results[leaf.number].type.dtype),
-                                    self._trace.outputs))  # fmt: skip
+        types = [result.type for result in self._trace.func.results]
+        specs = [TensorSpec([None if is_symbolic(n) else n for n in type.shape], type.dtype) for type in types]
+        return self._named(tree_map(lambda leaf: specs[leaf.number], self._trace.outputs))
 
     def _named(self, outputs: Any) -> dict[str, Any]:
         if isinstance(outputs, dict):

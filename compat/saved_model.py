@@ -4,8 +4,9 @@
     variables.safetensors   the values of variables and constants
     functions/0.ir          one traced function each, as the text of its IR
 
-Saved are the traces that a function has, and those that an `input_signature` asks for; shapes are part of a trace. Nothing in these files
-is executed while they are read: what runs later are the functions, compiled from their IR.
+Saved are the traces that a function has, and those that an `input_signature` asks for. Shapes are part of a trace; where it was compiled
+for all sizes, a loaded function compiles it for each. Nothing in these files is executed while they are read: what runs later are the
+functions, compiled from their IR.
 """
 
 from __future__ import annotations
@@ -204,6 +205,11 @@ class Writer:
             raise UnsupportedError(f"{path} takes a variable as an argument, which cannot be saved; let it use the variable by its name")
         if ARGUMENT in templates:
             raise UnsupportedError(f"{path} reads a dataset, which cannot be saved; pass the data as an argument")
+        if compiled.guards:
+            raise UnsupportedError(
+                f"{path} was compiled for all sizes with {', '.join(map(str, compiled.guards))}, which cannot be saved: call it with one "
+                "shape only, or set adjit.config.dynamic to False before it is made"
+            )
         text = print_func(program.func)
         try:
             same = print_func(parse_func(text)) == text

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from adjit.ir.errors import UnsupportedError
+from adjit.ir.sizes import is_symbolic
 from adjit.runtime.signature import Static
 
 from .dtypes import DType, as_dtype
@@ -32,7 +33,8 @@ def encode(value: Any, what: str) -> Any:
     if isinstance(value, Reference):
         return {value.kind: value.number}
     if isinstance(value, TensorSpec) and not isinstance(value, VariableSpec):
-        return {"tensor": [None if value.shape is None else list(value.shape), value.dtype.name]}
+        shape = None if value.shape is None else [None if is_symbolic(n) else n for n in value.shape]
+        return {"tensor": [shape, value.dtype.name]}
     if isinstance(value, DType):
         return {"dtype": value.name}
     if type(value) in PLAIN:

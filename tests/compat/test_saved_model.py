@@ -191,6 +191,21 @@ class Odd(tf.Module):
         return v * 2
 
 
+def test_functions_that_were_compiled_for_all_sizes(tmp_path) -> None:
+    odd = Odd()
+    for n in (4, 1):
+        odd.any_rows(np.ones((n, 3), "f4"))
+    tf.saved_model.save(odd, tmp_path)
+    loaded = tf.saved_model.load(tmp_path)
+    for n in (4, 9, 2, 1):
+        x = np.full((n, 3), n, "f4")
+        np.testing.assert_array_equal(loaded.any_rows(x), 2 * x)
+    with pytest.raises(ValueError, match="Could not find matching concrete function"):
+        loaded.any_rows(np.ones((0, 3), "f4"))
+    tf.saved_model.save(loaded, tmp_path / "again")
+    assert tf.saved_model.load(tmp_path / "again").any_rows(np.ones((7, 3), "f4")).shape == (7, 3)
+
+
 def test_what_cannot_be_saved(tmp_path) -> None:
     with pytest.raises(UnsupportedError, match=r"Odd.any_rows has an input_signature with sizes of None"):
         tf.saved_model.save(Odd(), tmp_path)

@@ -230,7 +230,7 @@ class Dependencies:
         params, carried = body.params[len(body.params) - count :], [self.of(x) for x in stmt.args[len(stmt.args) - count :]]
         trips = known_trips(stmt)
         for done in range(TRIPS):
-            if trips is not None and done == len(trips):
+            if trips is not None and done == trips.length:
                 break
             self.patterns.update({id(p): c for p, c in zip(params, carried, strict=True)})
             self.run(body)

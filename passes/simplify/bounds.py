@@ -7,6 +7,7 @@ those.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from adjit.ir.func import Block, Func, Stmt
@@ -47,6 +48,25 @@ _ARITHMETIC: dict[type[Op], Callable[[Interval, Interval], Interval]] = {
     Mul: lambda a, b: Interval(*(pick(x * y for x in a for y in b) for pick in (min, max))),
     Minimum: lambda a, b: Interval(min(a.low, b.low), min(a.high, b.high)),
     Maximum: lambda a, b: Interval(max(a.low, b.low), max(a.high, b.high)),
+}
+
+
+def _extremum(largest: bool, a: Interval, b: Interval) -> Interval | None:
+    """The range of a minimum or maximum, if the order of the bounds is the same for all sizes."""
+    ends = []
+    for x, y in zip(a, b, strict=True):
+        if not at_least(x, y) and not at_least(y, x):
+            return None
+        ends.append(x if at_least(x, y) == largest else y)
+    return Interval(*ends)
+
+
+# The same for bounds that are sizes known only at run time.
+_OPEN: dict[type[Op], Callable[[Interval, Interval], Interval | None]] = {
+    Add: _ARITHMETIC[Add],
+    Sub: _ARITHMETIC[Sub],
+    Minimum: partial(_extremum, False),
+    Maximum: partial(_extremum, True),
 }
 
 
@@ -103,27 +123,13 @@ class Bounds:
             return source(op)
         if op.is_view or (isinstance(op, Cast) and stmt.args[0].type.dtype.kind in "iu"):
             return self.of(stmt.args[0])
-        combine = _ARITHMETIC.get(type(op))
-        if combine is None:
+        if type(op) not in _ARITHMETIC:
             return None
         a, b = map(self.of, stmt.args)
         if a is None or b is None:
             return None
-        if (is_open(a) or is_open(b)) and not isinstance(op, Add | Sub):
-            return open_extremum(op, a, b)
-        return combine(a, b)
-
-
-def open_extremum(op: Op, a: Interval, b: Interval) -> Interval | None:
-    """The range of a minimum or maximum, where the order of the bounds is the same for all sizes."""
-    if not isinstance(op, Minimum | Maximum):
-        return None
-    ends = []
-    for x, y in zip(a, b, strict=True):
-        if not at_least(x, y) and not at_least(y, x):
-            return None
-        ends.append(x if at_least(x, y) == isinstance(op, Maximum) else y)
-    return Interval(*ends)
+        combine = (_OPEN if is_open(a) or is_open(b) else _ARITHMETIC).get(type(op))
+        return None if combine is None else combine(a, b)
 
 
 def is_open(interval: Interval) -> bool:

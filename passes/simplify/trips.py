@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from adjit.ir.builder import Builder
 from adjit.ir.func import Block, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.arithmetic import Add, Maximum, Sub
+from adjit.ir.ops.base import Op
 from adjit.ir.ops.create import SizeValue
 from adjit.ir.sizes import at_least
 from adjit.ir.types import I64, TensorType
@@ -54,16 +55,18 @@ class Sizes:
     def note(self, stmt: Stmt) -> None:
         if isinstance(stmt.op, SizeValue):
             self.known[id(stmt.result)] = stmt.op.value
-        elif isinstance(stmt.op, Add | Sub | Maximum) and stmt.result.type == INDEX:
+        elif type(stmt.op) in COMPUTED and stmt.result.type == INDEX:
             a, b = map(self.of, stmt.args)
-            found = None if a is None or b is None else self._computed(stmt, a, b)
+            found = None if a is None or b is None else COMPUTED[type(stmt.op)](a, b)
             if found is not None:
                 self.known[id(stmt.result)] = found
 
-    def _computed(self, stmt: Stmt, a: int, b: int) -> int | None:
-        if isinstance(stmt.op, Maximum):
-            return a if at_least(a, b) else b if at_least(b, a) else None
-        return a - b if isinstance(stmt.op, Sub) else a + b
+
+COMPUTED: dict[type[Op], Callable[[int, int], int | None]] = {
+    Add: lambda a, b: a + b,
+    Sub: lambda a, b: a - b,
+    Maximum: lambda a, b: a if at_least(a, b) else b if at_least(b, a) else None,
+}
 
 
 def known_trips(stmt: Stmt, sizes: Sizes | None = None) -> Trips | None:

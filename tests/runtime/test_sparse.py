@@ -34,6 +34,7 @@ EXACT: dict[str, Callable[[Any], Any]] = {
     "scatter": lambda x: x.at[np.array([0, 0, 5])].add(x[:3]),
     "loop": lambda x: aj.fori_loop(0, 3, lambda i, c: c * x, x),
     "diffusion": lambda x: aj.fori_loop(0, 2, lambda i, c: aj.pad(c[2:] + c[:-2] + c[1:-1], 1), x),
+    "longer diffusion": lambda x: aj.fori_loop(0, 5, lambda i, c: aj.pad(c[2:] + c[:-2] + c[1:-1], 1), x),
     "structure": lambda x: {"a": x[:3] * 2, "b": (x[3:5].reshape(1, 2),)},
 }
 SUPERSETS: dict[str, Callable[[Any], Any]] = {

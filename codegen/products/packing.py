@@ -58,7 +58,8 @@ class Packing:
         """Whether a product packs its right factor; a small one is read in place."""
         if not isinstance(b, Value) or any(map(is_symbolic, b.type.shape)):
             return False
-        return products.packs_factor(assumed_type(a.type), b.type, self.plan.windows[id(b)].layout.strides)
+        strides = self.plan.windows[id(b)].layout.strides
+        return products.packs_factor(assumed_type(a.type), b.type, strides) and not products.reads_in_place(a.type, b.type, strides)
 
     def _factor(self, b: Operand) -> Factor:
         root, layout = self.plan.windows[id(b)]

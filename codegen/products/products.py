@@ -40,6 +40,10 @@ SMALL = 14_000  # multiplications: up to here, packing costs more than it saves,
 PARALLEL = 1_000_000  # multiplications: from here on, waking the other threads pays off
 NEAR = 1 << 16  # bytes of b: up to here it is not packed, since it stays in the cache anyway
 SHORT = 4  # operations after a product, up to which they are emitted for every vector of a tile
+NARROW = 96  # bytes in a row of b: up to here, the tiles of the routine would be half empty
+NARROW_FACTOR = 1 << 18  # bytes of such a b that stay in the cache while rows of a pass by
+LOW, SHORT_SUM = 32, 64  # rows of a and products in a sum: up to here, packing b costs more than reading it in place several times
+CUT = 32  # parts of a product that is computed in place, on all threads
 PACKED = 384  # columns: from here on, rows of a are packed even if they are contiguous
 MULTIPLIED = 8  # approximate number of multiplications per instruction
 BYTE = np.dtype("u1")
@@ -60,7 +64,7 @@ def matrix_product(kernel: LoopKernel, target: Window, a: Window, b: Window, acc
         work = work or tuple(map(kernel.scratch, room(kernel, target, a, b)))
         product = _sums(kernel, target, _apart(kernel, target, a, b), *work) if _follows(kernel, target, a, b) else target
         if _is_contraction(target, a, b):
-            kernel.contract("mn,mk,kn", product, a, b, accumulate)
+            _contract(kernel, product, a, b, accumulate)
         elif _takes_blas(kernel, target, a, b):
             call_blas(kernel, product, a, b, accumulate, _threads(kernel, a, b) > 1)
         else:
@@ -168,13 +172,39 @@ def matrix_products(kernel: LoopKernel, target: Window, a: Window, b: Window, ac
     kernel.each(count, 0.0 if is_large else 2.0 * size, one, target, a, b, *work)
 
 
+def _contract(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool) -> None:
+    """A product that is computed in place: in parts of the longer side of the result, if it is large enough for several threads. An
+    element is the same sum in any part.
+    """
+    (m, k), n = a.type.shape, b.type.shape[1]
+    side = 0 if m >= n else 1
+    step = -(-max(m, n) // (CUT * kernel.tile_width(a.type.dtype))) * kernel.tile_width(a.type.dtype)
+    count = max(m, n) // step
+    if _threads(kernel, a, b) == 1 or count < 2:
+        kernel.contract("mn,mk,kn", target, a, b, accumulate)
+        return
+    windows = [target, b if side else a]
+    parts = [w.slice(side, 0, count * step).sliding(side, count, step, step) for w in windows]
+    if side:
+        parts = [w.transposed(1, 0, 2) for w in parts]
+
+    def part(i: Reg, target: Window, cut: Window, other: Window) -> None:
+        kernel.contract("mn,mk,kn", target.at(i), *((other, cut.at(i)) if side else (cut.at(i), other)), accumulate)
+
+    kernel.each(count, 2.0 * m * n * k, part, *parts, a if side else b)
+    rest = [w.slice(side, count * step, max(m, n) - count * step) for w in windows]
+    kernel.contract("mn,mk,kn", rest[0], *((a, rest[1]) if side else (rest[1], b)), accumulate)
+
+
 def _has_tiles(a: Window, b: Window) -> bool:
     """Whether this is a product of float matrices, rather than of vectors or integers."""
     return a.type.dtype.kind == "f" and 1 not in (a.type.shape[0], b.type.shape[1])
 
 
 def _is_contraction(target: Window, a: Window, b: Window) -> bool:
-    return not packs_factor(a.type, b.type, b.strides) or (target.strides[1] != 1 and not isinstance(target, Hosted))
+    if not packs_factor(a.type, b.type, b.strides) or reads_in_place(a.type, b.type, b.strides):
+        return True
+    return target.strides[1] != 1 and not isinstance(target, Hosted)
 
 
 def _threads(kernel: LoopKernel, a: Window, b: Window) -> int:
@@ -188,6 +218,18 @@ def packs_factor(a: TensorType, b: TensorType, strides: tuple[int, ...]) -> bool
     (m, k), n = map(hint_of, a.shape), hint_of(b.shape[1])
     is_near = m * n * k < PARALLEL and strides[1] == 1 and k * n * b.dtype.itemsize <= NEAR
     return a.dtype.kind == "f" and 1 not in (m, n) and not is_near and m * n * k > SMALL
+
+
+def reads_in_place(a: TensorType, b: TensorType, strides: tuple[int, ...]) -> bool:
+    """Whether a product that is large enough for packing is computed in place all the same: its result is so narrow that the tiles of the
+    routine would be half empty, or so low that each packed element would be read only a few times.
+    """
+    if strides[1] != 1 or not is_static(*a.shape, *b.shape):
+        return False
+    (m, k), (_, n) = a.shape, b.shape
+    width = n * b.dtype.itemsize
+    is_narrow = width <= NARROW or (m <= LOW and width <= 2 * NARROW)
+    return (is_narrow and k * width <= NARROW_FACTOR) or (m <= LOW and k <= SHORT_SUM)
 
 
 def _takes_blas(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:

@@ -86,6 +86,31 @@ def test_stacks_of_products_are_the_same_bits_on_any_number_of_threads(shapes: A
         np.testing.assert_array_equal(native([a, b])[0], want)
 
 
+IN_PLACE = [(20, 1000, 20), (8, 4096, 8), (5000, 16, 12), (4099, 70, 11), (16, 16, 5003), (31, 64, 900), (100, 2600, 10)]
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("sizes", IN_PLACE, ids=str)
+def test_narrow_and_low_products_are_computed_in_place_with_the_same_bits_on_any_number_of_threads(
+    sizes: tuple[int, int, int], dtype: str, transposed: bool
+) -> None:
+    m, k, n = sizes
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(shape).astype(dtype) for shape in ((k, m) if transposed else (m, k), (k, n)))
+    bias = rng.standard_normal(n).astype(dtype)
+    left = (lambda a: ops.transpose(a, (1, 0))) if transposed else (lambda a: a)
+    func = OPTIMIZE(build(lambda a, b, bias: ops.tanh(ops.matmul(left(a), b) + ops.broadcast_to(bias, (m, n))), a, b, bias))
+    exact = np.tanh((a.T if transposed else a).astype("f8") @ b.astype("f8") + bias.astype("f8"))
+    results = []
+    for threads in (1, 2, 3):
+        native = compile_func(func, threads=threads)
+        assert not any(name in native.llvm for name in library.NAMES.values())
+        results.append(native([a, b, bias])[0])
+    np.testing.assert_allclose(results[0], exact, atol=1e-3 if dtype == "f4" else 1e-11)
+    assert len({r.tobytes() for r in results}) == 1
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("name", IMAGES)
 def test_images_are_the_same_bits_on_any_number_of_threads(name: str, dtype: str) -> None:

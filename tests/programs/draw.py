@@ -167,6 +167,7 @@ def uniform(d: Draw, most: float, shape: tuple[int, ...], dtype: np.dtype[Any]) 
 def make_program(seed: int, rules: Sequence[Rule], dtypes: Sequence[str] = DTYPES) -> Program:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
+        warnings.simplefilter("error", DeprecationWarning)  # a statement that NumPy will refuse one day is not drawn
         for attempt in range(1000):
             program = attempted(seed, Draw(Random(f"{seed}.{attempt}"), rules, dtypes))
             if program is not None:

@@ -32,6 +32,7 @@ def shrunk(program: Program, kind: str, most: int = 400) -> Program:
 def fails(program: Program, kind: str) -> bool:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
+        warnings.simplefilter("error", DeprecationWarning)
         if not program.outputs or not is_steady(program):
             return False
     try:

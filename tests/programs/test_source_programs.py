@@ -53,6 +53,20 @@ def test_every_rule_is_used() -> None:
     assert {"float32", "float64", "int8", "uint8", "int16", "int64", "bool"} <= dtypes
 
 
+def test_what_numpy_deprecates_is_not_drawn() -> None:
+    """A check takes warnings as errors: such a program would fail for NumPy's own reasons."""
+
+    def deprecated(d: Draw) -> Node:
+        return d.assign("np.cross(np.ones(2), np.ones(2)) + np.sum(x0)")
+
+    def sound(d: Draw) -> Node:
+        return d.assign("np.sum(x0)")
+
+    program = make_program(0, [(9, deprecated), (1, sound)])
+    assert "np.sum(x0)" in program.source()
+    assert "np.cross" not in program.source()
+
+
 CONSTRUCTS = {
     "negative step": r"\[.*::-\d", "negative index": r"\[-\d+[,\]]",
     "duplicate indices": r"\[(\[|np\.array\(\[)(.*, )?(-?\d+), (.*, )?\3[,\]]",

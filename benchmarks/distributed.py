@@ -1,11 +1,13 @@
-"""Data-parallel training steps on 1, 2 and 4 ranks, beside torch DDP; all-reduces inside of a compiled function.
+"""Data-parallel training steps on 1, 2 and 4 ranks, beside torch DDP and the cost model; all-reduces inside of a compiled function.
 
-    python benchmarks/distributed.py [--ranks 1 2 4] [--rounds 5] [--torch PYTHON]
+    python benchmarks/distributed.py [--ranks 1 2 4] [--rounds 5] [--torch PYTHON] [--check]
 
 Ranks have one thread each. A time is the least of many steps, of the slowest rank; runs alternate, so that other work on the machine
-disturbs all alike. The prediction is the cost model of docs/distributed.md: a step of one rank on a part of the batch, plus the all-reduce
-of as many gradients; ranks that outnumber the cores take turns. `--torch` is a Python that has torch, if this one has none. With `--check`,
-hashes of the weights after 200 steps with `shards=4` are compared as well, with 1 and 2 threads.
+disturbs all alike. Needs a core for each rank that is not to take turns with another.
+
+The prediction is the cost model of docs/distributed.md: c0 + c1 b, fitted to steps of one rank with batches of b = 32 to 256, for the part
+of a rank, plus the measured all-reduce of as many gradients; ranks that outnumber the cores take turns. `--torch` is a Python that has
+torch, if this one has none. With `--check`, hashes of the weights after 200 steps with `shards=4` are compared, with 1 and 2 threads.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from typing import Any
 
 MODELS = {"mnist": [784, 512, 256, 10], "wide": [1024, 2048, 2048, 10]}
 BATCH = 256
+PARTS = (1, 2, 4, 8)  # of the batch, which one rank computes for the cost model
 STEPS = {"mnist": 150, "wide": 15}
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = {"ADJIT_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
@@ -132,6 +135,8 @@ def run_torch(model: str, rank: int, size: int, port: str) -> float:
 
     torch.set_num_threads(1)
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+    if sys.platform == "linux":
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # the host's name need not have an address
     sizes, layers = MODELS[model], []
     for i, (a, b) in enumerate(pairwise(sizes)):
         layers += [torch.nn.Linear(a, b), torch.nn.ReLU()] if i < len(sizes) - 2 else [torch.nn.Linear(a, b)]
@@ -191,41 +196,98 @@ class Best(dict[Any, float]):
         self[key] = min(seconds, self.get(key, seconds))
 
 
-def measured(options: argparse.Namespace) -> tuple[Best, Best, Best]:
-    """Steps by (framework, model, ranks); steps of one rank by (model, part of the batch); all-reduces by (what, ranks)."""
-    steps, parts, reductions = Best(), Best(), Best()
-    torch = has_torch(options.torch)
-    for _ in range(options.rounds):
-        for ranks in options.ranks:
-            for model in MODELS:
-                steps.note(("adjit", model, ranks), launched("adjit", model, ranks))
-                parts.note((model, ranks), launched("adjit", model, 1, BATCH // ranks))
-                if torch:
-                    steps.note(("torch DDP", model, ranks), launched_torch(options.torch, model, ranks))
+class Measured:
+    """Steps by (framework, model, ranks), steps of one rank by (model, part of the batch), all-reduces by (what, ranks)."""
+
+    def __init__(self, ranks: list[int]) -> None:
+        self.ranks = ranks
+        self.steps, self.parts, self.reductions = Best(), Best(), Best()
+
+    def round(self, torch: str | None) -> None:
+        for model in MODELS:
+            for ranks in self.ranks:
+                self.steps.note(("adjit", model, ranks), launched("adjit", model, ranks))
+                if torch is not None:
+                    self.steps.note(("torch DDP", model, ranks), launched_torch(torch, model, ranks))
+            for part in PARTS:
+                self.parts.note((model, part), launched("adjit", model, 1, BATCH // part))
+        for ranks in self.ranks:
             if ranks > 1:
                 for name, seconds in launched("reductions", "mnist", ranks).items():
-                    reductions.note((name, ranks), seconds)
-    return steps, parts, reductions
+                    self.reductions.note((name, ranks), seconds)
+
+    def speed_up(self, name: str, model: str, ranks: int) -> float:
+        return self.steps[name, model, self.ranks[0]] / self.steps[name, model, ranks]
+
+    def fitted(self, model: str) -> tuple[float, float]:
+        """c0 and c1 of the step of one rank, c0 + c1 b: least squares of relative errors."""
+        import numpy as np
+
+        times = np.array([self.parts[model, part] for part in PARTS])
+        rows = np.array([(1.0, BATCH // part) for part in PARTS])
+        (fixed, each), *_ = np.linalg.lstsq(rows / times[:, None], np.ones(len(PARTS)), rcond=None)
+        return float(fixed), float(each)
+
+    def predicted(self, model: str, ranks: int) -> float:
+        fixed, each = self.fitted(model)
+        turns = max(1.0, ranks / (os.cpu_count() or 1))
+        return (fixed + each * BATCH / ranks) * turns + (self.reductions[model, ranks] if ranks > 1 else 0.0)
+
+
+def show_steps(found: Measured) -> None:
+    print("one step, ms (speed-up over one rank)")
+    for name, model in dict.fromkeys((name, model) for name, model, _ in found.steps):
+        cells = [f"{r} ranks {found.steps[name, model, r] * 1e3:7.2f} ({found.speed_up(name, model, r):.2f}x)" for r in found.ranks]
+        print(f"  {name:10} {model:6} {'   '.join(cells)}")
+
+
+def show_model(found: Measured) -> None:
+    print("cost model, ms")
+    for model in MODELS:
+        fixed, each = found.fitted(model)
+        sums = ", ".join(f"A({r}) {found.reductions[model, r] * 1e3:.2f}" for r in found.ranks if r > 1)
+        print(f"  {model:6} c0 {fixed * 1e3:.2f}, c1 {each * 1e3:.4f}, {sums}")
+        for ranks in found.ranks:
+            guess, real = found.predicted(model, ranks), found.steps["adjit", model, ranks]
+            print(f"         {ranks} ranks: predicted {guess * 1e3:7.2f}, measured {real * 1e3:7.2f} ({(guess / real - 1) * 100:+.0f} %)")
+
+
+def show_reductions(found: Measured) -> None:
+    print("all-reduce in a compiled function, µs")
+    for ranks in found.ranks[1:]:
+        cells = [f"{name} {seconds * 1e6:.1f}" for (name, r), seconds in found.reductions.items() if r == ranks and name not in MODELS]
+        print(f"  {ranks} ranks: {'   '.join(cells)}")
+
+
+def show_goals(found: Measured) -> None:
+    """What two ranks on two cores should reach."""
+    goals = [
+        ("speed-up of wide", found.speed_up("adjit", "wide", 2), ">=", 1.8, "x"),
+        ("speed-up of mnist", found.speed_up("adjit", "mnist", 2), ">=", 1.6, "x"),
+        ("all-reduce of 1 KB", found.reductions["1 KB", 2] * 1e6, "<=", 6.0, " µs"),
+        ("all-reduce of 10 MB", found.reductions["10 MB", 2] * 1e3, "<=", 1.2, " ms"),
+    ]
+    print("two ranks")
+    for what, value, sign, limit, unit in goals:
+        met = value >= limit if sign == ">=" else value <= limit
+        print(f"  {what:20} {value:6.2f}{unit} (goal {sign} {limit}{unit}) {'ok' if met else 'MISSED'}")
 
 
 def main(options: argparse.Namespace) -> None:
-    steps, parts, reductions = measured(options)
-    turns = {ranks: max(1.0, ranks / (os.cpu_count() or 1)) for ranks in options.ranks}
-    for model in MODELS:
-        for ranks in options.ranks:
-            steps["predicted", model, ranks] = parts[model, ranks] * turns[ranks] + (reductions[model, ranks] if ranks > 1 else 0.0)
-    print("one step, ms (speed-up over one rank)")
-    for name, model in dict.fromkeys((name, model) for name, model, _ in steps):
-        times = {r: steps[name, model, r] for r in options.ranks}
-        cells = [f"{r} ranks {t * 1e3:7.2f} ({times[options.ranks[0]] / t:.2f}x)" for r, t in times.items()]
-        print(f"  {name:10} {model:6} {'   '.join(cells)}")
-    print("all-reduce in a compiled function, µs")
-    for ranks in options.ranks[1:]:
-        cells = [f"{name} {seconds * 1e6:.1f}" for (name, r), seconds in reductions.items() if r == ranks and name not in MODELS]
-        print(f"  {ranks} ranks: {'   '.join(cells)}")
+    torch = options.torch if has_torch(options.torch) else None
+    if torch is None:
+        print(f"{options.torch} has no torch: --torch PYTHON gives one that has")
+    found = Measured(options.ranks)
+    for _ in range(options.rounds):
+        found.round(torch)
+    show_steps(found)
+    show_model(found)
+    show_reductions(found)
+    if {1, 2} <= set(options.ranks):
+        show_goals(found)
     if options.check:
-        found = {launched("hash", "mnist", r, ADJIT_NUM_THREADS=t) for r in (1, 2, 4) for t in ("1", "2")}
-        print(f"weights of mnist after 200 steps on 1, 2 and 4 ranks with 1 and 2 threads: {len(found)} hash")
+        hashes = {launched("hash", "mnist", r, ADJIT_NUM_THREADS=t) for r in (1, 2, 4) for t in ("1", "2")}
+        print(f"weights of mnist after 200 steps on 1, 2 and 4 ranks with 1 and 2 threads: {len(hashes)} hash")
 
 
 if __name__ == "__main__":
@@ -243,6 +305,6 @@ if __name__ == "__main__":
         parser = argparse.ArgumentParser()
         parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2, 4])
         parser.add_argument("--rounds", type=int, default=5)
-        parser.add_argument("--torch", default=sys.executable)
+        parser.add_argument("--torch", "--python-peers", default=sys.executable)
         parser.add_argument("--check", action="store_true")
         main(parser.parse_args())

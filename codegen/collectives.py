@@ -29,6 +29,10 @@ PARAMETERS = "ptr, ptr, i64, i32"  # target, source, elements, root
 ROUTINE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32)
 SLOTS = 64  # reductions that may be under way at the same time
 MOVE = "adjit_memmove"
+COPY = f"""  %same = icmp eq ptr %to, %from
+  %all = mul i64 %n, {{itemsize}}
+  %bytes = select i1 %same, i64 0, i64 %all
+  %end = call ptr @{MOVE}(ptr %to, ptr %from, i64 %bytes)"""
 # The functions of MPI, and their arguments: to, from (the address that stands for "in place", if both are one), n, type, op, root, comm
 CALLS = {
     "all_reduce": ("MPI_Allreduce", "from to n type op comm"),
@@ -66,17 +70,19 @@ def _routine(name: str, target: Target) -> int:
     collective, _, dtype = name.removeprefix(PREFIX).partition(".")
     ranks = world()
     if ranks.mpi is None:
-        text, imports = copying(name, DTYPES[dtype].itemsize), {MOVE: _memmove()}
+        text, imports, level = copying(name, DTYPES[dtype].itemsize), {MOVE: _memmove()}, 0
     else:
         function, _ = CALLS[collective]
         library = ctypes.CDLL(ranks.mpi.__file__)  # its symbols include those of the library that it is linked with
-        text, imports = calling(name, ranks), {function: ctypes.cast(getattr(library, function), ctypes.c_void_p).value or 0}
+        imports = {function: ctypes.cast(getattr(library, function), ctypes.c_void_p).value or 0, MOVE: _memmove()}
+        text, level = calling(name, ranks), 0
         if collective in ("all_reduce", "start_all_reduce") and shared_sums.is_possible(ranks):
             by_mpi = f"{name}.by_mpi"
             text = calling(name, ranks, by_mpi) + shared_sums.text(name, dtype, ranks, by_mpi)
             imports |= shared_sums.imports()
+            level = llvm.LEVEL
     # not kept on disk: the handles of some libraries are addresses, which differ from run to run
-    loaded = llvm.Library([llvm.Object(name.encode(), llvm.compiled(text, target, 0))], [name], imports)
+    loaded = llvm.Library([llvm.Object(name.encode(), llvm.compiled(text, target, level))], [name], imports)
     _keep.append(loaded)
     return loaded.address[name]
 
@@ -133,13 +139,20 @@ def calling(name: str, ranks: World, called: str = "") -> str:
         values["request"] = "ptr %request"
         values["status"] = f"ptr inttoptr (i64 {ctypes.addressof(_requests().status)} to ptr)"
     slots = ctypes.addressof(_requests().slots) if "request" in values else 0
+    place = f"ptr inttoptr (i64 {int(mpi.IN_PLACE)} to ptr)"
+    if collective == "start_all_reduce":  # its operand may be overwritten before the sum is complete
+        send = f"""{COPY.format(itemsize=DTYPES[dtype].itemsize)}
+  %send = getelementptr i8, {place}, i64 0"""
+    else:
+        send = f"""  %same = icmp eq ptr %to, %from
+  %send = select i1 %same, {place}, ptr %from"""
     arguments = [values[word] for word in order.split()]
     types = ", ".join(argument.partition(" ")[0] for argument in arguments)
     return f"""declare i32 @{function}({types})
+declare ptr @{MOVE}(ptr, ptr, i64)
 define i32 @{called or name}(ptr %to, ptr %from, i64 %n, i32 %root) nounwind {{
   %count = trunc i64 %n to i32
-  %same = icmp eq ptr %to, %from
-  %send = select i1 %same, ptr inttoptr (i64 {int(mpi.IN_PLACE)} to ptr), ptr %from
+{send}
   %slot = zext i32 %root to i64
   %request = getelementptr i64, ptr inttoptr (i64 {slots} to ptr), i64 %slot
   %code = call i32 @{function}({", ".join(arguments)})
@@ -162,8 +175,7 @@ def copying(name: str, itemsize: int) -> str:
     """The routine for a single rank without MPI."""
     return f"""declare ptr @{MOVE}(ptr, ptr, i64)
 define i32 @{name}(ptr %to, ptr %from, i64 %n, i32 %root) nounwind {{
-  %bytes = mul i64 %n, {itemsize}
-  %end = call ptr @{MOVE}(ptr %to, ptr %from, i64 %bytes)
+{COPY.format(itemsize=itemsize)}
   ret i32 0
 }}
 """

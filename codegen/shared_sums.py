@@ -2,7 +2,12 @@
 
 A large array is summed in chunks that stay in the cache: each rank copies its chunk to its window, adds up one slice of the chunk of all
 ranks, and copies the sums of the other slices. For a small array each rank adds up everything. Terms are added in the order of the ranks,
-so that all have the same sums. Ranks wait for each other's counters in the windows, and give way to other processes while they wait.
+so that all have the same sums.
+
+Exchanges are numbered. Ranks publish the number of the one that they have come to in their windows, wait for each other there, and give way
+to other processes while they wait. A rank copies one chunk to its window before it waits for the sums of the chunk before, so that a chunk
+costs one meeting. For that, there are two of each buffer: one that was filled for exchange n is read by others between the meetings n and
+n + 1 (sums: n + 1 and n + 2), and filled again when its owner has passed the meeting n + 1 (n + 2).
 
 `prepare` maps the windows; all ranks call it at the same time, and measure from which size on this is faster than MPI. Routines that were
 linked before read the outcome from `Table`. Between machines, and before, they call MPI.
@@ -29,9 +34,11 @@ SMALL = 1 << 13  # bytes that each rank adds up alone
 CHUNK = 1 << 20  # bytes
 MOST_RANKS = 16
 NEVER = 2**63 - 1
-ARRIVED, SUMMED, FEW, INPUT = 0, 64, 128, 128 + 2 * SMALL  # offsets in a window: two counters, two small buffers, a chunk, its sums
-OUTPUT = INPUT + CHUNK
-WINDOW = OUTPUT + CHUNK + 4096 - (OUTPUT + CHUNK) % 4096  # whole pages
+SLICE = CHUNK // 2 + 4096  # bytes: the largest part of a chunk that one rank sums, on two ranks
+FEW = 128  # offsets in a window: after the number of an exchange, two small buffers, two chunks, and sums of slices of them
+INPUT = FEW + 2 * SMALL
+OUTPUT = INPUT + 2 * CHUNK
+WINDOW = -(-(OUTPUT + 2 * SLICE) // 4096) * 4096  # whole pages
 FOLDER = "/dev/shm"  # files in memory
 SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 22)  # bytes that are measured
 ROUNDS = 15
@@ -136,14 +143,15 @@ def chosen(times: Mapping[tuple[int, int], float]) -> int:
 
 def text(name: str, dtype: str, ranks: World, slow: str) -> str:
     """A routine that sums over the ranks, through windows or by the routine `slow`."""
-    parts = _constants(), _waiting(ranks), _adding(dtype, ranks), _few(dtype, ranks), _many(dtype, ranks), _choosing(name, dtype, slow)
-    return "\n".join(parts)
+    shared = _constants(), _waiting(ranks), _adding(dtype, ranks)
+    return "\n".join([*shared, _few(dtype, ranks), _slices(dtype, ranks), _many(dtype), _choosing(name, dtype, slow)])
 
 
 def _constants() -> str:
     number = f"ptr inttoptr (i64 {ctypes.addressof(table) + Table.number.offset} to ptr)"
     return f"""declare ptr @memmove(ptr, ptr, i64)
 declare i32 @sched_yield()
+declare i64 @llvm.umin.i64(i64, i64)
 define internal ptr @window(i64 %rank) alwaysinline {{
   %at = getelementptr ptr, ptr inttoptr (i64 {ctypes.addressof(table) + Table.windows.offset} to ptr), i64 %rank
   %window = load ptr, ptr %at
@@ -153,6 +161,11 @@ define internal ptr @place(i64 %rank, i64 %offset) alwaysinline {{
   %window = call ptr @window(i64 %rank)
   %place = getelementptr i8, ptr %window, i64 %offset
   ret ptr %place
+}}
+define internal i64 @turn(i64 %number, i64 %size) alwaysinline {{
+  %parity = and i64 %number, 1
+  %shift = mul i64 %parity, %size
+  ret i64 %shift
 }}
 define internal i64 @next() {{
   %old = load i64, {number}
@@ -164,9 +177,9 @@ define internal i64 @next() {{
 
 def _waiting(ranks: World) -> str:
     """Publish that this rank has come to an exchange, and wait until all have."""
-    return f"""define internal void @meet(i64 %counter, i64 %number) {{
+    return f"""define internal void @meet(i64 %number) {{
 start:
-  %own = call ptr @place(i64 {ranks.rank}, i64 %counter)
+  %own = call ptr @place(i64 {ranks.rank}, i64 0)
   store atomic i64 %number, ptr %own release, align 8
   br label %rank
 rank:
@@ -174,7 +187,7 @@ rank:
   %there = icmp eq i64 %r, {ranks.size}
   br i1 %there, label %end, label %look
 look:
-  %other = call ptr @place(i64 %r, i64 %counter)
+  %other = call ptr @place(i64 %r, i64 0)
   br label %spin
 spin:
   %count = phi i64 [ 0, %look ], [ %count.next, %again ]
@@ -251,68 +264,107 @@ def _few(dtype: str, ranks: World) -> str:
     return f"""define internal void @few(ptr %to, ptr %from, i64 %n) {{
   %bytes = mul i64 %n, {DTYPES[dtype].itemsize}
   %number = call i64 @next()
-  %parity = and i64 %number, 1
-  %shift = mul i64 %parity, {SMALL}
+  %shift = call i64 @turn(i64 %number, i64 {SMALL})
   %offset = add i64 %shift, {FEW}
   %mine = call ptr @place(i64 {ranks.rank}, i64 %offset)
   %copied = call ptr @memmove(ptr %mine, ptr %from, i64 %bytes)
-  call void @meet(i64 {ARRIVED}, i64 %number)
+  call void @meet(i64 %number)
   call void @add(ptr %to, ptr %to, i64 %n, ptr %from, i64 %offset)
   ret void
 }}"""
 
 
-def _many(dtype: str, ranks: World) -> str:
-    """Large arrays: chunks, of which each rank sums a slice."""
-    itemsize, others = DTYPES[dtype].itemsize, [r for r in range(ranks.size) if r != ranks.rank]
-    sends, takes = [], []
-    bounds = [
-        f"""  %at{r}.all = mul i64 %each, {r}
-  %at{r} = call i64 @llvm.umin.i64(i64 %at{r}.all, i64 %m)
-  %left{r} = sub i64 %m, %at{r}
-  %len{r} = call i64 @llvm.umin.i64(i64 %left{r}, i64 %each)
-  %byte{r} = mul i64 %at{r}, {itemsize}
-  %bytes{r} = mul i64 %len{r}, {itemsize}"""
-        for r in range(ranks.size)
-    ]
-    for r in others:
-        sends.append(f"""  %send{r}.from = getelementptr i8, ptr %source, i64 %byte{r}
-  %send{r}.at = add i64 %byte{r}, {INPUT}
-  %send{r}.to = call ptr @place(i64 {ranks.rank}, i64 %send{r}.at)
-  %send{r} = call ptr @memmove(ptr %send{r}.to, ptr %send{r}.from, i64 %bytes{r})""")
-        takes.append(f"""  %take{r}.to = getelementptr i8, ptr %target, i64 %byte{r}
-  %take{r}.from = call ptr @place(i64 {r}, i64 {OUTPUT})
-  %take{r} = call ptr @memmove(ptr %take{r}.to, ptr %take{r}.from, i64 %bytes{r})""")
-    own, newline = ranks.rank, "\n"
-    return f"""declare i64 @llvm.umin.i64(i64, i64)
-define internal void @many(ptr %to, ptr %from, i64 %n) {{
-start:
-  br label %chunks
-chunks:
-  %base = phi i64 [ 0, %start ], [ %base.next, %chunk ]
-  %done = icmp uge i64 %base, %n
-  br i1 %done, label %end, label %chunk
-chunk:
-  %rest = sub i64 %n, %base
-  %m = call i64 @llvm.umin.i64(i64 %rest, i64 {CHUNK // itemsize})
+def _slices(dtype: str, ranks: World) -> str:
+    """@send, @sum and @take: what a rank does with a chunk of m elements, at the exchange `number`."""
+    itemsize, own = DTYPES[dtype].itemsize, ranks.rank
+    others = [r for r in range(ranks.size) if r != own]
+    sends = "\n".join(
+        f"""  %start{r} = call i64 @start(i64 {r}, i64 %m)
+  %bytes{r} = call i64 @bytes(i64 {r}, i64 %m)
+  %from{r} = getelementptr i8, ptr %source, i64 %start{r}
+  %to{r} = getelementptr i8, ptr %window, i64 %start{r}
+  %sent{r} = call ptr @memmove(ptr %to{r}, ptr %from{r}, i64 %bytes{r})"""
+        for r in others
+    )
+    takes = "\n".join(
+        f"""  %start{r} = call i64 @start(i64 {r}, i64 %m)
+  %bytes{r} = call i64 @bytes(i64 {r}, i64 %m)
+  %from{r} = call ptr @place(i64 {r}, i64 %offset)
+  %to{r} = getelementptr i8, ptr %target, i64 %start{r}
+  %taken{r} = call ptr @memmove(ptr %to{r}, ptr %from{r}, i64 %bytes{r})"""
+        for r in others
+    )
+    return f"""define internal i64 @start(i64 %rank, i64 %m) {{
   %more = add i64 %m, {ranks.size * 16 - 1}
   %blocks = udiv i64 %more, {ranks.size * 16}
   %each = mul i64 %blocks, 16
+  %all = mul i64 %each, %rank
+  %first = call i64 @llvm.umin.i64(i64 %all, i64 %m)
+  %byte = mul i64 %first, {itemsize}
+  ret i64 %byte
+}}
+define internal i64 @bytes(i64 %rank, i64 %m) {{
+  %following = add i64 %rank, 1
+  %start = call i64 @start(i64 %rank, i64 %m)
+  %stop = call i64 @start(i64 %following, i64 %m)
+  %bytes = sub i64 %stop, %start
+  ret i64 %bytes
+}}
+define internal void @send(ptr %source, i64 %m, i64 %number) {{
+  %shift = call i64 @turn(i64 %number, i64 {CHUNK})
+  %offset = add i64 %shift, {INPUT}
+  %window = call ptr @place(i64 {own}, i64 %offset)
+{sends}
+  ret void
+}}
+define internal void @sum(ptr %target, ptr %source, i64 %m, i64 %number) {{
+  %start = call i64 @start(i64 {own}, i64 %m)
+  %bytes = call i64 @bytes(i64 {own}, i64 %m)
+  %n = udiv i64 %bytes, {itemsize}
+  %from = getelementptr i8, ptr %source, i64 %start
+  %to = getelementptr i8, ptr %target, i64 %start
+  %out.shift = call i64 @turn(i64 %number, i64 {SLICE})
+  %out.offset = add i64 %out.shift, {OUTPUT}
+  %out = call ptr @place(i64 {own}, i64 %out.offset)
+  %in.shift = call i64 @turn(i64 %number, i64 {CHUNK})
+  %in.chunk = add i64 %in.shift, {INPUT}
+  %in.offset = add i64 %in.chunk, %start
+  call void @add(ptr %to, ptr %out, i64 %n, ptr %from, i64 %in.offset)
+  ret void
+}}
+define internal void @take(ptr %target, i64 %m, i64 %number) {{
+  %shift = call i64 @turn(i64 %number, i64 {SLICE})
+  %offset = add i64 %shift, {OUTPUT}
+{takes}
+  ret void
+}}"""
+
+
+def _many(dtype: str) -> str:
+    """Large arrays: chunks, of which each rank sums a slice. The sums of a chunk are taken at the meeting of the next one."""
+    itemsize = DTYPES[dtype].itemsize
+    return f"""define internal void @many(ptr %to, ptr %from, i64 %n) {{
+start:
+  br label %chunks
+chunks:
+  %base = phi i64 [ 0, %start ], [ %base.next, %summed ]
+  %m.before = phi i64 [ 0, %start ], [ %m, %summed ]
+  %target.before = phi ptr [ %to, %start ], [ %target, %summed ]
+  %rest = sub i64 %n, %base
+  %m = call i64 @llvm.umin.i64(i64 %rest, i64 {CHUNK // itemsize})
   %shift = mul i64 %base, {itemsize}
   %source = getelementptr i8, ptr %from, i64 %shift
   %target = getelementptr i8, ptr %to, i64 %shift
-{newline.join(bounds)}
   %number = call i64 @next()
-{newline.join(sends)}
-  call void @meet(i64 {ARRIVED}, i64 %number)
-  %own.from = getelementptr i8, ptr %source, i64 %byte{own}
-  %own.to = getelementptr i8, ptr %target, i64 %byte{own}
-  %own.out = call ptr @place(i64 {own}, i64 {OUTPUT})
-  %own.at = add i64 %byte{own}, {INPUT}
-  call void @add(ptr %own.to, ptr %own.out, i64 %len{own}, ptr %own.from, i64 %own.at)
-  call void @meet(i64 {SUMMED}, i64 %number)
-{newline.join(takes)}
-  %base.next = add i64 %base, {CHUNK // itemsize}
+  call void @send(ptr %source, i64 %m, i64 %number)
+  call void @meet(i64 %number)
+  %number.before = sub i64 %number, 1
+  call void @take(ptr %target.before, i64 %m.before, i64 %number.before)
+  %last = icmp eq i64 %m, 0
+  br i1 %last, label %end, label %summed
+summed:
+  call void @sum(ptr %target, ptr %source, i64 %m, i64 %number)
+  %base.next = add i64 %base, %m
   br label %chunks
 end:
   ret void

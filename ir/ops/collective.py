@@ -115,6 +115,9 @@ class AllReduce(InPlace):
     def exchange(self, ranks: World, x: Array, out: Array) -> None:
         ranks.comm.Allreduce(x, out)
 
+    def lower(self, k: Loops, out: Window, x: Window) -> None:
+        k.collective(self.name, out, in_rows(k, out, x), out.type.size, 0)
+
 
 @with_attributes
 class StartAllReduce(InPlace):
@@ -136,11 +139,10 @@ class StartAllReduce(InPlace):
         return perform(AllReduce(), d)
 
     def lower(self, k: Loops, out: Window, x: Window) -> None:
-        k.copy(out, x)
         if out.is_row_major:
-            k.collective(self.name, out, out, out.type.size, self.slot)
+            k.collective(self.name, out, in_rows(k, out, x), out.type.size, self.slot)
         else:  # through a copy that is gone when the kernel ends
-            k.collective("all_reduce", out, out, out.type.size, 0)
+            k.collective("all_reduce", out, in_rows(k, out, x), out.type.size, 0)
 
 
 @with_attributes
@@ -272,6 +274,14 @@ class AllToAll(Ranked):
 
     def exchange(self, ranks: World, x: Array, out: Array) -> None:
         ranks.comm.Alltoall(x, out)
+
+
+def in_rows(k: Loops, out: Window, x: Window) -> Window:
+    """The operand as a whole: where it lies, or copied to the result's buffer."""
+    if x.is_row_major:
+        return x
+    k.copy(out, x)
+    return out
 
 
 def exchanged(x: Operand) -> Operand:

@@ -252,21 +252,35 @@ class _Placer:
 
     def host_changes(self, carry: Value, following: Value, last_read: int) -> None:
         """If a loop changes a carry by several statements in place, keep what is between them in the carry's buffer as well."""
-        between: list[Value] = []
-        new = following
-        while (old := self.changed_by(self.makers[id(new)])) is not carry:
-            free = old is not None and id(old) not in self.hosts and id(old) not in self.plan.places
-            if old is None or not free or self.made_at.get(id(old), -1) <= self.made_at[id(carry)] or not self.may_overwrite(old, new):
-                return
-            between.append(old)
-            new = old
-        if between and self._overwrites(carry, new, last_read):
+        between = self.changes(carry, following)
+        if between and self._overwrites(carry, between[0], last_read):
             self.hosts.update((id(old), carry) for old in between)
 
-    def changed_by(self, stmt: Stmt) -> Value | None:
-        """The value that a statement can change in place."""
+    def changes(self, carry: Value, following: Value) -> list[Value]:
+        """The values between a carry and its next value, each of which can overwrite the one before; none if there is no such chain."""
+        later: dict[int, Value] = {}  # what overwrites a value
+        left = [following]
+        while left:
+            new = left.pop()
+            for old in self.changed_by(self.makers[id(new)]):
+                if old is carry:
+                    chain = []
+                    while new is not following:
+                        chain.append(new)
+                        new = later[id(new)]
+                    return chain
+                free = id(old) not in self.hosts and id(old) not in self.plan.places and id(old) not in later
+                if free and self.made_at.get(id(old), -1) > self.made_at[id(carry)] and self.may_overwrite(old, new):
+                    later[id(old)] = new
+                    left.append(old)
+        return []
+
+    def changed_by(self, stmt: Stmt) -> list[Value]:
+        """The values that a statement may be able to change in place."""
+        if stmt.op.is_nest:
+            return [self.root(v) for v in stmt.blocks[0].free() if not is_stack(v)]
         source = None if stmt.op.in_place is None else stmt.args[stmt.op.in_place]
-        return self.root(source) if isinstance(source, Value) else None
+        return [self.root(source)] if isinstance(source, Value) else []
 
     def take_row(self, row: int, carry: Value, stmt: Stmt) -> None:
         """Compute a row that a loop writes into an array directly there, if the array is changed in place and the row is known by then."""

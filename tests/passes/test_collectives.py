@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -55,6 +56,44 @@ def test_one_in_a_loop_stays_there() -> None:
     text = str(aj.function(f).inspect(X).optimized)
     assert "for " in text.partition("all_reduce")[0]
     np.testing.assert_array_equal(aj.function(f)(X), 3 * X)
+
+
+def test_a_loop_that_sums_and_scales_its_carry_works_in_one_buffer() -> None:
+    def f(x: Any, n: Any) -> Any:
+        for _ in aj.range(n):
+            x = aj.tanh(d.all_reduce(x)) * 0.5
+        return x
+
+    x = np.linspace(-1.0, 1.0, 5000)
+    text = str(aj.function(f).inspect(x, 3).optimized)
+    assert re.search(r"%0: f64\[5000\] @result\+0 = all_reduce", text), text
+    assert int(re.search(r"arena (\d+)", text)[1]) < x.nbytes  # type: ignore[index]
+    np.testing.assert_allclose(aj.function(f)(x, 3), f(x, 3), rtol=1e-14)
+
+
+def test_but_not_if_the_carry_or_the_sum_is_needed_later() -> None:
+    def carry_later(x: Any, n: Any) -> Any:
+        for _ in aj.range(n):
+            x = d.all_reduce(x * 1.5) * 0.5 + x
+        return x
+
+    def reversed_later(x: Any, n: Any) -> Any:
+        for _ in aj.range(n):
+            x = d.all_reduce(x)[::-1] * 0.5
+        return x
+
+    def sum_later(x: Any, n: Any) -> Any:
+        total = aj.zeros(5000)
+        for _ in aj.range(n):
+            y = d.all_reduce(x)
+            x = y * 0.5
+            total = total + aj.cumsum(y)
+        return x, total
+
+    x = np.linspace(-1.0, 1.0, 5000)
+    for f in (carry_later, reversed_later, sum_later):
+        for got, wanted in zip(aj.tree_leaves(aj.function(f)(x, 3)), aj.tree_leaves(f(x, 3)), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-12)
 
 
 def test_reverse_mode_through_a_loop_stores_the_results() -> None:

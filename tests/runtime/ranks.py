@@ -61,7 +61,28 @@ def sums() -> None:
             for least in (0, shared_sums.NEVER, 0):
                 shared_sums.table.least = least
                 same(f(parts[RANK].astype(dtype)), wanted)
+    shared_sums.table.least = 0
+    exchanges()
     shared_sums.table.least = measured
+
+
+def exchanges() -> None:
+    """Arrays of all sizes one after the other, in place and apart: buffers in turn, while some ranks are late."""
+    name = "adjit_mpi_all_reduce.f32"
+    add = native.ROUTINE(native.addresses([name], current())[name])
+    rng, own = np.random.default_rng(1), np.random.default_rng(RANK)
+    chunk = shared_sums.CHUNK // 4
+    for k in range(60):
+        n = int(rng.choice([1, 100, 2048, 2049, 5000, chunk, chunk + 1, 2 * chunk, 3 * chunk + 7]))
+        parts = [(np.arange(n) % 97 + r * 31 + k).astype("f4") for r in range(SIZE)]
+        mine = parts[RANK]
+        out = mine if k % 2 else np.full(n, np.nan, "f4")
+        for _ in range(own.integers(0, 20_000)):
+            pass
+        assert add(out.ctypes.data, mine.ctypes.data, n, 0) == 0
+        same(out, sum((np.arange(n) % 97 + r * 31 + k).astype("f4") for r in range(SIZE)))
+        if not k % 2:
+            same(mine, parts[RANK])
 
 
 def overlapped() -> None:
@@ -88,8 +109,33 @@ def overlapped() -> None:
         shared_sums.table.least = least
         for got, right in zip(f(mine), wanted, strict=True):
             np.testing.assert_allclose(got, right, rtol=1e-9, atol=1e-15)
+    used_meanwhile()
     if SIZE > 1:
         settled()
+
+
+def used_meanwhile() -> None:
+    """An operand that is read, and whose buffer is written, while its sum travels."""
+
+    @aj.function
+    def f(x: Any, w: Any) -> Any:
+        a = first = x @ w
+        for _ in range(3):
+            a = aj.tanh(a @ w)
+        return d.all_reduce(a), d.all_reduce(first)
+
+    rng = np.random.default_rng(3)
+    parts, w = [rng.normal(size=(150, 150)) for _ in range(SIZE)], rng.normal(size=(150, 150)) / 12
+    text = str(f.inspect(parts[RANK], w).optimized)
+    assert "start_all_reduce" in text
+    x = parts[RANK].copy()
+    for least in (0, shared_sums.NEVER):
+        shared_sums.table.least = least
+        last, first = f(x, w)
+        np.testing.assert_allclose(first, sum(p @ w for p in parts), rtol=1e-9, atol=1e-12)
+        deep = [np.tanh(np.tanh(np.tanh(p @ w @ w) @ w) @ w) for p in parts]
+        np.testing.assert_allclose(last, sum(deep), rtol=1e-9, atol=1e-12)
+        same(x, parts[RANK])
 
 
 def settled() -> None:

@@ -211,6 +211,9 @@ class Measured:
                     self.steps.note(("torch DDP", model, ranks), launched_torch(torch, model, ranks))
             for part in PARTS:
                 self.parts.note((model, part), launched("adjit", model, 1, BATCH // part))
+            if 1 in self.ranks:  # a run of the whole batch on one rank is both
+                self.steps.note(("adjit", model, 1), self.parts[model, 1])
+                self.parts.note((model, 1), self.steps["adjit", model, 1])
         for ranks in self.ranks:
             if ranks > 1:
                 for name, seconds in launched("reductions", "mnist", ranks).items():

@@ -31,6 +31,9 @@ else:
     from adjit.tracer.arrays import ArrayMethods as TensorMethods
 
 
+WRITABLE = 1  # inspect.BufferFlags.WRITABLE, which Python has from 3.12 on
+
+
 class Tensor(TensorMethods, Concrete):
     """An immutable n-dimensional array of one dtype, with NumPy's operators and methods, recorded by active tapes.
 
@@ -106,6 +109,14 @@ class Tensor(TensorMethods, Concrete):
                 raise ValueError(f"a {self.type} tensor cannot become {np.dtype(dtype)} without a copy")
             return np.array(self.buffer, dtype)
         return read_only(self.buffer)
+
+    def __buffer__(self, flags: int) -> memoryview:
+        """Read-only memory, for `memoryview` and others that read bytes; Python asks for it from 3.12 on."""
+        if flags & WRITABLE:
+            raise BufferError("the memory of a tensor cannot be written to")
+        if self.is_watched:
+            raise BufferError("a tensor that is being differentiated has no buffer: its gradient would be lost")
+        return read_only(self.buffer).data
 
     @property
     def __array_struct__(self) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -282,3 +283,26 @@ def test_sparse_products_name_what_does_not_fit() -> None:
     sparse = pytest.importorskip("scipy.sparse")
     with pytest.raises(aj.ShapeError, match=r"shape \(3, 3\) @ f64\[2\] \(3 != 2\)"):
         aj.function(lambda x: sparse.eye_array(3, format="csr") @ x)(np.ones(2))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="classes written in Python have buffers from 3.12 on")
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "u1", "?", "c16"])
+def test_buffers_are_read_only_memory(dtype: str) -> None:
+    array = np.arange(6).reshape(2, 3).astype(dtype)
+    view = memoryview(aj.tensor(array))
+    assert (view.shape, view.readonly, view.tobytes()) == ((2, 3), True, array.tobytes())
+    assert bytes(aj.tensor(array)) == array.tobytes()
+    converted = np.asarray(aj.tensor(array))
+    assert converted.dtype == array.dtype
+    assert not converted.flags.writeable
+    assert np.array_equal(converted, array)
+    with pytest.raises((TypeError, BufferError)):  # which wants to write
+        io.BytesIO(b"x" * 64).readinto(aj.tensor(array))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="as above")
+def test_a_differentiated_tensor_has_no_buffer() -> None:
+    with pytest.raises(BufferError, match="gradient would be lost"):
+        aj.grad(lambda x: np.frombuffer(x)[0] * x[0])(np.ones(3))
+    with pytest.raises(aj.GradientError):
+        aj.grad(lambda x: np.sum(np.asarray(x) * x))(np.ones(3))

@@ -31,6 +31,7 @@ from adjit.runtime.variable import Variable as RuntimeVariable
 from adjit.tracer.pytree import flatten
 
 from .concrete import ConcreteFunction
+from .errors import missing
 from .feeding import ARGUMENT
 from .function import Function, template_of
 from .module import Module
@@ -285,3 +286,8 @@ def default_of(parameter: inspect.Parameter) -> list[Any]:
 
 
 __all__ = ["LoadOptions", "SaveOptions", "load", "save"]
+__getattr__ = missing("tf.saved_model", "there are save, load, SaveOptions and LoadOptions")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

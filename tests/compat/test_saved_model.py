@@ -233,3 +233,9 @@ def test_files_that_are_no_saved_model(tmp_path) -> None:
     (tmp_path / "saved_model.json").write_text("{}")
     with pytest.raises(ValueError, match="is no saved model of adjit"):
         tf.saved_model.load(tmp_path)
+
+
+def test_names() -> None:
+    assert dir(tf.saved_model) == ["LoadOptions", "SaveOptions", "load", "save"]
+    with pytest.raises(AttributeError, match=r"tf\.saved_model\.simple_save is out of the scope(.|\n)*there are save, load"):
+        _ = tf.saved_model.simple_save

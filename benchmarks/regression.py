@@ -78,6 +78,26 @@ def kernels() -> list[Kernel]:
     def numpy_descend() -> None:
         np.subtract.at(rows, ids, np.float32(0.2) * rows[ids])
 
+    q, k, v = random.standard_normal((3, 4, 256, 64)).astype(np.float32)
+    visible, factor = np.tril(np.ones((256, 256), bool)), np.float32(0.125)
+
+    def weighted(q, k, v):
+        return np.sum((aj.softmax(np.where(visible, q @ np.swapaxes(k, 1, 2) * factor, np.float32(-np.inf))) @ v) ** 2)
+
+    attention = aj.function(aj.grad(weighted, argnums=(0, 1, 2)))
+
+    def numpy_attention() -> Any:
+        s = np.where(visible, q @ np.swapaxes(k, 1, 2) * factor, np.float32(-np.inf))
+        e = np.exp(s - s.max(2, keepdims=True))
+        p = e / e.sum(2, keepdims=True)
+        d = 2 * (p @ v)
+        dp = d @ np.swapaxes(v, 1, 2)
+        ds = p * (dp - (dp * p).sum(2, keepdims=True)) * factor
+        return ds @ k, np.swapaxes(ds, 1, 2) @ q, np.swapaxes(p, 1, 2) @ d
+
+    narrow = random.standard_normal((1000, 20)).astype(np.float32)
+    low, inner = np.ascontiguousarray(narrow.T), aj.function(lambda a, b: a @ b)
+
     return [
         Kernel("a call on 8 floats", lambda: affine(small), lambda: np.float32(2) * small + np.float32(1), 1.0),
         Kernel("tanh chain with gradient", lambda: chain(x, w), numpy_chain, 0.7),
@@ -87,6 +107,8 @@ def kernels() -> list[Kernel]:
         Kernel("qr of 256 x 256", lambda: qr(positive), lambda: np.linalg.qr(positive), 1.5),
         Kernel("100 largest of 200,000", lambda: largest(x), lambda: np.partition(x, -100)[-100:], 0.7),
         Kernel("1,024 rows of a table", lambda: descend(ids), numpy_descend, 0.7),
+        Kernel("causal attention with gradient", lambda: attention(q, k, v), numpy_attention, 0.7),
+        Kernel("product of 20 x 1,000 x 20", lambda: inner(low, narrow), lambda: low @ narrow, 2.0),
         Kernel("scalar while loop", lambda: newton(2e6), python_newton, 1.0),
     ]
 

@@ -250,3 +250,12 @@ def test_the_layer_of_nn() -> None:
     f = aj.function(aj.grad(loss))
     assert ops_of(f.inspect(x).stages[-1][1]) == BOTH
     np.testing.assert_allclose(f(x), aj.grad(loss)(x), rtol=2e-4, atol=2e-5)
+
+
+def test_sizes_that_are_known_only_at_run_time_store_the_weights() -> None:
+    f = aj.function(stepped(None, 0.0), dynamic=True)
+    for batch, times in (((2,), 40), ((3,), 50)):
+        arrays = draw(batch, times, times, 8, 8, "f8")
+        value, gradients = f(*arrays)
+        for got, want in zip((value, *gradients), reference(arrays, None, 0.0), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-13)

@@ -36,11 +36,12 @@ from adjit.runtime.variable import Variable
 from adjit.runtime.vmap import vmap
 from adjit.tracer.pytree import register_pytree_node, tree_map
 from adjit.tracer.surface import linalg
+from adjit.tracer.surface.complex_numbers import angle
 from adjit.tracer.surface.create import (
     arange, asarray, eye, full, full_like, identity, linspace, meshgrid, ones, ones_like, tri, zeros, zeros_like,
 )  # fmt: skip
 from adjit.tracer.surface.elementwise import (
-    absolute, add, angle, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, astype, bitwise_and, bitwise_not, bitwise_or,
+    absolute, add, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, astype, bitwise_and, bitwise_not, bitwise_or,
     bitwise_xor, cast, cbrt, ceil, copysign, cos, cosh, deg2rad, divide, equal, erf, exp, exp2, expm1, floor, floor_divide, fmax,
     fmin, fmod, greater, greater_equal, heaviside, hypot, isclose, isfinite, isinf, isnan, left_shift, less, less_equal, log, log1p, log2,
     log10, logaddexp, logical_and, logical_not, logical_or, logical_xor, maximum, minimum, multiply, nan_to_num, negative, not_equal,
@@ -52,11 +53,11 @@ from adjit.tracer.surface.indexing import (
     take, take_along_axis, top_k, trace, tril, triu, unravel_index,
 )  # fmt: skip
 from adjit.tracer.surface.linalg import (
-    convolve, correlate, cross, dot, inner, kron, matmul, matrix_power, outer, polyval, tensordot, vdot, vecdot,
+    cross, dot, inner, kron, matmul, matrix_power, outer, tensordot, vdot, vecdot,
 )  # fmt: skip
 from adjit.tracer.surface.reductions import (
-    all, allclose, any, argmax, argmin, array_equal, average, count_nonzero, cumprod, cumsum, log_softmax, logsumexp, max, mean, min,
-    nanmax, nanmean, nanmin, nansum, norm, prod, ptp, softmax, std, sum, trapezoid, var,
+    all, allclose, any, argmax, argmin, array_equal, count_nonzero, cumprod, cumsum, log_softmax, logsumexp, max, mean, min,
+    nanmax, nanmean, nanmin, nansum, norm, prod, ptp, softmax, std, sum, var,
 )  # fmt: skip
 from adjit.tracer.surface.shapes import (
     array_split, atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_to, column_stack, concatenate, dstack, expand_dims, flip,
@@ -88,15 +89,15 @@ if _TYPE_CHECKING:
     from adjit.tracer.surface.bits import (
         bitwise_count, frexp, gcd, lcm, ldexp, nextafter, packbits, ravel_multi_index, spacing, unpackbits,
     )  # fmt: skip
-    from adjit.tracer.surface.calculus import geomspace, gradient, logspace, polyder, polyfit, polyint, unwrap, vander
+    from adjit.tracer.surface.calculus import geomspace, gradient, logspace, polyder, polyfit, polyint, trapezoid, unwrap, vander
     from adjit.tracer.surface.einsum import einsum, einsum_path
-    from adjit.tracer.surface.polynomials import poly, polyadd, polydiv, polymul, polysub, roots
+    from adjit.tracer.surface.polynomials import convolve, correlate, poly, polyadd, polydiv, polymul, polysub, polyval, roots
     from adjit.tracer.surface.sets import (
         argwhere, flatnonzero, intersect1d, nonzero, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts, unique_inverse,
         unique_values,
     )  # fmt: skip
     from adjit.tracer.surface.statistics import (
-        bincount, corrcoef, cov, digitize, histogram, histogram2d, histogram_bin_edges, histogramdd, median, nanargmax, nanargmin,
+        average, bincount, corrcoef, cov, digitize, histogram, histogram2d, histogram_bin_edges, histogramdd, median, nanargmax, nanargmin,
         nanmedian, nanpercentile, nanprod, nanquantile, nanstd, nanvar, percentile, quantile,
     )  # fmt: skip
     from adjit.tracer.surface.trees import ravel_pytree, tree_flatten, tree_leaves, tree_structure, tree_unflatten
@@ -133,12 +134,12 @@ _LATE = {
             concat conj cumulative_prod cumulative_sum empty empty_like finfo from_dlpack iinfo imag isdtype permute_dims pow real
             result_type __array_namespace_info__""",
         "special": "i0",
-        "calculus": "geomspace gradient logspace polyder polyfit polyint unwrap vander",
+        "calculus": "geomspace gradient logspace polyder polyfit polyint trapezoid unwrap vander",
         "einsum": "einsum einsum_path",
-        "statistics": """bincount corrcoef cov digitize histogram histogram2d histogram_bin_edges histogramdd median nanargmax nanargmin
-            nanmedian nanpercentile nanprod nanquantile nanstd nanvar percentile quantile""",
+        "statistics": """average bincount corrcoef cov digitize histogram histogram2d histogram_bin_edges histogramdd median nanargmax
+            nanargmin nanmedian nanpercentile nanprod nanquantile nanstd nanvar percentile quantile""",
         "bits": "bitwise_count frexp gcd lcm ldexp nextafter packbits ravel_multi_index spacing unpackbits",
-        "polynomials": "poly polyadd polydiv polymul polysub roots",
+        "polynomials": "convolve correlate poly polyadd polydiv polymul polysub polyval roots",
         "sets": """argwhere flatnonzero intersect1d nonzero setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse
             unique_values""",
         "trees": "ravel_pytree tree_flatten tree_leaves tree_structure tree_unflatten",

@@ -10,7 +10,7 @@ from adjit.ir import ops
 from adjit.ir.ops import complex as complex_ops
 from adjit.ir.types import broadcast_shapes
 from adjit.tracer.regions import is_traced
-from adjit.tracer.surface import elementwise, shapes
+from adjit.tracer.surface import complex_numbers, shapes
 from adjit.tracer.surface import special as functions
 
 from .errors import out_of_scope
@@ -94,4 +94,4 @@ def conj(x: Any, name: str | None = None) -> Any:
 @public
 def angle(input: Any, name: str | None = None) -> Any:
     """The angle of complex numbers; 0 or π for real ones."""
-    return elementwise.angle(convert_to_tensor(input))
+    return complex_numbers.angle(convert_to_tensor(input))

@@ -23,7 +23,7 @@ from .frames import user_location
 from .numpy_table import call_function, call_ufunc
 from .slices import as_rows, has_traced_slice, taken
 from .sparse_products import is_sparse, product, product_from_left
-from .surface import elementwise, indexing, linalg, reductions, shapes
+from .surface import complex_numbers, elementwise, indexing, linalg, reductions, shapes
 
 
 class ArrayMethods(Operand):
@@ -103,11 +103,11 @@ class ArrayMethods(Operand):
 
     @property
     def real(self) -> Operand:
-        return elementwise.real(self)
+        return complex_numbers.real(self)
 
     @property
     def imag(self) -> Operand:
-        return elementwise.imag(self)
+        return complex_numbers.imag(self)
 
     @property
     def flat(self) -> Operand:
@@ -262,7 +262,7 @@ class ArrayMethods(Operand):
         return elementwise.round(self, decimals)
 
     def conj(self) -> Operand:
-        return elementwise.conjugate(self)
+        return complex_numbers.conjugate(self)
 
     conjugate = conj
 

@@ -22,7 +22,7 @@ from adjit.ir.types import DType, as_dtype, weak_example
 from .convert import to_operand
 from .frames import user_location
 from .numpy_fallback import by_numpy, called_by_library, may_fall_back
-from .surface import create, elementwise, indexing, linalg, reductions, shapes
+from .surface import complex_numbers, create, elementwise, indexing, linalg, reductions, shapes
 
 NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
     getattr(np, name): getattr(module, name)
@@ -32,9 +32,10 @@ NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
             rad2deg add subtract multiply divide floor_divide remainder power float_power maximum minimum fmax fmin fmod arctan2 hypot
             logaddexp logaddexp2 copysign heaviside divmod modf equal not_equal less less_equal greater greater_equal logical_and logical_or
             logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift
-            round clip select nan_to_num isclose sinc real imag isreal iscomplex isposinf isneginf angle real_if_close""",
-        reductions: """sum prod max min any all argmax argmin count_nonzero cumsum cumprod mean var std ptp average nansum nanmean nanmax
-            nanmin allclose array_equal array_equiv trapezoid""",
+            round clip select nan_to_num isclose sinc isposinf isneginf""",
+        complex_numbers: "real imag isreal iscomplex angle real_if_close",
+        reductions: """sum prod max min any all argmax argmin count_nonzero cumsum cumprod mean var std ptp nansum nanmean nanmax
+            nanmin allclose array_equal array_equiv""",
         shapes: """reshape ravel transpose matrix_transpose swapaxes moveaxis squeeze expand_dims atleast_1d atleast_2d atleast_3d
             broadcast_to broadcast_arrays concatenate stack hstack vstack dstack column_stack append split array_split hsplit vsplit dsplit
             flip fliplr flipud rot90 roll rollaxis resize tile repeat pad""",
@@ -42,7 +43,7 @@ NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
             compress extract choose piecewise isin partition argpartition lexsort unravel_index tril_indices_from triu_indices_from
             diag_indices_from ix_ sort_complex""",
         create: "full_like zeros_like ones_like linspace meshgrid copy shape ndim size",
-        linalg: "matmul dot vdot vecdot inner outer tensordot kron cross convolve correlate polyval block",
+        linalg: "matmul dot vdot vecdot inner outer tensordot kron cross block",
     }.items()
     for name in names.split()
 }
@@ -51,14 +52,15 @@ NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
 LATE: dict[str, str] = {
     name: module
     for module, names in {
-        "statistics": """median quantile percentile nanmedian digitize bincount histogram cov corrcoef nanprod nanvar nanstd nancumsum
-            nancumprod nanargmax nanargmin nanquantile nanpercentile histogram_bin_edges histogram2d histogramdd""",
-        "calculus": "gradient unwrap logspace geomspace vander polyfit polyder polyint",
+        "statistics": """average median quantile percentile nanmedian digitize bincount histogram cov corrcoef nanprod nanvar nanstd
+            nancumsum nancumprod nanargmax nanargmin nanquantile nanpercentile histogram_bin_edges histogram2d histogramdd""",
+        "calculus": "gradient trapezoid unwrap logspace geomspace vander polyfit polyder polyint",
+        "array_api": "cumulative_sum cumulative_prod",
         "einsum": "einsum einsum_path",
         "sets": """nonzero flatnonzero argwhere unique unique_all unique_counts unique_inverse unique_values intersect1d union1d setdiff1d
             setxor1d""",
         "bits": "gcd lcm bitwise_count packbits unpackbits ravel_multi_index frexp ldexp nextafter spacing",
-        "polynomials": "poly polyadd polysub polymul polydiv roots",
+        "polynomials": "convolve correlate poly polyadd polysub polymul polydiv polyval roots",
         "updates": "apply_along_axis apply_over_axes",
         "special": "i0",
     }.items()
@@ -135,7 +137,7 @@ NUMPY.update({
     np.degrees: elementwise.rad2deg,
     np.radians: elementwise.deg2rad,
     np.invert: elementwise.bitwise_not,
-    np.conjugate: elementwise.conjugate,
+    np.conjugate: complex_numbers.conjugate,
     np.empty_like: create.zeros_like,
     np.where: where,
     np.result_type: result_type,
@@ -170,7 +172,6 @@ NUMPY.update({
 if hasattr(np, "unstack"):  # NumPy 2.1
     NUMPY.update({
         np.unstack: shapes.unstack, np.astype: elementwise.astype,
-        np.cumulative_sum: reductions.cumulative_sum, np.cumulative_prod: reductions.cumulative_prod,
     })  # fmt: skip
 if hasattr(np, "matvec"):  # NumPy 2.2
     NUMPY.update({np.matvec: linalg.matvec, np.vecmat: linalg.vecmat})

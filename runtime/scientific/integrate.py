@@ -18,8 +18,8 @@ from adjit.ir.operand import Operand, as_operand
 from adjit.ir.types import normalize_axis
 from adjit.tracer.control import scan, while_loop
 from adjit.tracer.convert import pick, to_operand, to_operands
+from adjit.tracer.surface.calculus import trapezoid as trapezoid
 from adjit.tracer.surface.elementwise import floating
-from adjit.tracer.surface.reductions import trapezoid as trapezoid
 from adjit.tracer.surface.shapes import concatenate, moveaxis
 
 from ..vmap import vmap

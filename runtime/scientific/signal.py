@@ -9,7 +9,7 @@ from adjit.ir.errors import ShapeError
 from adjit.ir.operand import Operand
 from adjit.ir.ops.convolution import conv
 from adjit.tracer.convert import pick, to_operands
-from adjit.tracer.surface import linalg
+from adjit.tracer.surface import polynomials
 from adjit.tracer.surface.elementwise import floating
 
 __all__ = ["convolve", "correlate"]
@@ -37,7 +37,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Op
 def slid(a: Operand, v: Operand, margins: list[int]) -> Operand:
     """The sums of products of the reversed v with every window of a, padded with zeros."""
     if a.ndim == 1:
-        return linalg.correlated(ops.pad(a, margins, margins), ops.flip(v, 0), "valid", "convolve")
+        return polynomials.correlated(ops.pad(a, margins, margins), ops.flip(v, 0), "valid", "convolve")
     image = ops.reshape(a, (1, *a.shape, 1))
     kernel = ops.reshape(ops.flip(v, tuple(range(v.ndim))), (*v.shape, 1, 1))
     found = conv(image, kernel, padding=[(m, m) for m in margins])

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import builtins
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from adjit.ir.errors import DTypeError
+from adjit.ir import ops
+from adjit.ir.errors import DTypeError, ShapeError
 from adjit.ir.operand import Operand, as_operand
-from adjit.ir.types import DTYPE_NAMES, DType, as_dtype, computed, real_dtype, weak_example
+from adjit.ir.types import DTYPE_NAMES, DType, as_dtype, computed, normalize_axes, real_dtype, weak_example
 
 from ..convert import to_operand
 from . import elementwise
+from .complex_numbers import conjugate
+from .complex_numbers import imag as imag
+from .complex_numbers import real as real
 from .create import check_device, zeros, zeros_like
 from .elementwise import (
     arccos,
@@ -27,13 +33,10 @@ from .elementwise import (
     power,
     right_shift,
 )  # fmt: skip
-from .elementwise import imag as imag
-from .elementwise import real as real
-from .reductions import cumulative_prod as cumulative_prod
-from .reductions import cumulative_sum as cumulative_sum
+from .reductions import cumprod, cumsum
 from .shapes import concatenate, transpose
 
-conj = elementwise.conjugate
+conj = conjugate
 acos, acosh, asin, asinh, atan, atan2, atanh = arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh
 bitwise_invert, bitwise_left_shift, bitwise_right_shift, pow = bitwise_not, left_shift, right_shift, power
 bool = np.bool_
@@ -205,3 +208,32 @@ class Info:
 
 def __array_namespace_info__() -> Info:
     return Info()
+
+
+def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: builtins.bool = False) -> Operand:
+    """Return the cumulative sums along an axis; with `include_initial`, starting with 0.
+
+    >>> aj.cumulative_sum([1, 2, 3], include_initial=True)
+    Tensor([0, 1, 3, 6], i64[4])
+    """
+    return cumulative(to_operand(x), axis, cumsum, dtype, 0 if include_initial else None)
+
+
+def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: builtins.bool = False) -> Operand:
+    """Return the cumulative products along an axis; with `include_initial`, starting with 1.
+
+    >>> aj.cumulative_prod([1, 2, 3], include_initial=True)
+    Tensor([1, 1, 2, 6], i64[4])
+    """
+    return cumulative(to_operand(x), axis, cumprod, dtype, 1 if include_initial else None)
+
+
+def cumulative(x: Operand, axis: int | None, scan: Callable[..., Operand], dtype: Any, first: int | None) -> Operand:
+    if axis is None and x.ndim != 1:
+        raise ShapeError(f"cumulative_sum, cumulative_prod: {x.type} needs an axis")
+    (at,) = normalize_axes(0 if axis is None else axis, x.ndim, "cumulative_sum")
+    out = scan(x, at, dtype)
+    if first is None:
+        return out
+    start = ops.full((*out.shape[:at], 1, *out.shape[at + 1 :]), first, out.dtype)
+    return ops.concatenate([start, out], at)

@@ -12,7 +12,7 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.errors import DTypeError, ShapeError, UnsupportedError
 from adjit.ir.operand import Operand
-from adjit.ir.types import I64, normalize_axes, normalize_axis, promote
+from adjit.ir.types import I64, kept_shape, normalize_axes, normalize_axis, promote
 
 from ..convert import present, to_operand, to_operands
 from .create import linspace
@@ -170,3 +170,22 @@ def polyint(p: Any, /, m: int = 1, k: float | Sequence[float] | None = None) -> 
     for constant in constants:
         out = concatenate([out / np.arange(out.shape[0], 0.0, -1.0), np.full(1, constant)], 0)
     return out
+
+
+def trapezoid(y: Any, /, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Operand:
+    """Return the integral of y by the trapezoidal rule, over points x or steps dx.
+
+    >>> aj.trapezoid([1.0, 2.0, 3.0], x=[0.0, 1.0, 3.0])
+    Tensor(6.5, f64[])
+    """
+    y = floating(to_operand(y))
+    (axis,) = normalize_axes(axis, y.ndim, "trapezoid")
+    head = [slice(None)] * axis
+    low, high = ops.slice_(y, [*head, slice(None, -1)]), ops.slice_(y, [*head, slice(1, None)])
+    if x is None:
+        return ops.sum(dx * (low + high) * 0.5, axis)
+    _, points = to_operands(y, x)
+    if points.ndim == 1:
+        points = ops.reshape(points, kept_shape(y.shape, [a for a in range(y.ndim) if a != axis]))
+    steps = ops.slice_(points, [*head, slice(1, None)]) - ops.slice_(points, [*head, slice(None, -1)])
+    return ops.sum(steps * (low + high) * 0.5, axis)

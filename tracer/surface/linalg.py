@@ -14,7 +14,7 @@ from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.operand import Concrete, Operand
 from adjit.ir.types import F64, normalize_axis
 
-from ..convert import counting, pick, present, to_operand, to_operands
+from ..convert import pick, present, to_operand, to_operands
 from ..numpy_fallback import tensors
 from . import indexing, reductions
 from .create import eye
@@ -449,59 +449,6 @@ def matrix_power(x: Any, n: int, /) -> Operand:
         n >>= 1
         base = ops.matmul(base, base) if n else base
     return out if out is not None else base
-
-
-def convolve(a: Any, v: Any, /, mode: str = "full") -> Operand:
-    """Return the discrete convolution of two vectors.
-
-    >>> aj.convolve([1, 2, 3], [1, 1]), aj.convolve([1, 2, 3], [1, 1], mode="valid")
-    (Tensor([1, 3, 5, 3], i64[4]), Tensor([3, 5], i64[2]))
-    """
-    a, v = to_operands(a, v)
-    if v.shape[0] > a.shape[0]:
-        a, v = v, a
-    return correlated(a, ops.flip(v, 0), mode, "convolve")
-
-
-def correlate(a: Any, v: Any, /, mode: str = "valid") -> Operand:
-    """Return the cross-correlation of two vectors, the second of them conjugated.
-
-    >>> aj.correlate([1, 2, 3], [0, 1])
-    Tensor([2, 3], i64[2])
-    """
-    a, v = to_operands(a, v)
-    if v.shape[0] > a.shape[0]:
-        return ops.flip(correlated(ops.conj(v), a, mode, "correlate"), 0)
-    return correlated(a, ops.conj(v), mode, "correlate")
-
-
-def correlated(a: Operand, v: Operand, mode: str, what: str) -> Operand:
-    """Multiply `v` with every window of the longer `a`."""
-    if a.ndim != 1 or v.ndim != 1 or not v.shape[0]:
-        raise ShapeError(f"{what}: takes two vectors that are not empty, not {a.type} and {v.type}")
-    size = v.shape[0]
-    margins = {"full": (size - 1, size - 1), "same": (size // 2, size - 1 - size // 2), "valid": (0, 0)}
-    if mode not in margins:
-        raise ShapeError(f"{what}: mode {mode!r} is not one of full, same and valid")
-    low, high = margins[mode]
-    padded = ops.pad(a, [low], [high])
-    count = padded.shape[0] - size + 1
-    windows = pick(padded, counting(count, 2, 0) + counting(size, 2, 1))
-    return ops.matmul(windows, v)
-
-
-def polyval(p: Any, x: Any, /) -> Operand:
-    """Return the value at x of the polynomial with coefficients p, highest power first.
-
-    >>> aj.polyval([1, 0, -1], [2, 3])
-    Tensor([3, 8], i64[2])
-    """
-    p, x = to_operands(p, x)
-    out: Operand = ops.cast(to_operand(0), p.dtype)
-    out = ops.broadcast_to(out, x.shape)
-    for i in range(p.shape[0]):
-        out = out * x + pick(p, i)
-    return out
 
 
 def same_dtype(out: Operand, *operands: Operand) -> Operand:

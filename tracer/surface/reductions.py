@@ -297,30 +297,6 @@ def ptp(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -
     return ops.max(x, axis, keepdims) - ops.min(x, axis, keepdims)
 
 
-def average(x: Any, /, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False) -> Any:
-    """Return the weighted mean; with `returned`, also the sum of the weights.
-
-    >>> aj.average([1.0, 2.0], weights=[3.0, 1.0])
-    Tensor(1.25, f64[])
-    """
-    x = to_operand(x)
-    if weights is None:
-        out = mean(x, axis, keepdims=keepdims)
-        return (out, ops.broadcast_to(to_operand(as_float(counted(x, axis, "average"))), out.shape)) if returned else out
-    x, weights = to_operands(x, weights)
-    if weights.shape != x.shape:
-        if axis is None:
-            raise ShapeError(f"average: weights of shape {list(weights.shape)} need an axis, because the operand is {x.type}")
-        axes = normalize_axes(axis, x.ndim, "average")
-        if weights.shape != tuple(x.shape[a] for a in axes):
-            raise ShapeError(f"average: weights of shape {list(weights.shape)} do not fit axis {axis} of {x.type}")
-        weights = ops.reshape(weights, tuple(n if a in axes else 1 for a, n in enumerate(x.shape)))
-    weights = ops.broadcast_to(weights, x.shape)
-    total = ops.sum(floating(weights), axis, keepdims)
-    out = ops.sum(x * floating(weights), axis, keepdims) / total
-    return (out, present(total)) if returned else out
-
-
 def nansum(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Operand:
     """Return the sum of the elements, ignoring NaN.
 
@@ -502,51 +478,3 @@ def array_equiv(a: Any, b: Any, /) -> Operand | bool:
         return ops.all(ops.equal(a, b))
     except ShapeError:
         return False
-
-
-def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Operand:
-    """Return the cumulative sums along an axis; with `include_initial`, starting with 0.
-
-    >>> aj.cumulative_sum([1, 2, 3], include_initial=True)
-    Tensor([0, 1, 3, 6], i64[4])
-    """
-    return cumulative(to_operand(x), axis, cumsum, dtype, 0 if include_initial else None)
-
-
-def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Operand:
-    """Return the cumulative products along an axis; with `include_initial`, starting with 1.
-
-    >>> aj.cumulative_prod([1, 2, 3], include_initial=True)
-    Tensor([1, 1, 2, 6], i64[4])
-    """
-    return cumulative(to_operand(x), axis, cumprod, dtype, 1 if include_initial else None)
-
-
-def cumulative(x: Operand, axis: int | None, scan: Callable[..., Operand], dtype: Any, first: int | None) -> Operand:
-    if axis is None and x.ndim != 1:
-        raise ShapeError(f"cumulative_sum, cumulative_prod: {x.type} needs an axis")
-    (at,) = normalize_axes(0 if axis is None else axis, x.ndim, "cumulative_sum")
-    out = scan(x, at, dtype)
-    if first is None:
-        return out
-    start = ops.full((*out.shape[:at], 1, *out.shape[at + 1 :]), first, out.dtype)
-    return ops.concatenate([start, out], at)
-
-
-def trapezoid(y: Any, /, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Operand:
-    """Return the integral of y by the trapezoidal rule, over points x or steps dx.
-
-    >>> aj.trapezoid([1.0, 2.0, 3.0], x=[0.0, 1.0, 3.0])
-    Tensor(6.5, f64[])
-    """
-    y = floating(to_operand(y))
-    (axis,) = normalize_axes(axis, y.ndim, "trapezoid")
-    head = [slice(None)] * axis
-    low, high = ops.slice_(y, [*head, slice(None, -1)]), ops.slice_(y, [*head, slice(1, None)])
-    if x is None:
-        return ops.sum(dx * (low + high) * 0.5, axis)
-    _, points = to_operands(y, x)
-    if points.ndim == 1:
-        points = ops.reshape(points, kept_shape(y.shape, [a for a in range(y.ndim) if a != axis]))
-    steps = ops.slice_(points, [*head, slice(1, None)]) - ops.slice_(points, [*head, slice(None, -1)])
-    return ops.sum(steps * (low + high) * 0.5, axis)

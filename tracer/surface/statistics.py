@@ -14,11 +14,11 @@ from adjit.ir.errors import DTypeError, ShapeError, UnsupportedError
 from adjit.ir.operand import Concrete, Operand
 from adjit.ir.types import C128, F64, I64, as_dtype, kept_shape, normalize_axes
 
-from ..convert import pick, present, to_operand, to_operands
+from ..convert import as_float, pick, present, to_operand, to_operands
 from .create import linspace
 from .elementwise import floating
 from .indexing import searchsorted
-from .reductions import cumprod, cumsum, mean, prod
+from .reductions import counted, cumprod, cumsum, mean, prod
 from .reductions import sum as total
 from .shapes import concatenate
 
@@ -449,3 +449,27 @@ def running(x: Operand, axis: int | None, combine: Callable[[Operand, Operand], 
         x = ops.concatenate([start, combine(before, after)], at)
         step *= 2
     return x
+
+
+def average(x: Any, /, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False) -> Any:
+    """Return the weighted mean; with `returned`, also the sum of the weights.
+
+    >>> aj.average([1.0, 2.0], weights=[3.0, 1.0])
+    Tensor(1.25, f64[])
+    """
+    x = to_operand(x)
+    if weights is None:
+        out = mean(x, axis, keepdims=keepdims)
+        return (out, ops.broadcast_to(to_operand(as_float(counted(x, axis, "average"))), out.shape)) if returned else out
+    x, weights = to_operands(x, weights)
+    if weights.shape != x.shape:
+        if axis is None:
+            raise ShapeError(f"average: weights of shape {list(weights.shape)} need an axis, because the operand is {x.type}")
+        axes = normalize_axes(axis, x.ndim, "average")
+        if weights.shape != tuple(x.shape[a] for a in axes):
+            raise ShapeError(f"average: weights of shape {list(weights.shape)} do not fit axis {axis} of {x.type}")
+        weights = ops.reshape(weights, tuple(n if a in axes else 1 for a, n in enumerate(x.shape)))
+    weights = ops.broadcast_to(weights, x.shape)
+    total = ops.sum(floating(weights), axis, keepdims)
+    out = ops.sum(x * floating(weights), axis, keepdims) / total
+    return (out, present(total)) if returned else out

@@ -24,7 +24,7 @@ SCHEDULES = ("none", "sqrt", "binomial")  # of checkpoints; or an iteration coun
 class If(Region):
     """`%r = if %p { ... yield %a } else { ... yield %b }`."""
 
-    is_control: ClassVar[bool] = True
+    is_control = True
 
     def check(self, rules: Rules, stmt: Stmt) -> None:
         rules.same_types(stmt.args, [CONDITION], "its operands")
@@ -51,7 +51,7 @@ class If(Region):
 class Checkpoint(Region):
     """`%r = checkpoint { ... yield %x }`: runs the block; reverse mode recomputes it rather than store its values."""
 
-    is_control: ClassVar[bool] = True
+    is_control = True
 
     def check(self, rules: Rules, stmt: Stmt) -> None:
         (body,) = rules.blocks(stmt, 1)
@@ -79,8 +79,8 @@ class Loop(Region, abstract=True):
     """The last block is the body. Each value that it saves becomes one stack, in results after the carries."""
 
     checkpoint: str | int
-    is_control: ClassVar[bool] = True
-    is_loop: ClassVar[bool] = True
+    is_control = True
+    is_loop = True
     can_stop: ClassVar[bool] = True  # by Ctrl-C, or for lack of memory for saved values
 
     def check_body(self, rules: Rules, stmt: Stmt, body: Block, params: Sequence[TensorType], carried: Sequence[TensorType]) -> None:
@@ -117,8 +117,8 @@ class For(Loop):
     """
 
     checkpoint: str | int = "none"
-    bounds: ClassVar[int] = 2
-    counters: ClassVar[int] = 1
+    bounds = 2
+    counters = 1
 
     def controls(self, stmt: Stmt) -> tuple[Operand, ...]:
         return stmt.args[:2]

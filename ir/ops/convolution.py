@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .. import source_helpers
 from ..errors import DTypeError, ShapeError
@@ -44,7 +44,7 @@ class Convolution(Op, abstract=True):
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
     groups: int
-    is_product: ClassVar[bool] = True
+    is_product = True
 
     def shares_filter(self, batched: Sequence[bool]) -> bool:
         """Whether all examples of a batch are convolved with the same filter."""

@@ -23,7 +23,7 @@ class Constant(Op):
     """A small array, written out in the IR. Larger ones are captured as parameters."""
 
     arity: ClassVar[int | None] = 0
-    is_constant: ClassVar[bool] = True
+    is_constant = True
 
     dtype: DType
     shape: Shape

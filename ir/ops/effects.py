@@ -126,7 +126,7 @@ class Print(Effect):
     stream: str = "stdout"
     style: str = "numpy"
     summarize: int = -1
-    calls_python: ClassVar[bool] = True
+    calls_python = True
     complex: tuple[bool, ...] = ()  # operands whose last axis holds the parts of complex numbers, if there are any
 
     can_fail: ClassVar[bool] = True  # the stream may be closed, or unable to encode a character

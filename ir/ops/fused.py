@@ -6,7 +6,7 @@ Both mean the same as the statements alone. Passes create them, after differenti
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from ..effects import effects
 from ..errors import GradientError, UnsupportedError
@@ -54,7 +54,7 @@ class Fuse(Group):
     computed where it stores.
     """
 
-    is_nest: ClassVar[bool] = True
+    is_nest = True
 
     def flow(self, control: ControlFlow, stmt: Stmt) -> None:
         control.fused(stmt)
@@ -103,7 +103,7 @@ class Rows(Group):
     that intermediate values stay in the cache.
     """
 
-    can_narrow: ClassVar[bool] = False
+    can_narrow = False
 
     def flow(self, control: ControlFlow, stmt: Stmt) -> None:
         control.rows(stmt)

@@ -101,8 +101,8 @@ class Gather(Accessing):
     """`x[i, j, ...]`: args x, *indices. The result has shape S followed by the axes of x that are not indexed."""
 
     first: ClassVar[int] = 1
-    only_moves: ClassVar[bool] = True
-    reads_rows: ClassVar[bool] = True
+    only_moves = True
+    reads_rows = True
 
     def scalars(self, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> tuple[Operand, ...]:
         return (*args[1:], *results)
@@ -240,7 +240,7 @@ class ScatterAdd(Scatter):
 class ScatterSet(Scatter):
     """`x[i, j, ...] = updates`; of updates at equal indices, the last in row-major order of the index arrays wins."""
 
-    sets_rows: ClassVar[bool] = True
+    sets_rows = True
 
     def evaluate(self, *arrays: Array) -> Array:
         x, updates, *indices = arrays

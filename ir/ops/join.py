@@ -25,7 +25,7 @@ class Concatenate(Op):
     """Concatenate operands along an axis."""
 
     axis: int
-    only_moves: ClassVar[bool] = True
+    only_moves = True
 
     def infer(self, *types: TensorType) -> TensorType:
         first = types[0]
@@ -100,7 +100,7 @@ class SetSlice(Op):
     stops: tuple[int, ...]
     steps: tuple[int, ...]
     in_place: ClassVar[int | None] = 0
-    only_moves: ClassVar[bool] = True
+    only_moves = True
 
     def infer(self, *types: TensorType) -> TensorType:
         x, update = types

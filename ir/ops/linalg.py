@@ -23,9 +23,9 @@ __all__ = ["matmul"]
 class Matmul(Op):
     """`a @ b` for vectors and (stacks of) matrices with equal batch dimensions; broadcasting is explicit."""
 
-    is_product: ClassVar[bool] = True
-    joins_region: ClassVar[bool] = True
-    writes_strided: ClassVar[bool] = True
+    is_product = True
+    joins_region = True
+    writes_strided = True
 
     def factors(self, args: tuple[Operand, ...]) -> tuple[Operand, Operand]:
         a, b = args
@@ -90,7 +90,7 @@ class MatmulAdd(Op):
     """`c + a @ b`, computed in place of c: inserted by passes where a product is added to an accumulator."""
 
     in_place: ClassVar[int | None] = 0
-    is_product: ClassVar[bool] = True
+    is_product = True
 
     def factors(self, args: tuple[Operand, ...]) -> tuple[Operand, Operand]:
         _, a, b = args

@@ -32,8 +32,8 @@ class Reduce(Op, abstract=True):
 
     axes: tuple[int, ...]
     kinds: ClassVar[str] = "fiu"
-    is_reduction: ClassVar[bool] = True
-    writes_strided: ClassVar[bool] = True
+    is_reduction = True
+    writes_strided = True
     combining: ClassVar[Op | None] = None  # the elementwise op that combines two elements, if there is one
 
     def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
@@ -82,7 +82,7 @@ class Sum(Reduce):
     """Sum over axes."""
 
     kinds = "fiuc"
-    combining: ClassVar[Op | None] = Add()
+    combining = Add()
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.asarray(np.sum(arrays[0], axis=self.axes, dtype=arrays[0].dtype))
@@ -107,7 +107,7 @@ class Prod(Reduce):
     """Product over axes. The derivative is the product of all other elements, never a quotient: zeros need no special case."""
 
     kinds = "fiuc"
-    combining: ClassVar[Op | None] = Mul()
+    combining = Mul()
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.asarray(np.prod(arrays[0], axis=self.axes, dtype=arrays[0].dtype))
@@ -184,7 +184,7 @@ class Max(Extremum):
     """Largest element over axes."""
 
     predicate = "gt"
-    combining: ClassVar[Op | None] = Maximum()
+    combining = Maximum()
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.asarray(np.max(arrays[0], axis=self.axes))
@@ -197,7 +197,7 @@ class Min(Extremum):
     """Smallest element over axes."""
 
     predicate = "lt"
-    combining: ClassVar[Op | None] = Minimum()
+    combining = Minimum()
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.asarray(np.min(arrays[0], axis=self.axes))
@@ -212,7 +212,7 @@ class AnyTrue(Reduce):
     name = "any"
     kinds = "b"
     differentiable = False
-    combining: ClassVar[Op | None] = BitwiseOr()
+    combining = BitwiseOr()
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.asarray(np.any(arrays[0], axis=self.axes))
@@ -230,7 +230,7 @@ class AllTrue(Reduce):
     name = "all"
     kinds = "b"
     differentiable = False
-    combining: ClassVar[Op | None] = BitwiseAnd()
+    combining = BitwiseAnd()
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.asarray(np.all(arrays[0], axis=self.axes))

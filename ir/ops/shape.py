@@ -9,7 +9,7 @@ import math
 import operator
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -383,8 +383,8 @@ class Pad(Op):
     high: tuple[int, ...]
     interior: tuple[int, ...]
     value: float | int | bool = 0
-    only_moves: ClassVar[bool] = True
-    shifts: ClassVar[bool] = True
+    only_moves = True
+    shifts = True
 
     def infer(self, *types: TensorType) -> TensorType:
         (x,) = types

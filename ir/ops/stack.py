@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class StackOp(Op, abstract=True):
     """An op that accesses stacks; all other ops take arrays only."""
 
-    takes_stacks: ClassVar[bool] = True
+    takes_stacks = True
 
     def element_of(self, stack: TensorType, index: TensorType) -> TensorType:
         if not isinstance(stack, StackType) or index.shape or index.dtype.kind not in "iu":
@@ -75,7 +75,7 @@ class CheckedStackOp(StackOp, abstract=True):
 class StackRead(CheckedStackOp):
     """Element i: `%x = stack_read %stack, %i`."""
 
-    reads_rows: ClassVar[bool] = True
+    reads_rows = True
 
     def infer(self, *types: TensorType) -> TensorType:
         stack, index = types
@@ -184,7 +184,7 @@ class StackArray(CheckedStackOp):
 
     count: int
     differentiable: ClassVar[bool] = False
-    reads_rows: ClassVar[bool] = True
+    reads_rows = True
 
     @property
     def message(self) -> str:

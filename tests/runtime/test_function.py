@@ -81,7 +81,7 @@ def test_static_arguments_may_be_declared() -> None:
     assert f(x, axis=1).shape == (2,)
     assert f(x, (0, 1)).shape == ()
     assert aj.function(lambda x, n: np.tile(x, n), static=[1])(np.ones(2), 3).shape == (6,)
-    with pytest.raises(ValueError, match="no parameter"):
+    with pytest.raises(ValueError, match="not a parameter"):
         aj.function(lambda x: x, static=["y"])
 
 

@@ -130,6 +130,12 @@ class Function(RuntimeFunction):
         parameters = self._parameters.parameters
         self._method = list(parameters)[:1] in (["self"], ["cls"])
         simple = all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters.values())
+        if self._input_signature is not None:
+            open_ones = list(parameters.values())[self._method :][len(self._input_signature) :]
+            missing = [p.name for p in open_ones if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+            if missing:
+                names = ", ".join(missing)
+                raise TypeError(f"input_signature missing type constraint for {names}: TensorSpecs are still required for {names}")
         self._arity = len(parameters) - self._method if simple else -1  # with this number of positional arguments nothing has to be bound
         self._shortcut = Shortcut(self, EagerTensor, floats=False)
 

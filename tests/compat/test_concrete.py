@@ -195,3 +195,17 @@ def test_gradients_by_a_constant_are_refused() -> None:
 
     with pytest.raises(UnsupportedError, match=r"tf\.gradients: .* is a constant(.|\n)*return tf.gradients"):
         f()
+
+
+def test_input_signatures_name_all_required_parameters() -> None:
+    decorate = tf.function(input_signature=[tf.TensorSpec([], tf.int32)])
+    with pytest.raises(TypeError, match=r"input_signature missing type constraint for b, c: TensorSpecs are still required"):
+        decorate(lambda a, b, c: a)
+    assert decorate(lambda a, b=4, **more: a + b)(tf.constant(1)).numpy() == 5
+
+    class Model(tf.Module):
+        @decorate
+        def f(self, a, b=2):
+            return a * b
+
+    assert Model().f(tf.constant(3)).numpy() == 6

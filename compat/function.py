@@ -199,8 +199,9 @@ class Function(RuntimeFunction):
             raise TypeError(f"{UNBOUND}: {self._name} has a signature of {len(signature)} inputs, and got {len(given)}")
         names = [n for n in self._parameters.parameters if not (self._method and n in ("self", "cls"))]
         checked = [fitting(name, spec, x) for name, spec, x in zip(names, signature, given, strict=False)]
-        rest = given[len(signature) :]
-        return (*checked, *rest), {}
+        if len(signature) <= len(args):  # parameters by keyword only are no part of it
+            return (*checked, *args[len(signature) :]), kwargs
+        return (*checked, *given[len(signature) :]), {}
 
     # ---- inspection
 

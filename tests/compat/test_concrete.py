@@ -209,3 +209,12 @@ def test_input_signatures_name_all_required_parameters() -> None:
             return a * b
 
     assert Model().f(tf.constant(3)).numpy() == 6
+
+
+def test_input_signatures_leave_parameters_by_keyword_alone() -> None:
+    @tf.function(input_signature=[tf.TensorSpec([], tf.int32)])
+    def f(a, *, b=3):
+        return a * b
+
+    assert f(tf.constant(2)).numpy() == 6
+    assert f(tf.constant(2), b=5).numpy() == 10

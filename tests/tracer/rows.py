@@ -441,7 +441,7 @@ FUNCTIONS: dict[Callable[..., Any], list[Call]] = {
     + [call(np.convolve, W[:2], V), call(np.convolve, I, J)],
     np.correlate: [call(lambda a, b, m=m: np.correlate(a, b, m), V, W[:3]) for m in ("full", "same", "valid")]
     + [call(lambda a, b: np.correlate(a, b, "full"), W[:2], V)],
-    np.polyval: [call(np.polyval, V, M), call(np.polyval, I, J)],
+    np.polyval: [call(np.polyval, V, M), call(np.polyval, I, J), call(np.polyval, F[:0], V), call(np.polyval, V[:0], J)],
     np.block: [call(lambda a, b: np.block([[a, a], [b.T, b.T]]), S[:2, :2], S[:2, :2]), call(lambda a: np.block([a, a]), V)],
     np.einsum: [call(lambda a, b: np.einsum("ij,jk->ik", a, b), M, N)],
     np.array_repr: [],

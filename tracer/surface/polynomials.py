@@ -176,7 +176,7 @@ def polyval(p: Any, x: Any, /) -> Operand:
     Tensor([3, 8], i64[2])
     """
     p, x = to_operands(p, x)
-    out: Operand = ops.cast(to_operand(0), p.dtype)
+    out: Operand = ops.cast(to_operand(0), x.dtype)
     out = ops.broadcast_to(out, x.shape)
     for i in range(p.shape[0]):
         out = out * x + pick(p, i)

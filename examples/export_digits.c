@@ -44,7 +44,7 @@ int main(int argc, char **argv)
     *state = step_initial;
     for (int epoch = 0; epoch < epochs; epoch++) {
         for (int at = 0; at + BATCH <= count; at += BATCH) {
-            int code = step(images + at * PIXELS, labels + at, state, &accuracy, &loss, arena);
+            int code = step(images + at * PIXELS, labels + at, state, &loss, &accuracy, arena);
             if (code != 0) {
                 fprintf(stderr, "%s\n", step_error(code, arena));
                 return 1;

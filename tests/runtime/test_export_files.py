@@ -143,7 +143,7 @@ def test_names_of_arguments_and_results(tmp_path: Path) -> None:
     found = re.search(r"int my_function\((.*)\);", (tmp_path / "my-function.h").read_text())
     assert found is not None
     assert found[1] == (
-        "double state_, double arena_, double x_1st, double *all_0, double *all_1, double *all_2, double *loss, double *named, void *arena"
+        "double state_, double arena_, double x_1st, double *loss, double *all_0, double *all_1, double *all_2, double *named, void *arena"
     )
 
 

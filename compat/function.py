@@ -27,7 +27,7 @@ from adjit.runtime.function import Function as RuntimeFunction
 from adjit.runtime.general import Policy
 from adjit.runtime.recording import listening
 from adjit.runtime.shortcut import Shortcut
-from adjit.runtime.signature import Static, take_apart
+from adjit.runtime.signature import Static
 from adjit.runtime.variable import Variable as RuntimeVariable
 from adjit.tracer.autograph.convert import convert
 from adjit.tracer.pytree import TreeDef, flatten, tree_map
@@ -212,7 +212,7 @@ class Function(RuntimeFunction):
         given, names = self._positional(args, kwargs, instance)
         examples, named = tree_map(lambda x: x.example() if isinstance(x, TensorSpec) else x, (given, names))
         taken = self._bound(examples, named, instance)
-        compiled = self._concrete(take_apart(*taken, self._static), None, instance)
+        compiled = self._concrete(self._taken_apart(*taken), None, instance)
         wanted = tuple(map(with_static_numbers, given)), {name: with_static_numbers(x) for name, x in names.items()}
         return ConcreteFunction(self, *wanted, compiled, instance)
 

@@ -38,7 +38,7 @@ from .inspecting import Inspectable, Looked, check_finite
 from .recording import listening, suspended
 from .retracing import Retraces
 from .shortcut import Shortcut
-from .signature import Signature, is_array, probe, take_apart
+from .signature import Signature, is_array, probe, shows_keywords, take_apart
 from .specs import InputSignature, Specialization, signature_text
 from .tensor import tensor
 from .variable import Store, Variable, scope, undone_by_errors
@@ -84,6 +84,7 @@ class Function(Inspectable, Exportable):
         self._fn = fn
         self._name = name or getattr(fn, "__name__", None) or type(fn).__name__
         self._static = resolve_static(fn, static)
+        self._shows_keywords = shows_keywords(fn)
         self._max_traces = max_traces
         check_threads(threads)
         self._threads = threads
@@ -136,12 +137,16 @@ class Function(Inspectable, Exportable):
             self._shortcut.grow(found)
         return found.run(arrays)
 
+    def _taken_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Signature:
+        named = kwargs if self._shows_keywords or len(kwargs) < 2 else dict(sorted(kwargs.items()))
+        return take_apart(args, named, self._static)
+
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], short: tuple[Any, ...] | None, instance: Any) -> Any:
         if config.eager:
             return eager_call(bind(self._fn, instance), args, kwargs)
         if current_trace() is not None:
             return self._inline(args, kwargs, instance)
-        signature = take_apart(args, kwargs, self._static)
+        signature = self._taken_apart(args, kwargs)
         concrete = self._concrete(signature, short, instance, general=not listening.recorders)
         if config.debug_nans:
             check_finite(concrete, signature)
@@ -330,7 +335,7 @@ class Function(Inspectable, Exportable):
     # ---- inspection
 
     def _looked_at(self, args: tuple[Any, ...], kwargs: dict[str, Any], general: bool = True) -> Looked:
-        signature = take_apart(args, kwargs, self._static)
+        signature = self._taken_apart(args, kwargs)
         return Looked(self._concrete(signature, general=general), signature, self._fn)
 
     def _traced_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any = None) -> Program:
@@ -341,7 +346,7 @@ class Function(Inspectable, Exportable):
         if self._specs is not None:
             args, kwargs = self._specs.bound(args, kwargs, instance is not None)
         with self._lock, collection_paused():
-            return self._trace(take_apart(args, kwargs, self._static), instance, set())
+            return self._trace(self._taken_apart(args, kwargs), instance, set())
 
     @boundary
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> Specialization:
@@ -437,7 +442,7 @@ class BoundFunction(Inspectable, Exportable):
             raise
 
     def _looked_at(self, args: tuple[Any, ...], kwargs: dict[str, Any], general: bool = True) -> Looked:
-        signature = take_apart(args, kwargs, self._function._static)
+        signature = self._function._taken_apart(args, kwargs)
         return Looked(self._function._concrete(signature, None, self.__self__, general), signature, self._function._fn)
 
     def _traced_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:

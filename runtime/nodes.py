@@ -27,7 +27,7 @@ def argument_nodes(x: Any, arrays: tuple[type, ...], depth: int = 0) -> list[Nod
         nodes, children = [Node(SEQUENCES[kind], len(x))], list(x)
     elif kind is dict and all(type(key) is str for key in x):
         keys = tuple(sorted(x))
-        nodes, children = [Node(DICT, len(keys), keys)], [x[key] for key in keys]
+        nodes, children = [Node(DICT, len(keys), keys, order=tuple(x))], [x[key] for key in keys]
     else:
         return None
     for child in children:

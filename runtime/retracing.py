@@ -77,6 +77,8 @@ def changed(before: CachedTrace, now: CachedTrace) -> set[int] | None:
 
 def difference(fn: Callable[..., Any], before: CachedTrace, now: CachedTrace) -> str:
     """Describe what distinguishes two calls: "`x`: dim 0 was 32, is 31"."""
+    if before.tree != now.tree and before.tree.entries == now.tree.entries:
+        return "the order of the keys of a dict"
     if before.tree != now.tree:
         return f"the structure of the arguments: it was {before.tree}, is {now.tree}"
     names = argument_names(fn, now.tree)

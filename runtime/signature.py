@@ -6,7 +6,8 @@ them are identical; everything else (bools, strings, functions, ...) is static a
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from inspect import CO_VARKEYWORDS
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,11 +75,17 @@ class Static:
         self.key = value if key is None else key
 
 
+def shows_keywords(fn: Callable[..., Any]) -> bool:
+    """Whether a function can see the order of the keywords in a call: it has a parameter `**kwargs`, or its code is not known."""
+    return bool(getattr(getattr(fn, "__code__", None), "co_flags", CO_VARKEYWORDS) & CO_VARKEYWORDS)
+
+
 def take_apart(args: tuple[Any, ...], kwargs: dict[str, Any], static: Sequence[int | str] = ()) -> Signature:
     if static:
         args = tuple(Static(a) if i in static else a for i, a in enumerate(args))
         kwargs = {k: Static(v) if k in static else v for k, v in kwargs.items()}
     leaves, tree = flatten((args, kwargs))
+    tree = tree.with_order()  # a function may iterate over a dict
     kinds: list[Hashable] = []
     arrays: list[Array] = []
     stores: list[Store] = []
@@ -132,8 +139,7 @@ def probe(items: Iterable[Any], key: list[Any], arrays: list[Array], depth: int 
                     names = sorted(x)
                 except TypeError:
                     return False
-                key.append(len(names))
-                key.extend(names)
+                key.append(tuple(x))  # with its order: a function may iterate over it
                 if depth > 50 or not probe([x[name] for name in names], key, arrays, depth + 1):
                     return False
             elif kind is str or kind is bool:

@@ -18,7 +18,7 @@ from adjit.ir.types import DTYPE_NAMES, TensorType, as_dtype
 from adjit.tracer.pytree import TreeDef, flatten
 from adjit.tracer.trace import argument_names
 
-from .signature import NUMBERS, is_array, take_apart
+from .signature import NUMBERS, is_array
 from .tensor import tensor
 from .variable import Variable
 
@@ -159,7 +159,7 @@ class Specialization:
 
     def _taken_apart(self) -> Any:
         args, kwargs = self._tree.unflatten([example(x) for x in self._leaves])
-        return take_apart(args, kwargs, self._function._static)
+        return self._function._taken_apart(args, kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, tree = flatten((args, kwargs))

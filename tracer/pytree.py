@@ -85,9 +85,13 @@ class TreeDef:
         """Return the path to each leaf as a Python expression: `['w'][0].bias`."""
         return [spelled(path) for path in self.key_paths()]
 
+    def with_order(self) -> TreeDef:
+        """The same structure, which equals only those whose dicts have the keys in the same order."""
+        return OrderedTree(self.entries) if any(len(key_order(e) or ()) > 1 for e in self.entries) else self
+
     def same(self, other: TreeDef) -> bool:
         """Whether both are equal, and their dicts have the keys in the same order."""
-        return self == other and all(a is b or key_order(a) == key_order(b) for a, b in zip(self.entries, other.entries, strict=True))
+        return self == other and in_same_order(self, other)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, TreeDef) and hash(self) == hash(other) and self.entries == other.entries)
@@ -99,6 +103,17 @@ class TreeDef:
 
     def __repr__(self) -> str:
         return f"TreeDef({', '.join('*' if e is None else f'{e.cls.__name__}/{e.arity}' for e in self.entries)})"
+
+
+class OrderedTree(TreeDef):
+    """A structure whose dicts have an order of keys that counts in comparisons."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, TreeDef) and super().__eq__(other) and in_same_order(self, other))
+
+    __hash__ = TreeDef.__hash__
 
 
 LEAF = TreeDef([None])
@@ -230,6 +245,11 @@ def key_order(entry: Node | None) -> tuple[Any, ...] | None:
         return None
     keys: tuple[Any, ...] = entry.kept[0]  # type: ignore[index]
     return keys.order if isinstance(keys, Keys) else keys
+
+
+def in_same_order(one: TreeDef, other: TreeDef) -> bool:
+    """Whether the dicts of two equal structures have their keys in the same order."""
+    return all(a is b or key_order(a) == key_order(b) for a, b in zip(one.entries, other.entries, strict=True))
 
 
 def flatten_dataclass(x: Any) -> tuple[list[Any], Hashable]:

@@ -103,6 +103,7 @@ no:
 ; else. The state is the next node, the number of buffers, and where the sizes go that are known only now.
 define internal i1 @take(ptr %object, ptr %state, ptr %buffers, ptr %objects, ptr %scratch, ptr %route) nounwind {
 entry:
+  %place = alloca [2 x i64], align 16 ; in a dict, and the key there
   %node = load ptr, ptr %state
   %next = getelementptr i64, ptr %node, i64 RECORD
   store ptr %next, ptr %state
@@ -173,9 +174,29 @@ dict.size:
   %entries = call i64 @PyDict_Size(ptr %object)
   %all = icmp eq i64 %entries, %count
   %keys = item %node[2]
-  br i1 %all, label %entry.next, label %no
+  %order = item %node[3]
+  %key.place = getelementptr i64, ptr %place, i64 1
+  store i64 0, ptr %place
+  br i1 %all, label %order.next, label %no
+order.next: ; a function may iterate over the dict: its keys are in the order of the traced one
+  %o = phi i64 [0, %dict.size], [%o.next, %order.fine]
+  %o.more = icmp slt i64 %o, %count
+  br i1 %o.more, label %order.look, label %entry.next
+order.look:
+  %there = call i32 @PyDict_Next(ptr %object, ptr %place, ptr %key.place, ptr null)
+  %o.key = load ptr, ptr %key.place
+  %o.wanted = item %order[%o]
+  %identical = icmp eq ptr %o.key, %o.wanted
+  br i1 %identical, label %order.fine, label %order.compare
+order.compare:
+  %comparison = call i32 @PyUnicode_Compare(ptr %o.key, ptr %o.wanted)
+  %equal.keys = icmp eq i32 %comparison, 0
+  br i1 %equal.keys, label %order.fine, label %no
+order.fine:
+  %o.next = add i64 %o, 1
+  br label %order.next
 entry.next:
-  %k = phi i64 [0, %dict.size], [%k.next, %entry.fine]
+  %k = phi i64 [0, %order.next], [%k.next, %entry.fine]
   %k.more = icmp slt i64 %k, %count
   br i1 %k.more, label %entry.find, label %yes
 entry.find:

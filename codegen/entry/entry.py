@@ -78,12 +78,13 @@ class Header(enum.IntEnum):
 class Node(NamedTuple):
     """An array, a container of `size` nodes (for a dict, with its `keys`), the `same` object every time, or None.
 
-    An array that is an argument has a `type`, which is None for a Python float.
+    An array that is an argument has a `type`, which is None for a Python float; a dict has its keys in its own `order` as well.
     """
 
     tag: int
     size: int = 0
     keys: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
     type: TensorType | None = None
     same: object = None
 
@@ -174,9 +175,9 @@ class Route:
     def _node(self, node: Node) -> list[int]:
         if node.tag == ARRAY:
             return [0, 0, 0, 0] if node.type is None else self._array(node.type)
-        keys = np.array([id(key) for key in node.keys], np.int64)
-        self._kept.append(keys)
-        return [node.tag, id(node.same) if node.tag == SAME else node.size, _address(keys), 0]
+        keys, order = (np.array([id(key) for key in names], np.int64) for names in (node.keys, node.order))
+        self._kept += [keys, order]
+        return [node.tag, id(node.same) if node.tag == SAME else node.size, _address(keys), _address(order)]
 
     def _array(self, type: TensorType) -> list[int]:
         numbers = list(self._symbols)
@@ -347,7 +348,7 @@ def _imports() -> dict[str, int]:
     capsule = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
     numpy_api = (ctypes.c_void_p * 300).from_address(get(capsule, None))
     names = ["PyType_GenericAlloc", "PyTuple_New", "PyList_New", "PyDict_New", "PyDict_Size", "PyDict_GetItem", "PyDict_SetItem"]
-    names += ["PyObject_Vectorcall", "Py_DecRef", "Py_IncRef", "PyErr_Restore"]
+    names += ["PyDict_Next", "PyUnicode_Compare", "PyObject_Vectorcall", "Py_DecRef", "Py_IncRef", "PyErr_Restore"]
     names += ["PyEval_SaveThread", "PyEval_RestoreThread", "PyThread_get_thread_ident"]
     imports = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in names}
     imports |= {f"adjit_{cls.__name__}_type": id(cls) for cls in (float, tuple, list, dict)}

@@ -124,11 +124,20 @@ def test_a_deleted_function_frees_its_code() -> None:
     assert gone() is None
 
 
-def test_the_order_of_a_dict_does_not_matter() -> None:
+def test_a_dict_in_another_order_is_traced_again() -> None:
+    """A function may iterate over a dict (`test_dicts_are_seen_in_their_own_order`)."""
     f = aj.function(lambda d, **more: d["a"] - d["b"] * more["scale"] + more["add"])
     assert f({"a": 5.0, "b": 2.0}, scale=2.0, add=np.zeros(1)).tolist() == [1.0]
-    assert f({"b": 2.0, "a": 5.0}, add=np.zeros(1), scale=2.0).tolist() == [1.0]
+    assert f({"b": 2.0, "a": 5.0}, scale=2.0, add=np.zeros(1)).tolist() == [1.0]
+    assert f.trace_count == 2
+
+
+def test_the_order_of_keywords_counts_only_where_a_function_sees_it() -> None:
+    f = aj.function(lambda scale, add: 2.0 * scale + add)
+    assert f(scale=2.0, add=1.0) == f(add=1.0, scale=2.0) == 5.0
     assert f.trace_count == 1
+    g = aj.function(lambda **named: next(iter(named.values())) * 1.0)
+    assert [float(g(scale=2.0, add=1.0)), float(g(add=1.0, scale=2.0))] == [2.0, 1.0]
 
 
 def test_structures_are_told_apart() -> None:

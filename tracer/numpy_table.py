@@ -200,6 +200,7 @@ MUTATING = ("put", "copyto", "place", "putmask", "fill_diagonal", "put_along_axi
 HINTS: dict[str, str] = {
     "trim_zeros": _SHAPE,
     **dict.fromkeys(MUTATING, _MUTATES),
+    "copyto": "adjit arrays are immutable; np.broadcast_to(source, x.shape) or np.where(mask, source, x) gives a new array",
 }
 
 

@@ -13,6 +13,7 @@ import pytest
 
 import adjit as aj
 from adjit.ir.operand import Concrete, Literal
+from adjit.tracer.numpy_table import MUTATING
 from adjit.tracer.pytree import flatten
 from tests.tracer.rows import BINARY, FUNCTIONS, Call
 
@@ -112,6 +113,23 @@ def test_nothing_is_written_while_tracing() -> None:
     with pytest.raises(aj.UnsupportedError, match="copyto"):
         aj.function(lambda x: (np.copyto(out, T), x)[1])(A)
     np.testing.assert_array_equal(out, np.zeros(3))
+
+
+WRITES: dict[str, tuple[Any, ...]] = {
+    "put": ([0], 1.0),
+    "copyto": (1.0,),
+    "place": (A > 1, [1.0]),
+    "putmask": (A > 1, 1.0),
+    "fill_diagonal": (1.0,),
+    "put_along_axis": (np.array([0]), 1.0, 0),
+}
+
+
+@pytest.mark.parametrize("name", MUTATING)
+def test_refused_writes_recommend_functions_that_exist(name: str) -> None:
+    with pytest.raises(aj.UnsupportedError, match=rf"np\.{name} .* immutable") as caught:
+        aj.function(lambda x: getattr(np, name)(x, *WRITES[name]))(A)
+    assert hasattr(aj, name) or "function of that name" not in str(caught.value)
 
 
 class Other:

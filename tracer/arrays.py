@@ -49,23 +49,24 @@ class ArrayMethods(Operand):
             raise
 
     def __matmul__(self, other: Any) -> Operand:
-        out = super().__matmul__(other)
-        return out if out is not NotImplemented or self._scipy_computes(other) else self._with_matrix(product_from_left, self, other)
+        try:
+            out = super().__matmul__(other)
+            return out if out is not NotImplemented or self._scipy_computes(other) else present(product_from_left(self, other))
+        except Exception as error:
+            trim(error)
+            raise
 
     def __rmatmul__(self, other: Any) -> Operand:
-        out = super().__rmatmul__(other)
-        return out if out is not NotImplemented or self._scipy_computes(other) else self._with_matrix(product, other, self)
+        try:
+            out = super().__rmatmul__(other)
+            return out if out is not NotImplemented or self._scipy_computes(other) else present(product(other, self))
+        except Exception as error:
+            trim(error)
+            raise
 
     def _scipy_computes(self, other: Any) -> bool:
         """Whether a product is not for us: it is not with a sparse matrix, or SciPy can compute it."""
         return not is_sparse(other)
-
-    def _with_matrix(self, function: Callable[..., Operand], *args: Any) -> Operand:
-        try:
-            return present(function(*args))
-        except Exception as error:
-            trim(error)
-            raise
 
     def numpy(self) -> Array:
         raise NotImplementedError(type(self).__name__)

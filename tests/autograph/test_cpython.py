@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import unittest
-from types import FunctionType
+from types import CellType, FunctionType
 from typing import Any
 
 import pytest
@@ -56,7 +56,7 @@ def rewritten(function: FunctionType) -> FunctionType:
         return function
     code = convert.renamed(convert.compiled(node, function), function.__code__)
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    cells[convert.AG] = convert._operators()
+    cells[convert.AG] = CellType(convert.operators)
     out = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, tuple(cells[n] for n in code.co_freevars))
     out.__kwdefaults__ = function.__kwdefaults__
     out.__dict__.update(function.__dict__)

@@ -84,7 +84,7 @@ def test_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert only.name.endswith(".fuse.ir")
     assert only.read_text().startswith("func @one(")
     monkeypatch.setattr(aj.config, "dump", "fsue")
-    with pytest.raises(ValueError, match=r"there is no pass 'fsue' .* choose of all, traced, .*fuse"):
+    with pytest.raises(ValueError, match=r"there is no pass 'fsue' .* choose one of all, traced, .*fuse"):
         aj.function(lambda x: x + 1.0, name="none")(1.0)
 
 

@@ -13,7 +13,7 @@ import pytest
 import adjit as aj
 from adjit.codegen import compile as compiling
 from adjit.codegen.kernels import kernels, region, registers
-from adjit.codegen.main import module
+from adjit.codegen.main import flow, module
 from adjit.ir.errors import UnsupportedError
 from adjit.ir.ops.elementary import Tanh
 from adjit.ir.parser import parse_func
@@ -63,7 +63,7 @@ def test_a_fault_in_a_pass(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("where", "what"),
     [
-        (module, "fused_kernel"), (module, "register_kernel"), (region, "add_nest"), (compiling, "Module"),
+        (flow, "fused_kernel"), (module, "register_kernel"), (region, "add_nest"), (compiling, "Module"),
         (registers.RegisterKernel, "statement"), (kernels.Kernel, "definition"), (compiling, "Image"),
     ],
     ids=lambda x: x if isinstance(x, str) else "",
@@ -87,7 +87,7 @@ def of_adjit(error: Exception) -> Any:
 
 @pytest.mark.parametrize("error", [KeyError("k"), AssertionError(), AttributeError("a"), aj.ShapeError("s"), aj.AdjitError("a")], ids=repr)
 def test_what_counts_as_a_fault(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "fused_kernel", of_adjit(error))
+    monkeypatch.setattr(flow, "fused_kernel", of_adjit(error))
     with pytest.raises(aj.InternalError) as caught:
         aj.function(program)(X)
     assert caught.value.__cause__ is error
@@ -96,7 +96,7 @@ def test_what_counts_as_a_fault(error: Exception, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("error", [MemoryError(), OSError("no space left on device"), UnsupportedError("not yet")], ids=repr)
 def test_what_does_not(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "fused_kernel", of_adjit(error))
+    monkeypatch.setattr(flow, "fused_kernel", of_adjit(error))
     with pytest.raises(type(error)) as caught:
         aj.function(program)(X)
     assert caught.value is error
@@ -147,7 +147,7 @@ def test_what_a_signal_handler_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     function = aj.function(program)
     try:
         with monkeypatch.context() as patch:
-            patch.setattr(module, "fused_kernel", lambda *_: signal.raise_signal(signal.SIGTERM))
+            patch.setattr(flow, "fused_kernel", lambda *_: signal.raise_signal(signal.SIGTERM))
             with pytest.raises(TooLongError):
                 function(X)
     finally:

@@ -14,6 +14,7 @@ from adjit.ir.ops.base import Array
 from adjit.ir.sizes import is_symbolic
 
 from .concrete import ConcreteFunction, observers
+from .config import config
 from .explore import explore, written
 from .signature import Signature
 
@@ -32,11 +33,14 @@ class Watch:
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
+        """Observe what is compiled, by default for one size each: a page shows a program that was run with its values."""
+        dynamic, config.dynamic = config.dynamic, False
         observers.append(self)
         try:
             yield
         finally:
             observers.remove(self)
+            config.dynamic = dynamic
 
     def chosen(self, name: str) -> tuple[ConcreteFunction, list[Array]]:
         """The function of this name; without a name, the one with the most statements."""

@@ -31,7 +31,7 @@ from ..rewrite import like, operands_read
 from ..simplify.cleanup import rewrite_blocks
 
 MIN_SIDE = 32  # queries and keys: fewer weights are stored at no cost
-CLOSE = 1e-6  # relative difference of two spellings of one factor
+ROUNDINGS = 4  # by which two spellings of one factor, `x / c` and `x * (1 / c)`, may differ
 
 
 def fuse_attention(func: Func) -> Func:
@@ -311,7 +311,8 @@ class _Matching:
             by_scores = chosen.result
         if scale != 1.0:
             factor, inner = self._scaled(self.reader(by_scores, Mul, Div).result)
-            self.expect(inner is by_scores and abs(factor - scale) <= CLOSE * abs(scale))
+            close = ROUNDINGS * float(np.finfo(q.type.dtype).eps)
+            self.expect(inner is by_scores and abs(factor - scale) <= close * abs(scale))
             by_scores = self.reader(by_scores, Mul, Div).result
         first = self.made_by(by_weights, Matmul)
         d = first.args[0]

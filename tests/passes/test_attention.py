@@ -231,6 +231,21 @@ def test_gradients_by_some_of_the_operands(argnums: tuple[int, ...], spelling: s
         np.testing.assert_allclose(got, wanted[1 + i], rtol=1e-11, atol=1e-13)
 
 
+def test_a_gradient_of_the_users_with_almost_the_same_factor_stays() -> None:
+    @aj.custom_gradient
+    def scaled(x: Any) -> Any:
+        return x * 0.25, lambda d: d * (0.25 * (1 + 1e-9))
+
+    def loss(q: Any) -> Any:
+        return aj.sum((aj.softmax(scaled(q @ np.swapaxes(k, -1, -2)), axis=-1) @ v) ** 2)
+
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.normal(size=(2, 40, 8)) for _ in range(3))
+    compiled = aj.function(aj.grad(loss))
+    assert "attention_gradient" not in compiled.inspect(q).optimized
+    np.testing.assert_allclose(compiled(q), aj.grad(loss)(q), rtol=1e-11, atol=1e-13)
+
+
 def test_derivatives_of_second_order_store_the_weights() -> None:
     arrays = draw((), 33, 34, 5, 5, "f8")
     loss = lambda q: aj.sum(attention(q, *arrays[1:]) ** 2)  # noqa: E731

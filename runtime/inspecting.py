@@ -52,11 +52,12 @@ class Inspectable:
     def profile(self, *args: Any, repeat: int | None = None, **kwargs: Any) -> Profile:
         """Measure where the time of a call with these arguments goes, kernel by kernel.
 
-        Runs the call `repeat` times (by default for about a second) on copies of the variables, so that none of them changes.
+        Runs the call `repeat` times (by default for about a second) on copies of the variables, so that none of them changes. What is
+        measured is compiled for the sizes of these arguments alone.
         """
         from .profile import profile  # noqa: PLC0415 - `import adjit` does without codegen
 
-        looked = self._looked_at(args, kwargs)
+        looked = self._looked_at(args, kwargs, general=False)
         return profile(looked.concrete, looked.signature, repeat)
 
     @boundary

@@ -55,6 +55,16 @@ def test_it_trains_nothing() -> None:
     assert (w.numpy() == fresh.numpy()).all()
 
 
+def test_a_function_that_runs_for_all_sizes_is_profiled_for_one() -> None:
+    f = aj.function(lambda x: np.sum(np.sin(x) * x))
+    for n in (100, 1000, 2000):
+        f(np.ones(n))
+    assert f.trace_count == 2
+    profile = f.profile(np.ones(3000), repeat=3)
+    assert profile.memory.arguments == 8 * 3000
+    assert "24.00 kB" in str(profile)
+
+
 def test_kernels_know_their_lines_and_phases(profiled: Profile) -> None:
     products = [k for k in profiled.kernels if "matmul" in k.name]
     assert {k.phase for k in products} == {"forward", "backward"}

@@ -46,7 +46,7 @@ class Inspectable:
         from .inspection import Inspection  # noqa: PLC0415 - few functions are inspected
 
         looked = self._looked_at(args, kwargs)
-        return Inspection(looked.concrete, looked.fn, looked.copies)
+        return Inspection(looked.concrete, looked.fn, lambda: self._looked_at(args, kwargs, general=False))
 
     @boundary
     def profile(self, *args: Any, repeat: int | None = None, **kwargs: Any) -> Profile:

@@ -5,7 +5,7 @@ Texts are generated on demand; the passes are rerun to show the IR after each, s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +16,7 @@ from .executable import optimize
 
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction
+    from .inspecting import Looked
 
 
 class PassResult(NamedTuple):
@@ -39,10 +40,10 @@ class Inspection:
     }
     """
 
-    def __init__(self, concrete: ConcreteFunction, function: Callable[..., Any], arrays: Callable[[], Sequence[Any]] | None = None) -> None:
-        """`arrays` gives those of the call that was inspected, for what can only be shown by running it."""
+    def __init__(self, concrete: ConcreteFunction, function: Callable[..., Any], alone: Callable[[], Looked] | None = None) -> None:
+        """`alone` compiles the call that was inspected for its sizes alone, for what can only be shown of such a program."""
         self._function = function
-        self._arrays = arrays
+        self._alone = alone
         self._concrete = concrete
         self._executable = concrete.executable
         self._func = concrete.executable.func
@@ -99,6 +100,9 @@ class Inspection:
         """Both parts as NumPy Python, to read and to run: see `function.source`."""
         from .source import text_of  # noqa: PLC0415 - brings in `ast` and astunparse
 
+        if self._concrete.convention.is_general and self._alone is not None:
+            looked = self._alone()
+            return Inspection(looked.concrete, looked.fn).source
         return text_of(self._concrete, self.simplified, self.halves).text
 
     @property
@@ -147,11 +151,12 @@ class Inspection:
 
     def _repr_html_(self) -> str | None:
         """In notebooks: the explorer page, see `function.explore`."""
-        if self._arrays is None:
+        if self._alone is None:
             return None
         from .explore import explore, framed  # noqa: PLC0415 - profiles, which `import adjit` does without
 
-        return framed(explore(self._concrete, self._arrays(), self._function))
+        looked = self._alone()
+        return framed(explore(looked.concrete, looked.copies(), looked.fn))
 
     def __repr__(self) -> str:
         return f"<inspection of @{self._func.name}: {count_ops(self._func.block)} ops traced>"

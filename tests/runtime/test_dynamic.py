@@ -374,3 +374,31 @@ def test_a_training_step_compiles_twice():
         np.testing.assert_allclose(loss, alone(x, y), rtol=1e-12)
         np.testing.assert_allclose(w.numpy(), after, rtol=1e-10, atol=1e-12)
     assert step.trace_count == 2
+
+
+def test_everything_that_shows_a_function_shows_one_for_all_sizes(tmp_path):
+    w = aj.Variable(np.ones((3, 2)))
+
+    @aj.function
+    def step(x):
+        with aj.GradientTape() as tape:
+            loss = np.sum(np.tanh(x @ w))
+        w.assign_sub(0.01 * tape.gradient(loss, w))
+        return loss
+
+    for n in (4, 5, 6):
+        step(np.ones((n, 3)))
+    x, before = np.ones((7, 3)), w.numpy().copy()
+    shown = step.inspect(x)
+    for text in (shown.traced, shown.forward, shown.backward, shown.optimized, str(shown)):
+        assert "f64[B,3]" in text
+    assert "*B" in shown.loops
+    assert "define i64 @adjit_main" in shown.llvm
+    assert shown.asm
+    assert "np.tanh" in shown.source
+    assert shown.source == str(step.source(x))
+    assert "<iframe" in shown._repr_html_()
+    assert step.explore(x, path=tmp_path / "page.html", open=False).stat().st_size > 10_000
+    assert step.profile(x, repeat=2).memory.arguments >= x.nbytes
+    assert np.isfinite(step.debug(x))
+    np.testing.assert_array_equal(w.numpy(), before)

@@ -19,6 +19,7 @@ from adjit.codegen.export import targets
 from adjit.ir.errors import UnsupportedError
 from adjit.ir.ops.base import Array
 from adjit.runtime.concrete import ConcreteFunction
+from adjit.runtime.config import config
 from adjit.runtime.export import Outside, outside
 from adjit.runtime.signature import Signature
 from tests.codegen.export_harness import EVERYTHING, Batch, browser, need, shown
@@ -53,6 +54,7 @@ class Recorded:
 def recorded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorded]:
     out = Recorded()
     monkeypatch.setattr("adjit.runtime.function.observers", [out])
+    monkeypatch.setattr(config, "dynamic", False)  # what is exported is compiled for one size
     monkeypatch.setattr(sys, "path", [str(EXAMPLES), *sys.path])
     yield out
     for name in NAMES:

@@ -23,11 +23,16 @@ def argument_nodes(x: Any, arrays: tuple[type, ...], depth: int = 0) -> list[Nod
         return [Node(SAME, same=x)]
     if depth == MAX_NODES:
         return None
+    # Containers are read once: another thread may change them, and the nodes must describe the children that follow.
     if kind in SEQUENCES:
-        nodes, children = [Node(SEQUENCES[kind], len(x))], list(x)
-    elif kind is dict and all(type(key) is str for key in x):
-        keys = tuple(sorted(x))
-        nodes, children = [Node(DICT, len(keys), keys, order=tuple(x))], [x[key] for key in keys]
+        children = list(x)
+        nodes = [Node(SEQUENCES[kind], len(children))]
+    elif kind is dict:
+        order = tuple(x)
+        if not all(type(key) is str for key in order):
+            return None
+        keys = tuple(sorted(order))
+        nodes, children = [Node(DICT, len(keys), keys, order=order)], [x[key] for key in keys]
     else:
         return None
     for child in children:

@@ -135,11 +135,12 @@ def probe(items: Iterable[Any], key: list[Any], arrays: list[Array], depth: int 
                 if depth > 50 or not probe(x, key, arrays, depth + 1):
                     return False
             elif kind is dict:
+                order = tuple(x)  # once, as for lists
                 try:
-                    names = sorted(x)
+                    names = sorted(order)
                 except TypeError:
                     return False
-                key.append(tuple(x))  # with its order: a function may iterate over it
+                key.append(order)  # a function may iterate over the dict
                 if depth > 50 or not probe([x[name] for name in names], key, arrays, depth + 1):
                     return False
             elif kind is str or kind is bool:

@@ -65,7 +65,9 @@ class Shortcut:
         """Give the route of a specialisation for all sizes the memory that a call has lacked; return whether there is a route."""
         for known, route in self._routes:
             if known is concrete:
-                route.grow()
+                if route.is_lacking():
+                    with self._lock:
+                        route.grow()
                 return True
         return False
 

@@ -158,8 +158,15 @@ class Route:
             self._renew_arena()
             self.words[Header.BUSY] = 0
 
+    def is_lacking(self) -> bool:
+        """Whether a call would have needed a larger arena."""
+        return bool(self.words[Header.LACKING])
+
     def grow(self) -> None:
-        """Replace an arena that was too small for the sizes of earlier calls, which Python has made, by one that suffices for them."""
+        """Replace an arena that was too small for the sizes of earlier calls, which Python has made, by one that suffices for them.
+
+        By one thread at a time: the arena and its capacity are two words.
+        """
         if self.words[Header.LACKING] and not self.words[Header.BUSY]:
             largest = self._native.largest_arena
             if largest > self.words[Header.CAPACITY]:
@@ -224,17 +231,15 @@ class Entry:
     def __init__(self, python: Callable[..., Any], name: str) -> None:
         self._table = _Table((2,), np.int64)
         self._table[:] = [id(python), 0]
-        definition = _MethodDefinition(name.encode(), _entry_address(), METH_FASTCALL | METH_KEYWORDS, None)
-        self._table.kept = [python, definition]
-        self.call: Callable[..., Any] = _new_function()(ctypes.addressof(definition), self._table, None)
+        self._table.kept = [python]
+        self.call: Callable[..., Any] = _new_function()(ctypes.addressof(_definition(name)), self._table, None)
 
     def install(self, routes: Sequence[Route]) -> None:
         """Try these routes, in this order. The previous routes are freed when no call uses them any more."""
-        installed = _Installed(routes)
-        before = self._table.kept[2:]  # kept alive until the entry has the new ones
+        installed, kept = _Installed(routes), self._table.kept
+        kept.append(installed)  # in this order, the table is valid wherever an interrupt ends this
         self._table[1] = installed.address
-        self._table.kept[2:] = [installed]
-        del before
+        del kept[1:-1]
 
 
 class _Installed:
@@ -259,6 +264,16 @@ class _MethodDefinition(ctypes.Structure):
 
 
 METH_FASTCALL, METH_KEYWORDS = 0x80, 0x02
+
+
+@once
+def _definition(name: str) -> _MethodDefinition:
+    """How Python calls an entry of this name. It is never freed: a built-in function reads its definition while it is deallocated, and the
+    garbage collector, or Python when it exits, may have cleared everything that the function refers to by then.
+    """
+    definition = _MethodDefinition(name.encode(), _entry_address(), METH_FASTCALL | METH_KEYWORDS, None)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(definition))
+    return definition
 
 
 def _address(array: Any) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import subprocess
 import sys
@@ -63,3 +64,18 @@ def test_results_own_their_types_and_calls_give_the_routes_back() -> None:
     assert counts() == [before[0] + (0 if is_immortal else 200), before[1] + 100, *before[2:]]
     held.clear()
     assert counts() == before
+
+
+@pytest.mark.skipif(not entry.available(), reason="calls go through Python")
+def test_the_definition_of_an_entry_outlives_it() -> None:
+    """Python reads it while it deallocates the entry, which may be after the collector has cleared all that the entry refers to."""
+    double = aj.function(lambda x: 2.0 * x)
+    double(np.ones(3))
+    definition = ctypes.c_void_p.from_address(id(type(double).__call__) + 16).value
+    assert definition is not None
+    before = ctypes.string_at(definition, ctypes.sizeof(entry._MethodDefinition))
+    del double
+    gc.collect()
+    reused = [(ctypes.c_int64 * 4)(-1, -1, -1, -1) for _ in range(20_000)]  # memory of the same size
+    assert ctypes.string_at(definition, ctypes.sizeof(entry._MethodDefinition)) == before
+    del reused

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from adjit.ir.cost import assumed_type
@@ -11,11 +12,12 @@ from adjit.ir.effects import effects_of
 from adjit.ir.expr import hint_of
 from adjit.ir.func import Block, Func
 from adjit.ir.ops.base import Array
+from adjit.ir.sizes import is_symbolic, value_of
 from adjit.ir.target import Target
+from adjit.ir.types import TensorType
 
 from . import collectives
-from .cache.image import Image, store
-from .cost import operations
+from .cache.image import Axis, Image, store
 from .llvm.parts import Texts
 from .llvm.target import current
 from .loops.printer import print_program
@@ -26,22 +28,39 @@ from .main.probes import LOG, Probes, Run
 from .native import MAIN, Native, pooled_from
 
 QUICK = 200_000  # operations: about twenty microseconds, for which other Python threads can wait
+ANY_SIZE = 1 << 62
 
 
-def work(block: Block) -> float:
+def quick_up_to(block: Block, symbols: Sequence[Axis]) -> int:
+    """A value such that a call takes only microseconds while all symbols are at most that: zero, a power of four, or any size."""
+    if not symbols:
+        return ANY_SIZE if work(block) < QUICK else 0
+    quick, n = 0, 4
+    while n < ANY_SIZE and work(block, partial(type_at, dict.fromkeys((symbol.name for symbol in symbols), n))) < QUICK:
+        quick, n = n, 4 * n
+    return quick
+
+
+def type_at(sizes: Mapping[str, int], t: TensorType) -> TensorType:
+    """The type for given values of the symbols."""
+    return t.with_shape([value_of(n, sizes) for n in t.shape]) if any(map(is_symbolic, t.shape)) else t
+
+
+def work(block: Block, sized: Callable[[TensorType], TensorType] = assumed_type) -> float:
     """A rough upper bound of the operations, to separate calls of microseconds, which keep the GIL, from longer ones.
 
-    Loops, calls into Python and waiting for other ranks may take any time.
+    Loops, calls into Python and waiting for other ranks may take any time. `sized` fills in the sizes that are known only at run time.
     """
     total = 0.0
     for stmt in block.stmts:
         if stmt.op.is_loop or stmt.op.calls_python or (stmt.results and effects_of(stmt.op).ordered):
             return math.inf
         if stmt.blocks:
-            total += sum(map(work, stmt.blocks))
+            total += sum(work(inner, sized) for inner in stmt.blocks)
         elif not stmt.op.is_view:
-            moved = max((assumed_type(x.type).size for x in (*stmt.args, *stmt.results)), default=0)
-            total += max(operations(stmt) or 0.0, moved) * stmt.op.slowest(*(assumed_type(x.type) for x in stmt.args))
+            args, results = [sized(x.type) for x in stmt.args], [sized(x.type) for x in stmt.results]
+            moved = max((t.size for t in (*args, *results)), default=0)
+            total += max(stmt.op.operations(args, results) or 0.0, moved) * stmt.op.slowest(*args)
     return total
 
 
@@ -67,7 +86,7 @@ def built(func: Func, target: Target, probes: Probes | None = None) -> Built:
         tuple(module.failures),
         hint_of(module.memory_bytes),
         module.buffer_count,
-        quick=work(func.block) < QUICK,
+        quick=quick_up_to(func.block, module.symbols),
         # results in recycled buffers, and effects that a retry would repeat, need Python
         enterable=not module.hosts and not has_collectives and all(t.nbytes < pooled_from(results) for t in results),
         memory=str(module.memory_bytes),

@@ -28,7 +28,6 @@ from .main import stacks
 from .products import blas
 from .threads import library
 
-DETAILS = 8  # i64 words that a failing kernel may leave for the message
 LARGE, HUGE = 1 << 18, 1 << 26  # bytes of a result whose buffers are kept for the next call
 MANY, PART = 1 << 20, 1 << 14  # if all results together are this large, those of `PART` bytes too: the allocator gives their memory back
 KEPT = 2  # buffers of each: the caller often holds one result while the next is computed
@@ -59,7 +58,7 @@ class Native:
         self.failures = image.failures
         self.arena_bytes = image.arena_bytes
         self.result_types = tuple(r.type for r in func.results)
-        self.quick = image.quick
+        self.quick_up_to = image.quick
         self.enterable = image.enterable
         self.texts = texts  # LLVM IR of the parts
         self._hosts = hosts
@@ -102,7 +101,7 @@ class Native:
             arena = self._arenas.pop()
         except IndexError:
             arena = self.new_arena()
-        error = (ctypes.c_int64 * DETAILS)()
+        error = (ctypes.c_int64 * signals.RECORD_WORDS)()
         try:
             code = self._main(table, arena.__array_interface__["data"][0], error)
         finally:
@@ -121,7 +120,7 @@ class Native:
         buffers = [a.__array_interface__["data"][0] for a in (*arrays, *results)]
         if len(buffers) != self._count:
             raise AdjitError(f"@{self.name} takes {self._count - len(results)} arrays, not {len(arrays)}")
-        error = (ctypes.c_int64 * DETAILS)()
+        error = (ctypes.c_int64 * signals.RECORD_WORDS)()
         try:
             arena = self._arenas.pop()
         except IndexError:

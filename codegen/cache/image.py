@@ -50,7 +50,7 @@ class Image(NamedTuple):
     failures: tuple[Failure, ...]
     arena_bytes: int
     buffer_count: int
-    quick: bool  # runs for microseconds only
+    quick: int  # a call takes only microseconds while all symbols are at most this
     enterable: bool  # the native entry may call it
     memory: str = "0"  # the memory that a call needs, as an expression of the symbols
     symbols: tuple[Axis, ...] = ()  # sizes known only at run time, which a call passes after the buffers

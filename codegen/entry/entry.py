@@ -6,10 +6,10 @@ turn and runs the first that matches. A call that matches none (or has keywords,
 to the Python function that owns the routes. So does a call that would have to wait for a variable or copy it, and one whose native code
 fails: it has changed nothing, and Python raises the error.
 
-Functions that take only microseconds run with the GIL held. Others release it; meanwhile the entry holds references to all arrays, the
-locks of the variables that are written (`variable_locks.py`), and a reference to the routes, which keep alive everything else that native
-code uses. The layout of NumPy's and Python's structs is checked when the entry is created; if it is not the expected one, `available` is
-False and every call goes through Python.
+Functions that take only microseconds run with the GIL held, and no handler of a signal runs meanwhile. Others release it; meanwhile the
+entry holds references to all arrays, the locks of the variables that are written (`variable_locks.py`), and a reference to the routes,
+which keep alive everything else that native code uses. The layout of NumPy's and Python's structs is checked when the entry is created; if
+it is not the expected one, `available` is False and every call goes through Python.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from adjit.ir.locks import once
 from adjit.ir.sizes import as_expr, is_symbolic
 from adjit.ir.types import TensorType
 
-from ..interrupts.signals import INTERRUPTED, RAISED
+from ..interrupts.signals import INTERRUPTED, QUIET, RAISED, RECORD_WORDS
 from ..llvm import toolchain as llvm
 from ..llvm.target import current
 from ..llvm.workers import Later
@@ -65,7 +65,7 @@ class Header(enum.IntEnum):
     DATA_SLOT = 8
     TYPE_SLOT = 9
     STRUCTURE = 10  # the nodes of the result
-    LONG = 11  # whether to release the GIL
+    LONG = 11  # whether to release the GIL, at some sizes at least
     BUSY = 12  # whether a call that has released the GIL is using the arena
     USED = 13  # whether it was used since Python last asked
     SYMBOLS = 14  # number of sizes that are known only at each call
@@ -73,6 +73,7 @@ class Header(enum.IntEnum):
     RANGES = 16  # the least and the greatest value of each
     CAPACITY = 17  # bytes of the arena
     LACKING = 18  # whether a call would have needed more
+    QUICK_UP_TO = 19  # the sizes that are known only at each call, if none is larger, do not require to release the GIL
 
 
 class Node(NamedTuple):
@@ -119,7 +120,7 @@ class Route:
         self._native = native
         self._symbols = symbols or {}
         self._kept: list[Any] = [arguments, variables, constants, results, structure, tensor_class]
-        error = (ctypes.c_int64 * 8)()
+        error = (ctypes.c_int64 * RECORD_WORDS)()
         nodes = np.array([word for node in structure for word in self._node(node)], np.int64)
         ranges = np.array([n for s in self._symbols.values() for n in (s.low, LARGEST if s.high is None else s.high)], np.int64)
         self._kept += [error, nodes, ranges]
@@ -129,8 +130,8 @@ class Route:
             Header.RESULTS: len(results), Header.MAIN: native.address, Header.DETAILS: ctypes.addressof(error),
             Header.TENSOR_CLASS: id(tensor_class), Header.DATA_SLOT: slot_offset(tensor_class, "buffer"),
             Header.TYPE_SLOT: slot_offset(tensor_class, "type"), Header.STRUCTURE: _address(nodes),
-            Header.LONG: int(not native.quick or bool(symbols)), Header.SYMBOLS: len(self._symbols),
-            Header.SIZES_AT: sizes_at, Header.RANGES: _address(ranges),
+            Header.LONG: int(bool(symbols) or not native.quick_up_to), Header.SYMBOLS: len(self._symbols),
+            Header.SIZES_AT: sizes_at, Header.RANGES: _address(ranges), Header.QUICK_UP_TO: native.quick_up_to,
         }  # fmt: skip
         words = [header[field] for field in Header]
         for node in (node for given in arguments for node in given):
@@ -338,7 +339,7 @@ def _new_function() -> Any:
 def begin() -> Later[llvm.Object]:
     """Start compiling the entry, which will be needed once any function is compiled."""
     numbers = {"MAX_BUFFERS": MAX_BUFFERS, "RECORD": RECORD, "HEADER": len(Header), "INTERRUPTED": INTERRUPTED, "RAISED": RAISED}
-    numbers["TOO_SMALL"] = TOO_SMALL
+    numbers |= {"TOO_SMALL": TOO_SMALL, "QUIET": QUIET}
     numbers |= TAGS | LAYOUT | variable_locks.NUMBERS | {field.name: int(field) for field in Header}
     return Later(lambda: llvm.assemble((entry_ir if available() else locks_ir)(numbers), current()))
 

@@ -161,12 +161,14 @@ entry:
   %me = call i64 @PyThread_get_thread_ident()
   call void @set_holders(ptr %variables, i64 %variable.count, i64 %me)
   store i64 1, ptr %busy.at
+  %quiet.at = getelementptr i64, ptr %error, i64 QUIET
+  store i64 0, ptr %quiet.at
   %thread = call ptr @PyEval_SaveThread()
   %code = call i64 %main(ptr %buffers, ptr %arena, ptr %error)
   call void @PyEval_RestoreThread(ptr %thread)
-  store i64 0, ptr %busy.at
   call void @set_holders(ptr %variables, i64 %variable.count, i64 0)
   call void @drop(ptr %objects, i64 %count)
+  store i64 0, ptr %busy.at ; after what may run Python code: the error record is still to be read
   ret i64 %code
 }
 
@@ -357,7 +359,19 @@ run.general:
   store i64 %capacity, ptr %capacity.at
   %checked.at = getelementptr i64, ptr %capacity.at, i64 1
   store i64 0, ptr %checked.at ; native code checks that the sizes do not overflow
-  br label %run.any
+  %quick.up.to = word %route[QUICK_UP_TO]
+  br label %size
+size:
+  %z = phi i64 [0, %run.general], [%z.next, %size.small]
+  %z.more = icmp slt i64 %z, %symbols
+  br i1 %z.more, label %size.look, label %quick
+size.look:
+  %z.size = word %sizes[%z]
+  %z.small = icmp sle i64 %z.size, %quick.up.to
+  br i1 %z.small, label %size.small, label %released
+size.small:
+  %z.next = add i64 %z, 1
+  br label %size
 run.any:
   %long = word %route[LONG]
   %releases = icmp ne i64 %long, 0
@@ -365,10 +379,12 @@ run.any:
 released:
   %code.released = call i64 @run_released(ptr %route, ptr %buffers, ptr %objects, i64 %after.variables, ptr %node)
   br label %ran
-quick:
+quick: ; no other Python code runs until it is over
   %main = item %route[MAIN]
   %arena = item %route[ARENA]
   %error = item %route[DETAILS]
+  %quiet.at = getelementptr i64, ptr %error, i64 QUIET
+  store i64 1, ptr %quiet.at
   %code.quick = call i64 %main(ptr %buffers, ptr %arena, ptr %error)
   br label %ran
 ran:

@@ -2,15 +2,18 @@
 
     i1 adjit_look(ptr error)
 
-An error record has eight words. The details that a failing kernel stores for its message come first; a signal stores the exception that its
-handler raised in the three words from RAISED on, and 1 in FLAG. This module is cheap to import, because running cached programs needs these
-numbers.
+An error record has nine words. The details that a failing kernel stores for its message come first; a signal stores the exception that its
+handler raised in the three words from RAISED on, and 1 in FLAG. For calls of microseconds that need Python to stand still, the caller
+stores 1 in QUIET, and no handler runs. This module is cheap to import, because running cached programs needs these numbers.
 """
 
 from __future__ import annotations
 
+import re
+
 INTERRUPTED = -2  # returned by the main function
-RAISED, FLAG = 4, 7  # word offsets in the error record
+RAISED, FLAG, QUIET = 4, 7, 8  # word offsets in the error record
+RECORD_WORDS = 9
 INTERVAL = 20  # milliseconds between two calls into Python, which may have to wait for the GIL
 LOOK, SET_MAIN = "adjit_look", "adjit_set_main_thread"
 
@@ -51,7 +54,11 @@ entry:
   %last = load i64, ptr @adjit_looked
   %since = sub i64 %now, %last
   %due = icmp uge i64 %since, INTERVAL
-  br i1 %due, label %ask, label %no
+  %quiet.at = getelementptr i64, ptr %error, i64 QUIET
+  %quiet = load i64, ptr %quiet.at
+  %loud = icmp eq i64 %quiet, 0
+  %may = and i1 %due, %loud
+  br i1 %may, label %ask, label %no
 ask:
   store i64 %now, ptr @adjit_looked
   %state = call i32 @PyGILState_Ensure()
@@ -117,7 +124,8 @@ def clock_declaration(triple: str) -> str:
 def question(triple: str) -> str:
     """The text of `adjit_ask`, for inclusion in a module that has the `clock_declaration`."""
     clock = WINDOWS_CLOCK if "windows" in triple else POSIX_CLOCK.replace("CLOCK", str(_clock(triple)))
-    return PYTHON + clock + QUESTION.replace("INTERVAL", str(INTERVAL)).replace("RAISED", str(RAISED)).replace("FLAG", str(FLAG))
+    names = {"INTERVAL": INTERVAL, "RAISED": RAISED, "FLAG": FLAG, "QUIET": QUIET}
+    return PYTHON + clock + re.sub(r"\b[A-Z]+\b", lambda word: str(names.get(word[0], word[0])), QUESTION)
 
 
 def look_ir(triple: str) -> str:

@@ -28,12 +28,12 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...]]] = 
 }
 
 
-def quick_of(f: aj.Function, shape: tuple[int, ...]) -> bool:
+def quick_of(f: aj.Function, shape: tuple[int, ...]) -> int:
     f.inspect(np.ones(shape))
     (concrete,) = f._cache.values()
     native = concrete.convention.native
     assert isinstance(native, Native)
-    return native.quick
+    return native.quick_up_to
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -46,3 +46,20 @@ def test_short_calls_keep_the_gil_and_long_ones_do_not(name: str) -> None:
 def test_integers_divide_in_constant_time() -> None:
     f = aj.function(lambda x: np.ones(x.shape, int) // 7 + x.astype(int) % 3)
     assert quick_of(f, (1000,))
+
+
+GENERAL: dict[str, tuple[Callable[[Any], Any], tuple[int | None, ...], int]] = {  # with the size up to which calls are quick
+    "add": (lambda x: x + 1.0, (None,), 4**8),
+    "rows": (lambda x: np.sum(x * x), (None, 1000), 4**3),
+    "products": (lambda x: x @ x.T, (None, 1000), 4),
+    "pairs": (lambda x: x[:, None] - x, (None,), 4**4),
+    "long rows": (lambda x: np.exp(x), (None, 100_000), 0),
+    "loops": (lambda x: aj.scan(lambda s, row: (s + row, None), 0.0, x)[0], (None,), 0),
+}
+
+
+@pytest.mark.parametrize("name", GENERAL)
+def test_programs_for_all_sizes_keep_the_gil_at_small_ones(name: str) -> None:
+    fn, shape, expected = GENERAL[name]
+    f = aj.function(fn, input_signature=[aj.TensorSpec(shape, np.float64)])
+    assert quick_of(f, tuple(7 if n is None else n for n in shape)) == expected

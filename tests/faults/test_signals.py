@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import os
 import signal
@@ -17,6 +18,8 @@ import pytest
 
 import adjit as aj
 from adjit import tf
+from adjit.codegen.interrupts import signals
+from adjit.codegen.native import Native
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="signals are sent the way of POSIX")
 RNG = np.random.default_rng(0)
@@ -216,3 +219,39 @@ def test_interrupt(name: str, threads: int) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()
     assert all(float(seconds) < 2.0 for seconds in done.stdout.split()), done.stdout
+
+
+class Alarm(Exception):
+    pass
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_no_handler_runs_in_a_call_that_needs_python_to_stand_still(quiet: bool) -> None:
+    """The native entry makes short calls with borrowed references: nothing may drop these meanwhile."""
+
+    def ring(*_: Any) -> None:
+        raise Alarm
+
+    x = normal(1700, 1700)
+    f = aj.function(lambda x: x @ x, threads=1)
+    f.inspect(x)
+    (concrete,) = f._cache.values()
+    native, y = concrete.convention.native, np.empty_like(x)
+    assert isinstance(native, Native)
+    arena = native.new_arena()
+    table = (ctypes.c_void_p * 2)(*(a.__array_interface__["data"][0] for a in (x, y)))
+    record = (ctypes.c_int64 * signals.RECORD_WORDS)()
+    record[signals.QUIET] = int(quiet)
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, TICK)
+        native._main(table, arena.__array_interface__["data"][0], record)
+        time.sleep(1.0)  # Python sees the signal at the next instruction
+    except Alarm:
+        pass
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert record[signals.FLAG] == int(not quiet)
+    if quiet:
+        np.testing.assert_allclose(y, x @ x, rtol=1e-9, atol=1e-9)

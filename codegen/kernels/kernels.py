@@ -441,9 +441,13 @@ class LoopKernel(Kernel):
 
     def nest(self, spec: NestSpec) -> None:
         """Emit a nest on the current thread."""
-        nodes = NestPlan(self.vector_bytes, spec).nodes()
-        self.keep(nodes)
-        render(self.text, nodes)
+        for node in NestPlan(self.vector_bytes, spec).nodes():
+            self.run_node(node)
+
+    def run_node(self, node: Node) -> None:
+        """Append the text of a node that runs on the current thread, and keep it for `inspect`."""
+        self.keep([node])
+        render(self.text, [node])
 
     def reduce(self, op: Reduce, function: Callable[..., Reg], target: Window, sources: Sequence[Window]) -> None:
         shape = sources[0].type.shape

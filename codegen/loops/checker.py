@@ -7,7 +7,7 @@ computes itself, are not checked.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from adjit.ir.bounds import Range, Ranges
@@ -22,7 +22,10 @@ from .ir import (
     START,
     WORK,
     Access,
+    Area,
+    Call,
     Close,
+    Contraction,
     Extent,
     Finish,
     Fold,
@@ -38,12 +41,14 @@ from .ir import (
     Spill,
     Square,
     Vector,
+    index_of,
 )
+from .tile_checker import TileChecker
 
 
 def check(program: LoopProgram) -> None:
     """Raise a VerifyError that says which rule the program breaks."""
-    _Checker(program).all(program.nodes)
+    Checker(program).all(program.nodes)
 
 
 def require(condition: bool, message: str) -> None:
@@ -51,7 +56,11 @@ def require(condition: bool, message: str) -> None:
         raise VerifyError(f"loop program: {message}")
 
 
-class _Checker:
+class Checker:
+    """The rules around nests and contractions, and what is known about variables and buffers."""
+
+    require = staticmethod(require)
+
     def __init__(self, program: LoopProgram) -> None:
         self.ranges = Ranges()
         self.extents = {**program.extents, WORK: Extent(0, program.work_bytes)} if program.work_bytes else dict(program.extents)
@@ -65,6 +74,11 @@ class _Checker:
             match node:
                 case Nest():
                     _NestChecker(self, node).check()
+                case Contraction():
+                    TileChecker(self, node).check()
+                case Call():
+                    for area in (*node.reads, *node.writes):
+                        self.area(area)
                 case Loop():
                     self.require_whole_range(node, None)
                     require(bool(node.body), f"the loop over {node.variable} is empty")
@@ -77,6 +91,14 @@ class _Checker:
                     self.locals.add(node.pointer)
                 case _:
                     require(False, f"a {type(node).__name__} outside of a nest")
+
+    def area(self, area: Area) -> None:
+        """All elements of an area are within its buffer."""
+        loops = [Loop(index_of(axis), 0, size, 1, [], axis) for axis, size in enumerate(area.sizes)]
+        with ExitStack() as stack:
+            for loop in loops:
+                stack.enter_context(self.inside(loop))
+            self.require_within(area.access, {axis: loop.variable for axis, loop in enumerate(loops)}, None, 1)
 
     def parallel(self, node: Parallel) -> None:
         require(self.chunks is None, "chunks inside of chunks")
@@ -171,7 +193,7 @@ class _Checker:
 class _NestChecker:
     """The rules inside one nest."""
 
-    def __init__(self, around: _Checker, nest: Nest) -> None:
+    def __init__(self, around: Checker, nest: Nest) -> None:
         self.around = around
         self.nest = nest
         self.inner = nest.order[-1] if nest.order else None

@@ -1,4 +1,4 @@
-"""The data of the loop IR: accesses, reductions, nests and the nodes inside them.
+"""The data of the loop IR: accesses, reductions, nests, contractions and the nodes inside them.
 
     parallel chunk in 0..32 {
       nest in %p0[32*i0 + i1], out %p1[i0] {
@@ -20,6 +20,7 @@ of the output (`Finish`). Nodes are data: they hold no LLVM text and no decision
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -41,6 +42,12 @@ WORK = "%work"  # the scratch memory of a kernel
 def index_of(axis: int) -> Symbolic:
     """The variable of the loop along an axis of a nest."""
     return variable(f"i{axis}")
+
+
+def static(size: Expr) -> int:
+    """A size or a stride that must be known before the program runs."""
+    assert isinstance(size, int)
+    return size
 
 
 class Access(NamedTuple):
@@ -171,7 +178,7 @@ class Loop:
     may_be_empty: bool = False  # whether the first iteration must be guarded
 
 
-# ---- nests, and what is around them
+# ---- nests, contractions, and what is around them
 
 
 @dataclass(slots=True)
@@ -195,6 +202,67 @@ class Nest:
         yield from self.outputs
         for r in self.reductions:
             yield r.output
+
+
+class Tile(NamedTuple):
+    """Some rows of the result of a contraction, times vectors: sums that stay in registers while the summed axes are looped over.
+
+    A row is given by its distance from the position of the loops, along one or two axes. The vectors of these `widths` lie next to each
+    other along the vector axis; without such an axis, a tile has a single column.
+    """
+
+    rows: tuple[tuple[tuple[int, int], ...], ...]  # of each: axes and distances
+    widths: tuple[int, ...]
+
+
+class Factor(enum.IntEnum):
+    """The factors of a contraction, by how tiles load them."""
+
+    ELEMENT = 0  # one element for a row, if it does not move along the vector axis
+    VECTOR = 1
+
+
+Store: TypeAlias = "Callable[[VectorEmitter, Reg, Callable[[int], Reg], Callable[[int, Reg], None]], None]"
+
+
+@dataclass(slots=True)
+class Contraction:
+    """Sums of products of two factors over some axes of a domain, as in `np.einsum`, computed in tiles.
+
+    The target consists of several members: `store(emit, value, load, store)` computes from the sums what is stored in those that are
+    `written`, which come first, and may load elements of any of them.
+    """
+
+    sizes: list[Expr]
+    factors: tuple[Access, Access]  # see `Factor`
+    members: list[Access]
+    written: int
+    store: Store
+    dtype: DType  # of factors and sums
+    adding: bool  # to the current contents of the first member
+    vector: int | None  # the axis of vectors
+    summed: tuple[int, ...]  # axes, from the outermost loop to the innermost
+    nodes: list[Node]  # loops along the other axes, and tiles
+
+    @property
+    def accesses(self) -> list[Access]:
+        return [*self.factors, *self.members]
+
+
+class Area(NamedTuple):
+    """The elements of a buffer that a routine may access."""
+
+    access: Access
+    sizes: tuple[Expr, ...]
+
+
+class Call(NamedTuple):
+    """A call of a routine that is not a part of the kernel: one that programs share, or one of a library."""
+
+    routine: str
+    arguments: tuple[tuple[str, str | Expr], ...]  # types, and values or registers
+    reads: tuple[Area, ...]
+    writes: tuple[Area, ...]
 
 
 class Local(NamedTuple):
@@ -238,7 +306,9 @@ class Sizing(NamedTuple):
     most: int
 
 
-Node: TypeAlias = Loop | Row | Vector | Square | Open | Fold | Spill | Close | Finish | Merge | Nest | Local | Parallel
+Node: TypeAlias = (
+    Loop | Row | Vector | Square | Open | Fold | Spill | Close | Finish | Merge | Nest | Tile | Contraction | Call | Local | Parallel
+)
 
 
 @dataclass(slots=True)

@@ -17,8 +17,11 @@ from adjit.ir.types import BOOL, I64, DType
 from ..llvm.lanes import Reg, Text
 from .ir import (
     Access,
+    Area,
+    Call,
     Chunk,
     Close,
+    Contraction,
     Finish,
     Fold,
     Local,
@@ -32,6 +35,7 @@ from .ir import (
     Row,
     Spill,
     Square,
+    Tile,
     Vector,
     index_of,
 )
@@ -66,6 +70,11 @@ def _node(node: Node, nest: Nest | None) -> list[str]:
             return [f"local {node.pointer}: {node.nbytes!s} bytes"]
         case Loop():
             return _block(_head(node), _lines(node.body, nest))
+        case Contraction():
+            return _contraction(node)
+        case Call():
+            written, read = (", ".join(map(_area, areas)) for areas in (node.writes, node.reads))
+            return [f"call {node.routine} writes {written} reads {read}"]
     assert nest is not None
     return _inside(node, nest)
 
@@ -102,6 +111,56 @@ def _inside(node: Node, nest: Nest) -> list[str]:
     raise TypeError(f"a {type(node).__name__} inside of a nest")
 
 
+def _area(area: Area) -> str:
+    whole = ", ".join(f"{index_of(axis)} in 0..{size!s}" for axis, size in enumerate(area.sizes))
+    return f"{area.access.pointer}[{_index(area.access, range(len(area.sizes)))}] for {whole}"
+
+
+def _contraction(node: Contraction) -> list[str]:
+    """A contraction: its loops, and for each tile what is summed up and stored."""
+    kept = [n for axis, n in enumerate(node.sizes) if axis not in node.summed]
+    over = [f"{index_of(axis)} in 0..{node.sizes[axis]!s}" for axis in node.summed]
+    return _block(f"contraction {' x '.join(map(str, kept)) or 'to one element'}", _tiles(node, node.nodes, ", ".join(over)))
+
+
+def _tiles(node: Contraction, nodes: Sequence[Node], over: str) -> list[str]:
+    out: list[str] = []
+    for inner in nodes:
+        if isinstance(inner, Tile):
+            head = f"tile {len(inner.rows)} x {'+'.join(map(str, inner.widths))}{f' sum over {over}' if over else ''}"
+            out += _block(head, _stored(node))
+        else:
+            assert isinstance(inner, Loop)
+            out += _block(_head(inner), _tiles(node, inner.body, over))
+    return out
+
+
+def _stored(node: Contraction) -> list[str]:
+    """What a tile computes for its first element."""
+    emit = _Recorder()
+    x, y = (f"{a.pointer}[{_index(a, range(len(node.sizes)))}]" for a in node.factors)
+    members = [f"{a.pointer}[{_index(a, range(len(node.sizes)))}]" for a in node.members]
+    total = emit.define(node.dtype, f"sum {x} * {y}")
+
+    def load(k: int) -> Reg:
+        return emit.define(node.members[k].dtype, f"load {members[k]}")
+
+    def store(k: int, value: Reg) -> None:
+        emit.lines.append(f"store {members[k]}, {value.name}")
+
+    if node.adding:
+        total = emit.add(load(0), total)
+    node.store(emit, total, load, store)  # type: ignore[arg-type]
+    return emit.lines
+
+
+def _index(access: Access, axes: Iterable[int]) -> Expr:
+    index = access.offset
+    for axis in axes:
+        index = index + index_of(axis) * access.strides[axis]
+    return index
+
+
 def _sum(k: int, piece: int) -> str:
     return f"sum{k}.{piece}" if piece else f"sum{k}"
 
@@ -116,7 +175,7 @@ def _element(nest: Nest, access: Access, at: Expr) -> str:
 
 def _body(nest: Nest, at: Expr, piece: int) -> list[str]:
     """The body of a nest at a position of its innermost axis."""
-    emit = _Recorder(nest, at)
+    emit = _Recorder()
     loaded: dict[int, Reg] = {}
 
     def load(k: int) -> Reg:
@@ -139,9 +198,7 @@ class _Recorder:
 
     width = 1
 
-    def __init__(self, nest: Nest, at: Expr) -> None:
-        self.nest = nest
-        self.at = at
+    def __init__(self) -> None:
         self.lines: list[str] = []
         self.text = Text(USUAL)  # of loads from the table of literals
         self._count = 0

@@ -1,4 +1,4 @@
-"""Writes the loop IR as LLVM text. This is the only place where nodes become instructions.
+"""Writes the loop IR as LLVM text. This, with `tile_renderer.py`, is the only place where nodes become instructions.
 
 Long loops check for signals where the text may (`counted.Loop`): whether a loop is long depends on the number of instructions in its body,
 which is known only here.
@@ -25,8 +25,10 @@ from .ir import (
     START,
     WORK,
     Access,
+    Call,
     Chunk,
     Close,
+    Contraction,
     Finish,
     Fold,
     Local,
@@ -42,7 +44,9 @@ from .ir import (
     Spill,
     Square,
     Vector,
+    static,
 )
+from .tile_renderer import TileRenderer
 
 if TYPE_CHECKING:
     from ..kernels.kernels import Kernel
@@ -53,10 +57,10 @@ SHORT_ROW = stopping.GRAIN >> 6  # instructions: the least that is assumed of a 
 
 def render(text: Text, nodes: Iterable[Node], kernel: Kernel | None = None, sizes: dict[Expr, str] | None = None) -> None:
     """Append the text of these nodes. `kernel`: whose text it is, needed for parts that run in parallel; `sizes`: registers with sizes."""
-    _Renderer(text, kernel, sizes).all(nodes)
+    Renderer(text, kernel, sizes).all(nodes)
 
 
-class _Renderer:
+class Renderer:
     def __init__(self, text: Text, kernel: Kernel | None, known: dict[Expr, str] | None = None, worker: str = "0") -> None:
         """`known`: registers that hold the values of expressions; `worker`: the number of the thread."""
         self.worker = worker
@@ -70,6 +74,10 @@ class _Renderer:
             match node:
                 case Nest():
                     self.nest(node)
+                case Contraction():
+                    TileRenderer(self, node).render()
+                case Call():
+                    self.call(node)
                 case Loop():
                     self.loop(node)
                 case Parallel():
@@ -98,6 +106,11 @@ class _Renderer:
             self.all(loop.body)
         self.known, self.addresses = around, addresses
 
+    def call(self, call: Call) -> None:
+        self.text.declares.add(f"declare void @{call.routine}({', '.join(type for type, _ in call.arguments)})")
+        given = [f"{type} {value if isinstance(value, str) else self.spell(value)}" for type, value in call.arguments]
+        self.text.put(f"call void @{call.routine}({', '.join(given)})")
+
     def parallel(self, node: Parallel) -> None:
         from ..kernels.parallel import in_chunks  # noqa: PLC0415 - a module of the package that calls this one
 
@@ -108,7 +121,7 @@ class _Renderer:
             known: dict[Expr, str] = {CHUNK: "%chunk", first: start, minimum(first + node.rows, node.total): stop}
             if node.part is not None:
                 known |= _elements(text, start, stop, node.part)
-            _Renderer(text, kernel, known, "%worker").all(node.body)
+            Renderer(text, kernel, known, "%worker").all(node.body)
 
         rows = node.rows if isinstance(node.rows, int) else node.sized
         assert rows is not None
@@ -188,7 +201,7 @@ def _elements(text: Text, start: str, stop: str, part: Part) -> dict[Expr, str]:
 class _NestRenderer:
     """The nodes inside one nest, whose accesses all begin at offset 0."""
 
-    def __init__(self, around: _Renderer, nest: Nest) -> None:
+    def __init__(self, around: Renderer, nest: Nest) -> None:
         self.around = around
         self.text = around.text
         self.nest = nest
@@ -302,7 +315,7 @@ class _NestRenderer:
         self.row_pointers = {}
         for k in square.inputs:
             access = self.nest.inputs[k]
-            pointer, dtype, step = self._row_pointer(access), access.dtype, _static(access.strides[inner])
+            pointer, dtype, step = self._row_pointer(access), access.dtype, static(access.strides[inner])
             columns = [memory.element(text, pointer, dtype, str(i * step)) for i in range(side)]
             turned[k] = memory.transposed(text, [memory.load(text, column, dtype, "0", 1, side) for column in columns])
         for row in range(side):
@@ -431,11 +444,6 @@ RENDERED: dict[type, Callable[[_NestRenderer, Any], None]] = {
 
 def slot_dtype(r: Reduction) -> DType:
     return F64 if r.op.rounds(r.output.dtype) else r.output.dtype
-
-
-def _static(stride: Expr) -> int:
-    assert isinstance(stride, int)
-    return stride
 
 
 def _folded(text: Text, op: Reduce, value: Reg, width: int) -> Reg:

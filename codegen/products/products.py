@@ -25,7 +25,7 @@ from adjit.ir.types import DTYPE_NAMES, I64, TensorType, row_major
 from ..interrupts.stopping import PIECE, leave_if_stopped
 from ..kernels.window import Hosted, Window
 from ..llvm.lanes import Reg
-from ..loops.ir import Access, Chunk, Reduction
+from ..loops.ir import Access, Area, Call, Chunk, Reduction
 from ..loops.nest import NestSpec
 from ..sizes import upper
 from ..threads import library
@@ -353,26 +353,31 @@ def _call_gemm(
     run = _runner(kernel, threads, sizes)
     packed = kernel.packed_pointer(b)
     name = (library.NAMES if packed is None else library.PACKED_NAMES)[dtype]
-    kernel.text.declares.add(f"declare void @{name}({gemm.TYPES})")
     kernel.imports.add(name)
-    where = [(f"ptr {p}", f"i64 {w.strides[0]}", f"i64 {w.strides[1]}") for p, w in ((a.pointer, a), (packed or b.pointer, b))]
-    given = ", ".join(f"i64 {size}" for size in sizes or (m, n, k))
     apart = _apart(kernel, target, a, b)
     sums, (finish, pointers) = _sums(kernel, target, apart, work), epilogue(kernel, target)
-    matrices = ", ".join([*where[0], *where[1], f"ptr {sums.pointer}", f"i64 {sums.strides[0]}"])
-    packs = int(a.strides[1] != 1 or hint_of(n) >= PACKED)
-    how = f"i64 {rows}, i64 {groups}, i64 {int(accumulate)}, i64 {packs}"
+    packs = a.strides[1] != 1 or hint_of(n) >= PACKED
     is_apart = all(apart) and (is_static(k) and k <= gemm.KC)
-    then = f"ptr {finish}, ptr {pointers}, i64 {span}, i64 {int(is_apart)}"
     work_size = hint_of(m * n * k)
     looks = kernel.text.may_look and (is_sized or work_size // MULTIPLIED >= PIECE)
-    kernel.text.put(
-        f"call void @{name}({given}, {matrices}, ptr {work.pointer}, {how}, {then}, "
-        f"ptr {'%error' if looks else 'null'}, i64 {threads}, ptr {run})"
-    )
+    values = (
+        *(sizes or (m, n, k)), a.pointer, *a.strides, packed or b.pointer, *b.strides, sums.pointer, sums.strides[0], work.pointer,
+        rows, groups, int(accumulate), int(packs), finish, pointers, span, int(is_apart), "%error" if looks else "null", threads, run,
+    )  # fmt: skip
+    finished = target.windows if isinstance(target, Hosted) else [sums]
+    kernel.run_node(Call(
+        name,
+        tuple(zip(gemm.TYPES.split(", "), values, strict=True)),
+        reads=(area(a), *([] if packed else [area(b)]), *map(area, finished[target.written :])),
+        writes=tuple(map(area, finished[: target.written])),
+    ))  # fmt: skip
     kernel.text.charge(work_size / MULTIPLIED, looks)
     if looks:
         leave_if_stopped(kernel.text)
+
+
+def area(window: Window) -> Area:
+    return Area(window.access, window.type.shape)
 
 
 def _runner(kernel: LoopKernel, threads: int, sizes: tuple[str, str, str] | None) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ..kernels.window import Window
 from ..llvm import memory
 from ..llvm.lanes import LLVM_TYPE, Reg, constant
+from ..loops.ir import Area, Call
 from . import blas
 
 if TYPE_CHECKING:
@@ -65,10 +66,11 @@ def _gemm_call(
     if i != "i64":
         rows, columns = (x if x.isdigit() else text.define(f"trunc i64 {x} to {i}") for x in (rows, columns))
     (ta, lda), (tb, ldb), (_, ldc) = (leading(x) or (0, 0) for x in (a, b, target))
-    types = f"i32, i32, i32, {i}, {i}, {i}, {f}, ptr, {i}, ptr, {i}, {f}, ptr, {i}"
-    text.declares.add(f"declare void @{name}({types})")
     kernel.imports.add(name)
     one, kept = constant(dtype, 1), constant(dtype, int(accumulate))
-    sizes = f"{i} {rows}, {i} {columns}, {i} {inner}"
-    matrices = f"{f} {one}, ptr {pointers[1]}, {i} {lda}, ptr {pointers[2]}, {i} {ldb}, {f} {kept}, ptr {pointers[0]}, {i} {ldc}"
-    text.put(f"call void @{name}(i32 {ROW_MAJOR}, i32 {ta}, i32 {tb}, {sizes}, {matrices})")
+    arguments = (
+        ("i32", ROW_MAJOR), ("i32", ta), ("i32", tb), (i, rows), (i, columns), (i, inner), (f, one), ("ptr", pointers[1]), (i, lda),
+        ("ptr", pointers[2]), (i, ldb), (f, kept), ("ptr", pointers[0]), (i, ldc),
+    )  # fmt: skip
+    written, *read = (Area(w.access._replace(pointer=p), w.type.shape) for w, p in zip(windows, pointers, strict=True))
+    kernel.run_node(Call(name, arguments, reads=tuple(read), writes=(written,)))

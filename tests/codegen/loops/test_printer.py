@@ -54,3 +54,34 @@ def test_every_kind_of_kernel_is_shown() -> None:
     for word in ("parallel chunk in", "for row in", "local %row0", "slot0 =", "carry sum0", "select", "%work["):
         assert word in loops, word
     assert len(re.findall(r"^kernel ", loops, re.M)) > 4
+
+
+def test_a_product_in_tiles() -> None:
+    executable = aj.function(lambda x, y: x @ y).inspect(np.ones((9, 4)), np.ones((4, 8)))._executable
+    assert loops_text(executable.optimized, dataclasses.replace(executable.target, vector_bytes=32, vector_registers=16)) == (
+        """\
+kernel k0(%p0: 576 bytes, %p1: 288 bytes, %p2: 256 bytes) {
+  contraction 9 x 8 {
+    for i1 in 0..8 step 8 {
+      for i0 in 0..5 step 5 {
+        tile 5 x 4+4 sum over i2 in 0..4 {
+          %0 = sum %p1[4*i0 + i2] * %p2[i1 + 8*i2]
+          store %p0[8*i0 + i1], %0
+        }
+      }
+      for i0 in 5..9 step 4 {
+        tile 4 x 4+4 sum over i2 in 0..4 {
+          %0 = sum %p1[4*i0 + i2] * %p2[i1 + 8*i2]
+          store %p0[8*i0 + i1], %0
+        }
+      }
+    }
+  }
+}
+"""
+    )
+
+
+def test_a_large_product_is_a_call() -> None:
+    loops = aj.function(lambda x: x @ x).inspect(np.ones((300, 300))).loops
+    assert re.search(r"call \S+ writes %p0\[300\*i0 \+ i1\] for i0 in 0\.\.300, i1 in 0\.\.300 reads %p1\[", loops)

@@ -11,7 +11,7 @@ them. A value has no pointer to its definition; passes that need one build a tab
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 from typing import Literal as OneOf
 
@@ -140,12 +140,21 @@ class Block:
                 seen.setdefault(id(use), use)
         return tuple(seen.values())
 
+    def count(self) -> int:
+        """The number of statements, with those of inner blocks."""
+        return count(self.stmts)
+
     def _defined(self, into: set[int]) -> None:
         into.update(map(id, self.params))
         for stmt in self.stmts:
             into.update(map(id, stmt.results))
             for block in stmt.blocks:
                 block._defined(into)
+
+
+def count(stmts: Iterable[Stmt]) -> int:
+    """The number of statements, with those of their blocks."""
+    return sum(1 + sum(block.count() for block in stmt.blocks) for stmt in stmts)
 
 
 class Func:

@@ -14,7 +14,7 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.errors import DTypeError, ShapeError, TraceError
-from adjit.ir.func import Block, Value
+from adjit.ir.func import Block, Value, count
 from adjit.ir.location import Location
 from adjit.ir.operand import Literal, Operand, as_operand
 from adjit.ir.types import BOOL, C128, F64, I64, TensorType, as_dtype, promote, weak_example
@@ -240,7 +240,8 @@ class Attempt:
 
     @property
     def statements(self) -> int:
-        return len(self.trace.stmts) - self.count
+        """The number of statements since then, with those of their blocks."""
+        return count(self.trace.stmts[self.count :])
 
     def undo(self) -> None:
         trace = self.trace

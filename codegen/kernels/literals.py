@@ -26,11 +26,7 @@ IMMEDIATE = (0.0, 1.0, -1.0, 2.0, -2.0, 0.5)
 
 
 def is_large(block: Block) -> bool:
-    return count(block) >= MIN_STATEMENTS
-
-
-def count(block: Block) -> int:
-    return sum(1 + sum(map(count, s.blocks)) for s in block.stmts)
+    return block.count() >= MIN_STATEMENTS
 
 
 class Literals:

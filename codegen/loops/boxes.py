@@ -22,6 +22,8 @@ from .chunks import Limits, add_nest
 from .ir import Access, Body, LoopProgram, Reduction
 from .nest import NestSpec, fill
 
+MINOR = 16  # a box is minor if the domain is this many times as large
+
 
 class Border(NamedTuple):
     """A pad: the box of the domain that its operand occupies, and the index of that operand among the inputs, if it is in memory."""
@@ -94,6 +96,7 @@ def add_boxes(program: LoopProgram, spec: NestSpec, body: PaddedBody, borders: S
             spec.indexed,
             spec.aliased,
             frozenset(border.input for k, border in enumerate(borders) if k in outside and border.input is not None),
+            minor=hint_of(math.prod(box.shape)) * MINOR <= hint_of(math.prod(spec.domain)),
         )
         add_nest(program, part, limits)
         reductions = [replace(r, adding=True) for r in reductions]

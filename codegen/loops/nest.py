@@ -64,6 +64,7 @@ class NestSpec:
     indexed: frozenset[int] = frozenset()  # axes whose index the body reads
     aliased: frozenset[int] = frozenset()  # outputs that share a buffer with an input
     unread: frozenset[int] = frozenset()  # inputs that the body does not load
+    minor: bool = False  # whether it is a small part of a larger nest, where short code matters more than speed
 
 
 class NestPlan:
@@ -298,9 +299,13 @@ class NestPlan:
         body = self._main_loop(block, minimum(block + step, covered), width, sums)
         return Loop(block, 0, covered, step, [*body, *map(Spill, sums)])
 
+    def _is_ragged(self, axis: int) -> bool:
+        """Whether an access along the axis has gaps, so that a vector is loaded or stored element by element."""
+        return any(a.strides[axis] not in (0, 1, -1) for a in self.accesses)
+
     def _unrolled(self, size: int, axis: int) -> int:
         """Vectors per iteration of the main loop."""
-        ragged = any(a.strides[axis] not in (0, 1, -1) for a in self.accesses)
+        ragged = self._is_ragged(axis)
         medium = self.ops <= MEDIUM_BODY or DENSE * len(self.accesses) <= self.ops <= LONG_BODY
         unroll = 1 if ragged or not medium else 2 if self.ops > WIDE_BODY else 4
         while unroll > 1 and size < 2 * unroll * self.lanes():
@@ -311,7 +316,7 @@ class NestPlan:
         """[(main width, iterations), (tail width, start), ...]."""
         if axis is None:
             return [(1, 1)]
-        if not all(isinstance(a.strides[axis], int) for a in self.accesses):
+        if not all(isinstance(a.strides[axis], int) for a in self.accesses) or (self.spec.minor and self._is_ragged(axis)):
             return [(1, size)]
         lanes = self.lanes()
         main = min(self._unrolled(size, axis) * lanes, size)

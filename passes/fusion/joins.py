@@ -41,9 +41,11 @@ def _rewritten(stmts: list[Stmt], outputs: set[int]) -> list[Stmt] | None:
         for x in operands_read(stmt):
             readers.setdefault(id(x), []).append(stmt)
     joins = [s for s in joins if id(s.result) not in outputs and _are_views(s, makers) and _are_maps(readers.get(id(s.result), []), s)]
+    families: dict[object, dict[int, list[Stmt]]] = {}  # those that are read together
+    for s in joins:
+        families.setdefault((s.result.type.shape, _source(s, makers)), {})[id(s)] = _padded(s)
     padded: dict[int, list[Stmt]] = {}
-    for shape, source in dict.fromkeys((s.result.type.shape, _source(s, makers)) for s in joins):
-        together = {id(s): _padded(s) for s in joins if (s.result.type.shape, _source(s, makers)) == (shape, source)}
+    for together in families.values():
         ends = {end for new in together.values() for s in new for end in cuts(s)}
         if count_boxes(ends) * (AROUND + sum(map(len, together.values()))) <= MAX_BOXED:
             padded |= together

@@ -1,7 +1,7 @@
 """Integer range analysis: an index that cannot be out of bounds needs no check.
 
-Tracks counters of loops with known bounds, positions along an axis, sizes, constants, and sums, differences, products, minima and maxima of
-those.
+Tracks counters of loops with known bounds, positions along an axis, sizes, constants, and sums, differences, products, minima, maxima and
+remainders of those.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.arithmetic import Add, Maximum, Minimum, Sub
 from adjit.ir.ops.base import Op
 from adjit.ir.ops.create import Constant, Fill, Iota, SizeValue
+from adjit.ir.ops.division import Remainder
 from adjit.ir.ops.index import Indexing
+from adjit.ir.ops.logic import BitwiseAnd
 from adjit.ir.ops.maps import Cast, Mul
 from adjit.ir.sizes import at_least, is_symbolic
 from adjit.ir.types import I64
@@ -49,6 +51,20 @@ _ARITHMETIC: dict[type[Op], Callable[[Interval, Interval], Interval]] = {
     Minimum: lambda a, b: Interval(min(a.low, b.low), min(a.high, b.high)),
     Maximum: lambda a, b: Interval(max(a.low, b.low), max(a.high, b.high)),
 }
+
+
+def _remainder(a: Interval | None, by: Interval | None) -> Interval | None:
+    return Interval(0, by.high - 1) if by is not None and at_least(by.low, 1) else None
+
+
+def _masked(a: Interval | None, b: Interval | None) -> Interval | None:
+    """A mask that is not negative is an upper bound."""
+    mask = next((m for m in (b, a) if m is not None and at_least(m.low, 0)), None)
+    return None if mask is None else Interval(0, mask.high)
+
+
+# Of ops whose results are limited even if the range of an operand is unknown.
+_LIMITED: dict[type[Op], Callable[[Interval | None, Interval | None], Interval | None]] = {Remainder: _remainder, BitwiseAnd: _masked}
 
 
 def _extremum(largest: bool, a: Interval, b: Interval) -> Interval | None:
@@ -123,9 +139,11 @@ class Bounds:
             return source(op)
         if op.is_view or (isinstance(op, Cast) and stmt.args[0].type.dtype.kind in "iu"):
             return self.of(stmt.args[0])
-        if type(op) not in _ARITHMETIC:
+        if type(op) not in _ARITHMETIC and type(op) not in _LIMITED:
             return None
         a, b = map(self.of, stmt.args)
+        if type(op) in _LIMITED:
+            return _LIMITED[type(op)](a, b)
         if a is None or b is None:
             return None
         combine = (_OPEN if is_open(a) or is_open(b) else _ARITHMETIC).get(type(op))

@@ -16,8 +16,10 @@ from adjit.ir.func import Stmt
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.arithmetic import Add
 from adjit.ir.ops.base import Op, View
+from adjit.ir.ops.division import Remainder
 from adjit.ir.ops.index import ScatterAdd
 from adjit.ir.ops.join import Concatenate
+from adjit.ir.ops.logic import BitwiseAnd
 from adjit.ir.ops.maps import Cast, Mul
 from adjit.ir.ops.powers import IntegerPow
 from adjit.ir.ops.reduce import Max, Min, Reduce, Sum
@@ -107,6 +109,16 @@ def join_neighbours(r: Rewriter, stmt: Made[Add]) -> Operand | None:
 
 def is_positive_zero(value: complex) -> bool:
     return value == 0 and not np.signbit(np.real(value))
+
+
+@structural(Remainder)
+def mask_low_bits(r: Rewriter, stmt: Made[Remainder]) -> Operand | None:
+    """remainder(x, 2**k) => bitwise_and(x, 2**k - 1), for integers: a floored remainder keeps the low bits of negative numbers, too."""
+    x, by = stmt.args
+    if not isinstance(by, Literal) or by.type.dtype.kind not in "iu":
+        return None
+    size = int(by.value)
+    return r.emit(BitwiseAnd(), (x, Literal(size - 1, by.type))) if size > 0 and size & (size - 1) == 0 else None
 
 
 @structural(Concatenate)

@@ -364,6 +364,21 @@ def test_many_statements_in_nested_loops_roll() -> None:
     assert [stmt.op.name for stmt in func.stmts] == ["for"]
 
 
+def test_statements_of_inner_loops_count() -> None:
+    """Ten loops of unknown length: one iteration has three statements, and 300 inside of them."""
+
+    def f(x):
+        for _ in range(10):
+            while x > 1.0:
+                for _ in range(60):
+                    x = x - np.sin(x) / (200.0 + x * x)
+            x = x * 5.0
+        return x
+
+    func = trace(convert(f), 0.1).func
+    assert [stmt.op.name for stmt in func.stmts] == ["for"]
+
+
 def test_range_takes_a_checkpoint() -> None:
     def f(x):
         for _ in items.range(10, checkpoint="sqrt"):

@@ -140,6 +140,11 @@ EXAMPLES = [
         ["%a: f64[2,3] = sum %x {axes=[2]}", "%b: f64[3] = sum %a {axes=[0]}"],
         ["%b: f64[3] = sum %x {axes=[0, 2]}"],
     ),
+    Example("mask_low_bits", "%x: i64[3]", "i64[3]", ["%a: i64[3] = remainder %x, 64"], ["%a: i64[3] = bitwise_and %x, 63"]),
+    Example("mask_low_bits", "%x: u8[3]", "u8[3]", ["%a: u8[3] = remainder %x, 128"], ["%a: u8[3] = bitwise_and %x, 127"]),
+    Example("mask_low_bits", "%x: i64[3]", "i64[3]", ["%a: i64[3] = remainder %x, 12"], None),
+    Example("mask_low_bits", "%x: i64[3]", "i64[3]", ["%a: i64[3] = remainder %x, -4"], None),
+    Example("mask_low_bits", "%x: f64[3]", "f64[3]", ["%a: f64[3] = remainder %x, 64.0"], None),
     Example("reduce_unit_axes", "%x: f64[2,1,3]", "f64[2,3]", ["%a: f64[2,3] = max %x {axes=[1]}"], ["%a: f64[2,3] = reshape %x"]),
     Example("reduce_unit_axes", "%x: f64[2,1,3]", "f64[1,3]", ["%a: f64[1,3] = max %x {axes=[0]}"], None),
     Example(

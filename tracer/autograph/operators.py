@@ -26,7 +26,7 @@ from .state import Names, Snapshot, assigned_line, check_arguments, entry, held_
 from .statements import Choice, LoopState
 
 UNROLL = 64  # iterations: with more, a loop is tried first
-STATEMENTS = 4096  # in all iterations of an unrolled loop: with more, a loop is tried as well
+STATEMENTS = 2048  # in all iterations of an unrolled loop: with more, a loop is tried as well
 
 slice = builtins.slice
 

@@ -85,3 +85,13 @@ kernel k0(%p0: 576 bytes, %p1: 288 bytes, %p2: 256 bytes) {
 def test_a_large_product_is_a_call() -> None:
     loops = aj.function(lambda x: x @ x).inspect(np.ones((300, 300))).loops
     assert re.search(r"call \S+ writes %p0\[300\*i0 \+ i1\] for i0 in 0\.\.300, i1 in 0\.\.300 reads %p1\[", loops)
+
+
+def test_narrow_borders_are_not_vectorised_across_rows() -> None:
+    """The first column of a roll is read and written element by element in any case: vectors of it would only be more code."""
+    loops = aj.function(lambda x: np.tanh(np.roll(x, 1, 1) + x)).inspect(np.ones((32, 40))).loops
+    border = loops.partition("nest 32 {")[2]
+    assert "for i0 in 0..32 {" in border
+    assert "vector i0 x1 {" in border
+    wide = aj.function(lambda x: np.tanh(np.pad(x, [(0, 0), (0, 1)]) + np.pad(x, [(0, 0), (1, 0)]))).inspect(np.ones((32, 2))).loops
+    assert "x1 {" not in wide, "a third of the work"

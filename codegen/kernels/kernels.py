@@ -225,12 +225,11 @@ def fused_kernel(stmt: Stmt, context: Context) -> Kernel:
     numbers = context.literals.taken(stmt.blocks[0], kernel.pointer_to)
     region = region_of(stmt, kernel.access, numbers)
     lines = lines_of((stmt, *stmt.blocks[0].stmts), context.target)
-    seen = context.awake, context.is_final, lines, look(stmt.blocks[0], region.spec, numbers)
+    seen = context.awake, context.is_final, lines, look(stmt.blocks[0], region.spec, numbers), tuple(region.borders)
     if seen in context.repeats:
         return context.repeats[seen].repeated(kernel)
     kernel.add_region(region)
-    if not region.borders:
-        context.repeats[seen] = kernel
+    context.repeats[seen] = kernel
     return kernel
 
 

@@ -10,6 +10,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import adjit as aj
+from adjit.codegen.kernels import region
+from adjit.codegen.loops.boxes import add_boxes
 from adjit.ir.ops.linalg import Matmul
 
 
@@ -75,3 +77,23 @@ def test_equal_products_are_emitted_once(monkeypatch: pytest.MonkeyPatch) -> Non
     for a, b in zip(found, wanted, strict=True):
         for mine, its in zip(a, b, strict=True):
             assert_allclose(mine, its, rtol=1e-9, atol=1e-12)
+
+
+def test_equal_stencils_are_emitted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unrolled relaxation steps: their kernels are cut into boxes at the borders, and are the same from step to step."""
+    emitted = []
+    monkeypatch.setattr(region, "add_boxes", lambda *args: emitted.append(1) or add_boxes(*args))
+    rng = np.random.default_rng(2)
+    source, target = rng.normal(size=(20, 24)), rng.normal(size=(20, 24))
+
+    @aj.do_not_convert
+    def loss(x: Any) -> Any:
+        for k in range(40):
+            around = np.roll(x, 1, 0) + np.roll(x, -1, 0) + np.roll(x, 1, 1) + np.roll(x, -1, 1)
+            x = np.tanh((around - source) / (4.0 + 0.01 * k))
+        return np.sum((x - target) ** 2)
+
+    f, x = aj.function(aj.value_and_grad(loss)), rng.normal(size=(20, 24))
+    for mine, its in zip(f(x), aj.value_and_grad(loss)(x), strict=True):
+        assert_allclose(mine, its, rtol=1e-9, atol=1e-12)
+    assert 0 < len(emitted) < 10, "80 steps, there and back"

@@ -14,11 +14,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tests.programs.program import Node, Program, line
-from tests.programs.reference import Cell, numpy_side
+from tests.programs.reference import Calls, Cell, numpy_side
 
 Rule: TypeAlias = tuple[float, "Callable[[Draw], Node | None]"]
 
 MAX_SIZE = 200
+MAX_CALLS = 500  # of mapped functions, by one statement
 MAX_VALUE = 30.0
 MAX_INTEGER = 1 << 20
 SHAPES: list[tuple[int, ...]] = [
@@ -104,7 +105,8 @@ class Draw:
         names = dict(env)
         try:
             source = "\n".join(node.render(drawing=True)) + "\n"
-            exec(compile(source, "<draw>", "exec"), names)
+            with Calls.at_most(MAX_CALLS):
+                exec(compile(source, "<draw>", "exec"), names)
         except SyntaxError:
             raise
         except Exception:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,26 @@ def need(holds: Any) -> bool:
 def plain(x: Any) -> Any:
     """A NumPy array of what may be a tensor, without telling tapes that it left them."""
     return x.buffer if isinstance(x, aj.Tensor) else np.asarray(x)
+
+
+class Calls:
+    """How often functions may still be called that are mapped: nested maps over long axes take seconds, and show nothing new."""
+
+    left = math.inf
+
+    @classmethod
+    @contextmanager
+    def at_most(cls, count: int) -> Iterator[None]:
+        cls.left = count
+        try:
+            yield
+        finally:
+            cls.left = math.inf
+
+    @classmethod
+    def spend(cls, count: int) -> None:
+        cls.left -= count
+        need(cls.left >= 0)
 
 
 MARGIN = 1e-3
@@ -171,6 +193,7 @@ class Reference:
         def mapped(*xs: Any) -> Any:
             if not len(xs[0]):
                 raise Rejected
+            Calls.spend(len(xs[0]))
             rows = [f(*row) for row in zip(*xs, strict=True)]
             return aj.stack(rows) if any(isinstance(row, aj.Tensor) for row in rows) else np.stack(rows)
 
@@ -180,6 +203,7 @@ class Reference:
     def map(f: Callable[..., Any], xs: Any) -> Any:
         if not len(xs):
             raise Rejected
+        Calls.spend(len(xs))
         return np.stack([f(x) for x in xs])
 
     @staticmethod
@@ -187,6 +211,7 @@ class Reference:
         carry, ys = init, []
         if not len(xs):
             raise Rejected
+        Calls.spend(len(xs))
         for x in xs[::-1] if reverse else xs:
             carry, y = f(carry, x)
             ys.append(y)

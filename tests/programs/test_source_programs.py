@@ -19,7 +19,8 @@ from adjit.ir.func import Block, Func
 from adjit.ir.ops.arithmetic import Add, Sub
 from adjit.ir.ops.elementary import Tanh
 from adjit.passes.pipeline import OPTIMIZE
-from tests.programs.check import NEEDED, OPTIONAL, Mismatch, check
+from tests.programs import check as checks
+from tests.programs.check import NEEDED, OPTIONAL, Mismatch, check, without
 from tests.programs.draw import Draw, make_program
 from tests.programs.grammar import RULES, program_of
 from tests.programs.program import Node, Program, line
@@ -111,6 +112,30 @@ def counted(make: Callable[[Draw], Node | None], used: Counter[str]) -> Callable
 def test_every_pass_is_off_in_turn() -> None:
     assert len(OPTIONAL) > 10
     assert not NEEDED & set(OPTIONAL)
+
+
+def test_a_pass_that_changes_the_program_is_off_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most programs are the same without most passes."""
+    off: list[str] = []
+    monkeypatch.setattr(checks, "without", lambda name: off.append(name) or without(name))
+    idle = OPTIONAL.index("fuse_attention")  # nothing for it in this program
+    for turn in range(4):
+        check(PROGRAM.without(seed=turn * len(OPTIONAL) + idle))
+    assert off[0] == "fuse_attention"
+    assert off[1] != "fuse_attention"
+    assert off[2:] == ["fuse_attention"] * 3
+
+
+def test_long_nested_maps_are_not_drawn() -> None:
+    def nested(d: Draw) -> Node:
+        return d.assign("aj.vmap(lambda u: np.sum(aj.vmap(lambda v: v * u)(np.ones(40))))(np.ones(40)) + np.sum(x0)")
+
+    def short(d: Draw) -> Node:
+        return d.assign("aj.vmap(lambda u: np.sum(aj.vmap(lambda v: v * u)(np.ones(4))))(np.ones(40)) + np.sum(x0)")
+
+    source = make_program(0, [(9, nested), (1, short)]).source()
+    assert "np.ones(4)" in source
+    assert "(np.ones(40))))(np.ones(40))" not in source
 
 
 PROGRAM = Program(

@@ -165,6 +165,26 @@ def test_an_update_waits_for_the_last_reader_of_the_old_value() -> None:
     assert [v.name for v in bwd.given] == ["w", "next"]
 
 
+def test_effects_keep_their_order_and_stay_forward_until_one_is_backward() -> None:
+    fwd, bwd = joint(
+        """
+        func @step(%w: f64[]) -> f64[] {
+          print %w {template="first {}"}
+          %y: f64[] = exp %w
+        backward:
+          %g: f64[] = mul %y, 3.0
+          print %g {template="second {}"}
+        forward:
+          print %w {template="third {}"}
+          return %g
+        }
+        """
+    )
+    assert bwd is not None
+    printed = [[word for word in ("first", "second", "third") if word in print_func(part)] for part in (fwd, bwd)]
+    assert printed == [["first"], ["second", "third"]]
+
+
 def test_without_a_backward_statement_there_is_no_backward_part() -> None:
     fwd, bwd = joint(LOSS)
     assert bwd is None

@@ -374,3 +374,41 @@ def test_rows_that_trips_have_changed_stay(old: str, new: str) -> None:
 @given(st.randoms(use_true_random=False))
 def test_random_programs_keep_their_meaning(random: Random) -> None:
     keeps_meaning(lift_products, random)
+
+
+@pytest.mark.parametrize(("write", "first"), [("scatter_set", "0.5"), ("scatter_set", "0.0"), ("scatter_add", "0.0")])
+def test_rows_that_all_trips_write_replace_what_was_there(write: str, first: str) -> None:
+    func = parse_func(
+        dedent(f"""
+        func @f(%x: f64[4,3], %w: f64[3,5]) -> f64[4,5] {{
+          %r: f64[4,5], %z: f64[3] = for %k in 0..4 carry (%rows: f64[4,5] = {first}, %c: f64[3] = 0.3) {{
+            %row: f64[3] = gather %x, %k
+            %n: f64[3] = mul %c, %row
+            %p: f64[5] = matmul %n, %w
+            %next: f64[4,5] = {write} %rows, %p, %k
+            yield %next, %n
+          }}
+          return %r
+        }}
+        """)
+    )
+    agrees(func, numbers(4, 3), numbers(3, 5))
+    assert products_in_loops(lift_products(func)) == 0
+
+
+def test_rows_are_added_to_what_was_there() -> None:
+    func = parse_func(
+        dedent("""
+        func @f(%x: f64[4,3], %w: f64[3,5]) -> f64[4,5] {
+          %r: f64[4,5], %z: f64[3] = for %k in 0..4 carry (%rows: f64[4,5] = 0.5, %c: f64[3] = 0.3) {
+            %row: f64[3] = gather %x, %k
+            %n: f64[3] = mul %c, %row
+            %p: f64[5] = matmul %n, %w
+            %next: f64[4,5] = scatter_add %rows, %p, %k
+            yield %next, %n
+          }
+          return %r
+        }
+        """)
+    )
+    agrees(func, numbers(4, 3), numbers(3, 5))

@@ -21,7 +21,7 @@ from adjit.passes.autodiff.adjoint import value_and_grad_func
 from adjit.passes.autodiff.recompute import copied
 from adjit.passes.pipeline import OPTIMIZE
 from adjit.passes.rewrite import Renaming
-from tests.passes.loop_programs import PROGRAMS
+from tests.passes.loop_programs import PROGRAMS, scalar
 
 CHECKPOINTS = ("{checkpoint=2}", "{checkpoint=100}", '{checkpoint="sqrt"}', '{checkpoint="binomial"}')
 
@@ -203,3 +203,37 @@ def test_a_carry_that_counts_in_steps_is_computed_and_not_stored(first: int, ste
     for got in (run(both, np.array(1.5), np.array(4)), compile_func(OPTIMIZE(both))([np.array(1.5), np.array(4)])):
         np.testing.assert_allclose([float(g) for g in got], [1.5 * product, product], rtol=1e-14)
     assert "saving" not in print_func(both), "what is counted is known without the loop"
+
+
+BESIDE = {
+    "loop": """
+  %r: f64[], %q: f64[] = for %k in 0..3 carry (%c: f64[] = %x, %d: f64[] = %a) {
+    %s: f64[] = sin %c
+    %e: f64[] = exp %d
+    yield %s, %e
+  }""",
+    "branch": """
+  %p: bool[] = less %a, 0.5
+  %r: f64[], %q: f64[] = if %p {
+    %s: f64[] = sin %x
+    %e: f64[] = exp %a
+    yield %s, %e
+  } else {
+    %f: f64[] = cos %a
+    yield %x, %f
+  }""",
+}
+
+
+@pytest.mark.parametrize("region", BESIDE)
+def test_a_result_that_does_not_depend_on_a_parameter_costs_nothing(region: str) -> None:
+    """Only what the asked derivative passes through is swept: `exp` has no part in it."""
+    text = f"func @f(%x: f64[], %a: f64[]) -> f64[] {{{BESIDE[region]}\n  %z: f64[] = mul %r, %q\n  return %z\n}}\n"
+    func = parse_func(text)
+    gradient = value_and_grad_func(func, [0])
+    verify(gradient)
+    backward = [s for s in gradient.stmts if s.phase == "backward"]
+    (swept,) = (s for s in backward if s.blocks)
+    assert len([r for r in swept.results if r.type.is_float]) == 1
+    assert sum(s.op.name == "mul" for s in backward) == 1  # by %q alone: %r does not multiply a derivative of %q
+    assert_all_close(run(gradient, scalar(0.3), scalar(0.4))[1:], differences(func, (scalar(0.3), scalar(0.4)))[:1], rtol=1e-6)

@@ -314,3 +314,27 @@ def test_the_row_may_be_known_too_late() -> None:
     text = text.replace("        %next:", f"        {late}        %i: i64[] = add %j, %k\n        %next:")
     out = check(text, X / 9, np.vstack([X, X[:1]]), np.int64(3))
     assert "row+0" not in places(out)
+
+
+def test_one_value_for_two_carries_has_two_buffers() -> None:
+    """What is computed in the place of one of them does not change the other."""
+    check(
+        """
+        func @f(%x: f64[20], %m: f64[20,20]) -> (f64[20], f64[20]) {
+          %r: f64[20], %q: f64[20] = for %k in 0..3 carry (%c: f64[20] = %x, %d: f64[20] = 0.0) {
+            %p: f64[20] = matmul %m, %c
+            %s: f64[20] = add %p, %d
+            %t: f64[20] = tanh %s
+            yield %t, %t
+          }
+          %e: f64[20] = for %j in 0..2 carry (%g: f64[20] = %r) {
+            %u: f64[20] = matmul %m, %g
+            yield %u
+          }
+          %z: f64[20] = add %e, %q
+          return %z, %q
+        }
+        """,
+        X[0] - 0.2,
+        np.cos(np.arange(400.0)).reshape(20, 20) / 4,
+    )

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import adjit as aj
-from adjit.passes.dependencies import Pattern
+from adjit.ir.parser import parse_func
+from adjit.passes.dependencies import Pattern, jacobian_pattern
 from adjit.runtime.sparse import colouring
 
 RNG = np.random.default_rng(0)
@@ -131,3 +132,15 @@ def test_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy", None)
     with pytest.raises(ImportError, match="pip install scipy"):
         aj.sparse_jacobian(lambda x: x)(X)
+
+
+def test_patterns_say_whether_they_hold_for_all_values() -> None:
+    """Those that do are computed once; an index that is a parameter's value makes them differ from call to call."""
+    fixed, chosen = (
+        parse_func(f"func @f(%x: f64[5], %i: i64[]) -> f64[] {{\n  %y: f64[] = gather %x, {index}\n  return %y\n}}\n")
+        for index in ("2:i64[]", "%i")
+    )
+    for func, at, matters in ((fixed, 2, False), (chosen, 3, True)):
+        (pattern,), uses_values = jacobian_pattern(func, 0, [None, np.array(3)])
+        assert pattern.keys.tolist() == [at]
+        assert uses_values is matters

@@ -1,7 +1,7 @@
 """Mutants of a source file: the same program with one small mistake in one function.
 
-A mutant replaces an operator, negates a condition, shifts a constant, swaps the arms of a choice, or drops a call. Statements that only
-report errors (`raise`, `assert`), annotations and default arguments stay as they are.
+A mutant replaces an operator, negates a condition, shifts a constant, swaps the arms of a choice, or drops a call. What only
+reports errors (`raise`, `assert`, `zip(…, strict=True)`), annotations and default arguments stay as they are.
 """
 
 from __future__ import annotations
@@ -77,6 +77,8 @@ def _candidates(function: ast.AST) -> Iterator[ast.AST]:
     while stack:
         node = stack.pop()
         if isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr | ast.Import | ast.ImportFrom):
+            continue
+        if isinstance(node, ast.keyword) and node.arg == "strict":
             continue
         yield node
         skipped = {"annotation", "returns", "args", "decorator_list"} if isinstance(node, (*FUNCTIONS, ast.AnnAssign)) else set()

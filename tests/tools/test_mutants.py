@@ -16,7 +16,7 @@ class Rule:
         if not flag and x < 3:
             return -x * 2
         assert x + 1
-        seen = [n for n in range(x) if n > 1]
+        seen = [n for n, _ in zip(range(x), range(x), strict=True) if n > 1]
         seen.append(True)
         return seen
 

@@ -37,6 +37,7 @@ from adjit.ir.types import DTYPE_NAMES, DType
 from ..interrupts.signals import LOOK
 from ..llvm.counted import Loop
 from ..llvm.lanes import LLVM_TYPE, Text
+from ..llvm.words import Integer, N, chosen, greatest, least, over
 from ..threads import library
 
 ROWS, MANY_ROWS = 6, 12  # rows of a tile; if there are 32 registers for vectors of 64 bytes
@@ -62,29 +63,29 @@ def tile_columns(dtype: DType, vector_bytes: int) -> int:
     return VECTORS * vector_bytes // dtype.itemsize
 
 
-def block_rows(m: int, threads: int, target: Target) -> int:
+def block_rows(m: N, threads: int, target: Target) -> N:
     """Rows of a block of a: no larger than the cache holds, and cut so that no thread gets much more work than the others."""
     mr = tile_rows(target)
-    best = min(MAX_ROWS, -(-m // mr) * mr)
-    if m <= FEW_ROWS:
-        return best
-    for blocks in (threads, 2 * threads, 3 * threads, 4 * threads) if threads > 1 else ():
-        rows = min(MAX_ROWS, max(4 * ROWS, -(-m // (blocks * mr)) * mr))
-        if _longest(m, rows, threads) <= _longest(m, best, threads):
-            best = rows
-    return best
+    best = whole = least(MAX_ROWS, over(m, mr) * mr)
+    if threads == 1:
+        return whole
+    for blocks in (threads, 2 * threads, 3 * threads, 4 * threads):
+        rows = least(MAX_ROWS, greatest(4 * ROWS, over(m, blocks * mr) * mr))
+        best = chosen(_longest(m, rows, threads) <= _longest(m, best, threads), rows, best)
+    return chosen(m <= FEW_ROWS, whole, best)
 
 
-def column_groups(m: int, n: int, rows: int, threads: int, dtype: DType, vector_bytes: int) -> int:
+def column_groups(m: N, n: N, rows: N, threads: int, dtype: DType, vector_bytes: int) -> Integer:
     """Number of column groups, for products with fewer blocks of rows than threads."""
-    blocks, panels = -(-m // rows), -(-n // tile_columns(dtype, vector_bytes))
-    return 1 if threads == 1 or blocks >= threads else min(panels, -(-2 * threads // blocks))
+    if threads == 1:
+        return 1
+    blocks, panels = over(m, rows), over(n, tile_columns(dtype, vector_bytes))
+    return chosen(blocks < threads, least(panels, over(2 * threads, blocks)), 1)
 
 
-def _longest(m: int, rows: int, threads: int) -> int:
+def _longest(m: N, rows: N, threads: int) -> N:
     """Number of rows that the busiest thread computes."""
-    blocks = -(-m // rows)
-    return -(-blocks // threads) * rows
+    return over(over(m, rows), threads) * rows
 
 
 def work_bytes(n: int, k: int, rows: int, threads: int, dtype: DType, vector_bytes: int) -> int:
@@ -94,10 +95,10 @@ def work_bytes(n: int, k: int, rows: int, threads: int, dtype: DType, vector_byt
     return (panel + threads * rows * depth) * dtype.itemsize + 64 * (threads + 1)
 
 
-def span_tiles(n: int, dtype: DType, vector_bytes: int) -> int:
+def span_tiles(n: N, dtype: DType, vector_bytes: int) -> N:
     """Number of adjacent tiles that are finished at once."""
     nr = tile_columns(dtype, vector_bytes)
-    return min(-(-n // nr), max(1, SPAN_BYTES // (nr * dtype.itemsize)))
+    return least(max(1, SPAN_BYTES // (nr * dtype.itemsize)), over(n, nr))
 
 
 def packed_bytes(n: int, k: int, dtype: DType, vector_bytes: int) -> int:

@@ -20,11 +20,12 @@ from adjit.ir.expr import hint_of, is_static
 from adjit.ir.func import Block, Func, Stmt
 from adjit.ir.ops.reduce import Sum
 from adjit.ir.target import Target
-from adjit.ir.types import DTYPE_NAMES, I64, TensorType, row_major
+from adjit.ir.types import DTYPE_NAMES, I64, DType, TensorType, row_major
 
 from ..interrupts.stopping import PIECE, leave_if_stopped
 from ..kernels.window import Hosted, Window
 from ..llvm.lanes import Reg
+from ..llvm.words import N, Word, spelled
 from ..loops.ir import Access, Area, Call, Chunk, Reduction
 from ..loops.nest import NestSpec
 from ..sizes import upper
@@ -343,13 +344,10 @@ def _call_gemm(
     (m, k), n, dtype = a.type.shape, b.type.shape[1], a.type.dtype
     threads, is_sized = _threads(kernel, a, b), not is_static(m, k, n)
     if is_sized:
-        cut = sized.Cut(kernel, a.type, b.type, threads)
-        rows, groups, span = cut.rows, cut.groups, cut.span
         sizes = f"{m}", f"{n}", f"{k}"
+        rows, groups, span = _cut(kernel, Word(kernel.text, sizes[0]), Word(kernel.text, sizes[1]), threads, dtype)
     else:
-        height = gemm.block_rows(m, threads, kernel.target)
-        rows, span = str(height), str(gemm.span_tiles(n, dtype, kernel.vector_bytes))
-        groups = str(gemm.column_groups(m, n, height, threads, dtype, kernel.vector_bytes))
+        rows, groups, span = _cut(kernel, m, n, threads, dtype)
     run = _runner(kernel, threads, sizes)
     packed = kernel.packed_pointer(b)
     name = (library.NAMES if packed is None else library.PACKED_NAMES)[dtype]
@@ -374,6 +372,12 @@ def _call_gemm(
     kernel.text.charge(work_size / MULTIPLIED, looks)
     if looks:
         leave_if_stopped(kernel.text)
+
+
+def _cut(kernel: LoopKernel, m: N, n: N, threads: int, dtype: DType) -> tuple[str, str, str]:
+    """How the routine cuts a product: the rows of a block of a, groups of columns, and the tiles that are finished at once."""
+    span, rows = gemm.span_tiles(n, dtype, kernel.vector_bytes), gemm.block_rows(m, threads, kernel.target)
+    return spelled(rows), spelled(gemm.column_groups(m, n, rows, threads, dtype, kernel.vector_bytes)), spelled(span)
 
 
 def area(window: Window) -> Area:

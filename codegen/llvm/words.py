@@ -1,0 +1,117 @@
+"""Integers that are known only at run time, with the arithmetic of Python's: a rule written once decides with both.
+
+    rows = least(MAX_ROWS, over(m, 6) * 6)      # a number if m is one, otherwise a `Word`, whose instructions are emitted
+
+`chosen(m <= 64, a, b)` stands for `a if m <= 64 else b`: both are computed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar, overload
+
+from .lanes import Text
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """A condition on words: a register of type i1."""
+
+    text: Text
+    name: str
+
+    def __bool__(self) -> bool:
+        raise TypeError("whether a condition on words holds is known only at run time: use `chosen`")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A register of type i64, with a number that is not negative. Arithmetic emits instructions."""
+
+    text: Text
+    name: str
+
+    def __add__(self, other: Integer) -> Word:
+        return _emitted(self.text, "add", self, other)
+
+    def __sub__(self, other: Integer) -> Word:
+        return _emitted(self.text, "sub", self, other)
+
+    def __mul__(self, other: Integer) -> Word:
+        return _emitted(self.text, "mul", self, other)
+
+    def __floordiv__(self, other: Integer) -> Word:
+        return _emitted(self.text, "udiv", self, other)
+
+    def __radd__(self, other: int) -> Word:
+        return _emitted(self.text, "add", other, self)
+
+    def __rmul__(self, other: int) -> Word:
+        return _emitted(self.text, "mul", other, self)
+
+    def __rfloordiv__(self, other: int) -> Word:
+        return _emitted(self.text, "udiv", other, self)
+
+    def __le__(self, other: Integer) -> Truth:
+        return Truth(self.text, self.text.define(f"icmp sle i64 {self.name}, {spelled(other)}"))
+
+    def __lt__(self, other: Integer) -> Truth:
+        return Truth(self.text, self.text.define(f"icmp slt i64 {self.name}, {spelled(other)}"))
+
+
+Integer: TypeAlias = int | Word
+N = TypeVar("N", int, Word)
+
+
+def spelled(x: Integer) -> str:
+    """As an operand of type i64."""
+    return x.name if isinstance(x, Word) else str(x)
+
+
+@overload
+def over(a: int, b: int) -> int: ...
+@overload
+def over(a: Word, b: Integer) -> Word: ...
+@overload
+def over(a: int, b: Word) -> Word: ...
+def over(a: Integer, b: Integer) -> Integer:
+    """a / b, rounded up."""
+    return (a + (b - 1)) // b
+
+
+@overload
+def least(a: int, b: int) -> int: ...
+@overload
+def least(a: Integer, b: Word) -> Word: ...
+def least(a: Integer, b: Integer) -> Integer:
+    return _extreme("smin", a, b) if isinstance(a, Word) or isinstance(b, Word) else min(a, b)
+
+
+@overload
+def greatest(a: int, b: int) -> int: ...
+@overload
+def greatest(a: Integer, b: Word) -> Word: ...
+def greatest(a: Integer, b: Integer) -> Integer:
+    return _extreme("smax", a, b) if isinstance(a, Word) or isinstance(b, Word) else max(a, b)
+
+
+@overload
+def chosen(condition: bool, a: int, b: int) -> int: ...
+@overload
+def chosen(condition: Truth, a: Word, b: Integer) -> Word: ...
+def chosen(condition: bool | Truth, a: Integer, b: Integer) -> Integer:
+    """`a` if the condition holds, otherwise `b`."""
+    if not isinstance(condition, Truth):
+        return a if condition else b
+    text = condition.text
+    return Word(text, text.define(f"select i1 {condition.name}, i64 {spelled(a)}, i64 {spelled(b)}"))
+
+
+def _emitted(text: Text, operation: str, a: Integer, b: Integer) -> Word:
+    return Word(text, text.define(f"{operation} i64 {spelled(a)}, {spelled(b)}"))
+
+
+def _extreme(name: str, a: Integer, b: Integer) -> Word:
+    text = next(x.text for x in (a, b) if isinstance(x, Word))
+    text.declares.add(f"declare i64 @llvm.{name}.i64(i64, i64)")
+    return Word(text, text.define(f"call i64 @llvm.{name}.i64(i64 {spelled(a)}, i64 {spelled(b)})"))

@@ -21,7 +21,7 @@ from .llvm import toolchain as llvm
 from .llvm.lanes import Reg
 
 if TYPE_CHECKING:
-    from .kernels.kernels import LoopKernel
+    from .kernels.loop_kernel import LoopKernel
     from .kernels.window import Window
 
 PREFIX = "adjit_mpi_"

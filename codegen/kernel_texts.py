@@ -9,7 +9,7 @@ from typing import NamedTuple
 from adjit.ir.func import Func, Stmt
 from adjit.ir.target import Target
 
-from .kernels.kernels import Kernel
+from .kernels.kernel import Kernel
 from .llvm import toolchain as llvm
 from .llvm.debug_lines import Place, files_of, located, owner
 from .llvm.parts import Texts

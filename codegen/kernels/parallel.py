@@ -16,7 +16,7 @@ from ..sizes import SIZES
 from ..threads import library
 
 if TYPE_CHECKING:
-    from .kernels import Kernel
+    from .kernel import Kernel
 
 PARALLEL = 200_000  # operations: below this, waking another thread costs more than it gains
 MANY = 32  # chunks that are assumed where their number is known only at run time

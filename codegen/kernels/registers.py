@@ -23,7 +23,8 @@ from ..llvm import memory
 from ..llvm.lanes import LLVM_TYPE, Reg
 from ..main import stacks
 from .emitter import VectorEmitter
-from .kernels import Context, LoopKernel
+from .kernel import Context
+from .loop_kernel import LoopKernel
 from .multiply_add import Contraction
 
 

@@ -18,7 +18,7 @@ from ..loops.chunks import CHUNKS, MIN_OPS
 from ..loops.ir import CHUNK, ROWS, Access, Local, Loop, LoopProgram, Node, Parallel, Sizing
 from ..loops.nest import NestPlan, NestSpec
 from ..sizes import native_shape, native_size
-from .kernels import Context, Kernel
+from .kernel import Context, Kernel
 from .region import region_of
 
 ROW = variable("row")

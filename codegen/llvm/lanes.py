@@ -1,7 +1,7 @@
 """Straight-line LLVM IR for `width` elements at a time.
 
 This module spells scalar and vector instructions. A `Lanes` writes into a `Text`, the body of one LLVM function, and returns `Reg`s.
-Memory access, loops and calculus are elsewhere: in `memory.py`, `nest.py`, `kernels.py` and the ops.
+Memory access, loops and calculus are elsewhere: in `memory.py`, `nest.py`, `loop_kernel.py` and the ops.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ from .ir import (
 from .tile_renderer import TileRenderer
 
 if TYPE_CHECKING:
-    from ..kernels.kernels import Kernel
+    from ..kernels.kernel import Kernel
 
 
 SHORT_ROW = stopping.GRAIN >> 6  # instructions: the least that is assumed of a row whose length is known only at run time

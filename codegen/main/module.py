@@ -26,7 +26,8 @@ from adjit.ir.types import I64, StackType, TensorType, row_major
 from ..cache.image import Axis, Failure
 from ..interrupts import signals
 from ..kernels.emitter import VectorEmitter
-from ..kernels.kernels import Context, Kernel, copy_kernel, lowered_kernel
+from ..kernels.kernel import Context, Kernel
+from ..kernels.kernels import copy_kernel, lowered_kernel
 from ..kernels.literals import Literals, is_large
 from ..kernels.registers import register_kernel
 from ..llvm import memory

@@ -19,7 +19,7 @@ from adjit.ir.expr import Expr, hint_of, is_static
 from ..loops.ir import Access, Contraction, Factor, Loop, Node, Tile, index_of
 
 if TYPE_CHECKING:
-    from ..kernels.kernels import LoopKernel
+    from ..kernels.loop_kernel import LoopKernel
     from ..kernels.window import Window
 
 VECTORS = 2  # per row of a tile; the last tile may have three

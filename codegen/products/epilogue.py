@@ -21,7 +21,7 @@ from . import gemm
 from .gemm import only_if
 
 if TYPE_CHECKING:
-    from ..kernels.kernels import LoopKernel
+    from ..kernels.loop_kernel import LoopKernel
 
 PARAMETERS = "ptr %pointers, i64 %row, i64 %column, i64 %m, i64 %n, ptr %values, i64 %stride"
 NONE = ("null", "null")

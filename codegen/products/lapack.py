@@ -11,7 +11,7 @@ from ..llvm.lanes import Reg
 from . import blas, tuning
 
 if TYPE_CHECKING:
-    from ..kernels.kernels import LoopKernel
+    from ..kernels.loop_kernel import LoopKernel
 
 
 def is_found() -> bool:

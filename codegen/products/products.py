@@ -35,7 +35,7 @@ from .epilogue import epilogue
 from .strips import PLAIN, call_blas, leading
 
 if TYPE_CHECKING:
-    from ..kernels.kernels import LoopKernel
+    from ..kernels.loop_kernel import LoopKernel
 
 SMALL = 14_000  # multiplications: up to here, packing costs more than it saves, whatever the strides
 PARALLEL = 1_000_000  # multiplications: from here on, waking the other threads pays off

@@ -20,7 +20,7 @@ from ..llvm.lanes import Text
 from . import gemm
 
 if TYPE_CHECKING:
-    from ..kernels.kernels import LoopKernel
+    from ..kernels.loop_kernel import LoopKernel
 
 FEW = 16  # a small size
 

@@ -15,7 +15,7 @@ from ..loops.ir import Area, Call
 from . import blas
 
 if TYPE_CHECKING:
-    from ..kernels.kernels import LoopKernel
+    from ..kernels.loop_kernel import LoopKernel
 
 ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112
 STRIPS, STRIP = 8, 64  # number of strips per product, and minimum rows of a strip

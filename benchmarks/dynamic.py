@@ -11,6 +11,7 @@ processor time of all threads, and by how much the resident memory grew.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import time
 from collections.abc import Callable
@@ -159,7 +160,10 @@ def jax_mlp() -> Callable[[Arrays], Callable[[], Any]] | None:
 
 
 def memory() -> float:
-    """The resident memory of this process, in MB."""
+    """The resident memory of this process, in MB, without what is free: the arrays of all sizes come and go in between."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
+    if trim is not None:
+        trim(0)
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
@@ -182,7 +186,8 @@ def cost(name: str, model: Model, general: Any) -> str:
         if general.trace_count > traces:
             again = timed(lambda: general(*arrays))  # noqa: B023
             seconds, processor = seconds + first[0] - again[0], processor + first[1] - again[1]
-    grown, bytes_of_largest = memory() - before, sum(a.nbytes for a in largest) / 1e6
+    arrays, bytes_of_largest = (), sum(a.nbytes for a in largest) / 1e6
+    grown = memory() - before
     return (
         f"{name}: {len(model.every)} sizes with {general.trace_count} compilations: {seconds:.2f} s, {processor:.2f} s of processor time, "
         f"{grown:.1f} MB (arguments of the largest size: {bytes_of_largest:.1f} MB)"

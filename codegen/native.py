@@ -152,10 +152,16 @@ class Native:
         code: int = self._main(table, arena.__array_interface__["data"][0], error)
         return code
 
-    @property
-    def largest_arena(self) -> int:
-        """The size of the largest arena that calls through Python have used."""
-        return max((arena.nbytes for arena in list(self._arenas)), default=self.arena_bytes)
+    def taken_arena(self, more_than: int) -> Array | None:
+        """Return the arena that a call through Python used last, for the caller to keep, if it has more bytes than that."""
+        try:
+            arena = self._arenas.pop()
+        except IndexError:
+            return None
+        if arena.nbytes > more_than:
+            return arena
+        self._arenas.append(arena)
+        return None
 
     def new_arena(self, nbytes: int | None = None) -> Array:
         """Memory for one call at a time."""

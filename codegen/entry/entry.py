@@ -28,6 +28,7 @@ import numpy as np
 from adjit.ir.expr import Symbol, Symbolic
 from adjit.ir.gate import gate
 from adjit.ir.locks import once
+from adjit.ir.ops.base import Array
 from adjit.ir.sizes import as_expr, is_symbolic
 from adjit.ir.types import TensorType
 
@@ -144,7 +145,8 @@ class Route:
             words += self._result(result)
         self.words = np.array(words, np.int64)
         self.address = _address(self.words)
-        self._renew_arena()
+        self._arenas: list[Array] = []  # the last one, and those that a running call may use
+        self._use_arena(native.new_arena())
         _routes.add(self)
 
     def was_used(self) -> bool:
@@ -156,7 +158,7 @@ class Route:
     def after_fork(self) -> None:
         """Replace the arena of a call that was running in another thread, which does not exist in this process."""
         if self.words[Header.BUSY]:
-            self._renew_arena()
+            self._use_arena(self._native.new_arena())
             self.words[Header.BUSY] = 0
 
     def is_lacking(self) -> bool:
@@ -168,17 +170,19 @@ class Route:
 
         By one thread at a time: the arena and its capacity are two words.
         """
-        if self.words[Header.LACKING] and not self.words[Header.BUSY]:
-            largest = self._native.largest_arena
-            if largest > self.words[Header.CAPACITY]:
-                self._renew_arena(largest)
+        if self.is_lacking():
+            arena = self._native.taken_arena(int(self.words[Header.CAPACITY]))
+            if arena is not None:
+                self._use_arena(arena)
                 self.words[Header.LACKING] = 0
 
-    def _renew_arena(self, nbytes: int | None = None) -> None:
-        arena = self._native.new_arena() if nbytes is None else self._native.new_arena(nbytes)
-        self._kept.append(arena)
+    def _use_arena(self, arena: Array) -> None:
+        """Replace the arena. A call that has read the previous one is `BUSY` until it is over; later ones use this one."""
+        self._arenas.append(arena)
         self.words[Header.ARENA] = _address(arena)
-        self.words[Header.CAPACITY] = arena.nbytes
+        self.words[Header.CAPACITY] = arena.nbytes  # the last one: an entry that sees only one of the two may use less than there is
+        if not self.words[Header.BUSY]:
+            del self._arenas[:-1]
 
     def _node(self, node: Node) -> list[int]:
         if node.tag == ARRAY:

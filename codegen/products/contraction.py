@@ -54,11 +54,14 @@ def evenly(size: int, most: int) -> list[tuple[int, int]]:
 
 
 def divisors(most: int) -> list[int]:
-    """Numbers from at most `most` down to 1, each a divisor of the one before: so whole tiles of one height end where lower ones begin."""
+    """Numbers from at most `most` down to 1, each a divisor of the one before: so whole tiles of one height end where lower ones begin.
+
+    Few rows are common, and one row alone does not keep the multipliers busy: from 2 on, pairs are left.
+    """
     size = max(n for n in (1, 2, *(3 << k for k in range(most.bit_length())), *(1 << k for k in range(most.bit_length()))) if n <= most)
     out = [size]
     while out[-1] > 1:
-        out.append(out[-1] // 2 if out[-1] % 2 == 0 else 1)
+        out.append(out[-1] // 3 if out[-1] % 3 == 0 else out[-1] // 2)
     return out
 
 

@@ -19,7 +19,7 @@ from ..llvm.lanes import Reg
 from . import coefficients as C
 from . import division
 from . import trigonometry as trig
-from .numbers import Num, fast_two_sum, horner, on_numbers, polynomial, two_sum
+from .numbers import Num, fast_two_sum, halves, horner, on_numbers, polynomial, rarely, two_sum
 
 INF, NAN = math.inf, math.nan
 
@@ -134,7 +134,23 @@ def exp2(x: Num) -> Num:
 
 @on_numbers
 def sigmoid(x: Num) -> Num:
-    """1 / (1 + exp(-x)); with e = exp(-|x|), that is 1 - q or q = e / (1 + e)."""
+    """1 / (1 + exp(-x)), where 1 + exp(-x) = (1 + 2**n) + expm1(r) 2**n.
+
+    The first sum is exact, or close enough, unless 2**n is next to the first integer without a successor; 2**n must be a normal number.
+    """
+    form = x.format
+    reduced = _reduce(-x)
+    r, power = reduced.r, reduced.power()
+    square = r * r
+    less_one = square.mad(halves(r, square, C.EXP[form.dtype]), r)
+    usual = 1.0 / less_one.mad(power, power + 1.0)
+    inexact = abs(x + (form.fraction + 2) * math.log(2.0)).lt(1.2)
+    (value,) = rarely(inexact | abs(x).gt(85.0 if form.dtype == F32 else 700.0), [usual], lambda: [_sigmoid_slow(x)])
+    return value
+
+
+def _sigmoid_slow(x: Num) -> Num:
+    """The same for all x: with e = exp(-|x|), it is 1 - q or q = e / (1 + e)."""
     reduced = _reduce((-abs(x)).clamp(EXP_RANGE[x.reg.dtype][0], None))
     e = _exp_times(reduced.r, reduced.power(64)) * 2.0**-64  # scaled by 2**64, since it may be subnormal
     denominator, low = fast_two_sum(x.like(1.0), e)

@@ -52,27 +52,28 @@ def gamma_factor(a: Num, x: Num) -> Num:
 def gamma_pair(a: Num, x: Num) -> tuple[Num, Num, Num]:
     """The factor x**a exp(-x) / gamma(a), the series of P (for x < a + 1) and the continued fraction of Q, each up to that factor."""
     one = a * 0.0 + 1.0
-    is_series = x.primal < a.primal + 1.0
+    is_series, is_fraction = x.primal < a.primal + 1.0, x.primal >= a.primal + 1.0  # elements of the other kind do not prolong a loop
     near, far = where(is_series, x, a), where(is_series, a + 2.0, x)
 
     def series(n: Num, term: Num, total: Num) -> tuple[Num, list[Num]]:
-        following = term * near / n
-        return is_small(following, total), [n + 1.0, following, total + following]
+        """Two terms, for one division."""
+        over = n + 1.0
+        quotient = term * near / (n * over)
+        following = quotient * near
+        return is_small(following, total) | is_fraction, [n + 2.0, following, total + (quotient * over + following)]
 
     _, _, sum_ = iterate(ITERATIONS, [a + 1.0, 1.0 / a * one, 1.0 / a * one], series)
 
-    def fraction(n: Num, b: Num, c: Num, d: Num, h: Num) -> tuple[Num, list[Num]]:
-        numerator = -n * (n - a)
+    def fraction(n: Num, b: Num, d: Num, change: Num, total: Num) -> tuple[Num, list[Num]]:
+        """Steed's algorithm: the denominators are positive."""
         below = b + 2.0
-        d_next = 1.0 / nonzero(numerator * d + below)
-        c_next = nonzero(below + numerator / c)
-        change = d_next * c_next
-        following = h * change
-        return is_small(following - h, h), [n + 1.0, below, c_next, d_next, following]
+        d_next = 1.0 / (below - n * (n - a) * d)
+        following = change * (below * d_next - 1.0)
+        return is_small(following, total) | is_series, [n + 1.0, below, d_next, following, total + following]
 
     start = far + 1.0 - a
-    first = 1.0 / nonzero(start)
-    *_, fraction_ = iterate(ITERATIONS, [one, start * one, one / TINY, first * one, first * one], fraction)
+    first = 1.0 / start * one
+    *_, fraction_ = iterate(ITERATIONS, [one, start * one, first, first, first], fraction)
     return gamma_factor(a, x), sum_, fraction_
 
 

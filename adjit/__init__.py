@@ -49,7 +49,7 @@ from adjit.tracer.surface.elementwise import (
     softplus, sqrt, square, stop_gradient, subtract, tan, tanh, trunc, where,
 )  # fmt: skip
 from adjit.tracer.surface.indexing import (
-    argsort, choose, compress, delete, diag, diagonal, diff, insert, interp, isin, ix_, lexsort, one_hot, piecewise, searchsorted, sort,
+    argsort, choose, delete, diag, diagonal, diff, insert, interp, isin, ix_, lexsort, one_hot, piecewise, searchsorted, sort,
     take, take_along_axis, top_k, trace, tril, triu, unravel_index,
 )  # fmt: skip
 from adjit.tracer.surface.linalg import (
@@ -93,8 +93,8 @@ if _TYPE_CHECKING:
     from adjit.tracer.surface.einsum import einsum, einsum_path
     from adjit.tracer.surface.polynomials import convolve, correlate, poly, polyadd, polydiv, polymul, polysub, polyval, roots
     from adjit.tracer.surface.sets import (
-        argwhere, flatnonzero, intersect1d, nonzero, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts, unique_inverse,
-        unique_values,
+        argwhere, compress, extract, flatnonzero, intersect1d, nonzero, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts,
+        unique_inverse, unique_values,
     )  # fmt: skip
     from adjit.tracer.surface.statistics import (
         average, bincount, corrcoef, cov, digitize, histogram, histogram2d, histogram_bin_edges, histogramdd, median, nanargmax, nanargmin,
@@ -140,8 +140,8 @@ _LATE = {
             nanargmin nanmedian nanpercentile nanprod nanquantile nanstd nanvar percentile quantile""",
         "bits": "bitwise_count frexp gcd lcm ldexp nextafter packbits ravel_multi_index spacing unpackbits",
         "polynomials": "convolve correlate poly polyadd polydiv polymul polysub polyval roots",
-        "sets": """argwhere flatnonzero intersect1d nonzero setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse
-            unique_values""",
+        "sets": """argwhere compress extract flatnonzero intersect1d nonzero setdiff1d setxor1d union1d unique unique_all unique_counts
+            unique_inverse unique_values""",
         "trees": "ravel_pytree tree_flatten tree_leaves tree_structure tree_unflatten",
         "updates": "apply_along_axis apply_over_axes fill_diagonal place put put_along_axis putmask",
     }.items() for name in names.split()},
@@ -210,7 +210,8 @@ __all__ = [
     "piecewise",
     "searchsorted", "sort", "take", "take_along_axis", "top_k", "trace", "tril", "triu", "unravel_index",
     # sets, bits and updates
-    "apply_along_axis", "apply_over_axes", "argwhere", "bitwise_count", "fill_diagonal", "flatnonzero", "frexp", "gcd", "i0", "intersect1d",
+    "apply_along_axis", "apply_over_axes", "argwhere", "bitwise_count", "extract", "fill_diagonal", "flatnonzero", "frexp", "gcd", "i0",
+    "intersect1d",
     "lcm", "ldexp", "nextafter", "nonzero", "packbits", "place", "poly", "polyadd", "polydiv", "polymul", "polysub", "roots", "put",
     "put_along_axis", "putmask", "ravel_multi_index", "setdiff1d", "setxor1d", "spacing", "union1d", "unique", "unique_all",
     "unique_counts", "unique_inverse", "unique_values", "unpackbits",

@@ -40,7 +40,7 @@ NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
             broadcast_to broadcast_arrays concatenate stack hstack vstack dstack column_stack append split array_split hsplit vsplit dsplit
             flip fliplr flipud rot90 roll rollaxis resize tile repeat pad""",
         indexing: """take take_along_axis argsort sort searchsorted interp tril triu diagonal trace diag diagflat diff ediff1d delete insert
-            compress extract choose piecewise isin partition argpartition lexsort unravel_index tril_indices_from triu_indices_from
+            choose piecewise isin partition argpartition lexsort unravel_index tril_indices_from triu_indices_from
             diag_indices_from ix_ sort_complex""",
         create: "full_like zeros_like ones_like linspace meshgrid copy shape ndim size",
         linalg: "matmul dot vdot vecdot inner outer tensordot kron cross block",
@@ -58,7 +58,7 @@ LATE: dict[str, str] = {
         "array_api": "cumulative_sum cumulative_prod",
         "einsum": "einsum einsum_path",
         "sets": """nonzero flatnonzero argwhere unique unique_all unique_counts unique_inverse unique_values intersect1d union1d setdiff1d
-            setxor1d""",
+            setxor1d compress extract""",
         "bits": "gcd lcm bitwise_count packbits unpackbits ravel_multi_index frexp ldexp nextafter spacing",
         "polynomials": "convolve correlate poly polyadd polysub polymul polydiv polyval roots",
         "updates": "apply_along_axis apply_over_axes",
@@ -163,6 +163,9 @@ NUMPY.update({
     np.linalg.trace: linalg.trace,
     np.linalg.diagonal: linalg.diagonal,
     np.linalg.matrix_transpose: shapes.matrix_transpose,
+    np.lib.stride_tricks.sliding_window_view: lambda x, /, window_shape, axis=None: surface("windows").sliding_window_view(
+        x, window_shape, axis
+    ),
     np.isrealobj: lambda x, /: not x.type.is_complex,
     np.iscomplexobj: lambda x, /: x.type.is_complex,
     np.array_repr: text,
@@ -195,7 +198,10 @@ ACCUMULATIONS: dict[np.ufunc, Callable[..., Operand]] = {
 }
 
 _SHAPE = "the shape of its result depends on values, and shapes are static; mask with np.where(condition, a, b) instead"
-_MUTATES = "adjit arrays are immutable; use the function of that name in adjit, or x.at[index].set(value): they give a new array"
+_MUTATES = (
+    "adjit arrays are immutable; use the function of that name in adjit, or x.at[index].set(value): they give a new array. In a traced "
+    "function, as a statement on a variable of the function, it assigns the new array"
+)
 MUTATING = ("put", "copyto", "place", "putmask", "fill_diagonal", "put_along_axis")  # they write to their first argument
 HINTS: dict[str, str] = {
     "trim_zeros": _SHAPE,
@@ -231,6 +237,8 @@ PARAMETERS: dict[Callable[..., Any], tuple[str, ...]] = {
     np.vdot: ("a", "b"),
     np.inner: ("a", "b"),
     np.where: ("condition", "x", "y"),
+    np.copyto: ("dst", "src", "casting", "where"),
+    np.putmask: ("a", "mask", "values"),
     np.empty_like: ("prototype", "dtype", "order", "subok", "shape"),
     np.bincount: ("x", "weights", "minlength"),
     np.lexsort: ("keys", "axis"),
@@ -276,6 +284,11 @@ def by_rule(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[s
     ours = rule_for(function)
     if ours is None:
         refuse(function)
+    return applied(function, ours, args, kwargs)
+
+
+def applied(function: Callable[..., Any], ours: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Call adjit's function with the arguments of a NumPy function, which have NumPy's names."""
     code: CodeType = ours.__code__
     if code.co_flags & 4:  # *args: the NumPy function is variadic too
         return ours(*args, **accepted(function, code, dict(kwargs)))

@@ -77,10 +77,14 @@ def double(array: Array) -> Array:
 
 def written(trace: Builder, x: Operand, key: Any, value: Any) -> Operand:
     """Return the value of a variable after `x[key] = value`: it has its own memory, even if the value replaces all elements."""
-    out = ops.setitem(x, key, value)
+    return owned(trace, ops.setitem(x, key, value), value)
+
+
+def owned(trace: Builder, out: Operand, given: Any = None) -> Operand:
+    """Return a value with its own memory: not that of the value it was given, nor that of an array of which it would be a view."""
     if not isinstance(out, Traced):  # a constant: emitted as a value of the trace, so that its views are tracked
         return trace.emit(Reshape(out.type.shape), (out,))[0]
-    return out.copy() if out is value or out.memory else out
+    return out.copy() if out is given or out.memory else out
 
 
 def share(x: Any, other: Any, kind: type = object) -> bool:

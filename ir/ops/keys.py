@@ -246,7 +246,10 @@ def read_array(index: Operand, where: str) -> Any:
         data = index.array() if isinstance(index, Literal) else index.buffer
     if type.dtype == BOOL:
         if data is None:
-            raise TraceError(f"{where}: how many elements a traced mask selects is not known while tracing; use where(mask, a, b) instead")
+            raise TraceError(
+                f"{where}: how many elements a traced mask selects is not known while tracing; use where(mask, a, b) instead, or say how "
+                "many there can be, with adjit.extract(mask, x, size=n)"
+            )
         if not type.shape:
             raise UnsupportedError(f"{where}: a single bool is not an index; use None for a new axis, or where()")
         return data

@@ -25,6 +25,10 @@ PLAIN = [
     ["view = {v}[1:]", "{w}[0] = 3.0", "s = s + np.sum(view)"],
     ["m = {v}.reshape(2, 2)", "m[1, 0] = x[{i}]", "s = s + np.sum(m * x[0])"],
     ["L = [{v}, {w}]", "L[0] = L[0] + 1.0", "s = s + np.sum(L[1])"],
+    ["np.put({v}, [0, {i}], x[{j}])"], ["np.put({v}, [{i}], {w}, mode='clip')"], ["np.copyto({v}, {w})"],
+    ["np.copyto({v}, x[{i}], where={w} > 0.5)"], ["np.putmask({v}, {w} > 0.5, {v} * 2.0)"], ["np.place({v}, {w} > 0.5, [x[{i}], 4.0])"],
+    ["np.add.at({v}, [{i}, {i}, {j}], x[0])"], ["np.multiply.at({v}, [{i}, 1, 1], {w}[:3])"], ["np.maximum.at({v}, [0, 0], {w}[1:3])"],
+    ["m = {v}.reshape(2, 2)", "np.fill_diagonal(m, x[{i}])", "s = s + np.sum(m)"],
 ]  # fmt: skip
 
 

@@ -376,6 +376,12 @@ FUNCTIONS: dict[Callable[..., Any], list[Call]] = {
     ],
     np.compress: [call(lambda x: np.compress([True, False, True], x), V), call(lambda x: np.compress([False, True], x, axis=1), M)],
     np.extract: [call(lambda x: np.extract(B, x), V)],
+    np.lib.stride_tricks.sliding_window_view: [
+        call(lambda x: np.lib.stride_tricks.sliding_window_view(x, 3), V),
+        call(lambda x: np.lib.stride_tricks.sliding_window_view(x, (2, 3)), M),
+        call(lambda x: np.lib.stride_tricks.sliding_window_view(x, (2, 2), axis=(-1, 0)), M),
+        call(lambda x: np.lib.stride_tricks.sliding_window_view(x, window_shape=2, axis=1), T),
+    ],
     np.choose: [
         call(lambda i, a, b: np.choose(i, [a, b]), np.array([0, 1, 1, 0, 1]), V, W),
         call(lambda i: np.choose(i, [10, 20], mode="wrap"), I),

@@ -130,3 +130,13 @@ def test_errors() -> None:
     with pytest.raises(ValueError, match="UPLO"):
         L.eigh(A, "X")
     assert np.isnan(np.asarray(aj.function(L.eigvalsh)(np.full((3, 3), np.nan)))).all()
+
+
+def test_general_eigenvalues_need_lapack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled functions refuse them where there is none, with the line; eager ones use NumPy's."""
+    monkeypatch.setenv("ADJIT_BLAS", "own")
+    a = RNG.normal(size=(4, 4))
+    for function in (L.eig, L.eigvals):
+        with pytest.raises(aj.UnsupportedError, match=r"eig: native code needs LAPACK[^\n]*\n.*test_spectral\.py"):
+            aj.function(lambda a, function=function: function(a))(a)
+    np.testing.assert_allclose(np.sort_complex(np.asarray(L.eigvals(a))), np.sort_complex(np.linalg.eigvals(a)))

@@ -16,6 +16,8 @@ from types import CellType, CodeType, FrameType, FunctionType, MethodType, Modul
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from ..frames import is_ours
 from . import operators
 from .builtin import overload
@@ -221,6 +223,8 @@ def needs_no_conversion(namespace: dict[str, Any], name: str, attributes: Sequen
     if name not in namespace:
         return not attributes and hasattr(builtins, name) and overload(getattr(builtins, name)) is None
     value = namespace[name]
+    if isinstance(value, np.vectorize):  # an object of NumPy's that calls a function of the user's
+        return False
     if isinstance(value, ModuleType):
         found: Any = value
         for attribute in attributes:

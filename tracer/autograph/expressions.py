@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from types import BuiltinFunctionType, CodeType, FunctionType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,9 @@ from ..growing import TracedList
 from ..regions import Attempt, RegionOutput, Wording, is_traced, predicate
 from ..sharing import same_memory, share, written
 from ..slices import as_rows, has_traced_slice
+from ..sparse_products import is_sparse
 from ..trace import Traced, current_trace
-from .arrays import array_like, fresh_out, is_numpy, joined
+from .arrays import array_like, fresh_out, is_numpy, joined, vectorized
 from .builtin import TracedText, any_, overload, written_out
 from .chance import checked
 from .heap import Heap
@@ -175,6 +176,10 @@ def callee(function: Any) -> Any:
     random = None if trace is None else checked(function, trace)
     if random is not None:
         return random
+    if isinstance(function, np.vectorize):
+        return vectorized(function)
+    if isinstance(function, MethodType) and function.__name__ == "dot" and is_sparse(function.__self__):
+        return partial(operator.matmul, function.__self__)  # not all of SciPy's sparse arrays leave it to the other operand
     if is_numpy(function):
         return array_like(function)
     if isinstance(function, BuiltinFunctionType | type | Operand):
@@ -358,14 +363,14 @@ def update_item(
     return ops.updateitem(target, as_rows(target, key) if has_traced_slice(key) else key, lambda items: update(items, value))
 
 
-def check_unseen(x: Any, argument: str, others: Sequence[Callable[[], Any]]) -> None:
+def check_unseen(x: Any, argument: str, others: Sequence[Callable[[], Any]], write: str = "{}[...] = ...") -> None:
     """Raise an error for a write to an array that is referenced elsewhere: NumPy would change it there too, but here only x changes."""
     trace = current_trace()
     assert trace is not None
     if argument or any(same_memory(x, given) for given in trace.root().arguments if given.type.shape):
         name = argument or "x"
         raise TraceError(
-            f"`{name}[...] = ...` would change an argument, which the caller of a traced function does not see; "
+            f"`{write.format(name)}` would change an argument, which the caller of a traced function does not see; "
             f"copy it first: {name} = {name}.copy()"
         ).at(user_location())
     check_others(x, others)

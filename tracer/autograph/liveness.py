@@ -77,7 +77,7 @@ class Liveness:
             case ast.AugAssign():
                 self.of[stmt] = Live(after)
                 return after | self.reads(Usage.of(stmt))
-            case ast.Assign():
+            case ast.Assign() | ast.Expr():
                 self.of[stmt] = Live(after)
         return self.expression(stmt, after)
 

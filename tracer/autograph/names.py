@@ -9,6 +9,8 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ..numpy_table import MUTATING
+
 # Methods that change Python's containers in place.
 GROWING = ("append", "extend")
 CHANGING = ("add", "clear", "discard", "insert", "pop", "popitem", "remove", "reverse", "setdefault", "sort", "update")
@@ -106,6 +108,12 @@ class Usage:
         for child in children(node):
             self.visit(child)
 
+    def visit_statement(self, node: ast.Expr) -> None:
+        written = array_written(node)
+        if written is not None:
+            self.changes.add(written)
+        self.visit(node.value)
+
     def visit_function(self, node: Function | ast.Lambda) -> None:
         if not isinstance(node, ast.Lambda):
             self.binds.add(node.name)
@@ -162,12 +170,12 @@ class Usage:
 
 _HANDLERS: dict[type[ast.AST], Any] = {
     ast.Name: Usage.visit_name, ast.AugAssign: Usage.visit_augmented, ast.Subscript: Usage.visit_store, ast.Attribute: Usage.visit_store,
-    ast.Call: Usage.visit_call, ast.FunctionDef: Usage.visit_function, ast.AsyncFunctionDef: Usage.visit_function,
-    ast.Lambda: Usage.visit_function, ast.ClassDef: Usage.visit_class, ast.ListComp: Usage.visit_comprehension,
-    ast.SetComp: Usage.visit_comprehension, ast.DictComp: Usage.visit_comprehension, ast.GeneratorExp: Usage.visit_comprehension,
-    ast.Import: Usage.visit_import, ast.ImportFrom: Usage.visit_import, ast.ExceptHandler: Usage.visit_named,
-    ast.MatchAs: Usage.visit_named, ast.MatchStar: Usage.visit_named, ast.MatchMapping: Usage.visit_mapping,
-    ast.Global: Usage.visit_declaration, ast.Nonlocal: Usage.visit_declaration,
+    ast.Expr: Usage.visit_statement, ast.Call: Usage.visit_call, ast.FunctionDef: Usage.visit_function,
+    ast.AsyncFunctionDef: Usage.visit_function, ast.Lambda: Usage.visit_function, ast.ClassDef: Usage.visit_class,
+    ast.ListComp: Usage.visit_comprehension, ast.SetComp: Usage.visit_comprehension, ast.DictComp: Usage.visit_comprehension,
+    ast.GeneratorExp: Usage.visit_comprehension, ast.Import: Usage.visit_import, ast.ImportFrom: Usage.visit_import,
+    ast.ExceptHandler: Usage.visit_named, ast.MatchAs: Usage.visit_named, ast.MatchStar: Usage.visit_named,
+    ast.MatchMapping: Usage.visit_mapping, ast.Global: Usage.visit_declaration, ast.Nonlocal: Usage.visit_declaration,
 }  # fmt: skip
 
 
@@ -178,6 +186,14 @@ def dotted_path(node: ast.expr) -> list[str]:
         parts.append(node.attr)
         node = node.value
     return [node.id, *reversed(parts)] if isinstance(node, ast.Name) else []
+
+
+def array_written(stmt: ast.stmt) -> str | None:
+    """Return the variable to which a statement like `np.put(x, i, v)` or `np.add.at(x, i, v)` writes, if its function is NumPy's."""
+    match stmt:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=held, attr=method), args=[ast.Name(id=name), *_])):
+            return name if method in MUTATING or (method == "at" and isinstance(held, ast.Attribute)) else None
+    return None
 
 
 def parameters(args: ast.arguments) -> list[str]:

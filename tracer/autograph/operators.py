@@ -20,6 +20,7 @@ from ..loops import Loop, emit_for, emit_while
 from ..regions import Attempt, RegionOutput, Wording, is_traced
 from ..trace import Trace, current_trace
 from . import expressions
+from .array_writes import write_array  # noqa: F401 - part of `ag__`
 from .expressions import *  # noqa: F403 - `ag__` is one name
 from .items import Items, Stream, as_items
 from .state import Names, Snapshot, assigned_line, check_arguments, entry, held_in

@@ -21,7 +21,7 @@ from .aliases import related_names
 from .expression_rewriter import AG, Expressions, subscript
 from .jumps import Jumps, load, placed, store, with_type_params
 from .liveness import Liveness
-from .names import Usage, blocks, children, free_names, parameters, statements
+from .names import Usage, array_written, blocks, children, free_names, parameters, statements
 
 RESULT = "result"  # the variable of an early return: `result__1`
 
@@ -151,6 +151,8 @@ class FunctionRewriter:
                 return [self.augmented(stmt)]
             case ast.Assign():
                 return self.assign(stmt)
+            case ast.Expr(value=ast.Call() as call) if array_written(stmt) in self.locals:
+                return [self.write_array(call, stmt)]
         return [self.expressions.visit(stmt)]
 
     def if_(self, stmt: ast.If) -> list[ast.stmt]:
@@ -252,6 +254,14 @@ class FunctionRewriter:
         name = target.value.id
         args = [load(name), subscript(self.expression(target.slice)), value]
         return self.write("set_item", name, args, stmt)
+
+    def write_array(self, call: ast.Call, stmt: ast.stmt) -> ast.stmt:
+        name = array_written(stmt)
+        assert name is not None
+        args = ast.Tuple([self.expression(arg) for arg in call.args[1:]], ast.Load())
+        names: list[ast.expr | None] = [None if k.arg is None else ast.Constant(k.arg) for k in call.keywords]
+        options = ast.Dict(names, [self.expression(k.value) for k in call.keywords])
+        return self.write("write_array", name, [load(name), self.expression(call.func), args, options], stmt)
 
     def write(self, operator: str, name: str, args: list[ast.expr], stmt: ast.stmt) -> ast.stmt:
         """Rewrite a write to an item of a variable, passing on who must not be affected by it.

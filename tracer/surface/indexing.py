@@ -326,22 +326,6 @@ def insert(x: Any, obj: Any, values: Any, /, axis: int | None = None) -> Operand
     return ops.concatenate([ops.slice_(x, [*head, slice(at)]), new, ops.slice_(x, [*head, slice(at, None)])], axis)
 
 
-def compress(condition: Any, x: Any, /, axis: int | None = None) -> Operand:
-    """Return the elements along an axis where a condition holds, which must be known while tracing.
-
-    >>> aj.compress([True, False, True], [1, 2, 3])
-    Tensor([1, 3], i64[2])
-    """
-    mask = np.asarray(static_index("compress", condition), bool)
-    x = to_operand(x)
-    return take(x, np.flatnonzero(mask), axis)
-
-
-def extract(condition: Any, x: Any, /) -> Operand:
-    """Select the elements where a condition holds, as a vector; the condition must be known while tracing."""
-    return compress(np.ravel(static_index("extract", condition)), x)
-
-
 def static_index(what: str, index: Any) -> Any:
     """Return an index or mask that determines the shape of the result; it must be known while tracing."""
     if not isinstance(index, Operand):

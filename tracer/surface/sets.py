@@ -14,10 +14,10 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.operand import Concrete, Operand
-from adjit.ir.types import I64
+from adjit.ir.types import I64, normalize_axis
 
 from ..convert import pick, present, to_operand, to_operands
-from .indexing import isin, unravel_index
+from .indexing import isin, take, unravel_index
 from .reductions import cumsum
 from .shapes import concatenate, stack
 
@@ -97,6 +97,38 @@ def chosen(values: Operand, mask: Operand, what: str, size: int | None, fill: An
         first = ops.argmax(mask)
         return pick(values, ops.where(ops.less(ops.iota((size,), 0), ops.sum(mask)), at, first))
     return ops.where(ops.greater_equal(at, 0), pick(values, ops.maximum(at, 0)), ops.cast(to_operand(fill), values.dtype))
+
+
+def compress(condition: Any, x: Any, /, axis: int | None = None, *, size: int | None = None, fill_value: Any = 0) -> Operand:
+    """Return the elements along an axis where a condition holds; `size` of them if the condition is traced.
+
+    >>> aj.compress([True, False, True], [1, 2, 3])
+    Tensor([1, 3], i64[2])
+    """
+    return compressed("compress", to_operand(condition), to_operand(x), axis, size, fill_value)
+
+
+def extract(condition: Any, x: Any, /, *, size: int | None = None, fill_value: Any = 0) -> Operand:
+    """Return the elements where a condition holds, as a vector; `size` of them if the condition is traced.
+
+    >>> aj.extract([[True, False], [False, True]], [[1, 2], [3, 4]])
+    Tensor([1, 4], i64[2])
+    """
+    return compressed("extract", ops.reshape(to_operand(condition), -1), to_operand(x), None, size, fill_value)
+
+
+def compressed(what: str, condition: Operand, x: Operand, axis: int | None, size: int | None, fill: Any) -> Operand:
+    mask = ops.not_equal(condition, 0)
+    if mask.ndim != 1:
+        raise ShapeError(f"{what}: the condition must be a vector, not {condition.type}")
+    x = ops.reshape(x, -1) if axis is None else x
+    axis = 0 if axis is None else normalize_axis(axis, x.ndim, what)
+    at = positions(mask, what, size, -1)
+    taken = take(x, at if size is None else ops.maximum(at, 0), axis)
+    if size is None:
+        return taken
+    given = ops.reshape(ops.greater_equal(at, 0), [size if a == axis else 1 for a in range(x.ndim)])
+    return ops.where(given, taken, ops.cast(to_operand(fill), x.dtype))
 
 
 # ---- distinct elements

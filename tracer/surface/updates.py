@@ -2,7 +2,7 @@
 
     x = aj.put(x, indices, values)
 
-`np.put(x, ...)` itself returns nothing, so it raises on a traced value.
+`np.put(x, ...)` itself returns nothing. AutoGraph assigns the new array to the variable `x`; elsewhere it raises on a traced value.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import ShapeError
-from adjit.ir.operand import Concrete, Operand
+from adjit.ir.errors import DTypeError, ShapeError, UnsupportedError
+from adjit.ir.operand import Concrete, Operand, as_arithmetic
 from adjit.ir.types import I64, normalize_axis
 
 from ..convert import numbers, pick, to_operand, to_operands
@@ -91,6 +91,47 @@ def fill_diagonal(x: Any, value: Any, /, wrap: bool = False) -> Operand:
     end = x.shape[1] * x.shape[1] if x.ndim == 2 and not wrap else x.type.size
     at = np.arange(0, min(end, x.type.size), step)
     return ops.reshape(ops.setitem(ops.reshape(x, -1), Concrete(at), repeated(value, x, len(at))), x.shape)
+
+
+def copyto(x: Any, source: Any, /, casting: str = "same_kind", where: Any = True) -> Operand:
+    """Return x with the elements of an array that is broadcast to its shape, where a condition holds."""
+    x = to_operand(x)
+    (given,) = to_operands(source) if not isinstance(source, bool | int | float | complex) else numbers(source)
+    source = to_operand(given)
+    if not np.can_cast(source.dtype, x.dtype, casting):  # type: ignore[arg-type]
+        raise DTypeError(f"copyto: {source.type} cannot be cast to the dtype of {x.type} according to the rule {casting!r}")
+    new = ops.broadcast_to(ops.cast(source, x.dtype), x.shape)
+    return new if where is True else ops.where(ops.broadcast_to(to_operand(where), x.shape), new, x)
+
+
+def update_at(name: str, function: Callable[..., Operand], x: Operand, indices: Any, values: Any = None) -> Operand:
+    """Return x after `np.NAME.at(x, indices, values)`, where `function` is the ufunc: each of several equal indices counts."""
+    if name in ("add", "subtract") and values is not None:
+        return ops.additem(x, indices, values if name == "add" else -as_arithmetic(values))
+    if any(isinstance(i, Operand) and not isinstance(i, Concrete) for i in (indices if isinstance(indices, tuple) else (indices,))):
+        raise UnsupportedError(
+            f"np.{name}.at: with indices that are known only when the function runs there are np.add.at and np.subtract.at; where no index "
+            "occurs twice, write x[indices] = f(x[indices])"
+        )
+    key = tuple(i.buffer if isinstance(i, Concrete) else i for i in (indices if isinstance(indices, tuple) else (indices,)))
+    at = np.arange(x.type.size).reshape(x.shape)[key]
+    given = [] if values is None else [ops.reshape(ops.broadcast_to(to_operand(values), at.shape), -1)]
+    flat, at = ops.reshape(x, -1), at.reshape(-1)
+    for chosen in distinct(at):
+        updated = function(pick(flat, at[chosen]), *(pick(v, chosen) for v in given))
+        if not np.can_cast(updated.dtype, x.dtype, "same_kind"):
+            raise DTypeError(f"np.{name}.at: the result, {updated.dtype}, would lose its kind in {x.type}; cast either first")
+        flat = ops.setitem(flat, Concrete(at[chosen]), updated)
+    return ops.reshape(flat, x.shape)
+
+
+def distinct(at: Any) -> list[Any]:
+    """Split positions in groups without equal ones: the first occurrences of all, the second ones, ..."""
+    order = np.argsort(at, kind="stable")
+    starts = np.r_[True, at[order][1:] != at[order][:-1]] if at.size else np.zeros(0, bool)
+    rank = np.empty(at.size, int)
+    rank[order] = np.arange(at.size) - np.maximum.accumulate(np.where(starts, np.arange(at.size), 0))
+    return [np.flatnonzero(rank == k) for k in range(rank.max(initial=-1) + 1)]
 
 
 def same_kind(values: Any, x: Operand) -> Operand:

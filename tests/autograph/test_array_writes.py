@@ -1,0 +1,223 @@
+"""NumPy's functions that write to their first argument, and `np.vectorize`: traced, they give what NumPy gives, or say what to write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjit as aj
+
+A = np.array([0.5, 1.5, 2.5, 3.5, 4.5, 5.5])
+I = np.array([0, 0, 2, 1, 1, 1])
+
+
+def put(x: Any) -> Any:
+    y = x * 2.0
+    np.put(y, [0, 2], [10.0, x[1]])
+    return y
+
+
+def put_at_traced_positions(x: Any, i: Any) -> Any:
+    y = np.zeros(6)
+    np.put(y, ind=i + 4, v=x[:2], mode="wrap")
+    return y
+
+
+def putmask(x: Any) -> Any:
+    y = x.copy()
+    np.putmask(y, y > 2.0, y**2)
+    return y
+
+
+def place(x: Any) -> Any:
+    y = x + 1.0
+    np.place(y, mask=x > 2.0, vals=[44.0, 55.0])
+    return y
+
+
+def copyto(x: Any) -> Any:
+    y = np.ones((2, 6))
+    np.copyto(y, x, where=x > 2.0)
+    return y
+
+
+def copyto_all(x: Any) -> Any:
+    y = np.empty(6)
+    np.copyto(y, x)
+    x = x * 2.0
+    return y + x
+
+
+def fill_diagonal(x: Any) -> Any:
+    y = np.zeros((3, 2))
+    np.fill_diagonal(y, x[1], wrap=False)
+    return y
+
+
+def put_along_axis(x: Any) -> Any:
+    y = x.reshape(2, 3) * 1.0
+    np.put_along_axis(y, np.array([[0], [2]]), x[4], axis=1)
+    return y
+
+
+def add_at(x: Any, i: Any) -> Any:
+    y = np.zeros(3)
+    np.add.at(y, i, x)
+    np.subtract.at(y, i[:2], x[:2] * x[2])
+    return y
+
+
+def add_at_rows(x: Any) -> Any:
+    y = np.zeros((2, 3))
+    np.add.at(y, (np.array([0, 0, 1]), np.array([1, 1, 2])), x[:3])
+    return y
+
+
+def other_ufuncs_at(x: Any) -> Any:
+    y = np.ones(3)
+    np.multiply.at(y, I, x)
+    np.maximum.at(y, [0, 0, 2], x[3:])
+    np.negative.at(y, [0, 1, 1])
+    return y
+
+
+def in_branches_and_loops(x: Any) -> Any:
+    y = np.zeros(3)
+    for k in aj.range(3):
+        if x[k] > 1.0:
+            np.add.at(y, [k, k], x[k])
+        else:
+            np.put(y, [0], 7.0)
+    return y
+
+
+def of_no_array(x: Any) -> Any:
+    """A method with the name of one of NumPy's functions."""
+
+    class Queue:
+        held = None
+
+        def put(self, value: Any) -> None:
+            self.held = value
+
+    queue, y = Queue(), x * 2.0
+    queue.put(y)
+    return queue.held + y
+
+
+def of_constants(x: Any) -> Any:
+    y = np.arange(6.0)
+    z = y[:3]
+    np.put(y, [0], 9.0)  # an array of NumPy that is known while tracing: the view sees it
+    return x[:3] * z
+
+
+def soft(a: Any, b: Any) -> Any:
+    if a > 2.0:
+        return a * b
+    return b - a * a
+
+
+SOFT = np.vectorize(soft)
+
+
+def vectorized(x: Any) -> Any:
+    return SOFT(x, 3.0)
+
+
+def vectorized_over_axes(x: Any) -> Any:
+    return np.vectorize(soft, otypes=[np.float64])(x.reshape(2, 3), x[:3])
+
+
+def vectorized_pair(x: Any) -> Any:
+    total, product = np.vectorize(lambda a, b: (a + b, a * b))(x, x[1])
+    return total - product
+
+
+def vectorized_in_one_argument(x: Any) -> Any:
+    return np.vectorize(lambda a, weights: a * weights[0], excluded=[1])(x, [2.0, 1.0])
+
+
+PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+    (put, (A,)), (put_at_traced_positions, (A, np.array([1, 3]))), (putmask, (A,)), (place, (A,)), (copyto, (A,)), (copyto_all, (A,)),
+    (fill_diagonal, (A,)), (put_along_axis, (A,)), (add_at, (A, I)), (add_at_rows, (A,)), (other_ufuncs_at, (A,)),
+    (in_branches_and_loops, (A,)), (of_no_array, (A,)), (of_constants, (A,)), (vectorized, (A,)), (vectorized_over_axes, (A,)),
+    (vectorized_pair, (A,)), (vectorized_in_one_argument, (A,)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("f", "args"), PROGRAMS, ids=[f.__name__ for f, _ in PROGRAMS])
+def test_results_and_gradients(f: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    expected = f(*(np.array(a) for a in args))
+    actual = np.asarray(aj.function(f)(*args))
+    assert actual.dtype == expected.dtype
+    np.testing.assert_allclose(actual, expected, rtol=1e-14)
+    x, *rest = args
+    step = 1e-6 * np.random.default_rng(0).normal(size=x.shape)
+    change = (f(x + step, *rest).astype(float) ** 2 - f(x - step, *rest).astype(float) ** 2).sum()
+    slope = np.asarray(aj.function(aj.grad(lambda x: aj.sum(f(x, *rest) ** 2)))(x))
+    np.testing.assert_allclose(2.0 * np.sum(slope * step), change, rtol=1e-5)
+
+
+def argument(x: Any) -> Any:
+    np.put(x, [0], x[1])
+    return x
+
+
+def alias(x: Any) -> Any:
+    y = x * 2.0
+    z = y[1:]
+    np.add.at(y, [0, 0], x[1])
+    return y[1:] + z
+
+
+def unknown_indices(x: Any, i: Any) -> Any:
+    y = x * 2.0
+    np.multiply.at(y, i, x)
+    return y
+
+
+def lost_kind(x: Any) -> Any:
+    y = np.zeros(6, int)
+    np.copyto(y, x)
+    return y
+
+
+def core_dimensions(x: Any) -> Any:
+    return np.vectorize(np.sum, signature="(n)->()")(x)
+
+
+@pytest.mark.parametrize(
+    ("f", "args", "error", "text"),
+    [
+        (argument, (A,), aj.TraceError, r"`np\.put\(x, \.\.\.\)` would change an argument.*\n.*np\.put\(x, \[0\], x\[1\]\)"),
+        (alias, (A,), aj.TraceError, r"also change `z`.*\n.*np\.add\.at\(y, \[0, 0\], x\[1\]\)"),
+        (unknown_indices, (A, I), aj.UnsupportedError, r"np\.multiply\.at: with indices.*\n.*np\.multiply\.at\(y, i, x\)"),
+        (lost_kind, (A,), aj.DTypeError, r"copyto: f64\[6\] cannot be cast to the dtype of i64.*\n.*np\.copyto\(y, x\)"),
+        (core_dimensions, (A,), aj.UnsupportedError, r"np\.vectorize: a function with a signature.*aj\.vmap"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)  # fmt: skip
+def test_errors_name_the_line(f: Callable[..., Any], args: tuple[Any, ...], error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        aj.function(f)(*args)
+
+
+def test_selection_of_a_given_size() -> None:
+    x = np.arange(6.0)
+    first = aj.function(lambda x: aj.compress(x > 2.0, x, size=4, fill_value=-1.0))
+    np.testing.assert_array_equal(first(x), [3.0, 4.0, 5.0, -1.0])
+    np.testing.assert_array_equal(first(x + 10.0), [10.0, 11.0, 12.0, 13.0])
+    np.testing.assert_array_equal(
+        aj.function(aj.grad(lambda x: aj.sum(aj.compress(x > 2.0, x, size=4) ** 2)))(x), np.where(x > 2.0, 2.0 * x, 0.0)
+    )
+    rows = aj.function(lambda x: aj.compress(x[:2] < 1.0, x.reshape(2, 3), axis=0, size=2))
+    np.testing.assert_array_equal(rows(x), [[0.0, 1.0, 2.0], [0.0, 0.0, 0.0]])
+    np.testing.assert_array_equal(aj.function(lambda x: aj.extract(x.reshape(2, 3) > 3.0, x.reshape(2, 3), size=2))(x), [4.0, 5.0])
+    np.testing.assert_array_equal(aj.compress(x > 2.0, x), x[x > 2.0])
+    for read in (lambda x: x[x > 2.0], lambda x: aj.compress(x > 2.0, x)):
+        with pytest.raises((aj.TraceError, aj.UnsupportedError), match="size=n"):
+            aj.function(read)(x)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from adjit.ir.errors import TraceError
-from adjit.ir.operand import Literal, Operand
+from adjit.ir import ops
+from adjit.ir.operand import Literal, Operand, as_operand
 from adjit.ir.ops.base import perform
 from adjit.ir.ops.effects import Assert
 from adjit.ir.types import BOOL, I64, TensorType
@@ -210,6 +210,7 @@ class ListCarry(Carry):
         self.form: Kept | None = None  # the form of the list with capacity for all iterations, once it is known to grow
         self.growth = 0  # maximum number of items that an iteration appends
         self.room = 0  # rows of the carried arrays
+        self.limited = False  # whether nothing but the room limits the number of items: the loop may have any number of iterations
         self.steady = False
         self.number: Operand | None = None  # number of items at the start of an iteration, if not static
 
@@ -240,7 +241,7 @@ class ListCarry(Carry):
         if isinstance(out, list) and self.form is not None and self.entry.fresh and certain:  # a new list in every iteration
             self.form, self.growth, self.before, self.tree = None, 0, out, None
             return self.define(out, certain)
-        if isinstance(out, list) and self.form is None and isinstance(self.before, list) and len(out) <= len(self.before):
+        if isinstance(out, list) and self.form is None and isinstance(self.before, list) and len(out) == len(self.before):
             return super().settle(out, certain, trips)
         if not isinstance(out, list | TracedList):
             return super().settle(out, certain, trips)
@@ -254,15 +255,13 @@ class ListCarry(Carry):
         least, most = bounds(out)
         given = before[1] if self.form is None else self.form.most - self.growth
         growth = max(self.growth, most - given)
-        if growth and trips.most is None:
-            raise TraceError(
-                f"{self.entry} is a list that the loop appends to, but the largest number of iterations is not known; write "
-                f"`for _ in range(most):` with `if ...: break` in it, or make a buffer first ({self.entry.name} = np.zeros((most, ...))) "
-                "and write its rows"
-            ).at(user_location())
-        rows = Rows.of(out) if isinstance(out, list) else out.rows
+        rows = Rows.of(out or self.before) if isinstance(out, list) else out.rows
         steady = trips.exact and self.adds_always(out) and (self.form is None or self.steady)
-        form = Kept(rows, before[0] if steady else min(before[0], least), before[1] + growth * (trips.most or 0))
+        self.limited = bool(growth) and trips.most is None
+        room = max(before[1] + 1, rows.room) if self.limited else before[1] + growth * (trips.most or 0)
+        if least < (before[0] if self.form is None else self.form.least):  # iterations may take items away, as many as there are
+            least = 0
+        form = Kept(rows, before[0] if steady else min(before[0], least), room)
         if (form, growth, steady) == (self.form, self.growth, self.steady):
             return False
         self.form, self.growth, self.steady = form, growth, steady
@@ -276,12 +275,18 @@ class ListCarry(Carry):
     def adds_always(self, out: list[Any] | TracedList) -> bool:
         """Whether an iteration appends a static number of items."""
         if isinstance(out, list):
-            return self.form is None
+            return self.form is None and len(out) > bounds(self.before)[1]
         return out.base is self.number and all(isinstance(chunk.number, int) for chunk in out.chunks)
 
     def yields(self, out: Any) -> list[Operand]:
         if self.form is None:
             return [] if isinstance(self.before, TracedList) else super().yields(out)
+        if self.limited and isinstance(out, TracedList):
+            ops.check(
+                ops.less_equal(as_operand(out.length), self.form.most),
+                f"{self.entry} has more than {self.form.most} items, for which a loop of unknown length has room; write "
+                "`for _ in range(most):` with `if ...: break` in it",
+            )
         full = TracedList.of(out, self.room, self.form.rows)
         leaves = [*(resized(buffer, self.room) for buffer in full.buffers), *([] if self.steady else [full.length])]
         return [conform(leaf, slot.kind) for slot, leaf in zip(self.slots, leaves, strict=True) if slot.kind is not None]

@@ -1,4 +1,4 @@
-"""Lists that a traced loop or branch appends to.
+"""Lists that a traced loop or branch appends to, or pops from.
 
 Shapes are static, so items are stored in arrays with a row for every possible item; the number of items may be known only at run time.
 `append` defers an item, as part of a `Chunk`; it is written to its row when the arrays are read. A branch that appends therefore chooses
@@ -199,10 +199,28 @@ class TracedList(Sequence[Any]):
         return out
 
     def _refused(self, *_: Any, **__: Any) -> NoReturn:
-        what = "a list that a traced loop or branch appends to takes no other change than new and replaced items"
+        what = "a list that a traced loop or branch changes takes new items at its end, replaced items, and pop() of the last one"
         raise TraceError(what).at(user_location())
 
-    pop = insert = remove = clear = sort = reverse = __delitem__ = _refused
+    insert = remove = clear = sort = reverse = __delitem__ = _refused
+
+    def pop(self, index: Any = -1, /) -> Any:
+        if is_traced(index) or index != -1:
+            self._refused()
+        if not self.most:
+            raise IndexError("pop from empty list")
+        count = self.length
+        if not self.least:
+            ops.check(ops.greater(as_operand(count), 0), "pop from empty list")
+        full = self.written().copy()
+        last = count - 1
+        value = full.row(last)
+        pairs = zip(full.buffers, full.rows.kinds, strict=True)
+        full.buffers = [ops.setitem(buffer, last, Literal(0, kind.type)) for buffer, kind in pairs]  # unused rows are zeros
+        full.base, full.offset = (None, last) if isinstance(last, int) else (last, 0)
+        full.least, full.most = max(0, self.least - 1), self.most - 1
+        self.become(full)
+        return value
 
     def become(self, other: TracedList) -> None:
         """Take over the contents of another list."""

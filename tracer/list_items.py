@@ -8,11 +8,14 @@ from typing import Any, NamedTuple
 from adjit.ir import ops
 from adjit.ir.errors import TraceError
 from adjit.ir.operand import Literal, Operand, as_operand
+from adjit.ir.sizes import hint_of
 from adjit.ir.types import SCALARS
 
 from .frames import user_location
 from .pytree import TreeDef, flatten
 from .regions import Kind, conform, describe, join, kind_of
+
+FEWEST, ROWS, BYTES = 64, 4096, 1 << 24  # of a list that a loop of unknown length appends to
 
 
 class Rows(NamedTuple):
@@ -54,6 +57,12 @@ class Rows(NamedTuple):
     def __str__(self) -> str:
         parts = ", ".join(str(kind.type) for kind in self.kinds)
         return parts if self.tree.entries == (None,) else f"({parts})"
+
+    @property
+    def room(self) -> int:
+        """The number of rows for a list that nothing else limits."""
+        size = sum(hint_of(kind.type.nbytes) for kind in self.kinds)
+        return max(FEWEST, min(ROWS, BYTES // max(1, size)))
 
     def blank(self, capacity: int) -> list[Operand]:
         return [Literal(0, kind.type.with_shape((capacity, *kind.type.shape))) for kind in self.kinds]

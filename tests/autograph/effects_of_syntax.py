@@ -106,7 +106,7 @@ def walrus_and(x):
     return x
 
 
-@effect((8.0,), (0.5,), refused=True)
+@effect((8.0,), (0.5,))
 def list_while(x):
     ys = []
     while x > 1:

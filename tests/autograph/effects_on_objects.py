@@ -333,7 +333,7 @@ def memo_generator(x):
     return next(it) * x
 
 
-@effect((2.0,), refused=True)
+@effect((2.0,))
 def while_pop(x):
     q = [x, 2 * x]
     s = 0.0

@@ -146,14 +146,6 @@ def first_assigned_in_loop(x, n):
     return y
 
 
-def append_in_while(x):
-    ys = []
-    while x < 5:
-        ys.append(x)
-        x = x + 1
-    return ys
-
-
 class Holder:
     pass
 
@@ -334,9 +326,29 @@ def gives_argument_away(x):
     return ys
 
 
+def sorts_texts(x):
+    return sorted(["a", "b"], key=lambda name: x if name == "a" else -x)
+
+
+def sorts_by_arrays(x):
+    return sorted([x, -x])
+
+
+def sorts_by_a_traced_direction(x):
+    return sorted([x, -x], reverse=x > 0)
+
+
+def set_in_while(x):
+    seen = set()
+    while x > 1:
+        seen.add(0)
+        x = x / 2
+    return len(seen)
+
+
 def popped(x):
     ys = of_unknown_length(x)
-    ys.pop()
+    ys.pop(0)
     return ys
 
 
@@ -415,9 +427,6 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] =
     (first_assigned_in_loop, (V, 3), TraceError,
      ("`y` is not assigned before the loop, but a tuple of 2 after an iteration (test_errors.py:$2); "
      "the loop may have no iterations: assign `y` before it, because it is used after it")),
-    (append_in_while, (1.0,), TraceError,
-     ("`ys` is a list that the loop appends to, but the largest number of iterations is not known; write `for _ in range(most):` with "
-     "`if ...: break` in it, or make a buffer first (ys = np.zeros((most, ...))) and write its rows")),
     (attribute_in_one_branch, (1.0,), TraceError,
      ("`holder.value` is f64[] in the `if` branch (test_errors.py:$3), but not assigned in the `else` branch; "
      "assign it in both, or before the `if`, for it is used after it")),
@@ -453,7 +462,11 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] =
     (gives_argument_away, (1.0,), TraceError,
      ("`ys.append(...)` in a traced statement would change an argument, which the caller does not see; copy it first, ys = list(ys), and "
      "return it")),
-    (popped, (1.0,), TraceError, "a list that a traced loop or branch appends to takes no other change than new and replaced items"),
+    (sorts_texts, (1.0,), TraceError, "sorted(): the order of the items is only known when the function runs, so they must be numbers or"),
+    (sorts_by_arrays, (V,), TraceError, "sorted(): the keys must be numbers, or tuples of equally many numbers, for their order is only"),
+    (sorts_by_a_traced_direction, (1.0,), TraceError, "sorted(): `reverse` is only known when the function runs; sort the list on both"),
+    (set_in_while, (3.0,), TraceError, "`seen` is set() before the loop, but {0} after an iteration (test_errors.py:$3); only numbers and"),
+    (popped, (1.0,), TraceError, "a list that a traced loop or branch changes takes new items at its end, replaced items, and pop()"),
     (recursion, (3, V), TraceError, "a traced value cannot end a recursion, because both branches are traced; write a loop"),
     (calls_without_converting, (1.0,), TraceError,
      "and `assert`: it is called by `calls_without_converting`, which is not: it is marked do_not_convert; or choose"),

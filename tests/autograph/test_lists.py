@@ -97,3 +97,30 @@ def test_a_branch_chooses_between_items_not_between_lists() -> None:
 def test_vmap_refuses_lists_of_unknown_length() -> None:
     with pytest.raises(TraceError, match="a function that vmap maps gives a list"):
         aj.vmap(lambda x: steps(x, 3.0))(np.ones(3))
+
+
+def test_more_items_than_a_loop_of_unknown_length_has_room_for() -> None:
+    @aj.function
+    def count(x, step):
+        items = []
+        while x > 0:
+            x = x - step
+            items.append(x)
+        return len(items)
+
+    assert count(4096.0, 1.0) == 4096
+    with pytest.raises(CheckError, match=r"`items` has more than 4096 items, for which a loop of unknown length has room; write `for _ in"):
+        count(4097.0, 1.0)
+
+
+def test_pop_from_an_empty_list() -> None:
+    @aj.function
+    def f(x):
+        items = [x]
+        while x > 1:
+            x = x / 2 + items.pop() * 0
+        return len(items)
+
+    assert f(1.5) == 0
+    with pytest.raises(CheckError, match="pop from empty list"):
+        f(5.0)

@@ -6,6 +6,7 @@ import builtins
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from types import BuiltinMethodType
 from typing import Any
 
 from adjit.ir import ops
@@ -26,6 +27,7 @@ from ..regions import RegionOutput, Wording, is_traced
 from ..trace import current_trace
 from .arrays import NUMPY_OVERLOADS
 from .items import enumerate_items, make_range, reversed_items, zip_items
+from .sorting import sort, sorted_
 
 
 def _extremum(python: Callable[..., Any], pairwise: Callable[..., Any], whole: Callable[..., Any]) -> Callable[..., Any]:
@@ -204,12 +206,14 @@ _OVERLOADS: dict[Any, Callable[..., Any]] = {
     builtins.min: min_, builtins.max: max_, builtins.sum: sum_, builtins.all: all_, builtins.any: any_, builtins.print: print_,
     builtins.int: _number(int, I64), builtins.float: _number(float, F64), builtins.bool: _number(bool, BOOL), builtins.range: range_,
     builtins.enumerate: enumerate_items, builtins.zip: zip_items, builtins.reversed: reversed_items, builtins.map: map_,
-    builtins.filter: filter_, builtins.len: len_,
+    builtins.filter: filter_, builtins.len: len_, builtins.sorted: sorted_,
 }  # fmt: skip
 
 
 def overload(function: Any) -> Callable[..., Any] | None:
     """Return the replacement of a Python or NumPy function in converted code."""
+    if type(function) is BuiltinMethodType and function.__name__ == "sort" and isinstance(function.__self__, list):
+        return partial(sort, function.__self__)
     try:
         return _OVERLOADS.get(function) or NUMPY_OVERLOADS.get(function)
     except TypeError:  # not hashable

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import NoneType
 from typing import Any
 
-from adjit.codegen.entry.entry import ARRAY, DICT, LIST, MAX_NODES, NOTHING, SAME, TUPLE, Node
+from adjit.codegen.entry.entry import ARRAY, DICT, LIST, MAX_DEPTH, MAX_NODES, NOTHING, SAME, TUPLE, Node
 from adjit.ir.types import TensorType, as_dtype
 from adjit.tracer import pytree
 
@@ -21,7 +21,7 @@ def argument_nodes(x: Any, arrays: tuple[type, ...], depth: int = 0) -> list[Nod
         return [Node(ARRAY, type=None if kind is float else TensorType(as_dtype(x.dtype), x.shape))]
     if kind in SINGLE:
         return [Node(SAME, same=x)]
-    if depth == MAX_NODES:
+    if depth == MAX_DEPTH:
         return None
     # Containers are read once: another thread may change them, and the nodes must describe the children that follow.
     if kind in SEQUENCES:

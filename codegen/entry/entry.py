@@ -43,9 +43,10 @@ from .text import entry_ir, locks_ir
 if TYPE_CHECKING:
     from ..native import Native
 
-MAX_BUFFERS = 256
+MAX_BUFFERS = 4096  # 128 KB on the stack
 LARGEST = 2**62
-MAX_NODES = 256  # in all arguments together, or in the result
+MAX_NODES = 4096  # of an argument, or of the result
+MAX_DEPTH = 256
 RECORD = 4  # size in words of a node, a variable, a constant or a result
 ARRAY, TUPLE, LIST, DICT, SAME, NOTHING = range(6)  # tags of nodes; array arguments store the address of their dtype instead
 TAGS = {"ARRAY": ARRAY, "TUPLE": TUPLE, "LIST": LIST, "DICT": DICT, "SAME": SAME, "NOTHING": NOTHING}
@@ -126,6 +127,7 @@ class Route:
         ranges = np.array([n for s in self._symbols.values() for n in (s.low, LARGEST if s.high is None else s.high)], np.int64)
         self._kept += [error, nodes, ranges]
         sizes_at = sum(node.tag == ARRAY for given in arguments for node in given) + len(variables) + len(constants) + len(results)
+        self.buffers = sizes_at + len(self._symbols) + 2
         header = dict.fromkeys(Header, 0) | {
             Header.ARGUMENTS: len(arguments), Header.VARIABLES: len(variables), Header.CONSTANTS: len(constants),
             Header.RESULTS: len(results), Header.MAIN: native.address, Header.DETAILS: ctypes.addressof(error),
@@ -254,7 +256,8 @@ class _Installed:
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self.routes = tuple(routes)
-        self.words = np.array([id(self), len(routes), *(route.address for route in routes)], np.int64)
+        most = max((route.buffers for route in routes), default=0)
+        self.words = np.array([id(self), len(routes), most, *(route.address for route in routes)], np.int64)
         self.address = _address(self.words)
 
 
@@ -342,7 +345,7 @@ def _new_function() -> Any:
 @once
 def begin() -> Later[llvm.Object]:
     """Start compiling the entry, which will be needed once any function is compiled."""
-    numbers = {"MAX_BUFFERS": MAX_BUFFERS, "RECORD": RECORD, "HEADER": len(Header), "INTERRUPTED": INTERRUPTED, "RAISED": RAISED}
+    numbers = {"RECORD": RECORD, "HEADER": len(Header), "INTERRUPTED": INTERRUPTED, "RAISED": RAISED}
     numbers |= {"TOO_SMALL": TOO_SMALL, "QUIET": QUIET}
     numbers |= TAGS | LAYOUT | variable_locks.NUMBERS | {field.name: int(field) for field in Header}
     return Later(lambda: llvm.assemble((entry_ir if available() else locks_ir)(numbers), current()))

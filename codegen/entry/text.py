@@ -174,10 +174,6 @@ entry:
 
 define ptr @adjit_entry(ptr %self, ptr %args, i64 %nargs, ptr %keywords) nounwind {
 entry:
-  %buffers = alloca [MAX_BUFFERS x ptr], align 16
-  %objects = alloca [MAX_BUFFERS x ptr], align 16 ; the arrays of arguments and variables
-  %arrays = alloca [MAX_BUFFERS x ptr], align 16 ; those of results
-  %scratch = alloca [MAX_BUFFERS x double], align 16
   %state = alloca [3 x i64], align 16
   %dims.room = alloca [64 x i64], align 16
   %index.at = getelementptr i64, ptr %state, i64 1
@@ -194,6 +190,11 @@ first:
 own: ; routes that are exchanged meanwhile live until this call is over
   %owner = item %routes[0]
   %route.count = word %routes[1]
+  %most = word %routes[2] ; buffers of any route
+  %buffers = alloca ptr, i64 %most, align 16
+  %objects = alloca ptr, i64 %most, align 16 ; the arrays of arguments and variables
+  %arrays = alloca ptr, i64 %most, align 16 ; those of results
+  %scratch = alloca double, i64 %most, align 16
   %owner.count = load i64, ptr %owner
   %owner.more = add i64 %owner.count, 1
   store i64 %owner.more, ptr %owner
@@ -206,7 +207,7 @@ other:
   %t.next = add i64 %t, 1
   br label %try
 look:
-  %t.at = add i64 %t, 2
+  %t.at = add i64 %t, 3
   %route = item %routes[%t.at]
   %count = word %route[ARGUMENTS]
   %fits = icmp eq i64 %count, %nargs

@@ -317,3 +317,24 @@ def test_threads_share_an_entry(fn: Callable[..., Any], expected: float) -> None
     for t in threads:
         t.join()
     assert not wrong
+
+
+def test_hundreds_of_arrays_and_variables_go_the_short_way() -> None:
+    tree = {f"x{k}": [np.full(2, float(k))] for k in range(300)}
+    variables = [aj.Variable(np.zeros(2)) for _ in range(300)]
+
+    @aj.function
+    def step(tree: Any) -> Any:
+        for variable, (x,) in zip(variables, tree.values(), strict=True):
+            variable.assign_add(x)
+        return {name: x for name, (x,) in tree.items()}
+
+    for _ in range(4):
+        results = step(tree)
+    assert type(step).__call__ is not aj.Function.__call__
+    assert len(step._shortcut._routes) == 1
+    assert [float(v[1]) for v in variables] == [4.0 * k for k in range(300)]
+    assert [float(x[0]) for x in results.values()] == [float(k) for k in range(300)]
+    other = step({name: [np.array(x[0])] for name, x in tree.items()})  # others of the same kind
+    assert list(other) == list(tree)
+    assert step.trace_count == 1

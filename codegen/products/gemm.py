@@ -44,6 +44,8 @@ ROWS, MANY_ROWS = 6, 12  # rows of a tile; if there are 32 registers for vectors
 VECTORS = 2  # vector registers across a tile
 KC = 256  # depth of a panel: MR x KC of a and NR x KC of b stay in the first-level cache
 UNROLL = 4
+LINE = 64  # bytes of a line of the cache
+SIDE_BY_SIDE = 8  # columns of tiles that are packed together: short pieces of distant rows would be read at half the speed
 SPAN_BYTES = 2048  # bytes of a row finished at once: long enough for hardware prefetching, and a block stays cached
 MAX_ROWS = 192  # rows of a block of a, which stays in the second-level cache
 ARGUMENTS = 21
@@ -110,7 +112,7 @@ def gemm_ir(dtype: DType, target: Target, is_packed: bool = False) -> str:
     """The text of the routine for a dtype of `library.NAMES`, or of the two routines for factors that are packed in advance."""
     gemm = _Gemm(dtype, target)
     routines = [gemm.routine(is_packed), *([gemm.pack()] if is_packed else [])]
-    return "\n".join([*sorted(gemm.declares), *gemm.micros(), gemm.pack_b(), gemm.block(), *routines])
+    return "\n".join([*sorted(gemm.declares), *gemm.micros(), gemm.pack_columns(), gemm.pack_b(), gemm.block(), *routines])
 
 
 @contextmanager
@@ -197,7 +199,8 @@ class _Gemm:
         last = text.define("sub i64 %m, 1")
         for r in range(height):  # c is needed once the sums are complete
             row = self.at(text, "%c", text.define(f"mul i64 %ldc, {self.smin(text, str(r), last)}"))
-            text.put(f"call void @llvm.prefetch.p0(ptr {row}, i32 1, i32 3, i32 1)")
+            for at in range(0, self.nr, LINE // self.dtype.itemsize):
+                text.put(f"call void @llvm.prefetch.p0(ptr {self.at(text, row, str(at))}, i32 1, i32 3, i32 1)")
         self.rows = None
         if not packed:
             self.rows = [self.at(text, "%a", text.define(f"mul i64 %row, {self.smin(text, str(r), last)}")) for r in range(height)]
@@ -292,11 +295,46 @@ class _Gemm:
     # ---- packing
 
     def pack_b(self) -> str:
-        """Chunk: pack NR columns of the current panel of b, row by row, padded with zeros."""
+        """Chunk: pack SIDE_BY_SIDE times NR columns of the current panel of b. Contiguous rows are read through all of them."""
         text = Text(self.target)
         n, depth, row, column = (self.argument(text, k) for k in (1, DEPTH, 7, 8))
         b, packed = self.pointer_argument(text, 6), self.pointer_argument(text, 11)
-        first = text.define(f"mul i64 %chunk, {self.nr}")
+        first = text.define(f"mul i64 %chunk, {SIDE_BY_SIDE}")
+        left = text.define(f"mul i64 {first}, {self.nr}")
+        whole = text.define(f"icmp sle i64 {text.define(f'add i64 {left}, {SIDE_BY_SIDE * self.nr}')}, {n}")
+        rows, each, done = (text.fresh_label() for _ in range(3))
+        plain = text.define(f"and i1 {whole}, {text.define(f'icmp eq i64 {column}, 1')}")
+        text.put(f"br i1 {plain}, label %{rows}, label %{each}")
+        text.start(rows)
+        source, target = self.at(text, b, left), self.at(text, packed, text.define(f"mul i64 {left}, {depth}"))
+        apart = text.define(f"mul i64 {depth}, {self.nr}")
+        targets = [self.at(text, target, text.define(f"mul i64 {apart}, {k}")) for k in range(SIDE_BY_SIDE)]
+        with Loop(text, "0", depth) as loop:
+            from_ = self.at(text, source, text.define(f"mul i64 {loop.index}, {row}"))
+            below = text.define(f"mul i64 {loop.index}, {self.nr}")
+            for k, column_ in enumerate(targets):
+                self.copy_row(text, self.at(text, from_, str(k * self.nr)), self.at(text, column_, below))
+        text.jump(done)
+        text.start(each)
+        panels = self.tiles(text, n, self.nr)
+        stop = self.smin(text, text.define(f"add i64 {first}, {SIDE_BY_SIDE}"), panels)
+        with Loop(text, first, stop) as loop:
+            text.put(f"call void @pack_columns_{self.name}(ptr %args, i64 {loop.index})")
+        text.jump(done)
+        text.start(done)
+        text.put("ret void")
+        return self.function(f"internal void @pack_b_{self.name}(ptr %args, i64 %chunk, i64 %worker)", text)
+
+    def copy_row(self, text: Text, source: str, target: str) -> None:
+        for v in range(VECTORS):
+            self.store(text, self.load(text, self.at(text, source, str(v * self.lanes))), self.at(text, target, str(v * self.lanes)))
+
+    def pack_columns(self) -> str:
+        """Pack NR columns of the current panel of b, row by row, padded with zeros."""
+        text = Text(self.target)
+        n, depth, row, column = (self.argument(text, k) for k in (1, DEPTH, 7, 8))
+        b, packed = self.pointer_argument(text, 6), self.pointer_argument(text, 11)
+        first = text.define(f"mul i64 %index, {self.nr}")
         width = self.smin(text, text.define(f"sub i64 {n}, {first}"), str(self.nr))
         source = self.at(text, b, text.define(f"mul i64 {first}, {column}"))
         target = self.at(text, packed, text.define(f"mul i64 {first}, {depth}"))
@@ -308,9 +346,7 @@ class _Gemm:
         text.start(copy)
         with Loop(text, "0", depth) as loop:
             from_ = self.at(text, source, text.define(f"mul i64 {loop.index}, {row}"))
-            to = self.at(text, target, text.define(f"mul i64 {loop.index}, {self.nr}"))
-            for v in range(VECTORS):
-                self.store(text, self.load(text, self.at(text, from_, str(v * self.lanes))), self.at(text, to, str(v * self.lanes)))
+            self.copy_row(text, from_, self.at(text, target, text.define(f"mul i64 {loop.index}, {self.nr}")))
         text.jump(done)
         text.start(ask)
         text.put(f"br i1 {turned}, label %{turn}, label %{gather}")
@@ -324,7 +360,7 @@ class _Gemm:
         text.jump(done)
         text.start(done)
         text.put("ret void")
-        return self.function(f"internal void @pack_b_{self.name}(ptr %args, i64 %chunk, i64 %worker)", text)
+        return self.function(f"internal void @pack_columns_{self.name}(ptr %args, i64 %index)", text)
 
     @staticmethod
     def before(text: Text, label: str) -> str:
@@ -512,7 +548,7 @@ class _Gemm:
 
         for k, (kind, name) in enumerate(zip(kinds, names, strict=True)):
             put(k, kind, name)
-        panels = self.tiles(text, "%n", self.nr)
+        panels, packs = self.tiles(text, "%n", self.nr), self.tiles(text, "%n", SIDE_BY_SIDE * self.nr)
         upper = text.define(f"add i64 %m, {text.define('sub i64 %rows, 1')}")
         blocks = text.define(f"mul i64 {text.define(f'udiv i64 {upper}, %rows')}, %groups")
         width, step = text.define(f"mul i64 {panels}, {self.nr}"), self.panel_depth(text)
@@ -530,7 +566,7 @@ class _Gemm:
                 put(6, "ptr", self.at(text, "%b", text.define(f"mul i64 {loop.index}, %br")))
                 used = text.define(f"mul i64 {width}, {depth}")
                 put(BUFFER, "ptr", self.at(text, "%work", text.define(f"and i64 {text.define(f'add i64 {used}, 15')}, -16")))
-                text.put(f"call void %run(ptr @pack_b_{self.name}, ptr {args}, i64 {panels}, ptr %error, i64 %threads)")
+                text.put(f"call void %run(ptr @pack_b_{self.name}, ptr {args}, i64 {packs}, ptr %error, i64 %threads)")
             text.put(f"call void %run(ptr @block_{self.name}, ptr {args}, i64 {blocks}, ptr %error, i64 %threads)")
             self.look(text, "%error")
         text.put("ret void")
@@ -547,13 +583,13 @@ class _Gemm:
 
         for k, value in ((1, "i64 %n"), (7, "i64 %row"), (8, "i64 %column")):
             put(k, value)
-        panels = self.tiles(text, "%n", self.nr)
+        panels, packs = self.tiles(text, "%n", self.nr), self.tiles(text, "%n", SIDE_BY_SIDE * self.nr)
         width, step = text.define(f"mul i64 {panels}, {self.nr}"), self.panel_depth(text)
         with Loop(text, "0", "%k", step) as loop:
             put(6, f"ptr {self.at(text, '%b', text.define(f'mul i64 {loop.index}, %row'))}")
             put(11, f"ptr {self.at(text, '%packed', text.define(f'mul i64 {loop.index}, {width}'))}")
             put(DEPTH, f"i64 {self.smin(text, text.define(f'sub i64 %k, {loop.index}'), step)}")
-            text.put(f"call void %run(ptr @pack_b_{self.name}, ptr {args}, i64 {panels}, ptr %error, i64 %threads)")
+            text.put(f"call void %run(ptr @pack_b_{self.name}, ptr {args}, i64 {packs}, ptr %error, i64 %threads)")
             self.look(text, "%error")
         text.put("ret void")
         header = "i64 %n, i64 %k, ptr %b, i64 %row, i64 %column, ptr %packed, i64 %threads, ptr %run, ptr %error"

@@ -46,6 +46,7 @@ NARROW_FACTOR = 1 << 18  # bytes of such a b that stay in the cache while rows o
 LOW, SHORT_SUM = 32, 64  # rows of a and products in a sum: up to here, packing b costs more than reading it in place several times
 CUT = 32  # parts of a product that is computed in place, on all threads
 PACKED = 384  # columns: from here on, rows of a are packed even if they are contiguous
+TURNED = 4  # products in a sum for each row of a: from here on, packing a transposed b costs more than transposing the result
 MULTIPLIED = 8  # approximate number of multiplications per instruction
 BYTE = np.dtype("u1")
 
@@ -63,6 +64,9 @@ def matrix_product(kernel: LoopKernel, target: Window, a: Window, b: Window, acc
         _sized_product(kernel, target, a, b, accumulate, *work)
     else:
         work = work or tuple(map(kernel.scratch, room(kernel, target, a, b)))
+        if not accumulate and _is_turned(kernel, target, a, b):
+            _turned(kernel, target, a, b, work[0])
+            return
         product = _sums(kernel, target, _apart(kernel, target, a, b), *work) if _follows(kernel, target, a, b) else target
         if _is_contraction(target, a, b):
             _contract(kernel, product, a, b, accumulate)
@@ -269,10 +273,40 @@ def room(kernel: LoopKernel, target: Window, a: Window, b: Window) -> list[Tenso
         sums = upper(math.prod(_apart(kernel, target, a, b)), math.prod(_long_region(target, a, b))) * a.type.dtype.itemsize
         packed = sized.packing_bytes(kernel, a.type, b.type, _threads(kernel, a, b))
         return [TensorType(BYTE, (-(-packed // 64) * 64 + cast(int, sums),))]
+    if _is_turned(kernel, target, a, b):
+        nbytes = -(-_packing_bytes(kernel, *_swapped(a, b)) // 64) * 64 + target.type.size * a.type.dtype.itemsize
+        return [TensorType(BYTE, (max(nbytes, _packing_bytes(kernel, a, b)),))]
     nbytes = math.prod(_apart(kernel, target, a, b)) * a.type.dtype.itemsize
     if not _is_contraction(target, a, b) and not _takes_blas(kernel, target, a, b):
         nbytes += _packing_bytes(kernel, a, b)
     return [TensorType(BYTE, (nbytes,))] if nbytes else []
+
+
+def _is_turned(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:
+    """Whether (bᵀ aᵀ)ᵀ is computed instead: a large b that is the transpose of a row-major matrix is then read in place rather than packed,
+    and only the smaller result is transposed.
+    """
+    (m, k), n, dtype = a.type.shape, b.type.shape[1], a.type.dtype
+    if b.strides[0] != 1 or b.strides[1] == 1 or _is_contraction(target, a, b) or _takes_blas(kernel, target, a, b):
+        return False
+    is_full = m % gemm.tile_columns(dtype, kernel.vector_bytes) == 0 and m <= gemm.MAX_ROWS  # whole tiles, of one block
+    is_large = k >= TURNED * m and k * n * dtype.itemsize > kernel.target.caches[1]
+    return is_full and is_large and kernel.packed_pointer(b) is None
+
+
+def _swapped(a: Window, b: Window) -> tuple[Window, Window]:
+    """The factors of the transposed product."""
+    return b.transposed(1, 0), a.transposed(1, 0)
+
+
+def _turned(kernel: LoopKernel, target: Window, a: Window, b: Window, work: Window) -> None:
+    """The transposed product, at the end of `work`, and its transpose in the target."""
+    m, n = target.type.shape
+    type = TensorType(a.type.dtype, (n, m))
+    pointer = kernel.text.define(f"getelementptr i8, ptr {work.pointer}, i64 {work.type.size - type.nbytes}")
+    product = Window(kernel.text, pointer, type, row_major(type.shape))
+    _call_gemm(kernel, product, *_swapped(a, b), False, work)
+    kernel.copy(target, product.transposed(1, 0))
 
 
 def _packing_bytes(kernel: LoopKernel, a: Window, b: Window) -> int:

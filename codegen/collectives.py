@@ -16,18 +16,19 @@ from adjit.ir.target import Target
 from adjit.ir.types import DTYPE_NAMES, DTYPES, I64
 from adjit.ir.world import World, world
 
-from . import shared_sums
+from . import shared_parts, shared_sums
+from .kernels.window import Window
 from .llvm import toolchain as llvm
 from .llvm.lanes import Reg
 
 if TYPE_CHECKING:
     from .kernels.loop_kernel import LoopKernel
-    from .kernels.window import Window
 
 PREFIX = "adjit_mpi_"
 PARAMETERS = "ptr, ptr, i64, i32"  # target, source, elements, root
 ROUTINE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32)
 SLOTS = 64  # reductions that may be under way at the same time
+HERE = 1  # returned by `sum_deferred`: MPI has made the sums, which are at the source
 MOVE = "adjit_memmove"
 COPY = f"""  %same = icmp eq ptr %to, %from
   %all = mul i64 %n, {{itemsize}}
@@ -37,6 +38,7 @@ COPY = f"""  %same = icmp eq ptr %to, %from
 CALLS = {
     "all_reduce": ("MPI_Allreduce", "from to n type op comm"),
     "start_all_reduce": ("MPI_Iallreduce", "from to n type op comm request"),
+    "defer_all_reduce": ("MPI_Iallreduce", "from to n type op comm request"),
     "finish_all_reduce": ("MPI_Wait", "request status"),
     "broadcast_from": ("MPI_Bcast", "to n type root comm"),
     "reduce_to": ("MPI_Reduce", "from to n type op root comm"),
@@ -44,6 +46,8 @@ CALLS = {
     "reduce_scatter": ("MPI_Reduce_scatter_block", "from to n type op comm"),
     "all_to_all": ("MPI_Alltoall", "from n type to n type comm"),
 }
+# what ranks of one machine exchange through memory that they share
+SHARED = ("all_reduce", "start_all_reduce", "defer_all_reduce", "sum_deferred", "reduce_scatter", "all_gather")
 
 
 def is_routine(name: str) -> bool:
@@ -59,6 +63,44 @@ def call(kernel: LoopKernel, name: str, target: Window, source: Window, count: i
     return Reg(text.define(f"sext i32 {code} to i64"), I64)
 
 
+def sum_deferred(kernel: LoopKernel, target: Window, source: Window, rows: int) -> None:
+    """Make the sums of so many rows at a time, and store them to the target, which may be a region that uses them.
+
+    All ranks come to the same parts, so none may leave in between: signals wait.
+    """
+    type, looks = source.type, kernel.text.may_look
+    rows = min(rows, type.shape[0])
+    buffer = kernel.scratch(type.with_shape((rows, *type.shape[1:])))
+    count, rest = divmod(type.shape[0], rows)
+    kernel.text.may_look = False
+
+    def part(target: Window, source: Window, buffer: Window) -> None:
+        pointer = _summed(kernel, buffer, source, type.size)
+        sums = Window(kernel.text, pointer, source.type, source.strides)
+        work = float(source.type.size * (1 + target.ops))
+        if kernel.threads > 1 and kernel.is_large(work):
+            kernel.each(source.type.shape[0], work, lambda i, to, made: kernel.copy(to.at(i), made.at(i)), target, sums)
+        else:
+            kernel.copy(target, sums)
+
+    to, made = (w.slice(0, 0, count * rows).sliding(0, count, rows, rows) for w in (target, source))
+    with kernel.loop(count) as i:
+        part(to.at(i), made.at(i), buffer)
+    if rest:
+        to, made = (w.slice(0, count * rows, rest) for w in (target, source))
+        part(to, made, buffer.slice(0, 0, rest))
+    kernel.text.may_look = looks
+
+
+def _summed(kernel: LoopKernel, buffer: Window, source: Window, total: int) -> str:
+    """Emit a call that completes some of the `total` sums of an array; returns a pointer to them."""
+    text, routine = kernel.text, f"{PREFIX}sum_deferred.{DTYPE_NAMES[source.type.dtype]}"
+    text.declares.add(f"declare i32 @{routine}({PARAMETERS})")
+    kernel.imports.add(routine)
+    code = text.define(f"call i32 @{routine}(ptr {buffer.pointer}, ptr {source.pointer}, i64 {source.type.size}, i32 {total})")
+    return text.define(f"select i1 {text.define(f'icmp eq i32 {code}, {HERE}')}, ptr {source.pointer}, ptr {buffer.pointer}")
+
+
 def addresses(names: Sequence[str], target: Target) -> dict[str, int]:
     """Where the routines are."""
     plain = Target(target.triple, target.cpu, target.features)
@@ -69,22 +111,35 @@ def addresses(names: Sequence[str], target: Target) -> dict[str, int]:
 def _routine(name: str, target: Target) -> int:
     collective, _, dtype = name.removeprefix(PREFIX).partition(".")
     ranks = world()
-    if ranks.mpi is None:
+    is_shared = ranks.mpi is not None and collective in SHARED and shared_sums.is_possible(ranks)
+    if collective == "sum_deferred":
+        text = shared_sums.deferred_text(name, dtype, ranks, HERE) if is_shared else complete(name)
+        imports, level = shared_sums.imports() if is_shared else {}, llvm.LEVEL
+    elif ranks.mpi is None:
         text, imports, level = copying(name, DTYPES[dtype].itemsize), {MOVE: _memmove()}, 0
     else:
         function, _ = CALLS[collective]
         library = ctypes.CDLL(ranks.mpi.__file__)  # its symbols include those of the library that it is linked with
         imports = {function: ctypes.cast(getattr(library, function), ctypes.c_void_p).value or 0, MOVE: _memmove()}
         text, level = calling(name, ranks), 0
-        if collective in ("all_reduce", "start_all_reduce") and shared_sums.is_possible(ranks):
+        if is_shared:
             by_mpi = f"{name}.by_mpi"
-            text = calling(name, ranks, by_mpi) + shared_sums.text(name, dtype, ranks, by_mpi)
+            text = calling(name, ranks, by_mpi) + through_windows(name, collective, dtype, ranks, by_mpi)
             imports |= shared_sums.imports()
             level = llvm.LEVEL
     # not kept on disk: the handles of some libraries are addresses, which differ from run to run
     loaded = llvm.Library([llvm.Object(name.encode(), llvm.compiled(text, target, level))], [name], imports)
     _keep.append(loaded)
     return loaded.address[name]
+
+
+def through_windows(name: str, collective: str, dtype: str, ranks: World, slow: str) -> str:
+    """A routine that exchanges data through shared memory, or by the routine `slow`."""
+    if collective in ("all_reduce", "start_all_reduce"):
+        return shared_sums.text(name, dtype, ranks, slow)
+    if collective == "defer_all_reduce":
+        return shared_sums.deferring_text(name, dtype, slow)
+    return shared_parts.text(name, collective, dtype, ranks, slow)
 
 
 class Requests:
@@ -135,12 +190,12 @@ def calling(name: str, ranks: World, called: str = "") -> str:
         "op": handle(mpi, mpi.SUM),
         "comm": handle(mpi, ranks.comm),
     }
-    if collective in ("start_all_reduce", "finish_all_reduce"):
+    if "request" in order:
         values["request"] = "ptr %request"
         values["status"] = f"ptr inttoptr (i64 {ctypes.addressof(_requests().status)} to ptr)"
     slots = ctypes.addressof(_requests().slots) if "request" in values else 0
     place = f"ptr inttoptr (i64 {int(mpi.IN_PLACE)} to ptr)"
-    if collective == "start_all_reduce":  # its operand may be overwritten before the sum is complete
+    if function == "MPI_Iallreduce":  # its operand may be overwritten before the sum is complete
         send = f"""{COPY.format(itemsize=DTYPES[dtype].itemsize)}
   %send = getelementptr i8, {place}, i64 0"""
     else:
@@ -179,6 +234,11 @@ define i32 @{name}(ptr %to, ptr %from, i64 %n, i32 %root) nounwind {{
   ret i32 0
 }}
 """
+
+
+def complete(name: str) -> str:
+    """The routine for deferred sums that MPI has made."""
+    return f"define i32 @{name}({PARAMETERS}) {{\n  ret i32 {HERE}\n}}\n"
 
 
 def _memmove() -> int:

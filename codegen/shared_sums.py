@@ -143,8 +143,39 @@ def chosen(times: Mapping[tuple[int, int], float]) -> int:
 
 def text(name: str, dtype: str, ranks: World, slow: str) -> str:
     """A routine that sums over the ranks, through windows or by the routine `slow`."""
-    shared = _constants(), _waiting(ranks), _adding(dtype, ranks)
-    return "\n".join([*shared, _few(dtype, ranks), _slices(dtype, ranks), _many(dtype), _choosing(name, dtype, slow)])
+    return "\n".join([_parts(dtype, ranks), choosing(name, dtype, slow)])
+
+
+def _parts(dtype: str, ranks: World) -> str:
+    return "\n".join([shared_text(dtype, ranks), _few(dtype, ranks), _slices(dtype, ranks), _many(dtype), _all(dtype)])
+
+
+def deferring_text(name: str, dtype: str, slow: str) -> str:
+    """A routine that leaves sums that are made through windows for later, and starts others by the routine `slow`."""
+    later = f"""declare ptr @memmove(ptr, ptr, i64)
+define internal void @later(ptr %to, ptr %from, i64 %n) {{
+  %same = icmp eq ptr %to, %from
+  %all = mul i64 %n, {DTYPES[dtype].itemsize}
+  %bytes = select i1 %same, i64 0, i64 %all
+  %copied = call ptr @memmove(ptr %to, ptr %from, i64 %bytes)
+  ret void
+}}
+"""
+    return later + choosing(name, dtype, slow, fast="later")
+
+
+def deferred_text(name: str, dtype: str, ranks: World, here: int) -> str:
+    """A routine that makes some of so many sums through windows; if they are not made there, it returns `here`, for they are complete."""
+    complete = f"""define internal i32 @complete(ptr %to, ptr %from, i64 %n, i32 %total) {{
+  ret i32 {here}
+}}
+"""
+    return "\n".join([_parts(dtype, ranks), complete, choosing(name, dtype, "complete", of="%total")])
+
+
+def shared_text(dtype: str, ranks: World) -> str:
+    """What all routines begin with: places in windows, meetings, and sums."""
+    return "\n".join([_constants(), _waiting(ranks), _adding(dtype, ranks)])
 
 
 def _constants() -> str:
@@ -371,22 +402,34 @@ end:
 }}"""
 
 
-def _choosing(name: str, dtype: str, slow: str) -> str:
-    return f"""define i32 @{name}(ptr %to, ptr %from, i64 %n, i32 %root) nounwind {{
+def _all(dtype: str) -> str:
+    return f"""define internal void @all(ptr %to, ptr %from, i64 %n) {{
   %bytes = mul i64 %n, {DTYPES[dtype].itemsize}
-  %least = load i64, ptr inttoptr (i64 {ctypes.addressof(table) + Table.least.offset} to ptr)
-  %short = icmp slt i64 %bytes, %least
-  br i1 %short, label %by.mpi, label %here
-by.mpi:
-  %code = call i32 @{slow}(ptr %to, ptr %from, i64 %n, i32 %root)
-  ret i32 %code
-here:
   %large = icmp sgt i64 %bytes, {SMALL}
   br i1 %large, label %in.chunks, label %at.once
 in.chunks:
   call void @many(ptr %to, ptr %from, i64 %n)
-  ret i32 0
+  ret void
 at.once:
   call void @few(ptr %to, ptr %from, i64 %n)
+  ret void
+}}"""
+
+
+def choosing(name: str, dtype: str, slow: str, parts: int = 1, fast: str = "all", of: str = "") -> str:
+    """The routine `name` for n elements in each of several parts: `fast` from the size on for which the windows are faster. If the elements
+    are some `of` an array, its size decides.
+    """
+    return f"""define i32 @{name}(ptr %to, ptr %from, i64 %n, i32 {of or "%root"}) nounwind {{
+  %size = {f"zext i32 {of} to i64" if of else "add i64 %n, 0"}
+  %bytes = mul i64 %size, {DTYPES[dtype].itemsize * parts}
+  %least = load i64, ptr inttoptr (i64 {ctypes.addressof(table) + Table.least.offset} to ptr)
+  %short = icmp slt i64 %bytes, %least
+  br i1 %short, label %by.mpi, label %here
+by.mpi:
+  %code = call i32 @{slow}(ptr %to, ptr %from, i64 %n, i32 {of or "%root"})
+  ret i32 %code
+here:
+  call void @{fast}(ptr %to, ptr %from, i64 %n)
   ret i32 0
 }}"""

@@ -1,6 +1,10 @@
 """Starts large all-reduces where their operands are computed, and waits for them where they stood: the sum of one gradient travels while
 the next is computed.
 
+Sums that do not fit into the cache, and that one `fuse` region alone reads, as the update of a variable does, are made by that region, a
+part at a time (`sum_deferred`): those that ranks of one machine make through shared memory are used while they are in the cache, and
+never stored.
+
 All ranks compile the same statements, so the reductions start in the same order on all. None is moved across a statement that may fail or
 has an effect: a call that ends early should leave nothing under way.
 """
@@ -8,39 +12,52 @@ has an effect: a call that ends early should leave nothing under way.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from adjit.ir.effects import effects
 from adjit.ir.func import Block, Func, Stmt, Value
+from adjit.ir.operand import Operand
+from adjit.ir.target import USUAL, Target
+
+from .fusion.hosts import joined
+from .rewrite import operands_read
+from .targeted import for_target
 
 LEAST = 1 << 16  # bytes: below, starting and waiting cost more than they hide
 MOST = 64  # reductions under way
 
 
-def overlap_reductions(func: Func) -> Func:
+@for_target
+def overlap_reductions(func: Func, target: Target = USUAL) -> Func:
     if "adjit.ir.ops.collective" not in sys.modules:
         return func
-    moved = _starts(func.stmts)
+    regions = _regions(func, target.caches[1])
+    moved = _starts(func.stmts, regions)
     if not moved:
         return func
-    from adjit.ir.ops.collective import FinishAllReduce, StartAllReduce  # noqa: PLC0415 - few programs have several ranks
+    from adjit.ir.ops.collective import DeferAllReduce, FinishAllReduce, StartAllReduce  # noqa: PLC0415 - few programs have several ranks
 
     after: dict[int, list[Stmt]] = {}
-    replaced: dict[int, Stmt] = {}
+    replaced: dict[int, list[Stmt]] = {}
     for slot, (at, start) in enumerate(moved.items()):
         stmt = func.stmts[at]
         (x,), result = stmt.args, stmt.result
-        under_way = Value(result.type, f"{x.name}.sum" if isinstance(x, Value) and x.name else None)
-        after.setdefault(start, []).append(stmt.replace(op=StartAllReduce(slot), results=(under_way,)))
-        replaced[at] = stmt.replace(op=FinishAllReduce(slot), args=(under_way,))
+        name = f"{x.name}.sum" if isinstance(x, Value) and x.name else None
+        begun = Value(result.type, name)
+        if at in regions:
+            result = Value(result.type, name)
+            replaced[regions[at]] = _summing(stmt, result, func.stmts[regions[at]])
+        op = DeferAllReduce(slot) if at in regions else StartAllReduce(slot)
+        after.setdefault(start, []).append(stmt.replace(op=op, results=(begun,)))
+        replaced[at] = [stmt.replace(op=FinishAllReduce(slot), args=(begun,), results=(result,))]
     out = list(after.get(-1, ()))
     for i, stmt in enumerate(func.stmts):
-        out += [replaced.get(i, stmt), *after.get(i, ())]
+        out += [*replaced.get(i, (stmt,)), *after.get(i, ())]
     block = func.block
     return func.replace(block=Block(block.params, out, block.results, block.saving))
 
 
-def _starts(stmts: Sequence[Stmt]) -> dict[int, int]:
+def _starts(stmts: Sequence[Stmt], regions: Mapping[int, int]) -> dict[int, int]:
     """For each reduction that is moved, by its position: the position of the statement that it starts after."""
     defined: dict[int, int] = {}
     barrier, work = -1, [0]
@@ -49,10 +66,34 @@ def _starts(stmts: Sequence[Stmt]) -> dict[int, int]:
         if stmt.op.name == "all_reduce":
             (x,) = stmt.args
             start = max(defined.get(id(x), -1), barrier)
-            if x.type.nbytes >= LEAST and work[i] > work[start + 1] and len(out) < MOST:
+            if x.type.nbytes >= LEAST and (work[i] > work[start + 1] or i in regions) and len(out) < MOST:
                 out[i] = start
         elif not effects(stmt).is_pure:
             barrier = i
         defined.update((id(result), i) for result in stmt.results)
         work.append(work[-1] + (not stmt.op.is_view and stmt.op.name != "all_reduce"))
     return out
+
+
+def _regions(func: Func, cache: int) -> dict[int, int]:
+    """For each reduction that a region can make, by its position: the position of the region. A region makes one."""
+    readers: dict[int, set[int]] = {id(x): {-1} for x in func.outputs()}
+    for i, stmt in enumerate(func.stmts):
+        for x in operands_read(stmt):
+            readers.setdefault(id(x), set()).add(i)
+    out: dict[int, int] = {}
+    for i, stmt in enumerate(func.stmts):
+        if stmt.op.name != "all_reduce" or stmt.result.type.nbytes <= cache or len(readers.get(id(stmt.result), ())) != 1:
+            continue
+        (reader,) = readers[id(stmt.result)]
+        if reader > i and reader not in out.values() and _summing(stmt, stmt.args[0], func.stmts[reader]):
+            out[i] = reader
+    return out
+
+
+def _summing(stmt: Stmt, begun: Operand, region: Stmt) -> list[Stmt]:
+    """The region with the sums as its host; empty if that is not possible."""
+    from adjit.ir.ops.collective import SumDeferred  # noqa: PLC0415 - as above
+
+    made = stmt.replace(op=SumDeferred(), args=(begun,))
+    return joined(made, region, is_read_later=False) if made.op.stores_once(begun.type) else []

@@ -191,6 +191,9 @@ class LoopKernel(Kernel):
         if there is not target:
             self.copy(target, there)
 
+    def sum_deferred(self, target: Window, source: Window, rows: int) -> None:
+        collectives.sum_deferred(self, target, source, rows)
+
     def product(
         self,
         target: Window,

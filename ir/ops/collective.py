@@ -14,6 +14,7 @@ import numpy as np
 
 from ..effects import cannot_repeat
 from ..errors import AdjitError, DistributedError, DTypeError, ShapeError, UnsupportedError
+from ..sizes import is_symbolic
 from ..types import BOOL, TensorType
 from ..world import World, world
 from .base import Array, Loops, Op, Window, Writing, perform, with_attributes
@@ -26,6 +27,7 @@ __all__ = ["all_gather", "all_reduce", "all_to_all", "broadcast_from", "reduce_s
 if TYPE_CHECKING:
     from ..operand import Operand
 
+PART = 1 << 20  # bytes of a deferred sum that are made at once, which stay in the cache while they are used
 LARGEST = 2**31 - 1  # elements: MPI counts them in an int
 
 
@@ -143,6 +145,45 @@ class StartAllReduce(InPlace):
             k.collective(self.name, out, in_rows(k, out, x), out.type.size, self.slot)
         else:  # through a copy that is gone when the kernel ends
             k.collective("all_reduce", out, in_rows(k, out, x), out.type.size, 0)
+
+
+class DeferAllReduce(StartAllReduce):
+    """Begins an all-reduce that `sum_deferred` completes, a part at a time.
+
+    Through memory that ranks share, nothing is added before. A sum that MPI makes is complete at `finish_all_reduce`, which stands between
+    the two in either case: what may fail has happened when a region around `sum_deferred` begins to write to variables.
+    """
+
+    def lower(self, k: Loops, out: Window, x: Window) -> None:
+        if not out.is_row_major:
+            raise AdjitError(f"{self.name}: its result, which only finish_all_reduce reads, has memory of its own")
+        k.collective(self.name, out, in_rows(k, out, x), out.type.size, self.slot)
+
+
+class SumDeferred(Collective):
+    """Completes a deferred all-reduce: the host of a region that reads the sums, which are only stored if another statement needs them.
+
+    The region is computed for each part of the array while its sums are in the cache.
+    """
+
+    can_fail = False
+    joins_region = True
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return arrays[0].copy()  # evaluated, `defer_all_reduce` has made the sums
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        return d
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        return d
+
+    def stores_once(self, *types: TensorType) -> bool:
+        (x,) = types
+        return x.rank > 0 and not any(map(is_symbolic, x.shape)) and 0 < x.nbytes // x.shape[0] <= PART
+
+    def lower(self, k: Loops, out: Window, x: Window) -> None:
+        k.sum_deferred(out, x, max(1, PART * x.type.shape[0] // x.type.nbytes))
 
 
 @with_attributes

@@ -298,6 +298,10 @@ class Loops(Protocol):
         """Call a collective of MPI on row-major copies of the windows, or on themselves; leave the native function if it fails."""
         ...
 
+    def sum_deferred(self, target: Window, source: Window, rows: int) -> None:
+        """Complete the deferred sums over all ranks of a row-major array, so many rows at a time, and store each when it is made."""
+        ...
+
     def fail_if(self, condition: Reg, what: str, *details: Reg) -> None:
         """Leave the native function if `condition` holds; the runtime raises `what`, formatted with the details (i64 registers)."""
         ...

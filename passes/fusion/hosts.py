@@ -39,7 +39,7 @@ def _hosted(block: Block, outputs: Sequence[Operand], overwritten: set[int] | No
             continue
         first, *others = sorted(uses.readers.get(id(product.result), ())) or [len(stmts)]
         if first < len(stmts) and len(stmts[first]) == 1 and uses.may_move(at, first):
-            parts = _joined(product, stmts[first][0], is_read_later=bool(others))
+            parts = joined(product, stmts[first][0], is_read_later=bool(others))
             if parts:
                 stmts[at], stmts[first] = [], parts
                 uses.move(at, first)
@@ -97,7 +97,7 @@ class _Uses:
             self.read(operand, to)
 
 
-def _joined(product: Stmt, region: Stmt, is_read_later: bool) -> list[Stmt]:
+def joined(product: Stmt, region: Stmt, is_read_later: bool) -> list[Stmt]:
     """The region with the product as its host, and a region of its former sums; empty if they do not fit."""
     if not region.op.is_nest or hosted_by(region) is not None:
         return []

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
+
 import adjit.ir.ops.collective  # noqa: F401 - the pass leaves programs alone that have not loaded it
+from adjit.ir.parser import parse_func
 from adjit.passes.overlap import overlap_reductions
 from tests.passes.checks import leaves, rewrites
 
@@ -45,6 +48,72 @@ def test_small_arrays_and_those_without_work_in_between_stay() -> None:
         }
         """,
     )
+
+
+def test_the_only_region_that_reads_large_sums_makes_them() -> None:
+    rewrites(
+        overlap_reductions,
+        """
+        func @f(%x: f64[600,600], %w: f64[600,600]) -> f64[600,600] {
+          %a: f64[600,600] = matmul %x, %x
+          %b: f64[600,600] = matmul %a, %x
+          %c: f64[600,600] = all_reduce %a
+          %d: f64[600,600] = fuse {
+            %e: f64[600,600] = mul %c, 0.5
+            %g: f64[600,600] = sub %w, %e
+            yield %g
+          }
+          return %b updating %w = %d
+        }
+        """,
+        """
+        func @f(%x: f64[600,600], %w: f64[600,600]) -> f64[600,600] {
+          %a: f64[600,600] = matmul %x, %x
+          %a.sum: f64[600,600] = defer_all_reduce %a
+          %b: f64[600,600] = matmul %a, %x
+          %a.sum.1: f64[600,600] = finish_all_reduce %a.sum
+          %d: f64[600,600] = fuse {
+            %c: f64[600,600] = sum_deferred %a.sum.1
+            %e: f64[600,600] = mul %c, 0.5
+            %g: f64[600,600] = sub %w, %e
+            yield %g
+          }
+          return %b updating %w = %d
+        }
+        """,
+    )
+
+
+def test_sums_that_others_read_are_stored() -> None:
+    text = """
+        func @f(%x: f64[600,600]) -> (f64[600,600], f64[600,600]) {
+          %a: f64[600,600] = matmul %x, %x
+          %c: f64[600,600] = all_reduce %a
+          %d: f64[600,600] = fuse {
+            %e: f64[600,600] = mul %c, 0.5
+            yield %e
+          }
+          return %c, %d
+        }
+        """
+    leaves(overlap_reductions, text)
+    leaves(overlap_reductions, text.replace("return %c, %d", "%h: f64[600,600] = matmul %c, %x\n          return %h, %d"))
+
+
+def test_a_region_makes_one_of_the_sums_that_it_reads() -> None:
+    text = """
+        func @f(%x: f64[600,600], %y: f64[600,600]) -> f64[600,600] {
+          %a: f64[600,600] = all_reduce %x
+          %b: f64[600,600] = all_reduce %y
+          %d: f64[600,600] = fuse {
+            %e: f64[600,600] = mul %a, %b
+            yield %e
+          }
+          return %d
+        }
+        """
+    out = str(overlap_reductions(parse_func(dedent(text))))
+    assert out.count("sum_deferred") == out.count("defer_all_reduce") == out.count("= all_reduce") == 1
 
 
 def test_none_is_moved_across_what_may_fail() -> None:

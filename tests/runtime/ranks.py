@@ -138,6 +138,79 @@ def used_meanwhile() -> None:
         same(x, parts[RANK])
 
 
+def parts() -> None:
+    """`reduce_scatter` and `all_gather` through shared memory and by MPI, of sizes around those of buffers and vectors."""
+    scatter, gather = aj.function(lambda x: d.reduce_scatter(x)), aj.function(lambda x: d.all_gather(x))
+    scatter(np.ones((SIZE, 3)))
+    measured = shared_sums.table.least
+    chunk = shared_sums.CHUNK // 4
+    for n in (1, 17, 5000, chunk // SIZE, chunk // SIZE + 1, chunk, 2 * chunk + 3):
+        whole = [(np.arange(SIZE * n) % 89 + 7 * r).astype("f4").reshape(SIZE, n) for r in range(SIZE)]
+        for least in (0, shared_sums.NEVER, 0):
+            shared_sums.table.least = least
+            same(scatter(whole[RANK]), sum(a[RANK] for a in whole))
+            same(gather(whole[RANK][0]), np.stack([a[0] for a in whole]))
+            same(d.all_reduce(whole[RANK]), sum(whole))  # buffers in turn, with another exchange in between
+    shared_sums.table.least = measured
+
+
+def deferred() -> None:
+    """Large sums that the update of a variable makes: with an optimizer's state, a variable that is read after its update, and failures."""
+    rng = np.random.default_rng(0)
+    start, x = rng.normal(size=(605, 600)) / 25, rng.normal(size=(4 * SIZE, 605))
+    w, speed, mean, limit = aj.Variable(start), aj.Variable(0 * start), aj.Variable(0 * start), aj.Variable(np.inf)
+
+    def gradients(x: Any) -> Any:
+        with aj.GradientTape() as tape:
+            loss = aj.mean((x @ w) ** 2)
+        return loss, tape.gradient(loss, w)
+
+    average = d.data_parallel(gradients)
+
+    @aj.function(static=["late"])
+    def step(x: Any, late: bool) -> Any:
+        loss, g = average(x)
+        if not late:
+            assert loss < limit, "too large"
+        speed.assign(0.9 * speed + g)
+        mean.assign(0.99 * mean + 0.01 * g * g)
+        w.assign_sub(0.1 * speed / (np.sqrt(mean) + 0.01))
+        after = x @ w
+        if late:
+            assert loss < limit, "too large"
+        return loss, after
+
+    mine = d.part(x)
+    assert "sum_deferred" in str(step.inspect(mine, False).optimized)
+    for least in (None, 0, shared_sums.NEVER):  # None: what was measured
+        for late in (False, True):
+            for v, a in ((w, start), (speed, 0 * start), (mean, 0 * start)):
+                v.assign(a)
+            right = [start, 0 * start, 0 * start]
+            for k in range(4):
+                if least is not None:
+                    shared_sums.table.least = least
+                before = [v.numpy().copy() for v in (w, speed, mean)]
+                limit.assign(-1.0 if k == 2 else np.inf)
+                try:
+                    _, after = step(mine, late)
+                except aj.CheckError:
+                    if k != 2:
+                        raise
+                    for v, a in zip((w, speed, mean), before, strict=True):
+                        same(v.numpy(), a)
+                    continue
+                if k == 2:
+                    raise SystemError("the assertion was not checked")
+                g = 2 * x.T @ (x @ right[0]) / (len(x) * 600)
+                right[1:] = 0.9 * right[1] + g, 0.99 * right[2] + 0.01 * g * g
+                right[0] = right[0] - 0.1 * right[1] / (np.sqrt(right[2]) + 0.01)
+                for v, a in zip((w, speed, mean), right, strict=True):
+                    np.testing.assert_allclose(v.numpy(), a, rtol=1e-7, atol=1e-9)
+                np.testing.assert_allclose(after, mine @ w.numpy(), rtol=1e-9, atol=1e-12)
+                same(d.all_gather(w.numpy()), np.stack([w.numpy()] * SIZE))
+
+
 def settled() -> None:
     """A call that is interrupted waits for what it has started."""
     name, a = "adjit_mpi_start_all_reduce.f64", np.full(5000, RANK + 1.0)

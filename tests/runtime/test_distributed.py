@@ -16,7 +16,7 @@ from adjit import distributed as d
 from adjit.codegen import shared_sums
 from tests.mpi import environment, on_ranks, require_ranks
 
-CHECKS = ["collectives", "derivatives", "loops", "vmapped", "sums", "overlapped"]
+CHECKS = ["collectives", "derivatives", "loops", "vmapped", "sums", "parts", "overlapped", "deferred"]
 PROGRAMS = str(Path(__file__).with_name("ranks.py"))
 
 
@@ -31,6 +31,12 @@ def test_collectives_and_their_derivatives(count: int, tmp_path: Path) -> None:
     done = on_ranks(count, PROGRAMS, *CHECKS, ADJIT_NOTES=str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"done.{r}" for r in range(count)]
+
+
+@pytest.mark.usefixtures("ranks")
+def test_deferred_sums_on_several_threads(tmp_path: Path) -> None:
+    done = on_ranks(2, PROGRAMS, "deferred", ADJIT_NOTES=str(tmp_path), ADJIT_NUM_THREADS="2")
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 WITHOUT = "import sys; sys.modules['mpi4py'] = None; "

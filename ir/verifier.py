@@ -5,6 +5,7 @@
 - The results' types are those that the op's own type rule infers.
 - Regions follow their own rules: `Region.check`.
 - Operands that go together do: factors that `lu` computed are those of the matrix that stands beside them (`Op.made_from`).
+- Tables that only native code reads are constants with the values that the op prescribes (`Op.tables`).
 - Attributes have their declared types, axes count from 0, sizes are not negative: `ops.checks`.
 - Phases are `forward` or `backward`. Forward statements may read backward results, as an update after a gradient does.
 - Updates name parameters, each once, with a value of the same type; given values are parameters.
@@ -107,6 +108,10 @@ class _Verifier:
             made, wanted = self.made.get(id(stmt.args[at])), stmt.args[source]
             if made is not None and made.op.name == name and made.args[0] is not wanted and not isinstance(wanted, Literal):
                 self.fail(f"{self.name(stmt.args[at])} is {name} of {self.name(made.args[0])}, not of {self.name(wanted)}")
+        for at, table in stmt.op.tables(*(a.type for a in stmt.args)).items() if stmt.op.unread else ():
+            made = self.made.get(id(stmt.args[at]))
+            if made is None or not made.op.is_constant or made.op.evaluate().tobytes() != table.tobytes():
+                self.fail(f"{self.name(stmt.args[at])} is not the table of constants that {stmt.op.name} takes")
 
     def infer(self, stmt: Stmt) -> None:
         if stmt.blocks:

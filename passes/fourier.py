@@ -15,7 +15,7 @@ from adjit.ir.operand import Operand
 from adjit.ir.ops import pairs
 from adjit.ir.ops.base import Array, apply
 from adjit.ir.ops.create import Constant
-from adjit.ir.ops.fft import Fft, FftParts, factors_of, is_smooth, roots, unit_root
+from adjit.ir.ops.fft import Fft, FftParts, factors_of, is_smooth, tables_of, unit_root
 from adjit.ir.ops.pairs import Pair
 from adjit.ir.types import DType
 
@@ -36,7 +36,11 @@ def transformed(op: Fft, x: Operand) -> Operand:
 
 
 def direct(op: Fft, x: Operand) -> Operand:
-    return apply(FftParts(op.axis, op.inverse, op.scale), x, constant(roots(x.type.shape[op.axis]), x.type.dtype))
+    return in_steps(op, x, (x.type.shape[op.axis],))
+
+
+def in_steps(op: Fft, x: Operand, sizes: tuple[int, ...]) -> Operand:
+    return apply(FftParts(op.axis, op.inverse, op.scale), x, *(constant(t, x.type.dtype) for t in tables_of(sizes, x.type.dtype)))
 
 
 def constant(array: Array, dtype: DType) -> Operand:
@@ -51,10 +55,7 @@ def halves(n: int) -> tuple[int, int]:
 
 def in_two_steps(op: Fft, x: Operand) -> Operand:
     """The axis as a matrix: element (j, k) of its transformed columns is multiplied by the root of unity of j * k."""
-    sizes = halves(x.type.shape[op.axis])
-    z = unit_root(np.outer(*map(np.arange, sizes)), math.prod(sizes))
-    tables = [constant(table, x.type.dtype) for table in (*map(roots, sizes), np.stack([z.real, z.imag]))]
-    return apply(FftParts(op.axis, op.inverse, op.scale), x, *tables)
+    return in_steps(op, x, halves(x.type.shape[op.axis]))
 
 
 def times(x: Operand, factors: Pair) -> Operand:

@@ -12,7 +12,7 @@ applied again, derivatives of any order. None means that no derivative reaches t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import MISSING, FrozenInstanceError, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, dataclass_transform
@@ -203,6 +203,10 @@ class Op:
     ) -> tuple[tuple[Operand, ...], Sequence[bool]]:
         """Arguments with which the op does not fail on examples that are not `active` (bool[size]), whose results are not read."""
         return args, batched
+
+    def tables(self, *types: TensorType) -> Mapping[int, Array]:
+        """The values of operands that must be these constants, by position: native code reads them, `evaluate` does not."""
+        return {}
 
     def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
         """Simple operations on elements that native code performs; 0 for an op that computes nothing."""

@@ -11,7 +11,7 @@ transforms as many columns at a time as a few vectors hold, so that every pass w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -96,11 +96,20 @@ class FftParts(Op):
     def infer(self, *types: TensorType) -> TensorType:
         x, *tables = types
         n = x.shape[self.axis] if x.rank > 1 and 0 <= self.axis < x.rank - 1 else 0
-        sizes = [n] if len(tables) == 1 else list(tables[-1].shape[1:]) if len(tables) == 3 else []
+        sizes = self._sizes(*types) if n else ()
         wanted = [x.with_shape((2, count_of_roots(size))) for size in sizes if size]
-        if not x.is_float or not n or x.shape[-1] != 2 or math.prod(sizes) != n or tables[: len(sizes)] != wanted:
+        wanted += [x.with_shape((2, *sizes))] * (len(tables) == 3)
+        if not x.is_float or not n or x.shape[-1] != 2 or math.prod(sizes) != n or tables != wanted:
             raise ShapeError(f"fft_parts: {x} along axis {self.axis}, with tables {', '.join(map(str, tables))}")
         return x
+
+    def _sizes(self, *types: TensorType) -> tuple[int, ...]:
+        """The lengths that are transformed at once: that of the axis, or its two factors."""
+        x, *tables = types
+        return (x.shape[self.axis],) if len(tables) == 1 else tables[-1].shape[1:] if len(tables) == 3 else ()
+
+    def tables(self, *types: TensorType) -> Mapping[int, Array]:
+        return dict(enumerate(tables_of(self._sizes(*types), types[0].dtype), start=1))
 
     def evaluate(self, *arrays: Array) -> Array:
         x = arrays[0]
@@ -391,6 +400,16 @@ def roots(n: int) -> Array:
     found = [unit_root(np.outer(np.arange(1, r), np.arange(m)).ravel(), r * m) for r, m, _, _ in passes(n) if m > 1]
     z = np.concatenate(found) if found else np.ones(1, complex)
     return np.stack([z.real, z.imag])
+
+
+@lru_cache(maxsize=4)
+def tables_of(sizes: tuple[int, ...], dtype: DType) -> tuple[Array, ...]:
+    """What `FftParts` reads beside its operand, to transform an axis at once or as a matrix of these sizes."""
+    tables = [roots(n) for n in sizes]
+    if len(sizes) > 1:
+        z = unit_root(np.outer(*map(np.arange, sizes)), math.prod(sizes))
+        tables.append(np.stack([z.real, z.imag]))
+    return tuple(table.astype(dtype) for table in tables)
 
 
 def unit_root(k: Array, n: int) -> Array:

@@ -10,17 +10,21 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from adjit.ir.builder import Builder
 from adjit.ir.errors import VerifyError
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.location import Location
 from adjit.ir.operand import Concrete, Literal
-from adjit.ir.ops.base import REGISTRY, Op
+from adjit.ir.ops.base import REGISTRY, Op, apply
 from adjit.ir.ops.control import For, Fuse, If, Region, While
+from adjit.ir.ops.create import Constant
+from adjit.ir.ops.fft import Fft
 from adjit.ir.ops.maps import Mul
 from adjit.ir.ops.stack import StackRead
 from adjit.ir.parser import parse_func
-from adjit.ir.types import BOOL, F32, F64, I64, StackType, TensorType
+from adjit.ir.types import BOOL, C64, F32, F64, I64, StackType, TensorType
 from adjit.ir.verifier import verify
+from adjit.passes.complex import split_complex
 
 SCALAR, INDEX, CONDITION = TensorType(F64), TensorType(I64), TensorType(BOOL)
 
@@ -241,6 +245,34 @@ def test_factors_are_those_of_the_matrix_beside_them(use: str) -> None:
     """
     verify(parse_func(dedent(text.format(type=use.partition(" ")[0], use=use, matrix="a"))))
     text_refused(text.format(type=use.partition(" ")[0], use=use, matrix="c"), "%0 is lu of %c, not of %a")
+
+
+@pytest.mark.parametrize("n", [16, 15, 144])
+def test_tables_of_fourier_transforms_are_constants_with_the_right_values(n: int) -> None:
+    """Native code reads them, the interpreter does not: it would not notice others."""
+    x = value("x", TensorType(C64, (n,)))
+    with Builder([x]) as builder:
+        func = split_complex(Func("f", builder.finish([apply(Fft(0), x)])))
+    verify(func)
+    tables = [s for s in func.stmts if isinstance(s.op, Constant)]
+    assert len(tables) == (3 if n == 144 else 1)
+    for table in tables:
+        for numbers in (table.op.evaluate() + 1, table.op.evaluate()[:, ::-1]):
+            changed = [s.replace(op=Constant.of(numbers)) if s is table else s for s in func.stmts]
+            refused(func.replace(block=Block(func.params, changed, func.results)), "is not the table of constants that fft_parts takes")
+        as_parameter = [s for s in func.stmts if s is not table]
+        refused(func.replace(block=Block([*func.params, table.result], as_parameter, func.results)), "is not the table of constants")
+
+
+@pytest.mark.parametrize("shape", ["1,3,4", "3,3,4", "2,3,4,1", "2,12"])
+def test_factors_between_two_steps_of_a_fourier_transform_have_their_shape(shape: str) -> None:
+    text = f"""
+        func @f(%x: f64[12,2], %a: f64[2,1], %b: f64[2,1], %c: f64[{shape}]) -> f64[12,2] {{
+          %y: f64[12,2] = fft_parts %x, %a, %b, %c {{axis=0}}
+          return %y
+        }}
+        """
+    text_refused(text, "its operands do not fit: fft_parts")
 
 
 def test_fuse() -> None:

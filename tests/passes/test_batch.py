@@ -16,11 +16,13 @@ from adjit.ir.parser import parse_func
 from adjit.ir.printer import print_func
 from adjit.ir.types import DTYPES
 from adjit.ir.verifier import verify
+from adjit.passes.autodiff.adjoint import value_and_grad_func
 from adjit.passes.batch import batch_func
 from tests.ops.cases import CASES, Case
 from tests.ops.cases_convolution import CASES as CONVOLUTION
 from tests.ops.cases_structure import CASES as STRUCTURE
 from tests.ops.harness import assert_close, func_of
+from tests.passes.loop_programs import PROGRAMS
 
 SIZE = 3
 
@@ -198,3 +200,19 @@ def test_assignments_are_refused() -> None:
 def test_no_examples() -> None:
     out = verify(batch_func(parsed(WHILE), [True, True], 0))
     assert [a.shape for a in run(out, np.zeros(0), np.zeros(0))] == [(0,), (0,)]
+
+
+GRADIENTS = {
+    "traced_bounds": [(True, True, True, True), (False, False, True, True), (True, False, False, True)],
+    "until_small": [(True, False), (False, True), (True, True)],
+    "branch_in_loop": [(True, False), (True, True)],
+    "vectors": [(True, False), (False, True)],
+}
+
+
+@pytest.mark.parametrize(("name", "mask"), [(name, mask) for name, masks in GRADIENTS.items() for mask in masks])
+def test_gradients_whose_loops_save_other_values_for_each_example(name: str, mask: tuple[bool, ...]) -> None:
+    program = PROGRAMS[name]
+    steps = [np.arange(SIZE).reshape(SIZE, *[1] * np.ndim(a)) * (1 if a.dtype.kind == "i" else 0.05) for a in program.arrays]
+    arrays = [(a + step).astype(a.dtype) if has else a for a, step, has in zip(program.arrays, steps, mask, strict=True)]
+    check(value_and_grad_func(program.func()), arrays, mask)

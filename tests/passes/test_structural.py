@@ -125,6 +125,13 @@ EXAMPLES = [
     ),
     Example("small_powers", "%x: f64[2]", "f64[2]", ["%a: f64[2] = integer_pow %x {n=1}", "%b: f64[2] = neg %a"], ["%b: f64[2] = neg %x"]),
     Example(
+        "small_powers",
+        "%x: f64[2]",
+        "f64[2]",
+        ["%a: f64[2] = integer_pow %x {n=0}", "%b: f64[2] = add %x, %a"],
+        ["%b: f64[2] = add %x, 1.0"],
+    ),
+    Example(
         "join_casts",
         "%x: f32[2]",
         "f32[2]",
@@ -155,6 +162,20 @@ EXAMPLES = [
         ["%b: f64[] = min %x {axes=[0, 1]}"],
     ),
     Example("reduce_reshaped", "%x: f64[2,3]", "f64[3]", ["%a: f64[3,2] = reshape %x", "%b: f64[3] = min %a {axes=[1]}"], None),
+    Example(
+        "reduce_broadcast",
+        "%x: f64[1,3,1]",
+        "f64[3]",
+        ["%a: f64[2,3,5] = broadcast %x", "%b: f64[3] = sum %a {axes=[0, 2]}"],
+        ["%0: f64[3] = reshape %x", "%b: f64[3] = mul %0, 10.0"],
+    ),
+    Example(
+        "reduce_broadcast",
+        "%x: f64[2,3]",
+        "f64[3]",
+        ["%a: f64[1,2,3] = broadcast %x", "%b: f64[3] = sum %a {axes=[0, 1]}"],
+        None,
+    ),
     Example(
         "reduce_broadcast",
         "%x: f64[3]",

@@ -6,7 +6,8 @@
     python -m tests.tools.mutation rules --count 20 --control
 
 First, the tests run once with a recorder that notes which test runs which line (`--recorded FOLDER` keeps the record, or uses the one that
-is there). Then each mutant runs in a fork of a process that has collected the tests, against the quickest tests that run the changed line.
+is there). Then each mutant runs in a fork of a process that has collected the tests, against the quickest tests that run the changed line,
+of as many test functions as there are.
 A mutant is killed when a test fails, crashes, or takes much more processor time than without it; a test that kills must pass, in a fork,
 without the mutant. Survivors are listed: each is a missing test, or a change that makes no difference (in speed at most).
 With `--control`, functions are exchanged for themselves: all survive, if the tool works.
@@ -24,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -163,7 +164,7 @@ class Judge:
         of_file = self.lines.get(os.path.realpath(mutant.path), {})
         before = (of_file.get(line, []) for line in range(mutant.line, mutant.first_line, -1))  # the line, or where its statement begins
         of_line = {*next(filter(None, before), [])} & self.items.keys()
-        return sorted(of_line - {test for test, sound in self._sound.items() if not sound}, key=self.seconds.__getitem__)[:MOST_TESTS]
+        return varied(of_line - {test for test, sound in self._sound.items() if not sound}, self.seconds)[:MOST_TESTS]
 
     def _fork(self, tests: list[str], mutant: Mutant | None, functions: list[FunctionType]) -> tuple[int, int]:
         heard, said = os.pipe()
@@ -222,6 +223,17 @@ class Judge:
         self._done += 1
         if self._done % 25 == 0:
             print(f"{self._done} of {len(self.drawn)}: {len(self.survivors)} survive", flush=True)
+
+
+def varied(tests: Iterable[str], seconds: dict[str, float]) -> list[str]:
+    """The quickest case of every test function, then the second of each, and so on: cases of one function notice much the same."""
+    turns: Counter[str] = Counter()
+    order = []
+    for test in sorted(tests, key=seconds.__getitem__):
+        function = test.partition("[")[0]
+        order.append((turns[function], seconds[test], test))
+        turns[function] += 1
+    return [test for _, _, test in sorted(order)]
 
 
 def _verdict(status: int, heard: int) -> Verdict:

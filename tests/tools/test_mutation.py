@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.tools.mutation import varied
+
 ROOT = Path(__file__).parents[2]
 RULES = """
 def derivative(x):
@@ -64,3 +66,8 @@ def test_killed_and_surviving_mutants(tmp_path: Path) -> None:
     control = subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path), "--control"], cwd=ROOT, capture_output=True, text=True)
     assert "0 of 10 mutants killed" in control.stdout
     assert control.returncode == 0
+
+
+def test_cases_of_one_test_leave_room_for_others() -> None:
+    seconds = {"a[1]": 0.1, "a[2]": 0.2, "a[3]": 0.3, "b": 0.4, "c[1]": 0.25, "c[2]": 0.5}
+    assert varied(seconds, seconds) == ["a[1]", "c[1]", "b", "a[2]", "c[2]", "a[3]"]

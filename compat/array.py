@@ -103,6 +103,9 @@ def one_hot(
     name: str | None = None,
 ) -> Any:  # fmt: skip
     values = [v for v in (on_value, off_value) if v is not None]
+    kinds = [convert_to_tensor(v, dtype_hint=dtype).dtype for v in values]
+    if len(set(kinds)) > 1:
+        raise TypeError(f"dtype {kinds[0]!r} of on_value does not match dtype {kinds[1]!r} of off_value")
     kind = as_dtype(dtype) if dtype is not None else convert_to_tensor(values[0]).dtype if values else float32
     out = indexing.one_hot(convert_to_tensor(indices), int(depth), kind.dtype, -1 if axis is None else axis)
     if not values:
@@ -273,6 +276,8 @@ def split(value: Any, num_or_size_splits: Any, axis: int = 0, num: int | None = 
     if isinstance(num_or_size_splits, int):
         return shapes.split(x, num_or_size_splits, axis)
     sizes = list(sizes_of(num_or_size_splits))
+    if num is not None and num != len(sizes):
+        raise InvalidShape(f"split: size of the split_tensor must be 1-D and have the same elements as outputs, {num}; got {len(sizes)}")
     if -1 in sizes:
         sizes[sizes.index(-1)] = x.type.shape[axis] - builtins.sum(s for s in sizes if s != -1)
     if builtins.sum(sizes) != x.type.shape[axis]:

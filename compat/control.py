@@ -44,18 +44,35 @@ def case(
 
 def switch_case(branch_index: Any, branch_fns: Any, default: Callable[[], Any] | None = None, name: str = "switch_case") -> Any:
     """Call `branch_fns[branch_index]()`; an index out of range selects `default` (or the last)."""
-    if isinstance(branch_fns, dict):
-        numbered: dict[int, Any] = dict(branch_fns)
-    else:
-        numbered = dict(enumerate(branch_fns) if callable(branch_fns[0]) else branch_fns)
+    if not isinstance(branch_index, Operand):
+        raise TypeError(f"'branch_index' must be a Tensor, got {type(branch_index)}")
+    numbered = _numbered(branch_fns)
     last = default or numbered[max(numbered)]
-    functions = [_tensors(numbered.get(i, last)) for i in range(max(numbered) + 1)] + [_tensors(last)]
+    functions = [_tensors(numbered[i]) for i in range(len(numbered))] + [_tensors(last)]
     index = convert_to_tensor(branch_index)
     if not tracing():
         at = int(index)
         return dress_structure(functions[at if 0 <= at < len(functions) else -1]())
     outside = (index < 0) | (index >= len(functions))
     return dress_structure(control.switch(ops.where(outside, len(functions) - 1, index), functions))
+
+
+def _numbered(branch_fns: Any) -> dict[int, Callable[[], Any]]:
+    """The functions of `switch_case` by their indices: they are given in order, or as pairs, or as a dict."""
+    pairs = list(branch_fns.items() if isinstance(branch_fns, dict) else branch_fns)
+    if not pairs:
+        raise ValueError("branch_fns must be a non-empty list or dict of functions")
+    if callable(pairs[0]):
+        pairs = list(enumerate(pairs))
+    for key, function in pairs:
+        if not isinstance(key, int):
+            raise TypeError(f"key must be a Python `int`, got {type(key)}")
+        if not callable(function):
+            raise TypeError(f"fn for key {key} must be callable.")
+    found = sorted(key for key, _ in pairs)
+    if found != list(range(len(pairs))):
+        raise ValueError(f"branch indices must form contiguous range of [0 to {len(pairs)}) but found {{{', '.join(map(str, found))}}}")
+    return dict(pairs)
 
 
 def while_loop(
@@ -71,7 +88,10 @@ def while_loop(
         out = as_called(body)(*dress_structure(values))
         out = tuple(out) if isinstance(out, list | tuple) and (len(start) > 1 or len(out) == 1) else (out,)
         if len(out) != len(start):
-            raise ValueError(f"while_loop: the body gave {len(out)} values for {len(start)} loop variables")
+            raise ValueError(
+                f"The two structures don't have the same nested structure: the body of while_loop gave {len(out)} values for {len(start)} "
+                "loop variables"
+            )
         return count + 1, tuple(map(_following, values, out))
 
     def test(state: Any) -> Any:
@@ -101,8 +121,36 @@ def map_fn(
     swap_memory: bool = False, infer_shape: bool = True, name: str | None = None, fn_output_signature: Any = None,
 ) -> Any:  # fmt: skip
     """Apply `fn` to each row, and stack the results."""
+    rows = _rows(elems)
+    wanted = fn_output_signature if fn_output_signature is not None else dtype
+
+    def each(row: Any) -> Any:
+        out = as_called(fn)(dress_structure(row))
+        if isinstance(wanted, list | tuple | dict):
+            _check_structure(wanted, out)
+        return tree_map(convert_to_tensor, out)
+
+    return dress_structure(control.map(each, rows))
+
+
+def _rows(elems: Any) -> Any:
     rows = tree_map(convert_to_tensor, elems)
-    return dress_structure(control.map(lambda row: tree_map(convert_to_tensor, as_called(fn)(dress_structure(row))), rows))
+    leaves = flatten(rows)[0]
+    if not leaves:
+        raise ValueError(
+            f"elems must be a Tensor or (possibly nested) sequence of Tensors. Got {elems}, which does not contain any Tensors."
+        )
+    if not all(leaf.ndim for leaf in leaves):
+        raise ValueError("Elements in elems must be 1+ dimensional Tensors, not scalars")
+    return rows
+
+
+def _check_structure(wanted: Any, out: Any) -> None:
+    if flatten(wanted)[1] != flatten(out)[1]:
+        raise TypeError(
+            "The two structures don't have the same nested structure.\n\n"
+            f"First structure: type={type(wanted).__name__} str={wanted}\n\nSecond structure: type={type(out).__name__} str={out}"
+        )
 
 
 vectorized_map = map_fn

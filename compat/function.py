@@ -30,6 +30,7 @@ from adjit.runtime.shortcut import Shortcut
 from adjit.runtime.signature import Static
 from adjit.runtime.variable import Variable as RuntimeVariable
 from adjit.tracer.autograph.convert import convert
+from adjit.tracer.given import Given
 from adjit.tracer.pytree import TreeDef, flatten, tree_map
 from adjit.tracer.trace import Trace, current_trace
 
@@ -60,8 +61,16 @@ class Body:
             dress_trace(trace)
             fn = convert(fn) if self.autograph else fn
         args, kwargs = tree_map(dress_argument, (args, kwargs))
-        with fed(self.feeds, kwargs.pop(ARGUMENT, ())) if trace is not None else nullcontext():
-            return tree_map(as_result, fn(*args, **kwargs))
+        fed_in = kwargs.pop(ARGUMENT, ())
+        given = Given((args, kwargs))
+        with fed(self.feeds, fed_in) if trace is not None else nullcontext():
+            result = fn(*args, **kwargs)
+        if trace is not None and any(True for _ in given.changed()):
+            raise ValueError(
+                f"{getattr(self.fn, '__name__', self.fn)}{inspect.signature(self.fn)} should not modify its Python input arguments, such as lists and dicts. "
+                "Modifying a copy is allowed."
+            )
+        return tree_map(as_result, result)
 
 
 def dress_trace(trace: Trace) -> None:

@@ -16,6 +16,7 @@ from .dtypes import as_dtype, int32, int64
 from .errors import InvalidShape, missing, out_of_scope
 from .listing import public_names
 from .segments import *  # noqa: F403 - names of tf.math
+from .shape import TensorShape
 from .special import *  # noqa: F403 - names of tf.math
 from .tensor import convert_to_tensor, dress, pair, true_quotient
 from .wrapping import axes_of, binary, floating, public, unary
@@ -106,7 +107,10 @@ def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
 @public
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
     x = convert_to_tensor(t)
-    return ops.minimum(*pair("clip_by_value", ops.maximum(*pair("clip_by_value", x, clip_value_min)), clip_value_max))
+    out = ops.minimum(*pair("clip_by_value", ops.maximum(*pair("clip_by_value", x, clip_value_min)), clip_value_max))
+    if out.type.shape != x.type.shape:
+        raise ValueError(f"Shapes {TensorShape(x.type.shape)} and {TensorShape(out.type.shape)} are incompatible")
+    return out
 
 
 @public

@@ -53,6 +53,20 @@ class TensorShape(tuple[int | None, ...]):
         if not self.is_compatible_with(other):
             raise ValueError(f"Shapes {self} and {TensorShape(other)} are incompatible")
 
+    def merge_with(self, other: Any) -> TensorShape:
+        """What is known about a shape from both."""
+        theirs = TensorShape(other)
+        if not self.is_compatible_with(theirs):
+            raise ValueError(f"Shapes {self} and {theirs} are not compatible")
+        return TensorShape(b if a is None else a for a, b in zip(self, theirs, strict=True))
+
+    def most_specific_compatible_shape(self, other: Any) -> TensorShape:
+        """What both shapes have in common; an unknown rank is out of the scope of adjit.tf."""
+        theirs = TensorShape(other)
+        if len(self) != len(theirs):
+            raise ValueError(f"Shapes {self} and {theirs} have different ranks, and an unknown rank is out of the scope of adjit.tf")
+        return TensorShape(a if a == b else None for a, b in zip(self, theirs, strict=True))
+
     def concatenate(self, other: Any) -> TensorShape:
         return TensorShape((*self, *TensorShape(other)))
 

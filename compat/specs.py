@@ -28,6 +28,10 @@ class TensorSpec:
         operand = as_operand(tensor)
         return TensorSpec(operand.type.shape, operand.type.dtype, name)
 
+    @classmethod
+    def from_spec(cls, spec: Any, name: str | None = None) -> TensorSpec:
+        return cls(spec.shape, spec.dtype, name or spec.name)
+
     def is_compatible_with(self, value: Any) -> bool:
         other = value if isinstance(value, TensorSpec) else spec_of(value)
         return self.dtype == other.dtype and (self.shape is None or other.shape is None or self.shape.is_compatible_with(other.shape))

@@ -60,6 +60,11 @@ class Tensor(ArrayMethods):
     def ref(self) -> Reference:
         return Reference(self)
 
+    def __len__(self) -> int:
+        if not self.type.shape:
+            raise TypeError("Scalar tensor has no `len()`")
+        return self.type.shape[0]
+
     def __getitem__(self, key: Any) -> Any:
         try:
             return dress(ops.getitem(self, key))
@@ -168,7 +173,7 @@ class ConstantTensor(Tensor, Splat):
 class Reference:
     """`x.ref()`: a hashable reference to x, for use as a dict key."""
 
-    __slots__ = ("_x",)
+    __slots__ = ("_x", "__weakref__")
 
     def __init__(self, x: Any) -> None:
         self._x = x

@@ -27,6 +27,7 @@ from adjit.ir.types import PYTHON, TensorType
 
 from .contents import holds_still
 from .frames import code_of, definition, raised_at, recurs_at, user_location, user_site
+from .given import Given
 from .pytree import TreeDef, dotted, flatten
 from .sharing import SHARING, remember_view
 from .traced import Splat as Splat
@@ -290,7 +291,10 @@ def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any],
     try:
         with trace:
             args, kwargs = tree.unflatten(given)
-            out, out_tree = flatten(fn(*args, **kwargs), in_order=True)
+            structures = Given((args, kwargs))
+            result = fn(*args, **kwargs)
+            structures.check(trace.name, result, location)
+            out, out_tree = flatten(result, in_order=True)
             results = [as_operand(leaf) for leaf in out if is_result(leaf)]
             func = trace.finish_function(arguments, results, location)
             static = tuple((i, leaf) for i, leaf in enumerate(out) if not is_result(leaf))

@@ -326,6 +326,16 @@ def gives_argument_away(x):
     return ys
 
 
+def appends_to_argument(items):
+    items.append(items[0])
+    return items[0]
+
+
+def writes_to_argument(params):
+    params["a"] = params["a"] * 2
+    return [params["a"]]
+
+
 def sorts_texts(x):
     return sorted(["a", "b"], key=lambda name: x if name == "a" else -x)
 
@@ -462,6 +472,8 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] =
     (gives_argument_away, (1.0,), TraceError,
      ("`ys.append(...)` in a traced statement would change an argument, which the caller does not see; copy it first, ys = list(ys), and "
      "return it")),
+    (appends_to_argument, ([1.0],), TraceError, "appends_to_argument changes a list among its arguments, which the caller of a"),
+    (writes_to_argument, ({"a": 1.0},), TraceError, "writes_to_argument changes a dict among its arguments, which the caller of a"),
     (sorts_texts, (1.0,), TraceError, "sorted(): the order of the items is only known when the function runs, so they must be numbers or"),
     (sorts_by_arrays, (V,), TraceError, "sorted(): the keys must be numbers, or tuples of equally many numbers, for their order is only"),
     (sorts_by_a_traced_direction, (1.0,), TraceError, "sorted(): `reverse` is only known when the function runs; sort the list on both"),

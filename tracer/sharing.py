@@ -54,11 +54,15 @@ def split_memory(trace: Builder, values: Sequence[Any]) -> tuple[list[Any], list
 
 
 def memory_of(x: Any) -> tuple[Any, ...]:
-    """Return the arrays that a value may be a view of, or else itself. A copy made for a branch also counts as its original."""
+    """Return the arrays that a value may be a view of, or else itself. A copy made for a branch, and its views, count as its original."""
     if isinstance(x, Traced):
         return x.memory or (x,)
-    known = doubles().get(id(x)) if isinstance(x, np.ndarray) else None
-    return (x,) if known is None else (x, *memory_of(known[1]))
+    known, viewed = doubles(), x
+    while isinstance(viewed, np.ndarray):
+        if id(viewed) in known:
+            return (x, *memory_of(known[id(viewed)][1]))
+        viewed = viewed.base
+    return (x,)
 
 
 def doubles() -> dict[int, tuple[Array, Array]]:

@@ -75,6 +75,31 @@ def test_what_numpy_gives_or_an_error(block: int, tmp_path: Path) -> None:
     assert 5 < refused < 38, "most programs of this kind share some arrays, and many do not"
 
 
+def views_after_a_loop(x: Any, n: int) -> Any:
+    a, b = np.zeros(4), np.ones(4)
+    for _ in range(n):
+        b = a.ravel()
+    a[3] = x[1]
+    return a, b
+
+
+def views_after_a_loop_written_in_a_loop(x: Any, n: int) -> Any:
+    a, b, t = np.zeros(4), np.ones(4), x[0]
+    for _ in range(n):
+        b = a[::-1]
+    while t < 2.0:
+        a[3] = x[1]
+        t = t + 0.7
+    return a, b
+
+
+@pytest.mark.parametrize("f", [views_after_a_loop, views_after_a_loop_written_in_a_loop])
+def test_a_view_made_in_a_loop_shares_memory(f: Any) -> None:
+    """The loop is traced on copies of the arrays: a view of a copy is one of the original."""
+    with pytest.raises(TraceError, match="would also change `b`"):
+        run_traced(convert(f), np.array([0.6, -0.2, 0.9, 0.1]), 3)
+
+
 def test_a_copy_of_a_constant_is_another_array() -> None:
     """A gradient that depends on nothing is a constant."""
 

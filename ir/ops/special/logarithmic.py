@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ..elementary import log, log1p
 from .base import Special, special
-from .numbers import Num, where
+from .numbers import Num, polynomial, where
 
 __all__ = ["xlogy", "xlog1py", "entr", "rel_entr", "kl_div", "logit"]
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ...operand import Operand
 
 INF, NAN = math.inf, math.nan
+ATANH = tuple(2.0 / (2 * k + 3) for k in range(13))  # 2 atanh(s) = 2s + s³ p(s²), for s² < 0.06
 
 
 class Xlogy(Special):
@@ -96,11 +97,11 @@ class Logit(Special):
 
     def formula(self, *xs: Num) -> Num:
         (p,) = xs
+        # around 1/2, where the logarithm is small, 2 atanh of the distance, which is exact
         centred = p * 2.0 - 1.0
-        near = (p / (1.0 - p)).log()
-        # around 1/2, where the logarithm is small, in terms of the exact distance
-        middle = (centred / (1.0 - p)).clamp(-0.9).log1p()
-        return where((p > 0.3) & (p < 0.65), middle, near)
+        square = centred * centred
+        middle = (centred * square).mad(polynomial(square, ATANH), centred * 2.0)
+        return where(square < 0.06, middle, (p / (1.0 - p)).log())
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
         return 1.0 / (args[0] * (1.0 - args[0]))

@@ -66,9 +66,9 @@ class Body:
         with fed(self.feeds, fed_in) if trace is not None else nullcontext():
             result = fn(*args, **kwargs)
         if trace is not None and any(True for _ in given.changed()):
+            called = f"{getattr(self.fn, '__name__', self.fn)}{inspect.signature(self.fn)}"
             raise ValueError(
-                f"{getattr(self.fn, '__name__', self.fn)}{inspect.signature(self.fn)} should not modify its Python input arguments, such as lists and dicts. "
-                "Modifying a copy is allowed."
+                f"{called} should not modify its Python input arguments, such as lists and dicts. Modifying a copy is allowed."
             )
         return tree_map(as_result, result)
 

@@ -123,6 +123,7 @@ class Route:
         self._symbols = symbols or {}
         self._kept: list[Any] = [arguments, variables, constants, results, structure, tensor_class]
         error = (ctypes.c_int64 * RECORD_WORDS)()
+        error[QUIET] = 1  # until a call releases the GIL
         nodes = np.array([word for node in structure for word in self._node(node)], np.int64)
         ranges = np.array([n for s in self._symbols.values() for n in (s.low, LARGEST if s.high is None else s.high)], np.int64)
         self._kept += [error, nodes, ranges]

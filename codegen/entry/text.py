@@ -191,10 +191,11 @@ own: ; routes that are exchanged meanwhile live until this call is over
   %owner = item %routes[0]
   %route.count = word %routes[1]
   %most = word %routes[2] ; buffers of any route
-  %buffers = alloca ptr, i64 %most, align 16
-  %objects = alloca ptr, i64 %most, align 16 ; the arrays of arguments and variables
-  %arrays = alloca ptr, i64 %most, align 16 ; those of results
-  %scratch = alloca double, i64 %most, align 16
+  %words = shl i64 %most, 2
+  %buffers = alloca i64, i64 %words, align 16
+  %objects = getelementptr ptr, ptr %buffers, i64 %most ; the arrays of arguments and variables
+  %arrays = getelementptr ptr, ptr %objects, i64 %most ; those of results
+  %scratch = getelementptr ptr, ptr %arrays, i64 %most ; the values of floats
   %owner.count = load i64, ptr %owner
   %owner.more = add i64 %owner.count, 1
   store i64 %owner.more, ptr %owner
@@ -365,7 +366,7 @@ run.general:
 size:
   %z = phi i64 [0, %run.general], [%z.next, %size.small]
   %z.more = icmp slt i64 %z, %symbols
-  br i1 %z.more, label %size.look, label %quick
+  br i1 %z.more, label %size.look, label %sizes.small
 size.look:
   %z.size = word %sizes[%z]
   %z.small = icmp sle i64 %z.size, %quick.up.to
@@ -373,6 +374,11 @@ size.look:
 size.small:
   %z.next = add i64 %z, 1
   br label %size
+sizes.small:
+  %record = item %route[DETAILS]
+  %quiet.at = getelementptr i64, ptr %record, i64 QUIET
+  store i64 1, ptr %quiet.at
+  br label %quick
 run.any:
   %long = word %route[LONG]
   %releases = icmp ne i64 %long, 0
@@ -380,12 +386,10 @@ run.any:
 released:
   %code.released = call i64 @run_released(ptr %route, ptr %buffers, ptr %objects, i64 %after.variables, ptr %node)
   br label %ran
-quick: ; no other Python code runs until it is over
+quick: ; no other Python code runs until it is over: the record says so, from the beginning for programs that are always quick
   %main = item %route[MAIN]
   %arena = item %route[ARENA]
   %error = item %route[DETAILS]
-  %quiet.at = getelementptr i64, ptr %error, i64 QUIET
-  store i64 1, ptr %quiet.at
   %code.quick = call i64 %main(ptr %buffers, ptr %arena, ptr %error)
   br label %ran
 ran:

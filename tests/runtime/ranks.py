@@ -151,6 +151,11 @@ def parts() -> None:
             same(scatter(whole[RANK]), sum(a[RANK] for a in whole))
             same(gather(whole[RANK][0]), np.stack([a[0] for a in whole]))
             same(d.all_reduce(whole[RANK]), sum(whole))  # buffers in turn, with another exchange in between
+    for dtype in ("?", "f2", "u1", "i8", "c16"):
+        rows = np.stack([(np.arange(5) + RANK).astype(dtype)] * SIZE)
+        same(gather(rows[0]), np.stack([(np.arange(5) + r).astype(dtype) for r in range(SIZE)]))
+        if dtype != "?":
+            same(scatter(rows), (SIZE * np.arange(5) + sum(range(SIZE))).astype(dtype))
     shared_sums.table.least = measured
 
 

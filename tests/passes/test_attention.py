@@ -246,6 +246,26 @@ def test_a_gradient_of_the_users_with_almost_the_same_factor_stays() -> None:
     np.testing.assert_allclose(compiled(q), aj.grad(loss)(q), rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.parametrize("keys", ["right", "another array", "not transposed"])
+@pytest.mark.parametrize("values", ["right", "another array", "not transposed"])
+def test_a_gradient_of_the_users_with_another_matrix_stays(keys: str, values: str) -> None:
+    """Instead of k, or v transposed, something else of the same shape: the adjoint of attention would be another."""
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=(2, 40, 40)) / 3 for _ in range(4)]
+    turn = lambda x: np.swapaxes(x, -1, -2)  # noqa: E731
+
+    def loss(q: Any, k: Any, v: Any, other: Any) -> Any:
+        by_keys = {"right": k, "another array": other, "not transposed": turn(k)}[keys]
+        by_values = {"right": turn(v), "another array": turn(other), "not transposed": v}[values]
+        scores = aj.custom_gradient(lambda x: (x @ turn(k), lambda d: d @ by_keys))
+        mixed = aj.custom_gradient(lambda w: (w @ v, lambda d: d @ by_values))
+        return aj.sum(mixed(aj.softmax(scores(q) * 0.25, axis=-1)) ** 2)
+
+    compiled = aj.function(aj.grad(loss))
+    assert ("attention_gradient" in compiled.inspect(*arrays).optimized) == (keys == values == "right")
+    np.testing.assert_allclose(compiled(*arrays), aj.grad(loss)(*arrays), rtol=1e-11, atol=1e-13)
+
+
 def test_derivatives_of_second_order_store_the_weights() -> None:
     arrays = draw((), 33, 34, 5, 5, "f8")
     loss = lambda q: aj.sum(attention(q, *arrays[1:]) ** 2)  # noqa: E731

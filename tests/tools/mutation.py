@@ -6,8 +6,8 @@
     python -m tests.tools.mutation rules --count 20 --control
 
 First, the tests run once with a recorder that notes which test runs which line (`--recorded FOLDER` keeps the record, or uses the one that
-is there). Then each mutant runs in a fork of a process that has collected the tests, against the quickest tests that run the changed line,
-of as many test functions as there are.
+is there). Then each mutant runs in a fork of a process that has collected the tests, against tests that run the changed line: a few cases
+of each, those that mirror the file and the quickest first.
 A mutant is killed when a test fails, crashes, or takes much more processor time than without it; a test that kills must pass, in a fork,
 without the mutant. Survivors are listed: each is a missing test, or a change that makes no difference (in speed at most).
 With `--control`, functions are exchanged for themselves: all survive, if the tool works.
@@ -99,6 +99,7 @@ GROUPS = {
     ),
 }
 MOST_TESTS = 40
+CASES = 4  # of one test function, before those of others
 SLACK = (20.0, 10.0)  # a mutant may take this many seconds of processor time, and this many times what its tests take without it
 
 
@@ -164,7 +165,7 @@ class Judge:
         of_file = self.lines.get(os.path.realpath(mutant.path), {})
         before = (of_file.get(line, []) for line in range(mutant.line, mutant.first_line, -1))  # the line, or where its statement begins
         of_line = {*next(filter(None, before), [])} & self.items.keys()
-        return varied(of_line - {test for test, sound in self._sound.items() if not sound}, self.seconds)[:MOST_TESTS]
+        return varied(of_line - {test for test, sound in self._sound.items() if not sound}, self.seconds, mutant.path)[:MOST_TESTS]
 
     def _fork(self, tests: list[str], mutant: Mutant | None, functions: list[FunctionType]) -> tuple[int, int]:
         heard, said = os.pipe()
@@ -225,15 +226,20 @@ class Judge:
             print(f"{self._done} of {len(self.drawn)}: {len(self.survivors)} survive", flush=True)
 
 
-def varied(tests: Iterable[str], seconds: dict[str, float]) -> list[str]:
-    """The quickest case of every test function, then the second of each, and so on: cases of one function notice much the same."""
+def varied(tests: Iterable[str], seconds: dict[str, float], path: Path) -> list[str]:
+    """A few cases of every test function, those of the file's own tests first, and quick ones before others; then a few more of each.
+
+    The quickest of all would be many cases of one test, and of a line that all programs run, tests of anything else.
+    """
+    own = {f"test_{path.stem}.py", f"test_{path.parent.name}.py"}  # tests/passes/test_simplify.py tests the files of passes/simplify
     turns: Counter[str] = Counter()
     order = []
     for test in sorted(tests, key=seconds.__getitem__):
         function = test.partition("[")[0]
-        order.append((turns[function], seconds[test], test))
+        is_own = Path(function.partition("::")[0]).name in own
+        order.append((turns[function] // CASES, not is_own, turns[function], seconds[test], test))
         turns[function] += 1
-    return [test for _, _, test in sorted(order)]
+    return [test for *_, test in sorted(order)]
 
 
 def _verdict(status: int, heard: int) -> Verdict:

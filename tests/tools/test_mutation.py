@@ -69,5 +69,7 @@ def test_killed_and_surviving_mutants(tmp_path: Path) -> None:
 
 
 def test_cases_of_one_test_leave_room_for_others() -> None:
-    seconds = {"a[1]": 0.1, "a[2]": 0.2, "a[3]": 0.3, "b": 0.4, "c[1]": 0.25, "c[2]": 0.5}
-    assert varied(seconds, seconds) == ["a[1]", "c[1]", "b", "a[2]", "c[2]", "a[3]"]
+    cases = {f"tests/test_b.py::g[{k}]": 0.1 * k for k in range(6)}
+    seconds = cases | {"tests/test_b.py::f": 0.5, "tests/passes/test_cse.py::h": 0.9}
+    want = ["tests/passes/test_cse.py::h", *list(cases)[:1], "tests/test_b.py::f", *list(cases)[1:4], *list(cases)[4:]]
+    assert varied(seconds, seconds, Path("passes/simplify/cse.py")) == want

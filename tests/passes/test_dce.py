@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjit.passes.simplify.dce import eliminate_dead_code
+from adjit.passes.simplify.dce import eliminate_dead_code, eliminate_repeated_checks
 from tests.passes.checks import QUICK, keeps_meaning, leaves, rewrites
 
 
@@ -63,6 +63,34 @@ def test_effects_stay_with_what_they_read() -> None:
         }
         """,
     )
+
+
+def test_what_is_printed_stays_wherever_it_is() -> None:
+    before = """
+        func @f(%x: f64[]) -> () {
+          %a: f64[] = exp %x
+          %dead: f64[] = log %x
+          print %a {template="{}"}
+          %r: f64[] = for %k in 0..3 carry (%c: f64[] = %x) {
+            %n: f64[] = sin %c
+            print %k {template="{}"}
+            yield %n
+          }
+          return
+        }
+        """
+    after = """
+        func @f(%x: f64[]) -> () {
+          %a: f64[] = exp %x
+          print %a {template="{}"}
+          for %k in 0..3 {
+            print %k {template="{}"}
+          }
+          return
+        }
+        """
+    for each in (eliminate_dead_code, eliminate_repeated_checks):
+        rewrites(each, before, after)
 
 
 def test_a_failure_happens_though_nobody_reads_the_result() -> None:

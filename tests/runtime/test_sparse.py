@@ -136,11 +136,9 @@ def test_errors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_patterns_say_whether_they_hold_for_all_values() -> None:
     """Those that do are computed once; an index that is a parameter's value makes them differ from call to call."""
-    fixed, chosen = (
-        parse_func(f"func @f(%x: f64[5], %i: i64[]) -> f64[] {{\n  %y: f64[] = gather %x, {index}\n  return %y\n}}\n")
-        for index in ("2:i64[]", "%i")
-    )
-    for func, at, matters in ((fixed, 2, False), (chosen, 3, True)):
+    head = "func @f(%x: f64[5], %i: i64[]) -> f64[] {\n  %j: i64[] = add %i, 1\n  %z: i64[] = mul 2, 1\n"
+    for index, at, matters in (("2:i64[]", 2, False), ("%z", 2, False), ("%i", 3, True), ("%j", 4, True)):
+        func = parse_func(f"{head}  %y: f64[] = gather %x, {index}\n  return %y\n}}\n")
         (pattern,), uses_values = jacobian_pattern(func, 0, [None, np.array(3)])
         assert pattern.keys.tolist() == [at]
         assert uses_values is matters

@@ -39,6 +39,7 @@ from .recording import listening, suspended
 from .retracing import Retraces
 from .shortcut import Shortcut
 from .signature import Signature, is_array, probe, shows_keywords, take_apart
+from .slow_compiling import warn_if_slow
 from .specs import InputSignature, Specialization, signature_text
 from .tensor import tensor
 from .variable import Store, Variable, scope, undone_by_errors
@@ -97,6 +98,7 @@ class Function(Inspectable, Exportable):
         self._lock = new_lock()  # held while a specialisation is created
         self._keeping = new_lock()  # held while the caches change
         self._traces = 0
+        self._was_slow = False  # there was a warning about it
         self._complete = False  # traced to the end once: from then on no variable may be created
         self._instances: dict[int, tuple[Callable[[], Any], Function]] = {}
         self._shortcut = Shortcut(self)
@@ -183,6 +185,7 @@ class Function(Inspectable, Exportable):
         found.used = next(_stamps)
         if is_new:
             self._noticed(signature, found)
+            self._was_slow = self._was_slow or warn_if_slow(self._name, found)
             for observe in observers:
                 observe(found, signature)
         return found

@@ -123,6 +123,13 @@ EXAMPLES = [
         ["%a: f64[5] = slice %x {starts=[1], stops=[11], steps=[2]}", "%b: f64[2] = slice %a {starts=[1], stops=[5], steps=[3]}"],
         ["%b: f64[2] = slice %x {starts=[3], stops=[10], steps=[6]}"],
     ),
+    Example(
+        "join_slices",
+        "%x: f64[20]",
+        "f64[3]",
+        ["%a: f64[10] = slice %x {starts=[1], stops=[20], steps=[2]}", "%b: f64[3] = slice %a {starts=[1], stops=[8], steps=[3]}"],
+        ["%b: f64[3] = slice %x {starts=[3], stops=[16], steps=[6]}"],
+    ),
     Example("small_powers", "%x: f64[2]", "f64[2]", ["%a: f64[2] = integer_pow %x {n=1}", "%b: f64[2] = neg %a"], ["%b: f64[2] = neg %x"]),
     Example(
         "small_powers",

@@ -243,6 +243,9 @@ def promoted(name: str, operands: tuple[Operand | complex, ...], dtype: DType | 
     return out
 
 
+WHERE_WRAPS = np.lib.NumpyVersion(np.__version__) < "2.5.0"  # Python integers out of range in `np.where`; later versions raise
+
+
 def checked_scalar(name: str, value: complex, dtype: DType) -> complex:
     """A Python scalar that fits dtype: raises for integers out of range, as NumPy does."""
     if dtype.kind in "iu" and isinstance(value, int):
@@ -386,12 +389,13 @@ class Where(Map):
         return emit.select(*xs)
 
 
-def where(condition: Operand, a: Operand | complex, b: Operand | complex) -> Operand:
-    dtype = common_dtype(a, b)
+def where(condition: Operand, a: Operand | complex, b: Operand | complex, *, wraps: bool = WHERE_WRAPS) -> Operand:
+    """`wraps`: whether Python integers out of range do."""
+    dtype, scalar = common_dtype(a, b), wrapped_scalar if wraps else checked_scalar
     operands = [x for x in (condition, a, b) if not isinstance(x, SCALAR)]
     shape = broadcast_shapes("where", *(x.type.shape for x in operands))
     branches = [
-        condition.literal(wrapped_scalar("where", x, dtype), TensorType(dtype, shape))
+        condition.literal(scalar("where", x, dtype), TensorType(dtype, shape))
         if isinstance(x, SCALAR)
         else broadcast_to(cast(x, dtype), shape)
         for x in (a, b)

@@ -424,11 +424,12 @@ def where(condition: Any, a: Any, b: Any, /) -> Operand:
     >>> aj.grad(lambda x: aj.where(x > 0, aj.sqrt(x), 0.0))(0.0)
     Tensor(0., f64[])
     """
+    return ops.where(*_branches(condition, a, b))
+
+
+def _branches(condition: Any, a: Any, b: Any) -> tuple[Operand, Any, Any]:
     condition, a, b = numbers(condition, a, b)
-    condition = to_operand(condition)
-    if type(a) in SCALARS and type(b) in SCALARS:
-        b = to_operand(b)
-    return ops.where(condition, a, b)
+    return to_operand(condition), a, to_operand(b) if type(a) in SCALARS and type(b) in SCALARS else b
 
 
 def select(conditions: Any, choices: Any, /, default: Any = 0) -> Operand:
@@ -440,7 +441,7 @@ def select(conditions: Any, choices: Any, /, default: Any = 0) -> Operand:
     """
     out = default
     for condition, choice in zip(reversed(list(conditions)), reversed(list(choices)), strict=True):
-        out = where(condition, choice, out)
+        out = ops.where(*_branches(condition, choice, out), wraps=True)
     return to_operand(out)
 
 

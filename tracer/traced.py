@@ -37,6 +37,15 @@ class Traced(ArrayMethods, Value):
         self.location: Location | None = None
         self.memory: tuple[Traced | Array, ...] = ()  # arrays that this value may be a view of, as in NumPy: see `sharing`
 
+    def __hash__(self) -> int:
+        """Raise: a hash by identity would silently miss the equal key of a dict."""
+        where = user_location()
+        raise TypeError(
+            "unhashable type: a traced value cannot be a key of a dict or an element of a set, since its value is known only when the "
+            "function runs; compare it with each key, or use it as an index into an array"
+            + (f"\n  {where.describe()}" if where is not None else "")
+        )
+
     def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
         builder = current_builder()
         if builder is None:

@@ -171,7 +171,7 @@ def test_values_have_no_hash() -> None:
     for miss in (lambda x: {0: 10.0, 3: 5.0}.get(x, -1.0), lambda x: x in {3: "a"}, lambda x: {x}):
         with pytest.raises(TypeError, match="unhashable"):
             miss(T[0])
-        with pytest.raises(TypeError, match="unhashable"):
+        with pytest.raises(TypeError, match=r"unhashable type: a traced value cannot be a key(.|\n)*test_interop\.py:\d+"):
             aj.function(miss)(3.0)
     v = aj.Variable(3.0)
     assert {v: "kept"}[v] == "kept"

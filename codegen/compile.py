@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from adjit.ir.effects import effects_of
 from adjit.ir.expr import hint_of
 from adjit.ir.func import Block, Func
 from adjit.ir.ops.base import Array
-from adjit.ir.sizes import is_symbolic, value_of
+from adjit.ir.specialize import type_at
 from adjit.ir.target import Target
 from adjit.ir.types import TensorType
 
@@ -36,14 +36,9 @@ def quick_up_to(block: Block, symbols: Sequence[Axis]) -> int:
     if not symbols:
         return ANY_SIZE if work(block) < QUICK else 0
     quick, n = 0, 4
-    while n < ANY_SIZE and work(block, partial(type_at, dict.fromkeys((symbol.name for symbol in symbols), n))) < QUICK:
+    while n < ANY_SIZE and work(block, partial(type_at, sizes=dict.fromkeys((symbol.name for symbol in symbols), n))) < QUICK:
         quick, n = n, 4 * n
     return quick
-
-
-def type_at(sizes: Mapping[str, int], t: TensorType) -> TensorType:
-    """The type for given values of the symbols."""
-    return t.with_shape([value_of(n, sizes) for n in t.shape]) if any(map(is_symbolic, t.shape)) else t
 
 
 def work(block: Block, sized: Callable[[TensorType], TensorType] = assumed_type) -> float:

@@ -85,6 +85,11 @@ class _Specializing:
         return out
 
     def type(self, type: TensorType) -> TensorType:
-        if isinstance(type, StackType):
-            return StackType(self.type(type.element))
-        return type.with_shape(tuple(value_of(n, self.sizes) for n in type.shape))
+        return type_at(type, self.sizes)
+
+
+def type_at(type: TensorType, sizes: Mapping[str, int]) -> TensorType:
+    """The type for given values of the symbols."""
+    if isinstance(type, StackType):
+        return StackType(type_at(type.element, sizes))
+    return type.with_shape(tuple(value_of(n, sizes) for n in type.shape))

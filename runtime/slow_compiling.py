@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator
 
-from adjit.ir.func import Block, Stmt
+from adjit.ir.func import Block
 
 from .concrete import ConcreteFunction
 from .retracing import user_level
@@ -36,7 +35,9 @@ def warn_if_slow(name: str, concrete: ConcreteFunction) -> bool:
 
 def advice(block: Block) -> str:
     """Say which line of the user's has most of the statements, and what to write instead."""
-    located = [stmt.location for stmt in statements(block) if stmt.location is not None]
+    from adjit.passes.rewrite import walk  # noqa: PLC0415 - on the way to a warning only
+
+    located = [stmt.location for stmt in walk(block) if stmt.location is not None]
     by_line = Counter((location.file, location.line) for location in located)
     line, most = max(by_line.items(), key=lambda item: item[1], default=(("", 0), 0))
     if most < max(REPEATED, len(located) // 50):
@@ -46,10 +47,3 @@ def advice(block: Block) -> str:
         f"It has {len(located)} statements, {most} of them from one line: a loop around it was unrolled. To compile the line once, loop "
         f"over `aj.range(n)`, or use aj.scan or aj.vmap.\n  {example.describe()}"
     )
-
-
-def statements(block: Block) -> Iterator[Stmt]:
-    for stmt in block.stmts:
-        yield stmt
-        for inner in stmt.blocks:
-            yield from statements(inner)

@@ -1,6 +1,9 @@
-"""A counted loop in LLVM text."""
+"""A counted loop and a condition in LLVM text."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from ..interrupts import stopping
 from .lanes import Text
@@ -73,3 +76,14 @@ class Loop:
         if self.start.isdigit() and self.stop.isdigit() and isinstance(self.step, int):
             return max(1, -(-(int(self.stop) - int(self.start)) // self.step))
         return self.about
+
+
+@contextmanager
+def only_if(text: Text, condition: str) -> Iterator[None]:
+    """What is emitted inside runs only if the condition holds."""
+    inside, after = text.fresh_label(), text.fresh_label()
+    text.put(f"br i1 {condition}, label %{inside}, label %{after}")
+    text.start(inside)
+    yield
+    text.jump(after)
+    text.start(after)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from adjit.ir.expr import Expr
@@ -50,16 +50,10 @@ class TileRenderer:
         if isinstance(loop.start, int) and isinstance(loop.stop, int) and loop.stop - loop.start <= loop.step:
             yield start
             return
-        over = None
-        if loop.may_be_empty:
-            some, over = text.fresh_label(), text.fresh_label()
-            text.put(f"br i1 {text.define(f'icmp slt i64 {start}, {stop}')}, label %{some}, label %{over}")
-            text.start(some)
-        with counted.Loop(text, start, stop, loop.step) as counter:
-            yield counter.index
-        if over is not None:
-            text.jump(over)
-            text.start(over)
+        with ExitStack() as around:
+            if loop.may_be_empty:
+                around.enter_context(counted.only_if(text, text.define(f"icmp slt i64 {start}, {stop}")))
+            yield around.enter_context(counted.Loop(text, start, stop, loop.step)).index
 
     def moved(self, at: Sequence[str], accesses: Sequence[Access], axis: int, index: str) -> list[str]:
         """The position after a move along an axis; what does not move keeps its pointer."""

@@ -13,12 +13,11 @@ from adjit.ir.expr import is_static
 from ..kernels.emitter import VectorEmitter
 from ..kernels.window import Hosted, Window
 from ..llvm import memory
-from ..llvm.counted import Loop
+from ..llvm.counted import Loop, only_if
 from ..llvm.lanes import Reg, Text
 from ..loops.nest import MEDIUM_BODY
 from ..sizes import SIZES
 from . import gemm
-from .gemm import only_if
 
 if TYPE_CHECKING:
     from ..kernels.loop_kernel import LoopKernel

@@ -28,14 +28,11 @@ With an `error` record, the routine checks for signals (`polling.py`) and return
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from adjit.ir.target import Target
 from adjit.ir.types import DTYPE_NAMES, DType
 
 from ..interrupts.signals import LOOK
-from ..llvm.counted import Loop
+from ..llvm.counted import Loop, only_if
 from ..llvm.lanes import LLVM_TYPE, Text
 from ..llvm.words import Integer, N, chosen, greatest, least, over
 from ..threads import library
@@ -113,16 +110,6 @@ def gemm_ir(dtype: DType, target: Target, is_packed: bool = False) -> str:
     gemm = _Gemm(dtype, target)
     routines = [gemm.routine(is_packed), *([gemm.pack()] if is_packed else [])]
     return "\n".join([*sorted(gemm.declares), *gemm.micros(), gemm.pack_columns(), gemm.pack_b(), gemm.block(), *routines])
-
-
-@contextmanager
-def only_if(text: Text, condition: str) -> Iterator[None]:
-    inside, after = text.fresh_label(), text.fresh_label()
-    text.put(f"br i1 {condition}, label %{inside}, label %{after}")
-    text.start(inside)
-    yield
-    text.jump(after)
-    text.start(after)
 
 
 class _Gemm:

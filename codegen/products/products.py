@@ -24,6 +24,7 @@ from adjit.ir.types import DTYPE_NAMES, I64, DType, TensorType, row_major
 
 from ..interrupts.stopping import PIECE, leave_if_stopped
 from ..kernels.window import Hosted, Window
+from ..llvm.counted import only_if
 from ..llvm.lanes import Reg
 from ..llvm.words import N, Word, spelled
 from ..loops.ir import Access, Area, Call, Chunk, Reduction
@@ -87,7 +88,7 @@ def _sized_product(kernel: LoopKernel, target: Window, a: Window, b: Window, acc
     work = work or tuple(map(kernel.scratch, room(kernel, target, a, b)))
     is_short = _is_short(kernel, target, a, b)
     if is_short != "false":
-        with gemm.only_if(kernel.text, is_short):
+        with only_if(kernel.text, is_short):
             product = _sums(kernel, target, _long_region(target, a, b), *work) if target.ops > SHORT else target
             kernel.contract("mn,mk,kn", product, a, b, accumulate)
             if isinstance(target, Hosted) and product is not target:
@@ -146,7 +147,7 @@ def sized_product(
         return
     names = [str(whole) if size is None else size.name for size, whole in zip(sizes, (m, n, k), strict=True)]
     work = kernel.scratch(TensorType(BYTE, (_packing_bytes(kernel, a, b),)))
-    with gemm.only_if(kernel.text, _all_positive(kernel, sizes)):
+    with only_if(kernel.text, _all_positive(kernel, sizes)):
         _call_gemm(kernel, target, a, b, accumulate, work, (names[0], names[1], names[2]))
 
 

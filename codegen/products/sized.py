@@ -16,6 +16,7 @@ from adjit.ir.expr import Expr, evaluated, hint_of, is_static, symbol_names
 from adjit.ir.types import TensorType
 
 from ..kernels.window import Hosted, Window
+from ..llvm.counted import only_if
 from ..llvm.lanes import Text
 from . import gemm
 
@@ -55,7 +56,7 @@ def either(text: Text, a: str, b: str) -> str:
 @contextmanager
 def otherwise(text: Text, condition: str) -> Iterator[None]:
     """Emit what follows only for what the condition excludes."""
-    with gemm.only_if(text, text.define(f"xor i1 {condition}, true")):
+    with only_if(text, text.define(f"xor i1 {condition}, true")):
         yield
 
 

@@ -17,7 +17,7 @@ from ..llvm.counted import Loop, only_if
 from ..llvm.lanes import Reg, Text
 from ..loops.nest import MEDIUM_BODY
 from ..sizes import SIZES
-from . import gemm
+from . import cutting
 
 if TYPE_CHECKING:
     from ..kernels.loop_kernel import LoopKernel
@@ -53,8 +53,8 @@ def _moved(text: Text, window: Window, index: str, axis: int) -> Window:
 
 def _rows(text: Text, target: Hosted, corner: list[Window], vector_bytes: int) -> None:
     """Emit all rows, several vectors at a time. Only blocks at the right edge of the whole result are not a whole number of tiles wide."""
-    tile, size = gemm.tile_columns(target.type.dtype, vector_bytes), target.type.shape[1]
-    step = tile if target.ops <= MEDIUM_BODY else tile // gemm.VECTORS
+    tile, size = cutting.tile_columns(target.type.dtype, vector_bytes), target.type.shape[1]
+    step = tile if target.ops <= MEDIUM_BODY else tile // cutting.VECTORS
     rest = size % step if is_static(size) else None
     whole = text.define(f"and i64 %n, -{step}")
     is_wide, is_ragged = (text.define(f"icmp ne i64 {n}, 0") for n in (whole, text.define(f"sub i64 %n, {whole}")))

@@ -16,7 +16,7 @@ from adjit.ir.plan import Place, Plan
 from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import DType, Shape
 
-from . import gemm, products
+from . import cutting, products
 
 
 class Factor(NamedTuple):
@@ -68,7 +68,7 @@ class Packing:
     def _place(self, factor: Factor) -> Place:
         place = Place("arena", self.plan.arena_bytes + self.bytes)
         k, n = factor.shape
-        self.bytes += -(-gemm.packed_bytes(n, k, factor.dtype, self.vector_bytes) // 64) * 64
+        self.bytes += -(-cutting.packed_bytes(n, k, factor.dtype, self.vector_bytes) // 64) * 64
         return place
 
 

@@ -31,7 +31,7 @@ from ..loops.ir import Access, Area, Call, Chunk, Reduction
 from ..loops.nest import NestSpec
 from ..sizes import upper
 from ..threads import library
-from . import gemm, sized, tuning
+from . import cutting, gemm, sized, tuning
 from .epilogue import epilogue
 from .strips import PLAIN, call_blas, leading
 
@@ -290,7 +290,7 @@ def _is_turned(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool
     (m, k), n, dtype = a.type.shape, b.type.shape[1], a.type.dtype
     if b.strides[0] != 1 or b.strides[1] == 1 or _is_contraction(target, a, b) or _takes_blas(kernel, target, a, b):
         return False
-    is_full = m % gemm.tile_columns(dtype, kernel.vector_bytes) == 0 and m <= gemm.MAX_ROWS  # whole tiles, of one block
+    is_full = m % cutting.tile_columns(dtype, kernel.vector_bytes) == 0 and m <= cutting.MAX_ROWS  # whole tiles, of one block
     is_large = k >= TURNED * m and k * n * dtype.itemsize > kernel.target.caches[1]
     return is_full and is_large and kernel.packed_pointer(b) is None
 
@@ -312,7 +312,7 @@ def _turned(kernel: LoopKernel, target: Window, a: Window, b: Window, work: Wind
 
 def _packing_bytes(kernel: LoopKernel, a: Window, b: Window) -> int:
     (m, k), n, threads = a.type.shape, b.type.shape[1], _threads(kernel, a, b)
-    return gemm.work_bytes(n, k, gemm.block_rows(m, threads, kernel.target), threads, a.type.dtype, kernel.vector_bytes)
+    return cutting.work_bytes(n, k, cutting.block_rows(m, threads, kernel.target), threads, a.type.dtype, kernel.vector_bytes)
 
 
 def _apart(kernel: LoopKernel, target: Window, a: Window, b: Window) -> tuple[int, int]:
@@ -328,11 +328,11 @@ def _apart(kernel: LoopKernel, target: Window, a: Window, b: Window) -> tuple[in
         return sized.apart(kernel, target, a, b, _threads(kernel, a, b), sized.follows(kernel, target, a))
     if _is_contraction(target, a, b):
         return (m, n) if _follows(kernel, target, a, b) else (0, 0)
-    if k > gemm.KC or _follows(kernel, target, a, b):
+    if k > cutting.KC or _follows(kernel, target, a, b):
         return m, n
     threads = _threads(kernel, a, b)
-    width = gemm.span_tiles(n, dtype, kernel.vector_bytes) * gemm.tile_columns(dtype, kernel.vector_bytes)
-    return threads * gemm.block_rows(m, threads, kernel.target), width
+    width = cutting.span_tiles(n, dtype, kernel.vector_bytes) * cutting.tile_columns(dtype, kernel.vector_bytes)
+    return threads * cutting.block_rows(m, threads, kernel.target), width
 
 
 def _sums(kernel: LoopKernel, target: Window, shape: tuple[int, int], *work: Window) -> Window:
@@ -359,7 +359,7 @@ def _follows(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:
         return False
     if _is_contraction(target, a, b):
         return target.ops > SHORT
-    return (a.type.shape[1] > gemm.KC and target.type.nbytes > kernel.target.caches[1]) or _takes_blas(kernel, target, a, b)
+    return (a.type.shape[1] > cutting.KC and target.type.nbytes > kernel.target.caches[1]) or _takes_blas(kernel, target, a, b)
 
 
 def _follow(kernel: LoopKernel, target: Hosted, product: Window) -> None:
@@ -390,7 +390,7 @@ def _call_gemm(
     apart = _apart(kernel, target, a, b)
     sums, (finish, pointers) = _sums(kernel, target, apart, work), epilogue(kernel, target)
     packs = a.strides[1] != 1 or hint_of(n) >= PACKED
-    is_apart = all(apart) and (is_static(k) and k <= gemm.KC)
+    is_apart = all(apart) and (is_static(k) and k <= cutting.KC)
     work_size = hint_of(m * n * k)
     looks = kernel.text.may_look and (is_sized or work_size // MULTIPLIED >= PIECE)
     values = (
@@ -411,8 +411,8 @@ def _call_gemm(
 
 def _cut(kernel: LoopKernel, m: N, n: N, threads: int, dtype: DType) -> tuple[str, str, str]:
     """How the routine cuts a product: the rows of a block of a, groups of columns, and the tiles that are finished at once."""
-    span, rows = gemm.span_tiles(n, dtype, kernel.vector_bytes), gemm.block_rows(m, threads, kernel.target)
-    return spelled(rows), spelled(gemm.column_groups(m, n, rows, threads, dtype, kernel.vector_bytes)), spelled(span)
+    span, rows = cutting.span_tiles(n, dtype, kernel.vector_bytes), cutting.block_rows(m, threads, kernel.target)
+    return spelled(rows), spelled(cutting.column_groups(m, n, rows, threads, dtype, kernel.vector_bytes)), spelled(span)
 
 
 def area(window: Window) -> Area:

@@ -1,7 +1,7 @@
 """Products with a size that is known only at run time.
 
 What the compiler decides from the sizes of other products is decided here when the product runs, by the same rules: whether it is a
-contraction or calls the routine of `gemm.py`. How that cuts the rows and columns is decided there, for numbers and words.
+contraction or calls the routine of `gemm.py`. How that cuts the rows and columns is decided by `cutting.py`, for numbers and words.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from adjit.ir.types import TensorType
 from ..kernels.window import Hosted, Window
 from ..llvm.counted import only_if
 from ..llvm.lanes import Text
-from . import gemm
+from . import cutting
 
 if TYPE_CHECKING:
     from ..kernels.loop_kernel import LoopKernel
@@ -63,10 +63,10 @@ def otherwise(text: Text, condition: str) -> Iterator[None]:
 def packing_bytes(kernel: LoopKernel, a: TensorType, b: TensorType, threads: int) -> int:
     """Enough for all sizes: the largest block of a for every thread, and a panel of b."""
     k, n, item = a.shape[1], b.shape[1], a.dtype.itemsize
-    depth = k if is_static(k) and k < gemm.KC else gemm.KC
-    width = gemm.tile_columns(a.dtype, kernel.vector_bytes)
+    depth = k if is_static(k) and k < cutting.KC else cutting.KC
+    width = cutting.tile_columns(a.dtype, kernel.vector_bytes)
     panel = -(-n // width) * width * depth
-    return (panel + threads * gemm.MAX_ROWS * depth) * item + 64 * (threads + 1)
+    return (panel + threads * cutting.MAX_ROWS * depth) * item + 64 * (threads + 1)
 
 
 def apart(kernel: LoopKernel, target: Hosted, a: Window, b: Window, threads: int, follows: bool) -> tuple[int, int]:
@@ -74,14 +74,14 @@ def apart(kernel: LoopKernel, target: Hosted, a: Window, b: Window, threads: int
     (m, k), n, dtype = a.type.shape, b.type.shape[1], a.type.dtype
     if target.spare is not None:
         return 0, 0
-    if follows or not is_static(k) or k > gemm.KC:
+    if follows or not is_static(k) or k > cutting.KC:
         return m, n
-    width = gemm.tile_columns(dtype, kernel.vector_bytes)
-    most = max(1, gemm.SPAN_BYTES // (width * dtype.itemsize)) * width
-    return threads * gemm.MAX_ROWS, min(most, -(-n // width) * width) if is_static(n) else most
+    width = cutting.tile_columns(dtype, kernel.vector_bytes)
+    most = max(1, cutting.SPAN_BYTES // (width * dtype.itemsize)) * width
+    return threads * cutting.MAX_ROWS, min(most, -(-n // width) * width) if is_static(n) else most
 
 
 def follows(kernel: LoopKernel, target: Window, a: Window) -> bool:
     """Like `products._follows`, for the routine: correct for all sizes, and decided by those that occurred."""
     large = hint_of(math.prod(target.type.shape)) * target.type.dtype.itemsize > kernel.target.caches[1]
-    return isinstance(target, Hosted) and hint_of(a.type.shape[1]) > gemm.KC and large
+    return isinstance(target, Hosted) and hint_of(a.type.shape[1]) > cutting.KC and large

@@ -10,7 +10,7 @@ import pytest
 
 import adjit as aj
 from adjit.codegen.llvm.target import current
-from adjit.codegen.products import gemm, products
+from adjit.codegen.products import cutting, panels, products
 
 RNG = np.random.default_rng(0)
 CACHE = current().caches[1]
@@ -18,7 +18,7 @@ CACHE = current().caches[1]
 
 def matrices(dtype: str, width: int = 1) -> tuple[Any, Any]:
     """Rows in whole tiles, and a matrix that is larger than the cache."""
-    rows = width * gemm.tile_columns(np.dtype(dtype), current().vector_bytes)
+    rows = width * cutting.tile_columns(np.dtype(dtype), current().vector_bytes)
     columns = 4 * rows + 3
     count = CACHE // (columns * np.dtype(dtype).itemsize) + 7
     return RNG.normal(size=(rows, columns)).astype(dtype), RNG.normal(size=(count, columns)).astype(dtype)
@@ -75,7 +75,7 @@ def test_with_what_follows(name: str, turned: list[Any]) -> None:
 def test_others_are_not(turned: list[Any]) -> None:
     x, w = matrices("f8")
     f = aj.function(lambda x, w: x @ w.T, dynamic=False)
-    for a, b in ((x[:-1], w), (x, w[:9]), (np.tile(x, (1 + gemm.MAX_ROWS // len(x), 1)), w), (x[:, :9], w[:, :9])):
+    for a, b in ((x[:-1], w), (x, w[:9]), (np.tile(x, (1 + cutting.MAX_ROWS // len(x), 1)), w), (x[:, :9], w[:, :9])):
         np.testing.assert_allclose(f(a, b), a @ b.T, rtol=1e-9, atol=1e-9)
     assert not turned
 
@@ -84,7 +84,7 @@ def test_others_are_not(turned: list[Any]) -> None:
 def test_columns_are_packed_side_by_side(threads: int) -> None:
     """Of right factors with as many columns as are packed at once, fewer, and more, with rows that are contiguous or not."""
     f = aj.function(lambda x, w: x @ w, dynamic=False, threads=threads)
-    together = gemm.SIDE_BY_SIDE * gemm.tile_columns(np.dtype("f4"), current().vector_bytes)
+    together = panels.SIDE_BY_SIDE * cutting.tile_columns(np.dtype("f4"), current().vector_bytes)
     for n in (together - 1, together, together + 1, 3 * together + 5):
         x, w = RNG.integers(-3, 4, size=(70, 300)).astype("f4"), RNG.integers(-3, 4, size=(300, 2 * n)).astype("f4")
         for part in (w[:, :n], w[:, n:], w[:, ::2], np.asfortranarray(w[:, :n])):

@@ -13,7 +13,7 @@ from adjit.codegen.llvm import toolchain as llvm
 from adjit.codegen.llvm.lanes import Text
 from adjit.codegen.llvm.target import current
 from adjit.codegen.llvm.words import Word, chosen, greatest, least, over, spelled
-from adjit.codegen.products import gemm
+from adjit.codegen.products import cutting
 
 F32 = np.dtype("f4")
 VECTOR_BYTES = 32
@@ -21,12 +21,12 @@ RULES: dict[str, Callable[..., object]] = {
     "arithmetic": lambda m, n: (3 + m * 5) // over(n, 4) + 100 // n - (n - n),
     "extremes": lambda m, n: least(7, m) + greatest(9, n) + least(m, n),
     "choices": lambda m, n: chosen(m <= n, m, n) + chosen(m < 12, n, 5),
-    "rows of one thread": lambda m, n: gemm.block_rows(m, 1, current()),
-    "rows of two threads": lambda m, n: gemm.block_rows(m, 2, current()),
-    "rows of seven threads": lambda m, n: gemm.block_rows(m, 7, current()),
-    "groups": lambda m, n: gemm.column_groups(m, n, gemm.block_rows(m, 4, current()), 4, F32, VECTOR_BYTES),
-    "groups of one thread": lambda m, n: gemm.column_groups(m, n, gemm.block_rows(m, 1, current()), 1, F32, VECTOR_BYTES),
-    "tiles": lambda m, n: gemm.span_tiles(n, F32, VECTOR_BYTES),
+    "rows of one thread": lambda m, n: cutting.block_rows(m, 1, current()),
+    "rows of two threads": lambda m, n: cutting.block_rows(m, 2, current()),
+    "rows of seven threads": lambda m, n: cutting.block_rows(m, 7, current()),
+    "groups": lambda m, n: cutting.column_groups(m, n, cutting.block_rows(m, 4, current()), 4, F32, VECTOR_BYTES),
+    "groups of one thread": lambda m, n: cutting.column_groups(m, n, cutting.block_rows(m, 1, current()), 1, F32, VECTOR_BYTES),
+    "tiles": lambda m, n: cutting.span_tiles(n, F32, VECTOR_BYTES),
 }
 
 

@@ -1,0 +1,70 @@
+"""How the routine of `gemm.py` cuts a product, and the memory that it needs for that.
+
+The rules for rows, groups and spans work on numbers, and on sizes that are known only at run time (`llvm/words.py`).
+"""
+
+from __future__ import annotations
+
+from adjit.ir.target import Target
+from adjit.ir.types import DType
+
+from ..llvm.words import Integer, N, chosen, greatest, least, over
+
+ROWS, MANY_ROWS = 6, 12  # rows of a tile; if there are 32 registers for vectors of 64 bytes
+VECTORS = 2  # vector registers across a tile
+KC = 256  # depth of a panel: MR x KC of a and NR x KC of b stay in the first-level cache
+SPAN_BYTES = 2048  # bytes of a row finished at once: long enough for hardware prefetching, and a block stays cached
+MAX_ROWS = 192  # rows of a block of a, which stays in the second-level cache
+FEW_ROWS = 48  # up to here, a is one block, and the columns are divided among the threads instead
+
+
+def tile_rows(target: Target) -> int:
+    """Rows of a tile. A CPU that computes with vectors of 64 bytes in halves is kept busy by few of them."""
+    return MANY_ROWS if target.vector_bytes >= 64 and target.vector_registers >= 32 and not target.in_halves else ROWS
+
+
+def tile_columns(dtype: DType, vector_bytes: int) -> int:
+    return VECTORS * vector_bytes // dtype.itemsize
+
+
+def block_rows(m: N, threads: int, target: Target) -> N:
+    """Rows of a block of a: no larger than the cache holds, and cut so that no thread gets much more work than the others."""
+    mr = tile_rows(target)
+    best = whole = least(MAX_ROWS, over(m, mr) * mr)
+    if threads == 1:
+        return whole
+    for blocks in (threads, 2 * threads, 3 * threads, 4 * threads):
+        rows = least(MAX_ROWS, greatest(4 * ROWS, over(m, blocks * mr) * mr))
+        best = chosen(_longest(m, rows, threads) <= _longest(m, best, threads), rows, best)
+    return chosen(m <= FEW_ROWS, whole, best)
+
+
+def column_groups(m: N, n: N, rows: N, threads: int, dtype: DType, vector_bytes: int) -> Integer:
+    """Number of column groups, for products with fewer blocks of rows than threads."""
+    if threads == 1:
+        return 1
+    blocks, panels = over(m, rows), over(n, tile_columns(dtype, vector_bytes))
+    return chosen(blocks < threads, least(panels, over(2 * threads, blocks)), 1)
+
+
+def _longest(m: N, rows: N, threads: int) -> N:
+    """Number of rows that the busiest thread computes."""
+    return over(over(m, rows), threads) * rows
+
+
+def work_bytes(n: int, k: int, rows: int, threads: int, dtype: DType, vector_bytes: int) -> int:
+    """Memory for the packed panel of b, and for one packed block of a per thread."""
+    nr, depth = tile_columns(dtype, vector_bytes), min(k, KC)
+    panel = -(-n // nr) * nr * depth
+    return (panel + threads * rows * depth) * dtype.itemsize + 64 * (threads + 1)
+
+
+def span_tiles(n: N, dtype: DType, vector_bytes: int) -> N:
+    """Number of adjacent tiles that are finished at once."""
+    nr = tile_columns(dtype, vector_bytes)
+    return least(max(1, SPAN_BYTES // (nr * dtype.itemsize)), over(n, nr))
+
+
+def packed_bytes(n: int, k: int, dtype: DType, vector_bytes: int) -> int:
+    nr = tile_columns(dtype, vector_bytes)
+    return -(-n // nr) * nr * k * dtype.itemsize

@@ -1,0 +1,248 @@
+"""Packing for the routine of `gemm.py`: panels of b, NR columns at a time, and blocks of a, MR rows at a time.
+
+A packed panel of b is [panel of columns][k][NR], a packed block of a [strip of rows][k][MR]; both are padded with zeros. Contiguous vectors
+are copied, or transposed in squares of registers; everything else is gathered element by element.
+"""
+
+from __future__ import annotations
+
+from adjit.ir.target import Target
+from adjit.ir.types import DTYPE_NAMES, DType
+
+from ..interrupts.signals import LOOK
+from ..llvm.counted import Loop
+from ..llvm.lanes import LLVM_TYPE, Text
+from .cutting import VECTORS, tile_rows
+
+SIDE_BY_SIDE = 8  # columns of tiles that are packed together: short pieces of distant rows would be read at half the speed
+ARGUMENTS = 21  # of the routine, which its chunks read from memory
+DEPTH, START, BUFFER = range(ARGUMENTS, ARGUMENTS + 3)  # values that change from panel to panel, stored after the arguments
+
+
+class Panels:
+    """The instructions of the routine for one dtype and target, and its packing."""
+
+    def __init__(self, dtype: DType, target: Target) -> None:
+        self.target = target
+        self.dtype = dtype
+        self.name = DTYPE_NAMES[dtype]
+        self.lanes = target.vector_bytes // dtype.itemsize
+        self.nr = VECTORS * self.lanes
+        self.mr = tile_rows(target)
+        self.scalar = LLVM_TYPE[dtype]
+        self.vector = f"<{self.lanes} x {self.scalar}>"
+        self.align = dtype.itemsize
+        fma = f"llvm.fmuladd.v{self.lanes}f{dtype.itemsize * 8}"
+        self.fma = f"@{fma}"
+        three = ", ".join([self.vector] * 3)
+        self.declares = {f"declare {self.vector} @{fma}({three})", "declare i64 @llvm.smin.i64(i64, i64)"}
+        self.declares.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        if target.hosted:
+            self.declares.add(f"declare i1 @{LOOK}(ptr)")
+
+    # ---- short instruction sequences
+
+    def at(self, text: Text, base: str, index: str) -> str:
+        return text.define(f"getelementptr {self.scalar}, ptr {base}, i64 {index}")
+
+    def load(self, text: Text, pointer: str) -> str:
+        return text.define(f"load {self.vector}, ptr {pointer}, align {self.align}")
+
+    def store(self, text: Text, value: str, pointer: str) -> None:
+        text.put(f"store {self.vector} {value}, ptr {pointer}, align {self.align}")
+
+    def argument(self, text: Text, k: int) -> str:
+        return text.define(f"load i64, ptr {text.define(f'getelementptr i64, ptr %args, i64 {k}')}")
+
+    def pointer_argument(self, text: Text, k: int) -> str:
+        return text.define(f"load ptr, ptr {text.define(f'getelementptr i64, ptr %args, i64 {k}')}")
+
+    def smin(self, text: Text, a: str, b: str) -> str:
+        return text.define(f"call i64 @llvm.smin.i64(i64 {a}, i64 {b})")
+
+    def tiles(self, text: Text, count: str, size: int) -> str:
+        """ceil(count / size)"""
+        return text.define(f"udiv i64 {text.define(f'add i64 {count}, {size - 1}')}, {size}")
+
+    def look(self, text: Text, error: str) -> None:
+        """Return if a signal has interrupted the call."""
+        if not self.target.hosted:
+            return
+        look, leave, go = (text.fresh_label() for _ in range(3))
+        text.put(f"br i1 {text.define(f'icmp ne ptr {error}, null')}, label %{look}, label %{go}")
+        text.start(look)
+        text.put(f"br i1 {text.define(f'call i1 @{LOOK}(ptr {error})')}, label %{leave}, label %{go}")
+        text.start(leave)
+        text.put("ret void")
+        text.start(go)
+
+    @staticmethod
+    def function(header: str, text: Text) -> str:
+        body = "\n".join([*text.slots, *text.lines])
+        return f"define {header} nounwind {{\nentry:\n{body}\n}}\n"
+
+    # ---- packing
+
+    def pack_b(self) -> str:
+        """Chunk: pack SIDE_BY_SIDE times NR columns of the current panel of b. Contiguous rows are read through all of them."""
+        text = Text(self.target)
+        n, depth, row, column = (self.argument(text, k) for k in (1, DEPTH, 7, 8))
+        b, packed = self.pointer_argument(text, 6), self.pointer_argument(text, 11)
+        first = text.define(f"mul i64 %chunk, {SIDE_BY_SIDE}")
+        left = text.define(f"mul i64 {first}, {self.nr}")
+        whole = text.define(f"icmp sle i64 {text.define(f'add i64 {left}, {SIDE_BY_SIDE * self.nr}')}, {n}")
+        rows, each, done = (text.fresh_label() for _ in range(3))
+        plain = text.define(f"and i1 {whole}, {text.define(f'icmp eq i64 {column}, 1')}")
+        text.put(f"br i1 {plain}, label %{rows}, label %{each}")
+        text.start(rows)
+        source, target = self.at(text, b, left), self.at(text, packed, text.define(f"mul i64 {left}, {depth}"))
+        apart = text.define(f"mul i64 {depth}, {self.nr}")
+        targets = [self.at(text, target, text.define(f"mul i64 {apart}, {k}")) for k in range(SIDE_BY_SIDE)]
+        with Loop(text, "0", depth) as loop:
+            from_ = self.at(text, source, text.define(f"mul i64 {loop.index}, {row}"))
+            below = text.define(f"mul i64 {loop.index}, {self.nr}")
+            for k, column_ in enumerate(targets):
+                self.copy_row(text, self.at(text, from_, str(k * self.nr)), self.at(text, column_, below))
+        text.jump(done)
+        text.start(each)
+        panels = self.tiles(text, n, self.nr)
+        stop = self.smin(text, text.define(f"add i64 {first}, {SIDE_BY_SIDE}"), panels)
+        with Loop(text, first, stop) as loop:
+            text.put(f"call void @pack_columns_{self.name}(ptr %args, i64 {loop.index})")
+        text.jump(done)
+        text.start(done)
+        text.put("ret void")
+        return self.function(f"internal void @pack_b_{self.name}(ptr %args, i64 %chunk, i64 %worker)", text)
+
+    def copy_row(self, text: Text, source: str, target: str) -> None:
+        for v in range(VECTORS):
+            self.store(text, self.load(text, self.at(text, source, str(v * self.lanes))), self.at(text, target, str(v * self.lanes)))
+
+    def pack_columns(self) -> str:
+        """Pack NR columns of the current panel of b, row by row, padded with zeros."""
+        text = Text(self.target)
+        n, depth, row, column = (self.argument(text, k) for k in (1, DEPTH, 7, 8))
+        b, packed = self.pointer_argument(text, 6), self.pointer_argument(text, 11)
+        first = text.define(f"mul i64 %index, {self.nr}")
+        width = self.smin(text, text.define(f"sub i64 {n}, {first}"), str(self.nr))
+        source = self.at(text, b, text.define(f"mul i64 {first}, {column}"))
+        target = self.at(text, packed, text.define(f"mul i64 {first}, {depth}"))
+        whole = text.define(f"icmp eq i64 {width}, {self.nr}")
+        plain = text.define(f"and i1 {whole}, {text.define(f'icmp eq i64 {column}, 1')}")
+        turned = text.define(f"and i1 {whole}, {text.define(f'icmp eq i64 {row}, 1')}")
+        copy, ask, turn, gather, done = (text.fresh_label() for _ in range(5))
+        text.put(f"br i1 {plain}, label %{copy}, label %{ask}")
+        text.start(copy)
+        with Loop(text, "0", depth) as loop:
+            from_ = self.at(text, source, text.define(f"mul i64 {loop.index}, {row}"))
+            self.copy_row(text, from_, self.at(text, target, text.define(f"mul i64 {loop.index}, {self.nr}")))
+        text.jump(done)
+        text.start(ask)
+        text.put(f"br i1 {turned}, label %{turn}, label %{gather}")
+        text.start(turn)
+        blocks = text.define(f"and i64 {depth}, -{self.lanes}")
+        self.transpose(text, source, column, target, blocks)
+        text.jump(gather)
+        text.start(gather)
+        start = text.define(f"phi i64 [0, %{ask}], [{blocks}, %{self.before(text, gather)}]")
+        self.gather(text, source, column, row, target, width, start, depth, self.nr)
+        text.jump(done)
+        text.start(done)
+        text.put("ret void")
+        return self.function(f"internal void @pack_columns_{self.name}(ptr %args, i64 %index)", text)
+
+    @staticmethod
+    def before(text: Text, label: str) -> str:
+        """The block whose jump to `label` was emitted last: the one just closed."""
+        line = len(text.lines) - 1
+        while text.lines[line] != f"br label %{label}":
+            line -= 1
+        while not text.lines[line].endswith(":"):
+            line -= 1
+        return text.lines[line][:-1]
+
+    def transpose(self, text: Text, source: str, stride: str, target: str, depth: str) -> None:
+        """target[k][j] = source[j * stride + k], a square of vectors at a time; depth is a multiple of the vector length, and may be 0."""
+        head, after = text.fresh_label(), text.fresh_label()
+        text.put(f"br i1 {text.define(f'icmp sgt i64 {depth}, 0')}, label %{head}, label %{after}")
+        text.start(head)
+        with Loop(text, "0", str(self.nr), self.lanes) as across, Loop(text, "0", depth, self.lanes) as along:
+            from_ = self.at(text, self.at(text, source, text.define(f"mul i64 {across.index}, {stride}")), along.index)
+            to = self.at(text, self.at(text, target, across.index), text.define(f"mul i64 {along.index}, {self.nr}"))
+            rows = [self.load(text, self.at(text, from_, text.define(f"mul i64 {stride}, {j}"))) for j in range(self.lanes)]
+            for k, column in enumerate(self.transposed(text, rows)):
+                self.store(text, column, self.at(text, to, str(k * self.nr)))
+        text.jump(after)
+        text.start(after)
+
+    def transposed(self, text: Text, rows: list[str]) -> list[str]:
+        """Transpose a square of vectors: halves, quarters, … of two rows are exchanged, with one or two instructions each."""
+        n = self.lanes
+        for distance in (1 << bit for bit in range(n.bit_length() - 1)):
+            keep = [lane if not lane & distance else lane - distance + n for lane in range(n)]
+            give = [lane + distance if not lane & distance else lane + n for lane in range(n)]
+            pairs = [(rows[i & ~distance], rows[i | distance], give if i & distance else keep) for i in range(n)]
+            rows = [self.shuffled(text, *pair) for pair in pairs]
+        return rows
+
+    def shuffled(self, text: Text, a: str, b: str, lanes: list[int]) -> str:
+        order = ", ".join(f"i32 {lane}" for lane in lanes)
+        return text.define(f"shufflevector {self.vector} {a}, {self.vector} {b}, <{self.lanes} x i32> <{order}>")
+
+    def gather(self, text: Text, source: str, stride: str, step: str, target: str, count: str, start: str, stop: str, size: int) -> None:
+        """target[k][j] = source[j * stride + k * step] for k in start..stop and j in 0..count, zero for j in count..size."""
+        head, after = text.fresh_label(), text.fresh_label()
+        text.put(f"br i1 {text.define(f'icmp slt i64 {start}, {stop}')}, label %{head}, label %{after}")
+        text.start(head)
+        offsets, inside = [], []
+        for j in range(size):
+            inside.append(text.define(f"icmp sgt i64 {count}, {j}"))
+            offsets.append(text.define(f"select i1 {inside[j]}, i64 {text.define(f'mul i64 {stride}, {j}')}, i64 0"))
+        with Loop(text, start, stop) as loop:
+            from_ = self.at(text, source, text.define(f"mul i64 {loop.index}, {step}"))
+            to = self.at(text, target, text.define(f"mul i64 {loop.index}, {size}"))
+            for j in range(size):
+                value = text.define(f"load {self.scalar}, ptr {self.at(text, from_, offsets[j])}")
+                kept = text.define(f"select i1 {inside[j]}, {self.scalar} {value}, {self.scalar} 0.0")
+                text.put(f"store {self.scalar} {kept}, ptr {self.at(text, to, str(j))}")
+        text.jump(after)
+        text.start(after)
+
+    def pack_rows(self, text: Text, source: str, row: str, column: str, target: str, count: str, depth: str) -> None:
+        """target[k][r] = source[r * row + k * column]: full contiguous columns are copied, contiguous rows transposed in squares."""
+        copy, ask, turn, gather, done = (text.fresh_label() for _ in range(5))
+        full = text.define(f"icmp eq i64 {count}, {self.mr}")
+        plain = text.define(f"and i1 {full}, {text.define(f'icmp eq i64 {row}, 1')}")
+        text.put(f"br i1 {plain}, label %{copy}, label %{ask}")
+        text.start(copy)
+        with Loop(text, "0", depth) as loop:
+            column_ = f"<{self.mr} x {self.scalar}>, ptr {self.at(text, source, text.define(f'mul i64 {loop.index}, {column}'))}"
+            to = self.at(text, target, text.define(f"mul i64 {loop.index}, {self.mr}"))
+            value = text.define(f"load {column_}, align {self.align}")
+            text.put(f"store <{self.mr} x {self.scalar}> {value}, ptr {to}, align {self.align}")
+        text.jump(done)
+        text.start(ask)
+        whole = text.define(f"and i1 {full}, {text.define(f'icmp eq i64 {column}, 1')}")
+        groups = range(0, self.mr, self.lanes)
+        over = len(groups) * self.lanes - self.mr  # columns are stored as whole vectors, overlapping the next columns, which must exist
+        blocks = text.define(f"and i64 {text.define(f'sub i64 {depth}, {-(-over // self.mr)}')}, -{self.lanes}")
+        some = text.define(f"and i1 {whole}, {text.define(f'icmp sgt i64 {blocks}, 0')}")
+        before = text.block
+        text.put(f"br i1 {some}, label %{turn}, label %{gather}")
+        text.start(turn)
+        with Loop(text, "0", blocks, self.lanes) as loop:
+            from_ = self.at(text, source, loop.index)
+            to = self.at(text, target, text.define(f"mul i64 {loop.index}, {self.mr}"))
+            lines = [min(r, self.mr - 1) for r in range(self.mr + over)]
+            rows = [self.load(text, self.at(text, from_, text.define(f"mul i64 {row}, {r}"))) for r in lines]
+            squares = [self.transposed(text, rows[group : group + self.lanes]) for group in groups]
+            for k in range(self.lanes):
+                for group, square in zip(groups, squares, strict=True):
+                    self.store(text, square[k], self.at(text, to, str(k * self.mr + group)))
+        turned = text.block
+        text.jump(gather)
+        text.start(gather)
+        start = text.define(f"phi i64 [0, %{before}], [{blocks}, %{turned}]")
+        self.gather(text, source, row, column, target, count, start, depth, self.mr)
+        text.jump(done)
+        text.start(done)

@@ -238,11 +238,11 @@ class Function(RuntimeFunction):
         return self._parameters
 
     def experimental_get_tracing_count(self) -> int:
-        return self.trace_count + sum(own.trace_count for _, own in self._instances.values())
+        return self.trace_count + sum(own.trace_count for own in self._instances.functions())
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
         """The signature of each trace."""
-        own: list[Any] = [self, *(each for _, each in self._instances.values())]
+        own: list[Any] = [self, *self._instances.functions()]
         return "\n\n".join(function._trace_text(*key, compiled) for function in own for key, compiled in function._cache.items())
 
     def _trace_text(self, tree: TreeDef, kinds: Sequence[Any], compiled: Compiled) -> str:

@@ -25,7 +25,7 @@ from adjit.ir.printer import print_func
 from adjit.nn.module import Module as NeuralModule
 from adjit.nn.weights import write_arrays
 from adjit.runtime.concrete import ConcreteFunction as Compiled
-from adjit.runtime.function import BoundFunction
+from adjit.runtime.methods import BoundFunction
 from adjit.runtime.stores import Store
 from adjit.runtime.variable import Variable as RuntimeVariable
 from adjit.tracer.pytree import flatten

@@ -35,10 +35,11 @@ from .conversion import converted
 from .exporting import Exportable
 from .general import General, Policy, conditions, general_key, refusal, shapes_of, symbolized
 from .inspecting import Inspectable, Looked, check_finite
+from .methods import BoundFunction, Instances, bind
 from .recording import listening, suspended
 from .retracing import Retraces
 from .shortcut import Shortcut
-from .signature import Signature, is_array, probe, shows_keywords, take_apart
+from .signature import Signature, is_array, probe, resolve_static, shows_keywords, take_apart
 from .slow_compiling import warn_if_slow
 from .specs import InputSignature, Specialization, signature_text
 from .tensor import tensor
@@ -100,7 +101,7 @@ class Function(Inspectable, Exportable):
         self._traces = 0
         self._was_slow = False  # there was a warning about it
         self._complete = False  # traced to the end once: from then on no variable may be created
-        self._instances: dict[int, tuple[Callable[[], Any], Function]] = {}
+        self._instances = Instances(self._lock)
         self._shortcut = Shortcut(self)
 
     # ---- calls
@@ -304,19 +305,7 @@ class Function(Inspectable, Exportable):
             return self
         if find_node_type(type(instance)) is not None:  # a registered pytree is passed like any other argument
             return MethodType(self, instance)
-        return BoundFunction(self._of_instance(instance), instance)
-
-    def _of_instance(self, instance: Any) -> Function:
-        """Return the function for one object: the trace contains the values of its attributes, so each object has its own cache."""
-        entry = self._instances.get(id(instance))
-        if entry is not None and entry[0]() is instance:
-            return entry[1]
-        with self._lock:
-            entry = self._instances.get(id(instance))
-            if entry is None or entry[0]() is not instance:
-                own = self._clone()
-                entry = self._instances[id(instance)] = (self._reference(instance), own)
-            return entry[1]
+        return BoundFunction(self._instances.function_of(instance, self), instance)
 
     def _clone(self) -> Function:
         """Return the same function with an empty cache."""
@@ -327,13 +316,6 @@ class Function(Inspectable, Exportable):
         specs = None if self._specs is None else self._specs.specs
         static = tuple(dict.fromkeys(self._static))
         return self._fn, self._name, static, self._max_traces, specs, self._retraces is None, self._threads, self._policy.dynamic
-
-    def _reference(self, instance: Any) -> Callable[[], Any]:
-        key, table = id(instance), self._instances
-        try:
-            return weakref.ref(instance, lambda _: table.pop(key, None))
-        except TypeError:  # without weak references, the object lives as long as the function
-            return lambda: instance
 
     # ---- inspection
 
@@ -424,54 +406,6 @@ class Function(Inspectable, Exportable):
 Function.kind = Function  # the native entry gives each function a class of its own
 
 
-class BoundFunction(Inspectable, Exportable):
-    """A function bound to an object as its method."""
-
-    __slots__ = ("_function", "__self__")
-
-    def __init__(self, function: Function, instance: Any) -> None:
-        self._function = function
-        self.__self__ = instance
-
-    @property
-    def __func__(self) -> Callable[..., Any]:
-        return self._function._fn
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return self._function._enter(args, kwargs, self.__self__)
-        except Exception as error:
-            trim(error)
-            raise
-
-    def _looked_at(self, args: tuple[Any, ...], kwargs: dict[str, Any], general: bool = True) -> Looked:
-        signature = self._function._taken_apart(args, kwargs)
-        return Looked(self._function._concrete(signature, None, self.__self__, general), signature, self._function._fn)
-
-    def _traced_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
-        return self._function._traced_alone(args, kwargs, self.__self__)
-
-    @boundary
-    def get_concrete_function(self, *args: Any, **kwargs: Any) -> Specialization:
-        return self._function._specialization(self, self.__self__, args, kwargs)
-
-    def _concrete(self, signature: Signature) -> ConcreteFunction:
-        return self._function._concrete(signature, None, self.__self__)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._function, name)
-
-    def __reduce__(self) -> Any:
-        return getattr, (self.__self__, self.__func__.__name__)
-
-    def __repr__(self) -> str:
-        return f"<bound {self._function!r} of {self.__self__!r}>"
-
-
-def bind(fn: Callable[..., Any], instance: Any) -> Callable[..., Any]:
-    return fn if instance is None else MethodType(fn, instance)
-
-
 def eager_call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run op by op, with the argument and result types of a compiled call."""
     args, kwargs = tree_map(lambda x: tensor(x) if is_array(x) and not isinstance(x, Operand) else x, (args, kwargs))
@@ -482,23 +416,6 @@ def eager_call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
 def with_arrays(results: Any) -> Any:
     """Return the results of a Python function as a compiled call returns them: numbers become arrays, whose dtype counts in promotion."""
     return tree_map(lambda x: tensor(x).strong() if is_array(x) or type(x) in SCALARS else x, results)
-
-
-def resolve_static(fn: Callable[..., Any], static: Sequence[int | str] | int | str) -> tuple[int | str, ...]:
-    """Return each static argument both by position and by name."""
-    given = (static,) if isinstance(static, int | str) else tuple(static)
-    if not given:
-        return ()
-    import inspect  # noqa: PLC0415 - slow to import, and few functions declare static arguments
-
-    names = list(inspect.signature(fn).parameters)
-    out: list[int | str] = []
-    for each in given:
-        if isinstance(each, str) and each not in names:
-            raise ValueError(f"static argument {each!r} is not a parameter of {fn!r}; its parameters are {', '.join(names)}")
-        index = names.index(each) if isinstance(each, str) else each
-        out += [index, names[index]] if index < len(names) else [index]
-    return tuple(out)
 
 
 if TYPE_CHECKING:

@@ -197,3 +197,20 @@ def argument_path(tree: TreeDef, leaf: int) -> str:
     (_, where), (_, first), *_ = tree.key_paths()[leaf]
     rest = tree.paths()[leaf].split("]", 2)[2]
     return f"{first!r}{rest}" if where == 1 else f"{first}{rest}"
+
+
+def resolve_static(fn: Callable[..., Any], static: Sequence[int | str] | int | str) -> tuple[int | str, ...]:
+    """Return each static argument both by position and by name."""
+    given = (static,) if isinstance(static, int | str) else tuple(static)
+    if not given:
+        return ()
+    import inspect  # noqa: PLC0415 - slow to import, and few functions declare static arguments
+
+    names = list(inspect.signature(fn).parameters)
+    out: list[int | str] = []
+    for each in given:
+        if isinstance(each, str) and each not in names:
+            raise ValueError(f"static argument {each!r} is not a parameter of {fn!r}; its parameters are {', '.join(names)}")
+        index = names.index(each) if isinstance(each, str) else each
+        out += [index, names[index]] if index < len(names) else [index]
+    return tuple(out)

@@ -23,8 +23,9 @@ from .tensor import tensor
 from .variable import Variable
 
 if TYPE_CHECKING:
-    from .function import BoundFunction, Function
+    from .function import Function
     from .inspection import Inspection
+    from .methods import BoundFunction
 
 
 class TensorSpec:

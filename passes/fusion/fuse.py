@@ -207,12 +207,13 @@ class _Grouping:
                 self._leaves(value)
         group = (self._find(stmt, over, values, pads) if pure else None) or self._new(over.shape)
         group.open = group.open and pure
+        made_again = [] if pads else [v for v in values if id(v) in self.free_to_make]
+        for value in made_again:  # before any merge: a group that counts positions has no room for one with pads
+            group.make_again(self.free_to_make[id(value)])
         for value in values:
             if pads:
                 group.reads.add(id(value))
-            elif id(value) in self.free_to_make:
-                group.make_again(self.free_to_make[id(value)])
-            else:
+            elif id(value) not in self.free_to_make:
                 maker = self.home.get(id(value))
                 if maker is not None and maker is not group and not self._reduces(maker, values):
                     self._merge(maker, group)

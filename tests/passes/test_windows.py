@@ -15,8 +15,10 @@ from adjit.ir.interpreter import run
 from adjit.ir.parser import parse_func
 from adjit.ir.verifier import verify
 from adjit.passes.autodiff.adjoint import value_and_grad_func
+from adjit.passes.memory.buffers import plan_buffers
 from adjit.passes.pipeline import OPTIMIZE
 from adjit.passes.rewrite import walk
+from tests.passes.checks import rewrites
 
 X = np.arange(80.0).reshape(4, 20) / 47
 
@@ -337,4 +339,340 @@ def test_one_value_for_two_carries_has_two_buffers() -> None:
         """,
         X[0] - 0.2,
         np.cos(np.arange(400.0)).reshape(20, 20) / 4,
+    )
+
+
+def test_a_reshape_that_no_strides_express_reads_a_copy() -> None:
+    rewrites(
+        plan_buffers,
+        """
+        func @f(%x: f64[4,6], %w: f64[24,2]) -> f64[2] {
+          %t: f64[6,4] = transpose %x {axes=[1, 0]}
+          %r: f64[24] = reshape %t
+          %y: f64[2] = matmul %r, %w
+          return %y
+        }
+        """,
+        """
+        func @f(%x: f64[4,6] @param+0, %w: f64[24,2] @param+1) -> f64[2] arena 192 {
+          %t: f64[6,4] @%x+0[1,6] = transpose %x {axes=[1, 0]}
+          %t.1: f64[6,4] @arena+0 = fuse {
+            %0: f64[6,4] = copy %t
+            yield %0
+          }
+          %r: f64[24] @%t.1 = reshape %t.1
+          %y: f64[2] @result+0 = matmul %r, %w
+          return %y
+        }
+        """,
+    )
+
+
+def test_results_have_buffers_of_their_own() -> None:
+    rewrites(
+        plan_buffers,
+        """
+        func @f(%x: f64[4,6], %w: f64[6,4]) -> (f64[4,4], f64[4,4], f64[4,4], f64[2,4], f64[16], f64[]) {
+          %y: f64[4,4] = matmul %x, %w
+          %t: f64[4,4] = transpose %y {axes=[1, 0]}
+          %s: f64[2,4] = slice %y {starts=[0, 0], stops=[2, 4], steps=[1, 1]}
+          %z: f64[4,4] = matmul %y, %y
+          %r: f64[16] = reshape %z
+          return %y, %y, %t, %s, %r, 2.0
+        }
+        """,
+        """
+        func @f(%x: f64[4,6] @param+0, %w: f64[6,4] @param+1) -> (f64[4,4], f64[4,4], f64[4,4], f64[2,4], f64[16], f64[]) arena 0 {
+          %y: f64[4,4] @result+0 = matmul %x, %w
+          %t: f64[4,4] @%y+0[1,4] = transpose %y {axes=[1, 0]}
+          %s: f64[2,4] @%y = slice %y {starts=[0, 0], stops=[2, 4], steps=[1, 1]}
+          %z: f64[4,4] @result+4 = matmul %y, %y
+          %r: f64[16] @%z = reshape %z
+          %y.1: f64[4,4] @result+1 = fuse {
+            %0: f64[4,4] = copy %y
+            yield %0
+          }
+          %t.1: f64[4,4] @result+2 = fuse {
+            %1: f64[4,4] = copy %t
+            yield %1
+          }
+          %s.1: f64[2,4] @result+3 = fuse {
+            %2: f64[2,4] = copy %s
+            yield %2
+          }
+          %3: f64[] @result+5 = fuse {
+            %4: f64[] = fill {value=2.0}
+            yield %4
+          }
+          return %y, %y.1, %t.1, %s.1, %r, %3
+        }
+        """,
+    )
+
+
+def test_long_parts_are_made_in_their_concatenation() -> None:
+    rewrites(
+        plan_buffers,
+        """
+        func @f(%x: f64[2,16], %w: f64[16,16], %v: f64[2,16]) -> f64[2,48] {
+          %a: f64[2,16] = fuse {
+            %b: f64[2,16] = exp %x
+            yield %b
+          }
+          %c: f64[2,16] = matmul %x, %w
+          %y: f64[2,48] = concatenate %a, %v, %c {axis=1}
+          return %y
+        }
+        """,
+        """
+        func @f(%x: f64[2,16] @param+0, %w: f64[16,16] @param+1, %v: f64[2,16] @param+2) -> f64[2,48] arena 0 {
+          %a: f64[2,16] @%y+0[48,1] = fuse {
+            %b: f64[2,16] = exp %x
+            yield %b
+          }
+          %c: f64[2,16] @%y+32[48,1] = matmul %x, %w
+          %v.1: f64[2,16] @%y+16[48,1] = fuse {
+            %0: f64[2,16] = copy %v
+            yield %0
+          }
+          %y: f64[2,48] @result+0 = concatenate %a, %v.1, %c {axis=1}
+          return %y
+        }
+        """,
+    )
+
+
+def test_parts_of_which_15_elements_are_contiguous_are_copied_and_30_are_not() -> None:
+    rewrites(
+        plan_buffers,
+        """
+        func @f(%x: f64[2,15]) -> (f64[2,30], f64[4,15]) {
+          %a: f64[2,15] = fuse {
+            %b: f64[2,15] = exp %x
+            yield %b
+          }
+          %c: f64[2,15] = fuse {
+            %d: f64[2,15] = sin %x
+            yield %d
+          }
+          %y: f64[2,30] = concatenate %a, %a {axis=1}
+          %z: f64[4,15] = concatenate %c, %x {axis=0}
+          return %y, %z
+        }
+        """,
+        """
+        func @f(%x: f64[2,15] @param+0) -> (f64[2,30], f64[4,15]) arena 256 {
+          %a: f64[2,15] @arena+0 = fuse {
+            %b: f64[2,15] = exp %x
+            yield %b
+          }
+          %c: f64[2,15] @%z = fuse {
+            %d: f64[2,15] = sin %x
+            yield %d
+          }
+          %y: f64[2,30] @result+0 = concatenate %a, %a {axis=1}
+          %x.1: f64[2,15] @%z+30[15,1] = fuse {
+            %0: f64[2,15] = copy %x
+            yield %0
+          }
+          %z: f64[4,15] @result+1 = concatenate %c, %x.1 {axis=0}
+          return %y, %z
+        }
+        """,
+    )
+
+
+def test_parts_that_others_view_or_that_are_reduced_stay_apart() -> None:
+    rewrites(
+        plan_buffers,
+        """
+        func @f(%x: f64[16,16], %w: f64[16,16]) -> (f64[48], f64[16]) {
+          %a: f64[16], %b: f64[16] = fuse {
+            %c: f64[16] = sum %x {axes=[0]}
+            %d: f64[16] = sum %x {axes=[1]}
+            yield %c, %d
+          }
+          %e: f64[16] = fuse {
+            %g: f64[16] = exp %a
+            yield %g
+          }
+          %h: f64[16] = flip %e {axes=[0]}
+          %i: f64[16] = matmul %h, %w
+          %y: f64[48] = concatenate %a, %b, %e {axis=0}
+          return %y, %i
+        }
+        """,
+        """
+        func @f(%x: f64[16,16] @param+0, %w: f64[16,16] @param+1) -> (f64[48], f64[16]) arena 384 {
+          %a: f64[16] @arena+0, %b: f64[16] @arena+128 = fuse {
+            %c: f64[16] = sum %x {axes=[0]}
+            %d: f64[16] = sum %x {axes=[1]}
+            yield %c, %d
+          }
+          %e: f64[16] @arena+256 = fuse {
+            %g: f64[16] = exp %a
+            yield %g
+          }
+          %h: f64[16] @%e+15[-1] = flip %e {axes=[0]}
+          %i: f64[16] @result+1 = matmul %h, %w
+          %y: f64[48] @result+0 = concatenate %a, %b, %e {axis=0}
+          return %y, %i
+        }
+        """,
+    )
+
+
+def test_a_part_that_is_concatenated_twice_is_copied_once() -> None:
+    rewrites(
+        plan_buffers,
+        """
+        func @f(%x: f64[16]) -> (f64[32], f64[32]) {
+          %e: f64[16] = fuse {
+            %g: f64[16] = exp %x
+            yield %g
+          }
+          %y: f64[32] = concatenate %e, %e {axis=0}
+          %z: f64[32] = concatenate %x, %e {axis=0}
+          return %y, %z
+        }
+        """,
+        """
+        func @f(%x: f64[16] @param+0) -> (f64[32], f64[32]) arena 0 {
+          %e: f64[16] @%y = fuse {
+            %g: f64[16] = exp %x
+            yield %g
+          }
+          %e.1: f64[16] @%y+16[1] = fuse {
+            %0: f64[16] = copy %e
+            yield %0
+          }
+          %y: f64[32] @result+0 = concatenate %e, %e.1 {axis=0}
+          %z: f64[32] @result+1 = concatenate %x, %e {axis=0}
+          return %y, %z
+        }
+        """,
+    )
+
+
+def test_rows_that_a_loop_reads_are_windows_and_several_rows_are_not() -> None:
+    rewrites(
+        plan_buffers,
+        """
+        func @f(%x: f64[4,3,16], %i: i64[2], %w: f64[16,16]) -> f64[16] {
+          %t: f64[3,4,16] = transpose %x {axes=[1, 0, 2]}
+          %r: f64[16] = for %k in 0..3 carry (%c: f64[16] = 0.0) {
+            %a: f64[4,16] = gather %t, %k
+            %b: f64[16] = gather %t, %k, %k
+            %e: f64[2,3,16] = gather %x, %i
+            %e2: f64[2,16,3] = transpose %e {axes=[0, 2, 1]}
+            %g: f64[16] = matmul %b, %w
+            %h: f64[16] = fuse {
+              %l: f64[16] = add %c, %g
+              yield %l
+            }
+            %m: f64[2,3,3] = matmul %e, %e2
+            yield %h
+          }
+          return %r
+        }
+        """,
+        """
+        func @f(%x: f64[4,3,16] @param+0, %i: i64[2] @param+1, %w: f64[16,16] @param+2) -> f64[16] arena 1152 {
+          %t: f64[3,4,16] @%x+0[16,48,1] = transpose %x {axes=[1, 0, 2]}
+          %r: f64[16] @%c = for %k: i64[] @arena+0 in 0..3 carry (%c: f64[16] @result+0 = 0.0) {
+            %a: f64[4,16] @view+0+0[48,1] = gather %t, %k
+            %b: f64[16] @view+1 = gather %t, %k, %k
+            %e: f64[2,3,16] @arena+64 = gather %x, %i
+            %e2: f64[2,16,3] @%e+0[48,1,16] = transpose %e {axes=[0, 2, 1]}
+            %g: f64[16] @arena+832 = matmul %b, %w
+            %h: f64[16] @result+0 = fuse {
+              %l: f64[16] = add %c, %g
+              yield %l
+            }
+            %m: f64[2,3,3] @arena+960 = matmul %e, %e2
+            yield %h
+          }
+          return %r
+        }
+        """,
+    )
+
+
+def test_a_region_of_scalars_runs_in_registers() -> None:
+    rewrites(
+        plan_buffers,
+        """
+        func @f(%x: f64[], %n: i64[], %v: f64[8]) -> (f64[], f64[8]) {
+          %y: f64[], %z: f64[8] = for %k in 0..%n carry (%c: f64[] = %x, %a: f64[8] = %v) {
+            %e: f64[] = gather %a, %k
+            %t: f64[] = mul %c, %e
+            %b: f64[8] = scatter_set %a, %t, %k
+            yield %t, %b
+          }
+          return %y, %z
+        }
+        """,
+        """
+        func @f(%x: f64[] @param+0, %n: i64[] @param+1, %v: f64[8] @param+2) -> (f64[], f64[8]) arena 0 {
+          %y: f64[] @result+0, %z: f64[8] @%a = for %k in 0..%n carry (%c: f64[] = %x, %a: f64[8] @result+1 = %v) @registers {
+            %e: f64[] = gather %a, %k
+            %t: f64[] = mul %c, %e
+            %b: f64[8] @%a = scatter_set %a, %t, %k
+            yield %t, %b
+          }
+          return %y, %z
+        }
+        """,
+    )
+
+
+def test_a_loop_saves_what_it_makes_on_its_stack() -> None:
+    rewrites(
+        plan_buffers,
+        """
+        func @f(%x: f64[8], %w: f64[8,8]) -> f64[8] {
+          %r: f64[8], %s: stack<f64[8]> = for %k in 0..4 carry (%c: f64[8] = %x) {
+            %a: f64[8] = matmul %c, %w
+            %n: f64[8] = fuse {
+              %m: f64[8] = tanh %a
+              yield %m
+            }
+            yield %n saving %a
+          }
+          %q: f64[8] = for %j in 0..4 carry (%d: f64[8] = %r) {
+            %e: f64[8] = stack_read %s, %j
+            %g: f64[8] = matmul %e, %w
+            %h: f64[8] = fuse {
+              %i: f64[8] = mul %e, %g
+              %l: f64[8] = add %i, %d
+              yield %l
+            }
+            yield %h
+          }
+          return %q
+        }
+        """,
+        """
+        func @f(%x: f64[8] @param+0, %w: f64[8,8] @param+1) -> f64[8] arena 192 {
+          %r: f64[8] @%c, %s: stack<f64[8]> @arena+0 = for %k: i64[] @arena+64 in 0..4 carry (%c: f64[8] @arena+128 = %x) {
+            %a: f64[8] @slot+0 = matmul %c, %w
+            %n: f64[8] @arena+128 = fuse {
+              %m: f64[8] = tanh %a
+              yield %m
+            }
+            yield %n saving %a
+          }
+          %q: f64[8] @%d = for %j: i64[] @arena+64 in 0..4 carry (%d: f64[8] @result+0 = %r) {
+            %e: f64[8] @view+0 = stack_read %s, %j
+            %g: f64[8] @arena+128 = matmul %e, %w
+            %h: f64[8] @result+0 = fuse {
+              %i: f64[8] = mul %e, %g
+              %l: f64[8] = add %i, %d
+              yield %l
+            }
+            yield %h
+          }
+          return %q
+        }
+        """,
     )

@@ -35,6 +35,11 @@ class Mutant:
     def __str__(self) -> str:
         return f"{self.path}:{self.line} in {self.function}: {self.what}"
 
+    @property
+    def text(self) -> str:
+        """The line that is changed, as it is written."""
+        return self.path.read_text(encoding="utf-8").splitlines()[self.line - 1].strip()
+
     def code(self, changed: bool = True) -> CodeType:
         """The function, compiled with the mistake or, as a control, without."""
         tree = ast.parse(self.path.read_text(encoding="utf-8"))

@@ -9,7 +9,8 @@ First, the tests run once with a recorder that notes which test runs which line 
 is there). Then each mutant runs in a fork of a process that has collected the tests, against tests that run the changed line: a few cases
 of each, those that mirror the file and the quickest first.
 A mutant is killed when a test fails, crashes, or takes much more processor time than without it; a test that kills must pass, in a fork,
-without the mutant. Survivors are listed: each is a missing test, or a change that makes no difference (in speed at most).
+without the mutant. Survivors are listed: each is a missing test, or a change that makes no difference (in speed at most). Those that were
+read and make none are rows of `equivalent.py`, with the reason, and are not drawn.
 With `--control`, functions are exchanged for themselves: all survive, if the tool works.
 """
 
@@ -34,12 +35,14 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from tests.tools import recorder
+from tests.tools.equivalent import is_equivalent
 from tests.tools.mutants import Mutant, mutants
 
 ROOT = Path(__file__).parents[2]
 RULES = ("derivative", "jvp", "vjp", "pull_back", "push_forward", "linear", "transposed")
-# They decide what is worth doing: a mistake costs time alone. The group `costs` has them, and those of files named so.
+# They decide what is worth doing: a mistake costs time alone. The group `costs` has them, and the files that estimate work and time.
 SPEED_ONLY = ("cost", "worth", "pays", "cheap", "profit")
+ESTIMATES = ("cost.py", "durations.py")
 
 
 class Group(NamedTuple):
@@ -56,7 +59,7 @@ def _is_rule(path: Path, name: str) -> bool:
 
 
 def _is_cost(path: Path, name: str) -> bool:
-    return path.name == "cost.py" or any(word in name for word in SPEED_ONLY)
+    return path.name in ESTIMATES or any(word in name for word in SPEED_ONLY)
 
 
 GROUPS = {
@@ -109,6 +112,7 @@ def chosen(group: Group) -> list[Mutant]:
         mutant
         for path in files
         for mutant in mutants(path, lambda name, path=path: group.wanted(path, name.split(".")[-1]))  # type: ignore[misc]
+        if not is_equivalent(mutant, ROOT)
     ]
 
 

@@ -56,13 +56,14 @@ from adjit.tracer.surface.indexing import (
 from adjit.tracer.surface.linalg import (
     cross, dot, inner, kron, matmul, matrix_power, outer, tensordot, vdot, vecdot,
 )  # fmt: skip
+from adjit.tracer.surface.padding import pad
 from adjit.tracer.surface.reductions import (
     all, allclose, any, argmax, argmin, array_equal, count_nonzero, cumprod, cumsum, log_softmax, logsumexp, max, mean, min,
     nanmax, nanmean, nanmin, nansum, norm, prod, ptp, softmax, std, sum, var,
 )  # fmt: skip
 from adjit.tracer.surface.shapes import (
     array_split, atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_to, column_stack, concatenate, dstack, expand_dims, flip,
-    hstack, matrix_transpose, moveaxis, pad, ravel, repeat, reshape, roll, rot90, split, squeeze, swapaxes, tile, transpose, unstack,
+    hstack, matrix_transpose, moveaxis, ravel, repeat, reshape, roll, rot90, split, squeeze, swapaxes, tile, transpose, unstack,
     vstack,
 )  # fmt: skip
 

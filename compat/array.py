@@ -15,7 +15,7 @@ from adjit.ir.ops.create import Constant
 from adjit.ir.ops.shape import Reshape
 from adjit.tracer.autograph.items import range as rolled_range
 from adjit.tracer.regions import is_traced
-from adjit.tracer.surface import create, elementwise, indexing, shapes
+from adjit.tracer.surface import create, elementwise, indexing, padding, shapes
 
 from .dtypes import as_dtype, float32, int32
 from .errors import InvalidShape, out_of_scope
@@ -225,7 +225,7 @@ def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any
     widths = np.asarray(convert_to_tensor(paddings)).tolist()
     x = convert_to_tensor(tensor)
     kind = mode.lower()
-    return shapes.pad(x, widths, constant_values=constant_values) if kind == "constant" else shapes.pad(x, widths, kind)
+    return padding.pad(x, widths, constant_values=constant_values) if kind == "constant" else padding.pad(x, widths, kind)
 
 
 @public

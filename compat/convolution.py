@@ -141,7 +141,7 @@ def transposed(rank: int, x: Any, filters: Any, output_shape: Any, strides: Any,
     for axis, (size, places, step, wide) in enumerate(zip(sizes, w.shape[:rank], steps, spread, strict=True), 1):
         before = ops.same_padding(size, places, step, wide)[0] if kind == "same" else 0 if kind == "valid" else kind[axis - 1][0]
         missing = max(before + size - out.shape[axis], 0)
-        out = shapes.pad(out, [(0, missing if a == axis else 0) for a in range(rank + 2)])
+        out = padding.pad(out, [(0, missing if a == axis else 0) for a in range(rank + 2)])
         out = ops.slice_(out, [slice(None)] * axis + [slice(before, before + size)])
     return images.done(out)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.operand import Operand
-from adjit.tracer.surface import create, indexing, reductions, shapes
+from adjit.tracer.surface import create, indexing, padding, reductions, shapes
 from adjit.tracer.surface import einsum as _einsum
 from adjit.tracer.surface import linalg as _linalg
 
@@ -102,7 +102,7 @@ def diag(diagonal: Any, name: str = "diag", k: int = 0) -> Any:
     """Matrices with the last axis on a diagonal."""
     x = convert_to_tensor(diagonal)
     place = create.eye(x.type.shape[-1] + abs(k), k=k, dtype=x.type.dtype)
-    rows = shapes.pad(x, [(0, 0)] * (len(x.type.shape) - 1) + [(0, k) if k >= 0 else (-k, 0)])
+    rows = padding.pad(x, [(0, 0)] * (len(x.type.shape) - 1) + [(0, k) if k >= 0 else (-k, 0)])
     return ops.reshape(rows, (*rows.type.shape, 1)) * place
 
 
@@ -122,7 +122,7 @@ def set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: int = 0) -> A
     on = ops.equal(ops.iota(x.type.shape, len(x.type.shape) - 2), ops.iota(x.type.shape, len(x.type.shape) - 1))
     d = convert_to_tensor(diagonal, dtype_hint=x.dtype)
     size, (rows, columns) = d.type.shape[-1], x.type.shape[-2:]
-    column = shapes.pad(d, [(0, 0)] * (len(d.type.shape) - 1) + [(0, rows - size)])
+    column = padding.pad(d, [(0, 0)] * (len(d.type.shape) - 1) + [(0, rows - size)])
     return ops.where(on, ops.broadcast_to(ops.reshape(column, (*column.type.shape, 1)), (*x.type.shape[:-1], columns)), x)
 
 

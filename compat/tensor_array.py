@@ -12,7 +12,7 @@ from adjit.ir import ops
 from adjit.ir.operand import Operand
 from adjit.tracer.pytree import register_pytree_node
 from adjit.tracer.regions import is_traced
-from adjit.tracer.surface import create, shapes
+from adjit.tracer.surface import create, padding
 
 from .dtypes import as_dtype
 from .errors import InvalidShape, out_of_scope
@@ -67,7 +67,7 @@ class TensorArray:
         missing = int(index) + 1 - self._size
         if missing > 0 and not self._dynamic:
             raise InvalidShape(f"TensorArray: Tried to write to index {int(index)} but array is not resizeable and size is: {self._size}")
-        return shapes.pad(rows, [(0, missing)] + [(0, 0)] * len(shape)) if missing > 0 else rows
+        return padding.pad(rows, [(0, missing)] + [(0, 0)] * len(shape)) if missing > 0 else rows
 
     # ---- writing
 

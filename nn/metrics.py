@@ -15,12 +15,13 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError
 from adjit.ir.operand import Operand
-from adjit.ir.types import F64, I64
+from adjit.ir.types import F64
 from adjit.runtime.conversion import as_called
 from adjit.runtime.variable import Store, Variable
 from adjit.tracer.convert import to_operand, to_operands
 
-from . import losses
+from . import accuracies, losses
+from .loss_functions import pair
 from .module import Module
 
 __all__ = [
@@ -170,55 +171,6 @@ class MeanOf(Average):
 # ---- accuracies
 
 
-def equal_labels(y_true: Any, y_pred: Any) -> Operand:
-    """Whether labels and predicted labels are equal."""
-    y_true, y_pred = to_operands(y_true, y_pred)
-    if y_true.type.shape != y_pred.type.shape:
-        raise ShapeError(f"accuracy: labels {y_true.type} and predicted labels {y_pred.type} differ in shape")
-    return ops.equal(y_true, y_pred)
-
-
-def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Operand:
-    """The share of labels 0 and 1 for which the prediction is on the right side of the threshold."""
-    y_true, y_pred = losses.pair("binary_accuracy", y_true, y_pred)
-    return losses.mean_last(ops.equal(y_true, (y_pred > threshold).astype(y_true.type.dtype)).astype(y_pred.type.dtype))
-
-
-def categorical_accuracy(y_true: Any, y_pred: Any) -> Operand:
-    """Whether the largest prediction is at the position of the 1 in the one-hot label."""
-    y_true, y_pred = losses.pair("categorical_accuracy", y_true, y_pred)
-    return ops.equal(ops.argmax(y_true, -1), ops.argmax(y_pred, -1))
-
-
-def class_labels(name: str, y_true: Any, y_pred: Any) -> tuple[Operand, Operand]:
-    y_true, y_pred = to_operands(y_true, y_pred)
-    if y_true.ndim == y_pred.ndim and y_true.type.shape[-1] == 1:
-        y_true = ops.reshape(y_true, y_true.type.shape[:-1])
-    if y_true.type.shape != y_pred.type.shape[:-1]:
-        raise ShapeError(f"{name}: labels {y_true.type} must have the shape of the predictions {y_pred.type} without its last axis")
-    return y_true.astype(I64), y_pred
-
-
-def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Operand:
-    """Whether the largest prediction is that of the label's class."""
-    labels, y_pred = class_labels("sparse_categorical_accuracy", y_true, y_pred)
-    return ops.equal(labels, ops.argmax(y_pred, -1))
-
-
-def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Operand:
-    """Whether the prediction for the label's class is among the k largest."""
-    labels, y_pred = class_labels("sparse_top_k_categorical_accuracy", y_true, y_pred)
-    chosen = ops.one_hot(labels, y_pred.type.shape[-1], dtype=y_pred.type.dtype)
-    score = ops.sum(chosen * y_pred, -1, True)
-    return ops.sum(y_pred > score, -1) < k
-
-
-def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Operand:
-    """Whether the prediction at the position of the 1 in the one-hot label is among the k largest."""
-    y_true, y_pred = losses.pair("top_k_categorical_accuracy", y_true, y_pred)
-    return sparse_top_k_categorical_accuracy(ops.argmax(y_true, -1), y_pred, k)
-
-
 class Accuracy(MeanOf):
     """The fraction of predicted labels that are correct.
 
@@ -229,7 +181,7 @@ class Accuracy(MeanOf):
     """
 
     def __init__(self, name: str | None = "accuracy") -> None:
-        super().__init__(equal_labels, name)
+        super().__init__(accuracies.equal_labels, name)
 
 
 class BinaryAccuracy(MeanOf):
@@ -242,7 +194,7 @@ class BinaryAccuracy(MeanOf):
     """
 
     def __init__(self, name: str | None = "binary_accuracy", threshold: float = 0.5) -> None:
-        super().__init__(binary_accuracy, name, threshold=threshold)
+        super().__init__(accuracies.binary_accuracy, name, threshold=threshold)
 
 
 class CategoricalAccuracy(MeanOf):
@@ -255,7 +207,7 @@ class CategoricalAccuracy(MeanOf):
     """
 
     def __init__(self, name: str | None = "categorical_accuracy") -> None:
-        super().__init__(categorical_accuracy, name)
+        super().__init__(accuracies.categorical_accuracy, name)
 
 
 class SparseCategoricalAccuracy(MeanOf):
@@ -268,7 +220,7 @@ class SparseCategoricalAccuracy(MeanOf):
     """
 
     def __init__(self, name: str | None = "sparse_categorical_accuracy") -> None:
-        super().__init__(sparse_categorical_accuracy, name)
+        super().__init__(accuracies.sparse_categorical_accuracy, name)
 
 
 class TopKCategoricalAccuracy(MeanOf):
@@ -281,7 +233,7 @@ class TopKCategoricalAccuracy(MeanOf):
     """
 
     def __init__(self, k: int = 5, name: str | None = "top_k_categorical_accuracy") -> None:
-        super().__init__(top_k_categorical_accuracy, name, k=k)
+        super().__init__(accuracies.top_k_categorical_accuracy, name, k=k)
 
 
 class SparseTopKCategoricalAccuracy(MeanOf):
@@ -294,7 +246,7 @@ class SparseTopKCategoricalAccuracy(MeanOf):
     """
 
     def __init__(self, k: int = 5, name: str | None = "sparse_top_k_categorical_accuracy") -> None:
-        super().__init__(sparse_top_k_categorical_accuracy, name, k=k)
+        super().__init__(accuracies.sparse_top_k_categorical_accuracy, name, k=k)
 
 
 # ---- errors
@@ -395,7 +347,7 @@ class Confusion(Metric):
         self.positives, self.negatives = self.add_state("positives"), self.add_state("negatives")
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        y_true, y_pred = losses.pair(self.name, y_true, y_pred)
+        y_true, y_pred = pair(self.name, y_true, y_pred)
         truth, scores = ops.reshape(y_true, -1) > 0.5, ops.reshape(y_pred, (-1, 1)).astype(F64)
         weight = truth.astype(F64) * 0.0 + 1.0
         if sample_weight is not None:
@@ -480,23 +432,11 @@ NAMED: dict[str, Callable[[], Metric]] = {
 }  # fmt: skip
 
 
-def accuracy_for(y_true_shape: Sequence[int], y_pred_shape: Sequence[int]) -> Callable[..., Operand]:
-    """The accuracy that "accuracy" means in Keras for labels and predictions of these shapes."""
-    if y_pred_shape[-1:] in ((1,), ()) or (len(y_pred_shape) == 1 and tuple(y_true_shape) == tuple(y_pred_shape)):
-        return binary_accuracy
-    return categorical_accuracy if tuple(y_true_shape) == tuple(y_pred_shape) else sparse_categorical_accuracy
-
-
-def automatic_accuracy(y_true: Any, y_pred: Any) -> Operand:
-    y_true, y_pred = to_operands(y_true, y_pred)
-    return accuracy_for(y_true.type.shape, y_pred.type.shape)(y_true, y_pred)
-
-
 class AutoAccuracy(MeanOf):
     """Binary, categorical or sparse accuracy, chosen by the shapes of labels and predictions."""
 
     def __init__(self, name: str | None = "accuracy") -> None:
-        super().__init__(automatic_accuracy, name)
+        super().__init__(accuracies.automatic_accuracy, name)
 
 
 def get_metric(what: Any) -> Metric:

@@ -22,7 +22,7 @@ from adjit.ir.types import DType, as_dtype, weak_example
 from .convert import to_operand
 from .frames import user_location
 from .numpy_fallback import by_numpy, called_by_library, may_fall_back
-from .surface import complex_numbers, create, elementwise, indexing, linalg, reductions, shapes
+from .surface import complex_numbers, create, elementwise, indexing, linalg, padding, reductions, shapes
 
 NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
     getattr(np, name): getattr(module, name)
@@ -38,7 +38,8 @@ NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
             nanmin allclose array_equal array_equiv""",
         shapes: """reshape ravel transpose matrix_transpose swapaxes moveaxis squeeze expand_dims atleast_1d atleast_2d atleast_3d
             broadcast_to broadcast_arrays concatenate stack hstack vstack dstack column_stack append split array_split hsplit vsplit dsplit
-            flip fliplr flipud rot90 roll rollaxis resize tile repeat pad""",
+            flip fliplr flipud rot90 roll rollaxis resize tile repeat""",
+        padding: "pad",
         indexing: """take take_along_axis argsort sort searchsorted interp tril triu diagonal trace diag diagflat diff ediff1d delete insert
             choose piecewise isin partition argpartition lexsort unravel_index tril_indices_from triu_indices_from
             diag_indices_from ix_ sort_complex""",

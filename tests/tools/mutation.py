@@ -101,6 +101,7 @@ GROUPS = {
         "test_every_row_against_a_loop",
     ),
 }
+ACHIEVED = "test_achieved.py"  # what all passes together make of whole programs
 MOST_TESTS = 40
 CASES = 4  # of one test function, before those of others
 SLACK = (20.0, 10.0)  # a mutant may take this many seconds of processor time, and this many times what its tests take without it
@@ -236,11 +237,13 @@ def varied(tests: Iterable[str], seconds: dict[str, float], path: Path) -> list[
     The quickest of all would be many cases of one test, and of a line that all programs run, tests of anything else.
     """
     own = {f"test_{path.stem}.py", f"test_{path.parent.name}.py"}  # tests/passes/test_simplify.py tests the files of passes/simplify
+    own |= {ACHIEVED} if path.is_relative_to(ROOT / "passes") else set()
     turns: Counter[str] = Counter()
     order = []
     for test in sorted(tests, key=seconds.__getitem__):
-        function = test.partition("[")[0]
-        is_own = Path(function.partition("::")[0]).name in own
+        file = Path(test.partition("::")[0]).name
+        function = test if file == ACHIEVED else test.partition("[")[0]  # each of its cases is another program
+        is_own = file in own
         order.append((turns[function] // CASES, not is_own, turns[function], seconds[test], test))
         turns[function] += 1
     return [test for *_, test in sorted(order)]

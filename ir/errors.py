@@ -96,12 +96,18 @@ class CheckError(AdjitError, AssertionError):
     """A user's assertion that failed, or an exception raised in a traced branch, which then also subclasses the built-in raised."""
 
 
+class OutOfRoomError(CheckError):
+    """A list of a compiled function has more items than it has room for; the function is traced again, with more room."""
+
+
 @cache
 def raised_as(name: str) -> type[CheckError]:
     """The CheckError class for an exception that the user raises in a traced branch: it can be caught as the built-in of that name.
 
     Some built-ins cannot be combined with another class; for them, and for an empty name, it is CheckError itself.
     """
+    if name == OutOfRoomError.__name__:
+        return OutOfRoomError
     built_in = getattr(builtins, name, None)
     if not isinstance(built_in, type) or not issubclass(built_in, Exception):
         return CheckError

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 import numpy as np
 
 from adjit.ir.active import current_builder, unwinding
+from adjit.ir.errors import OutOfRoomError
 from adjit.ir.guards import Recording, no_recording, recording
 from adjit.ir.locks import new_lock
 from adjit.ir.operand import Operand
@@ -25,6 +26,7 @@ from adjit.ir.ops.base import Array
 from adjit.ir.tracebacks import boundary, trim
 from adjit.ir.types import SCALARS, Shape
 from adjit.tracer.frames import user_location
+from adjit.tracer.list_items import roomier
 from adjit.tracer.pytree import find_node_type, tree_map
 from adjit.tracer.trace import Program, current_trace, trace_function
 
@@ -38,6 +40,7 @@ from .inspecting import Inspectable, Looked, check_finite
 from .methods import BoundFunction, Instances, bind
 from .recording import listening, suspended
 from .retracing import Retraces
+from .room import GROWTH, has_lists, is_visible
 from .shortcut import Shortcut
 from .signature import Signature, is_array, probe, resolve_static, shows_keywords, take_apart
 from .slow_compiling import warn_if_slow
@@ -99,6 +102,7 @@ class Function(Inspectable, Exportable):
         self._lock = new_lock()  # held while a specialisation is created
         self._keeping = new_lock()  # held while the caches change
         self._traces = 0
+        self._room = 1  # of lists in loops of unknown length: see `roomier`
         self._was_slow = False  # there was a warning about it
         self._complete = False  # traced to the end once: from then on no variable may be created
         self._instances = Instances(self._lock)
@@ -122,6 +126,16 @@ class Function(Inspectable, Exportable):
             raise
 
     def _enter(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
+        """Call; as long as a list of the function has too little room, trace it again with more."""
+        while True:
+            given = self._room
+            try:
+                return self._entered(args, kwargs, instance)
+            except OutOfRoomError:
+                if current_builder() is not None or not self._make_room(given):
+                    raise
+
+    def _entered(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
         """Take the fast path for plain arrays, scalars and containers of them; pass everything else to `_call`."""
         if self._specs is not None:
             args, kwargs = self._specs.bound(args, kwargs, instance is not None)
@@ -260,7 +274,7 @@ class Function(Inspectable, Exportable):
 
     def _trace(self, signature: Signature, instance: Any, closed_over: set[Store], shapes: Sequence[Shape] | None = None) -> Program:
         """Run the Python function on traced values, adding the variables that it closes over to a set."""
-        with unwinding(), suspended(), self._creating(closed_over):
+        with unwinding(), suspended(), self._creating(closed_over), roomier(self._room):
             return trace_function(converted(bind(self._fn, instance)), signature.tree, signature.traced_leaves(shapes), self._name)
 
     def _keep(self, key: Hashable, concrete: ConcreteFunction) -> None:
@@ -283,6 +297,18 @@ class Function(Inspectable, Exportable):
             self._shortcut.drop(gone)
             gone = gone.alternative
         self._short = {k: c for k, c in self._short.items() if not c.dropped}
+
+    def _make_room(self, given: int) -> bool:
+        """Discard the specialisations with lists that had `given` times the usual room; return False if a call cannot start again."""
+        with self._lock, self._keeping:
+            small = {key: known for key, known in self._cache.items() if has_lists(known)}
+            if any(map(is_visible, small.values())):
+                return False
+            if self._room == given:  # no other thread has made room meanwhile
+                self._room = given * GROWTH
+                for key in small:
+                    self._drop(key)
+        return True
 
     @contextmanager
     def _creating(self, closed_over: set[Store]) -> Iterator[None]:

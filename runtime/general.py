@@ -100,8 +100,9 @@ class Policy:
             return None
         shapes = shapes_of(signature)
         for general in family.general:
-            if general.accepts(shapes) and general.concrete.alias == general.concrete.coincidence(signature.stores):
-                return general.concrete
+            known = general.concrete
+            if not known.dropped and general.accepts(shapes) and known.alias == known.coincidence(signature.stores):
+                return known
         return None
 
     def axes(self, signature: Signature) -> list[Axis]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from adjit.ir import ops
+from adjit.ir.errors import OutOfRoomError
 from adjit.ir.operand import Literal, Operand, as_operand
 from adjit.ir.ops.base import perform
 from adjit.ir.ops.effects import Assert
@@ -286,6 +287,7 @@ class ListCarry(Carry):
                 ops.less_equal(as_operand(out.length), self.form.most),
                 f"{self.entry} has more than {self.form.most} items, for which a loop of unknown length has room; write "
                 "`for _ in range(most):` with `if ...: break` in it",
+                OutOfRoomError.__name__,
             )
         full = TracedList.of(out, self.room, self.form.rows)
         leaves = [*(resized(buffer, self.room) for buffer in full.buffers), *([] if self.steady else [full.length])]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from adjit.ir import ops
@@ -15,7 +18,35 @@ from .frames import user_location
 from .pytree import TreeDef, flatten
 from .regions import Kind, conform, describe, join, kind_of
 
-FEWEST, ROWS, BYTES = 64, 4096, 1 << 24  # of a list that a loop of unknown length appends to
+FEWEST, ROWS, BYTES = 64, 4096, 1 << 24  # of a list that a loop of unknown length appends to, when the function is first traced
+SHARE = 4  # a list may take this part of the machine's memory
+
+
+class Roominess(threading.local):
+    """How many times that many rows such lists get in the function that this thread is tracing."""
+
+    factor = 1
+
+
+_roominess = Roominess()
+
+
+@contextmanager
+def roomier(factor: int) -> Iterator[None]:
+    """Give lists in loops of unknown length more room: earlier calls of the function that is traced needed it."""
+    before, _roominess.factor = _roominess.factor, factor
+    try:
+        yield
+    finally:
+        _roominess.factor = before
+
+
+def memory() -> int:
+    """The bytes of memory that the machine has."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError):  # not a POSIX system
+        return 1 << 34
 
 
 class Rows(NamedTuple):
@@ -61,8 +92,12 @@ class Rows(NamedTuple):
     @property
     def room(self) -> int:
         """The number of rows for a list that nothing else limits."""
-        size = sum(hint_of(kind.type.nbytes) for kind in self.kinds)
-        return max(FEWEST, min(ROWS, BYTES // max(1, size)))
+        size = max(1, sum(hint_of(kind.type.nbytes) for kind in self.kinds))
+        rows = max(FEWEST, min(ROWS, BYTES // size)) * _roominess.factor
+        if rows * size > max(BYTES, memory() // SHARE):
+            where = user_location()
+            raise MemoryError(f"no memory for a list of {rows:,} items of {self}{f', at {where}' if where else ''}")
+        return rows
 
     def blank(self, capacity: int) -> list[Operand]:
         return [Literal(0, kind.type.with_shape((capacity, *kind.type.shape))) for kind in self.kinds]

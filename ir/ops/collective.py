@@ -35,6 +35,7 @@ class Collective(Op, abstract=True):
     """An op that every rank executes together with all others."""
 
     effect = True
+    is_visible = True
     can_fail = True
     error = DistributedError
     sums: ClassVar[bool] = False

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..errors import AdjitError, CheckError, DTypeError, ShapeError, UnsupportedError, raised_as
+from ..errors import AdjitError, CheckError, DTypeError, OutOfRoomError, ShapeError, UnsupportedError, raised_as
 from ..types import BOOL, TensorType, complex_dtype
 from .base import Array, Loops, Op, Window, Writing, apply, perform, with_attributes
 from .maps import cast
@@ -90,7 +90,7 @@ class Assert(Effect):
 
     def python(self, write: Writing, *args: Operand) -> Any:
         condition = write.array(args[0])
-        if self.error is CheckError:
+        if self.error in (CheckError, OutOfRoomError):
             write.run("assert {}, {}" if self.message else "assert {}", condition, write.value(self.message))
             return
         write.run("if {}:", write("not {}", condition))
@@ -127,6 +127,7 @@ class Print(Effect):
     style: str = "numpy"
     summarize: int = -1
     calls_python = True
+    is_visible = True
     complex: tuple[bool, ...] = ()  # operands whose last axis holds the parts of complex numbers, if there are any
 
     can_fail: ClassVar[bool] = True  # the stream may be closed, or unable to encode a character
@@ -191,7 +192,7 @@ def of_parts(parts: Array) -> Array:
 def check(condition: Operand, message: str = "", raises: str = "") -> None:
     """Check at run time that a scalar condition holds. One that is known while tracing is checked immediately.
 
-    `raises` names a built-in exception that the error also subclasses.
+    `raises` names a built-in exception that the error also subclasses, or `OutOfRoomError`.
     """
     apply(Assert(message, raises), cast(condition, BOOL))
 

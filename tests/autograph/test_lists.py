@@ -99,18 +99,96 @@ def test_vmap_refuses_lists_of_unknown_length() -> None:
         aj.vmap(lambda x: steps(x, 3.0))(np.ones(3))
 
 
-def test_more_items_than_a_loop_of_unknown_length_has_room_for() -> None:
+@aj.function
+def countdown(x, step):
+    items = []
+    while x > 0:
+        x = x - step
+        items.append(x * step)
+    return items, len(items)
+
+
+def test_a_list_in_a_loop_of_unknown_length_grows() -> None:
+    """It has room for 4096 items, then for eight times as many: the call that finds it full starts again."""
+    for count, traces in ((4096, 1), (4097, 2), (4096, 2), (100_000, 3), (262_144, 3), (5, 3)):
+        items, length = countdown(float(count), 1.0)
+        assert (int(length), len(items), countdown.trace_count) == (count, count, traces)
+        assert [float(items[0]), float(items[-1])] == [count - 1, 0]
+
+
+def test_gradients_through_a_list_that_has_grown() -> None:
     @aj.function
-    def count(x, step):
+    def slope(x, n):
+        with aj.GradientTape() as tape:
+            tape.watch(x)
+            items, k = [], 0.0
+            while k < n:
+                items.append(x * k)
+                k = k + 1
+            total = 0.0
+            for item in items:
+                total = total + item * item
+        return tape.gradient(total, x)
+
+    for n in (10, 100_000):
+        np.testing.assert_allclose(slope(1e-3, float(n)), 2e-3 * np.sum(np.arange(n, dtype=float) ** 2), rtol=1e-12)
+
+
+def test_variables_are_assigned_once_though_a_call_starts_again() -> None:
+    calls = aj.Variable(0.0)
+
+    @aj.function
+    def fill(n):
+        calls.assign_add(1.0)
+        items = []
+        while n > 0:
+            n = n - 1
+            items.append(n)
+        return len(items)
+
+    assert fill(5000) == 5000
+    assert fill(6000) == 6000
+    assert float(calls) == 2
+
+
+def test_eager_tapes_record_the_call_that_had_room() -> None:
+    x = aj.tensor(2.0)
+    with aj.GradientTape() as tape:
+        tape.watch(x)
+        items, _ = countdown(5000.0 * x, x)
+        y = items[0] + items[4999]
+    assert float(y) == (10000 - 2) * 2
+    assert float(tape.gradient(y, x)) == pytest.approx(2 * 2 * 4999)  # items[0] is 4999 x², items[4999] is 0
+
+
+def test_a_call_that_has_printed_cannot_start_again(capsys: pytest.CaptureFixture[str]) -> None:
+    @aj.function
+    def shown(n):
+        print("started with", n)
+        items = []
+        while n > 0:
+            n = n - 1
+            items.append(n)
+        return len(items)
+
+    with pytest.raises(CheckError, match=r"`items` has more than 4096 items, for which a loop of unknown length has room; write `for _ in"):
+        shown(5000)
+    assert capsys.readouterr().out == "started with 5000\n"
+
+
+def test_a_list_larger_than_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("adjit.tracer.list_items.memory", lambda: 1 << 27)
+
+    @aj.function
+    def endless(x):
         items = []
         while x > 0:
-            x = x - step
+            x = x + 1
             items.append(x)
         return len(items)
 
-    assert count(4096.0, 1.0) == 4096
-    with pytest.raises(CheckError, match=r"`items` has more than 4096 items, for which a loop of unknown length has room; write `for _ in"):
-        count(4097.0, 1.0)
+    with pytest.raises(MemoryError, match="no memory for a list of 16,777,216 items of f64"):
+        endless(1.0)
 
 
 def test_pop_from_an_empty_list() -> None:
@@ -124,3 +202,16 @@ def test_pop_from_an_empty_list() -> None:
     assert f(1.5) == 0
     with pytest.raises(CheckError, match="pop from empty list"):
         f(5.0)
+
+
+def test_a_list_grows_in_a_function_for_all_sizes() -> None:
+    @aj.function(dynamic=True)
+    def total(x, n):
+        items = []
+        while n > 0:
+            n = n - 1
+            items.append(np.sum(x))
+        return sum(items)
+
+    for size, n in ((3, 10), (4, 5000), (5, 5000), (6, 50)):
+        assert float(total(np.ones(size), float(n))) == size * n

@@ -40,7 +40,8 @@ from .autodiff import gradients, hessians
 from .callback import numpy_function, py_function
 from .control import case, cond, foldl, foldr, map_fn, scan, switch_case, vectorized_map, while_loop
 from .debugging import Assert, assert_equal, assert_greater, assert_less, assert_rank
-from .dtypes import DType, as_dtype, complex64, complex128, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64
+from .dtypes import DType, as_dtype, complex64, complex128, float16, float32, float64, half
+from .dtypes import int8, int16, int32, int64, uint8, uint16, uint32, uint64
 from .dtypes import bool_ as bool
 from .dtypes import float64 as double
 from .errors import missing as _missing
@@ -144,8 +145,8 @@ __all__ = [
     "autodiff", "autograph", "config", "data", "debugging", "dtypes", "errors", "linalg", "math", "nest", "nn", "random", "signal",
     "types",
     # dtypes
-    "as_dtype", "bool", "complex64", "complex128", "double", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
-    "uint32", "uint64",
+    "as_dtype", "bool", "complex64", "complex128", "double", "float16", "float32", "float64", "half", "int8", "int16", "int32", "int64",
+    "uint8", "uint16", "uint32", "uint64",
     # functions
     "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "asin", "asinh", "atan", "atan2", "atanh", "cast", "clip_by_global_norm",
     "clip_by_norm", "clip_by_value", "complex", "cos", "cosh", "cumsum", "divide", "dynamic_partition", "dynamic_stitch", "einsum",
@@ -181,9 +182,6 @@ _OUT_OF_SCOPE = {
     "compat": "there is no tf.compat.v1: adjit.tf mirrors TensorFlow 2",
     "raw_ops": "use the functions of tf",
     "experimental": "use adjit's own functions, which take NumPy's spellings",
-    "half": "use float32",
-    "float16": "use float32",
-    "bfloat16": "use float32",
     "quantization": "use float32",
     "Graph": "tf.function traces what you call",
     "Session": "tf.function traces what you call",
@@ -204,6 +202,8 @@ _FROM_KERAS = {
 def __getattr__(name: str) -> _Any:
     if name in ("train", "saved_model"):  # load adjit.nn
         return _importlib.import_module(f"{__name__}.{name}")
+    if name == "bfloat16":
+        return dtypes.bfloat16()
     if name == "keras":
         try:
             return _importlib.import_module(f"{__name__}.keras")

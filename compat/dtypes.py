@@ -1,19 +1,21 @@
 """TensorFlow's dtypes: `tf.float32` and so on, as thin wrappers of NumPy's.
 
-A `DType` compares equal to the NumPy dtype it names and can be used in its place. Rejects dtypes that adjit does not support
-(float16, strings); those names raise from `adjit.tf` itself.
+A `DType` compares equal to the NumPy dtype it names and can be used in its place. Dtypes that adjit does not support (strings) are
+rejected; those names raise from `adjit.tf` itself. float16 and bfloat16 are dtypes of storage (docs/numerics.md): functions compute in
+float32, and round their results, as TensorFlow's kernels do (`public` in wrapping.py).
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
 
-from adjit.ir.types import DTYPES
+from adjit.ir.types import DTYPES, F16, is_bfloat16
 from adjit.ir.types import as_dtype as supported
 
-from .errors import missing
+from .errors import MissingPartError, missing
 
 
 class DType:
@@ -40,7 +42,7 @@ class DType:
 
     @property
     def is_floating(self) -> bool:
-        return self.dtype.kind == "f"
+        return self.dtype.kind == "f" or is_bfloat16(self.dtype)
 
     @property
     def is_integer(self) -> bool:
@@ -114,6 +116,7 @@ class DType:
 _known = {dtype: DType(dtype) for dtype in DTYPES.values()}
 
 complex64, complex128 = (_known[DTYPES[n]] for n in ("c64", "c128"))
+float16 = half = _known[F16]
 float32, float64, bool_ = (_known[DTYPES[n]] for n in ("f32", "f64", "bool"))
 int8, int16, int32, int64 = (_known[DTYPES[n]] for n in ("i8", "i16", "i32", "i64"))
 uint8, uint16, uint32, uint64 = (_known[DTYPES[n]] for n in ("u8", "u16", "u32", "u64"))
@@ -126,7 +129,21 @@ def as_dtype(spec: Any) -> DType:
     if isinstance(spec, DType):
         return spec
     found = _known.get(spec) if isinstance(spec, np.dtype) else _python.get(spec) if isinstance(spec, type | str) else None
-    return _known[supported(spec)] if found is None else found
+    return _known_as(supported(spec)) if found is None else found
+
+
+def _known_as(dtype: np.dtype[Any]) -> DType:
+    if dtype not in _known:  # bfloat16, which NumPy knows once ml_dtypes is imported
+        _known[dtype] = DType(dtype)
+    return _known[dtype]
+
+
+def bfloat16() -> DType:
+    """`tf.bfloat16`, of the package ml_dtypes."""
+    try:
+        return as_dtype(importlib.import_module("ml_dtypes").bfloat16)
+    except ModuleNotFoundError:
+        raise MissingPartError(None, None, "tf.bfloat16 needs the package ml_dtypes: pip install ml_dtypes") from None
 
 
 def __getattr__(name: str) -> Any:
@@ -134,8 +151,10 @@ def __getattr__(name: str) -> Any:
         return bool_
     if name == "double":
         return float64
+    if name == "bfloat16":
+        return bfloat16()
     if name in ("cast", "saturate_cast"):
         from . import math  # noqa: PLC0415 - it computes with dtypes
 
         return getattr(math, name)
-    return missing("tf.dtypes", "there are float32, float64, complex64, complex128, bool and integers")(name)
+    return missing("tf.dtypes", "there are float16, float32, float64, complex64, complex128, bool and integers")(name)

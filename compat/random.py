@@ -14,6 +14,7 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.operand import Operand, as_operand
+from adjit.ir.types import computed
 from adjit.runtime import random as keyed
 from adjit.runtime.variable import Variable as State
 from adjit.tracer.surface import indexing
@@ -160,6 +161,8 @@ def _key_of(seed: Any) -> Operand:
 
 def _normal(key: Operand, shape: Any, mean: Any, stddev: Any, dtype: Any) -> Any:
     kind = as_dtype(dtype)
+    if computed(kind.dtype) != kind.dtype:
+        return ops.cast(_normal(key, shape, mean, stddev, computed(kind.dtype)), kind.dtype)
     out = dress(keyed.normal(key, sizes_of(shape), kind.dtype))
     return _moved(out, mean, stddev, kind)
 
@@ -167,6 +170,8 @@ def _normal(key: Operand, shape: Any, mean: Any, stddev: Any, dtype: Any) -> Any
 def _truncated(key: Operand, shape: Any, mean: Any, stddev: Any, dtype: Any) -> Any:
     """Values that are too far away are drawn again, up to eight times; the remaining ones (one in 10^12) are clipped."""
     kind = as_dtype(dtype)
+    if computed(kind.dtype) != kind.dtype:
+        return ops.cast(_truncated(key, shape, mean, stddev, computed(kind.dtype)), kind.dtype)
     sizes = sizes_of(shape)
     first, second = (keyed.fold_in(key, i) for i in range(2))
     out = dress(keyed.normal(first, sizes, kind.dtype))
@@ -184,6 +189,8 @@ def _moved(x: Any, mean: Any, stddev: Any, kind: Any) -> Any:
 
 def _uniform(key: Operand, shape: Any, minval: Any, maxval: Any, dtype: Any) -> Any:
     kind = as_dtype(dtype)
+    if computed(kind.dtype) != kind.dtype:
+        return ops.cast(_uniform(key, shape, minval, maxval, computed(kind.dtype)), kind.dtype)
     if kind.is_integer:
         if maxval is None:
             raise ValueError("Must specify maxval for integer dtype")

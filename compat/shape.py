@@ -92,7 +92,11 @@ class TensorShape(tuple[int | None, ...]):
         return TensorShape, (tuple(self),)
 
     def __repr__(self) -> str:
-        return f"TensorShape({list(self)})"
+        return f"TensorShape({list(self.shown())})"
 
     def __str__(self) -> str:
-        return tuple.__repr__(self)
+        return repr(self.shown())
+
+    def shown(self) -> tuple[int | None, ...]:
+        """The sizes as TensorFlow shows them: one that is known only when the function runs is None."""
+        return tuple(None if is_symbolic(size) else size for size in self)

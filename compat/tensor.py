@@ -9,7 +9,7 @@ Arithmetic is strict, as in TensorFlow: dtypes are never promoted; Python number
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -383,6 +383,15 @@ def true_quotient(a: Any, b: Any) -> Operand:
     return ops.div(a, b)
 
 
+def rounded(out: Any, operands: Iterable[Any]) -> Any:
+    """A result in the 16-bit dtype of its operands: adjit computes in float32, TensorFlow's kernels round."""
+    if isinstance(out, Operand) and out.type.dtype == F32:
+        floats = {x.type.dtype for x in operands if isinstance(x, Operand) and not x.weak and x.type.is_float}
+        if len(floats) == 1 and F32 not in floats:
+            return ops.cast(out, *floats)
+    return out
+
+
 # ---- operators
 
 
@@ -391,7 +400,8 @@ def binary(what: str, function: Callable[[Any, Any], Operand]) -> Callable[[Any,
 
     def combine(a: Any, b: Any) -> Any:
         try:
-            return dress(function(*pair(what, a, b)))
+            operands = pair(what, a, b)
+            return dress(rounded(function(*operands), operands))
         except AdjitError as error:
             translate(error)
             raise

@@ -59,6 +59,10 @@ class Variable(RuntimeVariable):
         """The function that optimizers apply to the value after each update."""
         return self.store.constraint
 
+    @property
+    def initializer(self) -> None:
+        """Nothing to run: a variable has its value from the start."""
+
     def get_shape(self) -> TensorShape:
         return self.shape
 

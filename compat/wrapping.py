@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+import numpy as np
+
+from adjit.ir import ops
 from adjit.ir.errors import AdjitError
-from adjit.ir.operand import Operand
+from adjit.ir.operand import Operand, as_operand
 from adjit.ir.sizes import is_symbolic
+from adjit.ir.types import F32
 
 from .dtypes import as_dtype
 from .errors import InvalidDType, translate
@@ -19,12 +24,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def public(function: F) -> F:
-    """Decorate a function of tensors: its result (an operand, or a list or tuple of them) is wrapped; errors are TensorFlow's."""
+    """Decorate a function of tensors: its result (an operand, or a list or tuple of them) is wrapped; errors are TensorFlow's.
+
+    It computes 16-bit floats in float32 and rounds its results to their dtype, unless it has an argument for the dtype of its result.
+    """
+    chooses = bool({"dtype", "out_type"} & set(inspect.signature(function).parameters))
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         try:
-            out = function(*args, **kwargs)
+            narrow = None if chooses else narrow_dtype((*args, *kwargs.values()))
+            if narrow is None:
+                out = function(*args, **kwargs)
+            else:
+                out = narrowed(function(*map(wide, args), **{name: wide(x) for name, x in kwargs.items()}), narrow)
         except AdjitError as error:
             translate(error)
             raise
@@ -33,6 +46,39 @@ def public(function: F) -> F:
         return dress(out)
 
     return wrapper  # type: ignore[return-value]
+
+
+def narrow_dtype(given: Iterable[Any]) -> np.dtype[Any] | None:
+    """The dtype of 16-bit floats among arguments, if there are such and no wider ones."""
+    found = None
+    for x in given:
+        if isinstance(x, list | tuple):
+            dtype = narrow_dtype(x)
+        elif isinstance(x, Operand) and x.type.is_float and not x.weak:
+            if not x.type.is_stored:
+                return None
+            dtype = x.type.dtype
+        else:
+            continue
+        if dtype is not None and found is not None and dtype != found:
+            return None
+        found = dtype or found
+    return found
+
+
+def wide(x: Any) -> Any:
+    """An argument with its 16-bit floats as float32."""
+    if isinstance(x, list | tuple) and not hasattr(x, "_fields"):
+        return type(x)(map(wide, x))
+    return ops.cast(as_operand(x), F32) if isinstance(x, Operand) and x.type.is_stored else x
+
+
+def narrowed(out: Any, dtype: np.dtype[Any]) -> Any:
+    """A result with its float32 rounded to 16 bits."""
+    if isinstance(out, list | tuple):
+        parts = [narrowed(part, dtype) for part in out]
+        return type(out)(*parts) if hasattr(out, "_fields") else type(out)(parts)
+    return ops.cast(out, dtype) if isinstance(out, Operand) and out.type.dtype == F32 else out
 
 
 def unary(function: Callable[[Any], Operand], name: str, floating: bool = False) -> Callable[..., Any]:

@@ -9,15 +9,37 @@ from typing import Any, ClassVar
 
 from adjit.nn.module import Module
 from adjit.nn.symbolic import call_symbolically, is_symbolic
+from adjit.tracer.trace import current_trace
 
 from ..tensor import dress_structure
 from ..variable import Variable
 
 
+class LayerVariable(Variable):
+    """A variable of a layer or model, named and shown as Keras does."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    @property
+    def path(self) -> str:
+        """The names of the layers around it, and its own: `dense/kernel`."""
+        return (self.store.name or "variable").replace(".", "/")
+
+    def __repr__(self) -> str:
+        text = "<traced>" if current_trace() is not None else self.store.read()
+        return f"<Variable path={self.path}, shape={self.shape}, dtype={self.dtype.name}, value={text}>"
+
+    __str__ = __repr__
+
+
 class Dressed:
     """Mixin before a class of adjit.nn: calls return tensors of `adjit.tf`, and variables are its variables."""
 
-    variable_class: ClassVar[Callable[..., Any]] = Variable
+    variable_class: ClassVar[Callable[..., Any]] = LayerVariable
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return dress_structure(super().__call__(*args, **kwargs))  # type: ignore[misc] # of the class behind

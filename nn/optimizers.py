@@ -196,7 +196,7 @@ class Optimizer(Module):
         calls = self.calls.read_operand() + 1
         ready = ops.equal(calls, self.accumulation)
         self.calls.assign(ops.where(ready, 0, calls))
-        out = []
+        out: list[Operand] = []
         for g, at in zip(gradients, places, strict=True):
             slot = self.state["accumulated"][at]
             total = slot + g

@@ -1,4 +1,4 @@
-"""The types of tensors for type checkers: operators and methods of a tensor return tensors.
+"""The types of tensors and variables for type checkers: their operators and methods return tensors.
 
 `ArrayMethods` is shared with traced values, and only says that they return operands. This module is never loaded.
 """
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .tensor import Tensor
 
     class TensorMethods(ArrayMethods):
-        """The array interface of tensors."""
+        """The array interface of tensors and variables."""
 
         @property
         def T(self) -> Tensor: ...  # noqa: N802

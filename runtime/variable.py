@@ -12,7 +12,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from adjit.ir.ops.base import Array, Op, apply
 from adjit.ir.ops.maps import cast
 from adjit.ir.tracebacks import boundary
 from adjit.ir.types import DType, TensorType
-from adjit.tracer.arrays import ArrayMethods, immutable
+from adjit.tracer.arrays import immutable
 from adjit.tracer.sparse_products import asked_by_scipy, declined, is_sparse
 from adjit.tracer.trace import current_trace
 
@@ -33,6 +33,11 @@ from .recording import listening
 from .stores import Store as Store
 from .stores import separate
 from .tensor import Tensor, owned_array, wrap
+
+if TYPE_CHECKING:
+    from .tensor_types import TensorMethods
+else:
+    from adjit.tracer.arrays import ArrayMethods as TensorMethods
 
 
 class Scope(threading.local):
@@ -74,7 +79,7 @@ def undone_by_errors() -> Iterator[None]:
             around[store] = around.get(store, (before,))[0], now
 
 
-class Variable(ArrayMethods, Operand):
+class Variable(TensorMethods, Operand):
     """A tensor that can be assigned. Trainable variables are watched by active tapes when they are read.
 
     >>> w = Variable([1.0, 2.0], name="w")
@@ -329,7 +334,7 @@ def _delegate_array_interface() -> None:
     typed = {"ndim", "size", "itemsize", "nbytes", "__len__", "literal", "apply_op"}  # these only need the type, which is not a read
     protocols = {"__array_ufunc__", "__array_function__"}
     own = {*dir(object), *vars(Variable), *protocols, *typed} - {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
-    for base in (*ArrayMethods.__mro__[:-1], Operand):
+    for base in (*TensorMethods.__mro__[:-1], Operand):
         for name, member in vars(base).items():
             if name in own:
                 continue

@@ -1,0 +1,2 @@
+# Written by tests/tools/stubs.py; see there. Do not edit.
+# ruff: noqa

@@ -34,7 +34,7 @@ class World(NamedTuple):
 def world() -> World:
     try:
         from mpi4py import MPI  # noqa: PLC0415 - initialises MPI, which few programs need
-    except ImportError as error:
+    except (ImportError, RuntimeError) as error:  # the latter if there is mpi4py, but no MPI
         return alone(os.environ, error)
     found = World(MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size(), MPI)
     if found.size > 1:
@@ -42,7 +42,7 @@ def world() -> World:
     return found
 
 
-def alone(environment: Mapping[str, str], reason: ImportError) -> World:
+def alone(environment: Mapping[str, str], reason: Exception) -> World:
     """The world of a process without mpi4py."""
     for name in SIZES:
         size = environment.get(name, "")

@@ -21,6 +21,8 @@ from adjit.ir.ops.maps import Cast, Map
 from adjit.ir.types import PYTHON, TensorType, as_dtype
 from adjit.tracer.convert import set_concrete_class
 from adjit.tracer.sparse_products import asked_by_scipy, declined, is_sparse
+from adjit.tracer.surface.create import asarray, contains_operand
+from adjit.tracer.trace import current_trace
 
 from .leaving import coming_back, leaving
 from .recording import listening
@@ -274,7 +276,9 @@ def tensor(value: Any, dtype: Any = None) -> Tensor:
             [3., 4.]], f32[2,2])
     """
     if not isinstance(value, Operand):
-        return Tensor(value, dtype)
+        if not isinstance(value, list | tuple) or not (listening.recorders or current_trace()) or not contains_operand(value):
+            return Tensor(value, dtype)
+        value = asarray(value)  # of values that are traced or recorded: an op, so that they remain connected
     operand = as_operand(value)
     if isinstance(operand, Concrete | Literal):
         operand = materialize(operand)

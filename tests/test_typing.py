@@ -106,6 +106,8 @@ def test_an_ordinary_file(tmp_path: Path) -> None:
 def test_an_ordinary_file_with_pyright(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     (tmp_path / "pyrightconfig.json").write_text(json.dumps({"extraPaths": [str(ROOT)]}))
-    run = subprocess.run(["pyright", "--outputjson", "--pythonpath", sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        ["pyright", "--outputjson", "--pythonpath", sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     found = {d["range"]["start"]["line"] + 1 for d in json.loads(run.stdout)["generalDiagnostics"] if d["severity"] == "error"}
     assert found == {n for n, line in enumerate(PROGRAM.splitlines(), 1) if "# wrong:" in line}, run.stdout

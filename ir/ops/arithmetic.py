@@ -297,10 +297,10 @@ def sign(x: Operand) -> Operand:
 def complex_sign(z: Operand) -> Operand:
     """z / |z|: 0 at 0, the direction of the infinite part where one is, NaN where both are."""
     parts, size = (real(z), imag(z)), absolute(z)
-    zero, infinite = size == 0.0, size == math.inf
+    without = (size == 0.0) | (size == math.inf)  # then p / |z| says nothing
     both = (absolute(parts[0]) == math.inf) & (absolute(parts[1]) == math.inf)
-    unit = where(zero, 1.0, where(infinite, 1.0, size))
-    directions = [where(absolute(p) == math.inf, where(both, math.nan, copysign(1.0, p)), where(infinite, 0.0, p / unit)) for p in parts]
+    unit = where(without, 1.0, size)
+    directions = [where(absolute(p) == math.inf, where(both, math.nan, copysign(1.0, p)), where(without, 0.0, p / unit)) for p in parts]
     return from_parts(*directions)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import math
+
 import numpy as np
 import pytest
 
@@ -276,3 +278,17 @@ def test_calls_enter_natively_and_arrays_keep_their_layout() -> None:
     np.testing.assert_allclose(product, A @ A.T)
     np.testing.assert_allclose(rest["sum"], 2 * A)
     np.testing.assert_allclose(f(A[::2, ::2], A[1:4, 1:4])[0], A[::2, ::2] @ A[1:4, 1:4])
+
+
+def test_sign_of_special_values() -> None:
+    """NumPy's sign has no negative zeros at 0, and the direction of an infinite part."""
+    parts = [-math.inf, -2.0, -0.0, 0.0, 3.0, math.inf]
+    z = np.array([complex(a, b) for a in parts for b in parts])
+    with np.errstate(invalid="ignore"):
+        expected = np.sign(z)
+    for sign in (aj.sign, aj.function(aj.sign)):
+        found = sign(z).numpy()
+        for part in (np.real, np.imag):
+            np.testing.assert_allclose(part(found), part(expected), rtol=1e-15)
+        np.testing.assert_array_equal(np.signbit(found.real[z == 0]), np.signbit(expected.real[z == 0]))
+        np.testing.assert_array_equal(np.signbit(found.imag[z == 0]), np.signbit(expected.imag[z == 0]))

@@ -216,3 +216,19 @@ def test_a_warning_if_that_is_wanted() -> None:
 def test_the_setting_is_checked() -> None:
     with pytest.raises(ValueError, match="'raise' or 'warn'"):
         aj.config.lost_gradient = "ignore"
+
+
+def test_arrays_of_differentiated_values() -> None:
+    def volume(x: Any) -> Any:
+        matrix = aj.array([[x[0], 1.0], [aj.tensor(2.0), x[1] ** 2]], dtype="float64")
+        return np.linalg.det(matrix) + np.sum(aj.constant((x, X)))
+
+    expected = [X[1] ** 2 + 1.0, 2.0 * X[0] * X[1] + 1.0]
+    for gradient in (aj.grad(volume), aj.function(aj.grad(volume))):
+        np.testing.assert_allclose(gradient(X), expected)
+    with aj.GradientTape() as tape:
+        x = aj.tensor(X)
+        tape.watch(x)
+        value = volume(x)
+    np.testing.assert_allclose(tape.gradient(value, x), expected)
+    assert aj.array([x[0], 3.0], dtype="float32").dtype == np.float32

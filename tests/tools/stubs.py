@@ -2,9 +2,9 @@
 
     python tests/tools/stubs.py
 
-Functions of adjit take and return operands, of which tensors and traced values are two kinds. Users write `-> aj.Tensor`, and in a compiled
-function a traced value stands for the tensor. So the stubs say `Tensor` where the implementation says `Operand`; they are generated, so that
-each signature is written once. `adjit/typed` exists for type checkers only.
+Functions of adjit take and return operands, of which tensors and traced values are two kinds. Users write `-> aj.Tensor`, and in a
+compiled function a traced value stands for the tensor. So the stubs say `Tensor` where the implementation says `Operand`; they are
+generated, so that each signature is written once. `adjit/typed` exists for type checkers only.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ class Stub:
     def named_tuple(self, of: type) -> None:
         self.names.add("NamedTuple")
         place = import_module(of.__module__).__dict__
-        fields = {name: re.sub(r"\bOperand\b", "Tensor", getattr(kind, "__forward_arg__", str(kind))) for name, kind in of.__annotations__.items()}
+        fields = {
+            name: re.sub(r"\bOperand\b", "Tensor", getattr(kind, "__forward_arg__", str(kind))) for name, kind in of.__annotations__.items()
+        }
         self.names |= {name for kind in fields.values() for name in VOCABULARY if re.search(rf"\b{name}\b", kind)}
         assert place[of.__name__] is of
         self.classes[of.__name__] = "\n".join([f"class {of.__name__}(NamedTuple):", *(f"    {n}: {k}" for n, k in fields.items())])

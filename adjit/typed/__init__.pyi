@@ -1,2 +1,1 @@
 # Written by tests/tools/stubs.py; see there. Do not edit.
-# ruff: noqa

@@ -1,5 +1,4 @@
 # Written by tests/tools/stubs.py; see there. Do not edit.
-# ruff: noqa
 import builtins
 from adjit.runtime.tensor import Tensor
 from typing import Any, NamedTuple

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import pairwise
 from typing import Any
@@ -25,6 +25,7 @@ from adjit.runtime.concrete import ConcreteFunction, observers
 from adjit.runtime.conversion import converted
 from adjit.runtime.signature import take_apart
 from adjit.tracer.trace import trace_function
+from tests.programs import objects
 from tests.programs.program import OPAQUE, STATE, TRACED, Program
 from tests.programs.reference import adjit_side, arrays_of, numpy_side, plain
 
@@ -42,6 +43,7 @@ def check(program: Program) -> None:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", RuntimeWarning)
+        warnings.simplefilter("ignore", aj.SlowCompilationWarning)  # on a busy machine any program may be slow
         Checks(program).run()
 
 
@@ -105,10 +107,16 @@ class Checks:
 
     def compiled(self) -> None:
         functions, variables = self.ours()
+        call = CALLS[self.program.seed // 4 % len(CALLS)](functions["program"])
         with nullcontext() if self.program.seed % 4 == 0 else quick_back_end():
-            out = aj.function(functions["program"])(*self.inputs)
+            out = call(self.program.inputs)
         self.same("compiled", out, self.want)
         self.same("compiled state", variables, self.state)
+        for variable, value in zip(variables, self.program.variables.values(), strict=True):
+            variable.assign(value)
+        out = call({name: scattered(value) for name, value in self.program.inputs.items()})
+        self.same("compiled again", out, self.want)
+        self.same("compiled again state", variables, self.state)
 
     # ---- derivatives
 
@@ -204,6 +212,63 @@ class Checks:
         scale = max(1.0, size)
         if abs(slopes[0] - slopes[1]) <= 1e-5 * scale and abs(slopes[1] - dot) > 2e-4 * scale:
             raise Mismatch("differences", f"{slopes} are not {dot}")
+
+
+# ---- ways to call a compiled function: each takes the program, and gives a function of its inputs by name
+
+
+def by_position(program: Callable[..., Any]) -> Callable[[Mapping[str, Any]], Any]:
+    function = aj.function(program)
+    return lambda inputs: function(*inputs.values())
+
+
+def by_keyword(program: Callable[..., Any]) -> Callable[[Mapping[str, Any]], Any]:
+    function = aj.function(program)
+    return lambda inputs: function(**dict(reversed(inputs.items())))
+
+
+def in_containers(program: Callable[..., Any]) -> Callable[[Mapping[str, Any]], Any]:
+    """Inputs and results in nested containers, with arguments that are no arrays between them."""
+
+    @aj.function
+    def function(kind: str, box: Any, option: Any = None, *, flag: bool = True) -> Any:
+        if kind != "box" or option is not None or not flag:
+            return None
+        return {"out": list(program(**box["given"].first)), "more": (kind, None, box["n"])}
+
+    def called(inputs: Mapping[str, Any]) -> Any:
+        out = function("box", {"given": objects.Pair(dict(inputs), []), "n": 3}, flag=True)
+        assert out["more"] == ("box", None, 3)
+        return out["out"]
+
+    return called
+
+
+def of_a_method(program: Callable[..., Any]) -> Callable[[Mapping[str, Any]], Any]:
+    """A method, with starred arguments."""
+    model = Model(program)
+    return lambda inputs: model.call(*inputs.values(), scale=None)
+
+
+class Model:
+    def __init__(self, program: Callable[..., Any]) -> None:
+        self.program = program
+
+    @aj.function
+    def call(self, *xs: Any, **more: Any) -> Any:
+        return self.program(*xs) if more["scale"] is None else None
+
+
+CALLS = [by_position, by_keyword, in_containers, of_a_method]
+
+
+def scattered(value: Any) -> Any:
+    """The same array with other strides."""
+    if not isinstance(value, np.ndarray) or not value.ndim:
+        return value
+    out = np.zeros((*value.shape[:-1], 2 * value.shape[-1]), value.dtype)[..., ::-2]
+    out[...] = value
+    return out
 
 
 def changing(func: Func) -> set[str]:

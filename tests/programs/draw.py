@@ -135,10 +135,10 @@ class Draw:
 
 
 def acceptable(value: Any) -> bool:
-    if callable(value) or isinstance(value, Cell | str | range):
-        return True
     if isinstance(value, list | tuple | dict):
         return all(map(acceptable, value.values() if isinstance(value, dict) else value))
+    if not isinstance(value, np.ndarray | np.generic | bool | int | float | complex):
+        return True  # functions, variables, objects: what they compute is looked at where it is used
     array = np.asarray(value)
     wide = array.dtype.itemsize > (16 if array.dtype.kind == "c" else 8)
     if array.dtype.kind not in "fiubc" or array.dtype == np.float16 or wide or array.size > MAX_SIZE or array.ndim > 4:

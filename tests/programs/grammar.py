@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.programs import grammar_elementwise, grammar_flow, grammar_products, grammar_reductions, grammar_structure, grammar_transforms
+from tests.programs import (
+    grammar_derivatives,
+    grammar_elementwise,
+    grammar_flow,
+    grammar_products,
+    grammar_python,
+    grammar_reductions,
+    grammar_structure,
+    grammar_transforms,
+)
 from tests.programs.draw import Rule, make_program
 from tests.programs.program import Program
 
@@ -15,6 +24,8 @@ PARTS: Sequence[tuple[float, list[Rule]]] = [
     (4, grammar_products.RULES),
     (5, grammar_flow.RULES),
     (3, grammar_transforms.RULES),
+    (3, grammar_python.RULES),
+    (2, grammar_derivatives.RULES),
 ]
 RULES: list[Rule] = [(share * weight / sum(w for w, _ in rules), make) for share, rules in PARTS for weight, make in rules]
 

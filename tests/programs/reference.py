@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ import adjit as aj
 from adjit.ir import ops
 from adjit.tracer.convert import to_operand
 from adjit.tracer.pytree import flatten, tree_map
+from tests.programs import objects
 
 
 class Rejected(Exception):
@@ -116,6 +118,11 @@ class Library:
     """`lib.conv` and its like, in NumPy."""
 
     @staticmethod
+    def taped(f: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that opens tapes, which watch tensors alone."""
+        return lambda *xs: kept(f(*map(aj.tensor, xs)), xs)
+
+    @staticmethod
     def _windows(x: Any, places: Sequence[int], stride: int, padding: str, value: float) -> tuple[Any, tuple[int, ...]]:
         spans = [windows_of(n, p, stride, padding) for n, p in zip(x.shape[1:-1], places, strict=True)]
         if any(count < 1 for count, _, _ in spans) or 0 in places:
@@ -158,6 +165,10 @@ class Ours:
     """The same of adjit."""
 
     @staticmethod
+    def taped(f: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *xs: f(*map(aj.tensor, xs))
+
+    @staticmethod
     def conv(x: Any, w: Any, strides: int = 1, padding: str = "valid") -> Any:
         return ops.conv(to_operand(x), to_operand(w), strides, padding)
 
@@ -175,47 +186,97 @@ def kept(out: Any, given: Any) -> Any:
     return out if any(isinstance(leaf, aj.Tensor) for leaf in flatten(given)[0]) else arrays_of(out)
 
 
+def leaves_along(x: Any, axes: Any) -> list[tuple[Any, Any]]:
+    """The arrays of an argument of `vmap`, with the axis of each."""
+    if isinstance(axes, tuple):
+        return [pair for part, axis in zip(x, axes, strict=True) for pair in leaves_along(part, axis)]
+    return [(leaf, axes) for leaf in flatten(x)[0]]
+
+
+def row_of(x: Any, axes: Any, k: int) -> Any:
+    if isinstance(axes, tuple):
+        return tuple(row_of(part, axis, k) for part, axis in zip(x, axes, strict=True))
+    return x if axes is None else tree_map(lambda v: v[(*[slice(None)] * (axes % np.ndim(v)), k)], x)
+
+
+def stacked(rows: Sequence[Any], axis: int = 0) -> Any:
+    return tree_map(lambda *each: (aj if any(isinstance(v, aj.Tensor) for v in each) else np).stack(each, axis), *rows)
+
+
 class Reference:
     """`aj` for the NumPy side: control flow as plain Python; derivatives by adjit's eager tape, which the checks hold to differences."""
 
     range = range
+    tree_map = staticmethod(tree_map)
+
+    GradientTape = aj.GradientTape
 
     @staticmethod
-    def grad(f: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *xs: kept(aj.grad(f)(*xs), xs)
+    def grad(f: Callable[..., Any], *options: Any, **more: Any) -> Callable[..., Any]:
+        return lambda *xs: kept(aj.grad(f, *options, **more)(*xs), xs)
+
+    @staticmethod
+    def value_and_grad(f: Callable[..., Any], *options: Any, **more: Any) -> Callable[..., Any]:
+        return lambda *xs: kept(aj.value_and_grad(f, *options, **more)(*xs), xs)
+
+    @staticmethod
+    def hessian(f: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *xs: kept(aj.hessian(f)(*xs), xs)
+
+    @staticmethod
+    def jacobian(f: Callable[..., Any], **more: Any) -> Callable[..., Any]:
+        return lambda *xs: kept(aj.jacobian(f, **more)(*xs), xs)
 
     @staticmethod
     def jvp(f: Callable[..., Any], primals: Any, tangents: Any) -> Any:
         return kept(aj.jvp(f, primals, tangents), (primals, tangents))
 
     @staticmethod
-    def vmap(f: Callable[..., Any]) -> Callable[..., Any]:
+    def hvp(f: Callable[..., Any], primals: Any, tangents: Any) -> Any:
+        return kept(aj.hvp(f, primals, tangents), (primals, tangents))
+
+    @staticmethod
+    def vjp(f: Callable[..., Any], *xs: Any) -> Any:
+        value, pull = aj.vjp(f, *xs)
+        return kept(value, xs), lambda ct: kept(pull(ct), xs)
+
+    @staticmethod
+    def linearize(f: Callable[..., Any], *xs: Any) -> Any:
+        value, push = aj.linearize(f, *xs)
+        return kept(value, xs), lambda *ts: kept(push(*ts), xs)
+
+    @staticmethod
+    def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> Callable[..., Any]:
         def mapped(*xs: Any) -> Any:
-            if not len(xs[0]):
+            axes = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(xs)
+            (count,) = {np.shape(v)[axis] for x, one in zip(xs, axes, strict=True) for v, axis in leaves_along(x, one) if axis is not None}
+            if not count:
                 raise Rejected
-            Calls.spend(len(xs[0]))
-            rows = [f(*row) for row in zip(*xs, strict=True)]
-            return aj.stack(rows) if any(isinstance(row, aj.Tensor) for row in rows) else np.stack(rows)
+            Calls.spend(count)
+            rows = [f(*(row_of(x, axis, k) for x, axis in zip(xs, axes, strict=True))) for k in range(count)]
+            return stacked(rows, out_axes)
 
         return mapped
 
     @staticmethod
     def map(f: Callable[..., Any], xs: Any) -> Any:
-        if not len(xs):
-            raise Rejected
-        Calls.spend(len(xs))
-        return np.stack([f(x) for x in xs])
+        return Reference.scan(lambda _, x: (None, f(x)), None, xs)[1]
 
     @staticmethod
-    def scan(f: Callable[..., Any], init: Any, xs: Any, reverse: bool = False, **_: Any) -> Any:
+    def scan(f: Callable[..., Any], init: Any, xs: Any, length: int | None = None, reverse: bool = False, **_: Any) -> Any:
         carry, ys = init, []
-        if not len(xs):
+        count = length if xs is None else len(flatten(xs)[0][0])
+        if not count:
             raise Rejected
-        Calls.spend(len(xs))
-        for x in xs[::-1] if reverse else xs:
-            carry, y = f(carry, x)
+        Calls.spend(count)
+        for k in range(count - 1, -1, -1) if reverse else range(count):
+            carry, y = f(carry, None if xs is None else row_of(xs, 0, k))
             ys.append(y)
-        return carry, np.stack(ys[::-1] if reverse else ys)
+        return carry, stacked(ys[::-1] if reverse else ys)
+
+    @staticmethod
+    def switch(index: Any, branches: Sequence[Callable[..., Any]], *args: Any) -> Any:
+        return branches[min(max(int(index), 0), len(branches) - 1)](*args)
 
     @staticmethod
     def cond(pred: Any, yes: Callable[..., Any], no: Callable[..., Any], *args: Any) -> Any:
@@ -243,9 +304,36 @@ class Reference:
     def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *xs: f(*xs)[0]
 
+    class custom_vjp:
+        """The function alone."""
+
+        def __init__(self, f: Callable[..., Any]) -> None:
+            self.f = f
+
+        def __call__(self, *xs: Any) -> Any:
+            return self.f(*xs)
+
+        def defvjp(self, *rules: Callable[..., Any]) -> None:
+            pass
+
+        defjvp = defvjp
+
+    custom_jvp = custom_vjp
+
     @staticmethod
     def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
         return f
+
+    @staticmethod
+    def ravel_pytree(tree: Any) -> Any:
+        leaves, form = flatten(tree)
+        sizes = np.cumsum([np.size(leaf) for leaf in leaves])[:-1]
+
+        def back(flat: Any) -> Any:
+            parts = np.split(flat, sizes)
+            return form.unflatten([part.reshape(np.shape(leaf)) for part, leaf in zip(parts, leaves, strict=True)])
+
+        return np.concatenate([np.ravel(leaf) for leaf in leaves]), back
 
     @staticmethod
     def stop_gradient(x: Any) -> Any:
@@ -272,12 +360,15 @@ class Reference:
 GUARDS: Mapping[str, Any] = {"_need": need, "apart": apart, "distinct": distinct, "fractional": fractional}
 
 
+MODULES: Mapping[str, Any] = {"np": np, "obj": objects, "functools": functools, "itertools": itertools}
+
+
 def numpy_side(variables: Mapping[str, Any]) -> dict[str, Any]:
-    return {"np": np, "aj": Reference, "lib": Library, **GUARDS, **{name: Cell(value) for name, value in variables.items()}}
+    return {**MODULES, "aj": Reference, "lib": Library, **GUARDS, **{name: Cell(value) for name, value in variables.items()}}
 
 
 def adjit_side(variables: Mapping[str, Any]) -> dict[str, Any]:
-    return {"np": np, "aj": aj, "lib": Ours, **{name: aj.Variable(value, name=name) for name, value in variables.items()}}
+    return {**MODULES, "aj": aj, "lib": Ours, **{name: aj.Variable(value, name=name) for name, value in variables.items()}}
 
 
 def arrays_of(structure: Any) -> Any:

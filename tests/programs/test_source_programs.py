@@ -23,10 +23,15 @@ from tests.programs import check as checks
 from tests.programs.check import NEEDED, OPTIONAL, Mismatch, check, without
 from tests.programs.draw import Draw, make_program
 from tests.programs.grammar import RULES, program_of
+from tests.programs.grammar_derivatives import by_tapes, mapped
+from tests.programs.grammar_elementwise import smooth
 from tests.programs.grammar_flow import pythonic
+from tests.programs.grammar_python import pieces, snippet
 from tests.programs.program import Node, Program, line
 from tests.programs.running import FIRST, run_programs, starts
 from tests.programs.shrink import shrunk
+from tests.programs.snippets import CLOSURES, CONTAINERS, EXITS, OBJECTS
+from tests.programs.snippets_derivatives import MAPS, TAPES
 
 COUNT = int(os.environ.get("ADJIT_PROGRAMS", "100"))
 
@@ -82,7 +87,18 @@ CONSTRUCTS = {
     "scan": r"aj\.scan", "checkpoint": r"aj\.checkpoint", "custom gradient": r"aj\.custom_gradient",
     "masked write": r"v\d+\[.* [<>] .*\] [*+]?= ",
     "vmap over grad over while": r"def (g\d+)\(u\d+\):\n(        .*\n)*        while (.*\n)*?.*aj\.vmap\(aj\.grad\(\1\)\)",
+    "hessian": r"aj\.hessian", "jacobian": r"aj\.jacobian", "vjp": r"aj\.vjp", "linearize": r"aj\.linearize", "hvp": r"aj\.hvp",
+    "gradient of a dict": r"aj\.grad\(lambda p: ", "custom vjp": r"aj\.custom_vjp", "custom jvp": r"aj\.custom_jvp",
+    "scan of structures": r"aj\.scan\(lambda c, u: \(\{", "switch": r"aj\.switch", "einsum with ellipsis": r"einsum\('[^']*\.\.\.",
+    "several index arrays": r"np\.ix_|\[:, None\], np\.ravel", "ufunc.at": r"\.at\(", "putmask": r"np\.(putmask|place|copyto|put)\(",
+    "ufunc methods": r"\.(reduce|accumulate|outer)\(",
     "grad over branch": r"def (g\d+)\(u\d+\):\n(        .*\n)*        if (.*\n)*?.*aj\.grad\(\1\)",
+}  # fmt: skip
+
+
+SNIPPETS = {
+    "objects": (snippet, OBJECTS), "containers": (snippet, CONTAINERS), "closures": (snippet, CLOSURES), "exits": (snippet, EXITS),
+    "tapes": (by_tapes, TAPES), "maps": (mapped, MAPS),
 }  # fmt: skip
 
 
@@ -91,6 +107,20 @@ def test_every_construct_is_drawn(name: str) -> None:
     """Guards, and changes of what the reference accepts, can silently leave no program of a kind."""
     _, programs = some_programs()
     assert sum(bool(re.search(CONSTRUCTS[name], program.source())) for program in programs) >= 1
+
+
+@pytest.mark.parametrize("name", SNIPPETS)
+def test_every_snippet_is_drawn(name: str) -> None:
+    make, snippets = SNIPPETS[name]
+    for piece in pieces(snippets):
+        drawn: list[Node | None] = []
+
+        def only(d: Draw, piece: str = piece, drawn: list[Node | None] = drawn) -> Node | None:
+            drawn.append(make(d, piece))
+            return drawn[-1]
+
+        programs = (make_program(seed, [(3, only), (1, smooth)]) for seed in range(20))
+        assert any(node in drawn for program in programs for node in program.body), piece
 
 
 @cache

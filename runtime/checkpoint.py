@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from types import CellType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -61,6 +63,7 @@ class RepeatableCall:
 
     def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.fn, self.args, self.kwargs = fn, args, kwargs
+        self.then = as_it_is(fn, {})
         self.reads: dict[Store, Operand] = {}
 
     def run(self) -> Any:
@@ -89,7 +92,7 @@ class RepeatableCall:
             join(reader)
             join(record)
             try:
-                leaves = flatten(converted(self.fn)(*self.args, **self.kwargs))[0]  # the converted function does not print again
+                leaves = flatten(converted(self.then)(*self.args, **self.kwargs))[0]  # the converted function does not print again
             finally:
                 leave(record)
                 leave(reader)
@@ -105,6 +108,26 @@ class RepeatableCall:
     def values_then(self) -> dict[Store, Array]:
         """Return the variable values that the first run read."""
         return {store: value.buffer for store, value in self.reads.items() if isinstance(value, Tensor)}
+
+
+def as_it_is(fn: Any, copies: dict[int, Any]) -> Any:
+    """Return a function with its own copy of the variables of enclosing functions, which may be assigned before it runs again.
+
+    The functions in these variables are copied as well, and share them as before; `copies` has the cells and functions copied so far.
+    """
+    if isinstance(fn, MethodType):
+        return MethodType(as_it_is(fn.__func__, copies), fn.__self__)
+    if not isinstance(fn, FunctionType) or not fn.__closure__:
+        return fn
+    if id(fn) not in copies:
+        cells = tuple(copies.setdefault(id(cell), CellType()) for cell in fn.__closure__)
+        copy = copies[id(fn)] = FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, cells)
+        copy.__kwdefaults__, copy.__qualname__ = fn.__kwdefaults__, fn.__qualname__
+        copy.__dict__.update(fn.__dict__)
+        for cell, original in zip(cells, fn.__closure__, strict=True):
+            with suppress(ValueError):  # nothing has been assigned yet
+                cell.cell_contents = as_it_is(original.cell_contents, copies)
+    return copies[id(fn)]
 
 
 def same(a: Operand, b: Operand) -> bool:

@@ -125,6 +125,28 @@ def test_one_inside_of_another() -> None:
     np.testing.assert_allclose(aj.grad(aj.checkpoint(outer))(X), aj.grad(lambda x: np.sum(layers(x) * np.exp(x)))(X), rtol=1e-11)
 
 
+def test_a_variable_of_the_caller_may_be_assigned_later() -> None:
+    def program(x: Any) -> Any:
+        factor, calls = np.sin(x), 0
+
+        def scaled(u: Any) -> Any:
+            return u * factor * calls
+
+        def counted(u: Any) -> Any:
+            nonlocal calls
+            calls = calls + 1
+            return np.sum(scaled(u) * u)
+
+        y = aj.checkpoint(counted)(x) + aj.checkpoint(counted)(x)
+        factor = factor * 3.0
+        return y * calls + np.sum(factor)
+
+    x = np.linspace(0.1, 1.0, 4)
+    want = 6.0 * (2.0 * x * np.sin(x) + x * x * np.cos(x)) + 3.0 * np.cos(x)
+    assert np.allclose(aj.grad(program)(aj.tensor(x)), want)
+    assert np.allclose(aj.function(aj.grad(program))(x), want)
+
+
 def test_a_function_that_is_none_of_its_arguments_is_refused() -> None:
     generator = np.random.default_rng(0)
 

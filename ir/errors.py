@@ -25,9 +25,11 @@ Each also subclasses the built-in that a caller would catch. `at(location)` adds
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 from numpy.linalg import LinAlgError
 
 if TYPE_CHECKING:
@@ -50,10 +52,28 @@ class AdjitError(Exception):
 
 
 class Detail(int):
-    """A 64-bit number in an error message; `{:unsigned}` formats it as a uint64."""
+    """A 64-bit word in an error message. `{:unsigned}` formats it as a uint64, `{:f32!r:>8}` as the number of dtype f32 that it holds,
+    with a conversion and a format of its own.
+    """
 
     def __format__(self, spec: str) -> str:
-        return str(int(self) % 2**64) if spec == "unsigned" else format(int(self), spec)
+        if "!" not in spec:
+            return str(int(self) % 2**64) if spec == "unsigned" else format(int(self), spec)
+        name, _, rest = spec.partition("!")
+        conversion, _, spec = rest.partition(":")
+        value = number_of(int(self), name)
+        conversions: dict[str, Callable[[Any], str]] = {"r": repr, "s": str, "a": ascii}
+        return format(conversions[conversion](value) if conversion else value, spec)
+
+
+def number_of(word: int, name: str) -> Any:
+    """The number of a dtype ("f32", "i64", "bool") whose bits are in a 64-bit word."""
+    bits = np.array(word, np.int64)
+    if name == "bool":
+        return np.bool_(word)
+    kind, size = name[0], int(name[1:]) // 8
+    whole = bits.astype(f"{'i' if kind == 'f' else kind}{size}")
+    return (whole.view(f"f{size}") if kind == "f" else whole)[()]
 
 
 class NotGeneral(AdjitError, NotImplementedError):

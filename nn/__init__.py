@@ -6,6 +6,9 @@ history = trainer.fit(images, labels, epochs=5)
 """
 
 # ruff: noqa: I001 - one name a line would make this page four times as long
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import NoReturn as _NoReturn
+
 from . import activations, callbacks, constraints, initializers, losses, metrics, optimizers, regularizers, schedules
 from .attention import MultiHeadAttention
 from .convolutional import (
@@ -46,6 +49,32 @@ __all__ = [
     # weights
     "WeightsError", "load", "read_arrays", "read_metadata", "save", "write_arrays",
 ]  # fmt: skip
+
+
+_PARTS = ("optimizers", "losses", "metrics", "activations", "callbacks", "initializers", "regularizers", "schedules", "constraints")
+_ELSEWHERE = {
+    "Linear": "A linear layer is nn.Dense(units)",
+    "Conv2d": "It is nn.Conv2D(filters, size)",
+    "MaxPool2d": "It is nn.MaxPool2D(size)",
+    "ReLU": "It is nn.Activation('relu'), or activation='relu' of a layer",
+    "functional": "Functions are in nn.activations and nn.losses; aj.tf.nn has conv2d and pooling",
+    "Parameter": "A variable is aj.Variable(value); a module owns those among its attributes",
+    "ModuleList": "A list of modules is an attribute like any other",
+    "CrossEntropyLoss": "It is nn.losses.SparseCategoricalCrossentropy(from_logits=True)",
+    "MSELoss": "It is nn.losses.MeanSquaredError()",
+    "optim": "Optimizers are in nn.optimizers",
+    "layers": "Layers are in nn itself: nn.Dense(units)",
+}
+
+if not _TYPE_CHECKING:  # where a type checker reports names that are not there
+
+    def __getattr__(name: str) -> _NoReturn:
+        """Names of `nn` in other frameworks, which are in one of its parts here."""
+        found = [part for part in _PARTS if name in dir(globals()[part])]
+        from adjit.runtime.hints import hint  # noqa: PLC0415 - only for this error
+
+        instead = f". It is nn.{found[0]}.{name}" if found else f". {_ELSEWHERE[name]}" if name in _ELSEWHERE else hint(name, __all__)
+        raise AttributeError(f"module 'adjit.nn' has no attribute {name!r}{instead}")
 
 
 def __dir__() -> list[str]:

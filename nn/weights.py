@@ -242,7 +242,8 @@ def read_metadata(path: Any) -> dict[str, str]:
 def named(target: Any) -> Iterator[tuple[str, Variable]]:
     """Variables of a module, or of a structure of modules and variables, by name."""
     if not isinstance(target, Module | Variable | dict | list | tuple):
-        raise TypeError(f"variables are saved from modules, variables and structures of them, not from {type(target).__name__}")
+        order = "; the path comes first: nn.save(path, model), nn.load(path, model)" if isinstance(target, str | os.PathLike) else ""
+        raise TypeError(f"variables are saved from modules, variables and structures of them, not from {type(target).__name__}{order}")
     for path, variable, _ in walk(target, "", True, set()):
         yield path or "variable", variable
 

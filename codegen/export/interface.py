@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -149,15 +150,26 @@ def fields(names: Sequence[str], types: Sequence[TensorType], arrays: Sequence[A
 def message(failure: Failure) -> bytes:
     """The text of an error, with a byte for each number that the error record will hold."""
     marks = {f"{{{k}{kind}}}": chr(base + k) for k in range(8) for kind, base in (("", SIGNED), (":unsigned", UNSIGNED))}
-    text, count = re.sub(r"[\x00-\x09\x0b-\x1f]", " ", failure.message), 0
+    text, number = re.sub(r"[\x00-\x09\x0b-\x1f]", " ", with_integers(failure.message)), 0
     while (found := re.search(r"(?<!\{)\{(:unsigned)?\}(?!\})", text)) is not None:
-        text = f"{text[: found.start()]}{{{count}{found[1] or ''}}}{text[found.end() :]}"
-        count += 1
+        text = f"{text[: found.start()]}{{{number}{found[1] or ''}}}{text[found.end() :]}"
+        number += 1
     for spelled, mark in marks.items():
         text = text.replace(spelled, mark)
     text = text.replace("{{", "{").replace("}}", "}")
     where = f"\n  {failure.location.describe()}" if failure.location is not None else ""
     return (text + where).encode()
+
+
+def with_integers(text: str) -> str:
+    """A message with the places of its numbers (`Detail`): code without Python shows integers, and dots for others."""
+    shown = count()
+
+    def place(found: re.Match[str]) -> str:
+        k, kind = next(shown), found[1][0]
+        return f"{{{k}}}" if kind == "i" else f"{{{k}:unsigned}}" if kind == "u" else "..."
+
+    return re.sub(r"(?<!\{)\{:(\w+)![rsa]?:[^{}]*\}", place, text)
 
 
 def is_identifier(name: str) -> bool:

@@ -45,16 +45,23 @@ class Model(Layer):
         super().__init__(**kwargs)
 
     def compile(self, optimizer: Any = "rmsprop", loss: Any = None, metrics: Sequence[Any] | None = None, **options: Any) -> None:
-        """Configure training. `run_eagerly=True` runs op by op; other Keras options have no effect here."""
-        if loss is None:
-            raise ValueError(f"{self.name}: compile() needs a loss: a name such as 'mse', a Loss, or a function of (y_true, y_pred)")
+        """Configure training. Without a loss, it minimises what the layers add (`add_loss`, regularizers). `run_eagerly=True` runs op
+        by op; other Keras options have no effect here.
+        """
         known = {"run_eagerly", "jit_compile", "weighted_metrics", "steps_per_execution", "auto_scale_loss", "loss_weights"}
         unknown = set(options) - known
         if unknown:
             raise TypeError(f"{self.name}: compile() has no option {', '.join(sorted(unknown))}")
         eager = bool(options.get("run_eagerly"))
         self.compiled_with = Given((), {"optimizer": optimizer, "loss": loss, "metrics": metrics and list(metrics), **options})
-        self._trainer = nn.Trainer(self, get_loss(loss, options.get("loss_weights")), optimizer, metrics or (), compiled=not eager)
+        computed = self._no_loss if loss is None else get_loss(loss, options.get("loss_weights"))
+        self._trainer = nn.Trainer(self, computed, optimizer, metrics or (), compiled=not eager)
+
+    def _no_loss(self, y_true: Any, y_pred: Any) -> float:
+        """The loss of a model that was compiled without one: its layers must add to it."""
+        if not self.losses:
+            raise ValueError(f"{self.name}: no loss to compute. Give compile() a `loss`, such as 'mse', or call add_loss in a layer")
+        return 0.0
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         out = super().__call__(*args, **kwargs)

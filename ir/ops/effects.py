@@ -6,13 +6,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from string import Formatter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ..errors import AdjitError, CheckError, DTypeError, OutOfRoomError, ShapeError, UnsupportedError, raised_as
-from ..types import BOOL, TensorType, complex_dtype
-from .base import Array, Loops, Op, Window, Writing, apply, perform, with_attributes
+from ..types import BOOL, DTYPE_NAMES, I64, TensorType, complex_dtype
+from .base import Array, Loops, Op, Reg, Window, Writing, apply, perform, with_attributes
 from .maps import cast
 from .reduce import all as all_true
 from .shape import lead, reshape, slice_
@@ -65,18 +66,26 @@ class Effect(Op, abstract=True):
 
 @with_attributes
 class Assert(Effect):
-    """Raises CheckError with `message` unless the condition, a bool, holds. The error also subclasses the built-in exception `raises`."""
+    """Raises CheckError with `message` unless the condition, a bool, holds. The error also subclasses the built-in exception `raises`.
+
+    Up to four numbers may follow the condition; then the message is a template in the syntax of `str.format`, which shows them.
+    """
 
     message: str
     raises: str = ""
     can_fail: ClassVar[bool] = True
+    most_values: ClassVar[int] = 4  # the details that an error record of native code has room for
 
     @property
     def error(self) -> type[AdjitError]:  # type: ignore[override]
         return raised_as(self.raises)
 
     def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
-        (condition,) = types
+        condition, *values = types
+        if len(values) > self.most_values or any(v.shape or v.is_complex or v.is_stored for v in values):
+            raise ShapeError(f"assert: shows up to {self.most_values} real numbers, not {', '.join(map(str, values))}")
+        if values:
+            check_template(self.name, self.message, values)
         if condition.dtype != BOOL:
             raise DTypeError(f"assert: the condition must be bool, not {condition}")
         if condition.shape:
@@ -85,32 +94,56 @@ class Assert(Effect):
 
     def evaluate(self, *arrays: Array) -> tuple[()]:
         if not arrays[0]:
-            raise self.error(self.message)
+            raise self.error(self.message.format(*(a[()] for a in arrays[1:])) if len(arrays) > 1 else self.message)
         return ()
 
     def python(self, write: Writing, *args: Operand) -> Any:
-        condition = write.array(args[0])
+        condition, message = write.array(args[0]), write.value(self.message)
+        if len(args) > 1:
+            values = [write("{}[()]", write.array(x)) for x in args[1:]]
+            message = write(f"{{}}.format({', '.join(['{}'] * len(values))})", message, *values)
         if self.error in (CheckError, OutOfRoomError):
-            write.run("assert {}, {}" if self.message else "assert {}", condition, write.value(self.message))
+            write.run("assert {}, {}" if self.message else "assert {}", condition, message)
             return
         write.run("if {}:", write("not {}", condition))
-        write.run(f"    raise {self.raises}({{}})", write.value(self.message))
+        write.run(f"    raise {self.raises}({{}})", message)
 
     def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Any:
-        return apply(self, all_true(args[0]))
+        return apply(self if len(args) == 1 else Assert(self.without_values(), self.raises), all_true(args[0]))
+
+    def without_values(self) -> str:
+        """The message of examples that are computed together, each of which has values of its own."""
+        return "".join(literal + ("..." if field is not None else "") for literal, field, _, _ in Formatter().parse(self.message))
+
+    def with_details(self, types: Sequence[TensorType]) -> str:
+        """The message as a template of 64-bit words, from which `Detail` restores numbers of these types."""
+        out, left = "", list(types)
+        for literal, field, spec, conversion in Formatter().parse(self.message):
+            out += literal.replace("{", "{{").replace("}", "}}")
+            if field is not None:
+                out += f"{{:{DTYPE_NAMES[left.pop(0).dtype]}!{conversion or ''}:{spec}}}"
+        return out
 
     def guarded(
         self, size: int, active: Operand, args: tuple[Operand, ...], batched: Sequence[bool]
     ) -> tuple[tuple[Operand, ...], Sequence[bool]]:
         condition = args[0] if batched[0] else lead(args[0], size)
-        return (condition | ~active,), (True,)
+        return (condition | ~active, *args[1:]), (True, *batched[1:])
 
     def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
         return float(args[0].size)
 
-    def lower(self, k: Loops, outs: tuple[Window, ...], condition: Window) -> None:
+    def lower(self, k: Loops, outs: tuple[Window, ...], condition: Window, *values: Window) -> None:
         holds = k.load(condition)
-        k.fail_if(k.scalar.xor(holds, k.scalar.like(holds, True)), self.message.replace("{", "{{").replace("}", "}}"))
+        message = self.with_details([v.type for v in values]) if values else self.message.replace("{", "{{").replace("}", "}}")
+        k.fail_if(k.scalar.xor(holds, k.scalar.like(holds, True)), message, *(word(k, k.load(v)) for v in values))
+
+
+def word(k: Loops, x: Reg) -> Reg:
+    """A number as 64 bits, which `Detail` turns back into that number."""
+    if x.dtype.kind == "f":
+        x = k.scalar.bitcast(x, np.dtype(f"i{x.dtype.itemsize}"))
+    return x if x.dtype == I64 else k.scalar.convert(x, I64)
 
 
 @with_attributes
@@ -134,18 +167,11 @@ class Print(Effect):
     styles: ClassVar[dict[str, Callable[[Array, int], object]]] = {"numpy": lambda a, _: a if a.shape else a[()]}
 
     def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
-        from string import Formatter  # noqa: PLC0415 - only printing needs it
-
-        places = [part[1:] for part in Formatter().parse(self.template) if part[1] is not None]
-        if len(places) != len(types) or self.stream not in ("stdout", "stderr") or self.style not in self.styles:
+        if self.stream not in ("stdout", "stderr") or self.style not in self.styles:
             raise ShapeError(f"print: {self.template!r} to {self.stream!r}, as {self.style!r}, does not fit {len(types)} operands")
         if self.complex:
             types = tuple(complex_type(t) if pair else t for t, pair in zip(types, self.complex, strict=True))
-        for (name, spec, conversion), type in zip(places, types, strict=True):
-            if name or conversion not in (None, "r", "s", "a") or (spec and (type.shape or "{" in spec)):
-                raise ShapeError(f"print: {self.template!r} does not fit an operand of type {type}")
-            if spec:
-                format(str(0) if conversion else type.dtype.type(0), spec)
+        check_template("print", self.template, types)
         return ()
 
     def evaluate(self, *arrays: Array) -> tuple[()]:
@@ -177,6 +203,18 @@ class Print(Effect):
         self, size: int, active: Operand, args: tuple[Operand, ...], batched: Sequence[bool]
     ) -> tuple[tuple[Operand, ...], Sequence[bool]]:
         raise UnsupportedError("print: in a branch or loop that some examples of a vmap take and others do not; print after it")
+
+
+def check_template(what: str, template: str, types: Sequence[TensorType]) -> None:
+    """Reject a template that does not have a place for each operand, or a format that an operand does not take."""
+    places = [part[1:] for part in Formatter().parse(template) if part[1] is not None]
+    if len(places) != len(types):
+        raise ShapeError(f"{what}: {template!r} does not fit {len(types)} operands")
+    for (name, spec, conversion), type in zip(places, types, strict=True):
+        if name or conversion not in (None, "r", "s", "a") or (spec and (type.shape or "{" in spec)):
+            raise ShapeError(f"{what}: {template!r} does not fit an operand of type {type}")
+        if spec:
+            format(str(0) if conversion else type.dtype.type(0), spec)
 
 
 def complex_type(parts: TensorType) -> TensorType:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import adjit as aj
 from adjit.ir.active import current_builder
 from adjit.ir.errors import AdjitError, CheckError, ShapeError, TraceError
 from adjit.ir.interpreter import run
@@ -608,3 +609,59 @@ def test_undefined_variables_stay_python_errors() -> None:
 
     with pytest.raises(UnboundLocalError, match="y"):
         trace(convert(f), 1.0, False)
+
+
+EXPLAINED = [
+    (lambda x: f"x is {x}", "x is 5.25"),
+    (lambda x: f"{x:.1f} {{braces}} {x!s:>6}", "5.2 {braces}   5.25"),
+    (lambda x: f"{int(x)} {x > 1} {np.float32(1) * x} {'text'}", "5 True 5.25 text"),
+    (lambda x: f"{x} {x} {x} {x} {x}", "5.25 5.25 5.25 5.25 <f64[]>"),
+    (lambda x: f"{np.ones(2) * x} of {x}", "<f64[2]> of 5.25"),
+    (lambda x: f"{x.astype(np.float16)}", "<f16[]>"),
+    (lambda x: f"{np.uint64(2**64 - 1) + np.uint64(0) * x.astype(np.uint64)}", "18446744073709551615"),
+    (lambda x: f"{np.float32(0.1) + np.float32(0) * x.astype(np.float32)!s}", "0.1"),
+    (lambda x: f"{-np.int8(3) * (x > 0).astype(np.int8)}", "-3"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), EXPLAINED)
+@pytest.mark.parametrize("kind", ["raise", "assert", "loop"])
+def test_f_strings_of_errors_show_the_values_of_the_run(text: Any, expected: str, kind: str) -> None:
+    def raises(x):
+        if x > 3:
+            raise ValueError(text(x))
+        return x
+
+    def asserts(x):
+        assert x <= 3, text(x)
+        return x
+
+    def loops(x):
+        while x < 1000:
+            if x > 3:
+                raise ValueError(text(x))
+            x = x * 5.25
+        return x
+
+    f = aj.function({"raise": raises, "assert": asserts, "loop": loops}[kind])
+    good, bad = (1.0 if kind == "loop" else 2.0), (1.0 if kind == "loop" else 5.25)
+    if kind != "loop":
+        assert float(f(good)) == good
+    with pytest.raises(CheckError) as raised:
+        f(bad)
+    before = "" if kind == "assert" else "ValueError: "
+    assert str(raised.value).split("\n")[0] == before + expected
+
+
+def test_values_of_errors_under_vmap_and_in_gradients() -> None:
+    def checked(x):
+        if x > 3:
+            raise ValueError(f"x is {x:.2f}")
+        return x * x
+
+    with pytest.raises(CheckError, match=r"ValueError: x is \.\.\."):
+        aj.function(aj.vmap(checked))(np.array([1.0, 5.0]))
+    gradient = aj.function(aj.grad(checked))
+    assert float(gradient(2.0)) == 4.0
+    with pytest.raises(CheckError, match=r"ValueError: x is 5.00"):
+        gradient(5.0)

@@ -55,3 +55,23 @@ def test_tab_completion_shows_what_people_look_for() -> None:
     assert {"conv2d", "relu", "softmax", "dropout"} <= set(dir(aj.tf.nn))
     assert {"function", "GradientTape", "keras", "reduce_sum"} <= set(dir(aj.tf))
     assert {"Dense", "Trainer", "losses"} <= set(dir(aj.nn))
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("Adam", "It is nn.optimizers.Adam"),
+        ("MeanSquaredError", "It is nn.losses.MeanSquaredError"),
+        ("relu", "It is nn.activations.relu"),
+        ("Linear", r"A linear layer is nn.Dense\(units\)"),
+        ("Dens", r"Did you mean 'Dense'\?"),
+    ],
+)
+def test_names_that_are_in_a_part_of_nn(name: str, instead: str) -> None:
+    with pytest.raises(AttributeError, match=f"module 'adjit.nn' has no attribute {name!r}. {instead}$"):
+        getattr(aj.nn, name)
+
+
+def test_the_order_of_saving() -> None:
+    with pytest.raises(TypeError, match=r"not from str; the path comes first: nn.save\(path, model\)"):
+        aj.nn.save(aj.nn.Dense(1), "weights")

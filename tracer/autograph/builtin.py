@@ -6,6 +6,7 @@ import builtins
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from string import Formatter
 from types import BuiltinMethodType
 from typing import Any
 
@@ -150,6 +151,21 @@ class TracedText(str):
             for part, text in zip(parts, known, strict=True)
         )
         return out
+
+    def with_numbers(self, most: int) -> tuple[str, list[Operand]]:
+        """A template with at most that many real numbers, and these numbers; arrays, and what is left, appear by their type."""
+        template, left = "", list(self.operands)
+        numbers: list[Operand] = []
+        for literal, field, spec, conversion in Formatter().parse(self.template):
+            template += braced(literal)
+            if field is not None:
+                x = left.pop(0)
+                if len(numbers) < most and not (x.type.shape or x.type.is_complex or x.type.is_stored):
+                    numbers.append(x)
+                    template += "{" + (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "") + "}"
+                else:
+                    template += braced(f"<{x.type}>")
+        return template, numbers
 
 
 def written_out(value: Any, conversion: str = "", spec: str = "") -> str:

@@ -234,8 +234,17 @@ def assert_stmt(test: Any, message: Callable[[], Any] | None = None) -> None:
         if not test:
             raise AssertionError(*(() if message is None else (message(),)))
         return
-    text = "assertion failed" if message is None else str(message())
-    perform(Assert(text), predicate(test, "`assert`"))
+    explained = "assertion failed" if message is None else message()
+    complain(explained, "", predicate(test, "`assert`"))
+
+
+def complain(explained: Any, raises: str, condition: Operand, before: str = "") -> None:
+    """Fail at run time unless the condition holds, with a text; numbers of an f-string are those of the run."""
+    if not isinstance(explained, TracedText):
+        perform(Assert(f"{before}{explained}", raises), condition)
+        return
+    template, values = explained.with_numbers(Assert.most_values)
+    perform(Assert(before + (template if values else template.format()), raises), condition, *values)
 
 
 def raised(error: Any, caught: bool = False) -> Any:
@@ -269,7 +278,8 @@ def raising() -> Iterator[None]:
                 "nothing can catch it there; write the handler's work in the branch"
             ).at(raised_at(error.__traceback__)) from error
         built_in = next(c.__name__ for c in type(error).__mro__ if c.__module__ == "builtins")
-        perform(Assert(f"{type(error).__name__}: {error}", built_in), Literal(False, TensorType(BOOL)))
+        explained = error.args[0] if len(error.args) == 1 and isinstance(error.args[0], TracedText) else error
+        complain(explained, built_in, Literal(False, TensorType(BOOL)), f"{type(error).__name__}: ")
         trace.stmts[-1] = trace.stmts[-1].replace(location=raised_at(error.__traceback__))
         trace.dead_end = True
 

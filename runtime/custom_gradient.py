@@ -108,7 +108,7 @@ class GradientCall:
         return self.out_tree.unflatten([self.present(r) for r in results])
 
     def wrong(self, what: str) -> GradientError:
-        return GradientError(f"{self.name}: {what}").at(definition(self.f))
+        return rule_error(self.name, self.f, what)
 
     # ---- the two forms
 
@@ -180,6 +180,11 @@ class GradientCall:
         if operand.type.shape != type.shape:
             raise self.wrong(f"grad_fn gave a gradient of type {operand.type} for an argument of type {type}")
         return conj(operand if operand.type.dtype == type.dtype else operand.astype(type.dtype))
+
+
+def rule_error(name: str, fn: Callable[..., Any], what: str) -> GradientError:
+    """An error in the derivative that a user has defined for the function `name`, located at the definition of `fn`."""
+    return GradientError(f"{name}: {what}").at(definition(fn))
 
 
 @with_attributes

@@ -20,11 +20,11 @@ from adjit.ir.func import Block, Value
 from adjit.ir.operand import Literal, Operand, as_operand
 from adjit.ir.ops.base import Op, with_attributes
 from adjit.ir.ops.custom import NO_REVERSE, CustomGradient
-from adjit.tracer.frames import definition
 from adjit.tracer.pytree import TreeDef, flatten
 from adjit.tracer.trace import Trace, current_trace
 
 from .conversion import as_called
+from .custom_gradient import rule_error
 from .linear import transposed
 from .recording import listening, suspended
 from .tensor import Tensor, tensor, wrap
@@ -48,9 +48,7 @@ class CustomJvp:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.rule is None:
-            raise GradientError(f"{self.name}: a custom_jvp function needs its derivative: decorate one with @{self.name}.defjvp").at(
-                definition(self.fn)
-            )
+            raise rule_error(self.name, self.fn, f"a custom_jvp function needs its derivative: decorate one with @{self.name}.defjvp")
         return JvpCall(self, self.rule, self.positional(args, kwargs)).run()
 
     def positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
@@ -195,7 +193,7 @@ class JvpCall:
         return tangent
 
     def wrong(self, what: str) -> GradientError:
-        return GradientError(f"{self.name}: {what}").at(definition(self.rule))
+        return rule_error(self.name, self.rule, what)
 
 
 @with_attributes

@@ -8,11 +8,10 @@ from typing import Any
 
 from adjit.ir.errors import GradientError
 from adjit.ir.tracebacks import boundary
-from adjit.tracer.frames import definition
 from adjit.tracer.pytree import flatten
 
 from .conversion import as_called
-from .custom_gradient import custom_gradient
+from .custom_gradient import custom_gradient, rule_error
 
 
 class CustomVjp:
@@ -71,7 +70,7 @@ class CustomVjp:
         return out
 
     def wrong(self, what: str) -> GradientError:
-        return GradientError(f"{self.name}: {what}").at(definition(self.fn))
+        return rule_error(self.name, self.fn, what)
 
 
 def custom_vjp(fn: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> CustomVjp:

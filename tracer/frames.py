@@ -18,7 +18,7 @@ from adjit.ir.errors import InternalError
 from adjit.ir.location import Location
 from adjit.ir.tracebacks import entries, package_of
 
-OURS = ("adjit", "numpy", "contextlib", "functools", "collections")
+BETWEEN = ("adjit", "numpy", "contextlib", "functools", "collections")  # packages with frames between an op and the line that asked for it
 REMEMBERED = 2048  # code objects; the table keeps them alive, so it is cleared when it grows past this
 
 _CACHE = opmap["CACHE"]
@@ -125,7 +125,7 @@ def is_ours(frame: FrameType) -> bool:
     module = frame.f_globals.get("__name__", "")
     found = _inside.get(module)
     if found is None:
-        found = _inside[module] = isinstance(module, str) and package_of(frame) in OURS
+        found = _inside[module] = isinstance(module, str) and package_of(frame) in BETWEEN
     return found
 
 

@@ -22,7 +22,7 @@ from adjit.ir.operand import Concrete, Literal, Operand
 from adjit.ir.types import DTYPE_NAMES
 
 from .convert import present
-from .frames import OURS as BETWEEN
+from .frames import BETWEEN
 
 # Libraries that call NumPy with users' arguments and are known to expect arrays back.
 LIBRARIES = frozenset({

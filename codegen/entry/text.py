@@ -37,7 +37,7 @@ OWN = (
 
 def entry_ir(numbers: Mapping[str, int]) -> str:
     """The text of the entry and of the variable locks."""
-    return spelled(DECLARATIONS + entry_arguments.TEXT + entry_results.TEXT + CALL, numbers) + locks_ir(numbers)
+    return spelled(DECLARATIONS + entry_arguments.TEXT + entry_results.TEXT + HOLD_AND_DROP + CALL, numbers) + locks_ir(numbers)
 
 
 def locks_ir(numbers: Mapping[str, int]) -> str:
@@ -80,50 +80,33 @@ declare ptr @adjit_new_array(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 @adjit_gate = external global i64
 """
 
+# Changes the reference count of each object; some are null.
+EACH = """
+define internal void @NAME(ptr %objects, i64 %count) nounwind {
+entry:
+  br label %next
+next:
+  %k = phi i64 [0, %entry], [%k.next, %done]
+  %more = icmp slt i64 %k, %count
+  br i1 %more, label %look, label %over
+look:
+  %object = item %objects[%k]
+  %some = icmp ne ptr %object, null
+  br i1 %some, label %one, label %done
+one:
+  call void @CHANGE(ptr %object)
+  br label %done
+done:
+  %k.next = add i64 %k, 1
+  br label %next
+over:
+  ret void
+}
+"""
+HOLD_AND_DROP = EACH.replace("NAME", "hold").replace("CHANGE", "Py_IncRef") + EACH.replace("NAME", "drop").replace("CHANGE", "Py_DecRef")
+
 # Until the native code runs, nothing here lets other Python code run: objects cannot change as long as the GIL is held.
 CALL = """
-; take a reference to each object, or give it back; some are null
-define internal void @hold(ptr %objects, i64 %count) nounwind {
-entry:
-  br label %next
-next:
-  %k = phi i64 [0, %entry], [%k.next, %done]
-  %more = icmp slt i64 %k, %count
-  br i1 %more, label %look, label %over
-look:
-  %object = item %objects[%k]
-  %some = icmp ne ptr %object, null
-  br i1 %some, label %one, label %done
-one:
-  call void @Py_IncRef(ptr %object)
-  br label %done
-done:
-  %k.next = add i64 %k, 1
-  br label %next
-over:
-  ret void
-}
-define internal void @drop(ptr %objects, i64 %count) nounwind {
-entry:
-  br label %next
-next:
-  %k = phi i64 [0, %entry], [%k.next, %done]
-  %more = icmp slt i64 %k, %count
-  br i1 %more, label %look, label %over
-look:
-  %object = item %objects[%k]
-  %some = icmp ne ptr %object, null
-  br i1 %some, label %one, label %done
-one:
-  call void @Py_DecRef(ptr %object)
-  br label %done
-done:
-  %k.next = add i64 %k, 1
-  br label %next
-over:
-  ret void
-}
-
 ; the locks of the variables that a call writes to: `holder` is the thread, or zero
 define internal void @set_holders(ptr %records, i64 %count, i64 %holder) nounwind {
 entry:

@@ -15,7 +15,7 @@ from .. import collectives
 from ..cache.image import Failure
 from ..interrupts.stopping import PIECE, leave_if_stopped
 from ..llvm import memory
-from ..llvm.counted import Loop
+from ..llvm.counted import Loop, only_if
 from ..llvm.lanes import Reg, Text
 from ..loops.chunks import CHUNKS, MIN_OPS
 from ..loops.ir import Access, Chunk, Node, Reduction, Sizing
@@ -47,16 +47,12 @@ class LoopKernel(Kernel):
         if not isinstance(size, Reg) and size == 1:
             yield Reg("0", I64)
             return
-        text, over = self.text, self.text.fresh_label()
         stop = size.name if isinstance(size, Reg) else f"{size}"
-        if isinstance(size, Reg) or may_be_empty(size):  # the body is emitted, but may never run
-            some = text.fresh_label()
-            text.put(f"br i1 {text.define(f'icmp sgt i64 {stop}, 0')}, label %{some}, label %{over}")
-            text.start(some)
-        with Loop(text, "0", stop) as loop:
+        with ExitStack() as around:
+            if isinstance(size, Reg) or may_be_empty(size):  # the body is emitted, but may never run
+                around.enter_context(only_if(self.text, self.text.define(f"icmp sgt i64 {stop}, 0")))
+            loop = around.enter_context(Loop(self.text, "0", stop))
             yield Reg(loop.index, I64)
-        text.jump(over)
-        text.start(over)
 
     def is_large(self, work: float) -> bool:
         return getattr(work, "hint", work) >= PARALLEL  # `each` decides again when the size is known

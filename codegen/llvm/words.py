@@ -7,9 +7,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar, overload
 
+from .counted import only_if
 from .lanes import Text
 
 
@@ -21,7 +23,21 @@ class Truth:
     name: str
 
     def __bool__(self) -> bool:
-        raise TypeError("whether a condition on words holds is known only at run time: use `chosen`")
+        raise TypeError("whether a condition on words holds is known only at run time: use `chosen` or `branch`")
+
+    def __and__(self, other: bool | Truth) -> bool | Truth:
+        return (self if other else False) if isinstance(other, bool) else self._joined("and", other)
+
+    def __or__(self, other: bool | Truth) -> bool | Truth:
+        return (True if other else self) if isinstance(other, bool) else self._joined("or", other)
+
+    __rand__, __ror__ = __and__, __or__
+
+    def __invert__(self) -> Truth:
+        return Truth(self.text, self.text.define(f"xor i1 {self.name}, true"))
+
+    def _joined(self, operation: str, other: Truth) -> Truth:
+        return Truth(self.text, self.text.define(f"{operation} i1 {self.name}, {other.name}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +121,17 @@ def chosen(condition: bool | Truth, a: Integer, b: Integer) -> Integer:
         return a if condition else b
     text = condition.text
     return Word(text, text.define(f"select i1 {condition.name}, i64 {spelled(a)}, i64 {spelled(b)}"))
+
+
+def branch(condition: bool | Truth, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
+    """Call `then` if the condition holds, otherwise the other one: both, each emitted behind the condition, if that is a register."""
+    if isinstance(condition, Truth):
+        with only_if(condition.text, condition.name):
+            then()
+        with only_if(condition.text, (~condition).name):
+            otherwise()
+    else:
+        (then if condition else otherwise)()
 
 
 def _emitted(text: Text, operation: str, a: Integer, b: Integer) -> Word:

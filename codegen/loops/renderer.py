@@ -259,14 +259,10 @@ class _NestRenderer:
     def guarded(self, loop: Loop) -> None:
         """A loop that may have no iteration; the sums that it carries are then the identity."""
         text, start, stop = self.text, self.around.spell(loop.start), self.around.spell(loop.stop)
-        inside, after, before = text.fresh_label(), text.fresh_label(), text.block
-        some = text.define(f"icmp slt i64 {start}, {stop}")
-        text.put(f"br i1 {some}, label %{inside}, label %{after}")
-        text.start(inside)
-        self.repeated(loop, start, stop)
-        last = text.block
-        text.jump(after)
-        text.start(after)
+        before = text.block
+        with counted.only_if(text, text.define(f"icmp slt i64 {start}, {stop}")):
+            self.repeated(loop, start, stop)
+            last = text.block
         for carry in loop.carries:
             emit, key = VectorEmitter(text, carry.width), (carry.reduction, carry.piece)
             made, none = self.sums[key], self._identity(carry.reduction, emit)

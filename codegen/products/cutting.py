@@ -5,6 +5,7 @@ The rules for rows, groups and spans work on numbers, and on sizes that are know
 
 from __future__ import annotations
 
+from adjit.ir.expr import is_static
 from adjit.ir.target import Target
 from adjit.ir.types import DType
 
@@ -54,7 +55,7 @@ def _longest(m: N, rows: N, threads: int) -> N:
 
 def work_bytes(n: int, k: int, rows: int, threads: int, dtype: DType, vector_bytes: int) -> int:
     """Memory for the packed panel of b, and for one packed block of a per thread."""
-    nr, depth = tile_columns(dtype, vector_bytes), min(k, KC)
+    nr, depth = tile_columns(dtype, vector_bytes), k if is_static(k) and k < KC else KC
     panel = -(-n // nr) * nr * depth
     return (panel + threads * rows * depth) * dtype.itemsize + 64 * (threads + 1)
 
@@ -63,6 +64,17 @@ def span_tiles(n: N, dtype: DType, vector_bytes: int) -> N:
     """Number of adjacent tiles that are finished at once."""
     nr = tile_columns(dtype, vector_bytes)
     return least(max(1, SPAN_BYTES // (nr * dtype.itemsize)), over(n, nr))
+
+
+def most_rows(m: int, threads: int, target: Target) -> int:
+    """`block_rows`, or the most that it can be if m is known only at run time."""
+    return block_rows(m, threads, target) if is_static(m) else MAX_ROWS
+
+
+def most_columns(n: int, dtype: DType, vector_bytes: int) -> int:
+    """Columns that are finished at once, or the most that they can be if n is known only at run time."""
+    nr = tile_columns(dtype, vector_bytes)
+    return (span_tiles(n, dtype, vector_bytes) if is_static(n) else max(1, SPAN_BYTES // (nr * dtype.itemsize))) * nr
 
 
 def packed_bytes(n: int, k: int, dtype: DType, vector_bytes: int) -> int:

@@ -16,7 +16,7 @@ from adjit.ir.plan import Place, Plan
 from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import DType, Shape
 
-from . import cutting, products
+from . import choice, cutting
 
 
 class Factor(NamedTuple):
@@ -59,7 +59,7 @@ class Packing:
         if not isinstance(b, Value) or any(map(is_symbolic, b.type.shape)):
             return False
         strides = self.plan.windows[id(b)].layout.strides
-        return products.packs_factor(assumed_type(a.type), b.type, strides) and not products.reads_in_place(a.type, b.type, strides)
+        return choice.packs_factor(assumed_type(a.type), b.type, strides) and not choice.reads_in_place(a.type, b.type, strides)
 
     def _factor(self, b: Operand) -> Factor:
         root, layout = self.plan.windows[id(b)]

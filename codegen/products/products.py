@@ -26,25 +26,20 @@ from ..interrupts.stopping import PIECE, leave_if_stopped
 from ..kernels.window import Hosted, Window
 from ..llvm.counted import only_if
 from ..llvm.lanes import Reg
-from ..llvm.words import N, Word, spelled
+from ..llvm.words import N, Word, branch, spelled
 from ..loops.ir import Access, Area, Call, Chunk, Reduction
 from ..loops.nest import NestSpec
 from ..sizes import upper
 from ..threads import library
-from . import cutting, gemm, sized, tuning
+from . import choice, cutting, gemm, tuning
+from .choice import PARALLEL, packs_factor, reads_in_place
 from .epilogue import epilogue
 from .strips import PLAIN, call_blas, leading
 
 if TYPE_CHECKING:
     from ..kernels.loop_kernel import LoopKernel
 
-SMALL = 14_000  # multiplications: up to here, packing costs more than it saves, whatever the strides
-PARALLEL = 1_000_000  # multiplications: from here on, waking the other threads pays off
-NEAR = 1 << 16  # bytes of b: up to here it is not packed, since it stays in the cache anyway
 SHORT = 4  # operations after a product, up to which they are emitted for every vector of a tile
-NARROW = 96  # bytes in a row of b: up to here, the tiles of the routine would be half empty
-NARROW_FACTOR = 1 << 18  # bytes of such a b that stay in the cache while rows of a pass by
-LOW, SHORT_SUM = 32, 64  # rows of a and products in a sum: up to here, packing b costs more than reading it in place several times
 CUT = 32  # parts of a product that is computed in place, on all threads
 PACKED = 384  # columns: from here on, rows of a are packed even if they are contiguous
 TURNED = 4  # products in a sum for each row of a: from here on, packing a transposed b costs more than transposing the result
@@ -75,8 +70,7 @@ def matrix_product(kernel: LoopKernel, target: Window, a: Window, b: Window, acc
             call_blas(kernel, product, a, b, accumulate, _threads(kernel, a, b) > 1)
         else:
             _call_gemm(kernel, product, a, b, accumulate, work[0])
-        if isinstance(target, Hosted) and product is not target:
-            _follow(kernel, target, product)
+        _follow(kernel, target, product)
 
 
 def _sized_product(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool, *work: Window) -> None:
@@ -86,41 +80,24 @@ def _sized_product(kernel: LoopKernel, target: Window, a: Window, b: Window, acc
             raise NotGeneral("a product that is written with gaps between its elements")
         target, a, b = target.transposed(1, 0), b.transposed(1, 0), a.transposed(1, 0)
     work = work or tuple(map(kernel.scratch, room(kernel, target, a, b)))
-    is_short = _is_short(kernel, target, a, b)
-    if is_short != "false":
-        with only_if(kernel.text, is_short):
-            product = _sums(kernel, target, _long_region(target, a, b), *work) if target.ops > SHORT else target
-            kernel.contract("mn,mk,kn", product, a, b, accumulate)
-            if isinstance(target, Hosted) and product is not target:
-                _follow(kernel, target, product)
-    if is_short != "true":
-        with sized.otherwise(kernel.text, is_short):
-            product = _sums(kernel, target, _apart(kernel, target, a, b), *work) if sized.follows(kernel, target, a) else target
-            _call_gemm(kernel, product, a, b, accumulate, work[0])
-            if isinstance(target, Hosted) and product is not target:
-                _follow(kernel, target, product)
+
+    def in_place() -> None:
+        product = _sums(kernel, target, _long_region(target, a, b), *work) if target.ops > SHORT else target
+        kernel.contract("mn,mk,kn", product, a, b, accumulate)
+        _follow(kernel, target, product)
+
+    def by_routine() -> None:
+        product = _sums(kernel, target, _apart(kernel, target, a, b), *work) if _follows(kernel, target, a, b) else target
+        _call_gemm(kernel, product, a, b, accumulate, work[0])
+        _follow(kernel, target, product)
+
+    branch(choice.is_small_when_run(kernel.text, target, a, b), in_place, by_routine)
 
 
 def _long_region(target: Window, a: Window, b: Window) -> tuple[int, int]:
     """Shape of a temporary matrix for the sums of a contraction that is followed by a long region."""
     needs = isinstance(target, Hosted) and target.spare is None and target.ops > SHORT
     return (a.type.shape[0], b.type.shape[1]) if needs else (0, 0)
-
-
-def _is_short(kernel: LoopKernel, target: Window, a: Window, b: Window) -> str:
-    """Whether a product is a contraction, like `_is_contraction`: a register, "true" or "false"."""
-    (m, k), n, text = a.type.shape, b.type.shape[1], kernel.text
-    if not is_static(n, b.strides[1], *(w.strides[1] for w in target.windows)):
-        return "false"  # the columns of a contraction are cut into vectors at compile time
-    if not sized.is_often(
-        lambda m, n, k: not packs_factor(TensorType(a.type.dtype, (m, k)), TensorType(b.type.dtype, (k, n)), b.strides), m, n, k
-    ):
-        return "false"
-    short = sized.at_most(text, m * n * k, SMALL)
-    if b.strides[1] != 1:
-        return short
-    near = sized.both(text, sized.at_most(text, m * n * k, PARALLEL - 1), sized.at_most(text, k * n * b.type.dtype.itemsize, NEAR))
-    return sized.either(text, short, near)
 
 
 def brief_product(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool) -> None:
@@ -164,7 +141,7 @@ def matrix_products(kernel: LoopKernel, target: Window, a: Window, b: Window, ac
     counts = target.type.shape[:-2]
     count, size = math.prod(counts), target.type.size * a.type.shape[-1]
     first = [w.at(*[Reg("0", I64)] * len(counts)) for w in (target, a, b)]
-    is_large = hint_of(size) >= PARALLEL * hint_of(count) and (not is_static(size) or not _is_contraction(*first))
+    is_large = hint_of(size) >= PARALLEL * hint_of(count) and not _is_contraction(*first)
     work = map(kernel.private, room(kernel, *first))
 
     def one(i: Reg, target: Window, a: Window, b: Window, *work: Window) -> None:
@@ -208,6 +185,9 @@ def _has_tiles(a: Window, b: Window) -> bool:
 
 
 def _is_contraction(target: Window, a: Window, b: Window) -> bool:
+    """Whether a product is always computed in place; with a size that is known only at run time, the kernel decides."""
+    if not is_static(*a.type.shape, *b.type.shape):
+        return False
     if not packs_factor(a.type, b.type, b.strides) or reads_in_place(a.type, b.type, b.strides):
         return True
     return target.strides[1] != 1 and not isinstance(target, Hosted)
@@ -219,29 +199,12 @@ def _threads(kernel: LoopKernel, a: Window, b: Window) -> int:
     return kernel.threads if not is_static(size) or size >= PARALLEL else 1
 
 
-def packs_factor(a: TensorType, b: TensorType, strides: tuple[int, ...]) -> bool:
-    """Whether the right factor, with these strides, and the whole product are large enough for packing to pay off."""
-    (m, k), n = map(hint_of, a.shape), hint_of(b.shape[1])
-    is_near = m * n * k < PARALLEL and strides[1] == 1 and k * n * b.dtype.itemsize <= NEAR
-    return a.dtype.kind == "f" and 1 not in (m, n) and not is_near and m * n * k > SMALL
-
-
-def reads_in_place(a: TensorType, b: TensorType, strides: tuple[int, ...]) -> bool:
-    """Whether a product that is large enough for packing is computed in place all the same: its result is so narrow that the tiles of the
-    routine would be half empty, or so low that each packed element would be read only a few times.
-    """
-    if strides[1] != 1 or not is_static(*a.shape, *b.shape):
-        return False
-    (m, k), (_, n) = a.shape, b.shape
-    width = n * b.dtype.itemsize
-    is_narrow = width <= NARROW or (m <= LOW and width <= 2 * NARROW)
-    return (is_narrow and k * width <= NARROW_FACTOR) or (m <= LOW and k <= SHORT_SUM)
-
-
 def _takes_blas(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:
     """Whether OpenBLAS computes a product: it supports the layouts, no loop has packed a factor, and it is faster."""
+    if not kernel.target.hosted or not is_static(*a.type.shape, *b.type.shape):
+        return False
     layouts, is_plain = [leading(x) for x in (a, b)], isinstance(target, Hosted) or (leading(target) or (0,))[0] == PLAIN
-    if not all(layouts) or not is_plain or not kernel.target.hosted:
+    if not all(layouts) or not is_plain:
         return False
     layout = "".join("n" if x and x[0] == PLAIN else "t" for x in layouts)
     (m, k), n, name = a.type.shape, b.type.shape[1], DTYPE_NAMES[a.type.dtype]
@@ -272,7 +235,7 @@ def room(kernel: LoopKernel, target: Window, a: Window, b: Window) -> list[Tenso
         if not _has_tiles(a, b):
             return []
         sums = upper(math.prod(_apart(kernel, target, a, b)), math.prod(_long_region(target, a, b))) * a.type.dtype.itemsize
-        packed = sized.packing_bytes(kernel, a.type, b.type, _threads(kernel, a, b))
+        packed = _packing_bytes(kernel, a, b)
         return [TensorType(BYTE, (-(-packed // 64) * 64 + cast(int, sums),))]
     if _is_turned(kernel, target, a, b):
         nbytes = -(-_packing_bytes(kernel, *_swapped(a, b)) // 64) * 64 + target.type.size * a.type.dtype.itemsize
@@ -312,7 +275,7 @@ def _turned(kernel: LoopKernel, target: Window, a: Window, b: Window, work: Wind
 
 def _packing_bytes(kernel: LoopKernel, a: Window, b: Window) -> int:
     (m, k), n, threads = a.type.shape, b.type.shape[1], _threads(kernel, a, b)
-    return cutting.work_bytes(n, k, cutting.block_rows(m, threads, kernel.target), threads, a.type.dtype, kernel.vector_bytes)
+    return cutting.work_bytes(n, k, cutting.most_rows(m, threads, kernel.target), threads, a.type.dtype, kernel.vector_bytes)
 
 
 def _apart(kernel: LoopKernel, target: Window, a: Window, b: Window) -> tuple[int, int]:
@@ -324,15 +287,13 @@ def _apart(kernel: LoopKernel, target: Window, a: Window, b: Window) -> tuple[in
     (m, k), n, dtype = a.type.shape, b.type.shape[1], a.type.dtype
     if not isinstance(target, Hosted) or target.spare is not None:
         return 0, 0
-    if not is_static(m, k, n):
-        return sized.apart(kernel, target, a, b, _threads(kernel, a, b), sized.follows(kernel, target, a))
+    follows = _follows(kernel, target, a, b)
     if _is_contraction(target, a, b):
-        return (m, n) if _follows(kernel, target, a, b) else (0, 0)
-    if k > cutting.KC or _follows(kernel, target, a, b):
+        return (m, n) if follows else (0, 0)
+    if follows or not is_static(k) or k > cutting.KC:
         return m, n
     threads = _threads(kernel, a, b)
-    width = cutting.span_tiles(n, dtype, kernel.vector_bytes) * cutting.tile_columns(dtype, kernel.vector_bytes)
-    return threads * cutting.block_rows(m, threads, kernel.target), width
+    return threads * cutting.most_rows(m, threads, kernel.target), cutting.most_columns(n, dtype, kernel.vector_bytes)
 
 
 def _sums(kernel: LoopKernel, target: Window, shape: tuple[int, int], *work: Window) -> Window:
@@ -359,11 +320,14 @@ def _follows(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:
         return False
     if _is_contraction(target, a, b):
         return target.ops > SHORT
-    return (a.type.shape[1] > cutting.KC and target.type.nbytes > kernel.target.caches[1]) or _takes_blas(kernel, target, a, b)
+    is_large = hint_of(target.type.size) * target.type.dtype.itemsize > kernel.target.caches[1]
+    return (hint_of(a.type.shape[1]) > cutting.KC and is_large) or _takes_blas(kernel, target, a, b)
 
 
-def _follow(kernel: LoopKernel, target: Hosted, product: Window) -> None:
-    """Compute the region that a product hosts."""
+def _follow(kernel: LoopKernel, target: Window, product: Window) -> None:
+    """Compute the region that a product hosts, unless that was done with the product."""
+    if not isinstance(target, Hosted) or product is target:
+        return
     size = target.type.size * target.ops
     work = float(size) if is_static(size) else size
     if not is_static(size) or kernel.is_large(work):

@@ -12,7 +12,7 @@ import pytest
 from adjit.codegen.llvm import toolchain as llvm
 from adjit.codegen.llvm.lanes import Text
 from adjit.codegen.llvm.target import current
-from adjit.codegen.llvm.words import Word, chosen, greatest, least, over, spelled
+from adjit.codegen.llvm.words import Word, branch, chosen, greatest, least, over, spelled
 from adjit.codegen.products import cutting
 
 F32 = np.dtype("f4")
@@ -21,6 +21,7 @@ RULES: dict[str, Callable[..., object]] = {
     "arithmetic": lambda m, n: (3 + m * 5) // over(n, 4) + 100 // n - (n - n),
     "extremes": lambda m, n: least(7, m) + greatest(9, n) + least(m, n),
     "choices": lambda m, n: chosen(m <= n, m, n) + chosen(m < 12, n, 5),
+    "conditions": lambda m, n: chosen((m <= 30) & (n < 70) | (n <= 9), m, n) + chosen((m <= n) & True | False, m, 1),
     "rows of one thread": lambda m, n: cutting.block_rows(m, 1, current()),
     "rows of two threads": lambda m, n: cutting.block_rows(m, 2, current()),
     "rows of seven threads": lambda m, n: cutting.block_rows(m, 7, current()),
@@ -50,6 +51,19 @@ def test_words_decide_like_numbers(name: str) -> None:
     for m in sizes:
         n = int(rng.choice(sizes))
         assert rule(m, n) == RULES[name](m, n), (m, n)
+
+
+def test_known_conditions_emit_nothing() -> None:
+    text = Text(current())
+    truth = Word(text, "%m") <= 3
+    before = list(text.lines)
+    assert [truth | True, True | truth, truth & False, False & truth] == [True, True, False, False]
+    assert [truth & True, False | truth] == [truth, truth]
+    called: list[str] = []
+    branch(True, lambda: called.append("then"), lambda: called.append("otherwise"))
+    branch(False, lambda: called.append("then"), lambda: called.append("otherwise"))
+    assert called == ["then", "otherwise"]
+    assert text.lines == before
 
 
 def test_a_word_does_not_decide_what_is_compiled() -> None:

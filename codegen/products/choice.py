@@ -1,0 +1,77 @@
+"""Which way a matrix product is computed: in place, as a contraction, or by the routine of `gemm.py`, which packs its factors.
+
+`is_small` also takes sizes that are known only at run time: what they do not decide at compile time is a condition that the kernel tests.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from adjit.ir.bounds import proven_sign
+from adjit.ir.expr import Expr, evaluated, hint_of, is_static, symbol_names
+from adjit.ir.types import TensorType
+
+from ..kernels.window import Window
+from ..llvm.lanes import Text
+from ..llvm.words import Truth
+
+SMALL = 14_000  # multiplications: up to here, packing costs more than it saves, whatever the strides
+PARALLEL = 1_000_000  # multiplications: from here on, waking the other threads pays off
+NEAR = 1 << 16  # bytes of b: up to here it is not packed, since it stays in the cache anyway
+NARROW = 96  # bytes in a row of b: up to here, the tiles of the routine would be half empty
+NARROW_FACTOR = 1 << 18  # bytes of such a b that stay in the cache while rows of a pass by
+LOW, SHORT_SUM = 32, 64  # rows of a and products in a sum: up to here, packing b costs more than reading it in place several times
+FEW = 16  # a small size
+
+
+def is_small(
+    m: Expr, n: Expr, k: Expr, itemsize: int, is_contiguous: bool, at_most: Callable[[Any, int], bool | Truth] = operator.le
+) -> bool | Truth:
+    """Whether a product of [m,k] and [k,n] is too small for packing to pay off; `is_contiguous` are the rows of the right factor."""
+    multiplications = m * n * k
+    small = at_most(multiplications, SMALL)
+    if not is_contiguous:
+        return small
+    return small | (at_most(multiplications, PARALLEL - 1) & at_most(k * n * itemsize, NEAR))
+
+
+def packs_factor(a: TensorType, b: TensorType, strides: tuple[int, ...]) -> bool:
+    """Whether the right factor, with these strides, and the whole product are large enough for packing to pay off."""
+    (m, k), n = map(hint_of, a.shape), hint_of(b.shape[1])
+    return a.dtype.kind == "f" and 1 not in (m, n) and not is_small(m, n, k, b.dtype.itemsize, strides[1] == 1)
+
+
+def reads_in_place(a: TensorType, b: TensorType, strides: tuple[int, ...]) -> bool:
+    """Whether a product that is large enough for packing is computed in place all the same: its result is so narrow that the tiles of the
+    routine would be half empty, or so low that each packed element would be read only a few times.
+    """
+    if strides[1] != 1 or not is_static(*a.shape, *b.shape):
+        return False
+    (m, k), (_, n) = a.shape, b.shape
+    width = n * b.dtype.itemsize
+    is_narrow = width <= NARROW or (m <= LOW and width <= 2 * NARROW)
+    return (is_narrow and k * width <= NARROW_FACTOR) or (m <= LOW and k <= SHORT_SUM)
+
+
+def is_small_when_run(text: Text, target: Window, a: Window, b: Window) -> bool | Truth:
+    """`is_small` of a product with a size that is known only at run time; False as well if a contraction is not worth its code."""
+    (m, k), n, itemsize, is_contiguous = a.type.shape, b.type.shape[1], b.type.dtype.itemsize, b.strides[1] == 1
+    if not is_static(n, b.strides[1], *(w.strides[1] for w in target.windows)):
+        return False  # the columns of a contraction are cut into vectors at compile time
+    if not is_often(lambda m, n, k: bool(is_small(m, n, k, itemsize, is_contiguous)), m, n, k):
+        return False
+
+    def at_most(size: Expr, limit: int) -> bool | Truth:
+        sign = proven_sign(limit - size, or_zero=True)
+        return sign > 0 if sign else Truth(text, text.define(f"icmp sle i64 {size}, {limit}"))
+
+    return is_small(m, n, k, itemsize, is_contiguous, at_most)
+
+
+def is_often(holds: Callable[..., bool], *sizes: Expr) -> bool:
+    """Whether a condition holds for the sizes that occurred, or for small ones: otherwise it is not worth code of its own."""
+    names = {name for n in sizes for name in symbol_names(n)}
+    few = [evaluated(n, dict.fromkeys(names, FEW)) for n in sizes]
+    return holds(*map(hint_of, sizes)) or holds(*few)

@@ -20,7 +20,7 @@ from adjit.ir.ops.control import For, If, While
 from adjit.ir.ops.create import Constant, Fill, Iota
 from adjit.ir.ops.maps import Binary, Cast, Map, Unary, Where
 from adjit.ir.ops.reduce import Sum
-from adjit.ir.ops.shape import Broadcast, Reshape, Transpose
+from adjit.ir.ops.shape import Broadcast, Flip, Pad, Reshape, Slice, Transpose
 from adjit.ir.ops.stack import StackRead
 from adjit.ir.types import BOOL, F32, F64, I32, I64, DType, StackType, TensorType, normalize_axes
 
@@ -121,6 +121,9 @@ def _simple(random: Random, pool: list[Operand], fused: bool) -> tuple[Op, list[
                 Broadcast((2, *t.shape)) if t.rank < 4 else Reshape((t.size,)),
                 Reshape((t.size,)),
                 Transpose(tuple(random.sample(range(t.rank), t.rank))),
+                Flip(tuple(a for a in range(t.rank) if random.random() < 0.5)),
+                _slice(random, t),
+                _pad(random, t),
             ]
         ), [_or_literal(random, x)]
     if kind == "create" and t.rank:
@@ -129,6 +132,17 @@ def _simple(random: Random, pool: list[Operand], fused: bool) -> tuple[Op, list[
         data = [random_literal(random, TensorType(t.dtype)).value for _ in range(t.size)]
         return Constant.of(np.array(data, t.dtype).reshape(t.shape)), []
     return Cast(_dtype(random)), [x]
+
+
+def _slice(random: Random, t: TensorType) -> Slice:
+    starts = [random.randint(0, n) for n in t.shape]
+    stops = [random.randint(start, n) for start, n in zip(starts, t.shape, strict=True)]
+    return Slice(tuple(starts), tuple(stops), tuple(random.randint(1, 2) for _ in t.shape))
+
+
+def _pad(random: Random, t: TensorType) -> Pad:
+    low, high, interior = (tuple(random.randint(0, 1) for _ in t.shape) for _ in range(3))
+    return Pad(low, high, interior if random.random() < 0.3 else (0,) * t.rank, random_literal(random, TensorType(t.dtype)).value.item())
 
 
 def _dtype(random: Random) -> DType:

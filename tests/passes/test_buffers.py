@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adjit.ir.func import Block
+from adjit.ir.verifier import verify
+from adjit.passes.fusion.fuse import fuse
+from adjit.passes.fusion.legalize import legalize
 from adjit.passes.memory.buffers import plan_buffers
-from tests.passes.checks import rewrites
+from tests.ir.random_funcs import random_func
+from tests.passes.checks import QUICK, rewrites
 
 
 def test_branches_compute_in_the_buffer_of_the_result() -> None:
@@ -1010,3 +1020,11 @@ def test_buffers_of_sizes_known_at_run_time_follow_the_arena() -> None:
         }
         """,
     )
+
+
+@QUICK
+@given(st.randoms(use_true_random=False))
+def test_plans_of_random_functions_are_sound(random: Random) -> None:
+    func = random_func(random, 25)
+    alone = func.replace(block=Block(func.params, func.stmts, func.results))  # what is saved leaves by another function's results
+    verify(plan_buffers(fuse(legalize(alone))))

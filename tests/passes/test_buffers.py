@@ -1022,6 +1022,38 @@ def test_buffers_of_sizes_known_at_run_time_follow_the_arena() -> None:
     )
 
 
+def test_an_array_inside_a_region_in_registers_has_a_buffer() -> None:
+    rewrites(
+        plan_buffers,
+        """
+        func @f(%x: f64[]) -> f64[] {
+          %y: f64[] = for %k in 0..4 carry (%c: f64[] = %x) {
+            %z: f64[8] = for %j in 0..8 carry (%a: f64[8] = 0.0) {
+              %b: f64[8] = scatter_set %a, %c, %j
+              yield %b
+            }
+            %e: f64[] = gather %z, %k
+            yield %e
+          }
+          return %y
+        }
+        """,
+        """
+        func @f(%x: f64[] @param+0) -> f64[] arena 64 {
+          %y: f64[] @result+0 = for %k in 0..4 carry (%c: f64[] = %x) @registers {
+            %z: f64[8] @%a = for %j in 0..8 carry (%a: f64[8] @arena+0 = 0.0) {
+              %b: f64[8] @%a = scatter_set %a, %c, %j
+              yield %b
+            }
+            %e: f64[] = gather %z, %k
+            yield %e
+          }
+          return %y
+        }
+        """,
+    )
+
+
 @QUICK
 @given(st.randoms(use_true_random=False))
 def test_plans_of_random_functions_are_sound(random: Random) -> None:

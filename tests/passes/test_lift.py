@@ -412,3 +412,130 @@ def test_rows_are_added_to_what_was_there() -> None:
         """)
     )
     agrees(func, numbers(4, 3), numbers(3, 5))
+
+
+def test_products_of_matrices_with_several_columns_that_are_not_transposed_stay() -> None:
+    leaves(
+        lift_products,
+        """
+        func @f(%x: f64[6,4,4], %y: f64[6,4,5]) -> f64[4,5] {
+          %r: f64[4,5] = for %k in 0..6 carry (%c: f64[4,5] = 0.0) {
+            %a: f64[4,4] = gather %x, %k
+            %b: f64[4,5] = gather %y, %k
+            %p: f64[4,5] = matmul %a, %b
+            %n: f64[4,5] = add %c, %p
+            yield %n
+          }
+          return %r
+        }
+        """,
+    )
+
+
+def test_a_product_by_what_comes_from_outside_is_not_stored() -> None:
+    leaves(
+        lift_products,
+        """
+        func @f(%x: f64[6,4], %w: f64[3,4]) -> f64[3,5] {
+          %v: f64[4,5] = fill {value=2.0}
+          %r: f64[3,5] = for %k in 0..6 carry (%c: f64[3,5] = 0.0) {
+            %u: f64[4,3] = transpose %w {axes=[1, 0]}
+            %t: f64[3,4] = transpose %u {axes=[1, 0]}
+            %p: f64[3,5] = matmul %t, %v
+            %n: f64[3,5] = add %c, %p
+            yield %n
+          }
+          return %r
+        }
+        """,
+    )
+
+
+def test_vectors_are_multiplied_inside() -> None:
+    leaves(
+        lift_products,
+        """
+        func @f(%x: f64[6,4], %y: f64[6,4]) -> f64[] {
+          %r: f64[] = for %k in 0..6 carry (%c: f64[] = 0.0) {
+            %a: f64[4] = gather %x, %k
+            %b: f64[4] = gather %y, %k
+            %p: f64[] = matmul %a, %b
+            %n: f64[] = add %c, %p
+            yield %n
+          }
+          return %r
+        }
+        """,
+    )
+
+
+def test_a_scattered_product_by_a_batch_or_by_what_the_loop_makes_stays() -> None:
+    leaves(
+        lift_products,
+        """
+        func @f(%x: f64[6,2,3,4], %w: f64[2,4,5], %z: f64[6,4], %v: f64[4,4]) -> (f64[6,2,3,5], f64[6,4]) {
+          %r: f64[6,2,3,5], %s: f64[6,4] = for %k in 0..6 carry (%c: f64[6,2,3,5] = 0.0, %d: f64[6,4] = 0.0) {
+            %a: f64[2,3,4] = gather %x, %k
+            %p: f64[2,3,5] = matmul %a, %w
+            %n: f64[6,2,3,5] = scatter_set %c, %p, %k
+            %b: f64[4] = gather %z, %k
+            %e: f64[4,4] = mul %v, 2.0
+            %q: f64[4] = matmul %b, %e
+            %m: f64[6,4] = scatter_set %d, %q, %k
+            yield %n, %m
+          }
+          return %r, %s
+        }
+        """,
+    )
+
+
+def test_rows_of_too_many_bytes_are_not_stored() -> None:
+    leaves(
+        lift_products,
+        """
+        func @f(%x: f64[100,16], %w: f64[16,16], %h: f64[100000,16]) -> (f64[16,16], f64[16]) {
+          %r: f64[16,16], %s: f64[16] = for %k in 0..1000000 carry (%c: f64[16,16] = 0.0, %d: f64[16] = 1.0) {
+            %t: f64[16] = tanh %d
+            %a: f64[16,1] = reshape %t
+            %b: f64[1,16] = reshape %t
+            %p: f64[16,16] = matmul %a, %b
+            %n: f64[16,16] = add %c, %p
+            yield %n, %t
+          }
+          return %r, %s
+        }
+        """,
+    )
+
+
+def test_rows_that_are_written_in_reverse_are_collected_in_reverse() -> None:
+    rewrites(
+        lift_products,
+        """
+        func @f(%x: f64[6,4], %w: f64[4,4]) -> f64[6,4] {
+          %r: f64[6,4] = for %k in 0..6 carry (%c: f64[6,4] = 0.0) {
+            %i: i64[] = sub 5, %k
+            %a: f64[4] = gather %x, %k
+            %t: f64[4] = tanh %a
+            %p: f64[4] = matmul %t, %w
+            %n: f64[6,4] = scatter_set %c, %p, %i
+            yield %n
+          }
+          return %r
+        }
+        """,
+        """
+        func @f(%x: f64[6,4], %w: f64[4,4]) -> f64[6,4] {
+          %t: f64[6,4] = for %k in 0..6 carry (%t.1: f64[6,4] = 0.0) {
+            %i: i64[] = sub 5, %k
+            %a: f64[4] = gather %x, %k
+            %t.2: f64[4] = tanh %a
+            %t.3: f64[6,4] = scatter_set %t.1, %t.2, %i
+            yield %t.3
+          }
+          %r: f64[6,4] = matmul %t, %w
+          return %r
+        }
+        """,
+    )

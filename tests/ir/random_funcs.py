@@ -18,8 +18,12 @@ from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import REGISTRY, Op
 from adjit.ir.ops.control import For, If, While
 from adjit.ir.ops.create import Constant, Fill, Iota
+from adjit.ir.ops.index import Gather, ScatterSet
+from adjit.ir.ops.join import Concatenate
+from adjit.ir.ops.linalg import Matmul
 from adjit.ir.ops.maps import Binary, Cast, Map, Unary, Where
-from adjit.ir.ops.reduce import Sum
+from adjit.ir.ops.reduce import Max, Min, Sum
+from adjit.ir.ops.scan import Cumsum
 from adjit.ir.ops.shape import Broadcast, Flip, Pad, Reshape, Slice, Transpose
 from adjit.ir.ops.stack import StackRead
 from adjit.ir.types import BOOL, F32, F64, I32, I64, DType, StackType, TensorType, normalize_axes
@@ -99,7 +103,7 @@ def _stmts(random: Random, b: Builder, pool: list[Operand], size: int, depth: in
 def _simple(random: Random, pool: list[Operand], fused: bool) -> tuple[Op, list[Operand]]:
     x = random.choice(pool)
     t = x.type
-    kind = random.choice(["map", "map", "map", "cast", "where", "reduce", "shape", "create"])
+    kind = random.choice(["map", "map", "map", "cast", "where", "reduce", "shape", "create", "whole"])
     if kind == "map":
         y = random.choice([v for v in pool if v.type == t])
         if not t.is_float:
@@ -114,7 +118,9 @@ def _simple(random: Random, pool: list[Operand], fused: bool) -> tuple[Op, list[
         return Where(), [random.choice(conditions), _or_literal(random, x), random_literal(random, t)]
     if kind == "reduce" and t.dtype != BOOL:
         axes = [a for a in range(t.rank) if random.random() < 0.5]
-        return Sum(normalize_axes(axes, t.rank, "sum")), [_or_literal(random, x)]
+        has_maxima = t.dtype.kind != "c" and all(t.shape[a] for a in axes)
+        kinds = [Sum, Max, Min] if has_maxima else [Sum]
+        return random.choice(kinds)(normalize_axes(axes, t.rank, "sum")), [_or_literal(random, x)]
     if kind == "shape":
         return random.choice(
             [
@@ -131,7 +137,29 @@ def _simple(random: Random, pool: list[Operand], fused: bool) -> tuple[Op, list[
             return random.choice([Iota(I64, t.shape, random.randrange(t.rank)), Fill(random.choice(SPECIALS), F64, t.shape)]), []
         data = [random_literal(random, TensorType(t.dtype)).value for _ in range(t.size)]
         return Constant.of(np.array(data, t.dtype).reshape(t.shape)), []
+    if kind == "whole" and t.rank and not fused:
+        return _whole(random, pool, x)
     return Cast(_dtype(random)), [x]
+
+
+def _whole(random: Random, pool: list[Operand], x: Operand) -> tuple[Op, list[Operand]]:
+    """Ops that are kernels of their own: they read or write whole arrays."""
+    t, axis = x.type, random.randrange(x.type.rank)
+    beside = [v for v in pool if v.type.rank == t.rank and v.type.dtype == t.dtype and _but(v.type.shape, axis) == _but(t.shape, axis)]
+    choices: list[tuple[Op, list[Operand]]] = [(Concatenate(axis), [x, random.choice(beside)])]
+    if t.dtype != BOOL:
+        choices.append((Cumsum(axis), [x]))
+    if t.shape[0]:
+        at = Literal(random.randrange(t.shape[0]), TensorType(I64))
+        choices.append((Gather(), [x, at]))
+        choices += [(ScatterSet(), [x, v, at]) for v in pool if v.type == t.with_shape(t.shape[1:])][:1]
+    if t.is_float and t.rank <= 2:
+        choices += [(Matmul(), [x, v]) for v in pool if v.type.dtype == t.dtype and v.type.rank == 2 and v.type.shape[0] == t.shape[-1]][:1]
+    return random.choice(choices)
+
+
+def _but(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    return (*shape[:axis], *shape[axis + 1 :])
 
 
 def _slice(random: Random, t: TensorType) -> Slice:
@@ -142,7 +170,9 @@ def _slice(random: Random, t: TensorType) -> Slice:
 
 def _pad(random: Random, t: TensorType) -> Pad:
     low, high, interior = (tuple(random.randint(0, 1) for _ in t.shape) for _ in range(3))
-    return Pad(low, high, interior if random.random() < 0.3 else (0,) * t.rank, random_literal(random, TensorType(t.dtype)).value.item())
+    return Pad(
+        low, high, interior if random.random() < 0.3 else (0,) * t.rank, random_literal(random, TensorType(t.dtype)).value.real.item()
+    )
 
 
 def _dtype(random: Random) -> DType:

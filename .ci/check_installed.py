@@ -1,6 +1,6 @@
 """Check an installed adjit: run with the interpreter of an environment that has adjit and its run-time dependencies and nothing else.
 
-Every module must import, from the environment rather than from a checkout, and no room may have become a top-level package.
+Every module must import, from the environment rather than from a checkout, and no sub-package may have become a top-level package.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sysconfig
 from importlib import metadata
 from pathlib import Path
 
-ROOMS = ("ir", "tracer", "passes", "codegen", "runtime", "tests", "examples", "benchmarks")
+FOLDERS = ("ir", "tracer", "passes", "codegen", "runtime", "tests", "examples", "benchmarks")
 
 
 def main() -> None:
@@ -28,13 +28,13 @@ def main() -> None:
     strays = {name: module.__file__ for name, module in ours.items() if not from_site(module, site)}
     assert not strays, f"not from the environment: {strays}"
 
-    bare = [room for room in ROOMS if room in sys.modules or importlib.util.find_spec(room) is not None]
+    bare = [folder for folder in FOLDERS if folder in sys.modules or importlib.util.find_spec(folder) is not None]
     assert not bare, f"importable as top-level packages: {bare}"
     tops = {Path(str(file)).parts[0] for file in metadata.files("adjit") or ()}
     assert tops == {"adjit", f"adjit-{adjit.__version__}.dist-info"}, f"the wheel installed {sorted(tops)}"
     assert (site / "adjit" / "py.typed").exists(), "py.typed is missing: type checkers would ignore our annotations"
-    assert len(names) > len(ROOMS), f"hardly a module was found: {names}"
-    print(f"adjit {adjit.__version__}: {len(names)} modules imported from the environment, no bare room")
+    assert len(names) > len(FOLDERS), f"hardly a module was found: {names}"
+    print(f"adjit {adjit.__version__}: {len(names)} modules imported from the environment, no bare sub-package")
 
 
 def from_site(module: object, site: Path) -> bool:

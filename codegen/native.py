@@ -1,4 +1,4 @@
-"""Compiled code that can be called with arrays. It is light to import: what the disk has is run without what compiles."""
+"""Compiled code that can be called with arrays. Cheap to import: a program from the disk cache runs without loading the compiler."""
 
 from __future__ import annotations
 

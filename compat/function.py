@@ -208,7 +208,7 @@ class Function(RuntimeFunction):
             raise TypeError(f"{UNBOUND}: {self._name} has a signature of {len(signature)} inputs, and got {len(given)}")
         names = [n for n in self._parameters.parameters if not (self._method and n in ("self", "cls"))]
         checked = [fitting(name, spec, x) for name, spec, x in zip(names, signature, given, strict=False)]
-        if len(signature) <= len(args):  # parameters by keyword only are no part of it
+        if len(signature) <= len(args):  # keyword-only parameters are not part of it
             return (*checked, *args[len(signature) :]), kwargs
         return (*checked, *given[len(signature) :]), {}
 

@@ -55,9 +55,9 @@ def load(export_dir: Any, tags: Any = None, options: Any = None) -> Any:
     except FileNotFoundError:
         raise NotFoundError(None, None, f"SavedModel file does not exist at: {folder}/saved_model.json") from None
     except ValueError as error:
-        raise ValueError(f"{folder}/saved_model.json is no saved model: {error}") from None
+        raise ValueError(f"{folder}/saved_model.json is not a saved model: {error}") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT or data.get("version") != VERSION:
-        raise ValueError(f"{folder}/saved_model.json is no saved model of adjit, version {VERSION}")
+        raise ValueError(f"{folder}/saved_model.json is not a saved model of adjit, version {VERSION}")
     return Reader(folder, data).root()
 
 

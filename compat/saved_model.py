@@ -276,7 +276,7 @@ def traces_of(function: Function, instance: Any, path: str) -> Iterator[tuple[di
 
 
 def default_of(parameter: inspect.Parameter) -> list[Any]:
-    """The default of a parameter, as a list that is empty if it has none, or one that is no data: such an argument must be given."""
+    """The default of a parameter, as a list that is empty if it has none, or is not data: such an argument must be given."""
     if parameter.default is inspect.Parameter.empty:
         return []
     try:

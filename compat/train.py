@@ -103,7 +103,7 @@ class Checkpoint:
         return path
 
     def read(self, save_path: Any, options: Any = None) -> LoadStatus:
-        """Assign the variables from a file. Names that only one of both has are left alone; the status tells of them."""
+        """Assign the variables from a file. Names that occur on only one side are ignored; the status lists them."""
         path = os.fspath(save_path)
         path = path if path.endswith(SUFFIX) else path + SUFFIX
         if not os.path.exists(path):
@@ -196,7 +196,7 @@ def checkpoints_in(folder: str) -> list[str]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except (ValueError, KeyError, TypeError) as error:
-        raise WeightsError(f"{os.path.join(folder, STATE)} is no list of checkpoints ({error})") from None
+        raise WeightsError(f"{os.path.join(folder, STATE)} is not a list of checkpoints ({error})") from None
     paths = [os.path.join(folder, name) for name in names if isinstance(name, str) and not re.search(r"[/\\]", name)]
     return [path for path in paths if os.path.exists(path + SUFFIX)]
 

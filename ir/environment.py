@@ -12,7 +12,7 @@ VARIABLES: dict[str, str] = {
     "ADJIT_VECTOR_BYTES": "`16`, `32` or `64`: width of vectors, instead of the target's own. Any width runs on any CPU",
     "ADJIT_CACHE_DIR": "folder of the [disk cache](cache.md); by default `$XDG_CACHE_HOME/adjit`, or `~/.cache/adjit`",
     "ADJIT_CACHE": "`0` switches the disk cache off",
-    "ADJIT_BLAS": "`own` or `openblas`: who computes matrix products, instead of the choice that `aj.tune()` measured",
+    "ADJIT_BLAS": "`own` or `openblas`: which implementation computes matrix products, instead of the one that `aj.tune()` measured",
     "ADJIT_RANKS_TIMEOUT": "seconds that the first call of a function with [collectives](distributed.md) waits for other ranks; 300 by "
     "default",
     "ADJIT_DYNAMIC": "`auto`, `1` or `0`: first value of `config.dynamic`. `first`: sizes of the first array are symbols from the first "

@@ -98,4 +98,4 @@ def plain(value: Any) -> Any:
         return value.dtype.str, value.tobytes()
     if isinstance(value, np.dtype | TensorType) or is_symbolic(value):
         return str(value)
-    raise TypeError(f"{value!r} is no plain data")
+    raise TypeError(f"{value!r} is not plain data")

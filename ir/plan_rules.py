@@ -243,7 +243,7 @@ class _Plan:
             if place.index >= len(owners) or not at_least(owners[place.index].type.nbytes, nbytes):
                 self.fail(f"{root!r} lies at {place}, where there is no room for it", stmt)
         elif place.kind == "constant" and (stmt is None or not isinstance(stmt.op, Constant)):
-            self.fail(f"{root!r} lies at {place}, and is no constant", stmt)
+            self.fail(f"{root!r} lies at {place}, but is not a constant", stmt)
 
     # ---- lifetimes
 

@@ -279,7 +279,7 @@ class Sequential(Module):
             layer = layer.call.function
         if isinstance(layer, type) or not callable(layer):
             what = f"the class {layer.__name__}: did you mean {layer.__name__}(...)?" if isinstance(layer, type) else repr(layer)
-            raise TypeError(f"{self.name}: layer {len(self.layers)} is no layer and no function, but {what}")
+            raise TypeError(f"{self.name}: layer {len(self.layers)} is neither a layer nor a function, but {what}")
         self.layers.append(layer)
         self._build_early()
 

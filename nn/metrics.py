@@ -74,7 +74,7 @@ class Metric(Module):
             if variable.store not in self._sums:
                 name = variable.name or "a variable"
                 raise TypeError(
-                    f"{self.name}: {name} is no sum over examples, and cannot be combined with that of other ranks; use add_state"
+                    f"{self.name}: {name} is not a sum over examples, and cannot be combined with that of other ranks; use add_state"
                 )
         return variables
 

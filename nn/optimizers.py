@@ -149,7 +149,7 @@ class Optimizer(Module):
         variables = [v for _, v in pairs]
         for variable in variables:
             if not isinstance(variable, Variable):
-                raise TypeError(f"{self.name}: pairs are (gradient, variable), and {type(variable).__name__} is no variable")
+                raise TypeError(f"{self.name}: pairs are (gradient, variable), and {type(variable).__name__} is not a variable")
         self._check_missing(pairs)
         if not self.built:
             self.build(variables)

@@ -20,7 +20,7 @@ class CompiledStep:
         """Unless `dynamic`, every size is compiled for itself."""
         self.step = step
         self.dynamic = dynamic and config.dynamic is not False
-        self.usual: int | None = None  # size of a batch; that of the first one, if nobody says
+        self.usual: int | None = None  # size of a batch; that of the first one by default
         self.own: dict[int | None, Function] = {}  # by the usual size
         self.other = self._function("leading")
 

@@ -377,7 +377,7 @@ class Trainer:
 
 def _number(path: Any, name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise WeightsError(f"{path} is no file of a trainer: its {name} is {text[:40]!r}")
+        raise WeightsError(f"{path} is not a trainer's file: its {name} is {text[:40]!r}")
     return int(text)
 
 

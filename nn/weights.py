@@ -127,15 +127,15 @@ def read_header(file: BinaryIO, path: Any) -> Header:
     length = os.fstat(file.fileno()).st_size
     size = int.from_bytes(file.read(8), "little")
     if length < 8 or size > min(LONGEST_HEADER, length - 8):
-        raise WeightsError(f"{os.fspath(path)} is no safetensors file, or was cut off: it has {length} bytes")
+        raise WeightsError(f"{os.fspath(path)} is not a safetensors file, or was cut off: it has {length} bytes")
     try:
         content = json.loads(file.read(size), object_pairs_hook=_without_duplicates)
     except RecursionError:
-        raise WeightsError(f"{os.fspath(path)} is no safetensors file: its header is nested too deeply") from None
+        raise WeightsError(f"{os.fspath(path)} is not a safetensors file: its header is nested too deeply") from None
     except ValueError as error:  # invalid syntax or encoding, or an integer with too many digits
-        raise WeightsError(f"{os.fspath(path)} is no safetensors file: its header is no JSON ({_brief(str(error))})") from None
+        raise WeightsError(f"{os.fspath(path)} is not a safetensors file: its header is not JSON ({_brief(str(error))})") from None
     if not isinstance(content, dict):
-        raise WeightsError(f"{os.fspath(path)} is no safetensors file: its header is no object")
+        raise WeightsError(f"{os.fspath(path)} is not a safetensors file: its header is not a JSON object")
     try:
         metadata = _checked_metadata(content.pop("__metadata__", {}))
         entries = {name: _entry(name, given) for name, given in content.items()}
@@ -148,7 +148,7 @@ def read_header(file: BinaryIO, path: Any) -> Header:
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     out = dict(pairs)
     if len(out) != len(pairs):
-        raise ValueError("a name stands there twice")
+        raise ValueError("a name occurs twice")
     return out
 
 
@@ -205,7 +205,7 @@ def _read_data(file: BinaryIO, path: Any, header: Header) -> dict[str, Array]:
         if file.readinto(raw) != raw.size:  # type: ignore[attr-defined] # every binary file has it
             raise WeightsError(f"{os.fspath(path)} was cut off while it was read")
         if entry.dtype.kind == "b" and (raw > 1).any():
-            raise WeightsError(f"{os.fspath(path)} was damaged: {_brief(repr(name))} holds bytes that are no booleans")
+            raise WeightsError(f"{os.fspath(path)} was damaged: {_brief(repr(name))} holds bytes that are not booleans")
         out[name] = array.astype(entry.dtype.newbyteorder("="), copy=False)
     return out
 

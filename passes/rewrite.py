@@ -1,6 +1,6 @@
 """Shared by the passes: renaming of values, and rewriting of statements.
 
-Owns `Renaming`, how statements are copied, narrowed and walked. What an op is (a view, a loop) is said by the op itself (`ir.ops.base`).
+Owns `Renaming`, how statements are copied, narrowed and walked. Ops themselves say what they are (a view, a loop): see `ir.ops.base`.
 Makes no optimisation decisions: those belong to the passes.
 """
 

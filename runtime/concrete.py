@@ -59,7 +59,7 @@ class ConcreteFunction:
         self.convention = _convention(program.func)(program, self.executable.native, argument_stores, closed_over)
         self._types = [None if any(map(is_symbolic, t.shape)) else t for t in self.convention.results]  # None: known at each call only
         self.used = 0
-        self.guards: tuple[Guard, ...] = ()  # what the sizes of a call must fulfil besides being in range
+        self.guards: tuple[Guard, ...] = ()  # conditions on the sizes of a call, besides being in range
         self.dropped = False  # evicted from the cache: no later call may use it
         self.alternative: ConcreteFunction | None = None  # same key, but arguments and closed-over variables coincide differently
         self._finish = finisher(program)

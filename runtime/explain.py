@@ -82,7 +82,7 @@ class Search:
             if not recorded & ends:
                 return "the source was used before it was watched, or while the tape was not recording"
             return f"connected: derivatives pass through {passed} recorded op{'s' if passed != 1 else ''}, so that the gradient is not None"
-        return "not connected: every way from the source to the target passes an op without derivative"
+        return "not connected: every path from the source to the target passes through an op without a derivative"
 
     def another_way(self, cut: Stmt, alive: set[int], leading: set[int], ends: set[int]) -> bool:
         """Whether a derivative reaches the target without passing through a statement that stops it."""
@@ -121,7 +121,7 @@ class Search:
         record = self.record
         if variable.store not in record.asked:
             if not variable.trainable:
-                return f"{label} is not trainable, so that the tape does not watch it by itself: call tape.watch(variable)"
+                return f"{label} is not trainable, so the tape does not watch it automatically: call tape.watch(variable)"
             if not record.watch_accessed:
                 return f"{label} is not watched: the tape was made with watch_accessed_variables=False; call tape.watch(variable)"
         return f"{label} was not read while the tape was recording"
@@ -133,7 +133,7 @@ class Search:
                     return f"{LEFT}{at(location)}, where a tape cannot follow; compute on tensors instead"
         made = {id(r) for stmt in self.stmts for r in stmt.results}
         if not any(id(t) in made for t in self.targets) and not any(isinstance(t, Value) for t in self.targets):
-            return "not connected: nothing that the tape recorded made the target; compute it from the source inside of the tape"
+            return "not connected: the target was not computed by anything that the tape recorded; compute it inside the tape"
         return "not connected: no recorded op leads from the source to the target"
 
     def cut(self, stmt: Stmt) -> str:

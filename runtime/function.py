@@ -374,7 +374,7 @@ class Function(Inspectable, Exportable):
     def pretty_printed_signature(self) -> str:
         """One line for each compiled specialisation: `loss(x: f32[32,3], n=2) -> f32[]`; for all sizes, with `f32[B,3]`.
 
-        What keeps `function(dynamic=...)` from compiling one for all sizes follows, with the line of the function.
+        The reasons why `function(dynamic=...)` did not compile one for all sizes follow, with the line of the function.
         """
         lines = []
         for key, latest in list(self._cache.items()):
@@ -492,7 +492,7 @@ def function(
     >>> @function
     ... def scaled(x, factor):
     ...     return x * factor
-    >>> scaled(np.array([1.0, 2.0]), 3.0), scaled(np.array([1.0, 2.0]), 0.5)        # another float is no other trace
+    >>> scaled(np.array([1.0, 2.0]), 3.0), scaled(np.array([1.0, 2.0]), 0.5)        # another float does not retrace
     (Tensor([3., 6.], f64[2]), Tensor([0.5, 1. ], f64[2]))
     """
     if fn is None:

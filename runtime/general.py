@@ -32,7 +32,7 @@ Axis: TypeAlias = tuple[int, int]  # number of the array among the arguments, an
 
 
 class General(NamedTuple):
-    """A specialisation for all sizes: the shapes of its arguments, and what they must fulfil."""
+    """A specialisation for all sizes: the shapes of its arguments, and the conditions on them."""
 
     concrete: ConcreteFunction
     shapes: tuple[Shape, ...]

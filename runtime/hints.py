@@ -11,7 +11,7 @@ ELSEWHERE: dict[str, str] = {
     "make_jaxpr": "f.inspect(*args) shows the IR of a compiled function",
     "numpy": "write NumPy itself: np.sin(x) works on adjit's values, eager and compiled",
     "lax": "the control flow of jax.lax is in aj itself: aj.cond, aj.switch, aj.while_loop, aj.fori_loop, aj.scan, aj.map",
-    "pmap": "aj.vmap maps a function over an axis; compiled code uses all cores by itself",
+    "pmap": "aj.vmap maps a function over an axis; compiled code uses all cores automatically",
     "jacfwd": "aj.jacobian(f, mode='forward')",
     "jacrev": "aj.jacobian(f, mode='reverse')",
     "tree_util": "aj.tree_map, aj.tree_flatten, aj.tree_unflatten, aj.tree_leaves, aj.ravel_pytree",

@@ -52,7 +52,7 @@ def complex_mode(targets: Sequence[Operand], sources: Sequence[Operand], mode: M
     if mode == "reverse":
         return mode  # the caller wants the derivatives of real parts
     if mode not in (None, needed):
-        raise GradientError(f"of complex and real numbers, a Jacobian is computed in {needed} mode, not {mode!r}")
+        raise GradientError(f"a Jacobian between complex and real numbers is computed in {needed} mode, not {mode!r}")
     return needed
 
 

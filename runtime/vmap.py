@@ -133,7 +133,7 @@ class Mapping:
                     trace.check_reachable(result, "return")
             block = trace.finish(results)
         if trace.written:
-            words = f"vmap of {self.name}: it assigns a Variable, of which all examples have one; return the value instead"
+            words = f"vmap of {self.name}: it assigns a Variable, which all examples share; return the value instead"
             raise TraceError(words).at(location)
         return Example(block, tree, {i: leaf for i, leaf in enumerate(out) if not is_result(leaf)})
 

@@ -1,4 +1,4 @@
-"""The rooms are sub-packages of `adjit` and nothing else: what is imported, what is declared, and what an import costs in modules."""
+"""The folders are sub-packages of `adjit` and nothing else: what is imported, what is declared, and what an import costs in modules."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import pytest
 import adjit
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("ir", "tracer", "passes", "codegen", "runtime", "nn", "compat")
-PACKAGES = {"compat": "tf"}  # rooms whose package has another name
+FOLDERS = ("ir", "tracer", "passes", "codegen", "runtime", "nn", "compat")
+PACKAGES = {"compat": "tf"}  # folders whose package has another name
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
@@ -29,9 +29,9 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     return set(json.loads(output))
 
 
-def test_import_leaves_no_bare_room(imported: set[str]) -> None:
+def test_import_leaves_no_bare_folder(imported: set[str]) -> None:
     assert "adjit" in imported
-    assert imported.isdisjoint({*ROOMS, "tests", "benchmarks", "examples"})
+    assert imported.isdisjoint({*FOLDERS, "tests", "benchmarks", "examples"})
 
 
 def test_import_does_not_load_llvm(imported: set[str]) -> None:
@@ -45,8 +45,8 @@ def test_version_is_that_of_the_metadata() -> None:
 def test_every_package_is_declared() -> None:
     """A forgotten sub-package works in a checkout and is missing from the wheel."""
     folders = {"adjit": "adjit"}
-    for room in ROOMS:
-        for init in (ROOT / room).rglob("__init__.py"):
+    for folder in FOLDERS:
+        for init in (ROOT / folder).rglob("__init__.py"):
             folder = init.parent.relative_to(ROOT).as_posix()
             first, *rest = folder.split("/")
             folders[".".join(["adjit", PACKAGES.get(first, first), *rest])] = folder
@@ -54,23 +54,23 @@ def test_every_package_is_declared() -> None:
     assert sorted(PROJECT["tool"]["setuptools"]["packages"]) == sorted(folders)
 
 
-def test_every_folder_of_a_room_is_a_package() -> None:
+def test_every_folder_of_a_sub_package_is_a_package() -> None:
     """A folder of modules without `__init__.py` is importable in a checkout (a namespace package) and not installed."""
-    folders = {path.parent for room in ROOMS for path in (ROOT / room).rglob("*.py")}
+    folders = {path.parent for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")}
     assert not [str(folder) for folder in folders if not (folder / "__init__.py").exists()]
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_symlink_leads_to_the_room(room: str) -> None:
-    link = ROOT / "adjit" / PACKAGES.get(room, room)
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_symlink_leads_to_the_folder(folder: str) -> None:
+    link = ROOT / "adjit" / PACKAGES.get(folder, folder)
     assert link.is_symlink()
-    assert link.resolve() == ROOT / room
+    assert link.resolve() == ROOT / folder
 
 
-def test_no_source_imports_a_bare_room() -> None:
+def test_no_source_imports_a_bare_folder() -> None:
     """`import ir` resolves when the checkout is the current folder, and nowhere else."""
     bare = []
-    for folder in (*ROOMS, "adjit", "tests", "examples", "benchmarks"):
+    for folder in (*FOLDERS, "adjit", "tests", "examples", "benchmarks"):
         for path in (ROOT / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Import):
@@ -79,7 +79,7 @@ def test_no_source_imports_a_bare_room() -> None:
                     names = [node.module or ""]
                 else:
                     continue
-                bare += [f"{path}:{node.lineno}: {name}" for name in names if name.partition(".")[0] in ROOMS]
+                bare += [f"{path}:{node.lineno}: {name}" for name in names if name.partition(".")[0] in FOLDERS]
     assert not bare
 
 

@@ -78,7 +78,7 @@ def recurs_at(traceback: TracebackType | None) -> Location | None:
 
 
 def is_from_outside(error: Exception) -> bool:
-    """Whether an exception is no consequence of the code that it passed through: lack of memory, a bug of adjit, or what a signal handler
+    """Whether an exception was not caused by the code that it passed through: lack of memory, a bug of adjit, or what a signal handler
     raised, which Python runs between any two instructions.
     """
     if isinstance(error, MemoryError | InternalError):

@@ -75,7 +75,7 @@ class Header(enum.IntEnum):
     RANGES = 16  # the least and the greatest value of each
     CAPACITY = 17  # bytes of the arena
     LACKING = 18  # whether a call would have needed more
-    QUICK_UP_TO = 19  # the sizes that are known only at each call, if none is larger, do not require to release the GIL
+    QUICK_UP_TO = 19  # calls keep the GIL if no size that is known only at each call is larger
 
 
 class Node(NamedTuple):
@@ -211,7 +211,7 @@ class Route:
 
 
 def formula(n: int, symbols: Sequence[str]) -> list[int] | None:
-    """A size as a number and the factors of the symbols; None if it is no sum of them."""
+    """A size as a number and the factors of the symbols; None if it is not a sum of them."""
     expr = as_expr(n)
     if not isinstance(expr, Symbolic):
         return [n, *(0 for _ in symbols)]

@@ -177,7 +177,7 @@ def function(head: str, lines: Sequence[str]) -> str:
 
 
 def _error(interface: Interface) -> str:
-    """Codes count from 1; 0 is no error, and -1 is no memory."""
+    """Codes count from 1; 0 means no error, and -1 out of memory."""
     messages = [NO_MEMORY, b"no error", *interface.errors, b"there is no such error"]
     assert stacks.OUT_OF_MEMORY == -1
     texts = [memory.constant_bytes(f"@message{k}", m + b"\0") for k, m in enumerate(messages)]

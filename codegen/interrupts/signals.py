@@ -1,10 +1,10 @@
-"""The check for signals in LLVM IR: whether a signal must end the call. See `polling.py` for who checks, and when.
+"""The check for signals in LLVM IR: whether a signal must end the call. See `polling.py` for where and when it is checked.
 
     i1 adjit_look(ptr error)
 
 An error record has nine words. The details that a failing kernel stores for its message come first; a signal stores the exception that its
-handler raised in the three words from RAISED on, and 1 in FLAG. For calls of microseconds that need Python to stand still, the caller
-stores 1 in QUIET, and no handler runs. This module is cheap to import, because running cached programs needs these numbers.
+handler raised in the three words from RAISED on, and 1 in FLAG. For calls of microseconds during which no Python code may run, the
+caller stores 1 in QUIET, and no handler runs. This module is cheap to import, because running cached programs needs these numbers.
 """
 
 from __future__ import annotations

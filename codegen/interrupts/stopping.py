@@ -13,7 +13,7 @@ SELDOM = '!0 = !{!"branch_weights", i32 1, i32 65536}'  # marks checks as unlike
 def poll(text: Text, index: str = "", step: int | str = 1, every: int = 1) -> None:
     """Return from the function if the call was interrupted. Checks once in `every` iterations of a loop whose index grows by `step`.
 
-    The last of them does, so that a loop of fewer iterations, which may be in another one, never asks for the time.
+    The last of them checks, so that a shorter loop, which may be nested in another one, never reads the clock.
     """
     go = text.fresh_label()
     if every > 1:

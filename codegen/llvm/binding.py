@@ -96,7 +96,7 @@ def _library() -> ctypes.CDLL:
 
 
 def _lock_of_llvmlite() -> Any:
-    """The lock that llvmlite takes around each call of LLVM, if somebody else has imported it."""
+    """The lock that llvmlite takes around each call of LLVM, if another package has imported it."""
     binding = sys.modules.get("llvmlite.binding.ffi")
     return getattr(getattr(binding, "lib", None), "_lock", nullcontext())
 

@@ -23,7 +23,7 @@ class Loop:
     """
 
     def __init__(self, text: Text, start: str, stop: str, step: int | str = 1, trips: int = UNKNOWN) -> None:
-        """`trips`: about how many iterations there are, where the bounds are registers."""
+        """`trips`: the approximate trip count, if the bounds are registers."""
         self.text = text
         self.about = trips
         self.start, self.stop, self.step = start, stop, step

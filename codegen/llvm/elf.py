@@ -1,4 +1,4 @@
-"""What debuggers and profilers need of an object that LLVM made: its functions, sections and relocations.
+"""What debuggers and profilers need to know about an object file: its functions, sections and relocations.
 
 Reads 64-bit ELF files of little-endian machines, which is what LLVM's linker takes.
 """

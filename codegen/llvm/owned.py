@@ -29,12 +29,12 @@ Calls = list[Callable[[], Any]]
 
 
 class Owned:
-    """What a C function makes. Another frees it when the last reference to this has gone. Functions of ctypes take this as an argument."""
+    """An object made by a C function, and freed by another with the last reference to this. ctypes functions accept it as an argument."""
 
     __slots__ = ("_as_parameter_", "_calls", "__weakref__")
 
     def __init__(self, create: Callable[..., Any], arguments: Sequence[Any], free: Callable[..., Any], *more: Any) -> None:
-        """Frees by `free(object, *more)`. A null pointer is nothing to free: `bool` of this is False then."""
+        """Freed by `free(object, *more)`. A null pointer is not freed, and `bool` of this is then False."""
         self._calls: Calls = []
         free_after(self, self._calls)
         made = filter(None, starmap(create, [arguments]))
@@ -54,7 +54,7 @@ class _Remains(weakref.ref[Any]):
 
 
 _known: dict[int, _Remains] = {}
-_gone: list[_Remains] = []  # whose owners are
+_gone: list[_Remains] = []  # of owners that no longer exist
 
 
 def free_after(owner: object, calls: Calls, *kept: Any) -> None:

@@ -69,7 +69,7 @@ class Parts:
 
 
 class Texts(Parts):
-    """Only the texts, for whoever links them into one module and compiles that."""
+    """Only the texts, for a caller that links them into one module."""
 
     def finish(self, text: str, declares: Iterable[str], only_calls: bool) -> None:
         self._definitions.append(text)

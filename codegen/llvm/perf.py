@@ -5,7 +5,7 @@
   Its format is specified in the sources of Linux (tools/perf/Documentation/jitdump-specification.txt). `perf record` finds the file because
   this process maps it as executable. CPython writes one for its own functions to /tmp, so ours is in a folder beside that.
 
-GDB needs nothing of this: LLVM's linker registers each object with it.
+GDB needs none of this: LLVM's linker registers each object with it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def write(program: str, objects: Iterable[bytes], addresses: Mapping[str, int]) 
 
 
 def _append(path: str, content: bytes) -> None:
-    with suppress(OSError):  # as for a link that somebody else has put there
+    with suppress(OSError):  # such as a link that another user has created there
         file = os.open(path, APPEND, 0o600)
         try:
             os.write(file, content)
@@ -89,7 +89,7 @@ class Dump:
         _append(self.path, records)
 
     def _records(self, program: str, function: Placed, rows: Sequence[Row]) -> Iterator[bytes]:
-        """What is said about a function; `rows` are those of its section, in order."""
+        """The records of a function; `rows` are those of its section, in order."""
         symbol, address = function
         start, stop = (bisect_left(rows, offset, key=attrgetter("offset")) for offset in (symbol.offset, symbol.offset + symbol.size))
         within = rows[start:stop]
@@ -116,7 +116,7 @@ _failed = False
 
 
 def _current_dump(machine: int) -> Dump | None:
-    """The file of this process, which a fork does not inherit. If there can be none, that is said once."""
+    """The file of this process, which a fork does not inherit. If it cannot be created, a warning says so once."""
     global _dump, _failed
     if _dump is not None and _dump.pid != os.getpid():
         _dump = None
@@ -132,7 +132,7 @@ def _current_dump(machine: int) -> Dump | None:
 
 
 def _folder() -> str:
-    """A folder of this user's alone, where `perf inject` puts object files, too."""
+    """A folder that only this user can access; `perf inject` puts object files there too."""
     path = os.path.join(tempfile.gettempdir(), f"adjit-perf-{os.getuid()}")
     with suppress(FileExistsError):
         os.mkdir(path, 0o700)

@@ -87,7 +87,7 @@ def _new_machine(target: Target, level: int) -> Owned:
     return machine
 
 
-_machines: defaultdict[tuple[Target, int], list[Owned]] = defaultdict(list)  # that nobody uses at the moment
+_machines: defaultdict[tuple[Target, int], list[Owned]] = defaultdict(list)  # not in use
 
 
 @contextmanager
@@ -114,8 +114,8 @@ def _layout(target: Target) -> str:
 def _linker(generation: int) -> Owned:
     """The linker; call with `_lock` held.
 
-    LLVM keeps 9 kB of each library that was ever linked until the linker itself goes, so there is a new one now and then. Its libraries
-    keep it.
+    LLVM keeps 9 kB for each library ever linked until the linker itself is freed, so a new linker is made now and then. Its libraries
+    keep it alive.
     """
     triple, cpu, _ = host()
     machine = _new_machine(Target(triple, cpu), 2)
@@ -187,7 +187,7 @@ def assembly(text: str, target: Target, level: int = LEVEL) -> str:
 
 
 def rest() -> None:
-    """Something has been compiled: LLVM's code may leave memory until the next time, unless a thread is still at work."""
+    """Release the memory of LLVM's code after a compilation, unless a thread is still compiling."""
     if not are_busy():
         residency.give_back(LIBRARY)
 

@@ -1,4 +1,4 @@
-"""Several texts as one module, of which only the public symbols are visible outside, compiled to one object."""
+"""Several texts linked into one module and compiled to one object; only the public symbols are visible outside."""
 
 from __future__ import annotations
 

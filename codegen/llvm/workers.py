@@ -1,7 +1,7 @@
-"""Threads that compile: LLVM lets go of the GIL, so that the next module is written, or compiled, meanwhile.
+"""Threads that compile: LLVM runs without the GIL, so the next module is emitted or compiled meanwhile.
 
 Also what a fork has to wait for: LLVM has locks of its own, and a child that was forked while another thread was inside of it would wait
-for them for ever.
+for them forever.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ PATIENCE = 60.0  # seconds that a fork waits for threads that compile
 
 
 def cores() -> int:
-    """How many this process may run on."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-_running = threading.BoundedSemaphore(cores())  # so many at a time
+_running = threading.BoundedSemaphore(cores())  # at most this many at a time
 
 
 _inside: set[tuple[int, int]] = set()  # a ticket for each use of LLVM that has begun: the thread (0: one of ours), and a number
@@ -42,7 +42,7 @@ def ticket(own_thread: bool = True) -> tuple[int, int]:
 
 
 def are_busy() -> bool:
-    """Whether a thread is inside of LLVM, or is going to be."""
+    """Whether a thread is running in LLVM, or is about to."""
     return bool(_inside)
 
 
@@ -97,7 +97,7 @@ def in_llvm(work: Callable[P, T]) -> Callable[P, T]:
 
 
 class Later(Generic[T]):
-    """What a function gives, from a thread of its own; on a single core, or where no thread is to be had, from whoever asks for it."""
+    """The result of a function that runs on a thread of its own; on a single core, or if no thread can be started, on the caller's."""
 
     def __init__(self, function: Callable[[], T]) -> None:
         self._function = function
@@ -115,7 +115,7 @@ class Later(Generic[T]):
             thread.start()
         except BaseException as error:
             _inside.discard(self._ticket)
-            if not isinstance(error, RuntimeError | MemoryError):  # a limit of the system, or the interpreter is leaving
+            if not isinstance(error, RuntimeError | MemoryError):  # a limit of the system, or the interpreter is exiting
                 raise
             return None
         return thread
@@ -125,7 +125,7 @@ class Later(Generic[T]):
             with _running:
                 self._values.append(self._function())
         except BaseException as error:
-            self._error = error  # for whoever asks for the result
+            self._error = error  # raised by `result`
         finally:
             _inside.discard(self._ticket)
 

@@ -260,7 +260,7 @@ class _NestChecker:
         end = minimum(loop.variable + loop.step, loop.stop) if loop.axis is None else loop.variable + loop.step
         require(self.covered == end, f"an iteration over {loop.variable} computes up to {self.covered}, not to {end}")
         whole = loop.axis is None or self.around.ranges.multiple(loop.stop - loop.start) % loop.step == 0
-        require(whole, f"{loop.start}..{loop.stop} is no whole number of vectors of {loop.step} elements")
+        require(whole, f"{loop.start}..{loop.stop} is not a whole number of vectors of {loop.step} elements")
         self.covered = loop.stop
 
     def body(self, loop: Loop, check: Callable[[Sequence[Node]], None]) -> None:

@@ -211,7 +211,7 @@ class Tile(NamedTuple):
     other along the vector axis; without such an axis, a tile has a single column.
     """
 
-    rows: tuple[tuple[tuple[int, int], ...], ...]  # of each: axes and distances
+    rows: tuple[tuple[tuple[int, int], ...], ...]  # for each: axes and distances
     widths: tuple[int, ...]
 
 

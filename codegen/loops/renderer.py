@@ -230,7 +230,7 @@ class _NestRenderer:
             self.guarded(loop)
         else:
             self.repeated(loop, self.around.spell(loop.start), self.around.spell(loop.stop))
-        if usual is not None:  # for the loops around it: counting as many trips as there may be, they would check for signals all the time
+        if usual is not None:  # else the loops around it would assume the longest row, and check for signals all the time
             self.in_row_loop = False
             work = max(SHORT_ROW, usual * (len(self.text.lines) - lines))
             self.text.unseen = min(self.text.unseen, unseen + work)

@@ -54,7 +54,7 @@ class TileChecker:
             self.active[axis] = loop
             with self.around.inside(loop):
                 whole = self.around.ranges.multiple(loop.stop - loop.start) % loop.step == 0
-                self.require(whole, f"{loop.start}..{loop.stop} is no whole number of steps of {loop.step}")
+                self.require(whole, f"{loop.start}..{loop.stop} is not a whole number of steps of {loop.step}")
                 self.level(loop.body)
             del self.active[axis]
             covered = loop.stop

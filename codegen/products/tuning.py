@@ -59,7 +59,7 @@ def takes_blas(target: Target, dtype: str, layout: str, threads: int, m: int, n:
 
 
 def settings(target: Target) -> str:
-    """Everything that determines who computes a product; part of a program's key in the disk cache."""
+    """Everything that determines which implementation computes a product; part of a program's key in the disk cache."""
     return _wanted() or repr(load(target))
 
 

@@ -58,7 +58,7 @@ def class_name(cls: type[Any]) -> str:
         if getattr(module, cls.__name__, None) is cls:
             return f"{space}.{cls.__name__}"
     raise UnsupportedError(
-        f"{cls.__name__} cannot be saved: it is no class of tf.keras; decorate it with @tf.keras.utils.register_keras_serializable(), "
+        f"{cls.__name__} cannot be saved: it is not a class of tf.keras; decorate it with @tf.keras.utils.register_keras_serializable(), "
         "or save the weights alone with model.save_weights"
     )
 
@@ -73,7 +73,7 @@ def class_named(name: str, custom_objects: Mapping[str, Any]) -> Any:
     space, _, own = name.partition(".")
     found = getattr(_spaces().get(space), own, None)
     if not isinstance(found, type) or not issubclass(found, Recorded):
-        raise ValueError(f"the file asks for {name!r}, which is no class of tf.keras that can be saved")
+        raise ValueError(f"the file asks for {name!r}, which is not a class of tf.keras that can be saved")
     return found
 
 

@@ -74,7 +74,7 @@ class Writing(Protocol):
         ...
 
     def loose(self, node: Any, shape: Sequence[int]) -> Any:
-        """A result that is smaller than its type: those who read it broadcast it."""
+        """A result that is smaller than its type: its readers broadcast it."""
         ...
 
     def run(self, template: str, *nodes: Any) -> None:

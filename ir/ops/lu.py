@@ -192,7 +192,7 @@ def exchange(k: Loops, work: Window, row: Reg, other: Reg) -> None:
 
 
 def exchanged(k: Loops, exchanges: Window, i: Reg) -> Reg:
-    """The row that elimination exchanged with row i, by the last row of the factors; row i, if that is no row below it.
+    """The row that elimination exchanged with row i, by the last row of the factors; or row i if it exchanged none below it.
 
     Factors by `Lu` always name one; a text of the IR may have any numbers in their place, and rows outside of a matrix are never touched.
     """

@@ -53,7 +53,7 @@ class CheckedStackOp(StackOp, abstract=True):
     can_fail: ClassVar[bool] = True
 
     def unchecked(self) -> Self:
-        """This op, made by someone who guarantees that it cannot fail. It is printed in the same way; what is parsed is checked."""
+        """This op with the guarantee that it cannot fail. It is printed in the same way; what is parsed is checked."""
         self.__dict__["can_fail"] = False
         return self
 

@@ -1,7 +1,7 @@
 """Attention: `softmax(q kᵀ) v` and its adjoint become two kernels that compute the weights tile by tile, and never store them.
 
-The forward pattern is product, scaling, mask, softmax along rows, product; each step between the two products is optional but the softmax,
-and so is a comparison that keeps its maximum finite. The adjoint is what the derivative rules of these ops emit; it is recognised together
+The forward pattern is product, scaling, mask, softmax along rows, product. Scaling and mask are optional, and so is a comparison that keeps
+the maximum of the softmax finite. The adjoint is what the derivative rules of these ops emit; it is recognised together
 with the forward statements whose results it reads. Nothing is changed if another statement reads a weight, a score or a sum of a row: a
 program that returns the weights needs them anyway.
 """

@@ -128,7 +128,7 @@ class MultivariateNormal:
     """The normal distribution of vectors."""
 
     def logpdf(self, x: Any, mean: Any = 0.0, cov: Any = 1.0) -> Operand:
-        """The logarithm of the density of vectors along the last axis; `cov` is a positive definite matrix, or a number times the unit."""
+        """The logarithm of the density of vectors along the last axis; `cov` is positive definite, or a number times the identity."""
         x, mean, cov = operands(x, mean, cov)
         x = ops.reshape(x, (*x.shape, 1)) if not x.ndim else x
         size = cov.shape[-1] if cov.ndim == 2 else x.shape[-1]

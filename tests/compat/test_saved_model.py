@@ -228,10 +228,10 @@ def test_files_that_are_no_saved_model(tmp_path) -> None:
     with pytest.raises(tf.errors.NotFoundError, match="SavedModel file does not exist"):
         tf.saved_model.load(tmp_path)
     (tmp_path / "saved_model.json").write_text("{")
-    with pytest.raises(ValueError, match="is no saved model"):
+    with pytest.raises(ValueError, match="is not a saved model"):
         tf.saved_model.load(tmp_path)
     (tmp_path / "saved_model.json").write_text("{}")
-    with pytest.raises(ValueError, match="is no saved model of adjit"):
+    with pytest.raises(ValueError, match="is not a saved model of adjit"):
         tf.saved_model.load(tmp_path)
 
 

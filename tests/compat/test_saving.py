@@ -95,7 +95,7 @@ def test_own_layers(tmp_path: Path) -> None:
 
     model = keras.Sequential([Scale(3.0), keras.layers.Dense(1)])
     model(X)
-    with pytest.raises(NotImplementedError, match=r"Scale cannot be saved: it is no class of tf\.keras; decorate it"):
+    with pytest.raises(NotImplementedError, match=r"Scale cannot be saved: it is not a class of tf\.keras; decorate it"):
         model.save(tmp_path / "m.keras")
     keras.utils.register_keras_serializable()(Scale)
     model.save(tmp_path / "m.keras")
@@ -127,8 +127,8 @@ def test_frozen_layers_and_overwriting(tmp_path: Path) -> None:
     ("change", "message"),
     [
         (lambda d: d.pop("objects"), "broken"),
-        (lambda d: d["objects"][0].update({"class": "layers.np"}), "no class of tf.keras"),
-        (lambda d: d["objects"][0].update({"class": "os.system"}), "no class of tf.keras"),
+        (lambda d: d["objects"][0].update({"class": "layers.np"}), "not a class of tf.keras"),
+        (lambda d: d["objects"][0].update({"class": "os.system"}), "not a class of tf.keras"),
         (lambda d: d["objects"][0].update({"kwargs": {"units": {"function": "numpy.load"}}, "args": []}), "not known"),
         (lambda d: d.update(model=99), "broken"),
         (lambda d: d.update(version=99), "newer"),

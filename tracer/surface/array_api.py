@@ -129,7 +129,7 @@ def finfo(type: Any, /) -> SimpleNamespace:
     """
     dtype = dtype_of(type)
     if dtype.kind not in "fc":
-        raise DTypeError(f"finfo: {dtype} is no dtype of floats")
+        raise DTypeError(f"finfo: {dtype} is not a floating-point dtype")
     info, dtype = np.finfo(dtype), real_dtype(dtype)
     numbers = {name: float(getattr(info, name)) for name in ("eps", "max", "min", "smallest_normal")}
     return SimpleNamespace(bits=info.bits, dtype=dtype, **numbers)
@@ -143,7 +143,7 @@ def iinfo(type: Any, /) -> SimpleNamespace:
     """
     dtype = dtype_of(type)
     if dtype.kind not in "iu":
-        raise DTypeError(f"iinfo: {dtype} is no dtype of integers")
+        raise DTypeError(f"iinfo: {dtype} is not an integer dtype")
     info = np.iinfo(dtype)
     return SimpleNamespace(bits=info.bits, max=int(info.max), min=int(info.min), dtype=dtype)
 

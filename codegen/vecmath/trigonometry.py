@@ -59,12 +59,13 @@ def _reduce(x: Num, with_low: bool = False) -> _Reduced:
 def _unless_huge(x: Num, fast: _Reduced) -> _Reduced:
     """`fast`, replaced in the lanes where x is huge."""
     limit = HUGE[x.reg.dtype]
-    huge = x.gt(limit) & x.lt(INF)  # the fast path already turns infinities into NaN
+    huge = x.gt(limit)  # or infinite, which is not worth a comparison here
 
     def reduced() -> list[Num]:
-        # lanes that are not huge would read outside the table
-        parts = _call_reduction(huge.choose(x, limit))
-        return [theirs for ours, theirs in zip(fast, parts, strict=True) if ours is not None and theirs is not None]
+        finite = x.lt(INF)  # the fast path already turns infinities into NaN
+        # lanes that are not huge, and infinities, would read outside the table
+        parts = _call_reduction((huge & finite).choose(x, limit))
+        return [finite.choose(theirs, ours) for ours, theirs in zip(fast, parts, strict=True) if ours is not None and theirs is not None]
 
     return _Reduced(*rarely(huge, [part for part in fast if part is not None], reduced))
 

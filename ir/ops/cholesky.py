@@ -75,8 +75,8 @@ class Cholesky(Op):
             matrix, factor = a.at(*at), out.at(*at)
             if count:
                 with k.loop(count) as j:
-                    columns.complete(matrix, factor, j, width)
-            columns.complete(matrix, factor, k.scalar.const(I64, count), last)
+                    columns.complete(matrix, factor, j, width, is_last=False)
+            columns.complete(matrix, factor, k.scalar.const(I64, count), last, is_last=True)
 
 
 class Columns:
@@ -97,8 +97,8 @@ class Columns:
         k.fill(self.mask.slice(0, 0, width), 0.0)
         k.fill(self.mask.slice(0, width, width), 1.0)
 
-    def complete(self, matrix: Window, factor: Window, j: Reg, size: int) -> None:
-        """Compute block j of the columns, the last one if it has another size."""
+    def complete(self, matrix: Window, factor: Window, j: Reg, size: int, is_last: bool) -> None:
+        """Compute block j of the columns; the last one has no rows below it, and may have another size."""
         k, emit, n = self.k, self.k.scalar, self.n
         start = emit.mul(j, emit.like(j, self.width))
         after = emit.add(start, emit.like(start, size))
@@ -111,7 +111,7 @@ class Columns:
         k.copy(square, panel.slice(0, 0, size).transposed(1, 0))
         self.factorise(square, size)
         k.copy(self.block(factor, start, start, size), square.transposed(1, 0))
-        if size == self.width and self.count:
+        if not is_last:
             inverse = self.inverse.slice(0, 0, size)
             k.call(invert, square, inverse, self.columns, self.work, upper=True, unit=False)
             below = part(part(factor, after, n).transposed(1, 0), start, size).transposed(1, 0)

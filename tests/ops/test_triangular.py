@@ -14,7 +14,7 @@ from adjit.ir.ops.triangle import BLOCKS, UNCUT, cut
 from adjit.tracer.convert import to_operand
 
 Array = np.ndarray[Any, Any]
-SIZES = [1, 2, UNCUT, UNCUT + 1, 95, 100, BLOCKS[0][0] + 1, 333]
+SIZES = [1, 2, UNCUT, UNCUT + 1, 95, 96, 100, BLOCKS[0][0] + 1, 192, 256, 333]  # whose last blocks are full, and others
 
 
 def positive(n: int, dtype: str = "f8") -> Array:

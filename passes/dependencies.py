@@ -55,16 +55,15 @@ class Pattern:
 
     def moved(self, source: Array) -> Pattern:
         """Row r is that of `source[r]`; of none, if that is negative."""
-        rows = self.rows
-        starts, ends = np.searchsorted(rows, source, "left"), np.searchsorted(rows, source, "right")
+        first = source * self.columns
+        starts, ends = np.searchsorted(self.keys, first), np.searchsorted(self.keys, first + self.columns)
         counts = np.where(source < 0, 0, ends - starts)
         total = int(counts.sum())
         if total > LARGEST:
             raise too_dense()
-        targets = np.repeat(np.arange(source.size), counts)
-        offsets = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
-        cols = self.cols[np.repeat(starts, counts) + offsets]
-        return Pattern(self.columns, targets * self.columns + cols)
+        index = np.arange(total) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
+        shift = (np.arange(source.size) - source) * self.columns
+        return Pattern(self.columns, self.keys[index] + np.repeat(shift, counts))
 
     def gathered(self, target: Array) -> Pattern:
         """Row r is added to row `target[r]`."""

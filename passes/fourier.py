@@ -1,7 +1,7 @@
 """How a Fourier transform of any length is composed of those that native code has; called by `passes.complex`.
 
-A length without large prime factors is one `fft_parts`: in two steps, unless the axis is short or other axes offer columns whose numbers
-are neighbours. Other lengths are convolutions with a chirp, by transforms of a larger size (Bluestein's algorithm).
+A length without large prime factors is one `fft_parts`: in two steps, unless the axis is short. Other lengths are convolutions with a chirp,
+by transforms of a larger size (Bluestein's algorithm).
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from adjit.ir.ops.fft import Fft, FftParts, factors_of, is_smooth, tables_of, un
 from adjit.ir.ops.pairs import Pair
 from adjit.ir.types import DType
 
-SHORT = 2048  # elements of an axis that is transformed at once: the buffers of a few columns stay in the cache
-FEW = 8  # columns: with fewer, vectors would be filled badly
-SPLIT = 64  # elements from which the last axis is cut in two, so that its own parts are the columns
+SPLIT = 64  # elements from which an axis is cut in two, so that the passes of each step work on few numbers
 LEAST = 4  # the smallest part worth cutting off
 
 
@@ -30,9 +28,7 @@ def transformed(op: Fft, x: Operand) -> Operand:
     n = x.type.shape[op.axis]
     if not is_smooth(n):
         return chirped(op, x)
-    columns = math.prod(x.type.shape[op.axis + 1 : -1])  # whose numbers are neighbours
-    most = SHORT if columns >= FEW else SPLIT - 1
-    return direct(op, x) if n <= most or halves(n)[0] < LEAST else in_two_steps(op, x)
+    return direct(op, x) if n < SPLIT or halves(n)[0] < LEAST else in_two_steps(op, x)
 
 
 def direct(op: Fft, x: Operand) -> Operand:

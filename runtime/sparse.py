@@ -7,6 +7,7 @@ elements. One compiled program computes the derivatives for all colours.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, ParamSpec
 
@@ -169,15 +170,18 @@ def colouring(pattern: Pattern, shape: tuple[int, int]) -> Array | None:
         return np.arange(shape[1])  # a full row: no two columns can share a sweep
     if counts.max(initial=0.0) > MOST or float(counts @ counts) > LARGEST:
         return None
-    neighbours = (matrix.T @ matrix).tocsr()
-    starts, others = neighbours.indptr.tolist(), neighbours.indices.tolist()
-    colours = [-1] * shape[1]
-    for column in range(shape[1]):
-        taken = {colours[other] for other in others[starts[column] : starts[column + 1]]}
-        colour = 0
-        while colour in taken:
-            colour += 1
-        colours[column] = colour
+    by_column = matrix.tocsc()
+    starts, rows = by_column.indptr.tolist(), by_column.indices.tolist()
+    taken = [0] * shape[0]  # the colours in each row, as bits
+    colours = []
+    for start, stop in itertools.pairwise(starts):
+        near = 0
+        for row in rows[start:stop]:
+            near |= taken[row]
+        free = ~near & (near + 1)  # the lowest bit that is 0
+        colours.append(free.bit_length() - 1)
+        for row in rows[start:stop]:
+            taken[row] |= free
     return np.array(colours, np.int64)
 
 

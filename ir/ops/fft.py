@@ -6,6 +6,7 @@ for a long one (the four-step algorithm), and two transforms of a larger power o
 
 Native code uses Stockham's algorithm: a pass for each factor of the length, from one buffer to another, with results in natural order. It
 transforms as many columns at a time as a few vectors hold, so that every pass works on whole vectors; columns are other axes of the array.
+In two steps, the passes of a step work on so few numbers that they stay in the first cache.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 RADICES = (8, 4, 2, 3, 5, 7, 11, 13)
+FEW = 8  # columns: with fewer, vectors would be filled badly
 
 
 @with_attributes
@@ -92,6 +94,7 @@ class FftParts(Op):
     scale: float = 1.0
     differentiable: ClassVar[bool] = False
     unread: ClassVar[tuple[int, ...]] = (1, 2, 3)  # tables
+    in_place: ClassVar[int | None] = 0  # columns are read before their results are written
 
     def infer(self, *types: TensorType) -> TensorType:
         x, *tables = types
@@ -129,7 +132,9 @@ class FftParts(Op):
     def lower(self, k: Loops, out: Window, x: Window, *tables: Window) -> None:
         if x.type.size:
             total = self.operations([x.type], [])
-            (Direct if len(tables) == 1 else TwoSteps)(k, self, total, self.in_columns(out), self.in_columns(x), *tables).emit()
+            columns = math.prod(x.type.shape[self.axis + 1 : -1])  # whose numbers are neighbours
+            steps = Direct if len(tables) == 1 else TwoSteps if columns < FEW else TwoStepsOfColumns
+            steps(k, self, total, self.in_columns(out), self.in_columns(x), *tables).emit()
 
     def in_columns(self, w: Window) -> Window:
         """The window with the axes [..., columns, n, 2]; columns are the last of the other axes that has several elements."""
@@ -218,6 +223,60 @@ class TwoSteps:
         matrix = x.sliding(0, self.a, self.b, self.b).transposed(1, 0, 2)
         self.columns[0].emit(work, between.transposed(2, 1, 0), matrix, memory, first, factors)
         self.columns[1].emit(work, out.sliding(0, self.b, self.a, self.a).transposed(1, 0, 2), between.transposed(1, 2, 0), other, second)
+
+
+class TwoStepsOfColumns:
+    """As many columns at a time as fill a few vectors, as matrices [a, b]: the passes of each step stay in the first cache.
+
+    What is between the steps stays in the second one, which all passes of `Direct` would go through.
+    """
+
+    def __init__(self, k: Loops, op: FftParts, work: float, out: Window, x: Window, *tables: Window) -> None:
+        self.k, self.work, self.out, self.x, self.tables = k, work, out, x, tables
+        *self.rest, self.columns, _, _ = x.type.shape
+        _, self.a, self.b = tables[-1].type.shape
+        dtype = x.type.dtype
+        self.width = min(self.columns, k.tile_width(dtype))
+        self.steps = [Columns(k, op.inverse, scale, self.width, n, dtype) for scale, n in ((1.0, self.a), (op.scale, self.b))]
+        self.private = k.private(TensorType(dtype, (2, self.a, self.b, self.width))), *(step.memory for step in self.steps)
+
+    def emit(self) -> None:
+        if not self.rest:
+            self.blocks(self.work, self.out, self.x, *self.private, *self.tables)
+            return
+
+        def each(i: Reg, o: Window, w: Window, *windows: Window) -> None:
+            with nest(self.k, self.rest[1:]) as index:
+                self.blocks(0.0, o.at(i, *index), w.at(i, *index), *windows)
+
+        self.k.each(self.rest[0], self.work, each, self.out, self.x, *self.private, *self.tables)
+
+    def blocks(self, work: float, out: Window, x: Window, *windows: Window) -> None:
+        """All columns of [columns, n, 2]."""
+        k, width, count = self.k, self.width, self.columns // self.width
+
+        def one(i: Reg, o: Window, w: Window, *windows: Window) -> None:
+            self.block(o.at(i), w.at(i), *windows)
+
+        k.each(count, work, one, *(w.sliding(0, count, width, width) for w in (out, x)), *windows)
+        rest = self.columns % width
+        if rest:
+            *private, first, second, factors = windows
+            between, *memory = (w.at(k.scalar.const(I64, 0)) if w in self.private else w for w in private)
+            o, w = (v.slice(0, count * width, rest) for v in (out, x))
+            self.block(o, w, between.slice(3, 0, rest), *(m.slice(2, 0, rest) for m in memory), first, second, factors)
+
+    def block(self, out: Window, x: Window, between: Window, *windows: Window) -> None:
+        """A few columns. Element (i, j) of a matrix is element i * b + j of its column, and j * a + i of the result."""
+        memory, other, first, second, factors = windows
+        k, a, b, width = self.k, self.a, self.b, x.type.shape[0]
+        with k.loop(b) as j:
+            column, result = x.sliding(1, b, 1, a, b).transposed(1, 0, 2, 3).at(j), between.transposed(2, 3, 1, 0).at(j)
+            factor = factors.transposed(2, 0, 1).at(j).sliding(1, a, 1, width, 0)
+            Block(self.steps[0], result, column, memory, first, [factor]).transform()
+        with k.loop(a) as i:
+            row, result = between.transposed(1, 3, 2, 0).at(i), out.sliding(1, a, 1, b, a).transposed(1, 0, 2, 3).at(i)
+            Block(self.steps[1], result, row, other, second, []).transform()
 
 
 class Block:

@@ -299,7 +299,7 @@ class Primitive:
             rules = [self.vjps.get(k) for k in differentiated]
 
             def pull(g: Any) -> Any:
-                g = conjugated(g)
+                g, answer = conjugated(g), self(*inputs, **kwargs)  # connected to the inputs, for derivatives of the rule
                 return [None if rule is None else conjugated(rule(answer, *inputs, **kwargs)(g)) for rule in rules]
 
             return answer, pull
@@ -524,18 +524,12 @@ class With:
         return next(getattr(place, name) for place in self.places if hasattr(place, name))
 
 
-def regular(density: Fn) -> Fn:
-    """A density of vectors that takes a singular covariance: on its support, of fewer dimensions."""
-
-    def taken(x: Any, mean: Any, cov: Any, allow_singular: bool = False) -> Any:
-        values, vectors = np.linalg.eigh(cov)
-        large = np.asarray(aj.stop_gradient(values)) > 1e-10
-        if not allow_singular or np.all(large):
-            return density(x, mean, cov)
-        values, vectors = values[large], vectors[:, large]
-        return density((x - mean) @ vectors, np.zeros(int(large.sum())), np.diag(values))
-
-    return taken
+def normal_density(x: Any, mean: Any, cov: Any, allow_singular: bool = False) -> Any:
+    """The log density of vectors by eigenvectors, which takes a covariance that is nearly singular, or, if allowed, singular."""
+    values, vectors = np.linalg.eigh(cov)
+    large = np.asarray(aj.stop_gradient(values)) > (1e-10 if allow_singular else -np.inf)
+    values, turned = values[large], (x - mean) @ vectors[:, large]
+    return -0.5 * (np.sum(turned**2 / values, -1) + np.sum(np.log(values)) + float(large.sum()) * np.log(2.0 * np.pi))
 
 
 def entropy(mean: Any, cov: Any) -> Any:
@@ -559,8 +553,8 @@ DISTRIBUTIONS = {
     "dirichlet": With("dirichlet"),
     "multivariate_normal": With(
         "multivariate_normal",
-        pdf=regular(ours.multivariate_normal.pdf),
-        logpdf=regular(ours.multivariate_normal.logpdf),
+        pdf=lambda *args, **kwargs: np.exp(normal_density(*args, **kwargs)),
+        logpdf=normal_density,
         entropy=entropy,
     ),
 }  # fmt: skip
@@ -599,6 +593,10 @@ def of_arrays(function: Fn) -> Fn:
     return functools.wraps(function)(
         lambda *args, **kwargs: function(*(array(x) if isinstance(x, list | tuple) else x for x in args), **kwargs)
     )
+
+
+def full(shape: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
+    return (aj.full if isinstance(value, Operand) else np.full)(shape, value, *args, **kwargs)
 
 
 def make_diagonal(values: Any, axis1: int = -1, axis2: int = -2, offset: int = 0) -> Any:
@@ -644,7 +642,7 @@ def install() -> None:
     builtins = {"isinstance": is_instance, "tuple": tuple, "list": list, "dict": dict}
     extend = {"primitive": Primitive, "defvjp": defvjp, "vspace": vspace, "VSpace": VSpace, "Box": Operand}
     core = extend | {"make_vjp": made_vjp, "make_jvp": made_jvp, "primitive_vjps": {}}
-    given_numpy = {"array": array, "where": where, "make_diagonal": make_diagonal}
+    given_numpy = {"array": array, "where": where, "make_diagonal": make_diagonal, "full": full}
     given_numpy |= {"r_": Joined(np.concatenate, np.r_), "c_": Joined(np.column_stack, np.c_)}
     given_numpy |= {name: of_arrays(getattr(np, name)) for name in ("append", "mean", "std", "var")}
     given_special = {"jn": special.jn, "multigammaln": multigammaln, "rgamma": lambda x: 1.0 / special.gamma(x)}

@@ -1,7 +1,7 @@
 """How a Fourier transform of any length is composed of those that native code has; called by `passes.complex`.
 
-A length without large prime factors is one `fft_parts`: in two steps, unless the axis is short. Other lengths are convolutions with a chirp,
-by transforms of a larger size (Bluestein's algorithm).
+A length without large prime factors is one `fft_parts`: in two steps, unless the axis is short. Other lengths are convolutions with a
+chirp, by transforms of a larger size (Bluestein's algorithm).
 """
 
 from __future__ import annotations

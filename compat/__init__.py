@@ -98,9 +98,20 @@ def device(name: _Any) -> _Any:
     return _contextlib.nullcontext(name)
 
 
-def name_scope(name: _Any) -> _Any:
-    """A context manager without effect: values are named after your variables."""
-    return _contextlib.nullcontext(name)
+class name_scope(_contextlib.AbstractContextManager[str]):
+    """A context manager that returns the path of names around it; values are named after your variables."""
+
+    _open: list[str] = []  # noqa: RUF012 - of this process: names have no effect
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> str:
+        self._open.append(self.name.rstrip("/"))
+        return "/".join(self._open) + "/"
+
+    def __exit__(self, *error: object) -> None:
+        self._open.pop()
 
 
 @_contextlib.contextmanager

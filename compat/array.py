@@ -22,7 +22,7 @@ from .errors import InvalidShape, out_of_scope
 from .scattering import nd_key, scattered
 from .shape import TensorShape
 from .specs import TensorSpec, spec_of
-from .tensor import Tensor, check_dtypes, convert_to_tensor, dress, pair, same_dtypes
+from .tensor import Tensor, check_dtypes, convert_to_tensor, dress, first_dtype, pair, same_dtypes
 from .variable import Variable
 from .wrapping import axes_of, named, public, sizes_of
 
@@ -248,7 +248,7 @@ def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[
 
 def _converted(values: Any) -> list[Any]:
     xs = list(values)
-    hint = next((as_dtype(x.type.dtype) for x in xs if isinstance(x, Operand)), None)
+    hint = first_dtype(xs)
     return same_dtypes("ConcatV2", [convert_to_tensor(x, dtype_hint=hint) for x in xs])
 
 

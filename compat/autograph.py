@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -35,7 +36,18 @@ def set_loop_options(**options: Any) -> None:
     """Does nothing: loops need no hints."""
 
 
-experimental = SimpleNamespace(do_not_convert=do_not_convert, set_loop_options=set_loop_options)
+class Feature(enum.Enum):
+    """TensorFlow's optional features of AutoGraph; here, all that is rewritten always is."""
+
+    ALL, AUTO_CONTROL_DEPS, ASSERT_STATEMENTS, BUILTIN_FUNCTIONS, EQUALITY_OPERATORS, LISTS, NAME_SCOPES = range(7)
+
+    @classmethod
+    def all_but(cls, exclude: Any) -> tuple[Feature, ...]:
+        """All features but some."""
+        return tuple(set(cls) - {cls.ALL} - set(exclude if isinstance(exclude, list | tuple | set) else [exclude]))
+
+
+experimental = SimpleNamespace(Feature=Feature, do_not_convert=do_not_convert, set_loop_options=set_loop_options)
 
 __all__ = ["convert", "do_not_convert", "experimental", "set_verbosity", "to_code", "to_graph", "trace"]
 

@@ -8,6 +8,7 @@ from typing import Any
 from adjit.ir import ops
 from adjit.ir.operand import Operand
 from adjit.tracer.surface import shapes
+from adjit.tracer.surface.padding import pad
 
 from .errors import InvalidShape
 from .tensor import check_dtypes, convert_to_tensor, dress
@@ -141,7 +142,7 @@ def transposed(rank: int, x: Any, filters: Any, output_shape: Any, strides: Any,
     for axis, (size, places, step, wide) in enumerate(zip(sizes, w.shape[:rank], steps, spread, strict=True), 1):
         before = ops.same_padding(size, places, step, wide)[0] if kind == "same" else 0 if kind == "valid" else kind[axis - 1][0]
         missing = max(before + size - out.shape[axis], 0)
-        out = padding.pad(out, [(0, missing if a == axis else 0) for a in range(rank + 2)])
+        out = pad(out, [(0, missing if a == axis else 0) for a in range(rank + 2)])
         out = ops.slice_(out, [slice(None)] * axis + [slice(before, before + size)])
     return images.done(out)
 

@@ -114,7 +114,7 @@ class NoValueError(TraceError, AttributeError):
     """`.numpy()` of a symbolic tensor; in TensorFlow this attribute is missing."""
 
 
-def _both(theirs: type[OpError], ours: type[AdjitError]) -> type[Exception]:
+def _both(theirs: type[OpError], ours: type[BaseException]) -> type[Exception]:
     return type(theirs.__name__, (theirs, ours), {"__module__": __name__, "__init__": Exception.__init__, "node_def": None, "op": None})
 
 
@@ -132,6 +132,9 @@ _TRANSLATED: dict[type[BaseException], type[Exception]] = {
     }.items()
 }
 
+# what TensorFlow checks of branches and loops is a ValueError there, and a TypeError where dtypes differ
+_TRANSLATED[TraceError] = type("TraceError", (TraceError, ValueError), {"__module__": "adjit", "__doc__": TraceError.__doc__})
+
 OperatorNotAllowedInGraphError = TraceError  # the truth value, or iteration, of a value that is known only at run time
 InvalidDType = _TRANSLATED[DTypeError]
 InvalidShape = _TRANSLATED[ShapeError]
@@ -140,7 +143,10 @@ FailedCheck = _TRANSLATED[CheckError]
 
 def translate(error: BaseException) -> None:
     """Make an adjit error also an instance of a TensorFlow error; the object stays the same."""
-    found = _TRANSLATED.get(type(error))
+    kind = type(error)
+    if kind not in _TRANSLATED and isinstance(error, CheckError) and not isinstance(error, OpError):
+        _TRANSLATED[kind] = _both(InvalidArgumentError, kind)  # one that is also the built-in exception that was raised
+    found = _TRANSLATED.get(kind)
     if found is not None:
         error.__class__ = found
 

@@ -1,4 +1,4 @@
-"""TensorShape: a tuple of sizes with TensorFlow's methods. A size may be None in a `TensorSpec`, never in a tensor."""
+"""TensorShape: a tuple of sizes with TensorFlow's methods. A size, or all of them, may be unknown in a `TensorSpec`."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ class TensorShape(tuple[int | None, ...]):
 
     __slots__ = ()
 
-    def __new__(cls, dims: Iterable[Any] = ()) -> TensorShape:
+    def __new__(cls, dims: Iterable[Any] | None = ()) -> TensorShape:
         if isinstance(dims, TensorShape):
             return dims
+        if dims is None:
+            return UNKNOWN
         return super().__new__(cls, (d if d is None or is_symbolic(d) else int(d) for d in dims))
 
     @property
-    def rank(self) -> int:
+    def rank(self) -> int | None:
         return len(self)
 
     @property
-    def ndims(self) -> int:
-        return len(self)
+    def ndims(self) -> int | None:
+        return self.rank
 
     @property
-    def dims(self) -> list[int | None]:
+    def dims(self) -> list[int | None] | None:
         return list(self)
 
     def as_list(self) -> list[int | None]:
@@ -47,6 +49,8 @@ class TensorShape(tuple[int | None, ...]):
     def is_compatible_with(self, other: Any) -> bool:
         """Whether a tensor could have both shapes."""
         theirs = TensorShape(other)
+        if theirs is UNKNOWN:
+            return True
         return len(self) == len(theirs) and all(a is None or b is None or a == b for a, b in zip(self, theirs, strict=True))
 
     def assert_is_compatible_with(self, other: Any) -> None:
@@ -58,17 +62,17 @@ class TensorShape(tuple[int | None, ...]):
         theirs = TensorShape(other)
         if not self.is_compatible_with(theirs):
             raise ValueError(f"Shapes {self} and {theirs} are not compatible")
-        return TensorShape(b if a is None else a for a, b in zip(self, theirs, strict=True))
+        return self if theirs is UNKNOWN else TensorShape(b if a is None else a for a, b in zip(self, theirs, strict=True))
 
     def most_specific_compatible_shape(self, other: Any) -> TensorShape:
-        """What both shapes have in common; an unknown rank is out of the scope of adjit.tf."""
+        """What both shapes have in common."""
         theirs = TensorShape(other)
-        if len(self) != len(theirs):
-            raise ValueError(f"Shapes {self} and {theirs} have different ranks, and an unknown rank is out of the scope of adjit.tf")
+        if theirs is UNKNOWN or len(self) != len(theirs):
+            return UNKNOWN
         return TensorShape(a if a == b else None for a, b in zip(self, theirs, strict=True))
 
     def concatenate(self, other: Any) -> TensorShape:
-        return TensorShape((*self, *TensorShape(other)))
+        return UNKNOWN if TensorShape(other) is UNKNOWN else TensorShape((*self, *TensorShape(other)))
 
     def __add__(self, other: Any) -> TensorShape:
         return self.concatenate(other)
@@ -100,3 +104,63 @@ class TensorShape(tuple[int | None, ...]):
     def shown(self) -> tuple[int | None, ...]:
         """The sizes as TensorFlow shows them: one that is known only when the function runs is None."""
         return tuple(None if is_symbolic(size) else size for size in self)
+
+
+class UnknownShape(TensorShape):
+    """`TensorShape(None)`: a shape of unknown rank, which only declarations have."""
+
+    __slots__ = ()
+
+    def _refuse(self, *args: Any) -> Any:
+        raise ValueError("Cannot take the length, the sizes or a list of a shape with unknown rank.")
+
+    __len__ = __iter__ = __getitem__ = as_list = _refuse
+
+    @property
+    def rank(self) -> None:
+        return None
+
+    @property
+    def dims(self) -> None:
+        return None
+
+    def is_fully_defined(self) -> bool:
+        return False
+
+    def num_elements(self) -> None:
+        return None
+
+    def is_compatible_with(self, other: Any) -> bool:
+        return True
+
+    def merge_with(self, other: Any) -> TensorShape:
+        return TensorShape(other)
+
+    def most_specific_compatible_shape(self, other: Any) -> TensorShape:
+        return self
+
+    def concatenate(self, other: Any) -> TensorShape:
+        return self
+
+    def __radd__(self, other: Any) -> TensorShape:
+        return self
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __eq__(self, other: object) -> bool:
+        return other is self
+
+    __hash__ = tuple.__hash__
+
+    def __reduce__(self) -> Any:
+        return TensorShape, (None,)
+
+    def __repr__(self) -> str:
+        return "TensorShape(None)"
+
+    def __str__(self) -> str:
+        return "<unknown>"
+
+
+UNKNOWN: TensorShape = tuple.__new__(UnknownShape)

@@ -19,7 +19,7 @@ from adjit.ir.arrays import as_array
 from adjit.ir.errors import AdjitError, TraceError
 from adjit.ir.operand import Concrete, Literal, Operand, as_operand
 from adjit.ir.ops.base import Array, Op
-from adjit.ir.types import F32, F64, TensorType
+from adjit.ir.types import F32, F64, I32, I64, TensorType
 from adjit.runtime.tensor import Tensor as RuntimeTensor
 from adjit.runtime.tensor import WeakTensor, materialize
 from adjit.tracer.arrays import ArrayMethods
@@ -262,6 +262,8 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
     wanted = None if dtype is None else as_dtype(dtype)
     if isinstance(value, Operand):
         operand = dress(as_operand(value))
+        if operand.weak and isinstance(operand, Traced):  # a Python number that a loop or a branch computes
+            return dress(ops.cast(operand, (wanted or python_dtype(operand, dtype_hint)).dtype))
         if wanted is not None and operand.type.dtype != wanted.dtype:
             raise ValueError(f"Tensor conversion requested dtype {wanted.name} for Tensor with dtype {operand.dtype.name}: {operand!r}")
         return operand
@@ -275,7 +277,16 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
     return eager(converted(value, wanted))
 
 
-KINDS = "buifc"  # of dtypes, each of which Python values of the kinds before it convert to
+def python_dtype(x: Operand, hint: Any) -> DType:
+    """The dtype of a tensor made from a Python number: that of a hint which it fits, else int32 or float32."""
+    own = as_dtype(I32 if x.type.dtype == I64 else F32 if x.type.is_float else x.type.dtype)
+    if hint is None:
+        return own
+    wished = as_dtype(hint)
+    return wished if own == wished or (KINDS.index(own.dtype.kind) <= KINDS.index(wished.dtype.kind) and not own.is_bool) else own
+
+
+KINDS = "buifVc"  # of dtypes, each of which Python values of the kinds before it convert to; V is bfloat16
 
 
 def converted(value: Any, wanted: DType | None) -> Array:
@@ -288,7 +299,7 @@ def converted(value: Any, wanted: DType | None) -> Array:
         if array.dtype.kind == "f":
             return array.astype(np.float32)
         return array.astype(np.int32) if array.dtype == np.int64 and fits_int32(array) else array.copy()
-    narrows = KINDS.index(array.dtype.kind) > KINDS.index(wanted.dtype.kind) and array.dtype.kind in "fc"
+    narrows = KINDS.index(array.dtype.kind) > KINDS.index(wanted.dtype.kind) and array.dtype.kind in "fVc"
     if array.size and (narrows or (array.dtype.kind == "b") != (wanted.dtype.kind == "b")):
         raise TypeError(f"Cannot convert {value!r} to EagerTensor of dtype {wanted.name}")
     return wrap_checked(value, array, wanted)
@@ -326,7 +337,7 @@ def packed(values: Any, wanted: DType | None) -> Any:
 
 def first_dtype(value: Any) -> DType | None:
     if isinstance(value, Operand):
-        return as_dtype(value.type.dtype)
+        return None if value.weak and isinstance(value, Traced) else as_dtype(value.type.dtype)
     if isinstance(value, list | tuple):
         return next((found for found in map(first_dtype, value) if found is not None), None)
     return None
@@ -381,6 +392,13 @@ def true_quotient(a: Any, b: Any) -> Operand:
         wide = F32 if x.type.dtype.itemsize <= 2 else F64
         a, b = (ops.cast(v, wide) if isinstance(v, Operand) else v for v in (a, b))
     return ops.div(a, b)
+
+
+def wide(x: Any) -> Any:
+    """An argument with its 16-bit floats as float32."""
+    if isinstance(x, list | tuple) and not hasattr(x, "_fields"):
+        return type(x)(map(wide, x))
+    return ops.cast(as_operand(x), F32) if isinstance(x, Operand) and x.type.is_stored else x
 
 
 def rounded(out: Any, operands: Iterable[Any]) -> Any:

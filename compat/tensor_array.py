@@ -132,8 +132,8 @@ class TensorArray:
         return self._dynamic
 
     @property
-    def element_shape(self) -> TensorShape | None:
-        return TensorShape(self._rows.type.shape[1:]) if self._written else None
+    def element_shape(self) -> TensorShape:
+        return TensorShape(self._rows.type.shape[1:] if self._written else None)
 
 
 def _rebuilt(kept: tuple[Any, int, bool], children: Any) -> TensorArray:

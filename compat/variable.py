@@ -14,7 +14,17 @@ from .dtypes import DType, as_dtype
 from .parts import Part, remember
 from .scattering import IndexedSlices, nd_key, scattered
 from .shape import TensorShape
-from .tensor import Reference, Tensor, convert_to_tensor, dress, value_text
+from .tensor import Reference, Tensor, convert_to_tensor, dress, value_text, wide
+
+
+class Constraint:
+    """A user's function that is applied to values after updates, on tensors of `adjit.tf`."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.function = function
+
+    def __call__(self, x: Any) -> Any:
+        return self.function(dress(x))
 
 
 class Variable(RuntimeVariable):
@@ -29,7 +39,7 @@ class Variable(RuntimeVariable):
     def __init__(
         self, initial_value: Any = None, trainable: bool | None = None, validate_shape: bool = True, caching_device: Any = None,
         name: str | None = None, variable_def: Any = None, dtype: Any = None, import_scope: str | None = None, constraint: Any = None,
-        synchronization: Any = None, aggregation: Any = None, shape: Any = None,
+        synchronization: Any = None, aggregation: Any = None, shape: Any = None, experimental_enable_variable_lifting: bool = True,
     ) -> None:  # fmt: skip
         if initial_value is None:
             raise ValueError("The `initial_value` arg to `tf.Variable` must be given: a tensor, or a function without arguments")
@@ -38,7 +48,7 @@ class Variable(RuntimeVariable):
         if constraint is not None and not callable(constraint):
             raise ValueError(f"The `constraint` argument to `tf.Variable` must be a callable, not {constraint!r}")
         super().__init__(value, trainable is not False, name)
-        self.store.constraint = None if constraint is None else lambda x: constraint(dress(x))
+        self.store.constraint = None if constraint is None else Constraint(constraint)
         if shape is not None and not TensorShape(shape).is_compatible_with(self.shape):
             raise ValueError(f"The initial value's shape ({self.shape}) is not compatible with the `shape` argument ({shape}).")
 
@@ -57,7 +67,8 @@ class Variable(RuntimeVariable):
     @property
     def constraint(self) -> Callable[[Any], Any] | None:
         """The function that optimizers apply to the value after each update."""
-        return self.store.constraint
+        own = self.store.constraint
+        return own.function if isinstance(own, Constraint) else own
 
     @property
     def initializer(self) -> None:
@@ -86,17 +97,18 @@ class Variable(RuntimeVariable):
         data = super().numpy()
         return data.copy() if data.ndim else data[()]
 
-    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Variable:
+    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+        """Assign a value, and return the variable, or None unless `read_value`."""
         super().assign(self._fitting(value))
-        return self
+        return self if read_value else None
 
-    def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Variable:
+    def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
         super().assign(self.read_operand() + self._fitting(delta))
-        return self
+        return self if read_value else None
 
-    def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Variable:
+    def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
         super().assign(self.read_operand() - self._fitting(delta))
-        return self
+        return self if read_value else None
 
     # ---- parts of the value
 
@@ -111,7 +123,8 @@ class Variable(RuntimeVariable):
         new = convert_to_tensor(value, None if isinstance(value, Operand) else self.dtype)
         if new.dtype != self.dtype:
             raise ValueError(f"Tensor conversion requested dtype {self.dtype.name} for Tensor with dtype {new.dtype.name}: use tf.cast")
-        return self.assign(dress(ops.setitem(self.read_operand(), key, new)))
+        out = ops.setitem(wide(self.read_operand()), key, wide(new))
+        return self.assign(dress(ops.cast(out, self.dtype.dtype) if self.store.type.is_stored else out))  # type: ignore[no-any-return]
 
     def sparse_read(self, indices: Any, name: str | None = None) -> Operand:
         """The rows at some indices."""
@@ -157,8 +170,8 @@ class Variable(RuntimeVariable):
         return self._assign_scattered(how, (convert_to_tensor(rows.indices),), rows.values)
 
     def _assign_scattered(self, how: str, key: tuple[Any, ...], values: Any) -> Variable:
-        new = scattered(how, self.read_operand(), key, convert_to_tensor(values, dtype_hint=self.dtype))
-        return self.assign(dress(new))
+        new = scattered(how, wide(self.read_operand()), key, wide(convert_to_tensor(values, dtype_hint=self.dtype)))
+        return self.assign(dress(ops.cast(new, self.dtype.dtype) if self.store.type.is_stored else new))  # type: ignore[no-any-return]
 
     def _fitting(self, value: Any) -> Operand:
         out = convert_to_tensor(value, None if isinstance(value, Operand) else self.dtype)

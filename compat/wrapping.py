@@ -11,14 +11,14 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.errors import AdjitError
-from adjit.ir.operand import Operand, as_operand
+from adjit.ir.operand import Operand
 from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import F32
 
 from .dtypes import as_dtype
 from .errors import InvalidDType, translate
 from .tensor import binary as binary_operator
-from .tensor import convert_to_tensor, dress
+from .tensor import convert_to_tensor, dress, wide
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -64,13 +64,6 @@ def narrow_dtype(given: Iterable[Any]) -> np.dtype[Any] | None:
             return None
         found = dtype or found
     return found
-
-
-def wide(x: Any) -> Any:
-    """An argument with its 16-bit floats as float32."""
-    if isinstance(x, list | tuple) and not hasattr(x, "_fields"):
-        return type(x)(map(wide, x))
-    return ops.cast(as_operand(x), F32) if isinstance(x, Operand) and x.type.is_stored else x
 
 
 def narrowed(out: Any, dtype: np.dtype[Any]) -> Any:

@@ -192,7 +192,7 @@ class Carry:
             return UNDEFINED
         value = self.tree.unflatten([slot.init if slot.kind is None else next(results) for slot in self.slots])
         if self.ran is not None:
-            text = f"{self.entry} has no value: the {self.words.what} loop that assigns it had no iterations"
+            text = f"{self.entry} has no value: the {self.words.what} loop must iterate at least once to assign it"
             perform(Assert(text, self.missing), next(results))
         return value
 

@@ -38,7 +38,7 @@ def test_python_or_an_error(effect: Effect) -> None:
 
 
 def test_key_of_a_loop_that_runs_no_iteration() -> None:
-    with pytest.raises(CheckError, match=r"`d\['a'\]` has no value: the `for` loop that assigns it had no iterations") as caught:
+    with pytest.raises(CheckError, match=r"`d\['a'\]` has no value: the `for` loop must iterate at least once to assign it") as caught:
         aj.function(effects_on_dicts.only_body_key)(0)
     assert isinstance(caught.value, KeyError)
 

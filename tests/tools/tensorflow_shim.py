@@ -54,9 +54,9 @@ EXCLUDED_NAMES = {
         V1,
     ),
     **dict.fromkeys("Operation container add_exit_callback_to_default_func_graph".split(), GRAPHS),
-    **dict.fromkeys("colocate_with LogicalDeviceConfiguration create_local_cluster distribute".split(), DEVICES),
+    **dict.fromkeys("colocate_with create_local_cluster distribute".split(), DEVICES),
     **dict.fromkeys(
-        "RegisterGradient XLAControlFlowContext CondContext WhileContext ControlFlowContext context Context op_attr_type make_attr "
+        "RegisterGradient XLAControlFlowContext CondContext WhileContext ControlFlowContext Context op_attr_type make_attr "
         "_jvp_dispatch".split(),
         INTERNALS,
     ),
@@ -392,12 +392,12 @@ SPECIAL: dict[str, Any] = {
     "Benchmark": object,
     "googletest": unittest,
     **dict.fromkeys(("run_v1_only", "run_deprecated_v1", "deprecated_graph_mode_only", "disable_control_flow_v2"), excluded(V1)),
-    **dict.fromkeys(("run_gpu_only", "with_eager_op_as_function"), excluded(DEVICES)),
+    "run_gpu_only": excluded(DEVICES),
     **dict.fromkeys(
         "run_in_graph_and_eager_modes run_all_in_graph_and_eager_modes run_v2_only enable_control_flow_v2 with_control_flow_v2 "
         "assert_no_new_tensors assert_no_new_pyobjects_executing_eagerly assert_no_garbage_created disable_xla disable_tfrt "
         "enable_output_all_intermediates build_as_function_and_v1_graph also_run_as_tf_function run_without_tensor_float_32_only "
-        "enable_quantized_dtypes_training".split(),
+        "enable_quantized_dtypes_training with_eager_op_as_function".split(),
         unchanged,
     ),
     "use_gpu": contextlib.nullcontext,
@@ -410,7 +410,16 @@ SPECIAL: dict[str, Any] = {
     "AbstractGradientTape": lambda use_tape, persistent=False: tf.GradientTape(persistent=persistent),
     "eager_mode": contextlib.nullcontext,
     "ensure_initialized": lambda: None,
+    "context": lambda: types.SimpleNamespace(
+        device_name="", _context_handle=None, num_gpus=lambda: 0, executing_eagerly=tf.executing_eagerly
+    ),
+    "LogicalDeviceConfiguration": lambda *args, **named: None,
+    "set_logical_device_configuration": lambda *args, **named: None,
+    "list_physical_devices": lambda *args: ["CPU"],
+    "list_logical_devices": lambda *args: ["CPU"],
+    "get_logical_device_configuration": lambda *args: None,
     "async_clear_error": lambda: None,
+    "anonymous_name": lambda: "",
     "EagerTensor": tf.Tensor,
     "ResourceVariable": tf.Variable,
     "BaseResourceVariable": tf.Variable,

@@ -3,7 +3,7 @@
     python -m tests.tools.tensorflow_tests FOLDER [FILE ...] [--out ROWS.json] [--show]
 
 FOLDER is a checkout of TensorFlow, or holds some of its test files at their paths (`tensorflow/python/eager/backprop_test.py`); it is only
-read. It needs `absl-py`. Every file runs in a process of its own. A test is `excluded`, with a reason, if it is on the list of
+read. It needs `absl-py`. Every file runs in a process of its own. A test that fails is `excluded`, with a reason, if it is on the list of
 `tensorflow_excluded.txt`, or asks for something that `tensorflow_shim` names as out of scope.
 """
 
@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 SECONDS = 60  # of processor time, for one test
+OUTCOMES = ("passed", "failed", "wording", "excluded", "skipped")  # wording: the right class of error, with another text
 EXCLUDED = Path(__file__).with_name("tensorflow_excluded.txt")
 
 
@@ -83,14 +84,14 @@ def _flat(suite: Any) -> Any:
 class _Result(unittest.TestResult):
     """One row for each test: name, outcome, the last lines of its error."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, exclusions: list[tuple[str, str]]) -> None:
         super().__init__()
-        self.file, self.rows = file, {}
+        self.file, self.rows, self.exclusions = file, {}, exclusions
 
     def _row(self, test: Any, outcome: str, detail: str = "", trace: str = "") -> None:
         test = getattr(test, "test_case", test)
         key = f"{self.file}::{type(test).__name__}.{test._testMethodName}"
-        if key not in self.rows or outcome == "failed":
+        if key not in self.rows or self.rows[key]["outcome"] == "passed":
             self.rows[key] = {"test": key, "outcome": outcome, "detail": detail, "trace": trace}
 
     def addSuccess(self, test: Any) -> None:
@@ -100,9 +101,14 @@ class _Result(unittest.TestResult):
         self._row(test, "excluded" if reason.startswith("excluded: ") else "skipped", reason)
 
     def addFailure(self, test: Any, err: Any) -> None:
-        self._row(
-            test, "failed", "".join(traceback.format_exception_only(err[1]))[:1500], "".join(traceback.format_exception(*err))[-4000:]
-        )
+        found = re.search(r"excluded: ([^\n(]*)", str(err[1]))  # raised in a test that compares errors
+        why = found[1].strip() if found is not None else _reason(getattr(test, "test_case", test), self.file, self.exclusions)
+        if why is not None:
+            self._row(test, "excluded", f"excluded: {why}")
+            return
+        short, long = traceback.format_exception_only(err[1]), traceback.format_exception(*err)
+        right_class = isinstance(err[1], AssertionError) and re.match(r'".*" does not match "', str(err[1]), re.S)
+        self._row(test, "wording" if right_class else "failed", "".join(short)[:1500], "".join(long)[-4000:])
 
     addError = addFailure
 
@@ -119,14 +125,10 @@ def worker(folder: str, file: str, only: str | None) -> list[dict[str, Any]]:
     sys.meta_path.insert(0, tensorflow_shim.Finder(folder))
     with tensorflow_shim.importing():
         module = importlib.import_module(file.removesuffix(".py").replace("/", "."))
-    rows, result = exclusions(), _Result(file)
+    result = _Result(file, exclusions())
     signal.signal(signal.SIGPROF, _too_long)
     for test in _flat(unittest.defaultTestLoader.loadTestsFromModule(module)):
         if (only and not re.search(only, str(test))) or test._testMethodName == "test_session":
-            continue
-        why = _reason(test, file, rows)
-        if why:
-            result._row(test, "excluded", f"excluded: {why}")
             continue
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         try:
@@ -167,14 +169,14 @@ def main() -> None:
             everything += json.loads(done.stdout.rpartition("\x1e")[2])
         count = Counter(row["outcome"] for row in everything if row["test"].startswith(file))
         total.update(count)
-        print(f"{file}: " + ", ".join(f"{count[key]} {key}" for key in ("passed", "failed", "excluded", "skipped")), flush=True)
+        print(f"{file}: " + ", ".join(f"{count[key]} {key}" for key in OUTCOMES), flush=True)
         if args.show or args.trace:
             for row in everything:
-                if row["test"].startswith(file) and row["outcome"] == "failed":
+                if row["test"].startswith(file) and row["outcome"] in ("failed", "wording"):
                     print(f"  {row['test'].partition('::')[2]}: {row['trace' if args.trace else 'detail'].strip()}")
     if args.out:
         args.out.write_text(json.dumps(everything, indent=1))
-    print("all: " + ", ".join(f"{total[key]} {key}" for key in ("passed", "failed", "excluded", "skipped")))
+    print("all: " + ", ".join(f"{total[key]} {key}" for key in OUTCOMES))
     for why, count in Counter(row["detail"].partition(" (")[0] for row in everything if row["outcome"] == "excluded").most_common():
         print(f"  {count} {why}")
 

@@ -165,7 +165,7 @@ define internal void @later(ptr %to, ptr %from, i64 %n) {{
 
 
 def deferred_text(name: str, dtype: str, ranks: World, here: int) -> str:
-    """A routine that makes some of so many sums through windows; if they are not made there, it returns `here`, for they are complete."""
+    """A routine that makes some of so many sums through windows; if they are not made there, it returns `here`, where they are complete."""
     complete = f"""define internal i32 @complete(ptr %to, ptr %from, i64 %n, i32 %total) {{
   ret i32 {here}
 }}

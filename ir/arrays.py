@@ -66,7 +66,7 @@ def check_plain(x: Any) -> None:
 
 @lru_cache(maxsize=256)
 def check_class(cls: Any) -> None:
-    """Raise unless `np.asarray` preserves the meaning of arrays of this class."""
+    """Raise an error unless `np.asarray` preserves the meaning of arrays of this class."""
     if cls is np.ndarray or not issubclass(cls, np.ndarray):
         return
     if any(getattr(cls, name) is not getattr(np.ndarray, name) for name in ARITHMETIC):

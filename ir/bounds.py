@@ -101,7 +101,7 @@ class Ranges:
         return 0 if isinstance(atom, Var) and atom.name.startswith(EXCESS) else self.least_size
 
     def _without_symbol(self, expr: Symbolic, symbol: Symbol) -> int | None:
-        """The symbol is its least value and what it exceeds that by, which is at least 0; or its greatest, and what it falls short of."""
+        """Replace the symbol by its least value plus an excess, which is at least 0, or by its greatest value."""
         excess = named(EXCESS + symbol.name)
         bounds = [self.least(substituted(expr, symbol, symbol.low + excess))]
         if symbol.high is not None and all(factor < 0 for monomial, factor in expr.terms.items() if symbol in monomial):

@@ -12,7 +12,7 @@
     ├── CheckError (AssertionError)       a user's assertion that failed, eager or in native code
     ├── SingularMatrixError (np.linalg.LinAlgError)   equations without a unique solution, eager or in native code
     ├── StateError (RuntimeError)         a variable that is only partly written
-    ├── DistributedError (RuntimeError)   MPI failed or is not there, or ranks run different programs
+    ├── DistributedError (RuntimeError)   MPI failed or is not available, or ranks run different programs
     ├── NonFiniteError (FloatingPointError)      a NaN or an infinity, if checks for them are on
     ├── InternalError (RuntimeError)      a bug in adjit: an unexpected failure inside the compiler
     ├── NotGeneral (NotImplementedError)  a step that has no code for all sizes; the program is then compiled for the sizes of the call

@@ -122,7 +122,7 @@ class Symbolic:
     # ---- decisions: those that the ranges of the symbols do not make for all sizes are refused
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are equal for all sizes. That a size is 0 is a decision: what is left out then is needed for other sizes."""
+        """Whether both are equal for all sizes. Whether a size is 0 is a decision: code omitted for 0 is needed for other sizes."""
         other = _operand(other)
         if isinstance(other, Symbolic):
             return self.constant == other.constant and self.terms == other.terms

@@ -245,7 +245,7 @@ class WeakTensor(Tensor):
     def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
         out = super().apply_op(op, args)
         weak = isinstance(op, Map | View) and all(a.weak or isinstance(a, Literal) for a in args)
-        if weak and out.type.dtype in PYTHON:  # what was cast to the dtype of an array is no Python number any more
+        if weak and out.type.dtype in PYTHON:  # a value cast to the dtype of an array is no longer a Python number
             out.__class__ = WeakTensor  # tapes already refer to the object
         return out
 

@@ -138,7 +138,7 @@ class _Meeting(NamedTuple):
                 pairs = [(leaf, blank(leaf)) if missing else (blank(leaf), leaf) for leaf in leaves]
                 return _build(entry, tree, pairs, self.words, self.choices)
         if a is UNDEFINED or b is UNDEFINED:
-            remedy = f"assign it in both, or before the {self.words.what}, for it is used after it"
+            remedy = f"assign it in both, or before the {self.words.what}, since it is used afterwards"
         else:
             remedy = f"both branches of a traced {self.words.what} must give it the same structure"
         raise mismatch(self.words, entry, "", sides, remedy)

@@ -127,7 +127,7 @@ def is_traced(x: Any) -> bool:
 def reading_assigned(what: str) -> Iterator[None]:
     """Trace a part of a construct, which Python may never run: a variable that it reads before anything assigns it is reported as ours.
 
-    Python's own message would call it a free variable, for so it is in rewritten code.
+    Python's own message would call it a free variable, which it is in rewritten code.
     """
     try:
         yield

@@ -106,7 +106,7 @@ class Trace(Builder):
         out = super().apply(op, args)
         # operators on Python numbers; NumPy's functions take them as arrays (`to_operand`), and derivatives are arrays
         if isinstance(op, Map) and isinstance(out, Traced) and args and self.phase != "backward" and all(a.weak for a in args):
-            out.weak = out.type.dtype in PYTHON  # what was cast to the dtype of an array is no Python number any more
+            out.weak = out.type.dtype in PYTHON  # a value cast to the dtype of an array is no longer a Python number
         return out
 
     def emit(

@@ -354,7 +354,7 @@ def clip(x: Operand, low: Operand | float | None = None, high: Operand | float |
 
 
 def integer_range(dtype: DType) -> tuple[float, float]:
-    """The least and the greatest integer of a dtype; infinities if it is none of integers."""
+    """The least and the greatest integer of a dtype; infinities if it is not an integer dtype."""
     return (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)) if dtype.kind in "iu" else (-math.inf, math.inf)
 
 

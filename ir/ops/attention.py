@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 QUERIES, KEYS = 64, 64  # sides of a tile
 PARTS = 8  # independent parts into which the derivative of few matrices is cut, at most
-INVISIBLE = -1e30  # what is filled in for masked scores, up to which a row with other scores gives them the weight 0
+INVISIBLE = -1e30  # masked scores that are at most this have the weight 0 in a row with other scores
 POWER = 16  # operations of an exponential
 
 

@@ -235,7 +235,7 @@ class Op:
         return None
 
     def conjugated(self) -> Op | None:
-        """The op that makes the conjugate of this one's result of the conjugate of its only operand, if passes may use it instead."""
+        """The op that maps the conjugate of its only operand to the conjugate of this op's result, if there is one that passes may use."""
         return None
 
     def scalars(self, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> tuple[Operand, ...] | None:
@@ -243,7 +243,7 @@ class Op:
         return None
 
     def run_in_registers(self, kernel: Registers, stmt: Stmt) -> None:
-        """Have a kernel compute a statement on scalars, one of the kernel's ways."""
+        """Compute a statement on scalars in registers, by a method of the kernel."""
         raise UnsupportedError(f"{self.name} does not run in registers").at(stmt.location)
 
     def attributes(self) -> list[tuple[str, Any]]:

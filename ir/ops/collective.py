@@ -124,7 +124,7 @@ class AllReduce(InPlace):
 
 @with_attributes
 class StartAllReduce(InPlace):
-    """Begins an all-reduce: the result may not be read before `finish_all_reduce`, its only use. Passes make it of `all_reduce`.
+    """Begins an all-reduce: the result may not be read before `finish_all_reduce`, its only use. Passes make it from `all_reduce`.
 
     `slot` is where the request is kept in between.
     """

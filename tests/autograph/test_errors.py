@@ -412,7 +412,7 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] =
     (handler_of_a_read, (1.0,), TraceError, unassigned("`if`", 3)),
     (one_branch, (1.0,), TraceError,
      ("`y` is f64[] in the `if` branch (test_errors.py:$2), but not assigned in the `else` branch; "
-     "assign it in both, or before the `if`, for it is used after it")),
+     "assign it in both, or before the `if`, since it is used afterwards")),
     (shapes, (V,), TraceError,
      ("`y` is f64[4] in the `if` branch (test_errors.py:$2), but f64[2] in the `else` branch (test_errors.py:$4); "
      "both branches of a traced `if` must give it one type; cast with .astype, or reshape")),
@@ -440,7 +440,7 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] =
      "the loop may have no iterations: assign `y` before it, because it is used after it")),
     (attribute_in_one_branch, (1.0,), TraceError,
      ("`holder.value` is f64[] in the `if` branch (test_errors.py:$3), but not assigned in the `else` branch; "
-     "assign it in both, or before the `if`, for it is used after it")),
+     "assign it in both, or before the `if`, since it is used afterwards")),
     (truth_of_array, (V,), ShapeError, "`if`: the truth of bool[4] is ambiguous; use .any() or .all()"),
     (write_to_argument, (V,), TraceError,
      "`x[...] = ...` would change an argument, which the caller of a traced function does not see; copy it first: x = x.copy()"),
@@ -476,7 +476,7 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] =
     (appends_to_argument, ([1.0],), TraceError, "appends_to_argument changes a list among its arguments, which the caller of a"),
     (writes_to_argument, ({"a": 1.0},), TraceError, "writes_to_argument changes a dict among its arguments, which the caller of a"),
     (sorts_texts, (1.0,), TraceError, "sorted(): the order of the items is only known when the function runs, so they must be numbers or"),
-    (sorts_by_arrays, (V,), TraceError, "sorted(): the keys must be numbers, or tuples of equally many numbers, for their order is only"),
+    (sorts_by_arrays, (V,), TraceError, "sorted(): the keys must be numbers, or tuples of equally many numbers, since their order is only"),
     (sorts_by_a_traced_direction, (1.0,), TraceError, "sorted(): `reverse` is only known when the function runs; sort the list on both"),
     (set_in_while, (3.0,), TraceError, "`seen` is set() before the loop, but {0} after an iteration (test_errors.py:$3); only numbers and"),
     (popped, (1.0,), TraceError, "a list that a traced loop or branch changes takes new items at its end, replaced items, and pop()"),

@@ -264,7 +264,7 @@ class FunctionRewriter:
         return self.write("write_array", name, [load(name), self.expression(call.func), args, options], stmt)
 
     def write(self, operator: str, name: str, args: list[ast.expr], stmt: ast.stmt) -> ast.stmt:
-        """Rewrite a write to an item of a variable, passing on who must not be affected by it.
+        """Rewrite a write to an item of a variable, passing on which variables it must not affect.
 
         These are the caller, if the variable is an unmodified parameter, and other variables that are read later.
         """

@@ -54,7 +54,7 @@ def _order(keys: Sequence[Any], descending: bool) -> Operand:
     tree = flat[0][1]
     if any(not other.same(tree) for _, other in flat) or any(to_operand(leaf).ndim for leaves, _ in flat for leaf in leaves):
         raise TraceError(
-            "sorted(): the keys must be numbers, or tuples of equally many numbers, for their order is only known when the function runs"
+            "sorted(): the keys must be numbers, or tuples of equally many numbers, since their order is only known when the function runs"
         ).at(user_location())
     order: Operand | None = None
     for column in reversed(list(zip(*(leaves for leaves, _ in flat), strict=True))):

@@ -83,7 +83,7 @@ def transformed(x: Operand, n: Any, axis: Any, norm: str | None, inverse: bool, 
 
 
 def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> Operand:
-    """Compute the first half of the transform of real numbers: n // 2 + 1 elements, of which the others are conjugates."""
+    """Compute the first half of the transform of real numbers: n // 2 + 1 elements; the others are their conjugates."""
     return half_spectrum(floating(x, "rfft", real=True), n, axis, norm, False, "rfft")
 
 
@@ -108,7 +108,7 @@ def along(z: Operand, axis: int, factors: Any) -> Operand:
 
 
 def irfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> Operand:
-    """Compute the real numbers, n of them, of which these are the first half of the transform; the inverse of `rfft`."""
+    """Compute the n real numbers whose transform has this first half; the inverse of `rfft`."""
     return from_half(floating(x, "irfft"), n, axis, norm, True, "irfft")
 
 
@@ -143,7 +143,7 @@ SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": 
 
 
 def hfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> Operand:
-    """Compute the real transform of numbers of which the second half are conjugates."""
+    """Compute the transform, which is real, of numbers whose second half are conjugates of the first."""
     return from_half(ops.conj(floating(x, "hfft")), n, axis, norm, False, "hfft")
 
 

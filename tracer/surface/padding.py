@@ -78,6 +78,6 @@ def pad_constant(x: Operand, pairs: list[tuple[int, int]], values: Any) -> Opera
 
 
 def as_element(value: Any, dtype: Any) -> Any:
-    """A number that is padded with, as an element. Where NumPy wraps integers (unsigned only), this raises."""
+    """The padding value as an element of the array. Where NumPy wraps integers (unsigned only), this raises."""
     value = value.item() if isinstance(value, np.generic | np.ndarray) else value
     return dtype.type(checked_scalar("pad", value, dtype)).item()

@@ -258,7 +258,7 @@ def sqrtm(a: Any, /) -> Operand:
 
 
 def solve_triangular(a: Any, b: Any, /, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False) -> Operand:
-    """Return the solution of `a @ x = b` for a triangular a, of which the other triangle is not read; `trans=1` or "T": its transpose.
+    """Return the solution of `a @ x = b` for a triangular a, whose other triangle is not read; `trans=1` or "T": its transpose.
 
     >>> aj.linalg.solve_triangular([[2.0, 0.0], [1.0, 4.0]], [2.0, 9.0], lower=True)
     Tensor([1., 2.], f64[2])

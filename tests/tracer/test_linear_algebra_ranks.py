@@ -58,9 +58,16 @@ DEPENDENT = [
 @pytest.mark.parametrize("a", DEPENDENT, ids=lambda a: str(a.shape))
 def test_dependent_columns_raise(a: np.ndarray[Any, Any]) -> None:
     slope = aj.grad(lambda a: aj.sum(aj.linalg.pinv(a.T)))
-    for call in (slope, aj.function(aj.linalg.pinv), lambda a: aj.linalg.lstsq(a, a[:, 0])):
+    solved = aj.function(lambda a: aj.linalg.lstsq(a, a[:, 0])[0])
+    for call in (slope, aj.function(aj.linalg.pinv), solved, aj.grad(lambda a: aj.sum(aj.linalg.lstsq(a, a[:, 0])[0]))):
         with pytest.raises(ValueError, match="depend on each other"):
             call(a)
+    for given in (a, a.T):  # known, and not differentiated
+        b = np.arange(1.0, len(given) + 1.0)
+        for tolerance in (None, 1e-3):
+            found, expected = np.linalg.lstsq(aj.tensor(given), b, tolerance), np.linalg.lstsq(given, b, tolerance)
+            for one, other in zip(found, expected, strict=True):
+                np.testing.assert_allclose(np.asarray(one), other, atol=1e-15)
     np.testing.assert_allclose(np.asarray(aj.linalg.pinv(a)), np.linalg.pinv(a), atol=1e-15)  # known, and not differentiated
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from types import BuiltinMethodType, MethodType
 from typing import Any
 
+from adjit.ir.errors import TraceError
+
 from ..frames import user_location
 from ..trace import Trace
 
@@ -32,7 +34,7 @@ def checked(function: Any, trace: Trace) -> Callable[..., Any] | None:
     if not isinstance(function, BuiltinMethodType | MethodType) or type(function.__self__).__name__ not in SOURCES:
         return None
     if name not in HARMLESS and id(function.__self__) not in trace.root().sources:
-        _warn(name)
+        _tell(name, is_error=type(function.__self__).__name__ == "Generator")
     return function
 
 
@@ -44,12 +46,15 @@ def _made(function: Callable[..., Any], trace: Trace, *args: Any, **options: Any
     return out
 
 
-def _warn(name: str) -> None:
+def _tell(name: str, is_error: bool) -> None:
+    """Raise for NumPy's generators, which are drawn from deliberately; warn for the global ones, which libraries use as well."""
     place = user_location()
     text = (
         f"{name}() draws random numbers while the function is traced, and never again: all calls get the same ones. aj.random draws in "
         "every call; or pass the numbers as an argument"
     )
+    if is_error:
+        raise TraceError(text).at(place)
     if place is None:
         warnings.warn(text, stacklevel=3)
     else:

@@ -351,16 +351,22 @@ def by_numpy(what: str, function: Any, x: Operand, **options: Any) -> Any:
     return tensors(out, set())
 
 
-def lstsq(a: Any, b: Any, /) -> tuple[Any, ...]:
-    """Return the least-squares solution x of `a @ x = b`, the squared residuals, the rank, and None in place of the singular values.
+def lstsq(a: Any, b: Any, /, rcond: Any = None) -> tuple[Any, ...]:
+    """Return the least-squares solution x of `a @ x = b`, the squared residuals, the rank, and the singular values.
 
-    Raises an error unless the columns of `a` are linearly independent.
+    If `a` or `b` is traced or differentiated, the columns of `a` must be linearly independent, or an error is raised, and None is returned
+    in place of the singular values. With a tolerance for small singular values, both must be known.
 
     >>> x, residuals, rank, _ = aj.linalg.lstsq([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]], [1.0, 4.0, 3.0])
     >>> x, residuals
     (Tensor([1., 2.], f64[2]), Tensor([9.], f64[1]))
     """
     a, b = (floating(x) for x in to_operands(a, b))
+    if all(isinstance(x, Concrete) and not x.is_watched for x in (a, b)):
+        x, residuals, rank, values = by_numpy("lstsq", np.linalg.lstsq, a, b=np.asarray(b), rcond=rcond)
+        return x, residuals, int(rank), values
+    if rcond is not None:
+        raise UnsupportedError("lstsq: with a tolerance, the matrix must be known: the rank depends on values")
     if a.ndim != 2 or a.shape[0] < a.shape[1]:
         raise UnsupportedError(f"lstsq: takes a matrix with at least as many rows as columns, not {a.type}")
     q, r = qr(a)

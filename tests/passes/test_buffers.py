@@ -1054,6 +1054,34 @@ def test_an_array_inside_a_region_in_registers_has_a_buffer() -> None:
     )
 
 
+def test_every_value_that_is_saved_has_a_slot() -> None:
+    rewrites(
+        plan_buffers,
+        """
+        func @f(%x: f64[8], %w: f64[8,8]) -> f64[8] {
+          %r: f64[8], %s: stack<f64[8]>, %t: stack<f64[8]> = for %k in 0..4 carry (%c: f64[8] = %x) {
+            %a: f64[8] = matmul %c, %w
+            %b: f64[8] = matmul %a, %w
+            %n: f64[8] = matmul %b, %w
+            yield %n saving %a, %b
+          }
+          return %r
+        }
+        """,
+        """
+        func @f(%x: f64[8] @param+0, %w: f64[8,8] @param+1) -> f64[8] arena 192 {
+          %r: f64[8] @%c, %s: stack<f64[8]> @arena+0, %t: stack<f64[8]> @arena+64 = for %k: i64[] @arena+128 in 0..4 carry (%c: f64[8] @result+0 = %x) {
+            %a: f64[8] @slot+0 = matmul %c, %w
+            %b: f64[8] @slot+1 = matmul %a, %w
+            %n: f64[8] @result+0 = matmul %b, %w
+            yield %n saving %a, %b
+          }
+          return %r
+        }
+        """,  # noqa: E501
+    )
+
+
 @QUICK
 @given(st.randoms(use_true_random=False))
 def test_plans_of_random_functions_are_sound(random: Random) -> None:

@@ -365,3 +365,24 @@ def test_branches_and_elements_that_are_indexed() -> None:
         }
         """,
     )
+
+
+def repeated(op: str, shape: str, times: int) -> Func:
+    """A loop that applies an op to what it carries, several times in each iteration."""
+    steps = "\n".join(f"    %c{k + 1}: f64[{shape}] = {op.replace('%x', f'%c{k}')}" for k in range(times))
+    text = f"  %r: f64[{shape}] = for %k in 0..9 carry (%c0: f64[{shape}] = %a) {{\n{steps}\n    yield %c{times}\n  }}\n"
+    return parse_func(f"func @f(%a: f64[{shape}]) -> f64[{shape}] {{\n{text}  return %r\n}}\n")
+
+
+@pytest.mark.parametrize(
+    ("op", "shape", "most"),
+    [
+        ("tanh %x", "4", 4),  # 16 calls of vector math
+        ("matmul %x, %x", "4,4", 8),  # 112 statements each, of 1,000 in all
+        ("neg %x", "16", 59),  # and a few to take the array apart and to put it together
+    ],
+)
+def test_large_bodies_keep_a_loop(op: str, shape: str, most: int) -> None:
+    func, large = repeated(op, shape, most), repeated(op, shape, most + 1)
+    assert unpack_small_arrays(func) is not func
+    assert unpack_small_arrays(large) is large

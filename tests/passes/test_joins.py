@@ -10,6 +10,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import adjit as aj
+from adjit.ir.parser import parse_func
+from adjit.ir.printer import print_func
 from adjit.passes.fusion.joins import pad_joined_views
 from tests.passes.checks import leaves, rewrites, same_bits
 
@@ -94,3 +96,19 @@ def test_a_loop_over_a_periodic_grid(steps: int) -> None:
     assert_allclose(value, energy(u))
     d = RNG.normal(size=u.shape)
     assert_allclose(np.sum(np.asarray(gradient) * d), (energy(u + 1e-6 * d) - energy(u - 1e-6 * d)) / 2e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("count", "pads"), [(9, 18), (11, 0)])
+def test_few_boxes_or_none(count: int, pads: int) -> None:
+    """Every array that is rolled by another number cuts the loop at another place, and every box has its own code."""
+    lines, total = [], "%x"
+    for k in range(1, count + 1):
+        lines += [
+            f"%a{k}: f64[{1000 - k}] = slice %x {{starts=[{k}], stops=[1000], steps=[1]}}",
+            f"%b{k}: f64[{k}] = slice %x {{starts=[0], stops=[{k}], steps=[1]}}",
+            f"%c{k}: f64[1000] = concatenate %a{k}, %b{k} {{axis=0}}",
+            f"%s{k}: f64[1000] = add {total}, %c{k}",
+        ]
+        total = f"%s{k}"
+    func = parse_func("\n".join(["func @f(%x: f64[1000]) -> f64[1000] {", *lines, f"return {total}", "}\n"]))
+    assert print_func(pad_joined_views(func)).count("= pad ") == pads

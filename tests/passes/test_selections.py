@@ -13,7 +13,7 @@ import adjit as aj
 from adjit.ir import ops
 from adjit.passes.simplify.selections import select_parts
 from adjit.tracer.convert import to_operand
-from tests.passes.checks import rewrites
+from tests.passes.checks import leaves, rewrites
 
 RNG = np.random.default_rng(0)
 N = 3000
@@ -115,6 +115,72 @@ def test_the_text_of_a_selection() -> None:
           %0: i64[2] = select %x {axis=0, count=2, last=true}
           %1: f64[2] = gather %x, %0
           return %1
+        }
+        """,
+    )
+
+
+def test_rows_are_selected_with_what_is_gathered_from_them() -> None:
+    rewrites(
+        select_parts,
+        """
+        func @f(%x: f64[4,100], %y: f64[4,100]) -> f64[4,5] {
+          %o: i64[4,100] = argsort %x {axis=1}
+          %i: i64[4,100] = iota {axis=0}
+          %g: f64[4,100] = gather %y, %i, %o
+          %s: f64[4,5] = slice %g {starts=[0, 0], stops=[4, 5], steps=[1, 1]}
+          return %s
+        }
+        """,
+        """
+        func @f(%x: f64[4,100], %y: f64[4,100]) -> f64[4,5] {
+          %o: i64[4,5] = select %x {axis=1, count=5}
+          %i: i64[4,100] = iota {axis=0}
+          %0: i64[4,5] = iota {axis=0}
+          %g: f64[4,5] = gather %y, %0, %o
+          return %g
+        }
+        """,
+    )
+
+
+def test_columns_are_selected_with_what_is_gathered_from_them() -> None:
+    rewrites(
+        select_parts,
+        """
+        func @f(%x: f64[100,4], %y: f64[100,4]) -> f64[5,4] {
+          %o: i64[100,4] = argsort %x {axis=0}
+          %i: i64[100,4] = iota {axis=1}
+          %g: f64[100,4] = gather %y, %o, %i
+          %s: f64[5,4] = slice %g {starts=[95, 0], stops=[100, 4], steps=[1, 1]}
+          return %s
+        }
+        """,
+        """
+        func @f(%x: f64[100,4], %y: f64[100,4]) -> f64[5,4] {
+          %o: i64[5,4] = select %x {axis=0, count=5, last=true}
+          %i: i64[100,4] = iota {axis=1}
+          %0: i64[5,4] = iota {axis=1}
+          %g: f64[5,4] = gather %y, %o, %0
+          return %g
+        }
+        """,
+    )
+
+
+def test_elements_of_other_rows_are_gathered_by_the_whole_order() -> None:
+    leaves(
+        select_parts,
+        """
+        func @f(%x: f64[4,100], %y: f64[4,100], %i: i64[4,100]) -> (f64[4,5], f64[4,5]) {
+          %o: i64[4,100] = argsort %x {axis=1}
+          %g: f64[4,100] = gather %y, %i, %o
+          %s: f64[4,5] = slice %g {starts=[0, 0], stops=[4, 5], steps=[1, 1]}
+          %p: i64[4,100] = argsort %y {axis=1}
+          %c: i64[4,100] = iota {axis=1}
+          %h: f64[4,100] = gather %x, %c, %p
+          %t: f64[4,5] = slice %h {starts=[0, 0], stops=[4, 5], steps=[1, 1]}
+          return %s, %t
         }
         """,
     )

@@ -157,7 +157,7 @@ class _Unpacking:
         self.out: list[Stmt] = []
         self.current = stmt
         self.count = self.math = 0
-        self.inside: set[int] = set()  # values that the loop computes
+        self.inside: set[int] = set()  # values that the loop computes and that stay whole
         self.whole = _indexed_arrays(stmt)
 
     # ---- operands
@@ -192,7 +192,6 @@ class _Unpacking:
         return is_packed(x) and id(x) not in self.whole
 
     def set(self, result: Operand, elements: list[Operand]) -> None:
-        self.inside.add(id(result))
         if result.type.shape:
             self.packs[id(result)] = elements
         else:
@@ -226,12 +225,12 @@ class _Unpacking:
         out: list[Value] = []
         for value in values:
             assert isinstance(value, Value)
-            self.inside.add(id(value))
             if self.is_unpacked(value):
                 new = [Value(scalar_type(value), value.name) for _ in range(value.type.size)]
                 self.packs[id(value)] = list(new)
                 out += new
             else:
+                self.inside.add(id(value))
                 out.append(value)
         return out
 
@@ -247,7 +246,6 @@ class _Unpacking:
             self.indexed(stmt)
         elif not any(x.type.shape for x in (*stmt.args, *stmt.results)):
             self.count += 1
-            self.inside.update(id(r) for r in stmt.results)
             self.out.append(self.scalars.stmt(stmt))
         elif not all(is_packed(x) or not x.type.shape for x in (*stmt.args, *stmt.results)) or len(stmt.results) != 1:
             raise _Refused

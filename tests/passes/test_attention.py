@@ -69,6 +69,10 @@ def test_weights_scores_and_sums_that_are_returned_are_stored(name: str, type: s
         ("sub %u", "sub %t"),
         ("div %e, %lb", "div %lb, %e"),
         ("where %m, %t, -inf", "where %m, -inf, %t"),
+        ("where %m, %t, -inf", "where %m, %t, nan"),
+        ("where %m, %t, -inf", "where true:bool[2,40,50], %t, -inf"),
+        ("div %s, 2.0", "div %s, inf"),
+        ("div %s, 2.0", "mul %s, 0.0"),
     ],
 )
 def test_what_only_looks_like_attention_stays(old: str, new: str) -> None:

@@ -184,3 +184,34 @@ def test_elements_of_other_rows_are_gathered_by_the_whole_order() -> None:
         }
         """,
     )
+
+
+def test_selections_inside_branches() -> None:
+    rewrites(
+        select_parts,
+        """
+        func @f(%x: f64[100], %p: bool[]) -> i64[5] {
+          %r: i64[5] = if %p {
+            %o: i64[100] = argsort %x {axis=0}
+            %s: i64[5] = slice %o {starts=[0], stops=[5], steps=[1]}
+            yield %s
+          } else {
+            %c: i64[5] = fill {value=0}
+            yield %c
+          }
+          return %r
+        }
+        """,
+        """
+        func @f(%x: f64[100], %p: bool[]) -> i64[5] {
+          %r: i64[5] = if %p {
+            %o: i64[5] = select %x {axis=0, count=5}
+            yield %o
+          } else {
+            %c: i64[5] = fill {value=0}
+            yield %c
+          }
+          return %r
+        }
+        """,
+    )

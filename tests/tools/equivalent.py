@@ -19,7 +19,24 @@ class Equivalent(NamedTuple):
     why: str
 
 
-EQUIVALENT: list[Equivalent] = []
+EQUIVALENT = [
+    Equivalent(
+        "passes/memory/buffers.py",
+        "if host is not None and any(self.root(a) is old for a in host.args if isinstance(a, Value)):",
+        "drop the filter",
+        "operands of a host are values: `legalize` has filled in the literals",
+    ),
+    *(
+        Equivalent("passes/memory/buffers.py", "at = self.made_at.get(id(window.root), -1)", what, "a carry is made at position 1 or later")
+        for what in ("-1 -> +1", "1 -> 2")
+    ),
+    Equivalent(
+        "passes/dependencies.py",
+        "size = kind.size if isinstance(kind, TensorType) else 1",
+        "1 -> 2",
+        "only the columns of a stack's pattern are read",
+    ),
+]
 
 _KNOWN = {row[:3] for row in EQUIVALENT}
 

@@ -42,7 +42,7 @@ ROOT = Path(__file__).parents[2]
 RULES = ("derivative", "jvp", "vjp", "pull_back", "push_forward", "linear", "transposed")
 # They decide what is worth doing: a mistake costs time alone. The group `costs` has them, and the files that estimate work and time.
 SPEED_ONLY = ("cost", "worth", "pays", "cheap", "profit")
-ESTIMATES = ("cost.py", "durations.py")
+ESTIMATES = ("cost.py", "durations.py", "_work_at", "_boxes", "_saves_traffic")  # files, and functions of other files
 
 
 class Group(NamedTuple):
@@ -59,7 +59,7 @@ def _is_rule(path: Path, name: str) -> bool:
 
 
 def _is_cost(path: Path, name: str) -> bool:
-    return path.name in ESTIMATES or any(word in name for word in SPEED_ONLY)
+    return bool({path.name, name} & {*ESTIMATES}) or any(word in name for word in SPEED_ONLY)
 
 
 GROUPS = {

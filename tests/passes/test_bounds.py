@@ -40,3 +40,24 @@ def test_indices_that_may_be_out_of_bounds_are_checked(n: int) -> None:
     assert "checked=true" not in f.inspect(x, np.array([0])).optimized
     with pytest.raises(IndexError):
         f(x, np.array([6]))
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "wanted"),
+    [
+        ("2", "9", Interval(2, 8)),
+        ("%a", "%b", Interval(0, 5)),
+        ("%a", "9", Interval(0, 8)),
+        ("1", "%b", Interval(1, 5)),
+        ("%n", "%b", None),
+        ("%a", "%n", None),
+    ],
+)
+def test_range_of_a_counter(start: str, stop: str, wanted: Interval | None) -> None:
+    """%a is 0 to 2 and %b is 0 to 6; the counter ends before the largest %b."""
+    func = parse_func(
+        "func @f(%n: i64[]) -> i64[] {\n  %a: i64[] = remainder %n, 3\n  %b: i64[] = remainder %n, 7\n"
+        f"  %r: i64[] = for %k in {start}..{stop} carry (%c: i64[] = 0) {{\n    %d: i64[] = add %c, %k\n    yield %d\n  }}\n"
+        "  return %r\n}\n"
+    )
+    assert Bounds(func).of(func.stmts[-1].blocks[0].params[0]) == wanted

@@ -1,9 +1,9 @@
 """Workloads at real sizes, beside NumPy and whichever of SciPy, JAX and PyTorch are installed, in one run.
 
-    python benchmarks/large.py [--only WORD] [--seconds 2] [--cpu]
+    python benchmarks/large.py [--only WORD,WORD] [--seconds 2] [--cpu]
 
-On a busy machine, compare processor time on one core: taskset -c 0 python benchmarks/large.py --cpu. Calls of all frameworks alternate, so
-that a busy period affects all; times are minima. "faults" are adjit's page faults a call.
+On a busy machine, compare processor time on one core: taskset -c 0 python benchmarks/large.py --cpu. Bursts of calls of all frameworks
+alternate, so that a busy period affects all; times are minima. "faults" are adjit's page faults a call.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ import numpy as np
 from workload import Workload, jitted, peer, rng
 
 import adjit as aj
+
+ROUNDS = 3
+PAUSE = 0.25  # seconds
 
 
 def heat(n: int) -> Workload:
@@ -129,35 +132,40 @@ def page_faults() -> int:
 
 
 def measure(workload: Workload, seconds: float, clock: Callable[[], float] = time.perf_counter) -> tuple[dict[str, float], float]:
-    """The fastest call of each, by name, and the page faults of one of ours."""
+    """The fastest call of each, by name, and the page faults of one of ours.
+
+    In bursts, with a pause before each: the threads of other frameworks spin for up to 200 ms after a call, at the cost of the next one.
+    """
     calls = {"adjit": workload.ours, **workload.peers}
     fastest = dict.fromkeys(calls, float("inf"))
-    for call in calls.values():
-        call()
-        call()
     faults = count = 0
-    end = time.perf_counter() + seconds * len(calls)
-    while time.perf_counter() < end or count < 3:
+    for _ in range(ROUNDS):
         for name, call in calls.items():
-            before, start = page_faults(), clock()
+            time.sleep(PAUSE)
             call()
-            fastest[name] = min(fastest[name], clock() - start)
-            if name == "adjit":
-                faults += page_faults() - before
-                count += 1
+            end = time.perf_counter() + seconds / ROUNDS
+            while True:
+                before, start = page_faults(), clock()
+                call()
+                fastest[name] = min(fastest[name], clock() - start)
+                if name == "adjit":
+                    faults += page_faults() - before
+                    count += 1
+                if time.perf_counter() >= end:
+                    break
     return fastest, faults / count
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="workloads whose name contains this")
+    parser.add_argument("--only", default="", help="workloads whose name contains one of these words, separated by commas")
     parser.add_argument("--seconds", type=float, default=2.0, help="for each call")
     parser.add_argument("--cpu", action="store_true", help="processor time instead of elapsed time")
     options = parser.parse_args()
     print("| workload | adjit | peers (adjit's time divided by theirs) | faults |\n|---|--:|---|--:|")
     for make in workloads():
         workload = make()
-        if options.only not in workload.name:
+        if not any(word in workload.name for word in options.only.split(",")):
             continue
         fastest, faults = measure(workload, options.seconds, time.process_time if options.cpu else time.perf_counter)
         ours = fastest.pop("adjit")

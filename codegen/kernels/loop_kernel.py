@@ -106,13 +106,13 @@ class LoopKernel(Kernel):
             names = iter(inside)
             there = [w.inside(text, [next(names) for _ in w.pointers]) for w in windows]
             about = rows if isinstance(rows, int) else PIECE  # of run-time sizes that are worth several threads: they check for signals
-            with self._writing(text, 1), Loop(text, start, stop, trips=about) as loop:
+            with self.writing(text, 1), Loop(text, start, stop, trips=about) as loop:
                 body(Reg(loop.index, I64), *there)
 
         outlined(self, size, rows, outside, inside, walk)
 
     @contextmanager
-    def _writing(self, text: Text, threads: int) -> Iterator[None]:
+    def writing(self, text: Text, threads: int) -> Iterator[None]:
         """Emit into `text`, the body of a helper function that may use `threads` threads."""
         around = self.text, self.scalar, self.threads
         self.text, self.scalar, self.threads = text, VectorEmitter(text), threads
@@ -135,7 +135,7 @@ class LoopKernel(Kernel):
     def _function(self, body: Callable[..., None], windows: Sequence[Window], settings: dict[str, Hashable]) -> tuple[str, bool, float]:
         """Emit a helper function that runs the body on windows like these; return its name, whether it checks for signals, and its work."""
         inner = self.helper_text(may_look=True)
-        with self._writing(inner, self.threads):
+        with self.writing(inner, self.threads):
             body(self, *(w.inside(inner, [f"%w{k}"]) for k, w in enumerate(windows)), **settings)
         names = [*(f"%w{k}" for k in range(len(windows))), *self.sizes_table, *(["%error"] if inner.looks else [])]
         params = [f"ptr {name}" for name in names]

@@ -11,17 +11,25 @@ from adjit.ir.types import DType
 
 from ..llvm.words import Integer, N, chosen, greatest, least, over
 
-ROWS, MANY_ROWS = 6, 12  # rows of a tile; if there are 32 registers for vectors of 64 bytes
+ROWS = 6  # rows of a tile, with 16 registers for vectors
+MORE_ROWS, MANY_ROWS = 8, 12  # with 32 of 64 bytes, if the CPU computes with them in halves; at once
 VECTORS = 2  # vector registers across a tile
 KC = 256  # depth of a panel: MR x KC of a and NR x KC of b stay in the first-level cache
 SPAN_BYTES = 2048  # bytes of a row finished at once: long enough for hardware prefetching, and a block stays cached
 MAX_ROWS = 192  # rows of a block of a, which stays in the second-level cache
-FEW_ROWS = 48  # up to here, a is one block, and the columns are divided among the threads instead
+FEW_TILES = 2  # in a block: if there are fewer for each thread, a is one block, and the columns are divided among the threads instead
 
 
 def tile_rows(target: Target) -> int:
-    """Rows of a tile. A CPU that computes with vectors of 64 bytes in halves is kept busy by few of them."""
-    return MANY_ROWS if target.vector_bytes >= 64 and target.vector_registers >= 32 and not target.in_halves else ROWS
+    """Rows of a tile. A CPU that computes with vectors of 64 bytes in halves is kept busy by few of them; 8 rows divide most sizes."""
+    if target.vector_bytes < 64 or target.vector_registers < 32:
+        return ROWS
+    return MORE_ROWS if target.in_halves else MANY_ROWS
+
+
+def edge_rows(target: Target) -> int:
+    """Rows of the tiles at the lower edge that have few of them."""
+    return tile_rows(target) // 2 if tile_rows(target) > ROWS else ROWS
 
 
 def tile_columns(dtype: DType, vector_bytes: int) -> int:
@@ -34,10 +42,11 @@ def block_rows(m: N, threads: int, target: Target) -> N:
     best = whole = least(MAX_ROWS, over(m, mr) * mr)
     if threads == 1:
         return whole
-    for blocks in (threads, 2 * threads, 3 * threads, 4 * threads):
-        rows = least(MAX_ROWS, greatest(4 * ROWS, over(m, blocks * mr) * mr))
+    fewest = greatest(1, over(m, MAX_ROWS * threads))  # blocks of each thread
+    for more in range(4):
+        rows = least(MAX_ROWS, greatest(FEW_TILES * mr, over(m, (fewest + more) * threads * mr) * mr))
         best = chosen(_longest(m, rows, threads) <= _longest(m, best, threads), rows, best)
-    return chosen(m <= FEW_ROWS, whole, best)
+    return chosen(m < FEW_TILES * mr * threads, whole, best)
 
 
 def column_groups(m: N, n: N, rows: N, threads: int, dtype: DType, vector_bytes: int) -> Integer:

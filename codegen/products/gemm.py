@@ -34,7 +34,7 @@ from adjit.ir.types import DType
 from ..llvm.counted import Loop, only_if
 from ..llvm.lanes import Text
 from ..threads import library
-from .cutting import KC, ROWS, VECTORS
+from .cutting import KC, VECTORS
 from .panels import ARGUMENTS, BUFFER, DEPTH, SIDE_BY_SIDE, START, Panels
 
 UNROLL = 4
@@ -56,7 +56,7 @@ class _Gemm(Panels):
 
     def micros(self) -> list[str]:
         """The micro-kernels; wide tiles also have one for edges with few rows."""
-        heights = [self.mr, *([ROWS] if self.mr > ROWS else [])]
+        heights = sorted({self.mr, self.low})
         return [self.micro(packed, height) for packed in (False, True) for height in heights]
 
     def micro(self, packed: bool, height: int) -> str:
@@ -197,7 +197,7 @@ class _Gemm(Panels):
             from_ = self.at(text, source, text.define(f"mul i64 {loop.index}, {row}"))
             into = self.at(text, packed, text.define(f"mul i64 {loop.index}, {depth}"))
             self.pack_rows(text, from_, row, column, into, count, depth)
-        micro, low = (self.chosen_micro(text, is_packed, h) for h in (self.mr, ROWS))
+        micro, low = (self.chosen_micro(text, is_packed, h) for h in (self.mr, self.low))
         strips = text.define(f"select i1 {is_packed}, ptr {packed}, ptr {source}")
         between = text.define(f"select i1 {is_packed}, i64 {depth}, i64 {row}")  # distance between strips, divided by MR
         with Loop(text, left_most, right_most, span) as wide:
@@ -217,7 +217,7 @@ class _Gemm(Panels):
                     strip = self.at(text, strips, text.define(f"mul i64 {loop.index}, {between}"))
                     tile = self.at(text, first_tile, text.define(f"mul i64 {loop.index}, {ldc}"))
                     where = f"ptr {strip}, i64 {row}, ptr {panel}, i64 {depth}, ptr {tile}, i64 {ldc}"
-                    fits = text.define(f"select i1 {text.define(f'icmp sle i64 {count}, {ROWS}')}, ptr {low}, ptr {micro}")
+                    fits = text.define(f"select i1 {text.define(f'icmp sle i64 {count}, {self.low}')}, ptr {low}, ptr {micro}")
                     text.put(f"call void {fits}({where}, i64 {count}, i64 {columns}, i1 {first})")
             with only_if(text, text.define(f"icmp ne ptr {finish}, null")):
                 width = text.define(f"mul i64 {side_by_side}, {self.nr}")

@@ -12,7 +12,7 @@ from adjit.ir.types import DTYPE_NAMES, DType
 from ..interrupts.signals import LOOK
 from ..llvm.counted import Loop
 from ..llvm.lanes import LLVM_TYPE, Text
-from .cutting import VECTORS, tile_rows
+from .cutting import VECTORS, edge_rows, tile_rows
 
 SIDE_BY_SIDE = 8  # columns of tiles that are packed together: short pieces of distant rows would be read at half the speed
 ARGUMENTS = 21  # of the routine, which its chunks read from memory
@@ -28,7 +28,7 @@ class Panels:
         self.name = DTYPE_NAMES[dtype]
         self.lanes = target.vector_bytes // dtype.itemsize
         self.nr = VECTORS * self.lanes
-        self.mr = tile_rows(target)
+        self.mr, self.low = tile_rows(target), edge_rows(target)
         self.scalar = LLVM_TYPE[dtype]
         self.vector = f"<{self.lanes} x {self.scalar}>"
         self.align = dtype.itemsize

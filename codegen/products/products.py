@@ -23,7 +23,7 @@ from adjit.ir.target import Target
 from adjit.ir.types import DTYPE_NAMES, I64, DType, TensorType, row_major
 
 from ..interrupts.stopping import PIECE, leave_if_stopped
-from ..kernels.window import Hosted, Window
+from ..kernels.window import Hosted, Private, Window
 from ..llvm.counted import only_if
 from ..llvm.lanes import Reg
 from ..llvm.words import N, Word, branch, spelled
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 SHORT = 4  # operations after a product, up to which they are emitted for every vector of a tile
 CUT = 32  # parts of a product that is computed in place, on all threads
+STRIP, LONG_STRIP = 64, 512  # rows or columns of a product that a thread computes alone; from here on, two such strips for each thread
 PACKED = 384  # columns: from here on, rows of a are packed even if they are contiguous
 TURNED = 4  # products in a sum for each row of a: from here on, packing a transposed b costs more than transposing the result
 MULTIPLIED = 8  # approximate number of multiplications per instruction
@@ -68,6 +69,8 @@ def matrix_product(kernel: LoopKernel, target: Window, a: Window, b: Window, acc
             _contract(kernel, product, a, b, accumulate)
         elif _takes_blas(kernel, target, a, b):
             call_blas(kernel, product, a, b, accumulate, _threads(kernel, a, b) > 1)
+        elif _strips(kernel, a, b):
+            _in_strips(kernel, product, a, b, accumulate, work[0])
         else:
             _call_gemm(kernel, product, a, b, accumulate, work[0])
         _follow(kernel, target, product)
@@ -242,8 +245,61 @@ def room(kernel: LoopKernel, target: Window, a: Window, b: Window) -> list[Tenso
         return [TensorType(BYTE, (max(nbytes, _packing_bytes(kernel, a, b)),))]
     nbytes = math.prod(_apart(kernel, target, a, b)) * a.type.dtype.itemsize
     if not _is_contraction(target, a, b) and not _takes_blas(kernel, target, a, b):
-        nbytes += _packing_bytes(kernel, a, b)
+        if not _strips(kernel, a, b):
+            nbytes += _packing_bytes(kernel, a, b)
+        elif _follows(kernel, target, a, b):
+            nbytes += kernel.threads * _strip_bytes(kernel, Window(kernel.text, target.pointer, target.type, target.strides), a, b)
+        else:  # every strip has its own sums
+            nbytes = kernel.threads * _strip_bytes(kernel, target, a, b)
     return [TensorType(BYTE, (nbytes,))] if nbytes else []
+
+
+def _strips(kernel: LoopKernel, a: Window, b: Window) -> int:
+    """Number of equal strips of the longer side of a product, each of which is computed by one thread alone; 0 if there are none.
+
+    A thread packs the whole other factor for itself then, which costs little if its strip is long. In return it reads only what it has
+    packed, from its own cache, and no thread waits for another. An element is the same sum in any strip.
+    """
+    (m, k), n = a.type.shape, b.type.shape[1]
+    threads = _threads(kernel, a, b)
+    if threads == 1 or kernel.packed_pointer(b) is not None:
+        return 0
+    for count, least in ((2 * threads, LONG_STRIP), (threads, STRIP)):
+        size = max(m, n) // count
+        rows, columns = (TensorType(x.type.dtype, shape) for x, shape in ((a, (m if n >= m else size, k)), (b, (k, size if n >= m else n))))
+        is_packed = packs_factor(rows, columns, b.strides) and not reads_in_place(rows, columns, b.strides)
+        if max(m, n) % count == 0 and size >= least and is_packed:
+            return count
+    return 0
+
+
+def _in_strips(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool, work: Window) -> None:
+    (m, k), n, per = a.type.shape, b.type.shape[1], _strip_bytes(kernel, target, a, b)
+    is_wide = n >= m
+    room = Private(kernel.text, work.pointer, TensorType(BYTE, (kernel.threads, per)), (per, 1))
+
+    def strip(i: Reg, target: Window, cut: Window, other: Window, room: Window) -> None:
+        _call_gemm(kernel, target.at(i), *((other, cut.at(i)) if is_wide else (cut.at(i), other)), accumulate, room)
+
+    parts = [_cut_side(w, n >= m, _strips(kernel, a, b)) for w in (target, b if is_wide else a)]
+    kernel.each(_strips(kernel, a, b), 2.0 * m * n * k, strip, *parts, a if is_wide else b, room)
+
+
+def _strip_bytes(kernel: LoopKernel, target: Window, a: Window, b: Window) -> int:
+    """Scratch memory of a strip."""
+    (m, _), n, count, first = a.type.shape, b.type.shape[1], _strips(kernel, a, b), Reg("0", I64)
+    to = _cut_side(target, n >= m, count).at(first)
+    left, right = (a, _cut_side(b, True, count).at(first)) if n >= m else (_cut_side(a, False, count).at(first), b)
+    with kernel.writing(kernel.text, 1):
+        sums = math.prod(_apart(kernel, to, left, right)) * a.type.dtype.itemsize
+        return -(-(sums + _packing_bytes(kernel, left, right)) // 64) * 64
+
+
+def _cut_side(window: Window, columns: bool, count: int) -> Window:
+    """A matrix as a stack of strips of its rows or columns."""
+    size = window.type.shape[columns] // count
+    strips = window.sliding(int(columns), count, size, size)
+    return strips.transposed(1, 0, 2) if columns else strips
 
 
 def _is_turned(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:

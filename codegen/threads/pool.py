@@ -4,8 +4,10 @@
 from 0; `adjit_serial` does the same on one thread. With an error record, they check for signals before each chunk, and skip the remaining
 chunks if there is one.
 
-Chunks are claimed from one atomic word (epoch, count, next), so the caller never waits for a thread that has not started a chunk: the pool
-also works without workers (on a machine without futexes, or while another thread is using it). A forked child has no workers until it runs
+Chunks are claimed from one atomic word (epoch, end, next), so the caller never waits for a thread that has not started a chunk: the pool
+also works without workers (on a machine without futexes, or while another thread is using it). The caller claims the first chunk that is
+left, workers the last one: in consecutive jobs over the same rows, a thread mostly finds in its own cache what it wrote before. What a job
+is, and the words that workers watch, share a line of the cache, which is thus sent once. A forked child has no workers until it runs
 chunks. Workers spin for a while, then sleep in the kernel. Results do not depend on which thread runs a chunk: chunks are cut by size, not
 by the number of threads.
 """
@@ -81,16 +83,14 @@ define void @adjit_parallel(ptr %fn, ptr %arg, i64 %chunks, ptr %error, i64 %thr
 """
 
 POOL = """
-@pool.state = internal global i64 0, align 64
+@pool.job = internal global [8 x i64] zeroinitializer, align 64 ; state, epoch, function, argument, threads, error record, chunks
 @pool.finished = internal global i32 0, align 64
-@pool.epoch = internal global i32 0, align 64
 @pool.sleepers = internal global i32 0, align 64
 @pool.waiting = internal global i32 0, align 64
 @pool.busy = internal global i32 0, align 64
 @pool.workers = internal global i32 0, align 64
 @pool.wanted = internal global i32 @WANTED, align 64 ; workers that there should be: a forked child has none until it needs them
 @pool.starting = internal global i32 0, align 64
-@pool.job = internal global [4 x ptr] zeroinitializer, align 64 ; function, argument, threads, error record
 declare i64 @syscall(i64, ...)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 
@@ -99,25 +99,32 @@ define internal i1 @pool.take(i64 %worker) nounwind {
 entry:
   br label %look
 look:
-  %seen = load atomic i64, ptr @pool.state acquire, align 8
+  %seen = load atomic i64, ptr @pool.job acquire, align 8
   %next = and i64 %seen, 65535
   %shifted = lshr i64 %seen, 16
-  %count = and i64 %shifted, 65535
-  %left = icmp ult i64 %next, %count
+  %end = and i64 %shifted, 65535
+  %left = icmp ult i64 %next, %end
   br i1 %left, label %try, label %none
 try:
-  %fn = load ptr, ptr @pool.job
-  %arg.at = getelementptr ptr, ptr @pool.job, i64 1
+  %fn.at = getelementptr ptr, ptr @pool.job, i64 2
+  %fn = load ptr, ptr %fn.at
+  %arg.at = getelementptr ptr, ptr @pool.job, i64 3
   %arg = load ptr, ptr %arg.at
-  %threads.at = getelementptr ptr, ptr @pool.job, i64 2
+  %threads.at = getelementptr ptr, ptr @pool.job, i64 4
   %threads = load i64, ptr %threads.at
-  %error.at = getelementptr ptr, ptr @pool.job, i64 3
+  %error.at = getelementptr ptr, ptr @pool.job, i64 5
   %error = load ptr, ptr %error.at
+  %count.at = getelementptr ptr, ptr @pool.job, i64 6
+  %count = load i64, ptr %count.at
   %asked = icmp slt i64 %worker, %threads
   br i1 %asked, label %claim, label %none
 claim:
-  %taken = add i64 %seen, 1
-  %swap = cmpxchg ptr @pool.state, i64 %seen, i64 %taken acq_rel acquire
+  %is.caller = icmp eq i64 %worker, 0
+  %change = select i1 %is.caller, i64 1, i64 -65536
+  %last.left = sub i64 %end, 1
+  %chunk = select i1 %is.caller, i64 %next, i64 %last.left
+  %taken = add i64 %seen, %change
+  %swap = cmpxchg ptr @pool.job, i64 %seen, i64 %taken acq_rel acquire
   %mine = extractvalue {i64, i1} %swap, 1
   br i1 %mine, label %may.look, label %look
 may.look:
@@ -127,7 +134,7 @@ ask:
   %stop = call i1 @adjit_look(ptr %error)
   br i1 %stop, label %finish, label %run
 run:
-  call void %fn(ptr %arg, i64 %next, i64 %worker)
+  call void %fn(ptr %arg, i64 %chunk, i64 %worker)
   br label %finish
 finish:
   %before = atomicrmw add ptr @pool.finished, i32 1 seq_cst
@@ -151,10 +158,11 @@ none:
 define internal ptr @pool.worker(ptr %number) nounwind {
 entry:
   %worker = ptrtoint ptr %number to i64
+  %epoch.at = getelementptr i64, ptr @pool.job, i64 1
   br label %spin
 spin:
   %turns = phi i64 [0, %entry], [0, %worked], [%more, %idle], [0, %sleep]
-  %epoch = load atomic i32, ptr @pool.epoch acquire, align 4
+  %epoch = load atomic i32, ptr %epoch.at acquire, align 4
   %did = call i1 @pool.take(i64 %worker)
   br i1 %did, label %worked, label %rest
 worked:
@@ -168,7 +176,7 @@ idle:
   br label %spin
 sleep:
   %in = atomicrmw add ptr @pool.sleepers, i32 1 seq_cst
-  %slept = call i64 (i64, ...) @syscall(i64 @FUTEX, ptr @pool.epoch, i64 128, i32 %epoch, ptr null, ptr null, i64 0)
+  %slept = call i64 (i64, ...) @syscall(i64 @FUTEX, ptr %epoch.at, i64 128, i32 %epoch, ptr null, ptr null, i64 0)
   %out = atomicrmw sub ptr @pool.sleepers, i32 1 seq_cst
   br label %spin
 }
@@ -205,7 +213,7 @@ leave:
 
 ; in the child of a fork: no worker is there, and no job of another thread
 define void @adjit_pool_forked() nounwind {
-  store i64 0, ptr @pool.state
+  store i64 0, ptr @pool.job
   store i32 0, ptr @pool.finished
   store i32 0, ptr @pool.sleepers
   store i32 0, ptr @pool.waiting
@@ -237,26 +245,30 @@ alone:
   call void @adjit_serial(ptr %fn, ptr %arg, i64 %chunks, ptr %error, i64 %threads)
   ret void
 publish:
-  store ptr %fn, ptr @pool.job
-  %arg.at = getelementptr ptr, ptr @pool.job, i64 1
+  %fn.at = getelementptr ptr, ptr @pool.job, i64 2
+  store ptr %fn, ptr %fn.at
+  %arg.at = getelementptr ptr, ptr @pool.job, i64 3
   store ptr %arg, ptr %arg.at
-  %threads.at = getelementptr ptr, ptr @pool.job, i64 2
+  %threads.at = getelementptr ptr, ptr @pool.job, i64 4
   store i64 %threads, ptr %threads.at
-  %error.at = getelementptr ptr, ptr @pool.job, i64 3
+  %error.at = getelementptr ptr, ptr @pool.job, i64 5
   store ptr %error, ptr %error.at
+  %count.at = getelementptr ptr, ptr @pool.job, i64 6
+  store i64 %chunks, ptr %count.at
   store atomic i32 0, ptr @pool.finished release, align 4
-  %epoch = atomicrmw add ptr @pool.epoch, i32 1 seq_cst
+  %epoch.at = getelementptr i64, ptr @pool.job, i64 1
+  %epoch = atomicrmw add ptr %epoch.at, i32 1 seq_cst
   %following = add i32 %epoch, 1
   %wide = zext i32 %following to i64
   %high = shl i64 %wide, 32
   %middle = shl i64 %chunks, 16
   %state = or i64 %high, %middle
-  store atomic i64 %state, ptr @pool.state seq_cst, align 8
+  store atomic i64 %state, ptr @pool.job seq_cst, align 8
   %asleep = load atomic i32, ptr @pool.sleepers seq_cst, align 4
   %wake = icmp ne i32 %asleep, 0
   br i1 %wake, label %call, label %work
 call:
-  %woken = call i64 (i64, ...) @syscall(i64 @FUTEX, ptr @pool.epoch, i64 129, i32 2147483647, ptr null, ptr null, i64 0)
+  %woken = call i64 (i64, ...) @syscall(i64 @FUTEX, ptr %epoch.at, i64 129, i32 2147483647, ptr null, ptr null, i64 0)
   br label %work
 work:
   %did = call i1 @pool.take(i64 0)

@@ -15,7 +15,7 @@ from .lu import check_square
 from .maps import where
 from .solve import harmless_matrices, identity
 from .triangle import cut, invert, part, spread, take_product
-from .triangular import SolveTriangular, lower
+from .triangular import SolveTriangular, lower, lower_product
 
 __all__ = ["cholesky"]
 
@@ -51,7 +51,7 @@ class Cholesky(Op):
         return matmul(y, halved(swap(apply(SolveTriangular(), y, swap(apply(SolveTriangular(), y, symmetric))))))
 
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
-        inner, back = halved(matmul(swap(y), lower(d))), SolveTriangular(transposed=True)
+        inner, back = halved(lower_product(y, lower(d))), SolveTriangular(transposed=True)
         outer = swap(apply(back, y, swap(apply(back, y, inner))))
         return lower(outer) + lower(swap(outer), -1)
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 HEIGHTS = 2  # of panels, for each of which code is generated
+GROUP, GROUPED = 8, 1536  # blocks of a group, and rows from which on there are groups
 
 
 class Lu(Op):
@@ -61,6 +62,9 @@ class Lu(Op):
 class Elimination:
     """Elimination by blocks of columns: in one block, then everything to its right is updated by substitution and one product.
 
+    In large matrices, the rest is updated only after a group of blocks: a product that reads and writes the whole rest is worth it if it
+    adds many columns. Until then, the next block, and the rows beside it, are updated alone.
+
     Blocks are processed by loops at run time, so that the code does not grow with the matrix. The rows below a block, and the columns after
     it, are rounded up to one of a few heights for which there is code: the matrix is padded with zeros.
     """
@@ -68,10 +72,17 @@ class Elimination:
     def __init__(self, k: Loops, n: int, dtype: DType) -> None:
         self.k, self.n = k, n
         self.width, self.count, self.last = eliminated(n)
-        starts = [self.width * j for j in range(self.count)]
-        self.heights = [(height, [s for s in starts if rounded_height(n, n - s) == height]) for height in sorted(heights(n), reverse=True)]
-        self.around = max([n, *(starts[-1] + self.width + height for height, starts in self.heights if starts)])
+        self.group = GROUP * self.width
+        in_groups = self.group * (n // self.group - 1) if n >= GROUPED else 0
+        rest = [n - in_groups] if in_groups else heights(n)
+        self.groups = by_height(heights(n), n, range(0, in_groups, self.group))
+        self.heights = by_height(rest, n, range(in_groups, self.width * self.count, self.width))
+        ends = [
+            starts[-1] + size + height for size, cut in ((self.group, self.groups), (self.width, self.heights)) for height, starts in cut
+        ]
+        self.around = max([n, *ends])
         self.room = k.scratch(TensorType(dtype, (self.around, self.around)))
+        self.negative = k.scratch(TensorType(dtype, (self.group if in_groups else 0, self.around)))
         self.panel, self.triangles = Panel(k, n, self.width, dtype), Triangles(k, self.width, n, dtype)
 
     def run(self, matrix: Window, factors: Window, exchanges: Window) -> None:
@@ -80,11 +91,11 @@ class Elimination:
         k.copy(work.slice(0, 0, n).slice(1, 0, n), matrix)
         for axis in range(2):
             k.fill(self.room.slice(axis, n, self.around - n), 0.0)
-        for height, starts in self.heights:
-            if starts:
+        for step, cut, eliminate in ((self.group, self.groups, self.eliminate_group), (self.width, self.heights, self.eliminate_block)):
+            for height, starts in cut:
                 with k.loop(len(starts)) as j:
-                    start = k.scalar.add(k.scalar.mul(j, k.scalar.like(j, self.width)), k.scalar.like(j, starts[0]))
-                    self.eliminate_block(work, exchanges, start, height)
+                    start = k.scalar.add(k.scalar.mul(j, k.scalar.like(j, step)), k.scalar.like(j, starts[0]))
+                    eliminate(work, exchanges, start, height)
         rows = work.slice(0, n - self.last, self.last).slice(1, 0, n)
         self.panel.eliminate(rows, rows.slice(1, n - self.last, self.last), exchanges.slice(0, n - self.last, self.last))
         if self.count:
@@ -95,11 +106,49 @@ class Elimination:
         after = k.scalar.add(start, k.scalar.like(start, width))
         rest = k.scalar.sub(k.scalar.like(after, n), after)
         rows = part(work, start, height)
-        block, right = (part(rows.transposed(1, 0), at, size).transposed(1, 0) for at, size in ((start, width), (after, height)))
+        block, right = part_of_columns(rows, start, width), part_of_columns(rows, after, height)
         self.panel.eliminate(rows.slice(1, 0, n), block, part(exchanges, start, width))
         negative = self.triangles.multiply_by_inverse(block.slice(0, 0, width), right.slice(0, 0, width), upper=False, unit=True)
         below = k.scalar.const(I64, width)
         k.product(part(right, below, height), part(block, below, height), negative, m=rest, n=rest, accumulate=True)
+
+    def eliminate_group(self, work: Window, exchanges: Window, first: Reg, height: int) -> None:
+        """A group of blocks, of which each is updated by those before it; then everything to their right by one product.
+
+        The rows of the upper triangle that are complete, with the other sign, are kept in `negative`, for these products.
+        """
+        k, n, width, emit = self.k, self.n, self.width, self.k.scalar
+        with k.loop(GROUP) as i:
+            known = emit.mul(i, emit.like(i, width))
+            start = emit.add(first, known)
+            after = emit.add(start, emit.like(start, width))
+            rows, left, rest = part(work, start, height), emit.sub(emit.like(start, n), start), emit.sub(emit.like(after, n), after)
+            below = part_of_columns(rows, first, self.group)
+            block, above = (part_of_columns(x, start, width) for x in (rows, self.negative))
+            right, beside = (part_of_columns(x, after, height) for x in (rows, self.negative))
+            top = right.slice(0, 0, width)
+            k.product(block, below, above, m=left, k=known, accumulate=True)
+            self.panel.eliminate(rows.slice(1, 0, n), block, part(exchanges, start, width))
+            k.product(top, below.slice(0, 0, width), beside, n=rest, k=known, accumulate=True)
+            negative = self.triangles.multiply_by_inverse(block.slice(0, 0, width), top, upper=False, unit=True)
+            k.copy(part(beside, known, width), negative)
+        after = emit.add(first, emit.like(first, self.group))
+        rest = emit.sub(emit.like(after, n), after)
+        rows = part(work, after, height)
+        right, above = (part_of_columns(x, after, height) for x in (rows, self.negative))
+        k.product(right, part_of_columns(rows, first, self.group), above, m=rest, n=rest, accumulate=True)
+
+
+def part_of_columns(window: Window, start: Reg, size: int) -> Window:
+    return part(window.transposed(1, 0), start, size).transposed(1, 0)
+
+
+def by_height(sizes: Sequence[int], n: int, starts: Sequence[int]) -> list[tuple[int, list[int]]]:
+    """The starts of blocks that each of the heights is used for, the smallest that holds the rows from there on; the highest first."""
+    heights: dict[int, list[int]] = {}
+    for start in starts:
+        heights.setdefault(min(size for size in sizes if size >= n - start), []).append(start)
+    return list(heights.items())
 
 
 def eliminated(n: int) -> Cut:
@@ -111,11 +160,6 @@ def eliminated(n: int) -> Cut:
 
 def heights(n: int) -> list[int]:
     return [n * part // HEIGHTS for part in range(1, HEIGHTS + 1)]
-
-
-def rounded_height(n: int, rows: int) -> int:
-    """The smallest of the heights that holds this many rows."""
-    return next(height for height in heights(n) if height >= rows)
 
 
 class Panel:

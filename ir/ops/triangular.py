@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..errors import AdjitError, SingularMatrixError
+from ..expr import is_static
 from ..types import TensorType, broadcast_shapes
 from .base import Array, Loops, Op, Window, Writing, apply, nest, with_attributes
 from .create import iota
+from .join import concatenate
 from .linalg import matmul, swap
 from .logic import less_equal
 from .maps import where
-from .shape import broadcast_to, reshape
+from .shape import broadcast_to, pad, reshape, slice_
 from .solve import SINGULAR, batch_beside, check_system, floats, harmless_matrices, identity
 from .triangle import Triangles, cut
 
@@ -23,6 +25,8 @@ __all__ = ["solve_triangular"]
 
 if TYPE_CHECKING:
     from ..operand import Operand
+
+STRIPS, STRIP_ROWS = 8, 32  # strips of a product of triangles, and the least number of rows of each
 
 
 @with_attributes
@@ -121,6 +125,22 @@ class SolveTriangular(Op):
 def lower(x: Operand, k: int = 0) -> Operand:
     """The elements on and below the k-th diagonal; zeros elsewhere."""
     return where(less_equal(iota(x.shape, x.ndim - 1), iota(x.shape, x.ndim - 2) + k), x, 0.0)
+
+
+def lower_product(a: Operand, b: Operand) -> Operand:
+    """`a.T @ b` on and below the diagonal, for lower triangles a and b, with zeros above their blocks.
+
+    By blocks of rows: each reads the columns that it has of b and the rows that are not zero, a quarter of the whole product.
+    """
+    n = a.shape[-1]
+    if not is_static(n) or n < STRIPS * STRIP_ROWS:
+        return matmul(swap(a), b)
+    step, whole, strips = -(-n // STRIPS), [slice(None)] * (a.ndim - 2), []
+    for start in range(0, n, step):
+        stop = min(start + step, n)
+        left, right = (slice_(x, [*whole, slice(start, n), columns]) for x, columns in ((a, slice(start, stop)), (b, slice(0, stop))))
+        strips.append(pad(matmul(swap(left), right), [0] * a.ndim, [*[0] * (a.ndim - 1), n - stop]))
+    return concatenate(strips, a.ndim - 2)
 
 
 def solve_triangular(a: Operand, b: Operand, upper: bool = False, transposed: bool = False, unit: bool = False) -> Operand:

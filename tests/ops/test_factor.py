@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -97,3 +98,21 @@ def test_least_squares() -> None:
     np.testing.assert_allclose(aj.function(np.linalg.pinv)(a.T), np.linalg.pinv(a.T))
     x = np.linspace(-1.0, 1.0, 7)
     np.testing.assert_allclose(aj.function(lambda x, y: np.polyfit(x, y, 2))(x, b), np.polyfit(x, b, 2))
+
+
+@pytest.mark.parametrize("n", [96, 97, 119, 120, 149, 200])
+@pytest.mark.parametrize("group", [1, 2, 3])
+def test_groups_of_blocks_of_an_elimination(monkeypatch: pytest.MonkeyPatch, n: int, group: int) -> None:
+    """Large matrices are updated after groups of blocks: the same for small ones, with exchanges in every block."""
+    module = importlib.import_module("adjit.ir.ops.lu")
+    monkeypatch.setenv("ADJIT_CACHE", "0")
+    rng = np.random.default_rng(n)
+    a, b = rng.normal(size=(2, n, n)), rng.normal(size=(2, n, 3))
+    a[0, 0, 0] = a[1, :5, 0] = 0.0
+    monkeypatch.setattr(module, "GROUPED", 2 * group * module.BLOCK)
+    monkeypatch.setattr(module, "GROUP", group)
+    f = aj.function(lambda a, b: (np.linalg.inv(a), np.linalg.solve(a, b), np.linalg.slogdet(a)[1]))
+    inverse, solution, logdet = map(np.asarray, f(a, b))
+    np.testing.assert_allclose(inverse, np.linalg.inv(a), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(solution, np.linalg.solve(a, b), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(logdet, np.linalg.slogdet(a)[1], rtol=1e-12)

@@ -78,6 +78,21 @@ def test_gradients_of_a_gaussian_process(n: int) -> None:
     np.testing.assert_allclose(dy, w, atol=1e-9)
 
 
+@pytest.mark.parametrize("shape", [(255,), (256,), (2, 261), (300,)], ids=str)
+def test_the_gradient_of_a_large_factor(shape: tuple[int, ...]) -> None:
+    """By products of triangles in strips: the same as by whole matrices."""
+    *batch, n = shape
+    a = np.broadcast_to(positive(n), (*batch, n, n)) * 1.0
+    weights = np.random.default_rng(0).normal(size=a.shape)
+    grad = np.asarray(aj.function(aj.grad(lambda a: np.sum(np.linalg.cholesky(a) * weights)))(a))
+    low = np.linalg.cholesky(a)
+    inner = np.tril(np.swapaxes(low, -1, -2) @ np.tril(weights))
+    inner -= 0.5 * inner * np.eye(n)
+    inverse = np.linalg.inv(low)
+    outer = np.swapaxes(inverse, -1, -2) @ inner @ inverse
+    np.testing.assert_allclose(grad, np.tril(outer) + np.tril(np.swapaxes(outer, -1, -2), -1), rtol=1e-9, atol=1e-12)
+
+
 def test_the_bits_do_not_depend_on_the_number_of_threads() -> None:
     a, b = positive(400), np.random.default_rng(0).normal(size=(400, 400))
 

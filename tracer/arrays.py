@@ -18,7 +18,7 @@ from adjit.ir.ops.base import Array
 from adjit.ir.tracebacks import trim
 from adjit.ir.types import as_dtype
 
-from .convert import present
+from .convert import array_of_list, present
 from .frames import user_location
 from .numpy_table import call_function, call_ufunc
 from .slices import as_rows, has_traced_slice, taken
@@ -299,11 +299,11 @@ class AtIndex:
 
     def set(self, value: Any) -> Operand:
         """Return a copy of x with x[key] = value."""
-        return present(ops.setitem(self.x, self.key, value))
+        return present(ops.setitem(self.x, self.key, array_of_list(value)))
 
     def add(self, value: Any) -> Operand:
         """Return a copy of x with x[key] += value."""
-        return present(ops.additem(self.x, self.key, value))
+        return present(ops.additem(self.x, self.key, array_of_list(value)))
 
     def subtract(self, value: Any) -> Operand:
         """Return a copy of x with x[key] -= value."""

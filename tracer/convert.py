@@ -98,6 +98,11 @@ def holds_operands(x: Any) -> bool:
     return isinstance(x, list | tuple) and any(isinstance(v, Operand) or is_symbolic(v) or holds_operands(v) for v in x)
 
 
+def array_of_list(x: Any) -> Any:
+    """Return a list that contains operands as the array that NumPy would make of it, and all else as it is."""
+    return of_rows(x) if holds_operands(x) else x
+
+
 def of_rows(x: Any) -> Operand:
     """Return the array of a list whose items are operands, numbers, arrays or such lists."""
     if not isinstance(x, list | tuple):

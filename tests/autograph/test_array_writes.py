@@ -115,6 +115,26 @@ def of_constants(x: Any) -> Any:
     return x[:3] * z
 
 
+def lists(x: Any) -> Any:
+    """Lists that contain traced values, as rows and columns."""
+    y = np.zeros((3, 2))
+    for i in range(3):
+        y[i] = [x[i], x[-1] * 2.0]
+    y[:, 0] = (x[0], 1.0, x[2] * x[2])
+    y[1:] += [x[3], 1]
+    y[[0, 2]] *= [[x[1], 2.0], [1.0, x[5]]]
+    np.add.at(y, [0, 0, 1], [[x[4], 1.0], [2.0, 3.0], [x[4], x[4]]])
+    return y
+
+
+def lists_in_a_loop(x: Any) -> Any:
+    y, k = x * 2.0, 0
+    while k < 3:
+        y[k : k + 2] = [y[k + 1], x[0]]
+        k += 1
+    return y
+
+
 def soft(a: Any, b: Any) -> Any:
     if a > 2.0:
         return a * b
@@ -145,7 +165,7 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (put, (A,)), (put_at_traced_positions, (A, np.array([1, 3]))), (putmask, (A,)), (place, (A,)), (copyto, (A,)), (copyto_all, (A,)),
     (fill_diagonal, (A,)), (put_along_axis, (A,)), (add_at, (A, I)), (add_at_rows, (A,)), (other_ufuncs_at, (A,)),
     (in_branches_and_loops, (A,)), (of_no_array, (A,)), (of_constants, (A,)), (vectorized, (A,)), (vectorized_over_axes, (A,)),
-    (vectorized_pair, (A,)), (vectorized_in_one_argument, (A,)),
+    (lists, (A,)), (lists_in_a_loop, (A,)), (vectorized_pair, (A,)), (vectorized_in_one_argument, (A,)),
 ]  # fmt: skip
 
 
@@ -204,6 +224,12 @@ def core_dimensions(x: Any) -> Any:
 def test_errors_name_the_line(f: Callable[..., Any], args: tuple[Any, ...], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         aj.function(f)(*args)
+
+
+def test_a_list_of_tensors_at_an_index() -> None:
+    x = aj.tensor(A)
+    np.testing.assert_array_equal(x.at[:2].set([x[1], 7.0]), [1.5, 7.0, 2.5, 3.5, 4.5, 5.5])
+    np.testing.assert_array_equal(x.at[[0, 0]].add([x[1], 7.0]), [9.0, 1.5, 2.5, 3.5, 4.5, 5.5])
 
 
 def test_selection_of_a_given_size() -> None:

@@ -23,7 +23,7 @@ from adjit.ir.types import BOOL, TensorType
 
 from ..branches import emit_if
 from ..conversion import convert
-from ..convert import arithmetic, is_number, of_rows, to_operand
+from ..convert import arithmetic, array_of_list, is_number, of_rows, to_operand
 from ..frames import code_of, raised_at, user_location
 from ..growing import TracedList
 from ..regions import Attempt, RegionOutput, Wording, is_traced, predicate
@@ -351,6 +351,8 @@ def set_item(x: Any, key: Any, value: Any, *, argument: str = "", others: Sequen
     `others` are variables that are read later, and must not be arrays that NumPy would change as well.
     """
     trace = current_trace()
+    if isinstance(x, Operand | np.ndarray):
+        value = array_of_list(value)
     functional = (isinstance(x, Operand) and as_operand(x) is x) or (isinstance(x, np.ndarray) and (is_traced(value) or traced_key(key)))
     if not functional or trace is None:
         if trace is not None and isinstance(x, np.ndarray):
@@ -366,6 +368,8 @@ def update_item(
     x: Any, key: Any, update: Callable[[Any, Any], Any], value: Any, *, argument: str = "", others: Sequence[Callable[[], Any]] = ()
 ) -> Any:
     """Perform `x[key] += value` and similar."""
+    if isinstance(x, Operand | np.ndarray):
+        value = array_of_list(value)
     if not traced_key(key):
         return set_item(x, key, update(x[key], value), argument=argument, others=others)
     check_unseen(x, argument, others)

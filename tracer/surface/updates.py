@@ -19,7 +19,7 @@ from adjit.ir.errors import DTypeError, ShapeError, UnsupportedError
 from adjit.ir.operand import Concrete, Operand, as_arithmetic
 from adjit.ir.types import I64, normalize_axis
 
-from ..convert import numbers, pick, to_operand, to_operands
+from ..convert import array_of_list, numbers, pick, to_operand, to_operands
 from .indexing import wrapped
 from .reductions import cumsum
 from .shapes import moveaxis, stack
@@ -107,7 +107,7 @@ def copyto(x: Any, source: Any, /, casting: str = "same_kind", where: Any = True
 def update_at(name: str, function: Callable[..., Operand], x: Operand, indices: Any, values: Any = None) -> Operand:
     """Return x after `np.NAME.at(x, indices, values)`, where `function` is the ufunc: each of several equal indices counts."""
     if name in ("add", "subtract") and values is not None:
-        return ops.additem(x, indices, values if name == "add" else -as_arithmetic(values))
+        return ops.additem(x, indices, array_of_list(values) if name == "add" else -as_arithmetic(values))
     if any(isinstance(i, Operand) and not isinstance(i, Concrete) for i in (indices if isinstance(indices, tuple) else (indices,))):
         raise UnsupportedError(
             f"np.{name}.at: with indices that are known only when the function runs there are np.add.at and np.subtract.at; where no index "

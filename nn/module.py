@@ -266,6 +266,8 @@ class Module(Recorded):
         rows = [(path, str(v.type), f"{v.type.size:,}" + ("" if free and v.trainable else "  (frozen)")) for path, v, free in found]
         widths = [max((len(row[k]) for row in rows), default=0) for k in range(2)]
         lines = [f"{type(self).__name__} {self.name!r}: {self.count_params():,} numbers in {len(rows)} variables"]
+        if not rows:
+            lines.append("  (layers make their variables when they are first called)")
         return "\n".join(lines + [f"  {path:<{widths[0]}}  {kind:<{widths[1]}}  {size}" for path, kind, size in rows])
 
     def __repr__(self) -> str:

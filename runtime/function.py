@@ -185,12 +185,14 @@ class Function(Inspectable, Exportable):
         self, signature: Signature, short: tuple[Any, ...] | None = None, instance: Any = None, general: bool = True
     ) -> ConcreteFunction:
         """Return the specialisation for a call; unless `general`, one for its sizes alone."""
-        found, is_new = self._find(signature, general), False
+        found, is_new, busy = self._find(signature, general), False, 0.0
         if found is None:
             with self._lock:
                 found = self._find(signature, general)
                 if found is None:
+                    started = time.process_time()
                     found, is_new = self._specialize(signature, instance, general), True
+                    busy = time.process_time() - started
         if short is not None:
             with self._keeping:
                 if not found.dropped:
@@ -200,7 +202,7 @@ class Function(Inspectable, Exportable):
         found.used = next(_stamps)
         if is_new:
             self._noticed(signature, found)
-            self._was_slow = self._was_slow or warn_if_slow(self._name, found)
+            self._was_slow = self._was_slow or warn_if_slow(self._name, found, busy)
             for observe in observers:
                 observe(found, signature)
         return found

@@ -180,3 +180,7 @@ def test_initializers_have_the_moments_they_promise() -> None:
     wide = nn.initializers.Orthogonal(seed=6)((3, 7), np.float64)
     assert_close(wide @ wide.T, np.eye(3))
     assert np.array_equal(nn.initializers.HeNormal(9)((3, 3)), nn.initializers.HeNormal(9)((3, 3)))
+
+
+def test_the_summary_of_a_model_that_was_never_called_says_so() -> None:
+    assert "layers make their variables when they are first called" in nn.Sequential([nn.Dense(1)]).summary()

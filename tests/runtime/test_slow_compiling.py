@@ -46,3 +46,15 @@ def test_usual_calls_say_nothing() -> None:
         warnings.simplefilter("always")
         aj.function(lambda x: np.cos(x) + 1.0)(np.ones(3))
     assert not [w for w in caught if issubclass(w.category, aj.SlowCompilationWarning)]
+
+
+def test_waiting_for_a_busy_machine_is_no_slow_compilation() -> None:
+    f = aj.function(lambda x: x + 1.0)
+    f(1.0)
+    (concrete,) = f._cache.values()
+    concrete.executable.seconds["compile"] = 60.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not slow_compiling.warn_if_slow("f", concrete, 0.1)
+    with pytest.warns(aj.SlowCompilationWarning):
+        assert slow_compiling.warn_if_slow("f", concrete, 3.0)

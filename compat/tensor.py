@@ -419,7 +419,7 @@ def binary(what: str, function: Callable[[Any, Any], Operand]) -> Callable[[Any,
     def combine(a: Any, b: Any) -> Any:
         try:
             operands = pair(what, a, b)
-            return dress(rounded(function(*operands), operands))
+            return dress(rounded(function(*map(wide, operands)), operands))
         except AdjitError as error:
             translate(error)
             raise
@@ -456,9 +456,18 @@ def _define_operators() -> None:
         setattr(Tensor, f"__r{name}__", _reflected(combine))
     for name, function in _COMPARISONS.items():
         setattr(Tensor, f"__{name}__", _method(binary(name.capitalize(), function)))
+    for name, unary in {"neg": ops.neg, "abs": ops.absolute}.items():
+        setattr(Tensor, f"__{name}__", _of_one(unary))
     setattr(Tensor, "__matmul__", lambda self, other: _product(self, other))  # noqa: B010
     setattr(Tensor, "__rmatmul__", lambda self, other: _product(other, self))  # noqa: B010
     setattr(Tensor, "__divmod__", lambda self, other: (operator.floordiv(self, other), operator.mod(self, other)))  # noqa: B010
+
+
+def _of_one(function: Callable[[Any], Operand]) -> Callable[[Any], Any]:
+    def method(self: Any) -> Any:
+        return dress(rounded(function(wide(self)), (self,)))
+
+    return method
 
 
 def _method(combine: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -245,7 +245,9 @@ PARAMETERS: dict[Callable[..., Any], tuple[str, ...]] = {
     np.lexsort: ("keys", "axis"),
     np.unravel_index: ("indices", "shape", "order"),
     np.result_type: (),
+    np.reshape: ("a", "shape", "order"),
 }
+RENAMED = {"newshape": "shape"}  # names of NumPy 2.0
 
 HARMLESS: dict[str, Sequence[Any]] = {
     "out": (None,),
@@ -296,7 +298,7 @@ def applied(function: Callable[..., Any], ours: Callable[..., Any], args: Sequen
     names = parameters_of(function)
     operands = code.co_posonlyargcount
     given = list(args[:operands])
-    rest = dict(kwargs)
+    rest = {RENAMED.get(name, name): value for name, value in kwargs.items()}
     for name in names[len(given) : operands]:
         if name not in rest:
             break

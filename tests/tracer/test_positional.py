@@ -15,6 +15,8 @@ from adjit.ir.errors import UnsupportedError
 X = np.array([[1.0, 5.0, 2.0], [4.0, 0.5, 3.0]])
 CALLS: list[Callable[[Any], Any]] = [
     lambda x: x.sum(0, np.float32),
+    lambda x: np.reshape(x, (3, 2)),
+    lambda x: np.reshape(x, -1, "C"),
     lambda x: x.sum(0, None, None, True, 2.0),
     lambda x: x.prod(1, np.float32, None, True),
     lambda x: x.mean(0, np.float32, None, True),

@@ -37,6 +37,7 @@ class Tensor(ArrayMethods):
     """The common base of eager tensors, traced values and constants of a trace: `isinstance(x, tf.Tensor)` holds for all."""
 
     __slots__ = ()
+    in_place = False
 
     @property
     def dtype(self) -> DType:  # type: ignore[override]

@@ -66,6 +66,11 @@ class Builder:
             yield builder
             builder = builder.parent
 
+    def overwrite(self, old: Operand | Array, new: Operand) -> None:
+        """Note that `y += 1` and the like have given an array new contents; a trace checks that the old value is not used again."""
+        if self.parent is not None:
+            self.parent.overwrite(old, new)
+
     def place(self) -> tuple[Location | None, str | None]:
         """Location and name for the statement about to be emitted; the tracer finds both in the user's frame."""
         return self.location, None

@@ -25,6 +25,7 @@ from adjit.ir.ops.maps import cast
 from adjit.ir.tracebacks import boundary
 from adjit.ir.types import DType, TensorType
 from adjit.tracer.arrays import immutable
+from adjit.tracer.in_place import InPlace
 from adjit.tracer.sparse_products import asked_by_scipy, declined, is_sparse
 from adjit.tracer.trace import current_trace
 
@@ -89,6 +90,7 @@ class Variable(TensorMethods, Operand):
 
     __slots__ = ("store", "bound", "__weakref__")
     __hash__ = object.__hash__  # by identity, not by value: sets and dicts of variables are common
+    in_place = False  # `v += 1` reads the variable, and is no assignment to it
     level = 4  # above traced values: an op on a variable reads it first
 
     store: Store
@@ -333,7 +335,7 @@ def _delegate_array_interface() -> None:
     """Define array operators and methods on the value currently read, so that results never change with the variable."""
     typed = {"ndim", "size", "itemsize", "nbytes", "__len__", "literal", "apply_op"}  # these only need the type, which is not a read
     protocols = {"__array_ufunc__", "__array_function__"}
-    own = {*dir(object), *vars(Variable), *protocols, *typed} - {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
+    own = {*dir(object), *vars(Variable), *vars(InPlace), *protocols, *typed} - {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
     for base in (*TensorMethods.__mro__[:-1], Operand):
         for name, member in vars(base).items():
             if name in own:

@@ -20,13 +20,14 @@ from adjit.ir.types import as_dtype
 
 from .convert import array_of_list, present
 from .frames import user_location
+from .in_place import InPlace
 from .numpy_table import call_function, call_ufunc
 from .slices import as_rows, has_traced_slice, taken
 from .sparse_products import is_sparse, product, product_from_left
 from .surface import complex_numbers, elementwise, indexing, linalg, reductions, shapes
 
 
-class ArrayMethods(Operand):
+class ArrayMethods(InPlace):
     """The array interface, based on the ops; the classes that users hold inherit it and add `numpy()`."""
 
     __slots__ = ()

@@ -183,6 +183,8 @@ def _choose(trace: Trace, test: Operand, regions: Sequence[Trace], choices: Sequ
     if chosen or any(region.stmts for region in regions):
         blocks = tuple(finish(region, [row[i] for i in chosen]) for region, row in zip(regions, yields, strict=True))
         results = trace.emit(If(), (test,), blocks, [choices[i].kind.type for i in chosen])
+        for side, region in enumerate(regions):
+            trace.overwritten.take_over(region.overwritten, [choices[i].sides[side] for i in chosen], results)
         remember_choice(trace, results, [choices[i].sides for i in chosen])
         hold(trace, results, [choices[i].name for i in chosen], [choices[i].kind for i in chosen])
         for i, result in zip(chosen, results, strict=True):

@@ -31,7 +31,7 @@ from .regions import (
     name_of,
     same_static,
 )  # fmt: skip
-from .sharing import memory_of, split_memory
+from .sharing import memory_of, set_memory, split_memory
 from .trace import Trace, Traced
 
 
@@ -52,8 +52,9 @@ class Slot:
         assert self.kind is not None
         self.param = region.parameter(self.kind.type, self.name, self.kind.weak, user_location())
         if isinstance(self.init, Traced | np.ndarray) and self.init.shape == self.param.shape:
-            self.param.memory = memory_of(self.init)
-        self.param.memory += self.shared
+            set_memory(self.param, memory_of(self.init) + self.shared)
+        else:
+            set_memory(self.param, self.shared)
         return self.param
 
     def shares_more(self, trace: Trace) -> bool:
@@ -156,7 +157,10 @@ class Carry:
             if theirs is not None and self.entry.fresh and certain:
                 slot.init, slot.kind = Literal(0, theirs.type), theirs
                 return True
-            raise mismatch(self.words, self.entry, path, (slot.init, leaf), "only numbers and arrays may change in a traced loop")
+            advice = "only numbers and arrays may change in a traced loop"
+            if isinstance(leaf, np.ndarray):
+                advice = "the loop changes its contents through another reference; write to the variable itself, or make a copy first"
+            raise mismatch(self.words, self.entry, path, (slot.init, leaf), advice)
         if leaf is slot.param:  # no iteration changes it: the loop uses it from outside, as the Python value that it is
             slot.kind = None
             return True

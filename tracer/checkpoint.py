@@ -25,6 +25,7 @@ def emit_checkpoint(trace: Trace, fn: Callable[..., Any], args: tuple[Any, ...],
     yields += [as_operand(region.written[id(cell)]) for cell in cells]
     trace.dead_end = trace.dead_end or region.dead_end
     results = trace.emit(Checkpoint(), (), (finish(region, yields),), [y.type for y in yields])
+    trace.overwritten.take_over(region.overwritten, yields, results)
     given = [kind for kind in kinds if kind is not None]
     count = len(given)
     hold(trace, results[:count], [getattr(y, "name", None) for y in yields[:count]], given)

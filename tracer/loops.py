@@ -32,7 +32,7 @@ from .regions import (
     reading_assigned,
     same_blocks,
 )  # fmt: skip
-from .sharing import remember_choice
+from .sharing import Overwritten, remember_choice
 from .trace import Cell, Trace, Traced
 
 MAX_ATTEMPTS = 12  # traces of one body: each widens a type or drops a carry, so more indicate a bug or an impure body
@@ -55,15 +55,16 @@ def emit_for(trace: Trace, loop: Loop, start: Operand | int, stop: Operand | int
     trips = Trips(loop.most, False)
     if isinstance(start, int) and isinstance(stop, int):
         trips = Trips(maximum(0, stop - start), True, start)
-    carries, cells, block = _trace_body(trace, loop, True, trips)
+    body = _trace_body(trace, loop, True, trips)
     bounds = [as_index(x) for x in (start, stop)]
-    return _emit_loop(trace, For(loop.checkpoint), bounds, carries, cells, (block,))
+    return _emit_loop(trace, For(loop.checkpoint), bounds, body, (body.block,))
 
 
 def emit_while(trace: Trace, loop: Loop, test: Callable[[list[Any]], Any]) -> list[Any]:
     """Emit `while test(values)`. The condition is traced separately and only once, after the types in the body have settled."""
     trips = Trips(loop.most, False)
-    carries, cells, block = _trace_body(trace, loop, False, trips)
+    body = _trace_body(trace, loop, False, trips)
+    carries, cells = body.carries, body.cells
     region = trace.region()
     with region:
         values = [carry.start(region, None) for carry in carries]
@@ -78,10 +79,19 @@ def emit_while(trace: Trace, loop: Loop, test: Callable[[list[Any]], Any]) -> li
         holds = conform(predicate(go_on, loop.words.what) if is_traced(go_on) else go_on, Kind(TensorType(BOOL), False))
         params = [slot.param for carry in carries for slot in carry.carried() if slot.param is not None]
     condition = finish(region, [holds], [*params, *variables])
-    return _emit_loop(trace, While(loop.checkpoint), [], carries, cells, (condition, block))
+    return _emit_loop(trace, While(loop.checkpoint), [], body, (condition, body.block))
 
 
-def _trace_body(trace: Trace, loop: Loop, counted: bool, trips: Trips) -> tuple[list[Carry], list[Cell], Block]:
+class Body(NamedTuple):
+    """A traced body: what it carries, the variables that it assigns, and the values that it replaces by writes."""
+
+    carries: list[Carry]
+    cells: list[Cell]
+    block: Block
+    overwritten: Overwritten
+
+
+def _trace_body(trace: Trace, loop: Loop, counted: bool, trips: Trips) -> Body:
     carries = []
     for entry, x in zip(loop.entries, loop.init, strict=True):
         unread = loop.certain and entry.fresh and not isinstance(x, list | TracedList)
@@ -119,7 +129,7 @@ def _trace_body(trace: Trace, loop: Loop, counted: bool, trips: Trips) -> tuple[
             continue
         if seen is not None and not same_blocks(seen, block):
             raise reads_made(carries)
-        return carries, cells, block
+        return Body(carries, cells, block, region.overwritten)
     raise TraceError(f"the types in this {loop.words.what} loop do not settle: each iteration changes them again").at(user_location())
 
 
@@ -147,14 +157,18 @@ def _carry_cells(region: Trace, cells: Sequence[Cell]) -> list[Traced]:
 
 
 def _emit_loop(
-    trace: Trace, op: For | While, bounds: Sequence[Operand], carries: Sequence[Carry], cells: Sequence[Cell], blocks: tuple[Block, ...],
+    trace: Trace, op: For | While, bounds: Sequence[Operand], body: Body, blocks: tuple[Block, ...],
 ) -> list[Any]:  # fmt: skip
+    carries, cells = body.carries, body.cells
+    if body.overwritten:  # the next iteration must not use what this one has replaced
+        body.overwritten.check([x for block in blocks for x in block.free()])
     for carry in carries:
         carry.prepare()
     slots = [slot for carry in carries for slot in carry.carried()]
     kinds = [slot.kind for slot in slots if slot.kind is not None] + [Kind(cell.type, False) for cell in cells]
     inits = [conform(slot.init, kind) for slot, kind in zip(slots, kinds, strict=False)] + [trace.read(cell) for cell in cells]
     results = trace.emit(op, [*bounds, *inits], blocks, [kind.type for kind in kinds])
+    trace.overwritten.take_over(body.overwritten, [slot.left for slot in slots], results)
     remember_choice(trace, results, [(slot.left,) for slot in slots])
     hold(trace, results, [slot.name for slot in slots] + [cell.name for cell in cells], kinds)
     left: Iterator[Operand] = iter(results)

@@ -237,6 +237,7 @@ class Attempt:
         self.trace = trace
         self.count = len(trace.stmts)
         self.written = dict(trace.written)
+        self.overwritten = dict(trace.overwritten.known)
 
     @property
     def statements(self) -> int:
@@ -252,4 +253,5 @@ class Attempt:
                     result.owner = nowhere
         del trace.stmts[self.count :]
         trace.written = dict(self.written)
+        trace.overwritten.known = dict(self.overwritten)
         trace.keep_names()

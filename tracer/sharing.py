@@ -2,27 +2,38 @@
 
 A traced `x[i] = v` gives the variable `x` a new value. In NumPy it changes memory, and therefore every variable that holds the array or a
 view of it. If there is such a variable, the results would differ: this module lets a write detect that, and raise an error.
+
+Not everyone who holds an array is known when it is written: the caller of a helper, an attribute, a dict. `Overwritten` therefore remembers
+the values that writes have replaced, and using one again is an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import gc
+from collections import deque
+from collections.abc import Iterator, Sequence
+from sys import getrefcount
+from types import FrameType, FunctionType, GeneratorType, ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.active import current_builder
 from adjit.ir.builder import Builder
+from adjit.ir.errors import TraceError
 from adjit.ir.func import Value
+from adjit.ir.location import Location
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array, Op
 from adjit.ir.ops.index import Gather
 from adjit.ir.ops.shape import Flip, Reshape, Slice, Transpose
 
+from .frames import user_location
 from .pytree import flatten
 from .traced import Traced
 
+REACH = 1000  # objects that a search for other references to an array visits
 SHARING: tuple[type[Op], ...] = (Reshape, Transpose, Slice, Flip, Gather)  # ops that return views in NumPy
 
 
@@ -32,7 +43,7 @@ def remember_view(op: Op, args: Sequence[Operand], result: Value) -> None:
     if not result.type.shape or any(index.type.shape for index in args[1:]):
         return
     if isinstance(source, Traced) and isinstance(result, Traced):
-        result.memory = memory_of(source)
+        set_memory(result, memory_of(source))
 
 
 def remember_choice(trace: Builder, results: Sequence[Value], given: Sequence[Sequence[Any]]) -> None:
@@ -41,8 +52,8 @@ def remember_choice(trace: Builder, results: Sequence[Value], given: Sequence[Se
     for result, values in zip(results, given, strict=False):
         if isinstance(result, Traced) and result.type.shape:
             outside, made = split_memory(trace, values)
-            others = [inside.setdefault(id(root), result) for root in made]
-            result.memory = (*outside, *(other for other in others if other is not result))
+            # arrays made inside are known outside by the first result that may hold them, which may be this one
+            set_memory(result, (*outside, *{id(root): inside.setdefault(id(root), result) for root in made}.values()))
 
 
 def split_memory(trace: Builder, values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -51,6 +62,14 @@ def split_memory(trace: Builder, values: Sequence[Any]) -> tuple[list[Any], list
     roots = [root for value in values for root in memory_of(value) if isinstance(root, Traced | np.ndarray)]
     outside = [isinstance(root, np.ndarray) or root.owner in around for root in roots]
     return [r for r, out in zip(roots, outside, strict=True) if out], [r for r, out in zip(roots, outside, strict=True) if not out]
+
+
+def set_memory(value: Traced, arrays: tuple[Any, ...]) -> None:
+    """Record the arrays that a value may be a view of."""
+    value.memory = arrays
+    views = value.owner.root().overwritten.views if value.owner is not None else {}
+    for array in arrays:
+        views.setdefault(id(array), []).append(value)
 
 
 def memory_of(x: Any) -> tuple[Any, ...]:
@@ -93,7 +112,28 @@ def owned(trace: Builder, out: Operand, given: Any = None) -> Operand:
 
 def share(x: Any, other: Any, kind: type = object) -> bool:
     """Whether a write to the array `x` would change `other`: an array (of this class), or a structure of arrays."""
-    return any(isinstance(leaf, kind) and same_memory(x, leaf) for leaf in flatten(other)[0])
+    return any(isinstance(leaf, kind) and same_memory(x, leaf) for leaf in arrays_in(other))
+
+
+def arrays_in(structure: Any) -> Iterator[Any]:
+    """Yield the arrays that can be reached from an object: through structures, other containers and attributes."""
+    todo = list(flatten(structure)[0])
+    seen: set[int] = set()
+    while todo and len(seen) < REACH:
+        x = todo.pop()
+        if id(x) in seen or isinstance(x, type | ModuleType | FunctionType | str | int | float):
+            continue
+        seen.add(id(x))
+        if isinstance(x, Operand | np.ndarray):
+            yield x
+        elif isinstance(x, list | tuple | dict):
+            todo += flatten(x)[0]
+        elif isinstance(x, set | frozenset | deque):
+            todo += x
+        else:
+            todo += getattr(x, "__dict__", {}).values()
+            slots = (name for cls in type(x).__mro__ for name in cls.__dict__.get("__slots__", ()))
+            todo += [getattr(x, name) for name in slots if hasattr(x, name)]
 
 
 def same_memory(x: Any, y: Any) -> bool:
@@ -102,3 +142,103 @@ def same_memory(x: Any, y: Any) -> bool:
 
 def overlap(a: Any, b: Any) -> bool:
     return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.shares_memory(a, b)
+
+
+class Replaced(NamedTuple):
+    """A value that a write has replaced."""
+
+    old: Operand | Array
+    new: Any  # the value of the array since then; None if a region changed it and no variable has taken its new value out
+    where: Location | None
+
+
+class Overwritten:
+    """The values of a trace or region that writes have replaced: those that were written to, and all views of the same array.
+
+    A region starts with those of the trace around it, which takes over what the region adds only when it is complete.
+    """
+
+    __slots__ = ("known", "views")
+
+    def __init__(self, around: Overwritten | None = None) -> None:
+        self.known: dict[int, Replaced] = {} if around is None else dict(around.known)
+        self.views: dict[int, list[Traced]] = {} if around is None else around.views  # id of an array -> its views, in the whole trace
+
+    def __bool__(self) -> bool:
+        return bool(self.known)
+
+    def add(self, old: Operand | Array, new: Operand, where: Location | None, kept: set[int]) -> None:
+        """Record a write, except to `kept` arrays (by id): the value of a variable does not change with an array read from it."""
+        for array in memory_of(old):
+            if id(array) not in kept:
+                for value in (array, *self.views.get(id(array), ())):
+                    self.known[id(value)] = Replaced(value, new, where)
+
+    def current(self, value: Any) -> Any:
+        """Return what a value has been replaced by, if it has."""
+        while (found := self.known.get(id(value))) is not None:
+            value = found.new
+        return value
+
+    def check(self, values: Sequence[Any], returned: bool = False) -> None:
+        """Raise an error if a value has been replaced, or is an array that shares memory with one that has."""
+        for value in values:
+            found = self.known.get(id(value))
+            if found is None and isinstance(value, np.ndarray):
+                found = next((known for known in self.known.values() if overlap(known.old, value)), None)
+            if found is not None:
+                raise stale(found).at(found.where if returned else user_location())
+
+    def check_outside(self) -> None:
+        """Raise an error for a replaced array that outlives the trace, since its owner would not see the change."""
+        if self.owners():
+            gc.collect()  # of what is left from the trace itself, closures hold variables in cycles
+            for owner, found in self.owners():
+                raise lost(found, owner)
+
+    def owners(self) -> list[tuple[Any, Replaced]]:
+        """Return the objects of other code that refer to replaced arrays."""
+        arrays = {id(array): (array, found) for found in self.known.values() for array in with_bases(found.old)}
+        # beyond these, each is referred to by the loop's variable, by `getrefcount`, and by a value in `known` or as a base
+        shared = [array for array, _ in arrays.values() if getrefcount(array) > 4]
+        if not shared:
+            return []  # a search among all objects takes milliseconds
+        owners = [x for x in gc.get_referrers(*shared) if x is not shared and not is_ours(x)]
+        lasting = [x for x in owners if any(y is not owners and not is_ours(y) for y in gc.get_referrers(x))]
+        return [(owner, arrays[id(x)][1]) for owner in lasting for x in gc.get_referents(owner) if id(x) in arrays]
+
+    def take_over(self, inner: Overwritten, left: Sequence[Any], results: Sequence[Any]) -> None:
+        """Add what a region has replaced. `left` are values at its end, which are `results` outside."""
+        for key, found in inner.known.items():
+            if self.known.get(key) is not found:
+                last = inner.current(found.old)
+                new = next((result for value, result in zip(left, results, strict=False) if value is last), None)
+                self.known[key] = found._replace(new=new)
+
+
+def is_ours(owner: Any) -> bool:
+    """Whether an object belongs to the trace, or is a frame that has ended. Tuples hold captured and replaced arrays."""
+    return isinstance(owner, tuple | FrameType | GeneratorType | np.ndarray) or type(owner).__module__.startswith("adjit.")
+
+
+def with_bases(x: Any) -> Iterator[Array]:
+    while isinstance(x, np.ndarray):
+        yield x
+        x = x.base
+
+
+def lost(found: Replaced, owner: Any) -> TraceError:
+    at = f" at {found.where.file.rpartition('/')[2]}:{found.where.line}" if found.where is not None else ""
+    return TraceError(
+        f"an array that outlives the function is changed in place{at}: a {type(owner).__name__} refers to it. Traced, the change would be "
+        "lost: copy the array first, with .copy(), or keep the state in a Variable"
+    ).at(found.where)
+
+
+def stale(found: Replaced) -> TraceError:
+    at = f" at {found.where.file.rpartition('/')[2]}:{found.where.line}" if found.where is not None else ""
+    return TraceError(
+        f"{found.old!r} was changed in place{at}, through another variable, an attribute or a view. NumPy shows the change here as well, "
+        "where a traced function still has the old value: make a new array there (y = y + 1 instead of y += 1), return it and use that "
+        "one, or copy the array first, with .copy()"
+    )

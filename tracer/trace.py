@@ -29,7 +29,7 @@ from .contents import holds_still
 from .frames import code_of, definition, raised_at, recurs_at, user_location, user_site
 from .given import Given
 from .pytree import TreeDef, dotted, flatten
-from .sharing import SHARING, remember_view
+from .sharing import SHARING, Overwritten, memory_of, remember_view
 from .traced import Splat as Splat
 from .traced import Traced as Traced
 from .traced import leaked
@@ -54,6 +54,7 @@ class Trace(Builder):
         super().__init__(parent=parent)
         self.name = name
         self.written: dict[int, Operand] = {}  # id of a cell -> its current value, if this trace or region wrote it
+        self.overwritten: Overwritten = Overwritten(parent.overwritten if parent is not None else None)
         self.dead_end = False  # whether this region always raises: its results are never read
         self._callee: FrameType | None = None
         self._named: tuple[Value, ...] = ()
@@ -115,6 +116,8 @@ class Trace(Builder):
         for arg in args:
             if isinstance(arg, Traced) and arg.owner is not self:
                 self.check_reachable(arg, op.name)
+        if self.overwritten and not self.derives:
+            self.overwritten.check(args)
         # a statement holds plain literals: derivative rules do not depend on how weakly a scalar was typed
         plain = [self.plain(a) if isinstance(a, Splat) else a for a in args]
         results = super().emit(op, plain, blocks, types)
@@ -145,8 +148,26 @@ class Trace(Builder):
         return operand if known is None else known[1]
 
     def constant(self, operand: Operand) -> Operand:
+        if self.overwritten and not self.derives and isinstance(operand, Concrete):
+            self.overwritten.check([operand.buffer])
         found = self.stand_in(operand)
         return super().constant(operand) if found is operand else found
+
+    @property
+    def derives(self) -> bool:
+        """Whether a pass emits derivatives, which are those at the values that the function used, replaced since or not."""
+        return self.phase == "backward" or self.location is not None
+
+    def overwrite(self, old: Operand | Array, new: Operand) -> None:
+        if new is old:
+            return  # the write changed nothing
+        kept = {id(value) for trace in self.around() if isinstance(trace, Trace) for value in trace.written.values()}
+        self.overwritten.add(old, new, user_location(), kept | {id(parameter) for _, parameter in self.root()._cells.values()})
+
+    def finish(self, results: Sequence[Operand], saving: Sequence[Operand] = ()) -> Block:
+        if not self.derives:
+            self.overwritten.check(results, returned=True)
+        return super().finish(results, saving)
 
     # ---- external values
 
@@ -295,12 +316,14 @@ def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any],
             result = fn(*args, **kwargs)
             structures.check(trace.name, result, location)
             out, out_tree = flatten(result, in_order=True)
+            check_arguments(trace, arguments, out)
             results = [as_operand(leaf) for leaf in out if is_result(leaf)]
             func = trace.finish_function(arguments, results, location)
             static = tuple((i, leaf) for i, leaf in enumerate(out) if not is_result(leaf))
             for _, leaf in static:
                 check_opaque(leaf, location)
-            return Program(func, len(arguments), trace.cells, trace.captures, out_tree, static)
+        trace.overwritten.check_outside()  # when the trace no longer refers to the user's frames
+        return Program(func, len(arguments), trace.cells, trace.captures, out_tree, static)
     except AdjitError as error:
         error.at(raised_at(error.__traceback__))
         raise
@@ -318,6 +341,19 @@ def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any],
         ).at(recurs_at(error.__traceback__)) from None
     finally:
         trace.forget()
+
+
+def check_arguments(trace: Trace, arguments: Sequence[Traced], results: Sequence[Any]) -> None:
+    """Raise an error for an argument that is changed in place and not returned: in NumPy, the caller would see that."""
+    returned = {id(array) for leaf in results for array in (leaf, *memory_of(leaf))} if trace.overwritten else set()
+    for argument in arguments:
+        found = trace.overwritten.known.get(id(argument))
+        if found is not None and id(trace.overwritten.current(argument)) not in returned:
+            name = argument.name or "x"
+            raise TraceError(
+                f"the argument {name} is changed in place, as by `{name} += 1`, and not returned: with NumPy the caller sees the change, "
+                f"with a compiled function it does not; write {name} = {name} + 1, or return {name}"
+            ).at(found.where)
 
 
 def is_result(leaf: Any) -> bool:

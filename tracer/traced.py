@@ -86,6 +86,11 @@ class Traced(ArrayMethods, Value):
     def __deepcopy__(self, memo: dict[int, Any]) -> Operand:
         return self.copy()
 
+    def overwritten(self, new: Operand) -> None:
+        builder = current_builder()
+        if builder is not None:
+            builder.overwrite(self, new)
+
     def flatten(self, order: str = "C") -> Operand:
         flat = self.ravel(order)
         return flat.copy() if isinstance(flat, Traced) else flat
@@ -188,6 +193,11 @@ class Splat(ArrayMethods, Literal):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Operand:
         return self.copy()
+
+    def overwritten(self, new: Operand) -> None:
+        builder = current_builder()
+        if builder is not None:
+            builder.overwrite(self, new)
 
     def numpy(self) -> Array:
         return np.array(self.array())

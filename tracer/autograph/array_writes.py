@@ -44,7 +44,9 @@ def write_array(
         return x
     check_unseen(x, argument, others, f"{spelled(function)}({{}}, ...)")
     target = to_operand(x)
-    return owned(trace, ops.cast(ours(target, args, options), target.dtype))
+    out = owned(trace, ops.cast(ours(target, args, options), target.dtype))
+    trace.overwrite(x, out)
+    return out
 
 
 def returning(function: Any) -> Callable[[Operand, Sequence[Any], Mapping[str, Any]], Operand] | None:

@@ -26,8 +26,9 @@ from ..conversion import convert
 from ..convert import arithmetic, array_of_list, is_number, of_rows, to_operand
 from ..frames import code_of, raised_at, user_location
 from ..growing import TracedList
+from ..in_place import SYMBOLS, fitted
 from ..regions import Attempt, RegionOutput, Wording, is_traced, predicate
-from ..sharing import same_memory, share, written
+from ..sharing import same_memory, set_memory, share, written
 from ..slices import as_rows, has_traced_slice
 from ..sparse_products import is_sparse
 from ..trace import Traced, current_trace
@@ -299,7 +300,7 @@ def get_item(x: Any, key: Any) -> Any:
     if isinstance(x, np.ndarray):
         out = to_operand(x)[key]
         if isinstance(out, Traced):
-            out.memory = (x,)
+            set_memory(out, (x,))
         return out
     items = arithmetic(*x)
     dtype = common_dtype(*items)
@@ -319,30 +320,55 @@ def is_numeric(x: Any) -> bool:
 # ---- in-place updates
 
 
-def _augmented(python: Callable[[Any, Any], Any], plain: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    def update(x: Any, value: Any, *, others: Sequence[Callable[[], Any]] = ()) -> Any:
-        if others and isinstance(x, Traced | np.ndarray) and x.shape and current_trace() is not None:
-            # NumPy arrays see the update, unless the variable gets a new array
-            check_others(x, others, object if isinstance(x, Traced) or is_traced(value) else Traced)
-        # a NumPy array cannot hold a traced value: the variable gets a new array
-        return plain(x, value) if isinstance(x, np.ndarray) and is_traced(value) else python(x, value)
+class Augmented:
+    """`x += value` on a variable: Python's operator in place, and the one that it stands for."""
 
-    return update
+    __slots__ = ("python", "plain")
+
+    def __init__(self, python: Callable[[Any, Any], Any], plain: Callable[[Any, Any], Any]) -> None:
+        self.python = python
+        self.plain = plain
+
+    def __call__(self, x: Any, value: Any, *, argument: str = "", others: Sequence[Callable[[], Any]] = ()) -> Any:
+        """Return the variable's new value. `argument` is its name if the caller has the same array, `others` as for `set_item`."""
+        if isinstance(x, np.ndarray) and is_traced(value):  # it cannot hold a traced value: the variable gets a new array
+            if x.shape:
+                check_unseen(x, argument, others, f"{{}} {SYMBOLS[self.plain]} ...")
+            out = self.result(x, value)
+            trace = current_trace()
+            if trace is not None and x.shape:
+                trace.overwrite(x, out)
+            return out
+        if others and isinstance(x, Traced | np.ndarray) and x.shape and current_trace() is not None and in_place(x):
+            check_others(x, others, object if isinstance(x, Traced) else Traced)  # NumPy arrays see the update
+        return self.python(x, value)
+
+    def result(self, x: Any, value: Any) -> Any:
+        """Return the new contents of the array, or the new value of anything else."""
+        if not is_traced(x) and not is_traced(value):
+            return self.python(x, value)
+        out = self.plain(x, value)
+        return fitted(to_operand(x), out, self.plain) if np.shape(x) and in_place(x) else out
 
 
-iadd = _augmented(operator.iadd, operator.add)
-isub = _augmented(operator.isub, operator.sub)
-imul = _augmented(operator.imul, operator.mul)
-itruediv = _augmented(operator.itruediv, operator.truediv)
-ifloordiv = _augmented(operator.ifloordiv, operator.floordiv)
-imod = _augmented(operator.imod, operator.mod)
-ipow = _augmented(operator.ipow, operator.pow)
-imatmul = _augmented(operator.imatmul, operator.matmul)
-iand = _augmented(operator.iand, operator.and_)
-ior = _augmented(operator.ior, operator.or_)
-ixor = _augmented(operator.ixor, operator.xor)
-ilshift = _augmented(operator.ilshift, operator.lshift)
-irshift = _augmented(operator.irshift, operator.rshift)
+def in_place(x: Any) -> bool:
+    """Whether `x += value` changes an array, rather than giving a variable a new one."""
+    return not isinstance(x, Operand) or getattr(x, "in_place", False)
+
+
+iadd = Augmented(operator.iadd, operator.add)
+isub = Augmented(operator.isub, operator.sub)
+imul = Augmented(operator.imul, operator.mul)
+itruediv = Augmented(operator.itruediv, operator.truediv)
+ifloordiv = Augmented(operator.ifloordiv, operator.floordiv)
+imod = Augmented(operator.imod, operator.mod)
+ipow = Augmented(operator.ipow, operator.pow)
+imatmul = Augmented(operator.imatmul, operator.matmul)
+iand = Augmented(operator.iand, operator.and_)
+ior = Augmented(operator.ior, operator.or_)
+ixor = Augmented(operator.ixor, operator.xor)
+ilshift = Augmented(operator.ilshift, operator.lshift)
+irshift = Augmented(operator.irshift, operator.rshift)
 
 
 def set_item(x: Any, key: Any, value: Any, *, argument: str = "", others: Sequence[Callable[[], Any]] = ()) -> Any:
@@ -361,20 +387,26 @@ def set_item(x: Any, key: Any, value: Any, *, argument: str = "", others: Sequen
         return x
     check_unseen(x, argument, others)
     target = to_operand(x)
-    return written(trace, target, as_rows(target, key) if has_traced_slice(key) else key, value)
+    out = written(trace, target, as_rows(target, key) if has_traced_slice(key) else key, value)
+    trace.overwrite(x, out)
+    return out
 
 
-def update_item(
-    x: Any, key: Any, update: Callable[[Any, Any], Any], value: Any, *, argument: str = "", others: Sequence[Callable[[], Any]] = ()
-) -> Any:
+def update_item(x: Any, key: Any, update: Augmented, value: Any, *, argument: str = "", others: Sequence[Callable[[], Any]] = ()) -> Any:
     """Perform `x[key] += value` and similar."""
     if isinstance(x, Operand | np.ndarray):
         value = array_of_list(value)
     if not traced_key(key):
-        return set_item(x, key, update(x[key], value), argument=argument, others=others)
+        compute = update.result if isinstance(x, Operand | np.ndarray) else update  # an array in a dict or list changes, too
+        return set_item(x, key, compute(x[key], value), argument=argument, others=others)
     check_unseen(x, argument, others)
     target = to_operand(x)
-    return ops.updateitem(target, as_rows(target, key) if has_traced_slice(key) else key, lambda items: update(items, value))
+    at = as_rows(target, key) if has_traced_slice(key) else key
+    out = ops.updateitem(target, at, lambda items: update.result(items, value))
+    trace = current_trace()
+    if trace is not None:
+        trace.overwrite(x, out)
+    return out
 
 
 def check_unseen(x: Any, argument: str, others: Sequence[Callable[[], Any]], write: str = "{}[...] = ...") -> None:

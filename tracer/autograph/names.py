@@ -39,11 +39,12 @@ class Usage:
     `attributes` are those that are set or changed in place, as dotted paths: `self.h = x`, `self.cache[k] = x`.
     """
 
-    __slots__ = ("reads", "binds", "changes", "appends", "attributes", "outside", "declared", "scope")
+    __slots__ = ("reads", "binds", "assigns", "changes", "appends", "attributes", "outside", "declared", "scope")
 
     def __init__(self) -> None:
         self.reads: set[str] = set()
         self.binds: set[str] = set()
+        self.assigns: set[str] = set()  # bound, other than by `x += value`
         self.changes: set[str] = set()
         self.appends: set[str] = set()
         self.attributes: set[str] = set()
@@ -71,11 +72,14 @@ class Usage:
             self.reads.add(node.id)
         else:
             self.binds.add(node.id)
+            self.assigns.add(node.id)
 
     def visit_augmented(self, node: ast.AugAssign) -> None:
         if isinstance(node.target, ast.Name):
             self.reads.add(node.target.id)
-        self.visit(node.target)
+            self.binds.add(node.target.id)
+        else:
+            self.visit(node.target)
         self.visit(node.value)
 
     def visit_store(self, node: ast.Subscript | ast.Attribute) -> None:
@@ -143,6 +147,7 @@ class Usage:
             inner.visit(part)
         self.reads |= inner.reads - targets.binds
         self.binds |= inner.binds  # `:=` binds outside a comprehension
+        self.assigns |= inner.assigns
         self.outside |= inner.outside
         self.scope |= inner.scope
         self.changes |= inner.changes - targets.binds

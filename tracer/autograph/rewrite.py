@@ -75,6 +75,7 @@ class FunctionRewriter:
         self.own = self.locals | (free_names(node) & around)  # as returned by `locals()`
         self.globals = usage.declared - outer
         self.rebound = usage.binds
+        self.assigned = usage.assigns
         self.appended = usage.appends
         self.related = related_names(node.body)
         jumps = Jumps(whole.fresh, whole.unrolled)
@@ -288,6 +289,8 @@ class FunctionRewriter:
         match stmt.target:
             case ast.Name(id=name) if name not in self.globals:
                 update = self.operator(operator, [load(name), value], stmt)
+                if name in self.arguments and name not in self.assigned:
+                    update.keywords.append(placed(ast.keyword("argument", ast.Constant(name)), stmt))
                 self.tell_others(update, name, stmt)
                 return placed(ast.Assign([store(name)], update), stmt)
             case ast.Subscript(value=ast.Name(id=name)) if name in self.locals:

@@ -38,6 +38,7 @@ from .exporting import Exportable
 from .general import General, Policy, conditions, general_key, refusal, shapes_of, symbolized
 from .inspecting import Inspectable, Looked, check_finite
 from .methods import BoundFunction, Instances, bind
+from .outside import Outside
 from .recording import listening, suspended
 from .retracing import Retraces
 from .room import GROWTH, has_lists, is_visible
@@ -106,6 +107,7 @@ class Function(Inspectable, Exportable):
         self._was_slow = False  # there was a warning about it
         self._complete = False  # traced to the end once: from then on no variable may be created
         self._instances = Instances(self._lock)
+        self._outside = Outside()
         self._shortcut = Shortcut(self)
 
     # ---- calls
@@ -139,6 +141,7 @@ class Function(Inspectable, Exportable):
         """Take the fast path for plain arrays, scalars and containers of them; pass everything else to `_call`."""
         if self._specs is not None:
             args, kwargs = self._specs.bound(args, kwargs, instance is not None)
+        self._look_outside()
         if self._static or config.eager or config.debug_nans or listening.recorders or current_builder() is not None:
             return self._call(args, kwargs, None, instance)
         key: list[Any] = []
@@ -153,6 +156,16 @@ class Function(Inspectable, Exportable):
         if found.convention.is_general:
             self._shortcut.grow(found)
         return found.run(arrays)
+
+    def _look_outside(self) -> None:
+        """Discard all programs if a name that they have read is bound to another object now."""
+        changed = self._outside.changed()
+        if changed is not None:
+            with self._lock:
+                if self._outside.changed() is not None:
+                    self.clear_cache()
+                    self._outside.forget(self._name, changed)
+        self._shortcut.refresh()
 
     def _taken_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Signature:
         named = kwargs if self._shows_keywords or len(kwargs) < 2 else dict(sorted(kwargs.items()))
@@ -271,6 +284,7 @@ class Function(Inspectable, Exportable):
         self._traces += 1
         if found is not None and found.pins:
             return None
+        self._outside.add(program.bindings)
         with no_recording():
             return ConcreteFunction(program, {"trace": time.perf_counter() - started}, signature.stores, closed_over, self._threads)
 
@@ -348,6 +362,7 @@ class Function(Inspectable, Exportable):
     # ---- inspection
 
     def _looked_at(self, args: tuple[Any, ...], kwargs: dict[str, Any], general: bool = True) -> Looked:
+        self._look_outside()
         signature = self._taken_apart(args, kwargs)
         return Looked(self._concrete(signature, general=general), signature, self._fn)
 

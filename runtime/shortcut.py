@@ -88,6 +88,14 @@ class Shortcut:
             if self._entry is not None:
                 self._install()
 
+    def refresh(self) -> None:
+        """Let the native entry look for names outside of the function where they are now, if it found something else."""
+        if self._entry is not None and self._entry.is_outdated():
+            with self._lock:
+                self._install()
+
     def _install(self) -> None:
         assert self._entry is not None
-        self._entry.install([route for _, route in self._routes])
+        checks = self._function._outside.checks()
+        routes = [route for _, route in self._routes] if checks is not None else []
+        self._entry.install(routes, checks or [], self._function._outside.kept())

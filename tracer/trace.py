@@ -9,7 +9,7 @@ A `Trace` with a parent builds a region (a branch, the body of a loop): it can u
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,6 +25,7 @@ from adjit.ir.ops.logic import Detach
 from adjit.ir.ops.maps import Map
 from adjit.ir.types import PYTHON, TensorType
 
+from .bindings import Binding, read_by
 from .contents import holds_still
 from .frames import code_of, definition, raised_at, recurs_at, user_location, user_site
 from .given import Given
@@ -61,6 +62,7 @@ class Trace(Builder):
         if parent is None:
             self.capture = self.capture_array
             self.arguments: Sequence[Traced] = ()
+            self.functions: dict[int, FunctionType] = {}  # those of the user that have been called, by id
             self.doubles: dict[int, tuple[Array, Array]] = {}
             self.parts: dict[int, tuple[Operand, Any]] = {}  # id of a value -> it and the part of a variable that it was read from
             self.sources: dict[int, Any] = {}  # random number generators created by the function itself
@@ -249,6 +251,7 @@ class Trace(Builder):
         self.written = {}
         self._cells, self._captures, self._captured, self.stand_ins, self.arguments, self.doubles, self.parts = {}, [], {}, {}, (), {}, {}
         self.sources = {}
+        self.functions = {}
 
 
 def current_trace() -> Trace | None:
@@ -276,17 +279,19 @@ class Spec:
 class Program:
     """A traced function. The parameters of `func` are the traced argument leaves, then `cells`, then `captures`."""
 
-    __slots__ = ("func", "arguments", "cells", "captures", "out_tree", "static")
+    __slots__ = ("func", "arguments", "cells", "captures", "out_tree", "static", "bindings")
 
     def __init__(
-        self, func: Func, arguments: int, cells: list[Cell], captures: list[Array], out_tree: TreeDef, static: tuple[tuple[int, Any], ...]
-    ) -> None:
+        self, func: Func, arguments: int, cells: list[Cell], captures: list[Array], out_tree: TreeDef, static: tuple[tuple[int, Any], ...],
+        bindings: Sequence[Binding] = (),
+    ) -> None:  # fmt: skip
         self.func = func
         self.arguments = arguments  # number of parameters that are argument leaves
         self.cells = cells
         self.captures = captures
         self.out_tree = out_tree
         self.static = static  # (position, object) of the result leaves that are not arrays
+        self.bindings = bindings  # what the function read from outside
 
     def rebuild(self, results: Sequence[Any]) -> Any:
         """Build the function's return value from the values of `func.results`."""
@@ -308,6 +313,9 @@ def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any],
         trace.parameter(leaf.type, leaf.name or hint, leaf.weak, location) if isinstance(leaf, Spec) else leaf
         for leaf, hint in zip(leaves, names, strict=True)
     ]
+    own = fn.__func__ if isinstance(fn, MethodType) else fn
+    if isinstance(own, FunctionType):
+        trace.functions[id(own)] = own
     arguments = trace.arguments = [x for x, leaf in zip(given, leaves, strict=True) if isinstance(leaf, Spec)]
     try:
         with trace:
@@ -323,7 +331,10 @@ def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any],
             for _, leaf in static:
                 check_opaque(leaf, location)
         trace.overwritten.check_outside()  # when the trace no longer refers to the user's frames
-        return Program(func, len(arguments), trace.cells, trace.captures, out_tree, static)
+        objects = [leaf for leaf in leaves if not isinstance(leaf, Spec)]
+        if isinstance(fn, MethodType):
+            objects.append(fn.__self__)
+        return Program(func, len(arguments), trace.cells, trace.captures, out_tree, static, read_by(trace.functions.values(), objects))
     except AdjitError as error:
         error.at(raised_at(error.__traceback__))
         raise

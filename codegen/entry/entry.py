@@ -38,6 +38,7 @@ from ..llvm.target import current
 from ..llvm.workers import Later
 from ..native import TOO_SMALL
 from . import variable_locks
+from .bindings import Checks
 from .text import entry_ir, locks_ir
 
 if TYPE_CHECKING:
@@ -242,23 +243,36 @@ class Entry:
         self._table.kept = [python]
         self.call: Callable[..., Any] = _new_function()(ctypes.addressof(_definition(name)), self._table, None)
 
-    def install(self, routes: Sequence[Route]) -> None:
-        """Try these routes, in this order. The previous routes are freed when no call uses them any more."""
-        installed, kept = _Installed(routes), self._table.kept
+    def install(self, routes: Sequence[Route], checks: Checks = (), held: Sequence[object] = ()) -> None:
+        """Try these routes, in this order, if `checks` hold, which need the objects `held`.
+
+        The previous routes are freed when no call uses them any more.
+        """
+        installed, kept = _Installed(routes, checks, held), self._table.kept
         kept.append(installed)  # in this order, the table is valid wherever an interrupt ends this
         self._table[1] = installed.address
         del kept[1:-1]
+
+    def is_outdated(self) -> bool:
+        """Whether a check has failed since the routes were installed."""
+        installed = self._table.kept[-1]
+        return isinstance(installed, _Installed) and bool(installed.words[_Installed.FAILED])
 
 
 class _Installed:
     """An immutable list of routes: the entry holds a reference to it for the duration of a call."""
 
-    __slots__ = ("routes", "words", "address")
+    __slots__ = ("routes", "checks", "held", "words", "address")
+    FAILED = 5  # the word that says that a check has failed
 
-    def __init__(self, routes: Sequence[Route]) -> None:
+    def __init__(self, routes: Sequence[Route], checks: Checks, held: Sequence[object]) -> None:
         self.routes = tuple(routes)
+        self.checks = np.array([word for check in checks for word in check], np.uint64)
+        self.held = tuple(held)
         most = max((route.buffers for route in routes), default=0)
-        self.words = np.array([id(self), len(routes), most, *(route.address for route in routes)], np.int64)
+        first = _address(self.checks)
+        header = [id(self), len(routes), most, first, first + self.checks.nbytes, 0]
+        self.words = np.array([*header, *(route.address for route in routes)], np.int64)
         self.address = _address(self.words)
 
 

@@ -182,16 +182,33 @@ own: ; routes that are exchanged meanwhile live until this call is over
   %owner.count = load i64, ptr %owner
   %owner.more = add i64 %owner.count, 1
   store i64 %owner.more, ptr %owner
-  br label %try
+  %checks = item %routes[3]
+  %checks.end = item %routes[4]
+  br label %check
+check: ; names outside of the function are bound to what they were bound to when it was traced
+  %c = phi ptr [%checks, %own], [%c.next, %check.look]
+  %checked = icmp eq ptr %c, %checks.end
+  br i1 %checked, label %try, label %check.look
+check.look:
+  %place = load ptr, ptr %c
+  %expected = item %c[1]
+  %bound = load ptr, ptr %place
+  %as.before = icmp eq ptr %bound, %expected
+  %c.next = getelementptr ptr, ptr %c, i64 2
+  br i1 %as.before, label %check, label %check.failed
+check.failed:
+  %failed.at = getelementptr i64, ptr %routes, i64 5
+  store i64 1, ptr %failed.at
+  br label %leave
 try:
-  %t = phi i64 [0, %own], [%t.next, %other]
+  %t = phi i64 [0, %check], [%t.next, %other]
   %some = icmp slt i64 %t, %route.count
   br i1 %some, label %look, label %leave
 other:
   %t.next = add i64 %t, 1
   br label %try
 look:
-  %t.at = add i64 %t, 3
+  %t.at = add i64 %t, 6
   %route = item %routes[%t.at]
   %count = word %route[ARGUMENTS]
   %fits = icmp eq i64 %count, %nargs

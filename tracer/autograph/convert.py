@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ..frames import is_ours
+from ..trace import current_trace
 from . import operators
 from .builtin import overload
 from .chance import draws
@@ -56,6 +57,9 @@ def convert(function: Callable[..., Any]) -> Callable[..., Any]:
         known = _functions.get(function)
         if known is None:
             known = _functions[function] = convert_function(function)
+        trace = current_trace()
+        if trace is not None and isinstance(known, FunctionType) and known is not function:
+            trace.root().functions[id(known)] = known
         return known
     if isinstance(function, MethodType):
         inner = convert(function.__func__)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from string import Formatter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -113,12 +112,12 @@ class Assert(Effect):
 
     def without_values(self) -> str:
         """The message of examples that are computed together, each of which has values of its own."""
-        return "".join(literal + ("..." if field is not None else "") for literal, field, _, _ in Formatter().parse(self.message))
+        return "".join(literal + ("..." if field is not None else "") for literal, field, _, _ in parsed(self.message))
 
     def with_details(self, types: Sequence[TensorType]) -> str:
         """The message as a template of 64-bit words, from which `Detail` restores numbers of these types."""
         out, left = "", list(types)
-        for literal, field, spec, conversion in Formatter().parse(self.message):
+        for literal, field, spec, conversion in parsed(self.message):
             out += literal.replace("{", "{{").replace("}", "}}")
             if field is not None:
                 out += f"{{:{DTYPE_NAMES[left.pop(0).dtype]}!{conversion or ''}:{spec}}}"
@@ -205,9 +204,16 @@ class Print(Effect):
         raise UnsupportedError("print: in a branch or loop that some examples of a vmap take and others do not; print after it")
 
 
+def parsed(template: str) -> Iterable[tuple[str, str | None, str | None, str | None]]:
+    """The parts of a template: text, and the name, format and conversion of the place after it."""
+    from string import Formatter  # noqa: PLC0415 - compiles regular expressions when imported, and few programs need it
+
+    return Formatter().parse(template)
+
+
 def check_template(what: str, template: str, types: Sequence[TensorType]) -> None:
     """Reject a template that does not have a place for each operand, or a format that an operand does not take."""
-    places = [part[1:] for part in Formatter().parse(template) if part[1] is not None]
+    places = [part[1:] for part in parsed(template) if part[1] is not None]
     if len(places) != len(types):
         raise ShapeError(f"{what}: {template!r} does not fit {len(types)} operands")
     for (name, spec, conversion), type in zip(places, types, strict=True):

@@ -24,6 +24,7 @@ from .fusion.legalize import legalize
 from .fusion.positions import reduce_positions
 from .fusion.rows import fuse_rows
 from .fusion.stencils import shift_stencils
+from .fusion.turned import turn_products
 from .loops.accumulate import accumulate_products
 from .loops.licm import hoist_invariants
 from .loops.lift import lift_products
@@ -112,6 +113,7 @@ OPTIMIZE = Pipeline(
     pad_joined_views,
     lift_products,
     accumulate_products,
+    turn_products,
     reduce_positions,
     legalize,
     fuse,

@@ -88,8 +88,14 @@ class Ranges:
                     return self._without_quotient(expr, atom)
             if variable in atoms:
                 return self._without_variable(expr, variable)
-        if quotients:  # those that contain others first: what is left of them may cancel the others
-            return self._without_quotient(expr, max(quotients, key=_depth))
+        common = math.gcd(*expr.terms.values())
+        if quotients and common > 1:  # a quotient is an integer, and so is what it is multiplied by
+            bound = self.least(Symbolic({monomial: factor // common for monomial, factor in expr.terms.items()}))
+            return None if bound is None else common * bound + expr.constant
+        if quotients:  # those that contain others first: what is left of them may cancel the others; then those that no symbol multiplies
+            chosen = max(quotients, key=lambda atom: (_depth(atom), all(len(m) == 1 for m in expr.terms if atom in m)))
+            bounds = [self._without_quotient(expr, chosen), self._without_multiplier(expr, chosen, set().union(*quotients.values()))]
+            return max((bound for bound in bounds if bound is not None), default=None)
         for atom in atoms:
             if isinstance(atom, Symbol):
                 return self._without_symbol(expr, atom)
@@ -137,6 +143,15 @@ class Ranges:
         if self.at_least(slope, 0):
             return self.least(substituted(expr, variable, low))
         return self.least(substituted(expr, variable, high)) if self.at_least(-slope, 0) else None
+
+    def _without_multiplier(self, expr: Symbolic, atom: Quotient, inside: set[Var]) -> int | None:
+        """The least value of a symbol that multiplies a quotient, if the expression grows with it; no quotient contains it."""
+        for symbol in {each for monomial in expr.terms if atom in monomial for each in monomial}:
+            if isinstance(symbol, Symbol) and symbol not in inside:
+                slope = _slope(expr, symbol)
+                if slope is not None and self.at_least(slope, 0):
+                    return self.least(substituted(expr, symbol, symbol.low))
+        return None
 
     def _without_quotient(self, expr: Symbolic, atom: Quotient) -> int | None:
         """divisor * quotient = dividend - remainder, with 0 <= remainder < divisor; and the quotient is an integer."""

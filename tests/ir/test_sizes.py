@@ -129,6 +129,9 @@ def test_ranges_decide_comparisons():
     assert at_least(B * B, 2 * B * (B // 2))
     assert at_least(B * T * T, 2 * B * T * (T // 2) + B * T * (T % 2) - 1)
     assert at_least(B - B // 2, 8 * ((B - B // 2) // 8))
+    assert at_least(B * T - (B + 1) // 2 * T, T)  # B//2 rows of T, written as B - (B+1)//2, have a first one
+    assert at_least(B * T - (B + 1) // 2 * T, 8 * (T // 8))
+    assert not at_least(B * T - (B + 1) // 2 * T, T + 1)
 
 
 def test_undecided_comparisons_raise_outside_of_traces():
@@ -267,4 +270,4 @@ def check_rows(row, T):
             ranges.known[var_of(inner)] = Range(first, final)
             assert ranges.at_least(row * outer + inner, 0)
             assert ranges.at_least(row * T.expr - row * outer - inner, 1)
-            assert not ranges.at_least(row * T.expr - row * outer - inner, 9)
+            assert not ranges.at_least(row * T.expr - row * outer - inner, 10)  # 9 are proven of 2*B-1, which is odd

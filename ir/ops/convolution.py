@@ -14,11 +14,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import cast as typed
 
 from .. import source_helpers
 from ..errors import DTypeError, ShapeError
-from ..expr import hint_of, is_static
-from ..types import Shape, TensorType
+from ..expr import hint_of, is_static, minimum
+from ..types import I64, Shape, TensorType
 from .base import Array, Loops, Op, Reg, Window, Writing, apply, with_attributes
 from .maps import cast, common_dtype
 from .shape import lead, move_lead, move_to_lead, pad, reshape, slice_
@@ -276,12 +277,14 @@ class ConvolveFilter(Convolution):
         features, width = filter[1].type.shape[-1], k.tile_width(d.type.dtype)
         if features > width and features % width == 0 and math.prod(out.type.shape[:-1]) >= WORTH_PACKING:
             given, filter = led_by("nq", *in_blocks("q", *given, width)), in_blocks("q", *filter, width)
-        images = hint_of(x.type.shape[0])
-        copies = images // max(-(-images // COPIES), 1)
+        images = x.type.shape[0]
+        copies = images // max(-(-images // COPIES), 1) if is_static(images) else COPIES
         work = self.work(d.type, out.type)
         k.fill(out, 0)
         if copies * out.type.nbytes > COPIED_BYTES:
             self._in_parts(k, work, filter, image, given)
+        elif not is_static(images):
+            self._in_shares(k, work, filter, image, given)
         else:
             self._in_copies(k, work, filter, image, given, copies if k.is_large(work) else 0)
 
@@ -304,9 +307,29 @@ class ConvolveFilter(Convolution):
             k.each(copies, work, one, parts, *(w.sliding(0, copies, share, share) for _, w in (image, given)), own)
             with k.loop(copies) as part:
                 k.accumulate(filter[1], parts.at(part))
-        if not is_static(batch) or whole < batch:
+        if whole < batch:
             rest = (w.slice(0, whole, batch - whole) for _, w in (image, given))
             k.each(1, 0.0, lambda _, *windows: add(*windows), filter[1], *rest, own)
+
+    def _in_shares(self, k: Loops, work: float, filter: Labelled, image: Labelled, given: Labelled) -> None:
+        """The same for a number of images that is known only at run time: all shares but the last are equal, and no copy is in vain."""
+        batch = image[1].type.shape[0]
+        share = -(-batch // COPIES)
+        copies = k.scratch(filter[1].type.with_shape((COPIES, *filter[1].type.shape)))
+
+        def one(part: Reg, copies: Window, xs: Window, ds: Window, own: Window) -> None:
+            scalar = k.scalar
+            each, first = scalar.const(I64, share), scalar.mul(part, scalar.const(I64, share))
+            left = scalar.sub(scalar.const(I64, batch), first)
+            k.fill(copies.at(part), 0)
+            with k.loop(scalar.select(scalar.compare("lt", left, each), left, each)) as n:
+                self._add_one(k, (filter[0], copies.at(part)), (image[0], xs), (given[0], ds), own, scalar.add(first, n))
+
+        own = k.private(given[1].type.with_shape(given[1].type.shape[1:]))
+        k.each(typed(int, minimum(batch, COPIES)), work, one, copies, image[1], given[1], own)
+        used = k.scalar.idiv(k.scalar.const(I64, batch + share - 1), k.scalar.const(I64, share))
+        with k.loop(used) as part:
+            k.accumulate(filter[1], copies.at(part))
 
     def _in_parts(self, k: Loops, work: float, filter: Labelled, image: Labelled, given: Labelled) -> None:
         """Compute each block of the filter's channels from all images."""
@@ -323,11 +346,15 @@ class ConvolveFilter(Convolution):
     def _add(self, k: Loops, filter: Labelled, image: Labelled, given: Labelled, own: Window) -> None:
         """Add the contribution of these images; `own` is a buffer for the cotangent of one image, block by block."""
         with k.loop(image[1].type.shape[0]) as n:
-            ds = given[1].at(n)
-            if "q" in given[0]:
-                k.copy(own, ds)
-                ds = own
-            k.contract(f"{filter[0]},{image[0][1:]},{given[0][1:]}", filter[1], image[1].at(n), ds, accumulate=True)
+            self._add_one(k, filter, image, given, own, n)
+
+    def _add_one(self, k: Loops, filter: Labelled, image: Labelled, given: Labelled, own: Window, n: Reg) -> None:
+        """Add the contribution of image number n."""
+        ds = given[1].at(n)
+        if "q" in given[0]:
+            k.copy(own, ds)
+            ds = own
+        k.contract(f"{filter[0]},{image[0][1:]},{given[0][1:]}", filter[1], image[1].at(n), ds, accumulate=True)
 
 
 def in_blocks(blocks: str, label: str, window: Window, width: int, axis: int = -1) -> Labelled:

@@ -16,6 +16,7 @@ from adjit.ir.errors import AdjitError, Detail
 from adjit.ir.func import Func
 from adjit.ir.locks import lazy
 from adjit.ir.ops.base import Array
+from adjit.ir.sizes import is_symbolic
 from adjit.ir.target import Target
 from adjit.ir.types import DType, TensorType
 
@@ -68,17 +69,20 @@ class Native:
             from .llvm import perf  # noqa: PLC0415 - only for these programs
 
             perf.write(self.name, (each.code for each in image.objects), self._library.address)
-        llvm.rest()
+        llvm.rest(always=bool(image.symbols))  # no other size will be compiled
         self.address = self._library.address[MAIN]
         self._main = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(self.address)
         self._arenas: list[Array] = []
         self.symbols = image.symbols
-        self._sized = sized_types(self.symbols, self.result_types) if self.symbols else None
+        fixed = [not any(map(is_symbolic, t.shape)) for t in self.result_types]
+        self._sized = sized_types(self.symbols, [t for t, is_fixed in zip(self.result_types, fixed, strict=True) if not is_fixed])
         self._axes = [(symbol.param, symbol.axis) for symbol in self.symbols]
         self._memory: Callable[..., int] = sized(self.symbols, image.memory)
-        least = pooled_from(self.result_types) if not self.symbols else HUGE + 1
-        self._results = [(t, deque[Array]() if self._sized is None and least <= t.nbytes <= HUGE else None) for t in self.result_types]
-        self._pools = [deque[Array]() for _ in self.result_types]
+        least = pooled_from([t for t, is_fixed in zip(self.result_types, fixed, strict=True) if is_fixed])
+        self._results = [
+            (t, is_fixed, deque[Array]() if not is_fixed or least <= t.nbytes <= HUGE else None)
+            for t, is_fixed in zip(self.result_types, fixed, strict=True)
+        ]
         self._count = image.buffer_count
 
     @property
@@ -91,9 +95,9 @@ class Native:
         return "\n".join(llvm.assembly(text, self.target) for text in self.texts())
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
-        if self._sized is not None:
-            return self._call_sized(arrays, self._sized)
-        results = [np.empty(t.shape, t.dtype) if pool is None else recycled(t, pool) for t, pool in self._results]
+        if self.symbols:
+            return self._call_sized(arrays)
+        results = [np.empty(t.shape, t.dtype) if pool is None else recycled(t, pool) for t, _, pool in self._results]
         if len(arrays) + len(results) != self._count:  # native code would use what lies behind the table
             raise AdjitError(f"@{self.name} takes {self._count - len(results)} arrays, not {len(arrays)}")
         table = (ctypes.c_void_p * self._count)(*[a.__array_interface__["data"][0] for a in (*arrays, *results)])
@@ -110,12 +114,13 @@ class Native:
             self._raise(code, list(error))
         return results
 
-    def _call_sized(self, arrays: Sequence[Array], shapes: Callable[..., Sequence[tuple[tuple[int, ...], int]]]) -> list[Array]:
+    def _call_sized(self, arrays: Sequence[Array]) -> list[Array]:
         """A call of code for all sizes: the table of buffers continues with the sizes, and the capacity of the arena."""
         sizes = [arrays[param].shape[axis] for param, axis in self._axes]
+        shapes = iter(self._sized(*sizes))
         results = [
-            any_sized(shape, t.dtype, nbytes, pool) if LARGE <= nbytes <= HUGE else np.empty(shape, t.dtype)
-            for (shape, nbytes), t, pool in zip(shapes(*sizes), self.result_types, self._pools, strict=True)
+            any_sized(t.dtype, pool, *next(shapes)) if not is_fixed else np.empty(t.shape, t.dtype) if pool is None else recycled(t, pool)
+            for t, is_fixed, pool in self._results
         ]
         buffers = [a.__array_interface__["data"][0] for a in (*arrays, *results)]
         if len(buffers) != self._count:
@@ -235,8 +240,10 @@ def recycled(type: TensorType, pool: deque[Array]) -> Array:
     return buffer.view(type.dtype).reshape(type.shape)
 
 
-def any_sized(shape: tuple[int, ...], dtype: DType, nbytes: int, pool: deque[Array]) -> Array:
-    """A large result whose size differs from call to call, on a buffer of the pool."""
+def any_sized(dtype: DType, pool: deque[Array] | None, shape: tuple[int, ...], nbytes: int) -> Array:
+    """A result whose size differs from call to call; a large one is on a buffer of the pool."""
+    if pool is None or not LARGE <= nbytes <= HUGE:
+        return np.empty(shape, dtype)
     for _ in range(len(pool)):
         try:
             buffer = pool.popleft()

@@ -153,9 +153,10 @@ class Function(Inspectable, Exportable):
         if found is None:
             return self._call(args, kwargs, short, instance)
         found.used = next(_stamps)
+        out = found.run(arrays)
         if found.convention.is_general:
             self._shortcut.grow(found)
-        return found.run(arrays)
+        return out
 
     def _look_outside(self) -> None:
         """Discard all programs if a name that they have read is bound to another object now."""
@@ -184,7 +185,10 @@ class Function(Inspectable, Exportable):
             self._shortcut.add(args, concrete)
         if listening.recorders:
             return concrete.run_recorded(signature.tensors(), signature.stores)
-        return concrete.run(signature.arrays, signature.stores)
+        out = concrete.run(signature.arrays, signature.stores)
+        if concrete.convention.is_general:
+            self._shortcut.grow(concrete)
+        return out
 
     def _inline(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
         """Inline the call into the enclosing trace: the body runs on its values."""

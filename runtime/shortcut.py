@@ -41,9 +41,7 @@ class Shortcut:
 
         from .nodes import argument_nodes  # noqa: PLC0415 - the same
 
-        if not available() or concrete.guards:
-            return
-        if self.grow(concrete):
+        if not available() or concrete.guards or any(known is concrete for known, _ in self._routes):
             return
         arguments = [nodes for nodes in (argument_nodes(a, self._plain) for a in args) if nodes is not None]
         route = concrete.convention.route(arguments, self._tensor_class) if len(arguments) == len(args) else None
@@ -61,15 +59,15 @@ class Shortcut:
             else:
                 self._install()
 
-    def grow(self, concrete: ConcreteFunction) -> bool:
-        """Give the route of a specialisation for all sizes the memory that a call has lacked; return whether there is a route."""
+    def grow(self, concrete: ConcreteFunction) -> None:
+        """Give the route of a specialisation for all sizes, if there is one, the memory of a call for which its own was too small.
+
+        After that call, which went through Python and has allocated it: otherwise there would be an arena for each of the two ways.
+        """
         for known, route in self._routes:
-            if known is concrete:
-                if route.is_lacking():
-                    with self._lock:
-                        route.grow()
-                return True
-        return False
+            if known is concrete and route.is_lacking():
+                with self._lock:
+                    route.grow()
 
     def _exchange_call(self, entry: Entry) -> None:
         """Replace `__call__`. Python looks it up on the class, so each function gets a class of its own."""

@@ -186,10 +186,10 @@ def assembly(text: str, target: Target, level: int = LEVEL) -> str:
     return without_tables(out) if target.debug_lines else out
 
 
-def rest() -> None:
-    """Release the memory of LLVM's code after a compilation, unless a thread is still compiling."""
+def rest(always: bool = False) -> None:
+    """Release the memory of LLVM's code after a compilation, unless a thread is still compiling. `always`: also if it was just released."""
     if not are_busy():
-        residency.give_back(LIBRARY)
+        residency.give_back(LIBRARY, always)
 
 
 class Library:

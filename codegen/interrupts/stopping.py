@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from ..llvm.lanes import Text
 from .signals import FLAG, INTERRUPTED, LOOK
 
@@ -24,6 +27,16 @@ def poll(text: Text, index: str = "", step: int | str = 1, every: int = 1) -> No
         text.start(look)
     text.declares.add(f"declare i1 @{LOOK}(ptr)")
     _leave_if(text, text.define(f"call i1 @{LOOK}(ptr %error)"), go)
+
+
+@contextmanager
+def brief(text: Text) -> Iterator[None]:
+    """What is emitted inside is known to execute few instructions, whatever the sizes: its loops do not check for signals."""
+    before, unseen, repeated = text.may_look, text.unseen, text.repeated
+    text.may_look = False
+    yield
+    text.may_look = before
+    text.unseen, text.repeated = min(text.unseen, unseen + PIECE / 4), min(text.repeated, repeated + PIECE / 4)
 
 
 def leave_if_stopped(text: Text) -> None:

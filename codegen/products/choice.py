@@ -23,7 +23,7 @@ NEAR = 1 << 16  # bytes of b: up to here it is not packed, since it stays in the
 NARROW = 96  # bytes in a row of b: up to here, the tiles of the routine would be half empty
 NARROW_FACTOR = 1 << 18  # bytes of such a b that stay in the cache while rows of a pass by
 LOW, SHORT_SUM = 32, 64  # rows of a and products in a sum: up to here, packing b costs more than reading it in place several times
-FEW = 16  # a small size
+FEW = 4  # a small size
 
 
 def is_small(

@@ -22,7 +22,7 @@ from adjit.ir.ops.reduce import Sum
 from adjit.ir.target import Target
 from adjit.ir.types import DTYPE_NAMES, I64, DType, TensorType, row_major
 
-from ..interrupts.stopping import PIECE, leave_if_stopped
+from ..interrupts.stopping import PIECE, brief, leave_if_stopped
 from ..kernels.window import Hosted, Private, Window
 from ..llvm.counted import only_if
 from ..llvm.lanes import Reg
@@ -86,7 +86,8 @@ def _sized_product(kernel: LoopKernel, target: Window, a: Window, b: Window, acc
 
     def in_place() -> None:
         product = _sums(kernel, target, _long_region(target, a, b), *work) if target.ops > SHORT else target
-        kernel.contract("mn,mk,kn", product, a, b, accumulate)
+        with brief(kernel.text):  # fewer than PARALLEL multiplications
+            kernel.contract("mn,mk,kn", product, a, b, accumulate)
         _follow(kernel, target, product)
 
     def by_routine() -> None:

@@ -5,7 +5,7 @@ python benchmarks/dynamic.py [--threads N] [--peers] [MODEL ...]
 A row is a size. `static` is the program compiled for that size alone, `general` the one for all sizes; both are run in turn, and the minima
 are compared. With --peers, PyTorch (torch.compile(dynamic=True)) and JAX (which compiles each size) are timed too, where installed.
 The last line of a model counts compilations for all sizes together, what they took beyond a later call of the same size, in seconds and in
-processor time of all threads, and by how much the resident memory grew.
+processor time of all threads, and by how much the resident memory grew, working memory included. The disk cache is empty at the beginning.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import os
+import tempfile
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -24,11 +25,17 @@ if __name__ == "__main__":
     parser.add_argument("--peers", action="store_true")
     OPTIONS = parser.parse_args()
     os.environ["ADJIT_NUM_THREADS"] = OPTIONS.threads
+    CACHE = tempfile.TemporaryDirectory()
+    os.environ["ADJIT_CACHE_DIR"] = CACHE.name
 
 import numpy as np
 
 import adjit as aj
+from adjit.codegen.llvm import residency, toolchain
 from adjit.ir import ops
+
+if __name__ == "__main__":
+    from dynamic_peers import with_jax, with_torch
 
 SECONDS = 0.3  # per size
 Arrays = tuple[np.ndarray[Any, Any], ...]
@@ -120,45 +127,6 @@ def minima(*calls: Callable[[], Any]) -> list[float]:
     return best
 
 
-def torch_mlp() -> Callable[[Arrays], Callable[[], Any]] | None:
-    """A training step of the same perceptron by torch.compile(dynamic=True)."""
-    try:
-        import torch
-    except ImportError:
-        return None
-    torch.set_num_threads(int(OPTIONS.threads))
-
-    @torch.compile(dynamic=True)  # type: ignore[untyped-decorator,unused-ignore]
-    def step(x: Any, y: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
-        loss = ((torch.relu(x @ w1 + b1) @ w2 + b2 - y) ** 2).sum(-1).mean()
-        return loss, *torch.autograd.grad(loss, (w1, b1, w2, b2))
-
-    def bound(arrays: Arrays) -> Callable[[], Any]:
-        tensors = [torch.tensor(a, requires_grad=k > 1) for k, a in enumerate(arrays)]
-        return lambda: step(*tensors)
-
-    return bound
-
-
-def jax_mlp() -> Callable[[Arrays], Callable[[], Any]] | None:
-    """The same by jax.jit, which compiles every size."""
-    try:
-        import jax
-        import jax.numpy as jnp
-    except ImportError:
-        return None
-
-    @jax.jit
-    def step(x: Any, y: Any, *weights: Any) -> Any:
-        def loss(weights: Any) -> Any:
-            w1, b1, w2, b2 = weights
-            return jnp.mean(jnp.sum((jnp.maximum(x @ w1 + b1, 0) @ w2 + b2 - y) ** 2, -1))
-
-        return jax.value_and_grad(loss)(weights)
-
-    return lambda arrays: lambda: jax.block_until_ready(step(*arrays))
-
-
 def memory() -> float:
     """The resident memory of this process, in MB, without what is free: the arrays of all sizes come and go in between."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
@@ -179,6 +147,7 @@ def cost(name: str, model: Model, general: Any) -> str:
     """Call a function with all sizes, and describe what compiling it cost."""
     aj.function(lambda x: x + 1)(np.ones(3))  # what the first call in a process takes
     largest = model.arrays(max(b for b, _ in model.every), max(t for _, t in model.every))
+    residency.give_back(toolchain.LIBRARY, always=True)  # what that call left of LLVM
     before, seconds, processor = memory(), 0.0, 0.0
     for b, t in model.every:
         arrays, traces = model.arrays(b, t), general.trace_count
@@ -205,22 +174,26 @@ def compare(name: str, model: Model) -> None:
     print(told)
 
 
-def compare_peers(model: Model) -> None:
-    for name, made in (("torch", torch_mlp()), ("jax", jax_mlp())):
-        if made is None:
-            print(f"{name} is not installed")
+def compare_peers(name: str, model: Model) -> None:
+    """The first call with each size, and the time of later ones."""
+    for library, make in (("torch", with_torch), ("jax", with_jax)):
+        try:
+            bind = make(int(OPTIONS.threads))[name]
+        except ImportError:
+            print(f"{library} is not installed")
             continue
+        total = 0.0
         for b, t in model.sizes:
-            call = made(model.arrays(b, t))
-            start = time.perf_counter()
-            call()
-            first = time.perf_counter() - start
+            call = bind(model.arrays(b, t))
+            first, _ = timed(call)
             (best,) = minima(call)
-            print(f"{name:12} B={b:5}  first call {first:7.2f} s  then {best * 1e6:9.1f} us")
+            total += first
+            print(f"{name:12} B={b:5} T={t:3}  {library:6} {best * 1e6:9.1f} us, first call {first:7.2f} s")
+        print(f"{name}: {library}: first calls of these {len(model.sizes)} sizes {total:.2f} s")
 
 
 if __name__ == "__main__":
     for chosen in OPTIONS.models or MODELS:
         compare(chosen, MODELS[chosen])
-    if OPTIONS.peers:
-        compare_peers(MODELS["mlp"])
+        if OPTIONS.peers:
+            compare_peers(chosen, MODELS[chosen])

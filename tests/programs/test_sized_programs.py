@@ -1,6 +1,7 @@
 """Random programs for all sizes: one compiled program for several sizes equals NumPy at each of them, with gradients.
 
-`ADJIT_SIZED_PROGRAMS=1000` runs as many, `ADJIT_SIZED_SEED=5000` begins at another seed.
+`ADJIT_SIZED_PROGRAMS=1000` runs as many, and compares each with the interpreter and with the program for one size at every size;
+`ADJIT_SIZED_SEED=5000` begins at another seed.
 """
 
 import os
@@ -10,16 +11,29 @@ import numpy as np
 import pytest
 
 import adjit as aj
+from adjit.ir.interpreter import run
+from adjit.runtime.signature import take_apart
 
 from .sized import inputs_of, make_program
 
 PROGRAMS = int(os.environ.get("ADJIT_SIZED_PROGRAMS", "5"))
+THOROUGH = "ADJIT_SIZED_PROGRAMS" in os.environ
 FIRST = int(os.environ.get("ADJIT_SIZED_SEED", "0"))
 SIZES = [(5, 3), (9, 4), (2, 2), (37, 11), (1, 3), (0, 4)]
 
 
-def check(seed, sizes=SIZES):
-    """Values equal NumPy's, and gradients those computed op by op; at one of the sizes, both are compared with the static program."""
+def interpreted(function, inputs):
+    """What the interpreter computes with the program that a call runs, as traced, and its gradients."""
+    program = function._concrete(take_apart(tuple(inputs), {})).program
+    results = run(program.func, *inputs, *program.captures)
+    return results[:-3], results[-3:]
+
+
+def check(seed, sizes=SIZES, thorough=THOROUGH):
+    """Values equal NumPy's, and gradients those computed op by op.
+
+    At one of the sizes, or if `thorough` at all of them, both are compared with the program for this size alone, and with the interpreter.
+    """
     program = make_program(seed)
 
     def gradients_of(*inputs):
@@ -42,7 +56,9 @@ def check(seed, sizes=SIZES):
                     general(*inputs)
                 continue
             values, gradients = general(*inputs)
-            oracles = [(want, want_gradients), *([static(*inputs)] if k == seed % 4 else [])]
+            oracles = [(want, want_gradients)]
+            if thorough or k == seed % 4:
+                oracles += [static(*inputs), interpreted(general, inputs)]
         for wanted, wanted_gradients in oracles:
             for x, y in zip(values, wanted, strict=True):
                 assert x.shape == y.shape

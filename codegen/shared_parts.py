@@ -9,7 +9,7 @@ from __future__ import annotations
 from adjit.ir.types import DTYPES
 from adjit.ir.world import World
 
-from .shared_sums import CHUNK, INPUT, choosing, shared_text
+from .shared_sums import CHUNK, INPUT, VECTOR, choosing, shared_text
 
 
 def text(name: str, collective: str, dtype: str, ranks: World, slow: str) -> str:
@@ -52,11 +52,11 @@ def _element(name: str, pointer: str, dtype: str, row: int) -> str:
 
 def _scattering(dtype: str, ranks: World) -> str:
     own, others = ranks.rank, [r for r in range(ranks.size) if r != ranks.rank]
+    part = CHUNK // ranks.size // VECTOR * VECTOR  # bytes for each rank
     sends = "\n".join(
         f"""{_element(f"from{r}", "%from", dtype, r)}
-  %slot{r} = mul i64 %bytes, {r}
-  %into{r} = getelementptr i8, ptr %window, i64 %slot{r}
-  %sent{r} = call ptr @memmove(ptr %into{r}, ptr %from{r}, i64 %bytes)"""
+  %into{r} = getelementptr i8, ptr %window, i64 {r * part}
+  call void @stream(ptr %into{r}, ptr %from{r}, i64 %bytes)"""
         for r in others
     )
     body = f"""  %window = call ptr @place(i64 {own}, i64 %offset)
@@ -64,10 +64,9 @@ def _scattering(dtype: str, ranks: World) -> str:
   call void @meet(i64 %number)
 {_element("mine", "%from", dtype, own)}
 {_element("target", "%to", dtype, 0)}
-  %slot = mul i64 %bytes, {own}
-  %terms = add i64 %offset, %slot
-  call void @add(ptr %target, ptr %target, i64 %m, ptr %mine, i64 %terms)"""
-    return _loop(dtype, CHUNK // ranks.size, body)
+  %terms = add i64 %offset, {own * part}
+  call void @add(ptr %target, i64 %m, ptr %mine, i64 %terms)"""
+    return _loop(dtype, part, body)
 
 
 def _gathering(dtype: str, ranks: World) -> str:
@@ -80,7 +79,7 @@ def _gathering(dtype: str, ranks: World) -> str:
     )
     body = f"""  %window = call ptr @place(i64 {own}, i64 %offset)
 {_element("mine", "%from", dtype, 0)}
-  %sent = call ptr @memmove(ptr %window, ptr %mine, i64 %bytes)
+  call void @stream(ptr %window, ptr %mine, i64 %bytes)
 {_element("target", "%to", dtype, own)}
   %kept = call ptr @memmove(ptr %target, ptr %mine, i64 %bytes)
   call void @meet(i64 %number)

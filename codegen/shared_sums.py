@@ -4,6 +4,9 @@ A large array is summed in chunks that stay in the cache: each rank copies its c
 ranks, and copies the sums of the other slices. For a small array each rank adds up everything. Terms are added in the order of the ranks,
 so that all have the same sums.
 
+Large parts are written to windows by stores that go past the cache. A line that another core has read from a window stays in its cache:
+an ordinary store has to take it away from there first, which takes ten times as long between cores that share no cache.
+
 Exchanges are numbered. Ranks publish the number of the one that they have come to in their windows, wait for each other there, and give way
 to other processes while they wait. A rank copies one chunk to its window before it waits for the sums of the chunk before, so that a chunk
 costs one meeting. For that, there are two of each buffer: one that was filled for exchange n is read by others between the meetings n and
@@ -43,6 +46,7 @@ FOLDER = "/dev/shm"  # files in memory
 SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 22)  # bytes that are measured
 ROUNDS = 15
 VECTOR = 64  # bytes
+LOCAL_SIZES = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE")  # set by the launchers of MPICH and Intel MPI, and of Open MPI
 
 
 class Table(ctypes.Structure):
@@ -63,6 +67,18 @@ def imports() -> dict[str, int]:
 
 def is_possible(ranks: World) -> bool:
     return 1 < ranks.size <= MOST_RANKS and hasattr(os, "sched_yield")
+
+
+def is_used() -> bool:
+    """Whether large arrays are summed here."""
+    return bool(table.least < NEVER)
+
+
+def is_expected(ranks: World, environment: Mapping[str, str]) -> bool:
+    """Whether they will be, as far as one rank can tell: before `prepare`, launchers say how many ranks the machine has."""
+    if _kept or not is_possible(ranks):
+        return is_used()
+    return str(ranks.size) in (environment.get(name) for name in LOCAL_SIZES)
 
 
 def prepare(ranks: World, sums: Callable[[int, int, int], int]) -> None:
@@ -175,7 +191,7 @@ def deferred_text(name: str, dtype: str, ranks: World, here: int) -> str:
 
 def shared_text(dtype: str, ranks: World) -> str:
     """What all routines begin with: places in windows, meetings, and sums."""
-    return "\n".join([_constants(), _waiting(ranks), _adding(dtype, ranks)])
+    return "\n".join([_constants(), _waiting(ranks), _streaming(), _adding(dtype, ranks, "@add"), _adding(dtype, ranks, SENDS)])
 
 
 def _constants() -> str:
@@ -198,6 +214,10 @@ define internal i64 @turn(i64 %number, i64 %size) alwaysinline {{
   %shift = mul i64 %parity, %size
   ret i64 %shift
 }}
+define internal i64 @last() {{
+  %number = load i64, {number}
+  ret i64 %number
+}}
 define internal i64 @next() {{
   %old = load i64, {number}
   %new = add i64 %old, 1
@@ -208,10 +228,18 @@ define internal i64 @next() {{
 
 def _waiting(ranks: World) -> str:
     """Publish that this rank has come to an exchange, and wait until all have."""
-    return f"""define internal void @meet(i64 %number) {{
-start:
+    return f"""define internal void @publish(i64 %number) {{
   %own = call ptr @place(i64 {ranks.rank}, i64 0)
   store atomic i64 %number, ptr %own release, align 8
+  ret void
+}}
+define internal void @meet(i64 %number) {{
+  call void @publish(i64 %number)
+  call void @wait(i64 %number)
+  ret void
+}}
+define internal void @wait(i64 %number) {{
+start:
   br label %rank
 rank:
   %r = phi i64 [ 0, %start ], [ %r.next, %met ]
@@ -243,9 +271,46 @@ end:
 }}"""
 
 
-def _adding(dtype: str, ranks: World) -> str:
-    """@add(to, copy, n, own, offset): sums of own elements and those at an offset of the other windows, also copied to `copy`."""
-    itemsize = DTYPES[dtype].itemsize
+def _streaming() -> str:
+    """@stream(to, from, bytes): a copy past the cache, if the target is aligned. What is published after it is seen after it."""
+    return f"""define internal void @stream(ptr %to, ptr %from, i64 %bytes) {{
+start:
+  %address = ptrtoint ptr %to to i64
+  %low = and i64 %address, {VECTOR - 1}
+  %aligned = icmp eq i64 %low, 0
+  %whole = and i64 %bytes, -{VECTOR}
+  %vectors = select i1 %aligned, i64 %whole, i64 0
+  br label %ask
+ask:
+  %at = phi i64 [ 0, %start ], [ %at.next, %vector ]
+  %done = icmp uge i64 %at, %vectors
+  br i1 %done, label %rest, label %vector
+vector:
+  %source = getelementptr i8, ptr %from, i64 %at
+  %target = getelementptr i8, ptr %to, i64 %at
+  %value = load <{VECTOR} x i8>, ptr %source, align 1
+  store <{VECTOR} x i8> %value, ptr %target, align {VECTOR}, !nontemporal !0
+  %at.next = add i64 %at, {VECTOR}
+  br label %ask
+rest:
+  %left = sub i64 %bytes, %vectors
+  %source.rest = getelementptr i8, ptr %from, i64 %vectors
+  %target.rest = getelementptr i8, ptr %to, i64 %vectors
+  %copied = call ptr @memmove(ptr %target.rest, ptr %source.rest, i64 %left)
+  fence seq_cst
+  ret void
+}}
+!0 = !{{i32 1}}"""
+
+
+SENDS = "@add_and_send"
+
+
+def _adding(dtype: str, ranks: World, name: str) -> str:
+    """@add(to, n, own, offset): sums of own elements and those at an offset of the other windows; @add_and_send(…, copy) copies them to
+    an aligned place in a window.
+    """
+    itemsize, sends = DTYPES[dtype].itemsize, name == SENDS
     kind = {"f32": "float", "f64": "double"}.get(dtype, f"i{8 * itemsize}")
     lanes = VECTOR // itemsize
     plus = "fadd" if DTYPES[dtype].kind == "f" else "add"
@@ -261,13 +326,16 @@ def _adding(dtype: str, ranks: World) -> str:
         for r in range(1, ranks.size):
             lines.append(f"  %{label}.t{r} = {plus} {of} {total}, %{label}.x{r}")
             total = f"%{label}.t{r}"
-        for target in ("to", "copy"):
-            lines.append(f"  %{label}.{target} = getelementptr {kind}, ptr %{target}, i64 %{label}")
-            lines.append(f"  store {of} {total}, ptr %{label}.{target}, align {itemsize}")
+        lines.append(f"  %{label}.to = getelementptr {kind}, ptr %to, i64 %{label}")
+        lines.append(f"  store {of} {total}, ptr %{label}.to, align {itemsize}")
+        if sends:
+            how = f"align {VECTOR}, !nontemporal !0" if step > 1 else f"align {itemsize}"
+            lines.append(f"  %{label}.copy = getelementptr {kind}, ptr %copy, i64 %{label}")
+            lines.append(f"  store {of} {total}, ptr %{label}.copy, {how}")
         lines += [f"  %{label}.next = add i64 %{label}, {step}", f"  br label %{more}"]
         return "\n".join(lines)
 
-    return f"""define internal void @add(ptr %to, ptr %copy, i64 %n, ptr %own, i64 %offset) {{
+    return f"""define internal void {name}(ptr %to, i64 %n, ptr %own, i64 %offset{", ptr %copy" if sends else ""}) {{
 start:
 {sources}
   %rest = urem i64 %n, {lanes}
@@ -286,6 +354,7 @@ elements:
 element:
 {body("e", kind, 1, "elements")}
 end:
+{"  fence seq_cst" if sends else ""}
   ret void
 }}"""
 
@@ -300,7 +369,7 @@ def _few(dtype: str, ranks: World) -> str:
   %mine = call ptr @place(i64 {ranks.rank}, i64 %offset)
   %copied = call ptr @memmove(ptr %mine, ptr %from, i64 %bytes)
   call void @meet(i64 %number)
-  call void @add(ptr %to, ptr %to, i64 %n, ptr %from, i64 %offset)
+  call void @add(ptr %to, i64 %n, ptr %from, i64 %offset)
   ret void
 }}"""
 
@@ -314,7 +383,7 @@ def _slices(dtype: str, ranks: World) -> str:
   %bytes{r} = call i64 @bytes(i64 {r}, i64 %m)
   %from{r} = getelementptr i8, ptr %source, i64 %start{r}
   %to{r} = getelementptr i8, ptr %window, i64 %start{r}
-  %sent{r} = call ptr @memmove(ptr %to{r}, ptr %from{r}, i64 %bytes{r})"""
+  call void @stream(ptr %to{r}, ptr %from{r}, i64 %bytes{r})"""
         for r in others
     )
     takes = "\n".join(
@@ -360,7 +429,7 @@ define internal void @sum(ptr %target, ptr %source, i64 %m, i64 %number) {{
   %in.shift = call i64 @turn(i64 %number, i64 {CHUNK})
   %in.chunk = add i64 %in.shift, {INPUT}
   %in.offset = add i64 %in.chunk, %start
-  call void @add(ptr %to, ptr %out, i64 %n, ptr %from, i64 %in.offset)
+  call void @add_and_send(ptr %to, i64 %n, ptr %from, i64 %in.offset, ptr %out)
   ret void
 }}
 define internal void @take(ptr %target, i64 %m, i64 %number) {{

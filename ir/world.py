@@ -34,7 +34,7 @@ class World(NamedTuple):
 def world() -> World:
     try:
         from mpi4py import MPI  # noqa: PLC0415 - initialises MPI, which few programs need
-    except (ImportError, RuntimeError) as error:  # the latter if there is mpi4py, but no MPI
+    except (ImportError, RuntimeError) as error:  # RuntimeError: mpi4py is there, but no MPI library
         return alone(os.environ, error)
     found = World(MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size(), MPI)
     if found.size > 1:
@@ -43,11 +43,12 @@ def world() -> World:
 
 
 def alone(environment: Mapping[str, str], reason: Exception) -> World:
-    """The world of a process without mpi4py."""
+    """The world of a process without mpi4py, or without an MPI library."""
     for name in SIZES:
         size = environment.get(name, "")
         if size.isdigit() and int(size) > 1:
-            raise DistributedError(f"started as one of {size} ranks ({name}), but mpi4py cannot be imported ({reason}): {INSTALL}")
+            why = str(reason).partition("\n")[0]
+            raise DistributedError(f"started as one of {size} ranks ({name}), but mpi4py cannot be imported ({why}): {INSTALL}")
     return World(0, 1, None)
 
 

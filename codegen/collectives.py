@@ -16,7 +16,7 @@ from adjit.ir.target import Target
 from adjit.ir.types import DTYPE_NAMES, DTYPES, I64
 from adjit.ir.world import World, world
 
-from . import shared_parts, shared_sums
+from . import shared_blocks, shared_parts, shared_sums
 from .kernels.window import Window
 from .llvm import toolchain as llvm
 from .llvm.lanes import Reg
@@ -104,7 +104,19 @@ def _summed(kernel: LoopKernel, buffer: Window, source: Window, total: int) -> s
 def addresses(names: Sequence[str], target: Target) -> dict[str, int]:
     """Where the routines are."""
     plain = Target(target.triple, target.cpu, target.features)
-    return {name: _routine(name, plain) for name in names}
+    return {name: (_block_routine if shared_blocks.is_routine(name) else _routine)(name, plain) for name in names}
+
+
+def _block_routine(name: str, target: Target) -> int:
+    return _block_routines(shared_blocks.dtype_of(name), target)[name]
+
+
+@once
+def _block_routines(dtype: str, target: Target) -> dict[str, int]:
+    text, names = shared_blocks.text(dtype, world()), shared_blocks.names(dtype)
+    loaded = llvm.Library([llvm.Object(names[0].encode(), llvm.compiled(text, target, llvm.LEVEL))], names, shared_sums.imports())
+    _keep.append(loaded)
+    return loaded.address
 
 
 @once

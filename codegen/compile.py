@@ -85,9 +85,23 @@ def built(func: Func, target: Target, probes: Probes | None = None) -> Built:
         # results in recycled buffers, and effects that a retry would repeat, need Python
         enterable=not module.hosts and not has_collectives and all(t.nbytes < pooled_from(results) for t in results),
         memory=str(module.memory_bytes),
+        exchanges=exchanges(func.block) if has_collectives else "",
         symbols=module.symbols,
     )
     return Built(image, module.parts.texts, {host.symbol(k): host.HostFunction(fn) for k, fn in enumerate(module.hosts)})
+
+
+def exchanges(block: Block) -> str:
+    """The collectives of an optimised block, and the branches and loops around them. Those that passes have moved have numbers."""
+    out = []
+    for stmt in block.stmts:
+        inside = [exchanges(inner) for inner in stmt.blocks]
+        if any(inside):
+            out.append(f"{stmt.op.name} {{ {' | '.join(inside)} }}")
+        elif stmt.op.is_collective:
+            types = " ".join(str(x.type) for x in stmt.results)
+            out.append(f"{stmt.op.name} {types} {' '.join(f'{name}={x}' for name, x in stmt.op.attributes())}".rstrip())
+    return "; ".join(out)
 
 
 def loops_text(func: Func, target: Target) -> str:

@@ -61,6 +61,7 @@ class Native:
         self.result_types = tuple(r.type for r in func.results)
         self.quick_up_to = image.quick
         self.enterable = image.enterable
+        self.exchanges = image.exchanges
         self.texts = texts  # LLVM IR of the parts
         self._hosts = hosts
         callbacks = {name: ctypes.cast(fn, ctypes.c_void_p).value or 0 for name, fn in hosts.items()}

@@ -17,7 +17,7 @@ from .products import tuning
 
 def native_code(func: Func, optimized: Callable[[], Func], target: Target) -> Native:
     """Native code for a traced Func; `optimized` returns the Func after the passes."""
-    key = image.key_of(func, (*target.settings, tuning.settings(target)), target.debug_lines)
+    key = image.key_of(func, (*target.settings, target.exchange, str(target.ranks), tuning.settings(target)), target.debug_lines)
     found = image.load(key)
     if found is None:
         foresee(func, target)

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+# How the programs of several ranks exchange arrays: at the place of each collective; while other values are computed; and, if all run on
+# one machine, also by products that exchange each block that they have computed. A later one includes those before it.
+IN_ORDER, OVERLAPPED, SHARED = EXCHANGES = ("in order", "overlapped", "shared")
+
 
 @dataclass(frozen=True)
 class Target:
@@ -25,6 +29,8 @@ class Target:
     caches: tuple[int, int] = (1 << 15, 1 << 20)  # bytes of the L1 and L2 cache of a core
     threads: int = 1  # that large kernels may use
     hosted: bool = True  # the code runs inside this Python process: it checks for signals, and may call OpenBLAS and LAPACK
+    exchange: str = field(default=OVERLAPPED, compare=False)  # one of EXCHANGES; the shared routines have no collectives
+    ranks: int = field(default=1, compare=False)  # that exchange arrays so
     debug_lines: bool = field(default=False, compare=False)  # record the user's lines in programs; the shared routines have none
 
     @property
@@ -46,6 +52,9 @@ class Target:
     def with_threads(self, threads: int | None) -> Target:
         """The same machine with another number of threads, unless that is None."""
         return self if threads is None or threads == self.threads else replace(self, threads=threads)
+
+    def with_exchange(self, way: str, ranks: int) -> Target:
+        return replace(self, exchange=way, ranks=ranks)
 
     def with_debug_lines(self, wanted: bool) -> Target:
         return replace(self, debug_lines=wanted) if wanted != self.debug_lines else self

@@ -3,7 +3,9 @@ the next is computed.
 
 Sums that do not fit into the cache, and that one `fuse` region alone reads, as the update of a variable does, are made by that region, a
 part at a time (`sum_deferred`): those that ranks of one machine make through shared memory are used while they are in the cache, and
-never stored.
+never stored. If all ranks run on one machine, with one thread each, and a product alone makes what is summed, as for the gradient of a
+weight, the region computes the product as well (`matmul_all_reduce`): each block of it goes from the cache to the other ranks, and neither
+the product nor the sum is stored.
 
 All ranks compile the same statements, so the reductions start in the same order on all. None is moved across a statement that may fail or
 has an effect: a call that ends early should leave nothing under way.
@@ -17,9 +19,9 @@ from collections.abc import Mapping, Sequence
 from adjit.ir.effects import effects
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Operand
-from adjit.ir.target import USUAL, Target
+from adjit.ir.target import IN_ORDER, SHARED, USUAL, Target
 
-from .fusion.hosts import joined
+from .fusion.hosts import Uses, joined
 from .rewrite import operands_read
 from .targeted import for_target
 
@@ -29,8 +31,10 @@ MOST = 64  # reductions under way
 
 @for_target
 def overlap_reductions(func: Func, target: Target = USUAL) -> Func:
-    if "adjit.ir.ops.collective" not in sys.modules:
+    if "adjit.ir.ops.collective" not in sys.modules or target.exchange == IN_ORDER:
         return func
+    if target.exchange == SHARED and target.threads == 1:
+        func = _with_products(func, target.caches[1])
     regions = _regions(func, target.caches[1])
     moved = _starts(func.stmts, regions)
     if not moved:
@@ -46,7 +50,7 @@ def overlap_reductions(func: Func, target: Target = USUAL) -> Func:
         begun = Value(result.type, name)
         if at in regions:
             result = Value(result.type, name)
-            replaced[regions[at]] = _summing(stmt, result, func.stmts[regions[at]])
+            replaced[regions[at]] = _summing(stmt, result, func.stmts[regions[at]], slot)
         op = DeferAllReduce(slot) if at in regions else StartAllReduce(slot)
         after.setdefault(start, []).append(stmt.replace(op=op, results=(begun,)))
         replaced[at] = [stmt.replace(op=FinishAllReduce(slot), args=(begun,), results=(result,))]
@@ -55,6 +59,25 @@ def overlap_reductions(func: Func, target: Target = USUAL) -> Func:
         out += [*replaced.get(i, (stmt,)), *after.get(i, ())]
     block = func.block
     return func.replace(block=Block(block.params, out, block.results, block.saving))
+
+
+def _with_products(func: Func, cache: int) -> Func:
+    """The Func with regions that compute and sum products."""
+    from adjit.ir.ops.collective import MatmulAllReduce  # noqa: PLC0415 - few programs have several ranks
+
+    uses = Uses(func.block, func.outputs(), {id(param) for param, _ in func.updates})
+    made = {id(stmt.result): i for i, stmt in enumerate(func.stmts) if stmt.op.name == "matmul"}
+    stmts: list[list[Stmt]] = [[stmt] for stmt in func.stmts]
+    for i, region in _regions(func, cache).items():
+        (x,), at = func.stmts[i].args, made.get(id(func.stmts[i].args[0]))
+        if at is None or uses.readers[id(x)] != {i} or not uses.may_move(at, region):
+            continue
+        number = sum(stmt.op.is_collective for stmt in func.stmts[:i])
+        product = func.stmts[at].replace(op=MatmulAllReduce(number), results=func.stmts[i].results)
+        if product.op.stores_once(*(a.type for a in product.args)):
+            stmts[at], stmts[i], stmts[region] = [], [], joined(product, func.stmts[region], is_read_later=False)
+    block = func.block
+    return func.replace(block=Block(block.params, [s for part in stmts for s in part], block.results, block.saving))
 
 
 def _starts(stmts: Sequence[Stmt], regions: Mapping[int, int]) -> dict[int, int]:
@@ -91,9 +114,9 @@ def _regions(func: Func, cache: int) -> dict[int, int]:
     return out
 
 
-def _summing(stmt: Stmt, begun: Operand, region: Stmt) -> list[Stmt]:
+def _summing(stmt: Stmt, begun: Operand, region: Stmt, slot: int = 0) -> list[Stmt]:
     """The region with the sums as its host; empty if that is not possible."""
     from adjit.ir.ops.collective import SumDeferred  # noqa: PLC0415 - as above
 
-    made = stmt.replace(op=SumDeferred(), args=(begun,))
+    made = stmt.replace(op=SumDeferred(slot), args=(begun,))
     return joined(made, region, is_read_later=False) if made.op.stores_once(begun.type) else []

@@ -8,20 +8,23 @@ a time: a rank that does not call the function at all must not leave the others 
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from adjit.codegen import collectives
+from adjit.codegen import collectives, shared_blocks, shared_sums
 from adjit.ir.environment import value
 from adjit.ir.errors import DistributedError
 from adjit.ir.func import Block, Func
 from adjit.ir.ops.base import Array
-from adjit.ir.ops.collective import Collective
+from adjit.ir.target import EXCHANGES, OVERLAPPED, SHARED
 from adjit.ir.world import World, world
+from adjit.tracer.trace import Program
 
 from .convention import Convention
+from .executable import Executable
 from .stores import Store
 
 TAG = 30017  # of messages on the communicator of all ranks
@@ -51,7 +54,7 @@ def has_collectives(func: Func) -> bool:
 def _lines(block: Block, indent: str) -> Iterator[Line]:
     for stmt in block.stmts:
         where = "" if stmt.location is None else f" ({stmt.location})"
-        if isinstance(stmt.op, Collective):
+        if stmt.op.is_collective:
             attributes = ", ".join(f"{name}={x}" for name, x in stmt.op.attributes())
             yield Line(f"{indent}{stmt.op.name}({', '.join([str(stmt.args[0].type), *([attributes] if attributes else [])])})", where)
         for i, inner in enumerate(stmt.blocks):
@@ -65,19 +68,58 @@ def described(func: Func) -> Description:
     return Description(func.name, tuple(_lines(func.block, "")))
 
 
+def expected_exchange(func: Func, ranks: World) -> str | None:
+    """How the collectives of a traced Func are compiled, unless the ranks agree on something simpler; None if it has none."""
+    if ranks.size == 1 or not has_collectives(func):
+        return None
+    is_shared = ranks.size <= shared_blocks.MOST_RANKS and shared_sums.is_expected(ranks, os.environ)
+    return SHARED if is_shared else OVERLAPPED
+
+
 class AgreeingConvention(Convention):
     """The convention of a function with collectives: its first call compares them with those of all other ranks."""
 
-    __slots__ = ("_agreed",)
+    __slots__ = ("_executable", "_agreed")
+
+    def __init__(self, program: Program, executable: Executable, given: Sequence[Store], closed_over: set[Store]) -> None:
+        super().__init__(program, executable.native, given, closed_over)
+        self._executable = executable
+        self._agreed = False
 
     def run(
         self, arrays: list[Array], given: Sequence[Store] = (), observe: Callable[[list[Store], list[Array]], None] | None = None
     ) -> list[Array]:
-        if not getattr(self, "_agreed", False):
-            compare(described(self._program.func), world())
-            collectives.prepare(self.native.target)
-            self._agreed = True
+        self.agree()
         return super().run(arrays, given, observe)
+
+    def agree(self) -> None:
+        if self._agreed:
+            return
+        compare(described(self._program.func), world())
+        collectives.prepare(self.native.target)
+        agree_on_exchange(self._executable, world())
+        self.native = self._executable.native
+        self._agreed = True
+
+    def agreed(self, number: int) -> int:
+        return int(world().comm.bcast(number))
+
+
+def agree_on_exchange(executable: Executable, ranks: World) -> None:
+    """Compile again, on all ranks, unless native code runs the same collectives in the same order on all.
+
+    Passes start some early and make others part of a kernel. What they do depends on the rest of the program too, which may differ between
+    ranks: one of them may print a gradient. Without these passes, the order is that of the program, which has been compared.
+    """
+    while True:
+        ways, orders = zip(*ranks.comm.allgather((executable.target.exchange, executable.native.exchanges)), strict=True)
+        lowest = min(map(EXCHANGES.index, ways))
+        is_possible = len(set(orders)) == 1 and (EXCHANGES[lowest] != SHARED or shared_sums.is_used())
+        if len(set(ways)) == 1:
+            if is_possible or not lowest:
+                return
+            lowest -= 1
+        executable.compile_with(EXCHANGES[lowest])
 
 
 def compare(mine: Description, ranks: World) -> None:

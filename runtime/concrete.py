@@ -55,8 +55,8 @@ class ConcreteFunction:
         threads: int | None = None,
     ) -> None:
         self.program = program
-        self.executable = Executable(program.func, seconds, threads)
-        self.convention = _convention(program.func)(program, self.executable.native, argument_stores, closed_over)
+        self.executable = Executable(program.func, seconds, threads, _exchange(program.func))
+        self.convention = _convention(program, self.executable, argument_stores, closed_over)
         self._types = [None if any(map(is_symbolic, t.shape)) else t for t in self.convention.results]  # None: known at each call only
         self.used = 0
         self.guards: tuple[Guard, ...] = ()  # conditions on the sizes of a call, besides being in range
@@ -111,13 +111,22 @@ class ConcreteFunction:
         return out
 
 
-def _convention(func: Func) -> type[Convention]:
-    """How a function is called: one with collectives is compared with those of other ranks."""
+def _exchange(func: Func) -> str | None:
+    """How the collectives of a function are compiled; None if it has none."""
     if "adjit.ir.ops.collective" not in sys.modules:
-        return Convention
-    from .agreement import AgreeingConvention, has_collectives  # noqa: PLC0415 - few programs have several ranks
+        return None
+    from .agreement import expected_exchange  # noqa: PLC0415 - few programs have several ranks
 
-    return AgreeingConvention if world().size > 1 and has_collectives(func) else Convention
+    return expected_exchange(func, world())
+
+
+def _convention(program: Program, executable: Executable, given: Sequence[Store], closed_over: set[Store]) -> Convention:
+    """How a function is called: one with collectives is compared with those of other ranks."""
+    if executable.exchange is None:
+        return Convention(program, executable.native, given, closed_over)
+    from .agreement import AgreeingConvention  # noqa: PLC0415 - few programs have several ranks
+
+    return AgreeingConvention(program, executable, given, closed_over)
 
 
 def finisher(program: Program) -> Callable[[list[Tensor]], Any]:

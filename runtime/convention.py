@@ -83,6 +83,13 @@ class Convention:
         finally:  # a single C call, which no signal can precede
             release(table, count, 1, held)
 
+    def agree(self) -> None:
+        """Compare the program with those of other ranks, before the first call."""
+
+    def agreed(self, number: int) -> int:
+        """The number of rank 0, if other ranks take part in the calls."""
+        return number
+
     def copies(self, arrays: Sequence[Array], given: Sequence[Store] = (), every: bool = False) -> list[Array]:
         """Return the arrays passed to the native code, with copies of the variables that it writes (or of `every` variable)."""
         held = snapshot(self.stores(given))

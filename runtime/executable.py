@@ -17,7 +17,9 @@ from adjit.ir.func import Block, Func, Value
 from adjit.ir.locks import lazy, new_lock
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array, Op, apply, with_attributes
+from adjit.ir.target import SHARED
 from adjit.ir.types import TensorType
+from adjit.ir.world import world
 from adjit.passes.rewrite import silenced
 
 from .config import config
@@ -34,6 +36,7 @@ class NativeCode(Protocol):
 
     arena_bytes: int
     target: Target
+    exchanges: str
 
     @property
     def llvm(self) -> str: ...
@@ -53,9 +56,13 @@ def optimize(func: Func, target: Target, observe: Callable[[str, Func], None] | 
 class Executable:
     """An optimised and compiled Func. `func` is kept as traced: derivatives are taken from it."""
 
-    def __init__(self, func: Func, seconds: dict[str, float] | None = None, threads: int | None = None) -> None:
+    def __init__(
+        self, func: Func, seconds: dict[str, float] | None = None, threads: int | None = None, exchange: str | None = None
+    ) -> None:
+        """`exchange`: how the collectives of several ranks are compiled (`Target`); None if there are none."""
         self.func = func
         self.threads = threads
+        self.exchange = exchange
         self.seconds = {**(seconds or {}), "optimize": 0.0}
         started = time.perf_counter()
         self.native = self._compiled()
@@ -63,6 +70,13 @@ class Executable:
         self._pullbacks: dict[tuple[Mask, Mask], tuple[Executable | None, Mask]] = {}
         self._pushforward: Executable | None = None
         self._lock = new_lock()
+
+    def compile_with(self, exchange: str) -> None:
+        """Compile again, with another way to exchange arrays between ranks."""
+        self.exchange = exchange
+        for name in ("target", "optimized"):
+            self.__dict__.pop(name, None)
+        self.native = self._compiled()
 
     def _compiled(self) -> NativeCode:
         """Load from the disk cache, or compile; dumping and verifying always compile, so that the passes run. LLVM is imported here."""
@@ -81,7 +95,8 @@ class Executable:
         """The machine that the code is compiled for."""
         from adjit.codegen.llvm.target import current  # noqa: PLC0415 - as above
 
-        return current().with_threads(self.threads or config.threads).with_debug_lines(config.debug_lines)
+        target = current().with_threads(self.threads or config.threads).with_debug_lines(config.debug_lines)
+        return target if self.exchange is None else target.with_exchange(self.exchange, world().size if self.exchange == SHARED else 1)
 
     @lazy
     def optimized(self) -> Func:

@@ -207,21 +207,26 @@ def profile(concrete: ConcreteFunction, signature: Signature, repeat: int | None
 
 def profile_arrays(concrete: ConcreteFunction, given: Sequence[Array], repeat: int | None, budget: float = BUDGET) -> Profile:
     """The same for the arrays that the native code takes; those of variables are changed."""
+    concrete.convention.agree()
     func = concrete.executable.optimized
     twin, native = Timed(func, concrete.executable.target), concrete.executable.native
     # interleaved, so that disturbances of the machine affect both alike
-    runs, plain = zip(*repeated(lambda: (twin.run(given), elapsed(lambda: native(given))), repeat, budget), strict=True)
+    both = repeated(lambda: (twin.run(given), elapsed(lambda: native(given))), repeat, budget, concrete.convention.agreed)
+    runs, plain = zip(*both, strict=True)
     return Profile(func, twin, runs, plain, sum(a.nbytes for a in given))
 
 
-def repeated(call: Callable[[], T], repeat: int | None, budget: float) -> list[T]:
-    """Return the results of `repeat` calls, or of as many as fit the budget; the first two calls warm the caches and are not counted."""
+def repeated(call: Callable[[], T], repeat: int | None, budget: float, agreed: Callable[[int], int] = int) -> list[T]:
+    """Return the results of `repeat` calls, or of as many as fit the budget; the first two calls warm the caches and are not counted.
+
+    `agreed` makes it the same number for all that take part.
+    """
     call()
     began = time.perf_counter()
     call()
     if repeat is None:
         repeat = int(min(MOST, max(FEWEST, budget / (time.perf_counter() - began))))
-    return [call() for _ in range(repeat)]
+    return [call() for _ in range(agreed(repeat))]
 
 
 def elapsed(call: Callable[[], Any]) -> float:

@@ -53,6 +53,7 @@ class Image(NamedTuple):
     quick: int  # a call takes only microseconds while all symbols are at most this
     enterable: bool  # the native entry may call it
     memory: str = "0"  # the memory that a call needs, as an expression of the symbols
+    exchanges: str = ""  # the collectives in the order in which native code runs them, which must be the same on all ranks
     symbols: tuple[Axis, ...] = ()  # sizes known only at run time, which a call passes after the buffers
 
 
@@ -72,9 +73,9 @@ def load(key: bytes | None) -> Image | None:
             return None
         objects.append(llvm.Object(k, code))
     known = tuple(Failure(error_named(error), message, location and Location(*location)) for error, message, location in failures)
-    arena, count, quick, enterable, memory, symbols = rest
+    arena, count, quick, enterable, memory, exchanges, symbols = rest
     axes = tuple(Axis(*symbol) for symbol in symbols)
-    return Image(tuple(objects), exports, imports, known, arena, count, quick, enterable, memory, axes)
+    return Image(tuple(objects), exports, imports, known, arena, count, quick, enterable, memory, exchanges, axes)
 
 
 def store(key: bytes, image: Image) -> None:

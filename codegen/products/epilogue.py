@@ -26,8 +26,11 @@ PARAMETERS = "ptr %pointers, i64 %row, i64 %column, i64 %m, i64 %n, ptr %values,
 NONE = ("null", "null")
 
 
-def epilogue(kernel: LoopKernel, target: Window) -> tuple[str, str]:
-    """The function for a target and its table of pointers; two nulls if the target stores products unchanged."""
+def epilogue(kernel: LoopKernel, target: Window, terms: int = 1) -> tuple[str, str]:
+    """The function for a target and its table of pointers; two nulls if the target stores products unchanged.
+
+    With several `terms`, its argument `values` is a table of as many blocks, whose sum it takes.
+    """
     if not isinstance(target, Hosted):
         return NONE
     text = kernel.helper_text()
@@ -35,7 +38,10 @@ def epilogue(kernel: LoopKernel, target: Window) -> tuple[str, str]:
     for k, member in enumerate(target.windows):
         pointer = text.define(f"load ptr, ptr {text.define(f'getelementptr ptr, ptr %pointers, i64 {k}')}")
         corner.append(_moved(text, _moved(text, member.inside(text, [pointer]), "%row", 0), "%column", 1))
-    _rows(text, target, corner, kernel.vector_bytes)
+    blocks = ["%values"]
+    if terms > 1:
+        blocks = [text.define(f"load ptr, ptr {text.define(f'getelementptr ptr, ptr %values, i64 {k}')}") for k in range(terms)]
+    _rows(text, target, corner, blocks, kernel.vector_bytes)
     pointers = target.pointers
     if kernel.symbols:
         text.slots += [f"{SIZES}.at = getelementptr ptr, ptr %pointers, i64 {len(pointers)}", f"{SIZES} = load ptr, ptr {SIZES}.at"]
@@ -51,7 +57,7 @@ def _moved(text: Text, window: Window, index: str, axis: int) -> Window:
     return window.inside(text, [memory.element(text, window.pointer, window.type.dtype, memory.scaled(text, index, step))])
 
 
-def _rows(text: Text, target: Hosted, corner: list[Window], vector_bytes: int) -> None:
+def _rows(text: Text, target: Hosted, corner: list[Window], blocks: list[str], vector_bytes: int) -> None:
     """Emit all rows, several vectors at a time. Only blocks at the right edge of the whole result are not a whole number of tiles wide."""
     tile, size = cutting.tile_columns(target.type.dtype, vector_bytes), target.type.shape[1]
     step = tile if target.ops <= MEDIUM_BODY else tile // cutting.VECTORS
@@ -60,7 +66,8 @@ def _rows(text: Text, target: Hosted, corner: list[Window], vector_bytes: int) -
     is_wide, is_ragged = (text.define(f"icmp ne i64 {n}, 0") for n in (whole, text.define(f"sub i64 %n, {whole}")))
     with Loop(text, "0", "%m") as rows:
         here = [_moved(text, a, rows.index, 0) for a in corner]
-        values = memory.element(text, "%values", target.type.dtype, text.define(f"mul i64 {rows.index}, %stride"))
+        offset = text.define(f"mul i64 {rows.index}, %stride")
+        values = [memory.element(text, block, target.type.dtype, offset) for block in blocks]
         if rest is None or size >= step:
             with only_if(text, is_wide), Loop(text, "0", whole, step) as columns:
                 _elements(text, target, here, values, columns.index, step)
@@ -72,7 +79,7 @@ def _rows(text: Text, target: Hosted, corner: list[Window], vector_bytes: int) -
                 _elements(text, target, here, values, whole, rest)
 
 
-def _elements(text: Text, target: Hosted, here: list[Window], values: str, start: str, width: int) -> None:
+def _elements(text: Text, target: Hosted, here: list[Window], values: list[str], start: str, width: int) -> None:
     loaded: dict[int, Reg] = {}
 
     def load(k: int) -> Reg:
@@ -83,5 +90,8 @@ def _elements(text: Text, target: Hosted, here: list[Window], values: str, start
     def store(k: int, value: Reg) -> None:
         memory.store(text, here[k].pointer, value, start, here[k].strides[1], width)
 
-    value = memory.load(text, values, target.type.dtype, start, 1, width)
-    target.put(VectorEmitter(text, width), value, load, store)
+    emit = VectorEmitter(text, width)
+    total, *others = (memory.load(text, block, target.type.dtype, start, 1, width) for block in values)
+    for value in others:
+        total = emit.add(total, value)
+    target.put(emit, total, load, store)

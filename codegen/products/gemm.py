@@ -2,7 +2,7 @@
 
     void adjit_gemm_f32(i64 m, i64 n, i64 k, ptr a, i64 row, i64 column, ptr b, i64 row, i64 column, ptr c, i64 row,
                         ptr work, i64 rows, i64 groups, i64 added, i64 packs, ptr finish, ptr pointers, i64 span, i64 apart,
-                        ptr error, i64 threads, ptr run)
+                        ptr error, ptr copy, i64 threads, ptr run)
 
 c = a @ b, or c += a @ b if `added` is 1, with strides in elements; the columns of c are contiguous.
 
@@ -12,6 +12,8 @@ is called, unless it is null, when a block is done, for `span` adjacent tiles at
 stride) and their position in c: elementwise operations after a product are computed while its values are in the second-level cache
 (`epilogue.py`). If `apart` is 1, c is not a matrix but memory in which every worker has a block for these values, which suffices for a
 product of one panel.
+
+If `copy` is not null, the last panel also writes c there, with the same strides, past the cache: to memory that other cores read.
 
     void adjit_pack_f32(i64 n, i64 k, ptr b, i64 row, i64 column, ptr packed, i64 threads, ptr run, ptr error)
     void adjit_packed_gemm_f32(...)    with b already packed; its strides are ignored
@@ -39,8 +41,8 @@ from .panels import ARGUMENTS, BUFFER, DEPTH, SIDE_BY_SIDE, START, Panels
 
 UNROLL = 4
 LINE = 64  # bytes of a line of the cache
-TYPES = "i64, i64, i64, ptr, i64, i64, ptr, i64, i64, ptr, i64, ptr, i64, i64, i64, i64, ptr, ptr, i64, i64, ptr, i64, ptr"
-FINISH, POINTERS, SPAN, APART, ERROR = range(16, 21)
+TYPES = "i64, i64, i64, ptr, i64, i64, ptr, i64, i64, ptr, i64, ptr, i64, i64, i64, i64, ptr, ptr, i64, i64, ptr, ptr, i64, ptr"
+FINISH, POINTERS, SPAN, APART, ERROR, COPY = range(16, 22)
 PACK_TYPES = "i64, i64, ptr, i64, i64, ptr, i64, ptr, ptr"
 
 
@@ -48,10 +50,16 @@ def gemm_ir(dtype: DType, target: Target, is_packed: bool = False) -> str:
     """The text of the routine for a dtype of `library.NAMES`, or of the two routines for factors that are packed in advance."""
     gemm = _Gemm(dtype, target)
     routines = [gemm.routine(is_packed), *([gemm.pack()] if is_packed else [])]
-    return "\n".join([*sorted(gemm.declares), *gemm.micros(), gemm.pack_columns(), gemm.pack_b(), gemm.block(), *routines])
+    return "\n".join([*sorted(gemm.declares), *gemm.micros(), gemm.pack_columns(), gemm.pack_b(), gemm.block(), *routines, "!0 = !{i32 1}"])
 
 
 class _Gemm(Panels):
+    @property
+    def past_cache(self) -> str:
+        """How a vector is stored to memory that other cores read. Parts of lines would be written one by one."""
+        is_line = self.nr * self.dtype.itemsize >= LINE
+        return f"align {self.target.vector_bytes}, !nontemporal !0" if is_line else f"align {self.align}"
+
     # ---- the micro-kernel
 
     def micros(self) -> list[str]:
@@ -81,39 +89,50 @@ class _Gemm(Panels):
         full = text.define(f"icmp eq i64 %m, {height}")
         wide = text.define(f"icmp eq i64 %n, {self.nr}")
         both = text.define(f"and i1 {full}, {wide}")
-        inside, edge, fresh, add, done = (text.fresh_label() for _ in range(5))
+        is_copied = text.define("icmp ne ptr %copy, null")
+        inside, edge, add, whole_tile, done = (text.fresh_label() for _ in range(5))
         text.put(f"br i1 {both}, label %{inside}, label %{edge}")
         text.start(inside)
-        text.put(f"br i1 %first, label %{fresh}, label %{add}")
-        for label, adding in ((fresh, False), (add, True)):
-            text.start(label)
-            for r in range(height):
-                row = self.at(text, "%c", text.define(f"mul i64 %ldc, {r}"))
-                for v in range(VECTORS):
-                    target, value = self.at(text, row, str(v * self.lanes)), acc[r][v]
-                    if adding:
-                        value = text.define(f"fadd {self.vector} {value}, {self.load(text, target)}")
-                    text.put(f"store {self.vector} {value}, ptr {target}, align {self.align}")
-            text.jump(done)
+        places = [(r, v) for r in range(height) for v in range(VECTORS)]
+        text.put(f"br i1 %first, label %{whole_tile}, label %{add}")
+        text.start(add)
+        old = {place: self.load(text, self.tile_at(text, "%c", *place)) for place in places}
+        added = {(r, v): text.define(f"fadd {self.vector} {acc[r][v]}, {old[r, v]}") for r, v in places}
+        text.jump(whole_tile)
+        text.start(whole_tile)
+        values = {(r, v): text.define(f"phi {self.vector} [{acc[r][v]}, %{inside}], [{added[r, v]}, %{add}]") for r, v in places}
+        for place, value in values.items():
+            text.put(f"store {self.vector} {value}, ptr {self.tile_at(text, '%c', *place)}, align {self.align}")
+        with only_if(text, is_copied):
+            for place, value in values.items():
+                text.put(f"store {self.vector} {value}, ptr {self.tile_at(text, '%copy', *place)}, {self.past_cache}")
+        text.jump(done)
         text.start(edge)
+        also = text.define(f"select i1 {is_copied}, ptr %copy, ptr %c")
         for r in range(height):
             for v in range(VECTORS):
                 target = self.at(text, tile, str(r * self.nr + v * self.lanes))
                 text.put(f"store {self.vector} {acc[r][v]}, ptr {target}, align {self.align}")
         with Loop(text, "0", "%m") as rows:
             source = self.at(text, tile, text.define(f"mul i64 {rows.index}, {self.nr}"))
-            row = self.at(text, "%c", text.define(f"mul i64 {rows.index}, %ldc"))
+            offset = text.define(f"mul i64 {rows.index}, %ldc")
+            row = self.at(text, "%c", offset)
             with Loop(text, "0", "%n") as columns:
                 value = text.define(f"load {self.scalar}, ptr {self.at(text, source, columns.index)}")
                 target = self.at(text, row, columns.index)
                 before = text.define(f"load {self.scalar}, ptr {target}")
                 kept = text.define(f"select i1 %first, {self.scalar} 0.0, {self.scalar} {before}")
-                text.put(f"store {self.scalar} {text.define(f'fadd {self.scalar} {value}, {kept}')}, ptr {target}")
+                total = text.define(f"fadd {self.scalar} {value}, {kept}")
+                text.put(f"store {self.scalar} {total}, ptr {target}")
+                text.put(f"store {self.scalar} {total}, ptr {self.at(text, self.at(text, also, offset), columns.index)}")
         text.jump(done)
         text.start(done)
         text.put("ret void")
-        params = "ptr %a, i64 %row, ptr %b, i64 %depth, ptr %c, i64 %ldc, i64 %m, i64 %n, i1 %first"
+        params = "ptr %a, i64 %row, ptr %b, i64 %depth, ptr %c, i64 %ldc, i64 %m, i64 %n, i1 %first, ptr %copy"
         return self.function(f"internal void @{self.micro_name(packed, height)}({params})", text)
+
+    def tile_at(self, text: Text, corner: str, row: int, vector: int) -> str:
+        return self.at(text, self.at(text, corner, text.define(f"mul i64 %ldc, {row}")), str(vector * self.lanes))
 
     def chosen_micro(self, text: Text, is_packed: str, height: int) -> str:
         names = (self.micro_name(packed, height) for packed in (True, False))
@@ -171,7 +190,8 @@ class _Gemm(Panels):
             self.argument(text, k) for k in (0, 1, 4, 5, 10, 12, 13, 15, DEPTH, START)
         )
         a, c, b, work, finish, pointers, error = (self.pointer_argument(text, k) for k in (3, 9, 11, BUFFER, FINISH, POINTERS, ERROR))
-        span = self.argument(text, SPAN)
+        span, copy = self.argument(text, SPAN), self.pointer_argument(text, COPY)
+        is_copied = text.define(f"icmp ne ptr {copy}, null")
         is_apart = text.define(f"icmp ne i64 {self.argument(text, APART)}, 0")
         first = text.define(f"icmp eq i64 {started}, 0")
         top = text.define(f"mul i64 {text.define(f'udiv i64 %chunk, {groups}')}, {rows}")
@@ -212,13 +232,16 @@ class _Gemm(Panels):
                 columns = self.smin(text, text.define(f"sub i64 {n}, {at}"), str(self.nr))
                 panel = self.at(text, b, text.define(f"mul i64 {at}, {depth}"))
                 first_tile = self.at(text, corner, right)
+                first_copy = self.at(text, copy, text.define(f"add i64 {target}, {at}"))
                 with Loop(text, "0", height, self.mr) as loop:
                     count = self.smin(text, text.define(f"sub i64 {height}, {loop.index}"), str(self.mr))
                     strip = self.at(text, strips, text.define(f"mul i64 {loop.index}, {between}"))
                     tile = self.at(text, first_tile, text.define(f"mul i64 {loop.index}, {ldc}"))
+                    copied = self.at(text, first_copy, text.define(f"mul i64 {loop.index}, {ldc}"))
+                    copied = text.define(f"select i1 {is_copied}, ptr {copied}, ptr null")
                     where = f"ptr {strip}, i64 {row}, ptr {panel}, i64 {depth}, ptr {tile}, i64 {ldc}"
                     fits = text.define(f"select i1 {text.define(f'icmp sle i64 {count}, {self.low}')}, ptr {low}, ptr {micro}")
-                    text.put(f"call void {fits}({where}, i64 {count}, i64 {columns}, i1 {first})")
+                    text.put(f"call void {fits}({where}, i64 {count}, i64 {columns}, i1 {first}, ptr {copied})")
             with only_if(text, text.define(f"icmp ne ptr {finish}, null")):
                 width = text.define(f"mul i64 {side_by_side}, {self.nr}")
                 columns = self.smin(text, width, text.define(f"sub i64 {n}, {left}"))
@@ -241,8 +264,8 @@ class _Gemm(Panels):
         text = Text(self.target)
         args = text.reserve(f"[{ARGUMENTS + 3} x i64]")
         names = ["%m", "%n", "%k", "%a", "%ar", "%ac", "%b", "%br", "%bc", "%c", "%cr", "%work", "%rows", "%groups", "%added", "%packs"]
-        names += ["%finish", "%pointers", "%span", "%apart", "%error"]
-        kinds = ["ptr" if name in ("%a", "%b", "%c", "%work", "%finish", "%pointers", "%error") else "i64" for name in names]
+        names += ["%finish", "%pointers", "%span", "%apart", "%error", "%copy"]
+        kinds = ["ptr" if name in ("%a", "%b", "%c", "%work", "%finish", "%pointers", "%error", "%copy") else "i64" for name in names]
 
         def put(k: int, kind: str, value: str) -> None:
             text.put(f"store {kind} {value}, ptr {text.define(f'getelementptr i64, ptr {args}, i64 {k}')}")
@@ -260,6 +283,7 @@ class _Gemm(Panels):
             put(START, "i64", text.define(f"add i64 {loop.index}, %added"))
             is_last = text.define(f"icmp sge i64 {text.define(f'add i64 {loop.index}, {step}')}, %k")
             put(FINISH, "ptr", text.define(f"select i1 {is_last}, ptr %finish, ptr null"))
+            put(COPY, "ptr", text.define(f"select i1 {is_last}, ptr %copy, ptr null"))
             if is_packed:
                 put(11, "ptr", self.at(text, "%b", text.define(f"mul i64 {width}, {loop.index}")))
                 put(BUFFER, "ptr", "%work")

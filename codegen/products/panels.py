@@ -15,7 +15,7 @@ from ..llvm.lanes import LLVM_TYPE, Text
 from .cutting import VECTORS, edge_rows, tile_rows
 
 SIDE_BY_SIDE = 8  # columns of tiles that are packed together: short pieces of distant rows would be read at half the speed
-ARGUMENTS = 21  # of the routine, which its chunks read from memory
+ARGUMENTS = 22  # of the routine, which its chunks read from memory
 DEPTH, START, BUFFER = range(ARGUMENTS, ARGUMENTS + 3)  # values that change from panel to panel, stored after the arguments
 
 

@@ -416,7 +416,8 @@ def _call_gemm(
     looks = kernel.text.may_look and (is_sized or work_size // MULTIPLIED >= PIECE)
     values = (
         *(sizes or (m, n, k)), a.pointer, *a.strides, packed or b.pointer, *b.strides, sums.pointer, sums.strides[0], work.pointer,
-        rows, groups, int(accumulate), int(packs), finish, pointers, span, int(is_apart), "%error" if looks else "null", threads, run,
+        rows, groups, int(accumulate), int(packs), finish, pointers, span, int(is_apart), "%error" if looks else "null", "null",
+        threads, run,
     )  # fmt: skip
     finished = target.windows if isinstance(target, Hosted) else [sums]
     kernel.run_node(Call(

@@ -64,6 +64,7 @@ class Op:
     # What the op does besides computing: declared here, queried on statements (`ir.effects`).
     effect: ClassVar[bool] = False  # ordered with other effects, never removed, never duplicated
     is_visible: ClassVar[bool] = False  # others notice it: a call that fails afterwards cannot start again
+    is_collective: ClassVar[bool] = False  # all ranks of an MPI program take part
     can_fail: ClassVar[bool] = False  # may raise at run time
     can_stop: ClassVar[bool] = False  # may be interrupted, or run out of memory
     arity: ClassVar[int | None] = None  # the number of operands, if the type rule does not check it

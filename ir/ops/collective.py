@@ -15,11 +15,12 @@ import numpy as np
 from ..effects import cannot_repeat
 from ..errors import AdjitError, DistributedError, DTypeError, ShapeError, UnsupportedError
 from ..sizes import is_symbolic
-from ..types import BOOL, TensorType
+from ..types import BOOL, F32, F64, TensorType
 from ..world import World, world
 from .base import Array, Loops, Op, Window, Writing, perform, with_attributes
 from .complex import from_parts, imag, real
 from .effects import is_repeating
+from .linalg import Matmul
 from .shape import transpose
 
 __all__ = ["all_gather", "all_reduce", "all_to_all", "broadcast_from", "reduce_scatter", "reduce_to"]
@@ -36,6 +37,7 @@ class Collective(Op, abstract=True):
 
     effect = True
     is_visible = True
+    is_collective = True
     can_fail = True
     error = DistributedError
     sums: ClassVar[bool] = False
@@ -161,12 +163,14 @@ class DeferAllReduce(StartAllReduce):
         k.collective(self.name, out, in_rows(k, out, x), out.type.size, self.slot)
 
 
+@with_attributes
 class SumDeferred(Collective):
     """Completes a deferred all-reduce: the host of a region that reads the sums, which are only stored if another statement needs them.
 
-    The region is computed for each part of the array while its sums are in the cache.
+    The region is computed for each part of the array while its sums are in the cache. `slot` is that of `defer_all_reduce`.
     """
 
+    slot: int = 0
     can_fail = False
     joins_region = True
 
@@ -185,6 +189,45 @@ class SumDeferred(Collective):
 
     def lower(self, k: Loops, out: Window, x: Window) -> None:
         k.sum_deferred(out, x, max(1, PART * x.type.shape[0] // x.type.nbytes))
+
+
+@with_attributes
+class MatmulAllReduce(Collective):
+    """The sum over all ranks of `a @ b`, for ranks of one machine: the host of a region, like `sum_deferred`.
+
+    Blocks of the product are exchanged as they are computed. Neither the product nor the sums are stored. `number` is the position of the
+    all-reduce among the collectives of the program: passes move it, and all ranks must come to the same one.
+    """
+
+    number: int = 0
+    can_fail = False
+    joins_region = True
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return AllReduce().infer(Matmul().infer(*types))
+
+    def evaluate(self, *arrays: Array) -> Array:
+        return AllReduce().evaluate(Matmul().evaluate(*arrays))
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        return perform(AllReduce(), Matmul().jvp(i, y, args, d))
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        return Matmul().vjp(i, y, args, perform(AllReduce(), d))
+
+    def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Any:
+        return perform(AllReduce(), Matmul().batch(size, args, batched))
+
+    def stores_once(self, *types: TensorType) -> bool:
+        a, b = types
+        is_plain = a.rank == 2 and a.dtype in (F32, F64) and not any(map(is_symbolic, (*a.shape, *b.shape)))
+        return is_plain and Matmul().stores_once(a, b)
+
+    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+        return Matmul().operations(args, results)
+
+    def lower(self, k: Loops, out: Window, a: Window, b: Window) -> None:
+        k.summed_product(out, a, b)
 
 
 @with_attributes

@@ -302,6 +302,10 @@ class Loops(Protocol):
         """Complete the deferred sums over all ranks of a row-major array, so many rows at a time, and store each when it is made."""
         ...
 
+    def summed_product(self, target: Window, a: Window, b: Window) -> None:
+        """Store the sum over all ranks of one machine of a product of float matrices, on one thread, block by block."""
+        ...
+
     def fail_if(self, condition: Reg, what: str, *details: Reg) -> None:
         """Leave the native function if `condition` holds; the runtime raises `what`, formatted with the details (i64 registers)."""
         ...

@@ -33,7 +33,7 @@ def host_products(func: Func) -> Func:
 def _hosted(block: Block, outputs: Sequence[Operand], overwritten: set[int] | None) -> Block:
     """`overwritten`: buffers that may be changed in place while nothing reads them; None if all may be."""
     stmts: list[list[Stmt]] = [[_inside(stmt)] for stmt in block.stmts]
-    uses = _Uses(block, outputs, overwritten)
+    uses = Uses(block, outputs, overwritten)
     for at, product in reversed(list(enumerate(block.stmts))):
         if not (product.op.joins_region and product.op.stores_once(*(a.type for a in product.args))):
             continue
@@ -53,7 +53,7 @@ def _inside(stmt: Stmt) -> Stmt:
     return stmt.replace(blocks=tuple(_hosted(b, (*b.results, *b.saving), None) for b in stmt.blocks))
 
 
-class _Uses:
+class Uses:
     """Which statements read what. Outputs of the block are read at its end; values from outside are available until then."""
 
     def __init__(self, block: Block, outputs: Sequence[Operand], overwritten: set[int] | None) -> None:

@@ -36,12 +36,18 @@ def deferred(x: Any) -> Any:
     return perform(ours.SumDeferred(), begun) * 0.5
 
 
+def product(x: Any) -> Any:
+    """What it makes of the all-reduce of a product."""
+    return perform(ours.MatmulAllReduce(), x.T, x) * 0.5
+
+
 CASES = [
     Case("all_reduce", lambda x: ours.all_reduce(x * x), lambda x: x * x, arrays=matrix, dtypes=NUMBERS),
     Case("all_reduce_columns", lambda x: ours.all_reduce(x.T), lambda x: x.T, arrays=matrix),
     Case("all_reduce_complex", ours.all_reduce, lambda x: x, arrays=matrix, dtypes=("c128", "c64")),
     Case("overlapped_all_reduce", overlapped, lambda x: x.T, arrays=matrix, dtypes=NUMBERS),
     Case("deferred_all_reduce", deferred, lambda x: x * x * x.dtype.type(0.5), arrays=matrix),
+    Case("matmul_all_reduce", product, lambda x: x.T @ x * x.dtype.type(0.5), arrays=matrix),
     Case("broadcast_from", lambda x: ours.broadcast_from(x, 0), lambda x: x, arrays=matrix, dtypes=NUMBERS),
     Case("broadcast_bools", lambda x: ours.broadcast_from(x, 0), lambda x: x, arrays=integers, dtypes=("bool",)),
     Case("reduce_to", lambda x: ours.reduce_to(x.T, 0), lambda x: x.T, arrays=matrix, dtypes=NUMBERS),

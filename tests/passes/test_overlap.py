@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from textwrap import dedent
 
 import adjit.ir.ops.collective  # noqa: F401 - the pass leaves programs alone that have not loaded it
 from adjit.ir.parser import parse_func
+from adjit.ir.target import IN_ORDER, SHARED, USUAL
 from adjit.passes.overlap import overlap_reductions
 from tests.passes.checks import leaves, rewrites
 
@@ -82,6 +84,56 @@ def test_the_only_region_that_reads_large_sums_makes_them() -> None:
         }
         """,
     )
+
+
+PRODUCT = """
+    func @f(%x: f64[600,600], %w: f64[600,600]) -> f64[600,600] {
+      %a: f64[600,600] = matmul %x, %x
+      %b: f64[600,600] = tanh %x
+      %c: f64[600,600] = all_reduce %a
+      %d: f64[600,600] = fuse {
+        %e: f64[600,600] = mul %c, 0.5
+        %g: f64[600,600] = sub %w, %e
+        yield %g
+      }
+      return %b updating %w = %d
+    }
+    """
+
+
+def test_on_one_machine_the_region_computes_the_product_as_well() -> None:
+    rewrites(
+        partial(overlap_reductions, target=USUAL.with_exchange(SHARED, 2)),
+        PRODUCT,
+        """
+        func @f(%x: f64[600,600], %w: f64[600,600]) -> f64[600,600] {
+          %b: f64[600,600] = tanh %x
+          %d: f64[600,600] = fuse {
+            %c: f64[600,600] = matmul_all_reduce %x, %x
+            %e: f64[600,600] = mul %c, 0.5
+            %g: f64[600,600] = sub %w, %e
+            yield %g
+          }
+          return %b updating %w = %d
+        }
+        """,
+    )
+
+
+def test_it_does_not_if_the_product_is_needed_its_factors_change_or_there_are_threads() -> None:
+    def summed(text: str, threads: int = 1) -> bool:
+        target = USUAL.with_exchange(SHARED, 2).with_threads(threads)
+        return "matmul_all_reduce" in str(overlap_reductions(parse_func(dedent(text)), target))
+
+    assert summed(PRODUCT)
+    assert not summed(PRODUCT, threads=2)
+    assert not summed(PRODUCT.replace("tanh %x", "tanh %a"))
+    assert not summed(PRODUCT.replace("matmul %x, %x", "matmul %w, %w"))
+    assert not summed(PRODUCT.replace("600", "300"))
+
+
+def test_in_order_nothing_moves() -> None:
+    leaves(partial(overlap_reductions, target=USUAL.with_exchange(IN_ORDER, 1)), PRODUCT)
 
 
 def test_sums_that_others_read_are_stored() -> None:

@@ -15,7 +15,7 @@ import adjit as aj
 from adjit import distributed as d
 from adjit import nn
 from adjit.codegen import collectives as native
-from adjit.codegen import shared_sums
+from adjit.codegen import shared_blocks, shared_sums
 from adjit.codegen.llvm.target import current
 
 RANK, SIZE = d.rank(), d.size()
@@ -186,7 +186,8 @@ def deferred() -> None:
         return loss, after
 
     mine = d.part(x)
-    assert "sum_deferred" in str(step.inspect(mine, False).optimized)
+    by_product = 1 < SIZE <= shared_blocks.MOST_RANKS and current().threads == 1
+    assert ("matmul_all_reduce" if by_product else "sum_deferred") in str(step.inspect(mine, False).optimized)
     for least in (None, 0, shared_sums.NEVER):  # None: what was measured
         for late in (False, True):
             for v, a in ((w, start), (speed, 0 * start), (mean, 0 * start)):
@@ -214,6 +215,103 @@ def deferred() -> None:
                     np.testing.assert_allclose(v.numpy(), a, rtol=1e-7, atol=1e-9)
                 np.testing.assert_allclose(after, mine @ w.numpy(), rtol=1e-9, atol=1e-12)
                 same(d.all_gather(w.numpy()), np.stack([w.numpy()] * SIZE))
+
+
+def products() -> None:
+    """Products that are summed block by block: of sizes around those of blocks and tiles, in all layouts, while some ranks are late."""
+    own = np.random.default_rng(RANK)
+    sizes = [(512, 2048, 3), (700, 1030, 300), (2049, 515, 17), (40000, 10, 5), (9, 60000, 4), (97, 4100, 600)]
+    for dtype, chosen in (("f4", sizes), ("f8", sizes[1:3])):
+        for m, n, k in chosen:
+            parts = [np.random.default_rng((m, n, k, r)) for r in range(SIZE)]
+            factors = [(rng.integers(-4, 5, (m, k)).astype(dtype), rng.integers(-4, 5, (k, n)).astype(dtype)) for rng in parts]
+            a, b = factors[RANK]
+            total = np.zeros((m, n), dtype)
+            for left, right in factors:
+                total += left @ right
+            for turned in ("", "a", "b", "ab"):
+                w, bias = aj.Variable(np.ones((m, n), dtype)), np.arange(n, dtype=dtype)
+
+                @aj.function
+                def f(a: Any, b: Any, bias: Any, w: Any = w, turned: str = turned) -> Any:
+                    product = (a.T if "a" in turned else a) @ (b.T if "b" in turned else b)
+                    w.assign(2.0 * w + d.all_reduce(product) * 0.5 + bias)
+
+                given = [x.T.copy() if name in turned else x for name, x in (("a", a), ("b", b))]
+                if SIZE > 1:
+                    assert "matmul_all_reduce" in str(f.inspect(*given, bias).optimized)
+                for _ in range(2):
+                    for _ in range(own.integers(0, 20_000)):
+                        pass
+                    f(*given, bias)
+                same(w.numpy(), 2 * (2 + total * 0.5 + bias) + total * 0.5 + bias)
+                same(d.all_reduce(a), sum(left for left, _ in factors))  # through the same memory
+
+
+def different() -> None:
+    """Ranks whose programs differ but for the collectives: one prints a gradient, which is a part of its update elsewhere."""
+    rng = np.random.default_rng(0)
+    for n in (200, 600):
+        start = [rng.normal(size=(n, n)) / n for _ in range(3)]
+        w, x = [aj.Variable(a) for a in start], rng.normal(size=(4 * SIZE, n))
+
+        def gradients(x: Any, w: Any = w) -> Any:
+            with aj.GradientTape() as tape:
+                h = x
+                for v in w:
+                    h = aj.tanh(h @ v)
+                loss = aj.sum(h**2)
+            return tape.gradient(loss, w)
+
+        @aj.function
+        def step(x: Any, w: Any = w, gradients: Any = gradients) -> None:
+            found = [d.all_reduce(g) for g in gradients(x)]
+            if RANK == 0:
+                print("largest", aj.max(found[1]))
+            for v, g in zip(w, found, strict=True):
+                v.assign_sub(0.1 * g)
+
+        step(d.part(x))
+        for v, a, g in zip(w, start, gradients_at(start, x), strict=True):
+            np.testing.assert_allclose(v.numpy(), a - 0.1 * g, rtol=1e-9, atol=1e-15)
+
+
+def gradients_at(w: Sequence[Any], x: Any) -> list[Any]:
+    """Those of `different`, by NumPy."""
+    hidden = [x]
+    for v in w:
+        hidden.append(np.tanh(hidden[-1] @ v))
+    d_h, out = 2 * hidden[-1], list[Any]()
+    for v, h, y in zip(reversed(w), reversed(hidden[:-1]), reversed(hidden[1:]), strict=True):
+        d_z = d_h * (1 - y**2)
+        out.insert(0, h.T @ d_z)
+        d_h = d_z @ v.T
+    return out
+
+
+def without_windows() -> None:
+    """Ranks of one machine that cannot share memory: what was compiled for it is compiled again, for MPI."""
+    shared_sums.FOLDER = "/nowhere"
+    parts = [np.random.default_rng(r).integers(-4, 5, (3, 700)).astype("f4") for r in range(SIZE)]
+    w = aj.Variable(np.zeros((700, 700), "f4"))
+
+    @aj.function
+    def f(a: Any) -> Any:
+        w.assign_add(d.all_reduce(a.T @ a) * 0.5)
+
+    assert "matmul_all_reduce" in str(f.inspect(parts[RANK]).optimized)
+    f(parts[RANK])
+    assert "sum_deferred" in str(f.inspect(parts[RANK]).optimized)
+    f(parts[RANK])
+    same(w.numpy(), sum(a.T @ a for a in parts))
+    assert not shared_sums.is_used()
+
+
+def profiled() -> None:
+    """Ranks run a profile as often as the first one does, however long it takes on each."""
+    f = aj.function(lambda x: d.all_reduce(aj.tanh(x)))
+    found = f.profile(np.full(100_000 * (1 + RANK % 2), 1.0)[:100_000])
+    assert any("all_reduce" in kernel.name for kernel in found.kernels)
 
 
 def settled() -> None:
@@ -344,4 +442,6 @@ def networks() -> None:
 if __name__ == "__main__":
     for name in sys.argv[1:]:
         globals()[name]()
+        if SIZE > 1 and shared_sums.table.windows[0]:
+            shared_sums.table.least = 0  # some checks change it
     note("done", "")

@@ -14,9 +14,10 @@ import pytest
 import adjit as aj
 from adjit import distributed as d
 from adjit.codegen import shared_sums
+from adjit.ir.world import SIZES
 from tests.mpi import environment, on_ranks, require_ranks
 
-CHECKS = ["collectives", "derivatives", "loops", "vmapped", "sums", "parts", "overlapped", "deferred"]
+CHECKS = ["collectives", "derivatives", "loops", "vmapped", "sums", "parts", "overlapped", "deferred", "different", "profiled"]
 PROGRAMS = str(Path(__file__).with_name("ranks.py"))
 
 
@@ -31,6 +32,19 @@ def test_collectives_and_their_derivatives(count: int, tmp_path: Path) -> None:
     done = on_ranks(count, PROGRAMS, *CHECKS, ADJIT_NOTES=str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"done.{r}" for r in range(count)]
+
+
+@pytest.mark.usefixtures("ranks")
+@pytest.mark.parametrize("count", [2, 3])
+def test_products_that_are_summed_block_by_block(count: int, tmp_path: Path) -> None:
+    done = on_ranks(count, PROGRAMS, "products", ADJIT_NOTES=str(tmp_path), ADJIT_NUM_THREADS="1")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.usefixtures("ranks")
+def test_ranks_that_cannot_share_memory(tmp_path: Path) -> None:
+    done = on_ranks(2, PROGRAMS, "without_windows", ADJIT_NOTES=str(tmp_path), ADJIT_NUM_THREADS="1")
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.usefixtures("ranks")
@@ -51,6 +65,30 @@ def test_one_rank_without_mpi4py(tmp_path: Path) -> None:
     done = without_mpi4py(program, ADJIT_NOTES=str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["done.0"]
+
+
+NO_LIBRARY = """
+import sys, types
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "mpi4py.MPI":
+            raise RuntimeError("cannot load MPI library\\nlibmpi.so: cannot open shared object file")
+sys.modules["mpi4py"] = types.ModuleType("mpi4py")
+sys.modules["mpi4py"].__path__ = []
+sys.meta_path.insert(0, Finder())
+import adjit
+print(adjit.distributed.rank(), adjit.distributed.size())
+"""
+
+
+def test_mpi4py_without_a_library() -> None:
+    """As after `pip install mpi4py` alone."""
+    run = [sys.executable, "-c", NO_LIBRARY]
+    alone = {name: value for name, value in environment().items() if name not in SIZES}
+    done = subprocess.run(run, env=alone, capture_output=True, text=True, timeout=240)
+    assert done.stdout == "0 1\n", done.stderr
+    done = subprocess.run(run, env={**alone, "PMI_SIZE": "2"}, capture_output=True, text=True, timeout=240)
+    assert "DistributedError: started as one of 2 ranks (PMI_SIZE), but mpi4py cannot be imported (cannot load MPI library)" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"])

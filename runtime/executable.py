@@ -17,7 +17,6 @@ from adjit.ir.func import Block, Func, Value
 from adjit.ir.locks import lazy, new_lock
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array, Op, apply, with_attributes
-from adjit.ir.target import SHARED
 from adjit.ir.types import TensorType
 from adjit.ir.world import world
 from adjit.passes.rewrite import silenced
@@ -96,7 +95,11 @@ class Executable:
         from adjit.codegen.llvm.target import current  # noqa: PLC0415 - as above
 
         target = current().with_threads(self.threads or config.threads).with_debug_lines(config.debug_lines)
-        return target if self.exchange is None else target.with_exchange(self.exchange, world().size if self.exchange == SHARED else 1)
+        if self.exchange is None:
+            return target
+        from adjit.ir.target import SHARED  # noqa: PLC0415 - few programs have several ranks
+
+        return target.with_exchange(self.exchange, world().size if self.exchange == SHARED else 1)
 
     @lazy
     def optimized(self) -> Func:

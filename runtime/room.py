@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from adjit.ir.effects import effects_of
 from adjit.ir.errors import OutOfRoomError
 from adjit.ir.ops.base import Op
 
@@ -23,4 +24,4 @@ def is_visible(concrete: ConcreteFunction) -> bool:
 def _ordered(concrete: ConcreteFunction) -> list[Op]:
     from adjit.passes.rewrite import walk  # noqa: PLC0415 - after a call that failed
 
-    return [stmt.op for stmt in walk(concrete.program.func.block) if stmt.op.effect]
+    return [stmt.op for stmt in walk(concrete.program.func.block) if effects_of(stmt.op).ordered]

@@ -198,7 +198,7 @@ def test_buffers_of_large_results_are_used_again_only_when_nobody_looks() -> Non
     assert fourth[0] == 4.0
     del view, second, third, fourth
     (fifth,) = native([x])
-    assert any(fifth.base is buffer for _, pool in native._results for buffer in pool or ())
+    assert any(fifth.base is buffer for *_, pool in native._results for buffer in pool or ())
 
 
 def test_a_result_made_in_place_from_a_view_is_not_made_in_its_operands_buffer() -> None:

@@ -107,14 +107,14 @@ REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
     "many axes": (lambda: file_of({"a": entry([1] * 65, 0, 4)}, b"\0" * 4), "cannot read"),
     "nested": (lambda: file_of(b"[" * 200_000), "nested too deeply"),
     "nested objects": (lambda: file_of(b'{"a":' * 100_000), "nested too deeply"),
-    "digits": (lambda: file_of(b'{"a": ' + b"9" * 5000 + b"}"), "no JSON"),
+    "digits": (lambda: file_of(b'{"a": ' + b"9" * 5000 + b"}"), "not JSON"),
     "float": (lambda: file_of({"a": entry([1.0], 0, 4)}, b"\0" * 4), "cannot read"),
     "infinite": (lambda: file_of(b'{"a": {"dtype": "F32", "shape": [1e999], "data_offsets": [0, 4]}}', b"\0" * 4), "cannot read"),
     "metadata": (lambda: file_of({"__metadata__": {"epoch": 3}}), "metadata must be texts"),
     "metadata list": (lambda: file_of({"__metadata__": [1]}), "metadata must be texts"),
     "twice": (lambda: file_of(b'{"a": 1, "a": 2}'), "twice"),
-    "boolean": (lambda: file_of({"a": entry([2], 0, 2, "BOOL")}, b"\1\2"), "no booleans"),
-    "no text": (lambda: file_of(b"\xff\xfe{}"), "no JSON"),
+    "boolean": (lambda: file_of({"a": entry([2], 0, 2, "BOOL")}, b"\1\2"), "not booleans"),
+    "no text": (lambda: file_of(b"\xff\xfe{}"), "not JSON"),
 }
 
 

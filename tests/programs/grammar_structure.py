@@ -204,7 +204,7 @@ def put(d: Draw) -> Node | None:
         f"{y}[{once}] = {y}[{once}[::-1]] * 0.5", f"{y}[{once}] += {value}", f"{y}[...] = {value}", f"{y}[::-1] = {x}",
         f"{y}[:] = {y}[::-1] * 0.5",
         f"{y}[..., 0] = {y}[..., {last - 1}]", f"{y}[np.isnan({y})] = 0.0", f"{y}[{x} > {c}] = np.sum({x})", f"{y}[...] = {c}",
-        f"{y}[1:] = {y}[:-1]", f"{y}[1:] += {y}[:-1]", f"{y}[0], {y}[-1] = {y}[-1], {y}[0]",
+        f"{y}[1:] = {y}[:-1]", f"{y}[1:] += {y}[:-1]", f"{y}[0], {y}[-1] = {y}[-1].copy(), {y}[0].copy()",
         f"for {y}k in range({n}):\n    {y}[{y}k] = {y}[{y}k] * 0.5 + {y}[0]",
         f"for {y}k in aj.range({n}):\n    {y}[{y}k] += {x}[{y}k] * {y}k",
     ]  # fmt: skip

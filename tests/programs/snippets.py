@@ -254,10 +254,12 @@ def {g}(u, /, v, *, w=None):
     return u * v if w is None else u * v + w
 {out} = {g}({x}, v={y}) + {g}({x}, 2.0, w={x})
 
-def {g}(u, depth):
-    if depth == 0:
-        return u
-    return np.tanh({g}(u * 0.9, depth - 1))
+def {g}(u, n):
+    def again(u, depth):
+        if depth == 0:
+            return u
+        return np.tanh(again(u * 0.9, depth - 1))
+    return again(u, n)
 {out} = {g}({x}, {n})
 
 def {g}(u):

@@ -31,7 +31,7 @@ from ..regions import Attempt, RegionOutput, Wording, is_traced, predicate
 from ..sharing import same_memory, set_memory, share, written
 from ..slices import as_rows, has_traced_slice
 from ..sparse_products import is_sparse
-from ..trace import Traced, current_trace
+from ..trace import Splat, Traced, current_trace
 from .arrays import array_like, fresh_out, is_numpy, joined, vectorized
 from .builtin import TracedText, any_, overload, written_out
 from .chance import checked
@@ -331,6 +331,8 @@ class Augmented:
 
     def __call__(self, x: Any, value: Any, *, argument: str = "", others: Sequence[Callable[[], Any]] = ()) -> Any:
         """Return the variable's new value. `argument` is its name if the caller has the same array, `others` as for `set_item`."""
+        if isinstance(value, Splat) and isinstance(x, np.ndarray):
+            value = value.numpy()  # a constant, which a NumPy array can hold
         if isinstance(x, np.ndarray) and is_traced(value):  # it cannot hold a traced value: the variable gets a new array
             if x.shape:
                 check_unseen(x, argument, others, f"{{}} {SYMBOLS[self.plain]} ...")
@@ -345,6 +347,8 @@ class Augmented:
 
     def result(self, x: Any, value: Any) -> Any:
         """Return the new contents of the array, or the new value of anything else."""
+        if isinstance(value, Splat) and isinstance(x, np.ndarray):
+            value = value.numpy()
         if not is_traced(x) and not is_traced(value):
             return self.python(x, value)
         out = self.plain(x, value)

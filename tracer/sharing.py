@@ -151,6 +151,9 @@ class Replaced(NamedTuple):
     new: Any  # the value of the array since then; None if a region changed it and no variable has taken its new value out
     where: Location | None
 
+    def at(self) -> str:
+        return f" at {self.where.file.rpartition('/')[2]}:{self.where.line}" if self.where is not None else ""
+
 
 class Overwritten:
     """The values of a trace or region that writes have replaced: those that were written to, and all views of the same array.
@@ -228,17 +231,15 @@ def with_bases(x: Any) -> Iterator[Array]:
 
 
 def lost(found: Replaced, owner: Any) -> TraceError:
-    at = f" at {found.where.file.rpartition('/')[2]}:{found.where.line}" if found.where is not None else ""
     return TraceError(
-        f"an array that outlives the function is changed in place{at}: a {type(owner).__name__} refers to it. Traced, the change would be "
-        "lost: copy the array first, with .copy(), or keep the state in a Variable"
+        f"an array that outlives the function is changed in place{found.at()}: a {type(owner).__name__} refers to it. Traced, the change "
+        "would be lost: copy the array first, with .copy(), or keep the state in a Variable"
     ).at(found.where)
 
 
 def stale(found: Replaced) -> TraceError:
-    at = f" at {found.where.file.rpartition('/')[2]}:{found.where.line}" if found.where is not None else ""
     return TraceError(
-        f"{found.old!r} was changed in place{at}, through another variable, an attribute or a view. NumPy shows the change here as well, "
-        "where a traced function still has the old value: make a new array there (y = y + 1 instead of y += 1), return it and use that "
-        "one, or copy the array first, with .copy()"
+        f"{found.old!r} was changed in place{found.at()}, through another variable, an attribute or a view. NumPy shows the change here "
+        "as well, where a traced function still has the old value: make a new array there (y = y + 1 instead of y += 1), return it and "
+        "use that one, or copy the array first, with .copy()"
     )

@@ -87,9 +87,7 @@ class Traced(ArrayMethods, Value):
         return self.copy()
 
     def overwritten(self, new: Operand) -> None:
-        builder = current_builder()
-        if builder is not None:
-            builder.overwrite(self, new)
+        tell_trace(self, new)
 
     def flatten(self, order: str = "C") -> Operand:
         flat = self.ravel(order)
@@ -195,9 +193,7 @@ class Splat(ArrayMethods, Literal):
         return self.copy()
 
     def overwritten(self, new: Operand) -> None:
-        builder = current_builder()
-        if builder is not None:
-            builder.overwrite(self, new)
+        tell_trace(self, new)
 
     def numpy(self) -> Array:
         return np.array(self.array())
@@ -226,6 +222,13 @@ class WeakSplat(Splat):
 
 
 set_splat_class(Splat)
+
+
+def tell_trace(old: Operand, new: Operand) -> None:
+    """Let the active trace know that a write has replaced a value."""
+    builder = current_builder()
+    if builder is not None:
+        builder.overwrite(old, new)
 
 
 def leaked(value: Traced, what: str, here: Trace | None = None) -> TraceError:

@@ -25,12 +25,12 @@ def places(holder: dict[str, Any] | CellType, name: str | None, value: object) -
     """Return the addresses to compare for one name; None if it is not found there."""
     if isinstance(holder, CellType):
         return confirmed([(id(holder) + CELL_CONTENTS, id(value))])
-    keys, values = word(id(holder) + DICT_KEYS), word(id(holder) + DICT_VALUES)
+    keys, values = pointer(id(holder) + DICT_KEYS), pointer(id(holder) + DICT_VALUES)
     if byte(keys + KIND) == GENERAL:
         return None
     entries = keys + INDICES + (1 << byte(keys + LOG2_INDEX_BYTES))
     own = next((id(key) for key in holder if key == name), 0)
-    known = list((ctypes.c_uint64 * (2 * word(keys + COUNT))).from_address(entries))[::2]
+    known = list((ctypes.c_uint64 * (2 * pointer(keys + COUNT))).from_address(entries))[::2]
     if own not in known:
         return None
     at = known.index(own)
@@ -39,10 +39,10 @@ def places(holder: dict[str, Any] | CellType, name: str | None, value: object) -
 
 
 def confirmed(checks: Checks) -> Checks | None:
-    return checks if all(word(address) == expected for address, expected in checks) else None
+    return checks if all(pointer(address) == expected for address, expected in checks) else None
 
 
-def word(address: int) -> int:
+def pointer(address: int) -> int:
     return int(ctypes.c_uint64.from_address(address).value)
 
 

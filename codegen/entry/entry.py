@@ -38,7 +38,7 @@ from ..llvm.target import current
 from ..llvm.workers import Later
 from ..native import TOO_SMALL
 from . import variable_locks
-from .bindings import Checks
+from .bindings import DICT_KEYS, KIND, Checks, byte, pointer
 from .text import entry_ir, locks_ir
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ MAX_DEPTH = 256
 RECORD = 4  # size in words of a node, a variable, a constant or a result
 ARRAY, TUPLE, LIST, DICT, SAME, NOTHING = range(6)  # tags of nodes; array arguments store the address of their dtype instead
 TAGS = {"ARRAY": ARRAY, "TUPLE": TUPLE, "LIST": LIST, "DICT": DICT, "SAME": SAME, "NOTHING": NOTHING}
-LAYOUT = {"DICT_KEYS": 32, "KEYS_KIND": 10}  # offsets in dicts; the kind is zero if any key is not a plain string
+LAYOUT = {"DICT_KEYS": DICT_KEYS, "KEYS_KIND": KIND}  # the kind is zero if any key is not a plain string
 
 
 class Header(enum.IntEnum):
@@ -345,8 +345,7 @@ def available() -> bool:
 
 
 def _kind_of_keys(d: dict[Any, Any]) -> int:
-    keys = ctypes.c_int64.from_address(id(d) + LAYOUT["DICT_KEYS"]).value
-    return int(ctypes.c_uint8.from_address(keys + LAYOUT["KEYS_KIND"]).value)
+    return byte(pointer(id(d) + DICT_KEYS) + KIND)
 
 
 @once

@@ -331,8 +331,7 @@ class Augmented:
 
     def __call__(self, x: Any, value: Any, *, argument: str = "", others: Sequence[Callable[[], Any]] = ()) -> Any:
         """Return the variable's new value. `argument` is its name if the caller has the same array, `others` as for `set_item`."""
-        if isinstance(value, Splat) and isinstance(x, np.ndarray):
-            value = value.numpy()  # a constant, which a NumPy array can hold
+        value = storable(x, value)
         if isinstance(x, np.ndarray) and is_traced(value):  # it cannot hold a traced value: the variable gets a new array
             if x.shape:
                 check_unseen(x, argument, others, f"{{}} {SYMBOLS[self.plain]} ...")
@@ -347,12 +346,16 @@ class Augmented:
 
     def result(self, x: Any, value: Any) -> Any:
         """Return the new contents of the array, or the new value of anything else."""
-        if isinstance(value, Splat) and isinstance(x, np.ndarray):
-            value = value.numpy()
+        value = storable(x, value)
         if not is_traced(x) and not is_traced(value):
             return self.python(x, value)
         out = self.plain(x, value)
         return fitted(to_operand(x), out, self.plain) if np.shape(x) and in_place(x) else out
+
+
+def storable(x: Any, value: Any) -> Any:
+    """Return a constant as NumPy's array if x is one, which can hold it; all else as it is."""
+    return value.numpy() if isinstance(value, Splat) and isinstance(x, np.ndarray) else value
 
 
 def in_place(x: Any) -> bool:

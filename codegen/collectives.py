@@ -16,10 +16,10 @@ from adjit.ir.target import Target
 from adjit.ir.types import DTYPE_NAMES, DTYPES, I64
 from adjit.ir.world import World, world
 
-from . import shared_blocks, shared_parts, shared_sums
 from .kernels.window import Window
 from .llvm import toolchain as llvm
 from .llvm.lanes import Reg
+from .shared import blocks, parts, sums, windows, writing
 
 if TYPE_CHECKING:
     from .kernels.loop_kernel import LoopKernel
@@ -104,17 +104,17 @@ def _summed(kernel: LoopKernel, buffer: Window, source: Window, total: int) -> s
 def addresses(names: Sequence[str], target: Target) -> dict[str, int]:
     """Where the routines are."""
     plain = Target(target.triple, target.cpu, target.features)
-    return {name: (_block_routine if shared_blocks.is_routine(name) else _routine)(name, plain) for name in names}
+    return {name: (_block_routine if blocks.is_routine(name) else _routine)(name, plain) for name in names}
 
 
 def _block_routine(name: str, target: Target) -> int:
-    return _block_routines(shared_blocks.dtype_of(name), target)[name]
+    return _block_routines(blocks.dtype_of(name), target)[name]
 
 
 @once
 def _block_routines(dtype: str, target: Target) -> dict[str, int]:
-    text, names = shared_blocks.text(dtype, world()), shared_blocks.names(dtype)
-    loaded = llvm.Library([llvm.Object(names[0].encode(), llvm.compiled(text, target, llvm.LEVEL))], names, shared_sums.imports())
+    text, names = blocks.text(dtype, world()), blocks.names(dtype)
+    loaded = llvm.Library([llvm.Object(names[0].encode(), llvm.compiled(text, target, llvm.LEVEL))], names, writing.imports())
     _keep.append(loaded)
     return loaded.address
 
@@ -123,10 +123,10 @@ def _block_routines(dtype: str, target: Target) -> dict[str, int]:
 def _routine(name: str, target: Target) -> int:
     collective, _, dtype = name.removeprefix(PREFIX).partition(".")
     ranks = world()
-    is_shared = ranks.mpi is not None and collective in SHARED and shared_sums.is_possible(ranks)
+    is_shared = ranks.mpi is not None and collective in SHARED and windows.is_possible(ranks)
     if collective == "sum_deferred":
-        text = shared_sums.deferred_text(name, dtype, ranks, HERE) if is_shared else complete(name)
-        imports, level = shared_sums.imports() if is_shared else {}, llvm.LEVEL
+        text = sums.deferred_text(name, dtype, ranks, HERE) if is_shared else complete(name)
+        imports, level = writing.imports() if is_shared else {}, llvm.LEVEL
     elif ranks.mpi is None:
         text, imports, level = copying(name, DTYPES[dtype].itemsize), {MOVE: _memmove()}, 0
     else:
@@ -137,7 +137,7 @@ def _routine(name: str, target: Target) -> int:
         if is_shared:
             by_mpi = f"{name}.by_mpi"
             text = calling(name, ranks, by_mpi) + through_windows(name, collective, dtype, ranks, by_mpi)
-            imports |= shared_sums.imports()
+            imports |= writing.imports()
             level = llvm.LEVEL
     # not kept on disk: the handles of some libraries are addresses, which differ from run to run
     loaded = llvm.Library([llvm.Object(name.encode(), llvm.compiled(text, target, level))], [name], imports)
@@ -148,10 +148,10 @@ def _routine(name: str, target: Target) -> int:
 def through_windows(name: str, collective: str, dtype: str, ranks: World, slow: str) -> str:
     """A routine that exchanges data through shared memory, or by the routine `slow`."""
     if collective in ("all_reduce", "start_all_reduce"):
-        return shared_sums.text(name, dtype, ranks, slow)
+        return sums.text(name, dtype, ranks, slow)
     if collective == "defer_all_reduce":
-        return shared_sums.deferring_text(name, dtype, slow)
-    return shared_parts.text(name, collective, dtype, ranks, slow)
+        return sums.deferring_text(name, dtype, slow)
+    return parts.text(name, collective, dtype, ranks, slow)
 
 
 class Requests:
@@ -183,8 +183,8 @@ def settle(target: Target) -> None:
 def prepare(target: Target) -> None:
     """Choose how to sum over the ranks of one machine. All ranks call it at the same time; only the first call has an effect."""
     name = f"{PREFIX}all_reduce.f32"
-    sums = ROUTINE(addresses([name], target)[name])
-    shared_sums.prepare(world(), lambda to, source, count: int(sums(to, source, count, 0)))
+    add = ROUTINE(addresses([name], target)[name])
+    windows.prepare(world(), lambda to, source, count: int(add(to, source, count, 0)))
 
 
 def calling(name: str, ranks: World, called: str = "") -> str:

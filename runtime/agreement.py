@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from adjit.codegen import collectives, shared_blocks, shared_sums
+from adjit.codegen import collectives
+from adjit.codegen.shared import blocks, windows
 from adjit.ir.environment import value
 from adjit.ir.errors import DistributedError
 from adjit.ir.func import Block, Func
@@ -72,7 +73,7 @@ def expected_exchange(func: Func, ranks: World) -> str | None:
     """How the collectives of a traced Func are compiled, unless the ranks agree on something simpler; None if it has none."""
     if ranks.size == 1 or not has_collectives(func):
         return None
-    is_shared = ranks.size <= shared_blocks.MOST_RANKS and shared_sums.is_expected(ranks, os.environ)
+    is_shared = ranks.size <= blocks.MOST_RANKS and windows.is_expected(ranks, os.environ)
     return SHARED if is_shared else OVERLAPPED
 
 
@@ -114,7 +115,7 @@ def agree_on_exchange(executable: Executable, ranks: World) -> None:
     while True:
         ways, orders = zip(*ranks.comm.allgather((executable.target.exchange, executable.native.exchanges)), strict=True)
         lowest = min(map(EXCHANGES.index, ways))
-        is_possible = len(set(orders)) == 1 and (EXCHANGES[lowest] != SHARED or shared_sums.is_used())
+        is_possible = len(set(orders)) == 1 and (EXCHANGES[lowest] != SHARED or windows.is_used())
         if len(set(ways)) == 1:
             if is_possible or not lowest:
                 return

@@ -1,6 +1,6 @@
 """Products that are summed over the ranks of one machine, block by block, while their blocks are in the cache.
 
-A rank computes a block, which the routine also writes to its window (`shared_blocks.py`), and the following one before it adds up the first
+A rank computes a block, which the routine also writes to its window (`shared/blocks.py`), and the following one before it adds up the first
 over all ranks and applies the region that the product hosts: ranks wait for each other only if one falls behind by the time of a block.
 Neither the product nor the sums are stored anywhere else.
 
@@ -15,10 +15,10 @@ import numpy as np
 
 from adjit.ir.types import DTYPE_NAMES, DType, TensorType
 
-from .. import shared_blocks
 from ..kernels.window import Hosted, Window
 from ..llvm import memory
 from ..llvm.counted import Loop, only_if
+from ..shared import blocks as shared_blocks
 from ..threads import library
 from . import cutting, gemm
 from .epilogue import epilogue
@@ -91,7 +91,7 @@ class _Summed:
         text.charge(self.m * self.n * self.k / MULTIPLIED, False)
 
     def call(self, result: str, routine: str, types: str, *values: str) -> str:
-        """Call one of the routines of `shared_blocks.py`."""
+        """Call one of the routines of `shared/blocks.py`."""
         name = f"{shared_blocks.PREFIX}{routine}.{DTYPE_NAMES[self.dtype]}"
         self.kernel.imports.add(name)
         self.text.declares.add(f"declare {result} @{name}({types})")

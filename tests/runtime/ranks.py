@@ -15,8 +15,8 @@ import adjit as aj
 from adjit import distributed as d
 from adjit import nn
 from adjit.codegen import collectives as native
-from adjit.codegen import shared_blocks, shared_sums
 from adjit.codegen.llvm.target import current
+from adjit.codegen.shared import blocks, windows, writing
 
 RANK, SIZE = d.rank(), d.size()
 ALL = [np.arange(6.0).reshape(2, 3) * (r + 1) + r for r in range(SIZE)]  # what every rank has
@@ -52,18 +52,54 @@ def sums() -> None:
     """Sums through shared memory and by MPI, of sizes around those of buffers and vectors."""
     f = aj.function(lambda x: d.all_reduce(x))
     f(np.ones(3))
-    measured = shared_sums.table.least
+    measured = windows.table.least
     assert SIZE == 1 or all(np.asarray(d.all_gather(np.int64(measured))) == measured)
     for n in (1, 31, 2048, 2049, 262144, 262144 * SIZE + 17, 700001):
         parts = [np.random.default_rng(r).integers(-9, 9, n) for r in range(SIZE)]
         for dtype in ("f4", "f8", "i1", "u8") if n < 3000 else ("f4",):
             wanted = sum(parts).astype(dtype)
-            for least in (0, shared_sums.NEVER, 0):
-                shared_sums.table.least = least
+            for least, past in ((0, 0), (windows.NEVER, 0), (0, windows.NEVER)):
+                windows.table.least = least
+                write(past)
                 same(f(parts[RANK].astype(dtype)), wanted)
-    shared_sums.table.least = 0
-    exchanges()
-    shared_sums.table.least = measured
+    windows.table.least = 0
+    for past in (windows.NEVER, 0, RANK % 2 * windows.NEVER):  # the last: ranks that write in different ways
+        write(past)
+        exchanges()
+    if SIZE > 1:
+        ways_to_write()
+    windows.table.least = measured
+
+
+def write(past: int) -> None:
+    """Write so many times past the caches, and then through them, however long that takes."""
+    windows.table.past, windows.table.streamed, windows.table.slow = past, windows.UNKNOWN, 0
+
+
+def ways_to_write() -> None:
+    """Slow writes through the caches are given up for a while, and tried again; a single one may have been interrupted."""
+    name, n = "adjit_mpi_all_reduce.f32", 2 * writing.TELLING
+    add, table = native.ROUTINE(native.addresses([name], current())[name]), windows.table
+    x = np.ones(n, "f4")
+
+    def written(past: int, streamed: int, slow: int) -> tuple[int, int]:
+        table.past, table.streamed, table.slow = past, streamed, slow
+        before = table.number
+        assert add(x.ctypes.data, x.ctypes.data, n, 0) == 0
+        assert table.number == before + 2  # one chunk, and the sums of it
+        return table.past, table.slow
+
+    writes = SIZE - 1  # a part for each of the others
+    assert written(0, windows.UNKNOWN, 0) == (0, 0)
+    assert written(0, windows.UNKNOWN, 1) == (0, 0)
+    past, slow = written(0, 0, writing.TWICE - 1)  # nothing is as fast as that
+    assert (past, slow) == (writing.PATIENCE - writes + 1, writing.TWICE - 1)
+    assert table.streamed < windows.UNKNOWN or writes == 1
+    assert written(writing.PATIENCE, windows.UNKNOWN, 1) == (writing.PATIENCE - writes, 1)
+    assert 0 < table.streamed < windows.UNKNOWN
+    assert written(writes, windows.UNKNOWN // 2, 1) == (0, 1)
+    if SIZE == 2:
+        assert written(0, 0, 0) == (0, 1)
 
 
 def exchanges() -> None:
@@ -71,7 +107,7 @@ def exchanges() -> None:
     name = "adjit_mpi_all_reduce.f32"
     add = native.ROUTINE(native.addresses([name], current())[name])
     rng, own = np.random.default_rng(1), np.random.default_rng(RANK)
-    chunk = shared_sums.CHUNK // 4
+    chunk = windows.CHUNK // 4
     for k in range(60):
         n = int(rng.choice([1, 100, 2048, 2049, 5000, chunk, chunk + 1, 2 * chunk, 3 * chunk + 7]))
         parts = [(np.arange(n) % 97 + r * 31 + k).astype("f4") for r in range(SIZE)]
@@ -104,9 +140,9 @@ def overlapped() -> None:
     text = str(f.inspect(mine).optimized)
     assert text.count("start_all_reduce") == text.count("finish_all_reduce") == 2  # of the last gradient, nothing is left to compute
     wanted = [np.asarray(g) for g in gradients(x)]
-    for least in (0, shared_sums.NEVER):
+    for least in (0, windows.NEVER):
         f(mine)
-        shared_sums.table.least = least
+        windows.table.least = least
         for got, right in zip(f(mine), wanted, strict=True):
             np.testing.assert_allclose(got, right, rtol=1e-9, atol=1e-15)
     used_meanwhile()
@@ -129,8 +165,8 @@ def used_meanwhile() -> None:
     text = str(f.inspect(parts[RANK], w).optimized)
     assert "start_all_reduce" in text
     x = parts[RANK].copy()
-    for least in (0, shared_sums.NEVER):
-        shared_sums.table.least = least
+    for least in (0, windows.NEVER):
+        windows.table.least = least
         last, first = f(x, w)
         np.testing.assert_allclose(first, sum(p @ w for p in parts), rtol=1e-9, atol=1e-12)
         deep = [np.tanh(np.tanh(np.tanh(p @ w @ w) @ w) @ w) for p in parts]
@@ -142,12 +178,13 @@ def parts() -> None:
     """`reduce_scatter` and `all_gather` through shared memory and by MPI, of sizes around those of buffers and vectors."""
     scatter, gather = aj.function(lambda x: d.reduce_scatter(x)), aj.function(lambda x: d.all_gather(x))
     scatter(np.ones((SIZE, 3)))
-    measured = shared_sums.table.least
-    chunk = shared_sums.CHUNK // 4
+    measured = windows.table.least
+    chunk = windows.CHUNK // 4
     for n in (1, 17, 5000, chunk // SIZE, chunk // SIZE + 1, chunk, 2 * chunk + 3):
         whole = [(np.arange(SIZE * n) % 89 + 7 * r).astype("f4").reshape(SIZE, n) for r in range(SIZE)]
-        for least in (0, shared_sums.NEVER, 0):
-            shared_sums.table.least = least
+        for least, past in ((0, 0), (windows.NEVER, 0), (0, windows.NEVER)):
+            windows.table.least = least
+            write(past)
             same(scatter(whole[RANK]), sum(a[RANK] for a in whole))
             same(gather(whole[RANK][0]), np.stack([a[0] for a in whole]))
             same(d.all_reduce(whole[RANK]), sum(whole))  # buffers in turn, with another exchange in between
@@ -156,7 +193,7 @@ def parts() -> None:
         same(gather(rows[0]), np.stack([(np.arange(5) + r).astype(dtype) for r in range(SIZE)]))
         if dtype != "?":
             same(scatter(rows), (SIZE * np.arange(5) + sum(range(SIZE))).astype(dtype))
-    shared_sums.table.least = measured
+    windows.table.least = measured
 
 
 def deferred() -> None:
@@ -186,16 +223,16 @@ def deferred() -> None:
         return loss, after
 
     mine = d.part(x)
-    by_product = 1 < SIZE <= shared_blocks.MOST_RANKS and current().threads == 1
+    by_product = 1 < SIZE <= blocks.MOST_RANKS and current().threads == 1
     assert ("matmul_all_reduce" if by_product else "sum_deferred") in str(step.inspect(mine, False).optimized)
-    for least in (None, 0, shared_sums.NEVER):  # None: what was measured
+    for least in (None, 0, windows.NEVER):  # None: what was measured
         for late in (False, True):
             for v, a in ((w, start), (speed, 0 * start), (mean, 0 * start)):
                 v.assign(a)
             right = [start, 0 * start, 0 * start]
             for k in range(4):
                 if least is not None:
-                    shared_sums.table.least = least
+                    windows.table.least = least
                 before = [v.numpy().copy() for v in (w, speed, mean)]
                 limit.assign(-1.0 if k == 2 else np.inf)
                 try:
@@ -291,7 +328,7 @@ def gradients_at(w: Sequence[Any], x: Any) -> list[Any]:
 
 def without_windows() -> None:
     """Ranks of one machine that cannot share memory: what was compiled for it is compiled again, for MPI."""
-    shared_sums.FOLDER = "/nowhere"
+    windows.FOLDER = "/nowhere"
     parts = [np.random.default_rng(r).integers(-4, 5, (3, 700)).astype("f4") for r in range(SIZE)]
     w = aj.Variable(np.zeros((700, 700), "f4"))
 
@@ -304,7 +341,7 @@ def without_windows() -> None:
     assert "sum_deferred" in str(f.inspect(parts[RANK]).optimized)
     f(parts[RANK])
     same(w.numpy(), sum(a.T @ a for a in parts))
-    assert not shared_sums.is_used()
+    assert not windows.is_used()
 
 
 def profiled() -> None:
@@ -442,6 +479,6 @@ def networks() -> None:
 if __name__ == "__main__":
     for name in sys.argv[1:]:
         globals()[name]()
-        if SIZE > 1 and shared_sums.table.windows[0]:
-            shared_sums.table.least = 0  # some checks change it
+        if SIZE > 1 and windows.table.windows[0]:
+            windows.table.least = 0  # some checks change it
     note("done", "")

@@ -13,7 +13,7 @@ import pytest
 
 import adjit as aj
 from adjit import distributed as d
-from adjit.codegen import shared_sums
+from adjit.codegen.shared import windows
 from adjit.ir.world import SIZES
 from tests.mpi import environment, on_ranks, require_ranks
 
@@ -153,11 +153,11 @@ def test_networks_have_the_same_weights_for_any_number_of_ranks_and_threads(tmp_
 
 
 def test_the_choice_between_shared_memory_and_mpi() -> None:
-    times = {(size, least): 1.0 for size in shared_sums.SIZES for least in (0, shared_sums.NEVER)}
-    faster = {key: 0.5 if key[1] == 0 and key[0] > shared_sums.SIZES[1] else t for key, t in times.items()}
-    assert shared_sums.chosen(faster | {(shared_sums.SIZES[0], 0): 3.0, (shared_sums.SIZES[1], 0): 2.0}) == shared_sums.SIZES[2]
-    assert shared_sums.chosen({key: 1.0 + (key[1] == 0) for key in times}) == shared_sums.NEVER
-    assert shared_sums.chosen({key: 1.0 + (key[1] != 0) for key in times}) == 0
+    times = {(size, least): 1.0 for size in windows.SIZES for least in (0, windows.NEVER)}
+    faster = {key: 0.5 if key[1] == 0 and key[0] > windows.SIZES[1] else t for key, t in times.items()}
+    assert windows.chosen(faster | {(windows.SIZES[0], 0): 3.0, (windows.SIZES[1], 0): 2.0}) == windows.SIZES[2]
+    assert windows.chosen({key: 1.0 + (key[1] == 0) for key in times}) == windows.NEVER
+    assert windows.chosen({key: 1.0 + (key[1] != 0) for key in times}) == 0
 
 
 def test_shards_must_fit() -> None:

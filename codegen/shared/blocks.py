@@ -1,10 +1,10 @@
-"""Blocks of products that ranks of one machine exchange through the windows of `shared_sums`: see `products/summed.py`.
+"""Blocks of products that ranks of one machine exchange through their windows: see `products/summed.py`.
 
 A block is an exchange like others, with a number. Ranks meet before the first block and after the last, so that other exchanges may use the
 same memory. In between a rank writes block e, publishes e, and adds up block e - 1: it waits until all have published e - 1. They have then
 added up block e - 3, so that a block may be written where the fourth one before it was.
 
-A rank reads the blocks of all others. With many ranks, that is more than what `shared_sums` reads, where each adds up one slice.
+A rank reads the blocks of all others. With many ranks, that is more than what `sums` reads, where each adds up one slice.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any
 from adjit.ir.types import DTYPES
 from adjit.ir.world import World
 
-from .shared_sums import CHUNK, INPUT, WINDOW, shared_text, table
+from .routines import shared_text
+from .windows import CHUNK, INPUT, WINDOW, table
 
 PREFIX = "adjit_mpi_block_"
 MEET, ROOM, SEND, WAIT = ROUTINES = ("meet", "room", "send", "wait")

@@ -1,4 +1,4 @@
-"""`reduce_scatter` and `all_gather` through the windows of `shared_sums`, in place of MPI's.
+"""`reduce_scatter` and `all_gather` through the windows of ranks, in place of MPI's.
 
 Both exchange chunks, one meeting for each. To reduce, a rank copies what is for others to its window, and adds up its own part there; to
 gather, it copies its own part, and takes those of the others. A window is filled again when all have passed the following meeting.
@@ -9,7 +9,10 @@ from __future__ import annotations
 from adjit.ir.types import DTYPES
 from adjit.ir.world import World
 
-from .shared_sums import CHUNK, INPUT, VECTOR, choosing, shared_text
+from .routines import shared_text
+from .sums import choosing
+from .windows import CHUNK, INPUT
+from .writing import VECTOR
 
 
 def text(name: str, collective: str, dtype: str, ranks: World, slow: str) -> str:
@@ -56,7 +59,7 @@ def _scattering(dtype: str, ranks: World) -> str:
     sends = "\n".join(
         f"""{_element(f"from{r}", "%from", dtype, r)}
   %into{r} = getelementptr i8, ptr %window, i64 {r * part}
-  call void @stream(ptr %into{r}, ptr %from{r}, i64 %bytes)"""
+  call void @write(ptr %into{r}, ptr %from{r}, i64 %bytes)"""
         for r in others
     )
     body = f"""  %window = call ptr @place(i64 {own}, i64 %offset)
@@ -79,7 +82,7 @@ def _gathering(dtype: str, ranks: World) -> str:
     )
     body = f"""  %window = call ptr @place(i64 {own}, i64 %offset)
 {_element("mine", "%from", dtype, 0)}
-  call void @stream(ptr %window, ptr %mine, i64 %bytes)
+  call void @write(ptr %window, ptr %mine, i64 %bytes)
 {_element("target", "%to", dtype, own)}
   %kept = call ptr @memmove(ptr %target, ptr %mine, i64 %bytes)
   call void @meet(i64 %number)

@@ -15,6 +15,7 @@ from .active import current_builder
 from .arrays import as_array
 from .effects import effects_of
 from .errors import TraceError
+from .silence import silently
 from .sizes import is_symbolic
 from .tracebacks import trim
 from .types import BOOL, I64, SCALARS, DType, Shape, StackType, TensorType, as_dtype
@@ -330,8 +331,13 @@ def array_of(operand: Operand, op: Op) -> Array:
 def evaluate(op: Op, arrays: list[Array], types: list[TensorType]) -> tuple[Array, ...]:
     """Check, then evaluate eagerly; results have exactly the inferred types."""
     expected = op.result_types(types)
-    with np.errstate(all="ignore"):
-        out = op.evaluate(*arrays)
+    if op.is_elementwise or op.is_view or op.is_reduction or op.is_product:
+        out = silently(op.evaluate, *arrays)
+    else:
+        with np.errstate(all="ignore"):
+            out = op.evaluate(*arrays)
+    if type(out) is np.ndarray and len(expected) == 1 and out.shape == expected[0].shape and out.dtype == expected[0].dtype:
+        return (out,)
     results = out if isinstance(out, tuple) else (out,)
     if len(expected) == 1 and isinstance(expected[0], StackType):
         return results  # a list of arrays

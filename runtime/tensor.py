@@ -24,6 +24,7 @@ from adjit.tracer.sparse_products import asked_by_scipy, declined, is_sparse
 from adjit.tracer.surface.create import asarray, contains_operand
 from adjit.tracer.trace import current_trace
 
+from . import quick, quick_arrays
 from .leaving import coming_back, leaving
 from .recording import listening
 
@@ -248,6 +249,10 @@ class WeakTensor(Tensor):
         if weak and out.type.dtype in PYTHON:  # a value cast to the dtype of an array is no longer a Python number
             out.__class__ = WeakTensor  # tapes already refer to the object
         return out
+
+
+quick.equip(Tensor, WeakTensor)
+quick_arrays.equip(Tensor, WeakTensor)
 
 
 def entered(array: Array) -> Tensor:

@@ -66,6 +66,11 @@ def kind_of(module: Any) -> str:
     return OURS if package in BETWEEN else LIBRARY if package in LIBRARIES else USER
 
 
+def is_users(frame: FrameType) -> bool:
+    """Whether a frame is known to be the user's, rather than that of a library or of adjit; a module is known from its second call on."""
+    return _libraries.get(frame.f_globals.get("__name__", "")) is USER
+
+
 def by_numpy(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], wrapped: bool = True) -> Any:
     """Call NumPy on the operands' arrays. Arguments that it returns (`out=`) stay the user's own arrays."""
     arrays = [plain(x) for x in args]

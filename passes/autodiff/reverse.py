@@ -90,12 +90,20 @@ class Sweep:
         if not any(needed):
             return
         masks = (masking.active and isinstance(stmt.op, KEEPING)) or is_mask(stmt)
-        with adjoint_of(stmt):
-            for arg, d in zip(stmt.args, stmt.op.pullback(stmt.results, stmt.args, given, needed), strict=True):
-                if d is not None and id(arg) in active:
-                    self.accumulate(arg, d)
-                    if masks:
-                        self.masked.add(id(arg))
+        builder = current_builder()
+        if builder is None:
+            self.pass_on(stmt, given, needed, masks)
+        else:
+            with builder.at(stmt.location, "backward", stmt):  # what is emitted keeps the location, and the statement as its origin
+                self.pass_on(stmt, given, needed, masks)
+
+    def pass_on(self, stmt: Stmt, given: tuple[Operand | None, ...], needed: list[bool], masks: bool) -> None:
+        found = stmt.op.pullback(stmt.results, stmt.args, given, needed)
+        for arg, d, is_needed in zip(stmt.args, found, needed, strict=True):
+            if d is not None and is_needed:
+                self.accumulate(arg, d)
+                if masks:
+                    self.masked.add(id(arg))
 
     # ---- what regions require: `ir.ops.region.Reverse`
 

@@ -1,0 +1,200 @@
+"""Quick ways of eager calls: the same bits, tapes, errors and silence as the general way."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjit as aj
+from adjit.ir.ops.base import apply
+from adjit.ir.silence import silence, silently
+from adjit.runtime.quick import BINARY, OPERATORS, REFLECTED, UNARY
+from adjit.runtime.quick_arrays import FUNCTIONS
+from adjit.runtime.tensor import WeakTensor
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 3.7, -2.25, 1e30, -1e30, 1e-40, np.inf, -np.inf, np.nan]
+DTYPES = ("f4", "f8")
+
+
+def same(found: Any, expected: Any) -> None:
+    assert type(found) is type(expected)
+    assert found.type == expected.type
+    assert found.buffer.shape == expected.buffer.shape
+    assert np.ascontiguousarray(found.buffer).tobytes() == np.ascontiguousarray(expected.buffer).tobytes()
+
+
+@pytest.fixture(autouse=True)
+def _user() -> None:
+    np.exp(aj.Tensor([1.0]))  # from its second call on, this module is known to be the user's
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("ufunc", UNARY, ids=lambda u: u.__name__)
+def test_unary_ufuncs_have_the_bits_of_their_ops(ufunc: np.ufunc, dtype: str) -> None:
+    for value in (SPECIAL, [SPECIAL], 0.25):
+        x = aj.Tensor(value, dtype)
+        same(ufunc(x), apply(UNARY[ufunc], x))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("ufunc", BINARY, ids=lambda u: u.__name__)
+def test_binary_ufuncs_have_the_bits_of_their_ops(ufunc: np.ufunc, dtype: str) -> None:
+    grid = np.array(SPECIAL, dtype)
+    a, b = (aj.Tensor(x) for x in np.broadcast_arrays(grid[:, None], grid[None, :]))
+    whole = apply(BINARY[ufunc], a, b)
+    same(ufunc(a, b), whole)
+    same(ufunc(aj.Tensor(grid[:, None]), aj.Tensor(grid)), whole)  # broadcasting
+    for scalar in (0.1, -3.0, 7, 0, 1 << 24, (1 << 24) + 1, 1e300):
+        with np.errstate(over="ignore"):  # 1e300 is no float32 number
+            full = aj.Tensor(np.full_like(a.numpy(), scalar))
+            same(ufunc(a, scalar), apply(BINARY[ufunc], a, full))
+            same(ufunc(scalar, a), apply(BINARY[ufunc], full, a))
+
+
+@pytest.mark.parametrize("name", [*OPERATORS, *REFLECTED])
+def test_operators_are_their_ufuncs(name: str) -> None:
+    x = aj.Tensor(SPECIAL, "f4")
+    if name in REFLECTED:
+        same(getattr(x, name)(0.3), REFLECTED[name](0.3, x))
+    else:
+        same(getattr(x, name)(x), OPERATORS[name](x, x))
+        same(getattr(x, name)(2), OPERATORS[name](x, 2.0))
+
+
+@pytest.mark.parametrize("n", [-2, 0, 1, 2, 3, 4])
+def test_powers(n: int) -> None:
+    for dtype in DTYPES:
+        x = aj.Tensor(SPECIAL, dtype)
+        same(x**n, np.power(x, n))
+
+
+CALLS: dict[str, Callable[[Any, Any], Any]] = {
+    "x[1]": lambda x, y: x[1],
+    "x[-1, 2]": lambda x, y: x[-1, 2],
+    "x[:, None, ::2]": lambda x, y: x[:, None, ::2],
+    "x[..., 1]": lambda x, y: x[..., 1],
+    "x.T": lambda x, y: x.T,
+    "reshape": lambda x, y: np.reshape(x, (2, -1)),
+    "x.reshape": lambda x, y: x.reshape(4, 3),
+    "sum": lambda x, y: np.sum(x),
+    "sum of an axis": lambda x, y: np.sum(x, 1),
+    "x.sum(-2)": lambda x, y: x.sum(-2),
+    "max": lambda x, y: np.max(x),
+    "min": lambda x, y: np.min(x, 0),
+    "mean": lambda x, y: np.mean(x),
+    "x.mean(1)": lambda x, y: x.mean(1),
+    "dot": lambda x, y: np.dot(x, y.T),
+    "matmul": lambda x, y: x @ y.T[:, 0],
+    "np.matmul": lambda x, y: np.matmul(x[0], y[1]),
+    "where": lambda x, y: np.where(x > y, x, y),
+    "concatenate": lambda x, y: np.concatenate([x, y], 1),
+    "stack": lambda x, y: np.stack((x, y)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "c16"])
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_agree_with_the_general_way(name: str, dtype: str) -> None:
+    """A tape on which nothing is watched records nothing, but takes the general way."""
+    call = CALLS[name]
+    rng = np.random.default_rng(0)
+    x, y = (aj.Tensor((5 * rng.standard_normal((3, 4))).astype(dtype)) for _ in range(2))
+    if dtype == "c16" and name in ("max", "min", "where"):
+        return
+    found = call(x, y)
+    with aj.GradientTape():
+        expected = call(x, y)
+    same(found, expected)
+
+
+WRONG: dict[str, Callable[[Any], Any]] = {
+    "shapes": lambda x: x + aj.Tensor([1.0, 2.0]),
+    "product": lambda x: x @ aj.Tensor([1.0, 2.0]),
+    "index": lambda x: x[7],
+    "rank": lambda x: x[0, 0],
+    "reshape": lambda x: np.reshape(x, (2, 2)),
+    "axis": lambda x: np.sum(x, 3),
+    "join": lambda x: np.concatenate([x, aj.Tensor([[1.0]])]),
+    "stack": lambda x: np.stack([x, aj.Tensor([1.0])]),
+    "integer": lambda x: aj.Tensor([1], "i1") + 1000,
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_errors_are_those_of_the_general_way(name: str) -> None:
+    x = aj.Tensor([1.0, 2.0, 3.0])
+    with pytest.raises(aj.AdjitError) as found:
+        WRONG[name](x)
+    with aj.GradientTape(), pytest.raises(aj.AdjitError) as expected:
+        WRONG[name](x)
+    assert (type(found.value), str(found.value)) == (type(expected.value), str(expected.value))
+
+
+def test_gradients_through_every_quick_op() -> None:
+    def f(x: Any, y: Any) -> Any:
+        z = np.tanh(x * y + 2.0) - 1.5 / np.exp(-x) + abs(x) ** 3 + np.maximum(x, y) * np.sqrt(y) - (-y)
+        return np.sum(z @ z.T + (3 - z) @ np.minimum(x, 0.5).T)
+
+    x, y = (np.random.default_rng(k).uniform(0.5, 1.5, (3, 3)) for k in range(2))
+    step = 1e-6
+    found = aj.grad(f, argnums=(0, 1))(x, y)
+    compiled = aj.function(aj.grad(f, argnums=(0, 1)))(x, y)
+    for gradient, native, k in zip(found, compiled, range(2), strict=True):
+        np.testing.assert_allclose(gradient, native, rtol=1e-12)
+        for i in np.ndindex(3, 3):
+            d = np.zeros((3, 3))
+            d[i] = step
+            moved = [f(*(aj.Tensor(v + s * d) if j == k else aj.Tensor(v) for j, v in enumerate((x, y)))) for s in (1, -1)]
+            assert float(gradient[i]) == pytest.approx(float(moved[0] - moved[1]) / (2 * step), rel=1e-6)
+
+
+def test_no_warnings_and_the_users_settings_stay() -> None:
+    zero = aj.Tensor([0.0, -1.0])
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error")
+        assert np.isposinf((1.0 / zero).numpy()[0])
+        assert np.isnan(np.sqrt(zero).numpy()[1])
+        with pytest.raises(FloatingPointError):
+            np.divide(1.0, np.zeros(1))
+
+
+def test_weak_numbers_stay_weak() -> None:
+    seen = []
+
+    def f(x: Any) -> Any:
+        seen.append(type(x * 2.0))
+        return np.sum(aj.Tensor([1.0], "f4") * x)
+
+    gradient = aj.grad(f)(3.0)
+    assert seen == [WeakTensor]
+    assert gradient.dtype == np.float64
+
+
+def test_every_thread_has_its_own_silence() -> None:
+    out: list[Any] = []
+    thread = threading.Thread(target=lambda: out.append(1.0 / aj.Tensor([0.0])))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        thread.start()
+        thread.join()
+    assert np.isposinf(out[0].numpy()[0])
+
+
+def test_a_finalizer_may_compute_in_the_middle_of_a_call() -> None:
+    """The context of a silent call cannot be entered again."""
+    x = aj.Tensor([0.0])
+    assert np.isposinf(silence.run(lambda: 1.0 / x).numpy()[0])
+    assert np.isposinf(silence.run(lambda: silently(np.divide, np.ones(1), np.zeros(1)))[0])
+    assert float(silence.run(lambda: np.sum(x + x))) == 0.0
+
+
+def test_libraries_still_get_arrays() -> None:
+    x = aj.Tensor([1.0, 4.0])
+    scope: dict[str, Any] = {"__name__": "scipy.made_up", "np": np, "x": x}
+    for function in ("np.sqrt(x)", "np.add(x, x)", *(f"np.{f.__name__}(x)" for f in FUNCTIONS if f in (np.sum, np.mean))):
+        assert not isinstance(eval(function, scope), aj.Tensor)

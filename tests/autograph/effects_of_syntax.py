@@ -99,6 +99,28 @@ def walrus_ternary(x):
     return y + z
 
 
+@effect((1.0,), (-1.0,))
+def walrus_returned(x):
+    return (z := x * 2) if x > 0 else (z := -x)
+
+
+@effect((1.0,), (-1.0,))
+def walrus_returned_of_a_branch(x):
+    if x > -5:
+        return (z := x * 2) if x > 0 else (z := -x)
+    else:
+        return x
+
+
+@effect((1.0,), (30.0,), (-1.0,))
+def walrus_returned_in_a_loop(x):
+    for _ in range(3):
+        if x > 100:
+            return (z := x * 2) if x > 200 else (z := -x)
+        x = x * 10
+    return x
+
+
 @effect((1.0,), (-1.0,), refused=True)
 def walrus_and(x):
     if x > -5 and (y := x * 2) > 0:

@@ -129,7 +129,10 @@ class Jumps:
     def spread(self, stmt: ast.stmt) -> list[ast.stmt] | None:
         """Expand conditional expressions that bind names, and `match`, to `if` statements; None for all other statements."""
         match stmt:
-            case ast.Assign(value=ast.IfExp() as value) | ast.Return(value=ast.IfExp() as value) | ast.Expr(value=ast.IfExp() as value):
+            case ast.Return(value=ast.IfExp() as value) if Usage.of([value.body, value.orelse]).binds:
+                name = self.fresh("chosen")
+                return [placed(ast.Assign([store(name)], value), stmt), placed(ast.Return(load(name)), stmt)]
+            case ast.Assign(value=ast.IfExp() as value) | ast.Expr(value=ast.IfExp() as value):
                 if not Usage.of([value.body, value.orelse]).binds:
                     return None
                 sides = [deepcopy(stmt), deepcopy(stmt)]

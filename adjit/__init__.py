@@ -93,7 +93,9 @@ if _TYPE_CHECKING:
     )  # fmt: skip
     from adjit.tracer.surface.calculus import geomspace, gradient, logspace, polyder, polyfit, polyint, trapezoid, unwrap, vander
     from adjit.tracer.surface.einsum import einsum, einsum_path
+    from adjit.tracer.surface.images import avg_pool, conv1d, conv2d, conv3d, conv_transpose, max_pool
     from adjit.tracer.surface.polynomials import convolve, correlate, poly, polyadd, polydiv, polymul, polysub, polyval, roots
+    from adjit.tracer.surface.segments import segment_max, segment_mean, segment_min, segment_prod, segment_sum
     from adjit.tracer.surface.sets import (
         argwhere, compress, extract, flatnonzero, intersect1d, nonzero, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts,
         unique_inverse, unique_values,
@@ -141,6 +143,8 @@ _LATE = {
         "statistics": """average bincount corrcoef cov digitize histogram histogram2d histogram_bin_edges histogramdd median nanargmax
             nanargmin nanmedian nanpercentile nanprod nanquantile nanstd nanvar percentile quantile""",
         "bits": "bitwise_count frexp gcd lcm ldexp nextafter packbits ravel_multi_index spacing unpackbits",
+        "images": "avg_pool conv1d conv2d conv3d conv_transpose max_pool",
+        "segments": "segment_max segment_mean segment_min segment_prod segment_sum",
         "polynomials": "convolve correlate poly polyadd polydiv polymul polysub polyval roots",
         "sets": """argwhere compress extract flatnonzero intersect1d nonzero setdiff1d setxor1d union1d unique unique_all unique_counts
             unique_inverse unique_values""",
@@ -221,6 +225,9 @@ __all__ = [
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_invert", "bitwise_left_shift", "bitwise_right_shift", "bool",
     "can_cast", "concat", "conj", "cumulative_prod", "cumulative_sum", "empty", "empty_like", "finfo", "from_dlpack", "iinfo", "imag",
     "isdtype", "permute_dims", "positive", "pow", "real", "result_type",
+    # images and segments
+    "avg_pool", "conv1d", "conv2d", "conv3d", "conv_transpose", "max_pool", "segment_max", "segment_mean", "segment_min", "segment_prod",
+    "segment_sum",
     # products
     "convolve", "correlate", "cross", "dot", "einsum", "einsum_path", "inner", "kron", "linalg", "matmul", "matrix_power", "outer",
     "fft", "polyval", "special", "tensordot",

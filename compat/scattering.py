@@ -7,15 +7,13 @@ from typing import Any
 
 from adjit.ir import ops
 from adjit.ir.operand import Operand
-from adjit.tracer import control
+from adjit.tracer.surface.updates import update_at
 
-Combine = Callable[[Any, Any], Any]
-
-COMBINE: dict[str, Combine] = {
-    "mul": lambda a, b: a * b,
-    "div": lambda a, b: a / b,
-    "min": ops.minimum,
-    "max": ops.maximum,
+COMBINE: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "mul": ("multiply", lambda a, b: a * b),
+    "div": ("divide", lambda a, b: a / b),
+    "min": ("minimum", ops.minimum),
+    "max": ("maximum", ops.maximum),
 }
 
 
@@ -42,21 +40,4 @@ def scattered(how: str, x: Operand, key: tuple[Any, ...], values: Operand) -> Op
         return ops.additem(x, key, values)
     if how == "sub":
         return ops.additem(x, key, ops.neg(values))
-    return one_by_one(COMBINE[how], x, key, values)
-
-
-def one_by_one(combine: Combine, x: Operand, key: tuple[Any, ...], values: Operand) -> Operand:
-    """Combine the values with x one after the other, since several of them may go to one place."""
-    places = key[0].type.shape
-    count = 1
-    for n in places:
-        count *= n
-    rows = [ops.reshape(index, (count,)) for index in key]
-    parts = ops.reshape(ops.broadcast_to(values, places + x.type.shape[len(key) :]), (count, *x.type.shape[len(key) :]))
-
-    def step(k: Any, out: Any) -> Any:
-        at = tuple(ops.getitem(row, k) for row in rows)
-        return ops.setitem(out, at, combine(ops.getitem(out, at), ops.getitem(parts, k)))
-
-    out: Operand = control.fori_loop(0, count, step, x)
-    return out
+    return update_at(*COMBINE[how], x, key, values)

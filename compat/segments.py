@@ -10,10 +10,10 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.operand import Operand
 from adjit.tracer.regions import is_traced
-from adjit.tracer.surface import create
+from adjit.tracer.surface import create, segments
 
 from .errors import out_of_scope
-from .scattering import scattered
+from .scattering import COMBINE
 from .tensor import convert_to_tensor, dress
 from .wrapping import named, public
 
@@ -31,15 +31,14 @@ def _highest(x: Operand) -> Any:
     return np.finfo(x.type.dtype).max if x.type.is_float else np.iinfo(x.type.dtype).max
 
 
+HOW = {"add": ("add", ops.add), **COMBINE}
 EMPTY: dict[str, Callable[[Operand], Any]] = {"add": lambda x: 0, "mul": lambda x: 1, "max": _lowest, "min": _highest}
 
 
 def _combined(how: str, x: Operand, ids: Operand, count: int, empty: Any) -> Operand:
     """The rows of x with one id, combined; `empty` where there are none. Rows with negative ids are dropped, as in TensorFlow."""
-    rest = x.type.shape[ids.ndim :]
-    start = dress(create.full((count + 1, *rest), empty, x.type.dtype))
-    kept = ops.where(ops.less(ids, ids.literal(0, ids.type)), ids.literal(count, ids.type), ids)
-    return ops.getitem(scattered(how, start, (kept,), x), slice(0, count))
+    out: Operand = dress(segments.combined(*HOW[how], x, ids, count, lambda dtype: empty))
+    return out
 
 
 def _numbers(ids: Operand, what: str) -> int:

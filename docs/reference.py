@@ -20,7 +20,7 @@ PAGES: dict[str, tuple[str, str, list[str]]] = {
                 ["control flow"]),
     "arrays": ("Arrays", "NumPy's functions under NumPy's names, for tensors, traced values and plain arrays; results are tensors.", [
                    "array creation", "elementwise", "reductions and scans", "statistics", "grids and polynomials", "shapes", "indexing",
-                   "sets, bits and updates", "other names of the array API standard", "products"]),
+                   "sets, bits and updates", "other names of the array API standard", "images and segments", "products"]),
     "random": ("Random numbers", "A key in, numbers out: no hidden state.", ["aj.random"]),
     "linalg": ("Linear algebra", "The names of `np.linalg`, which work on traced values as well.", ["aj.linalg"]),
     "special": ("Special functions", "The names of `scipy.special`, with derivatives.", ["aj.special"]),

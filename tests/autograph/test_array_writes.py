@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Callable
 from typing import Any
 
@@ -194,9 +195,9 @@ def alias(x: Any) -> Any:
     return y[1:] + z
 
 
-def unknown_indices(x: Any, i: Any) -> Any:
+def unknown_mask(x: Any) -> Any:
     y = x * 2.0
-    np.multiply.at(y, i, x)
+    np.multiply.at(y, x > 2, 3.0)
     return y
 
 
@@ -215,7 +216,7 @@ def core_dimensions(x: Any) -> Any:
     [
         (argument, (A,), aj.TraceError, r"`np\.put\(x, \.\.\.\)` would change an argument.*\n.*np\.put\(x, \[0\], x\[1\]\)"),
         (alias, (A,), aj.TraceError, r"also change `z`.*\n.*np\.add\.at\(y, \[0, 0\], x\[1\]\)"),
-        (unknown_indices, (A, I), aj.UnsupportedError, r"np\.multiply\.at: with indices.*\n.*np\.multiply\.at\(y, i, x\)"),
+        (unknown_mask, (A,), aj.UnsupportedError, r"np\.multiply\.at: indices that.*must be integers.*\n.*\.at\(y, x > 2, 3\.0\)"),
         (lost_kind, (A,), aj.DTypeError, r"copyto: f64\[6\] cannot be cast to the dtype of i64.*\n.*np\.copyto\(y, x\)"),
         (core_dimensions, (A,), aj.UnsupportedError, r"np\.vectorize: a function with a signature.*aj\.vmap"),
     ],
@@ -224,6 +225,47 @@ def core_dimensions(x: Any) -> Any:
 def test_errors_name_the_line(f: Callable[..., Any], args: tuple[Any, ...], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         aj.function(f)(*args)
+
+
+ROWS = np.arange(12.0).reshape(4, 3) / 7 + 0.5
+
+
+def updates_at(name: str) -> Callable[..., Any]:
+    """A function with a call of `np.NAME.at`, which conversion finds by its text."""
+    source = f"def updated(x, values, key):\n    y = x * 1.0\n    np.{name}.at(y, key, values)\n    return y\n"
+    lines = linecache.cache[f"<np.{name}.at>"] = (len(source), None, source.splitlines(True), f"<np.{name}.at>")
+    names: dict[str, Any] = {"np": np}
+    exec(compile(source, lines[3], "exec"), names)
+    function: Callable[..., Any] = names["updated"]
+    return function
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum, np.power], ids=lambda u: u.__name__)
+@pytest.mark.parametrize(
+    ("key", "values"),
+    [
+        ((np.array([1, 3, 1, -3]),), ROWS),
+        ((np.array([[0, 0], [2, 0]]), np.array([2, -1])), np.array([1.5, 0.5])),
+        ((np.zeros(0, int),), ROWS[:0]),
+    ],
+    ids=["rows", "elements", "none"],
+)  # fmt: skip
+def test_indices_known_only_when_the_function_runs(ufunc: Any, key: tuple[Any, ...], values: Any) -> None:
+    """Each of several equal indices counts, as in NumPy; so it does in derivatives."""
+
+    updated = updates_at(ufunc.__name__)
+    want = updated(ROWS, values, key)
+    np.testing.assert_allclose(aj.function(updated)(ROWS, values, key), want, rtol=1e-15)
+    loss = lambda x, v, k: np.sum(np.sin(updated(x, v, k)))  # noqa: E731
+    gradient = aj.function(aj.grad(loss, (0, 1)))(ROWS, values, key)
+    for at, g in enumerate(gradient):
+        for place in np.ndindex(np.shape(g)):
+            sides = []
+            for h in (1e-6, -1e-6):
+                moved = [ROWS.copy(), values.copy()]
+                moved[at][place] += h
+                sides.append(loss(*moved, key))
+            np.testing.assert_allclose(np.asarray(g)[place], (sides[0] - sides[1]) / 2e-6, rtol=1e-6, atol=1e-8)
 
 
 def test_a_list_of_tensors_at_an_index() -> None:

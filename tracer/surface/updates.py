@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import DTypeError, ShapeError, UnsupportedError
+from adjit.ir.errors import DTypeError, OutOfBoundsError, ShapeError, UnsupportedError
 from adjit.ir.operand import Concrete, Operand, as_arithmetic
 from adjit.ir.types import I64, normalize_axis
 
+from ..control import fori_loop
 from ..convert import array_of_list, numbers, pick, to_operand, to_operands
 from .indexing import wrapped
 from .reductions import cumsum
-from .shapes import moveaxis, stack
+from .shapes import broadcast_arrays, moveaxis, stack
 
 
 def put(x: Any, indices: Any, values: Any, /, mode: str = "raise") -> Operand:
@@ -109,20 +110,45 @@ def update_at(name: str, function: Callable[..., Operand], x: Operand, indices: 
     if name in ("add", "subtract") and values is not None:
         return ops.additem(x, indices, array_of_list(values) if name == "add" else -as_arithmetic(values))
     if any(isinstance(i, Operand) and not isinstance(i, Concrete) for i in (indices if isinstance(indices, tuple) else (indices,))):
-        raise UnsupportedError(
-            f"np.{name}.at: with indices that are known only when the function runs there are np.add.at and np.subtract.at; where no index "
-            "occurs twice, write x[indices] = f(x[indices])"
-        )
+        return update_one_by_one(name, function, x, indices if isinstance(indices, tuple) else (indices,), values)
     key = tuple(i.buffer if isinstance(i, Concrete) else i for i in (indices if isinstance(indices, tuple) else (indices,)))
-    at = np.arange(x.type.size).reshape(x.shape)[key]
+    try:
+        at = np.arange(x.type.size).reshape(x.shape)[key]
+    except IndexError as error:
+        raise OutOfBoundsError(f"np.{name}.at of {x.type}: {error}") from None
     given = [] if values is None else [ops.reshape(ops.broadcast_to(to_operand(values), at.shape), -1)]
     flat, at = ops.reshape(x, -1), at.reshape(-1)
     for chosen in distinct(at):
         updated = function(pick(flat, at[chosen]), *(pick(v, chosen) for v in given))
-        if not np.can_cast(updated.dtype, x.dtype, "same_kind"):
-            raise DTypeError(f"np.{name}.at: the result, {updated.dtype}, would lose its kind in {x.type}; cast either first")
+        check_kind(name, updated, x)
         flat = ops.setitem(flat, Concrete(at[chosen]), updated)
     return ops.reshape(flat, x.shape)
+
+
+def update_one_by_one(name: str, function: Callable[..., Operand], x: Operand, key: tuple[Any, ...], values: Any) -> Operand:
+    """Update x in a loop over the indices, since which of them are equal is known only when the function runs."""
+    if not all(isinstance(i, int | np.integer | np.ndarray | list | Operand) and to_operand(i).dtype.kind in "iu" for i in key):
+        raise UnsupportedError(
+            f"np.{name}.at: indices that are known only when the function runs must be integers, without slices and masks"
+        )
+    places = broadcast_arrays(*to_operands(*key))
+    count, rest = math.prod(places[0].shape), x.shape[len(key) :]
+    rows = [ops.reshape(index, (count,)) for index in places]
+    given = [] if values is None else [ops.reshape(ops.broadcast_to(to_operand(values), (*places[0].shape, *rest)), (count, *rest))]
+
+    def step(k: Any, out: Any) -> Any:
+        at = tuple(ops.getitem(row, k) for row in rows)
+        updated = function(ops.getitem(out, at), *(ops.getitem(part, k) for part in given))
+        check_kind(name, updated, x)
+        return ops.setitem(out, at, updated)
+
+    out: Operand = fori_loop(0, count, step, x)
+    return out
+
+
+def check_kind(name: str, updated: Operand, x: Operand) -> None:
+    if not np.can_cast(updated.dtype, x.dtype, "same_kind"):
+        raise DTypeError(f"np.{name}.at: the result, {updated.dtype}, would lose its kind in {x.type}; cast either first")
 
 
 def distinct(at: Any) -> list[Any]:
